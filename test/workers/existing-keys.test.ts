@@ -23,6 +23,6 @@ for (const [existing, commands] of [
   });
 }
 
-test('nothing is asked about no keys', async (t) => {
+test('no command is sent for no keys', async (t) => {
   t.deepEqual(await existingKeys({} as never, []), new Set()); // any command would fail
 });

@@ -2,13 +2,13 @@ import test from 'ava';
 import fc from 'fast-check';
 import { createAnswerAssembler } from '../../../workers/chat-answers/assemble-answer.ts';
 
-/** A message, the parts that it may come in, and what opens it. */
+/** A message, the parts that it may arrive in, and its opening. */
 type Cut = { message: Record<string, unknown>; opening: object; parts: object[] };
 
 const word = fc.string({ unit: 'binary', maxLength: 12 });
 const json = fc.jsonValue({ maxDepth: 2 });
 
-/** Any text as the pieces that it may be cut into, with empty ones between them. */
+/** The pieces that any text may be cut into, with empty ones between them. */
 const pieces = fc.array(fc.oneof(word, fc.constant('')), { minLength: 1, maxLength: 6 });
 
 const textField = (name: string) =>
@@ -63,7 +63,7 @@ function callParts({ id, name, args, extra }: Call, index: number, repeated: boo
   }));
 }
 
-/** The choices in an order that keeps that of each one's own parts. */
+/** Interleaves the choices, and keeps the order of each choice's parts. */
 function interleave(lists: readonly object[][], picks: readonly number[]): object[] {
   const left = lists.map((list) => [...list]);
   const merged: object[] = [];
@@ -77,7 +77,7 @@ function interleave(lists: readonly object[][], picks: readonly number[]): objec
 
 const reasons = fc.constantFrom('stop', 'length', 'tool_calls');
 
-test('any answer, cut into any parts, is the same answer again', (t) => {
+test('any answer, cut into any parts, is assembled to the same answer', (t) => {
   const cases = fc.record({
     choices: fc.array(
       fc.record({ cut: message, logprobs: fc.option(fc.array(json, { minLength: 1, maxLength: 4 })), reason: reasons }),

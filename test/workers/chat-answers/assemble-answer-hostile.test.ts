@@ -17,7 +17,7 @@ const answerOf = (...data: string[]) => JSON.parse(assemblerOf(...data).answer()
 const call = (index: number | undefined, rest: object) => ({ tool_calls: [{ index, ...rest }] });
 const named = (name: string | null, args: string) => ({ function: { name, arguments: args } });
 
-/** The events go on for as long as they are taken. Other tests of this process have their turns in between. */
+/** Sends events for as long as they are taken. Other tests of this process run in between. */
 async function outcomeOf(event: (count: number) => string, most = 5_000_000): Promise<Outcome> {
   const assembler = createAnswerAssembler({ model: 'm' });
   let taken = 0;
@@ -37,7 +37,7 @@ type Outcome = { outcome: string | undefined; taken: number };
 const long = 'x'.repeat(1_000_000);
 const endless: Record<string, [(count: number) => string, number]> = {
   text: [() => chunk({ content: long }), 40],
-  'text of nothing but the shortest pieces': [() => '{"choices":[{"index":0,"delta":{"content":"a"}}]}', 2_000_000],
+  'text in the shortest pieces': [() => '{"choices":[{"index":0,"delta":{"content":"a"}}]}', 2_000_000],
   lists: [() => chunk({}, { logprobs: { content: [long] } }), 40],
   'new fields of the answer': [(count) => chunk({}, {}, { [`f${count}`]: long }), 40],
   'new fields of a choice': [(count) => chunk({}, { [`f${count}`]: long }), 40],
@@ -57,12 +57,12 @@ for (const [what, [event, most]] of Object.entries(endless)) {
   });
 }
 
-test('the same said again and again takes no room', async (t) => {
+test('repeated values take no memory', async (t) => {
   const again = chunk({ role: 'assistant' }, { x: long.slice(0, 50_000) }, { citations: [long.slice(0, 50_000)] });
   t.deepEqual(await outcomeOf(() => again, 2_000), { outcome: undefined, taken: 2_000 });
 });
 
-test('an index of any size takes no more than another', (t) => {
+test('a large index takes no more memory than a small one', (t) => {
   const answer = answerOf(chunk({ content: 'b' }, { index: 2 ** 53 - 1 }), chunk({ content: 'a' }, { index: 1e9 }));
   t.deepEqual(
     answer.choices.map(({ index }: { index: number }) => index),
@@ -72,7 +72,7 @@ test('an index of any size takes no more than another', (t) => {
   t.is(calls.choices[0].message.tool_calls.length, 2);
 });
 
-test('names of the prototype are names like any other, everywhere', (t) => {
+test('names of the prototype are ordinary names everywhere', (t) => {
   const hostile = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
   const rest = hostile.slice(1, -1);
   const delta = `{${rest},"tool_calls":[{"index":0,${rest},"function":${hostile}}],"function_call":${hostile}}`;
@@ -82,7 +82,7 @@ test('names of the prototype are names like any other, everywhere', (t) => {
   t.is(text.split('"__proto__":{"polluted":1}').length, 8);
 });
 
-test('an event beyond the bounds of JSON is unreadable, and one nested as deeply as it may be is assembled', (t) => {
+test('an event beyond the bounds of JSON is unreadable, and one at the max depth is assembled', (t) => {
   const eventOf = (levels: number) =>
     `{"choices":[{"index":0,"delta":{"content":"a","deep":${'['.repeat(levels)}${']'.repeat(levels)}}}]}`;
   t.is(t.throws(() => assemblerOf(eventOf(125)), { instanceOf: BackendError })?.outcome, 'unreadable');

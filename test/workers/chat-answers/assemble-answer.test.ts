@@ -40,7 +40,7 @@ test("is a chat completion under the client's name of the model, with the backen
   t.is(presentAnswer(assembler.answer(), 'm', { promptTokens: 3, completionTokens: 5 }), assembler.answer().text);
 });
 
-test('what was counted is put in where no usage can be read', (t) => {
+test('the counted usage is used if no usage can be read', (t) => {
   for (const reported of [undefined, null, {}, { prompt_tokens: -1, completion_tokens: 1 }, 'many']) {
     const { assembler } = assembled(chunk({ content: 'a' }, {}, { usage: reported }), finish);
     t.is(assembler.answer().usage, undefined);
@@ -49,7 +49,7 @@ test('what was counted is put in where no usage can be read', (t) => {
   }
 });
 
-test('choices come in order, each with its own text, end and what else was last said of it', (t) => {
+test('choices are in order, each with its own text, end and latest other fields', (t) => {
   const { answer } = assembled(
     chunk({ content: 'b' }, { index: 1, content_filter: { hate: false } }),
     chunk({ content: 'a' }, { stop_reason: null }),
@@ -68,7 +68,7 @@ test('choices come in order, each with its own text, end and what else was last 
   ]);
 });
 
-test('probabilities of tokens are one list in the end, of what is said as of what is refused', (t) => {
+test('log probabilities become one list, for text and for refusals', (t) => {
   const of = (token: string) => [{ token, logprob: -1 }];
   const { answer } = assembled(
     chunk({ content: '' }),
@@ -82,7 +82,7 @@ test('probabilities of tokens are one list in the end, of what is said as of wha
   t.deepEqual(answer.choices[1].logprobs, { content: null, refusal: [...of('c'), ...of('d')] });
 });
 
-test('reasoning, refusals and texts that are not known go on; lists grow longer; anything else is as it was last', (t) => {
+test('reasoning, refusals, unknown texts and lists are joined; of anything else the latest value counts', (t) => {
   t.deepEqual(
     messageOf(
       { role: 'assistant', content: '', refusal: null, reasoning_content: 'Hm' },
@@ -100,13 +100,13 @@ test('reasoning, refusals and texts that are not known go on; lists grow longer;
   });
 });
 
-test('a message that nothing was said in is empty, or none, as the backend began it', (t) => {
+test('a message without text is empty or null, as the backend began it', (t) => {
   t.deepEqual(messageOf({ role: 'assistant', content: '' }), { role: 'assistant', content: '' });
   t.deepEqual(messageOf({ role: 'assistant', content: null }), { role: 'assistant', content: null });
   t.deepEqual(messageOf({}), { role: 'assistant', content: null });
 });
 
-test('of a content that is text at one time and parts at another, nothing is lost', (t) => {
+test('a content that mixes text and parts loses nothing', (t) => {
   const thought = { type: 'thinking', thinking: 'Hm' };
   t.deepEqual(messageOf({ content: '' }, { content: [thought] }, { content: 'Yes' }).content, [
     thought,
@@ -117,7 +117,7 @@ test('of a content that is text at one time and parts at another, nothing is los
 const call = (index: number | undefined, rest: object) => ({ tool_calls: [{ index, ...rest }] });
 const named = (name: string | null, args: string) => ({ function: { name, arguments: args } });
 
-test('calls of tools are joined by their index, and have none in the end', (t) => {
+test('tool calls are joined by their index, and have no index in the result', (t) => {
   const deltas = [
     { role: 'assistant', content: '' },
     call(1, { id: 'c1', type: 'function', ...named('time', '') }),
@@ -140,12 +140,12 @@ const manners = {
     call(0, { id: 'c', type: 'function', ...named('f', rest) }),
   'sends them empty after the first': (rest: string) => call(0, { id: '', type: '', ...named('', rest) }),
   'sends them null after the first': (rest: string) => call(0, { id: null, type: null, ...named(null, rest) }),
-  'makes up another id for each part': (rest: string) => call(0, { id: `c${rest}`, ...named(null, rest) }),
+  'sends another id for each part': (rest: string) => call(0, { id: `c${rest}`, ...named(null, rest) }),
   'numbers nothing': (rest: string) => call(undefined, { function: { arguments: rest } }),
 };
 
 for (const [manner, part] of Object.entries(manners)) {
-  test(`a backend that ${manner} has called once`, (t) => {
+  test(`the call of a backend that ${manner} is one call`, (t) => {
     const first = call(0, { id: 'c', type: 'function', ...named('f', '{') });
     const [called, ...others] = messageOf(first, part('"a":1'), part('}')).tool_calls;
     t.deepEqual(others, []);
@@ -153,7 +153,7 @@ for (const [manner, part] of Object.entries(manners)) {
   });
 }
 
-test('a backend that numbers all its calls alike, or none, has made each of them', (t) => {
+test('calls with equal or missing indexes are all kept', (t) => {
   for (const index of [0, undefined]) {
     const parts = ['a', 'b', 'c'].map((id) => call(index, { id, ...named('f', `{"${id}":1}`) }));
     t.deepEqual(
@@ -163,7 +163,7 @@ test('a backend that numbers all its calls alike, or none, has made each of them
   }
 });
 
-test('a backend that gives its calls neither numbers nor ids has made each of them', (t) => {
+test('calls without indexes and ids are all kept', (t) => {
   const parts = [named('f', '{"a"'), { function: { arguments: ':1}' } }, named('g', '{}'), named('g', '{"b":2}')];
   t.deepEqual(
     messageOf(...parts.map((part) => call(undefined, part))).tool_calls.map(
@@ -177,7 +177,7 @@ test('a backend that gives its calls neither numbers nor ids has made each of th
   );
 });
 
-test('a message that comes as in a whole answer is one', (t) => {
+test('a message in the form of a whole answer is accepted', (t) => {
   const event = JSON.stringify({
     ...head,
     choices: [{ index: 0, message: { content: 'Yes' }, finish_reason: 'stop' }],
@@ -185,7 +185,7 @@ test('a message that comes as in a whole answer is one', (t) => {
   t.like(assembled(event).answer.choices[0], { message: { role: 'assistant', content: 'Yes' }, finish_reason: 'stop' });
 });
 
-test('many choices in one event cost no more than each in its own', (t) => {
+test('many choices in one event cost no more than each in its own event', (t) => {
   const logprobs = { content: [{ token: 'a', top_logprobs: Array(20).fill({ token: 'b', logprob: -1 }) }] };
   const choices = Array.from({ length: 20 }, (_, index) => ({ index, delta: { content: 'a' }, logprobs }));
   const event = JSON.stringify({ ...head, choices });
@@ -193,7 +193,7 @@ test('many choices in one event cost no more than each in its own', (t) => {
   t.is(answer.choices[19].logprobs.content.length, 300);
 });
 
-test('a call of a function as before there were tools, and of a tool of another kind', (t) => {
+test('a legacy function call, and a call of another kind of tool, are kept', (t) => {
   const functionCall = [{ function_call: { name: 'f', arguments: '' } }, { function_call: { arguments: '{}' } }];
   t.deepEqual(messageOf({ content: null }, ...functionCall, { function_call: null }), {
     ...{ role: 'assistant', content: null, function_call: { name: 'f', arguments: '{}' } },
@@ -208,7 +208,7 @@ test('a call of a function as before there were tools, and of a tool of another 
   ]);
 });
 
-test('is complete as a stream is: by [DONE], or an end of each choice that was asked for', (t) => {
+test('is complete by [DONE], or by an end of each choice that was asked for', (t) => {
   const text = chunk({ content: 'a' });
   t.false(assembled(text).assembler.complete(one));
   t.true(assembled(text, '[DONE]').assembler.complete(one));
@@ -217,7 +217,7 @@ test('is complete as a stream is: by [DONE], or an end of each choice that was a
   t.false(assembled('[DONE]').assembler.complete(one));
 });
 
-test('an event that is none, or names an error, is the end of it', (t) => {
+test('an invalid event, or one with an error, ends it', (t) => {
   for (const [data, outcome] of [
     ['hello', 'unreadable'],
     ['{}', 'unreadable'],
@@ -228,7 +228,7 @@ test('an event that is none, or names an error, is the end of it', (t) => {
   }
 });
 
-test('parts that are not what they should be are passed over', (t) => {
+test('parts of a wrong type are skipped', (t) => {
   const { answer } = assembled(
     chunk({ content: 'a', tool_calls: 'x', function_call: 5 }, { logprobs: 'x' }),
     chunk({ tool_calls: [null, 1, [], 'x'] }),

@@ -12,10 +12,10 @@ const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8, prompt_
 const choice = { index: 0, message: { role: 'assistant', content: 'Grüße' }, finish_reason: 'stop' };
 const given = { id: 'x', model: 'm', choices: [choice], usage, vendor: { kept: [1, null] } };
 const counted = { promptTokens: 30, completionTokens: 50 };
-/** As `usage` says. */
+/** The tokens of `usage`. */
 const charged = { promptTokens: 3, completionTokens: 5 };
 
-test('passes an answer on byte for byte when nothing has to change', (t) => {
+test('passes an answer on byte for byte if nothing has to change', (t) => {
   const text = `  ${JSON.stringify(given, undefined, 1)}\n`;
   const answer = parseAnswer(text);
   t.deepEqual(answer.usage, { promptTokens: 3, completionTokens: 5, cachedTokens: 1 });
@@ -23,7 +23,7 @@ test('passes an answer on byte for byte when nothing has to change', (t) => {
 });
 
 for (const model of ['upstream-model', undefined]) {
-  test(`puts in the name that the client knows in place of ${model}, and changes nothing else`, (t) => {
+  test(`replaces ${model} by the client's name of the model, and changes nothing else`, (t) => {
     const answer = parseAnswer(JSON.stringify({ ...given, model }));
     t.deepEqual(JSON.parse(presentAnswer(answer, 'm', charged)), given);
   });
@@ -37,7 +37,7 @@ for (const reported of [
   { prompt_tokens: -1, completion_tokens: 1 },
   'none',
 ]) {
-  test(`puts in the counted usage where the backend reported ${JSON.stringify(reported)}`, (t) => {
+  test(`writes the counted usage if the backend reported ${JSON.stringify(reported)}`, (t) => {
     const answer = parseAnswer(JSON.stringify({ ...given, usage: reported }));
     t.is(answer.usage, undefined);
     const presented = JSON.parse(presentAnswer(answer, 'm', counted));
@@ -61,11 +61,11 @@ for (const text of [
   });
 }
 
-test('usage may hold more than the tokens', (t) => {
+test('usage may have other fields than tokens', (t) => {
   t.deepEqual(readUsage(usage), { promptTokens: 3, completionTokens: 5, cachedTokens: 1 });
 });
 
-test('what the model wrote is every text in every choice, without roles, ids and types', (t) => {
+test('the written text is every text in every choice, without roles, ids and types', (t) => {
   const called = {
     role: 'assistant',
     content: null,
@@ -76,12 +76,12 @@ test('what the model wrote is every text in every choice, without roles, ids and
   t.is(answerText(answer), 'Grüße\nHm. weather{"in":"東京"}\n');
 });
 
-test('something nested deeper than anything a model writes is no text, and no fault', (t) => {
+test('values that are nested too deeply are no text, and no error', (t) => {
   const deep = JSON.parse(`${'['.repeat(100_000)}"x"${']'.repeat(100_000)}`);
   t.is(writtenText({ content: 'a', deep }), 'a');
 });
 
-test('an answer that names an error is none, whatever else it has', (t) => {
+test('an answer with an error is rejected, also if it has other fields', (t) => {
   for (const error of [{ message: 'the key is hunter2' }, 'hunter2']) {
     const thrown = t.throws(() => parseAnswer(JSON.stringify({ ...given, error })), { instanceOf: BackendError });
     t.is(thrown?.outcome, 'unreadable');
@@ -90,7 +90,7 @@ test('an answer that names an error is none, whatever else it has', (t) => {
   t.notThrows(() => parseAnswer(JSON.stringify({ ...given, error: null })));
 });
 
-test('an answer beyond the bounds of JSON is unreadable, and the log probabilities of a long one are within them', (t) => {
+test('an answer beyond the bounds of JSON is unreadable, and the log probabilities of a long answer are within the bounds', (t) => {
   const answerWith = (extra: string) =>
     `{"choices":[{"index":0,"message":{"role":"assistant","content":"a"}}],"x":${extra}}`;
   const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;

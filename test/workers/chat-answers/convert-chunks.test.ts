@@ -5,7 +5,7 @@ import { BackendError } from '../../../workers/exchange/backend-error.ts';
 const head = { id: 'x', object: 'chat.completion.chunk', created: 1, model: 'm' };
 const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8, vendor: 1 };
 const counted = { promptTokens: 30, completionTokens: 50 };
-/** As `usage` says. */
+/** The tokens of `usage`. */
 const charged = { promptTokens: 3, completionTokens: 5 };
 
 function chunk(delta: object | null, rest: { index?: number; finish_reason?: string | null } = {}, more: object = {}) {
@@ -42,7 +42,7 @@ const noTokens = {
 };
 
 for (const [title, data] of Object.entries(noTokens)) {
-  test(`${title} does not begin the answer; it goes out with the first token`, (t) => {
+  test(`${title} does not begin the answer; it is sent with the first token`, (t) => {
     const { converter, ready } = converted(data);
     t.deepEqual(ready, ['']);
     t.false(converter.begun());
@@ -54,47 +54,47 @@ for (const [title, data] of Object.entries(noTokens)) {
 const tokens = {
   'a content': chunk({ content: ' ' }),
   'a reasoning': chunk({ reasoning_content: 'Hm' }),
-  'a call of a tool': chunk({
+  'a tool call': chunk({
     tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '' } }],
   }),
   'an end without any text': finish,
 };
 
 for (const [title, data] of Object.entries(tokens)) {
-  test(`${title} begins the answer and goes out as it came`, (t) => {
+  test(`${title} begins the answer and is sent unchanged`, (t) => {
     const { converter, ready } = converted(data);
     t.deepEqual(ready, [event(data)]);
     t.true(converter.begun());
   });
 }
 
-test("drops the usage chunk, and gives out the backend's own words as one", (t) => {
+test("drops the usage chunk, and returns the backend's own usage as one", (t) => {
   const { converter, ready } = converted(text, finish, usageOnly, '[DONE]');
   t.deepEqual(ready, [event(text), event(finish), '', '']);
   t.deepEqual(converter.usage(), { promptTokens: 3, completionTokens: 5, cachedTokens: 0 });
   t.deepEqual(parse(converter.usageChunk(charged)), { ...head, choices: [], usage });
 });
 
-test('usage within the last content chunk leaves it and becomes a chunk of its own', (t) => {
+test('usage in the last content chunk is moved to a separate chunk', (t) => {
   const { converter, ready } = converted(text, chunk({}, { finish_reason: 'stop' }, { usage }));
   t.deepEqual(ready.map(parse), [JSON.parse(text), JSON.parse(finish)]);
   t.deepEqual(parse(converter.usageChunk(charged)), { ...head, choices: [], usage });
 });
 
-test('of running totals the last one counts, and none goes out', (t) => {
+test('of running totals the last one counts, and none is sent', (t) => {
   const early = { ...usage, completion_tokens: 1 };
   const { converter, ready } = converted(chunk({ content: 'a' }, {}, { usage: early }), usageOnly);
   t.false(ready.join('').includes('usage'));
   t.is(converter.usage()?.completionTokens, 5);
 });
 
-test('`usage: null` is taken out of every chunk', (t) => {
+test('`usage: null` is removed from every chunk', (t) => {
   const { ready } = converted(chunk({ content: 'a' }, {}, { usage: null }));
   t.deepEqual(ready.map(parse), [JSON.parse(chunk({ content: 'a' }))]);
 });
 
 for (const unreadable of [{}, { prompt_tokens: null, completion_tokens: 5 }, 'many']) {
-  test(`the usage chunk has what was counted where ${JSON.stringify(unreadable)} was reported`, (t) => {
+  test(`the usage chunk has the counted usage if ${JSON.stringify(unreadable)} was reported`, (t) => {
     const { converter, ready } = converted(text, JSON.stringify({ ...head, choices: [], usage: unreadable }));
     t.deepEqual(ready, [event(text), '']);
     t.is(converter.usage(), undefined);
@@ -107,7 +107,7 @@ for (const unreadable of [{}, { prompt_tokens: null, completion_tokens: 5 }, 'ma
 }
 
 for (const model of ['upstream-model', undefined]) {
-  test(`the name ${model} is replaced by the one that the client knows, in every chunk`, (t) => {
+  test(`the name ${model} is replaced by the client's name in every chunk`, (t) => {
     const { converter, ready } = converted(
       chunk({ content: 'a' }, {}, { model }),
       JSON.stringify({ choices: [], usage, model }),
@@ -129,7 +129,7 @@ test('JSON on several lines stays one event', (t) => {
   t.deepEqual(ready, [event(text)]);
 });
 
-test('is complete by [DONE], or by a finish_reason without it, and by nothing less', (t) => {
+test('is complete only by [DONE] or a finish_reason', (t) => {
   t.true(converted(text, '[DONE]').converter.complete(one));
   t.true(converted(text, finish).converter.complete(one));
   t.true(converted(text, finish, usageOnly).converter.complete(one));
@@ -142,24 +142,24 @@ test('[DONE] without any answer completes nothing', (t) => {
   t.false(converted(role, '[DONE]').converter.complete(one));
 });
 
-test('several choices are complete when all that were asked for are finished', (t) => {
+test('several choices are complete when all requested ones are finished', (t) => {
   const second = chunk({ content: 'b' }, { index: 1 });
   const secondFinish = chunk({}, { index: 1, finish_reason: 'length' });
   const two = () => 2;
   t.false(converted(text, second, finish).converter.complete(two));
   t.true(converted(text, second, finish, secondFinish).converter.complete(two));
-  t.false(converted(text, finish).converter.complete(two), 'the second has not even begun');
-  t.false(converted(text, finish, second).converter.complete(one), 'one more than asked for has begun');
+  t.false(converted(text, finish).converter.complete(two), 'the second has not begun');
+  t.false(converted(text, finish, second).converter.complete(one), 'one more than requested has begun');
 });
 
-test('an error in the stream is the end of it, with its message', (t) => {
+test('an error in the stream ends it with its message', (t) => {
   const { converter } = converted(text);
   const error = t.throws(() => converter.take('{"error":{"message":"out of memory"}}'), { instanceOf: BackendError });
   t.like(error, { outcome: 'interrupted', message: 'out of memory' });
   t.false(converter.complete(one));
 });
 
-test('the message of an error in the stream has no key and no path, and is not longer than 500 characters', (t) => {
+test('the message of an error in the stream has no key and no path, and at most 500 characters', (t) => {
   const message = `the key hunter2 in /etc/keys/a, ${'and so on '.repeat(100_000)}`;
   const converter = createChunkConverter({ model: 'm', apiKey: 'hunter2' });
   const error = t.throws(() => converter.take(JSON.stringify({ error: { message } })), { instanceOf: BackendError });
@@ -174,7 +174,7 @@ for (const data of ['{"choices":[{"ind', 'hello', '{}', '[]', '{"choices":[{"ind
   });
 }
 
-test('more and more without a token is given up', (t) => {
+test('data without a token is rejected beyond a limit', (t) => {
   const { converter } = converted();
   let taken = 0;
   const error = t.throws(
@@ -187,7 +187,7 @@ test('more and more without a token is given up', (t) => {
   t.true(taken * role.length < 2_000_000);
 });
 
-test('keeps what was written for counting: text, reasoning and calls, and their length beyond the sample', (t) => {
+test('keeps text, reasoning and calls for counting, and their length beyond the sample', (t) => {
   const call = (name: string | undefined, part: string) =>
     chunk({ tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name, arguments: part } }] });
   const { converter } = converted(role, chunk({ reasoning: 'Hm. ' }), text, call('f', '{"a"'), call(undefined, ':1}'));
@@ -199,7 +199,7 @@ test('keeps what was written for counting: text, reasoning and calls, and their 
   t.true(sample.length >= 1_000_000 && sample.length <= 1_300_000);
 });
 
-test('an event that names an error is none of the answer, also when it has choices like one', (t) => {
+test('an event with an error is not part of the answer, also if it has choices', (t) => {
   for (const choices of [[], [{ index: 0, delta: { content: 'a' } }]]) {
     const converter = createChunkConverter({ model: 'small-chat' });
     const event = JSON.stringify({ model: 'small-chat', choices, error: { message: 'out of memory' } });

@@ -29,7 +29,7 @@ test('is exact for 32,768 characters of words and lines, in one piece or many', 
   }
 });
 
-test.serial('a text of 4 MiB is counted within a few percent, in a time that its length does not set', async (t) => {
+test.serial('a text of 4 MiB is counted within a few percent, in a time independent of its length', async (t) => {
   await countTokens('the tokenizer is loaded');
   const text = 'All work and no play makes Jack a dull boy. '.repeat(95_326);
   const before = process.cpuUsage();
@@ -49,7 +49,7 @@ const unbroken = {
 };
 
 for (const [title, text] of Object.entries(unbroken)) {
-  test.serial(`a long run without a space is counted in little time: ${title}`, async (t) => {
+  test.serial(`a long run without a space is counted quickly: ${title}`, async (t) => {
     await countTokens('the tokenizer is loaded');
     const before = process.cpuUsage();
     const counted = await countTokens(text);
@@ -60,11 +60,11 @@ for (const [title, text] of Object.entries(unbroken)) {
   });
 }
 
-test('a text cut within a character is counted all the same', async (t) => {
+test('a text that is cut within a character is counted', async (t) => {
   t.true((await countTokens(`a${'👩'.repeat(20_000)}`)) > 10_000);
 });
 
-test("a prompt is its messages' texts and four tokens for each message", async (t) => {
+test("a prompt counts its messages' texts and four tokens for each message", async (t) => {
   const messages = [
     { role: 'system', content: 'hello world' },
     {

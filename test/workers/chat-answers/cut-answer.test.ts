@@ -13,7 +13,7 @@ function requireSameText(written: string, answer: object): void {
   if (written !== JSON.stringify(answer)) throw new Error('the text is not that of the answer');
 }
 
-test('what the model thought first is kept first, whatever order the fields are in', (t) => {
+test('reasoning is kept first, in any order of fields', (t) => {
   const message = { role: 'assistant', content: 'c'.repeat(50), reasoning_content: 'r'.repeat(50), id: 'kept' };
   t.deepEqual(cut(message, 0.2).message, {
     role: 'assistant',
@@ -25,14 +25,14 @@ test('what the model thought first is kept first, whatever order the fields are 
   t.is(cut(message, 0.75).finish_reason, 'length');
 });
 
-test('calls of tools are cut within their arguments, and those behind are left out', (t) => {
+test('tool calls are cut within their arguments, and later ones are left out', (t) => {
   const call = (name: string) => ({
     id: `call_${name}`,
     type: 'function',
     function: { name, arguments: 'a'.repeat(10) },
   });
   const message = { role: 'assistant', content: null, tool_calls: [call('f'), call('g'), call('h')] };
-  const { tool_calls } = cut(message, 0.5).message as typeof message; // as it was made above
+  const { tool_calls } = cut(message, 0.5).message as typeof message; // as it was created above
   t.deepEqual(
     tool_calls.map(({ id, function: { name, arguments: text } }) => [id, name, text.length]),
     [
@@ -42,7 +42,7 @@ test('calls of tools are cut within their arguments, and those behind are left o
   );
 });
 
-test('probabilities are cut with their tokens, half a character is none, and another shape is left as it is', (t) => {
+test('log probabilities are cut with their tokens, half a character is dropped, and other shapes stay unchanged', (t) => {
   const logprobs = { content: Array.from({ length: 10 }, (_, token) => ({ token })), refusal: null };
   t.deepEqual(cut({ content: 'x'.repeat(10) }, 0.3, { logprobs }).logprobs, {
     content: logprobs.content.slice(0, 3),
@@ -66,7 +66,7 @@ test('probabilities are cut with their tokens, half a character is none, and ano
   t.deepEqual(cut({}, 0.5).message, {});
 });
 
-test('of several choices the longest are cut, and one that is short stays whole', (t) => {
+test('the longest of several choices are cut, and a short one stays complete', (t) => {
   const choice = (index: number, length: number) => ({
     index,
     message: { role: 'assistant', content: 'c'.repeat(length) },
@@ -74,7 +74,7 @@ test('of several choices the longest are cut, and one that is short stays whole'
   });
   const text = JSON.stringify({ id: 'x', choices: [choice(0, 400), choice(1, 10), choice(2, 300), choice(3, 90)] });
   const { answer } = cutAnswer(parseAnswer(text), 0.5);
-  const cut = answer.choices as ReturnType<typeof choice>[]; // as they were made above
+  const cut = answer.choices as ReturnType<typeof choice>[]; // as they were created above
   t.deepEqual(
     cut.map(({ message, finish_reason: reason }) => [message.content.length, reason]),
     [

@@ -30,7 +30,7 @@ const chunk = fc.record(
   { requiredKeys: ['choices'] },
 );
 
-test('what passes without the schema is what the schema would give back unchanged', (t) => {
+test('a chunk that passes without the schema is one that the schema would return unchanged', (t) => {
   let passed = 0;
   fc.assert(
     fc.property(fc.oneof(chunk, anything), (value) => {

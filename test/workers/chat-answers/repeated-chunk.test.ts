@@ -9,7 +9,7 @@ const head = '"object":"chat.completion.chunk","created":1754000000,"model":"m"'
 const choice = (delta: string, rest = '') => `"choices":[{"index":0,"delta":{${delta}},"finish_reason":null${rest}}]`;
 const quoted = (text: string) => JSON.stringify(text);
 
-/** How model servers write a chunk, by its text. */
+/** The chunks of different model servers, by their text. */
 const servers: Record<string, (text: string, turn: number) => string> = {
   OpenAI: (text, turn) =>
     `{"id":"c",${head},"service_tier":"default",${choice(`"content":${quoted(text)}`)},"usage":null,"obfuscation":"${'xY7'.repeat(turn % 4)}"}`,
@@ -20,13 +20,13 @@ const servers: Record<string, (text: string, turn: number) => string> = {
     `{"id": "c", "model": "m", "choices": [{"delta": {"content": ${quoted(text)}}}]}`,
   'one that writes several lines': (text) =>
     JSON.stringify(JSON.parse(`{${head},${choice(`"content":${quoted(text)}`)}}`), null, 1),
-  'one that knows the model by another name': (text) =>
+  'one with another name for the model': (text) =>
     `{"model":"other",${choice(`"role":"assistant","content":${quoted(text)}`)}}`,
   'one that reasons': (text) => `{${head},${choice(`"content":null,"reasoning_content":${quoted(text)}`)}}`,
-  'one that has a text beside the content': (text) => `{${head},${choice(`"content":"","reasoning":${quoted(text)}`)}}`,
+  'one with a text besides the content': (text) => `{${head},${choice(`"content":"","reasoning":${quoted(text)}`)}}`,
 };
 
-/** What the client gets of these events, and what is counted, with and without knowing the chunks before. */
+/** What the client gets of these events, and what is counted, with and without learning from earlier chunks. */
 function converted(events: readonly string[], known: boolean) {
   let converter = createChunkConverter({ model: 'm' });
   let sample = '';
@@ -40,7 +40,7 @@ function converted(events: readonly string[], known: boolean) {
 }
 
 for (const [server, write] of Object.entries(servers)) {
-  test(`what a client gets, and what is counted, is the same for each chunk as if it had come alone: ${server}`, (t) => {
+  test(`the client's text and the counted text are the same as if each chunk was parsed: ${server}`, (t) => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }), { maxLength: 12 }), (texts) => {
         const events = texts.map(write);
@@ -64,19 +64,19 @@ for (const [server, write] of Object.entries(servers)) {
 
 const [text, next] = ['a', 'b'].map((content) => `{${head},${choice(`"content":"${content}"`)}}`) as [string, string];
 
-/** Each like the chunk before it, and yet to be parsed. */
+/** Each is like the chunk before it, but has to be parsed. */
 const unlike: Record<string, string> = {
   'it ends': next.replace('null', '"stop"'),
-  'it is of another choice': next.replace('"index":0', '"index":1'),
+  'it has another choice': next.replace('"index":0', '"index":1'),
   'it has a usage': `${next.slice(0, -1)},"usage":{"prompt_tokens":1,"completion_tokens":2}}`,
-  'it names an error': `${next.slice(0, -1)},"error":{"message":"no"}}`,
-  'it is of another model': next.replace('"m"', '"n"'),
+  'it has an error': `${next.slice(0, -1)},"error":{"message":"no"}}`,
+  'it has another model': next.replace('"m"', '"n"'),
   'it has another field in its delta': next.replace('"content"', '"reasoning":"c","content"'),
   'its text ends too soon': next.replace('"b"', '"b'),
-  'its text goes on behind its end': next.replace('"b"', '"b"c"'),
+  'its text continues after its end': next.replace('"b"', '"b"c"'),
   'its text has a control character': next.replace('"b"', '"b\u0001"'),
-  'its text has an escape that is none': next.replace('"b"', '"b\\x"'),
-  'its text is no text': next.replace('"b"', 'null'),
+  'its text has an invalid escape': next.replace('"b"', '"b\\x"'),
+  'its text is not a string': next.replace('"b"', 'null'),
   'its text is empty': next.replace('"b"', '""'),
   'something follows': `${next}}`,
   'it is cut short': next.slice(0, -1),
@@ -91,26 +91,26 @@ for (const [what, data] of Object.entries(unlike)) {
   });
 }
 
-/** Of these nothing is to be learned: what differs is not the text alone. */
+/** Nothing may be learned from these: more than the text differs. */
 const notLearned: Record<string, string> = {
   'has ended': text.replace('null', '"stop"'),
   'has a usage': `${text.slice(0, -1)},"usage":{"prompt_tokens":1,"completion_tokens":2}}`,
   'calls a tool': `{${head},${choice('"tool_calls":[{"index":0,"function":{"arguments":"a"}}]')}}`,
   'has two choices': `{${head},"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{"content":"a"}}]}`,
-  'says its text twice': `{${head},${choice('"content":"a","other":"a"')}}`,
+  'has its text twice': `{${head},${choice('"content":"a","other":"a"')}}`,
   'has its text under a name twice': `{${head},${choice('"content":"a","content":"a"')}}`,
-  'has its text beside the choices': `{${head},"content":"a",${choice('"text":"a"')}}`,
+  'has its text outside the choices': `{${head},"content":"a",${choice('"text":"a"')}}`,
 };
 
 for (const [what, data] of Object.entries(notLearned)) {
-  test(`nothing is learned of a chunk that ${what}`, (t) => {
+  test(`nothing is learned from a chunk that ${what}`, (t) => {
     const repeated = createRepeatedChunks((given) => given);
     repeated.learn(data, parseChunk(data));
     t.is(repeated.read(data), undefined);
   });
 }
 
-test('a backend whose chunks always differ is not learned from for ever', (t) => {
+test('learning from a backend whose chunks always differ ends', (t) => {
   let presented = 0;
   const repeated = createRepeatedChunks((data) => {
     presented++;
@@ -124,7 +124,7 @@ test('a backend whose chunks always differ is not learned from for ever', (t) =>
   t.true(presented < 10, `${presented} times`);
 });
 
-test('what a stream is cut by, and its usage, have the fields of the chunk that came last', (t) => {
+test('the chunks that end a stream, and its usage chunk, have the fields of the latest chunk', (t) => {
   const converter = createChunkConverter({ model: 'm' });
   for (let turn = 0; turn < 9; turn++) converter.take(servers.OpenAI?.('a', turn) ?? '');
   const last = converter.take(servers.OpenAI?.('b', 3) ?? '');
@@ -133,7 +133,7 @@ test('what a stream is cut by, and its usage, have the fields of the chunk that 
   t.true(converter.usageChunk({ promptTokens: 1, completionTokens: 2 }).includes('"obfuscation":"xY7xY7xY7"'));
 });
 
-test('a text that is counted at the end keeps none of its event until then', (t) => {
+test('a text that is kept for counting does not keep its event in memory', (t) => {
   const { vLLM } = servers;
   const converter = createChunkConverter({ model: 'm' });
   const before = heapInUse();

@@ -3,16 +3,16 @@ import fc from 'fast-check';
 import { countTokens } from '../../../workers/chat-answers/count-tokens.ts';
 import { createTokenMeter } from '../../../workers/chat-answers/token-meter.ts';
 
-test('a text that is too short for so many tokens is not counted', (t) => {
+test('a text that is too short for the limit is not counted', (t) => {
   const meter = createTokenMeter();
   meter.add('a'.repeat(10));
   t.is(meter.isOver(10), false);
   meter.add('東');
-  t.is(meter.isOver(13), false, 'a character of three bytes is three tokens at most');
+  t.is(meter.isOver(13), false, 'a character of three bytes is at most three tokens');
   t.not(meter.isOver(12), false);
 });
 
-test('however a text is cut into parts, it is as many tokens as it is in one', async (t) => {
+test('a text has the same number of tokens in any parts', async (t) => {
   const words = fc.array(fc.constantFrom('word', 'a', 'considerations', '東京', 'x1', '{"a":1}'), {
     minLength: 1,
     maxLength: 3_000,
@@ -36,7 +36,7 @@ test('however a text is cut into parts, it is as many tokens as it is in one', a
   );
 });
 
-test('a long text is kept in part only, and counted in steps', async (t) => {
+test('only a part of a long text is kept, and it is counted in steps', async (t) => {
   const meter = createTokenMeter();
   const text = 'some words '.repeat(100_000);
   meter.add(text);

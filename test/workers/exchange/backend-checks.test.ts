@@ -5,7 +5,7 @@ import { createBackendChecks } from '../../../workers/exchange/backend-checks.ts
 import { startModelServer } from '../../stack/model-server.ts';
 import { planFileFor } from '../../stack/plan.ts';
 
-test('a worker checks the backends of the models of its pools, and no others', async (t) => {
+test('a worker checks only the backends of the models of its pools', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   const agent = new Agent();
   t.teardown(() => agent.destroy());

@@ -10,7 +10,7 @@ const queued = {
   body: '{"messages":[],"seed":9223372036854775807}',
 };
 
-test('a backend is always told how much it may produce, by both names, before everything else', (t) => {
+test('a backend always gets the output limit, by both names, before everything else', (t) => {
   t.is(
     bodyFor(queued, backend),
     '{"model":"small-chat","max_tokens":64,"max_completion_tokens":64,"messages":[],"seed":9223372036854775807}',
@@ -18,7 +18,7 @@ test('a backend is always told how much it may produce, by both names, before ev
   t.true(bodyFor(queued, { ...backend, model: 'a "b"' }).startsWith('{"model":"a \\"b\\"","max_tokens":64,'));
 });
 
-test('a backend that takes one name only is told by that', (t) => {
+test('a backend that accepts only one name gets that one', (t) => {
   for (const field of ['max_tokens', 'max_completion_tokens'] as const) {
     const { model, messages, seed, ...limits } = JSON.parse(bodyFor(queued, { ...backend, outputLimitField: field }));
     t.deepEqual(limits, { [field]: 64 });
@@ -26,12 +26,12 @@ test('a backend that takes one name only is told by that', (t) => {
   }
 });
 
-test('a backend that gives no whole answers as streams is asked as the client asked', (t) => {
+test("a backend without whole answers as streams gets the client's own request", (t) => {
   const job = { ...queued, assembled: true };
   t.is(bodyFor(job, { ...backend, wholeAsStream: false }), bodyFor(queued, backend));
 });
 
-test('an answer that is assembled is asked for as a stream with its usage, before what the client sent', (t) => {
+test("an assembled answer is requested as a stream with usage, before the client's fields", (t) => {
   t.deepEqual(JSON.parse(bodyFor({ ...queued, assembled: true, body: '{"messages":[]}' }, backend)), {
     ...{ model: 'small-chat', max_tokens: 64, max_completion_tokens: 64 },
     ...{ stream: true, stream_options: { include_usage: true }, messages: [] },

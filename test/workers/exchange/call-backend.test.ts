@@ -4,7 +4,7 @@ import { messages, openBackend, readThrough } from '../../support/backend-calls.
 import { streamEvents } from '../../support/chat.ts';
 
 const expected = answerFor(messages);
-/** Short enough to wait for, where the backend is to be found too slow. */
+/** Short enough to wait for, in tests of a slow backend. */
 const short = { firstTokenMs: 250, idleMs: 250 };
 
 function textOf(stream: string): string {
@@ -13,7 +13,7 @@ function textOf(stream: string): string {
     .join('');
 }
 
-test('a whole answer is what the backend wrote, a streamed one its events to [DONE]', async (t) => {
+test('a whole answer is what the backend wrote, and a streamed one is its events up to [DONE]', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   await using backend = openBackend(server.url);
   t.is(JSON.parse(await backend.whole()).choices[0].message.content, expected);
@@ -30,7 +30,7 @@ test('sends the key of the backend as its bearer token', async (t) => {
   await t.throwsAsync(backend.callBackend.whole(call), { message: 'the backend answered 401' });
 });
 
-/** What each fault is for a whole answer and before the first token of a stream. */
+/** The outcome of each fault for a whole answer and before the first token of a stream. */
 const table: { fault: Fault; whole: string; stream?: string; timeouts?: typeof short }[] = [
   { fault: { resetBeforeHeaders: true }, whole: 'connection' },
   { fault: { garbage: 'http' }, whole: 'unreadable' },
@@ -62,7 +62,7 @@ async function outcomeOf(call: Promise<string>): Promise<string> {
   }
 }
 
-test('a body that is not an event stream is unreadable, and is not left hanging', async (t) => {
+test('a body that is not an event stream is unreadable, and its call ends', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   await using backend = openBackend(server.url);
   server.fail({ garbage: 'json' });
@@ -70,7 +70,7 @@ test('a body that is not an event stream is unreadable, and is not left hanging'
   t.like(error, { outcome: 'unreadable', message: 'the backend did not answer with an event stream' });
 });
 
-test('a backend that says nothing is given up: a stream at first_token_ms, a whole answer when its signal says so', async (t) => {
+test('the call of a silent backend ends: a stream at first_token_ms, a whole answer when its signal is aborted', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   await using backend = openBackend(server.url, short);
   server.fail({ hang: true });
@@ -81,7 +81,7 @@ test('a backend that says nothing is given up: a stream at first_token_ms, a who
   const deadline = new AbortController();
   const whole = outcomeOf(backend.whole(deadline.signal));
   const { id } = await server.waitForCall(({ stream }) => !stream);
-  t.is(await Promise.race([whole, elapsed(short.firstTokenMs * 3)]), 'still waiting', 'no time-out ends it');
+  t.is(await Promise.race([whole, elapsed(short.firstTokenMs * 3)]), 'still waiting', 'no timeout ends it');
   deadline.abort('deadline');
   t.is(await whole, 'connection');
   t.is((await server.waitForCall((call) => call.id === id && call.state !== 'running')).state, 'aborted');
@@ -92,7 +92,7 @@ async function elapsed(ms: number): Promise<string> {
   return 'still waiting';
 }
 
-test('headers that come slowly are waited for as long as the first token may take', async (t) => {
+test('slow headers are awaited as long as the first token may take', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   server.fail({ slowHeadersMs: 400 });
   await using patient = openBackend(server.url);
@@ -102,7 +102,7 @@ test('headers that come slowly are waited for as long as the first token may tak
   t.like((await readThrough(impatient.stream())).error, { outcome: 'first_token_timeout' });
 });
 
-test('a role alone is no first token', async (t) => {
+test('a role alone is not the first token', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   server.fail({ stallAfterChunks: 0 });
   await using backend = openBackend(server.url, { firstTokenMs: 250 });
@@ -111,7 +111,7 @@ test('a role alone is no first token', async (t) => {
   t.like(error, { outcome: 'first_token_timeout' });
 });
 
-test('a stream that falls silent is given up at idle_ms, with what came before', async (t) => {
+test('a stream that falls silent ends at idle_ms, with what came before', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   server.fail({ stallAfterChunks: 3 });
   await using backend = openBackend(server.url, { idleMs: 250 });
@@ -129,14 +129,14 @@ test('a slow stream is read to its end as long as no pause is too long', async (
   t.is(textOf((await readThrough(backend.stream())).text), expected);
 });
 
-/** How a stream ends that has begun: by what kind of failure, or by nothing at all. */
+/** How a stream that has begun ends: by which kind of failure, or without one. */
 const begun: [Fault, string | undefined][] = [
   [{ cutAfterChunks: 3 }, 'connection'],
   [{ endAfterChunks: 3 }, undefined],
 ];
 
 for (const [fault, outcome] of begun) {
-  test(`${JSON.stringify(fault)} ends a stream by ${outcome ?? 'its mere end'}, after what came before`, async (t) => {
+  test(`${JSON.stringify(fault)} ends a stream by ${outcome ?? 'its end'}, after what came before`, async (t) => {
     await using server = await startModelServer({ name: 'a' });
     server.fail(fault);
     await using backend = openBackend(server.url);
@@ -153,7 +153,7 @@ test('events that are not JSON are unreadable', async (t) => {
   t.like((await readThrough(backend.stream())).error, { outcome: 'unreadable' });
 });
 
-test('a whole answer without end is given up at 32 MiB', async (t) => {
+test('a whole answer without end is aborted at 32 MiB', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   server.fail({ endless: true });
   await using backend = openBackend(server.url);
@@ -162,7 +162,7 @@ test('a whole answer without end is given up at 32 MiB', async (t) => {
   t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
 });
 
-test('reading no further ends the call of a stream', async (t) => {
+test('the call of a stream ends when its reader wants no more', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   server.fail({ endless: true, chunkMs: 2 });
   await using backend = openBackend(server.url);

@@ -6,11 +6,11 @@ import { openBackend, readThrough } from '../../support/backend-calls.ts';
 import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
 
 const token = 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n';
-/** undici takes a client for busy until a turn after its call, so that calls in a row alternate between two connections. */
+/** undici treats a client as busy until one turn after its call, so successive calls alternate between two connections. */
 const poolOfOne = 2;
 const done = `${token}data: [DONE]\n\n`;
 
-test('a refused connection is one that failed', async (t) => {
+test('a refused connection is a failed connection', async (t) => {
   const server = await startRawBackend();
   await server[Symbol.asyncDispose]();
   await using backend = openBackend(server.url);
@@ -18,8 +18,8 @@ test('a refused connection is one that failed', async (t) => {
   t.like((await readThrough(backend.stream())).error, { outcome: 'connection' });
 });
 
-test('a connection that does not come about within connect_ms is given up', async (t) => {
-  // TLS is part of connecting, and this listener never says a word of it.
+test('a connection that is not established within connect_ms is given up', async (t) => {
+  // TLS is part of connecting, and this listener never answers its handshake.
   await using server = await startRawBackend();
   await using backend = openBackend(`https://127.0.0.1:${server.port}/v1`, { connectMs: 300 });
   t.like(await t.throwsAsync(backend.whole()), { outcome: 'connect_timeout' });
@@ -34,7 +34,7 @@ test('the connection of a stream serves the next call after [DONE], and so does 
     answers += 1;
     if (answers % 2 === 0) return socket.write(rawAnswer('{"choices":[]}', { type: 'application/json' }));
     socket.write(rawAnswer(done, { ended: false }));
-    // The end of the body comes after the reader has left.
+    // The end of the body arrives after the reader has finished.
     setTimeout(() => socket.write('0\r\n\r\n'), 50);
   });
   await using backend = openBackend(server.url);
@@ -53,7 +53,7 @@ async function idle({ agent }: ReturnType<typeof openBackend>): Promise<void> {
   while (Object.values(agent.stats).some(({ running }) => running > 0)) await new Promise(setImmediate);
 }
 
-test('so does the connection of an error, once its body has been read', async (t) => {
+test('the connection of an error serves the next call, once its body has been read', async (t) => {
   const body = '{"error":{"message":"no"}}';
   await using server = await startRawBackend((socket) =>
     socket.write(rawAnswer(body, { status: '500 X', type: 'application/json' })),
@@ -65,7 +65,7 @@ test('so does the connection of an error, once its body has been read', async (t
   t.true(server.connections() <= poolOfOne);
 });
 
-test('a backend that keeps the connection open after [DONE] holds up nobody, and loses it', async (t) => {
+test('a backend that keeps the connection open after [DONE] delays nothing, and loses the connection', async (t) => {
   await using server = await startRawBackend((socket) => socket.write(rawAnswer(done, { ended: false })));
   await using backend = openBackend(server.url);
   const { error } = await readThrough(backend.stream());
@@ -74,7 +74,7 @@ test('a backend that keeps the connection open after [DONE] holds up nobody, and
   t.is(server.requests(), 1);
 });
 
-test('what follows [DONE] is not looked at, even if it comes with it and is not UTF-8', async (t) => {
+test('data after [DONE] is ignored, even if it arrives together with it and is not UTF-8', async (t) => {
   await using server = await startRawBackend((socket) => socket.write(rawAnswer(`${done}\u00ff`), 'latin1'));
   await using backend = openBackend(server.url);
   t.is((await readThrough(backend.stream())).error, undefined);
@@ -83,12 +83,12 @@ test('what follows [DONE] is not looked at, even if it comes with it and is not 
 const unread: [string, string][] = [
   ['a body that is not an event stream', rawAnswer('<html>', { type: 'text/html', ended: false })],
   ['an event that cannot be read', rawAnswer(`${token}data: {"cho\n\n`, { ended: false })],
-  ['an event that cannot be read, of an answer that is all there', rawAnswer(`data: {"cho\n\n${done}`)],
+  ['an event that cannot be read, after a complete answer', rawAnswer(`data: {"cho\n\n${done}`)],
   ['an event stream of another character set', rawAnswer('data: \u00ff\n\n', { ended: false })],
 ];
 
 for (const [title, answer] of unread) {
-  test(`leaves no connection open with a backend that goes on after ${title}`, async (t) => {
+  test(`leaves no connection open with a backend that continues after ${title}`, async (t) => {
     await using server = await startRawBackend((socket) => socket.write(answer, 'latin1'));
     await using backend = openBackend(server.url);
     t.like((await readThrough(backend.stream())).error, { outcome: 'unreadable' });
@@ -109,7 +109,7 @@ const refusals: [string, string, { outcome: string; message: string }][] = [
     { outcome: 'refused_request', message: 'The model server refused the request.' },
   ],
   [
-    'is longer than anybody reads',
+    'is longer than the limit',
     rawAnswer(JSON.stringify({ detail: 'x'.repeat(1_000_000) }), { status: '422 X' }),
     { outcome: 'refused_request', message: 'The model server refused the request.' },
   ],
@@ -145,7 +145,7 @@ for (const stream of [false, true]) {
     stop.abort('cancelled');
     t.like(await call, { error: { outcome: 'connection' } });
     t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
-    // The backend can see it a moment before the agent has noted it.
+    // The backend can see it a moment before the agent does.
     const open = () =>
       Object.values(backend.agent.stats).filter(({ connected, running }) => connected !== 0 || running > 0);
     while (open().length > 0) await new Promise(setImmediate);
@@ -153,12 +153,12 @@ for (const stream of [false, true]) {
   });
 }
 
-test('a call whose signal is aborted already asks nobody', async (t) => {
+test('a call whose signal is already aborted sends nothing', async (t) => {
   await using server = await startRawBackend();
   await using backend = openBackend(server.url);
   t.like(await t.throwsAsync(backend.whole(AbortSignal.abort('cancelled'))), { outcome: 'connection' });
   t.like((await readThrough(backend.stream(AbortSignal.abort('cancelled')))).error, { outcome: 'connection' });
-  // A connection made now is seen after any that was made before.
+  // A connection made now is seen after all earlier ones.
   const probe = connect(server.port, '127.0.0.1');
   await once(probe, 'connect');
   probe.destroy();

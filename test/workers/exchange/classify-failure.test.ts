@@ -13,7 +13,7 @@ const bodies = [
 
 for (const status of [400, 413, 422]) {
   for (const body of bodies) {
-    test(`${status} ${JSON.stringify(body)} is the client's mistake in the backend's words`, (t) => {
+    test(`${status} ${JSON.stringify(body)} is the client's error, with the backend's message`, (t) => {
       t.like(classifyStatus({ status, body: JSON.stringify(body) }), {
         outcome: 'refused_request',
         message: 'The context is too long.',
@@ -32,7 +32,7 @@ for (const body of [
   '{"error":" "}',
   '{"detail":[{"msg":"x"}]}',
 ]) {
-  test(`a refusal that says nothing readable, ${JSON.stringify(body)}, has a sentence of ours`, (t) => {
+  test(`a refusal without a readable message, ${JSON.stringify(body)}, has our message`, (t) => {
     t.like(classifyStatus({ status: 400, body }), {
       outcome: 'refused_request',
       message: 'The model server refused the request.',
@@ -41,19 +41,19 @@ for (const body of [
 }
 
 for (const status of [301, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504]) {
-  test(`${status} is the backend's fault, and what it says stays with us`, (t) => {
+  test(`${status} is a failure of the backend, and its message is not relayed`, (t) => {
     const error = classifyStatus({ status, body: '{"error":{"message":"secret"}}' });
     t.like(error, { outcome: 'status', message: `the backend answered ${status}` });
   });
 }
 
-test('the key that the backend was called with is no part of its words', (t) => {
+test("the key of the call is removed from the backend's message", (t) => {
   const body = JSON.stringify({ message: 'The key hunter2 has no access to this model.' });
   const message = 'The key [key] has no access to this model.';
   t.is(classifyStatus({ status: 400, body, apiKey: 'hunter2' }).message, message);
 });
 
-test('a backend whose words are not to be relayed has a sentence of ours', (t) => {
+test('a backend whose messages are not relayed has our message', (t) => {
   const refusal = { status: 400, body: JSON.stringify({ message: 'The context is too long.' }) };
   t.is(classifyStatus({ ...refusal, relayMessages: false }).message, 'The model server refused the request.');
   t.is(classifyStatus({ ...refusal, relayMessages: true }).message, 'The context is too long.');
@@ -65,7 +65,7 @@ test('a long message is cut to 500 characters', (t) => {
   t.true(message.startsWith('word word'));
 });
 
-test('a message made to be slow to read is read at once', (t) => {
+test('a message that is made to be slow to process is processed quickly', (t) => {
   const slow = [
     'a-'.repeat(30_000),
     ':'.repeat(60_000),
@@ -103,7 +103,7 @@ const addresses = [
 ];
 
 for (const address of addresses) {
-  test(`removes the address ${address}, alone and within a sentence`, (t) => {
+  test(`removes the address ${address}, alone and in a sentence`, (t) => {
     t.is(withoutAddresses(address), '[address]');
     t.is(withoutAddresses(`Connect to ${address} failed.`), 'Connect to [address] failed.');
   });
@@ -130,7 +130,7 @@ for (const message of harmless) {
   });
 }
 
-test('tells a failed connection apart by its kind, and keeps the cause for the log', (t) => {
+test('classifies a failed connection by its kind, and keeps the cause for the log', (t) => {
   const table = [
     [new errors.ConnectTimeoutError('x'), 'connect_timeout'],
     [new errors.HTTPParserError('x'), 'unreadable'],

@@ -13,7 +13,7 @@ const asked = (account = 'user:alice', plan = 'free', lane: 'interactive' | 'bat
   lane,
 });
 
-test('a backend that asks for neither is sent neither', (t) => {
+test('a backend with neither option gets neither field', (t) => {
   t.deepEqual(ownFields(asked(), backend), {});
   t.deepEqual(
     createOwnFields({ plans, pepper: undefined })(asked(), { ...backend, cacheSalt: false, priority: false }),
@@ -21,7 +21,7 @@ test('a backend that asks for neither is sent neither', (t) => {
   );
 });
 
-test("an account's salt is always the same, another account's another, and neither says who it is", (t) => {
+test("an account's salt never changes, differs from other accounts' salts, and does not reveal the account", (t) => {
   const saltOf = (account: string, of = ownFields) =>
     of(asked(account), { ...backend, cacheSalt: true }).cache_salt ?? '';
   const salt = saltOf('user:alice');
@@ -32,17 +32,17 @@ test("an account's salt is always the same, another account's another, and neith
   t.not(saltOf('user:alice', createOwnFields({ plans, pepper: 'q'.repeat(32) })), salt);
 });
 
-test("a request has its plan's priority, lower first, and each line of a batch comes behind every request", (t) => {
+test("a request has its plan's priority, lower first, and lines of batches come after every request", (t) => {
   const priorityOf = (plan: string, lane?: 'interactive' | 'batch') =>
     ownFields(asked('user:alice', plan, lane), { ...backend, priority: true }).priority ?? Number.NaN;
   t.is(priorityOf('pro'), 5);
   t.is(priorityOf('guest-device'), 100);
-  t.is(priorityOf('a plan that is gone'), 1_000);
+  t.is(priorityOf('a plan that no longer exists'), 1_000);
   t.is(priorityOf('pro', 'batch'), 5 + priorityMax);
   t.true(priorityOf('pro', 'batch') > priorityMax && priorityOf('pro', 'batch') < priorityOf('free', 'batch'));
 });
 
-test("what the service sets takes the place of the client's, of which nothing else is changed", (t) => {
+test("the service's fields replace the client's, and nothing else changes", (t) => {
   const body =
     '{"messages":[{"content":"\\"priority\\":1"}],"priority":-9,"seed":9223372036854775807,"cache_salt":"mine"}';
   const job = { model: 'small-chat', outputTokensMax: 64, assembled: false, body };

@@ -2,13 +2,13 @@ import test from 'ava';
 import { BackendError } from '../../../workers/exchange/backend-error.ts';
 import { createEventStreamParser } from '../../../workers/exchange/parse-event-stream.ts';
 
-/** What each piece completes, up to one that cannot be read. */
+/** The events that each piece completes, up to a piece that cannot be read. */
 function read(...parts: (string | Uint8Array)[]): { events: string[][]; failure: BackendError | undefined } {
   const parse = createEventStreamParser();
   const events: string[][] = [];
   for (const part of parts) {
     const complete: string[] = [];
-    const failure = parse(Buffer.from(part as string), complete); // or bytes: either is taken
+    const failure = parse(Buffer.from(part as string), complete); // or bytes: both are accepted
     events.push(complete);
     if (failure !== undefined) return { events, failure };
   }
@@ -28,18 +28,18 @@ const recorded: Record<string, { bytes: string; data: string[] }> = {
   },
   'lines end by CRLF': { bytes: 'data: {"a":"é"}\r\n\r\ndata: [DONE]\r\n\r\n', data: ['{"a":"é"}', '[DONE]'] },
   'lines end by CR': { bytes: 'data: {"a":"é"}\r\rdata: [DONE]\r\rdata: x', data: ['{"a":"é"}', '[DONE]'] },
-  'comments, names and ids stand in between': {
+  'comments, names and ids are in between': {
     bytes:
       ': keep-alive\n\nevent: message\nid: 7\ndata: one\n\n: OPENROUTER PROCESSING\n\nretry: 3\ndata: two\n\n:\n\n',
     data: ['one', 'two'],
   },
-  'data stands on several lines': { bytes: 'data: {\ndata:   "a": 1\ndata: }\n\n', data: ['{\n  "a": 1\n}'] },
+  'data is on several lines': { bytes: 'data: {\ndata:   "a": 1\ndata: }\n\n', data: ['{\n  "a": 1\n}'] },
   'no space follows the colon': { bytes: 'data:one\n\ndata:[DONE]\n\n', data: ['one', '[DONE]'] },
   'a byte order mark comes first': { bytes: '\uFEFFdata: one\n\n', data: ['one'] },
 };
 
 for (const [title, { bytes, data }] of Object.entries(recorded)) {
-  test(`reads the same events wherever the bytes are split: ${title}`, (t) => {
+  test(`reads the same events for any split of the bytes: ${title}`, (t) => {
     const whole = Buffer.from(bytes);
     t.deepEqual(events(whole), data);
     for (let at = 0; at <= whole.length; at++) {
@@ -49,28 +49,28 @@ for (const [title, { bytes, data }] of Object.entries(recorded)) {
   });
 }
 
-test('gives an event out as soon as its last byte is there', (t) => {
+test('returns an event as soon as its last byte has arrived', (t) => {
   t.deepEqual(read('data: one\n', '\ndata: two', '\n\n').events, [[], ['one'], ['two']]);
 });
 
-test('gives out those that come at once together, and nothing where none is complete', (t) => {
+test('returns events that arrive together at once, and nothing if none is complete', (t) => {
   const parts = ['data: one\n\n: a comment\n\ndata: two\n\ndata: th', ': a comment\n', 'ree\n\n'];
   t.deepEqual(read(...parts).events, [['one', 'two'], [], ['th: a comment']]);
 });
 
-test('an event that the stream ends in the middle of is none', (t) => {
+test('an event that is cut off by the end of the stream is dropped', (t) => {
   t.deepEqual(events('data: one\n\ndata: two'), ['one']);
   t.deepEqual(events(), []);
 });
 
 const invalid: [string, (string | Uint8Array)[]][] = [
-  ['a byte that is never UTF-8', ['data: ', Uint8Array.of(0xff), '\n\n']],
-  ['a character cut short by other text', ['data: ', Uint8Array.of(0xe6, 0x9d), 'x\n\n']],
+  ['a byte that is invalid in UTF-8', ['data: ', Uint8Array.of(0xff), '\n\n']],
+  ['a character that is cut off by other text', ['data: ', Uint8Array.of(0xe6, 0x9d), 'x\n\n']],
 ];
 
 for (const [title, parts] of invalid) {
-  test(`cannot read ${title}, and still gives out what came before, however it is split`, (t) => {
-    const bytes = ['data: before 🎉\n\n', ...parts].map((part) => Buffer.from(part as string)); // or bytes: either is taken
+  test(`cannot read ${title}, and returns what came before, for any split`, (t) => {
+    const bytes = ['data: before 🎉\n\n', ...parts].map((part) => Buffer.from(part as string)); // or bytes: both are accepted
     const whole = Buffer.concat(bytes);
     const splits = Array.from(whole, (_, at) => [whole.subarray(0, at), whole.subarray(at)]);
     for (const split of [[whole], bytes, Array.from(whole, (byte) => Uint8Array.of(byte)), ...splits]) {
@@ -86,7 +86,7 @@ for (const [title, first, more] of [
   ['one line', 'data: ', 'x'.repeat(65_536)],
   ['many lines', 'data: x\n', `data: ${'x'.repeat(65_000)}\n`],
 ] as const) {
-  test(`gives up an event without an end after some megabytes: ${title}`, (t) => {
+  test(`rejects an event without an end after some megabytes: ${title}`, (t) => {
     const parse = createEventStreamParser();
     let failure = parse(Buffer.from(first), []);
     let characters = first.length;
@@ -94,6 +94,6 @@ for (const [title, first, more] of [
       failure = parse(Buffer.from(more), []);
     }
     t.is(failure?.outcome, 'unreadable');
-    t.true(characters < 6_000_000, `${characters} characters were taken`);
+    t.true(characters < 6_000_000, `${characters} characters were read`);
   });
 }

@@ -2,7 +2,7 @@ import test from 'ava';
 import type { Exchange } from '../../../workers/exchange/exchange.ts';
 import { readWhole } from '../../../workers/exchange/read-body.ts';
 
-const exchange = { fail() {} } as unknown as Exchange<string>; // nothing else is called
+const exchange = { fail() {} } as unknown as Exchange<string>; // only this is called
 
 for (const pieces of [0, 1, 2, 1_024, 1_025, 5_000]) {
   test(`a whole answer in ${pieces} pieces is read as it was sent`, (t) => {

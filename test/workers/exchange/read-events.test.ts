@@ -31,12 +31,12 @@ function opened() {
     begun: () => true,
   };
   const body = readEvents({ exchange, reader, expectNext: () => told.push('expect') });
-  /** The reader is done with the event that it has. */
+  /** The reader has finished its event. */
   async function release(isCut = false): Promise<void> {
     busy.shift()?.(isCut);
     await new Promise(setImmediate);
   }
-  /** What comes at once when the backend is told to go on. */
+  /** What arrives at once when the connection is resumed. */
   function onResume(come: () => void): void {
     arrive = come;
   }
@@ -45,7 +45,7 @@ function opened() {
 
 const event = (data: string) => Buffer.from(`data: ${data}\n\n`);
 
-test('a reader that is busy gets the next event when it is done, and the end after the last one', async (t) => {
+test('a busy reader gets the next event when it has finished, and the end after the last one', async (t) => {
   const { body, told, taken, release } = opened();
   body.take(Buffer.from('data: one\n\ndata: two\n\n'));
   body.take(event('three'));
@@ -60,7 +60,7 @@ test('a reader that is busy gets the next event when it is done, and the end aft
   t.deepEqual(told.at(-1), ['succeed', 'ended']);
 });
 
-test('the time for the next event begins when the reader is done with the last one', async (t) => {
+test('the time limit of the next event starts when the reader has finished the last one', async (t) => {
   const { body, told, release } = opened();
   body.take(event('one'));
   body.take(event('two'));
@@ -70,7 +70,7 @@ test('the time for the next event begins when the reader is done with the last o
   t.deepEqual(told, ['relax', 'relax', 'expect']);
 });
 
-test('a backend waits for a reader that is busy once 64 KiB are kept, and goes on when all of them are taken', async (t) => {
+test('the connection is paused while a busy reader has 64 KiB kept, and resumed when all of it is taken', async (t) => {
   const { body, told, taken, release } = opened();
   body.take(event('one'));
   body.take(event('x'.repeat(65_000)));
@@ -88,7 +88,7 @@ test('a backend waits for a reader that is busy once 64 KiB are kept, and goes o
   );
 });
 
-test('bytes that arrive while the backend is told to go on are taken in order, and pause it again', async (t) => {
+test('bytes that arrive while the connection is resumed are taken in order, and pause it again', async (t) => {
   const { body, told, taken, release, onResume } = opened();
   const large = 'x'.repeat(70_000);
   onResume(() => {
@@ -109,7 +109,7 @@ test('bytes that arrive while the backend is told to go on are taken in order, a
   t.deepEqual(told.at(-1), ['succeed', 'ended']);
 });
 
-test('what has come before a failure is taken first, and what is left once the reader has enough is not', async (t) => {
+test('events before a failure are taken first, and those after the reader has enough are not', async (t) => {
   const failure = new BackendError('connection', 'the connection failed');
   const broken = opened();
   broken.body.take(Buffer.from('data: one\n\ndata: two\n\n'));
@@ -134,7 +134,7 @@ test('[DONE] is taken, and nothing after it', async (t) => {
   t.deepEqual(told.at(-1), ['succeed', 'done']);
 });
 
-test('an event that the reader fails at is the last one, also if more comes in the same moment', async (t) => {
+test('an event at which the reader fails is the last one, also if more arrives at the same moment', async (t) => {
   const { told, ...rest } = opened();
   const taken: string[] = [];
   const failure = new BackendError('unreadable', 'an event is not a chunk');
@@ -158,7 +158,7 @@ test('an event that the reader fails at is the last one, also if more comes in t
     taken.push(data);
     throw failure;
   };
-  // No more of an exchange is asked.
+  // Nothing more of the exchange is called.
   const body = readEvents({ exchange: exchange as never, reader: { ...reader, take: failing }, expectNext() {} });
   body.take(Buffer.from('data: one\n\ndata: bad\n\ndata: two\n\n'));
   for (let turns = 0; turns < 10; turns++) {
@@ -170,12 +170,12 @@ test('an event that the reader fails at is the last one, also if more comes in t
   t.deepEqual(rest.taken, []);
 });
 
-test('what a busy reader fails by is what the call fails by', async (t) => {
+test('the call fails with the error of a busy reader', async (t) => {
   const { told, ...rest } = opened();
-  const failure = new Error('Redis is away');
+  const failure = new Error('Redis is unavailable');
   const failing = { take: () => Promise.reject(failure), begun: () => true };
   const exchange = { fail: (error: unknown) => told.push(error), relax() {}, isOver: () => false };
-  // No more of an exchange is asked.
+  // Nothing more of the exchange is called.
   const body = readEvents({ exchange: exchange as never, reader: failing, expectNext() {} });
   body.take(event('one'));
   await new Promise(setImmediate);

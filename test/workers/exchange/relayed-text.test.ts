@@ -4,7 +4,7 @@ import { relayedText } from '../../../workers/exchange/relayed-text.ts';
 const apiKey = 'correct/horse+battery=staple';
 const relayed = (text: string) => relayedText(text, apiKey);
 
-test('the key that a backend was called with is cut out wherever it stands, as it is or encoded, whole or by its beginning', (t) => {
+test('the key of the call is removed everywhere, as it is or encoded, complete or by its beginning', (t) => {
   const hidden = [
     apiKey,
     encodeURIComponent(apiKey),
@@ -23,7 +23,7 @@ test('the key that a backend was called with is cut out wherever it stands, as i
   t.is(relayedText('The context is too long.', undefined), 'The context is too long.');
 });
 
-test('no part of the key is left where the text is cut', (t) => {
+test('no part of the key is left at the end of a cut text', (t) => {
   for (let before = 400; before < 520; before++) {
     for (const at of [before, before + 1_480]) {
       const text = relayed(`${'word '.repeat(at / 5)}${'x'.repeat(at % 5)} ${apiKey} ${'word '.repeat(300)}`);
@@ -64,7 +64,7 @@ const secrets = [
 ] as const;
 
 for (const [text, hidden] of secrets) {
-  test(`a credential is cut out of: ${text.slice(0, 60)}`, (t) => {
+  test(`a credential is removed from: ${text.slice(0, 60)}`, (t) => {
     for (const secret of hidden) t.false(relayed(text).includes(secret), relayed(text));
     t.regex(relayed(text), /\[key\]|\[address\]/);
   });
@@ -82,14 +82,14 @@ const paths = [
 ];
 
 for (const path of paths) {
-  test(`the path ${path} is cut out, alone, quoted and within a sentence`, (t) => {
+  test(`the path ${path} is removed, alone, quoted and in a sentence`, (t) => {
     t.is(relayed(path), '[path]');
     t.is(relayed(`cannot open ${path} for reading`), 'cannot open [path] for reading');
     t.is(relayed(`File "${path}", line 3`), 'File "[path]", line 3');
   });
 }
 
-test('addresses are cut out, also where they are in what looks like a credential', (t) => {
+test('addresses are removed, also within text that looks like a credential', (t) => {
   t.is(relayed('POST http://10.0.0.7:8000/v1/chat/completions failed'), 'POST [address] failed');
   t.is(
     relayed('vllm-0.models.svc.cluster.local:8000 and 2001:db8::1 and localhost:8000'),
@@ -118,15 +118,15 @@ const harmless = [
 ];
 
 for (const text of harmless) {
-  test(`is relayed as it is: ${text.slice(0, 70)}`, (t) => {
+  test(`is relayed unchanged: ${text.slice(0, 70)}`, (t) => {
     t.is(relayed(text), text);
   });
 }
 
-test('a text is at most 500 characters, on its lines, and read at once whatever is in it', (t) => {
+test('a text has at most 500 characters, keeps its lines, and is processed quickly for any content', (t) => {
   t.is(relayed('one\ntwo\tthree\u001b[31m'), 'one\ntwo\tthree[31m');
   t.true(relayed('word '.repeat(1_000_000)).length <= 500);
-  t.is(relayed('x'.repeat(100_000)), '', 'nothing tells half a credential from a word');
+  t.is(relayed('x'.repeat(100_000)), '', 'half a credential cannot be distinguished from a word');
   const slow = [
     'a-',
     ':',

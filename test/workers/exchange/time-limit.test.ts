@@ -11,7 +11,7 @@ function opened() {
   return { late, timeLimit, expect: (ms: number, name: string) => timeLimit.expectWithin(ms, () => late.push(name)) };
 }
 
-test.serial('says once that the time is over, and not before', (t) => {
+test.serial('calls back once when the time is over, and not before', (t) => {
   const { late, timeLimit, expect } = opened();
   using _ = timeLimit;
   expect(100, 'first');
@@ -23,7 +23,7 @@ test.serial('says once that the time is over, and not before', (t) => {
   t.deepEqual(late, ['first']);
 });
 
-test.serial('what was set last counts alone, be it sooner or later', (t) => {
+test.serial('only the latest limit counts, also if it is earlier', (t) => {
   for (const [second, left] of [
     [200, 200],
     [50, 50],
@@ -40,7 +40,7 @@ test.serial('what was set last counts alone, be it sooner or later', (t) => {
   }
 });
 
-test.serial('says nothing while it is relaxed, and does once a time is set again', (t) => {
+test.serial('does not call back while relaxed, and does when a limit is set again', (t) => {
   const { late, timeLimit, expect } = opened();
   using _ = timeLimit;
   expect(100, 'first');
@@ -52,7 +52,7 @@ test.serial('says nothing while it is relaxed, and does once a time is set again
   t.deepEqual(late, ['second']);
 });
 
-test.serial('says nothing once it is disposed of', (t) => {
+test.serial('does not call back after it was disposed of', (t) => {
   const { late, timeLimit, expect } = opened();
   expect(100, 'first');
   timeLimit[Symbol.dispose]();

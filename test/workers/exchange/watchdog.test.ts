@@ -18,7 +18,7 @@ test.serial('aborts with the reason when the time is over, and not before', (t) 
   t.is(watchdog.signal.reason, 'late');
 });
 
-test.serial('what was set last counts alone', (t) => {
+test.serial('only the latest limit counts', (t) => {
   using watchdog = createWatchdog([never], Date.now);
   watchdog.expectWithin(100, () => 'first');
   mock.timers.tick(60);
@@ -29,7 +29,7 @@ test.serial('what was set last counts alone', (t) => {
   t.is(watchdog.signal.reason, 'second');
 });
 
-test.serial('aborts with its parent, at once and by its reason, and keeps that reason', async (t) => {
+test.serial("aborts with its parent at once, with the parent's reason, and keeps that reason", async (t) => {
   const parent = new AbortController();
   using watchdog = createWatchdog([parent.signal], Date.now);
   watchdog.expectWithin(100, () => 'late');
@@ -40,12 +40,12 @@ test.serial('aborts with its parent, at once and by its reason, and keeps that r
   t.is(watchdog.signal.reason, 'cancelled');
 });
 
-test.serial('is aborted from the start when one of its parents is', (t) => {
+test.serial('is aborted from the start if one of its parents is', (t) => {
   using watchdog = createWatchdog([never, AbortSignal.abort('shutdown')]);
   t.is(watchdog.signal.reason, 'shutdown');
 });
 
-test.serial('does nothing once it is disposed of, by time or by parent', (t) => {
+test.serial('does nothing after it was disposed of, by time or by parent', (t) => {
   const parent = new AbortController();
   const watchdog = createWatchdog([parent.signal], Date.now);
   watchdog.expectWithin(100, () => 'late');
@@ -55,7 +55,7 @@ test.serial('does nothing once it is disposed of, by time or by parent', (t) => 
   t.false(watchdog.signal.aborted);
 });
 
-test.serial('a time that is over already aborts at once, and Node has nothing to warn of', async (t) => {
+test.serial('a time that is already over aborts at once, without a warning of Node', async (t) => {
   mock.timers.reset();
   const warnings: Error[] = [];
   process.on('warning', (warning) => warnings.push(warning));

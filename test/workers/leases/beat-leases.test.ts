@@ -8,7 +8,7 @@ import { jobFor } from '../../support/worker-side.ts';
 const ann = { account: 'user:ann', requestId: 'req_ann' };
 const bob = { account: 'user:bob', requestId: 'req_bob' };
 
-/** `renewals` are the ids of each, and how long they are to live; `next` is kept waiting for another one. */
+/** `renewals`: the ids of each renewal, and the lifetime. `next` waits for another one. */
 function createSubject({ fails = false } = {}) {
   const renewals: [string[], number][] = [];
   let heard = Promise.withResolvers<void>();
@@ -29,7 +29,7 @@ function createSubject({ fails = false } = {}) {
   return { leases, renewals, next, lines };
 }
 
-test('what is in hand is renewed together, again and again, until it is let go', async (t) => {
+test('leases of runs in progress are renewed together, repeatedly, until they end', async (t) => {
   const { leases, renewals, next } = createSubject();
   const letGo = leases.keep(ann);
   const letBobGo = leases.keep(bob);
@@ -45,7 +45,7 @@ test('what is in hand is renewed together, again and again, until it is let go',
   leases[Symbol.dispose]();
 });
 
-test('the same request in hand twice is renewed until both have let it go', async (t) => {
+test('a request with two runs is renewed until both have ended', async (t) => {
   const { leases, next } = createSubject();
   const letGo = leases.keep(ann);
   leases.keep({ ...ann });
@@ -54,7 +54,7 @@ test('the same request in hand twice is renewed until both have let it go', asyn
   leases[Symbol.dispose]();
 });
 
-test('a renewal that fails is tried again', async (t) => {
+test('a failed renewal is retried', async (t) => {
   const { leases, next, lines } = createSubject({ fails: true });
   leases.keep(ann);
   await next();
@@ -63,7 +63,7 @@ test('a renewal that fails is tried again', async (t) => {
   leases[Symbol.dispose]();
 });
 
-test('a job that goes back may wait as long as a new one; what cannot be read is left alone, and nothing fails', async (t) => {
+test('a requeued job may wait as long as a new one; unreadable jobs are ignored, and nothing fails', async (t) => {
   const { leases, renewals } = createSubject({ fails: true });
   const job = jobFor('svc:replies:x', {});
   await leases.putBack([job, { of: 'another release' }, null]);

@@ -27,7 +27,7 @@ async function timeNow(): Promise<number> {
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
 }
 
-/** Accounts of one partition, each with a request that was admitted at `now`. */
+/** Accounts of one partition, each with a request admitted at `now`. */
 async function openPartition(accounts: number) {
   await own.redis.flushdb();
   await setTime(now);
@@ -60,7 +60,7 @@ async function openPartition(accounts: number) {
   };
 }
 
-/** Looks as often as a worker does, until this time. */
+/** Checks as often as a worker does, until this time. */
 async function tendUntil(time: number, { tend, from = now }: { tend: () => Promise<unknown>; from?: number }) {
   for (let at = from; at < time; at += 20_000) {
     await setTime(at);
@@ -70,7 +70,7 @@ async function tendUntil(time: number, { tend, from = now }: { tend: () => Promi
   return tend();
 }
 
-test.serial('what is past its time ends in all accounts of the partition, however many, and is counted', async (t) => {
+test.serial('leases past their time expire in all accounts of the partition, and are counted', async (t) => {
   const { sides, tend, held, registry } = await openPartition(120);
   await tendUntil(now + 59_999, { tend });
   t.is(await held(), 120);
@@ -83,7 +83,7 @@ test.serial('what is past its time ends in all accounts of the partition, howeve
   t.regex(await registry.metrics(), /^svc_leases_expired_total 120$/m);
 });
 
-test.serial('nothing ends for a minute after Redis was away', async (t) => {
+test.serial('no lease expires for a minute after Redis was unavailable', async (t) => {
   const { sides, tend, held } = await openPartition(2);
   const [side] = sides;
   for (const each of sides) await each.start('a');
@@ -98,7 +98,7 @@ test.serial('nothing ends for a minute after Redis was away', async (t) => {
   t.false(await side?.settle('a'));
 });
 
-test.serial('a renewal in that minute counts from when it was made', async (t) => {
+test.serial('a renewal in that minute counts from its own time', async (t) => {
   const { sides, tend, held } = await openPartition(1);
   const [side] = sides;
   await side?.start('a');
@@ -113,17 +113,20 @@ test.serial('a renewal in that minute counts from when it was made', async (t) =
   t.is(await held(), 0);
 });
 
-test.serial('leases of a clock that was put back far are found, although their time seems long to come', async (t) => {
-  const { tend, held } = await openPartition(3);
-  const back = now - 86_400_000;
-  await tendUntil(back + 659_999, { tend, from: back });
-  t.is(await held(), 3, 'they may be of requests that run');
-  await setTime(back + 660_000);
-  await tend();
-  t.is(await held(), 0);
-});
+test.serial(
+  'leases of a clock that was set far back are found, although their time is far in the future',
+  async (t) => {
+    const { tend, held } = await openPartition(3);
+    const back = now - 86_400_000;
+    await tendUntil(back + 659_999, { tend, from: back });
+    t.is(await held(), 3, 'they may belong to running requests');
+    await setTime(back + 660_000);
+    await tend();
+    t.is(await held(), 0);
+  },
+);
 
-test.serial('an account that holds leases in both lanes is looked after in both, each at its time', async (t) => {
+test.serial('leases of an account in both lanes expire, each at its time', async (t) => {
   const { sides, tend, fresh, held } = await openPartition(1);
   const [side] = sides;
   if (side === undefined) return t.fail();
@@ -139,7 +142,7 @@ test.serial('an account that holds leases in both lanes is looked after in both,
   await setTime(now + 60_000);
   await tend();
   t.is(await held(), 1);
-  // A worker that has just begun knows of no time that it has missed.
+  // A worker that has just started does not know of a gap.
   const lineEndsAt = now + timeouts.requestMs + 86_400_000;
   await setTime(lineEndsAt - 1);
   await fresh();
@@ -149,7 +152,7 @@ test.serial('an account that holds leases in both lanes is looked after in both,
   t.is(await held(), 0);
 });
 
-test.serial('while Redis does not answer, nobody waits to hear how many leases are held', async (t) => {
+test.serial('while Redis does not answer, counting leases does not wait', async (t) => {
   const away = own.connect();
   away.disconnect();
   t.is(await countLeases(away, [0]), undefined);

@@ -28,20 +28,20 @@ function workers(holdMs = 60_000) {
   } as { key: string } & Record<
     'one' | 'other',
     { acquireLock: () => Promise<boolean>; releaseLock: () => Promise<void> }
-  >; // as they are named above
+  >; // in the order of the names above
 }
 
-test('who holds goes on holding, and nobody else does meanwhile', async (t) => {
+test('the holder can renew the lock, and no other worker gets it meanwhile', async (t) => {
   const { key, one, other } = workers();
   t.true(await one.acquireLock());
   t.false(await other.acquireLock());
   await own.redis.pexpire(key, 1_000);
   t.true(await one.acquireLock());
   const leftMs = await own.redis.pttl(key);
-  t.true(leftMs > 1_000 && leftMs <= 60_000, 'for as long again');
+  t.true(leftMs > 1_000 && leftMs <= 60_000, 'for the full time again');
 });
 
-test('a refusal makes the holder’s time no longer', async (t) => {
+test('a refused worker does not extend the holder’s time', async (t) => {
   const { key, one, other } = workers();
   await one.acquireLock();
   await own.redis.pexpire(key, 1_000);
@@ -49,15 +49,15 @@ test('a refusal makes the holder’s time no longer', async (t) => {
   t.true((await own.redis.pttl(key)) <= 1_000);
 });
 
-test('what is held no longer is the next one’s', async (t) => {
+test('an expired lock goes to the next worker', async (t) => {
   const { key, one, other } = workers();
   await one.acquireLock();
-  await own.redis.del(key); // as when its time is over
+  await own.redis.del(key); // as if it had expired
   t.true(await other.acquireLock());
   t.false(await one.acquireLock());
 });
 
-test('who leaves leaves it to the next one at once, and what another holds stays held', async (t) => {
+test('a release frees the lock at once, and has no effect on another worker’s lock', async (t) => {
   const { key, one, other } = workers();
   await one.acquireLock();
   await other.releaseLock();
@@ -68,7 +68,7 @@ test('who leaves leaves it to the next one at once, and what another holds stays
   t.true(await other.acquireLock());
 });
 
-test('of many that ask at once one holds', async (t) => {
+test('of many concurrent workers, one gets the lock', async (t) => {
   const key = `held:${keys++}`;
   const asked = await Promise.all(
     Array.from({ length: 20 }, (_, index) =>
@@ -78,7 +78,7 @@ test('of many that ask at once one holds', async (t) => {
   t.is(asked.filter(Boolean).length, 1);
 });
 
-test.serial('holding and leaving go on when Redis is out of memory', async (t) => {
+test.serial('acquiring and releasing work when Redis is out of memory', async (t) => {
   const { key, one } = workers();
   await own.redis.config('SET', 'maxmemory', '1');
   t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));

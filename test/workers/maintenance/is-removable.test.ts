@@ -18,14 +18,14 @@ const device: Account = {
 const lastUse = (at: Date) => ({ lastUse: { keyId: 'key_1', at } });
 const operator = { at: before, by: 'user:olga' };
 
-test('a device is removable once it was neither made nor used since then', (t) => {
+test('a device is removable if it was neither created nor used since then', (t) => {
   t.true(isRemovable(device, since));
   t.true(isRemovable({ ...device, ...lastUse(before) }, since));
-  t.true(isRemovable({ ...device, changes: [] }, since), 'one from before changes were kept');
+  t.true(isRemovable({ ...device, changes: [] }, since), 'one from before changes were recorded');
 });
 
 const kept: [title: string, more: Partial<Account>][] = [
-  ['made since then', { createdAt: since }],
+  ['created since then', { createdAt: since }],
   ['used since then', lastUse(since)],
   ['given a new key since then', { changes: [{ at: since, by: 'device:1', keyMinted: 'key_2' }] }],
   ['suspended', { suspended: true }],

@@ -20,7 +20,7 @@ test.beforeEach(async () => {
   await setTime(now);
 });
 
-test.serial('while the mark stands a caller is read from the store, and no reading fills its version', async (t) => {
+test.serial('while the mark exists, a caller is read from the store, and is not cached', async (t) => {
   t.true(await createMarkRemoval(own.redis)(account, 'removal'));
   const admit = createAdmit(own.redis, { timeouts: { queueMs: 1, requestMs: 1 }, outboxLengthMax: 1 });
   const looked = await admit.look({ account, requestId: 'req_1', version: 1 });
@@ -33,10 +33,10 @@ test.serial('while the mark stands a caller is read from the store, and no readi
 
   await setTime(now + markLifeMs);
   await admit.look({ account, requestId: 'req_3', version: 1 });
-  t.truthy(await own.redis.get(fillKey(account)), 'after it one may');
+  t.truthy(await own.redis.get(fillKey(account)), 'afterwards it can be cached');
 });
 
-test.serial('a device of which Redis knows a use, or a change, is not marked', async (t) => {
+test.serial('a device with a use or a change in Redis is not marked', async (t) => {
   const markRemoval = createMarkRemoval(own.redis);
   const { redis } = own;
   const signs: Record<string, () => Promise<unknown>> = {
@@ -55,7 +55,7 @@ test.serial('a device of which Redis knows a use, or a change, is not marked', a
   }
 });
 
-test.serial('a mark expires if its process has ended', async (t) => {
+test.serial('a mark expires if its process has died', async (t) => {
   await createMarkRemoval(own.redis)(account, 'removal');
   const leftMs = await own.redis.pttl(changesKey(account));
   t.true(leftMs > 0 && leftMs <= markLifeMs);

@@ -44,7 +44,7 @@ async function open(t: ExecutionContext) {
       if (usedDaysAgo !== undefined) await store.recordKeyUse([{ account, keyId: key.id, at: daysAgo(usedDaysAgo) }]);
       return account;
     },
-    /** Passes over all devices, of which each goes on where the one before ended. */
+    /** Passes over all devices. Each continues where the one before ended. */
     passes(given: { store?: Partial<Store>; now?: () => number } = {}): RemoveUnusedDevices {
       const parts = {
         listAccounts: store.listAccounts.bind(store),
@@ -65,13 +65,13 @@ async function open(t: ExecutionContext) {
   };
 }
 
-test('devices unused for so many days go, and no others, nor any account', async (t) => {
+test('only devices unused for the given days are removed, and no account', async (t) => {
   const side = await open(t);
-  await side.device('made long ago', { createdDaysAgo: daysKept + 1 });
+  await side.device('created long ago', { createdDaysAgo: daysKept + 1 });
   await side.device('used long ago', { usedDaysAgo: daysKept + 1 });
   const kept = [
-    await side.device('made in time', { createdDaysAgo: daysKept - 1 }),
-    await side.device('used in time', { usedDaysAgo: daysKept - 1 }),
+    await side.device('created recently', { createdDaysAgo: daysKept - 1 }),
+    await side.device('used recently', { usedDaysAgo: daysKept - 1 }),
   ];
   const { account } = await mint(side.store, 'user:ann', { key: { ...newKey(), createdAt: side.daysAgo(900) } });
   await side.pass();
@@ -79,7 +79,7 @@ test('devices unused for so many days go, and no others, nor any account', async
   t.like(side.lines, { length: 1, 0: { level: 'info', fields: { removed: 2 } } });
 });
 
-test('what an operator has changed stays', async (t) => {
+test('a device that an operator has changed stays', async (t) => {
   const side = await open(t);
   const device = await side.device('suspended');
   const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: side.daysAgo(290) });
@@ -88,7 +88,7 @@ test('what an operator has changed stays', async (t) => {
   t.deepEqual(await side.left(), [device]);
 });
 
-test('a use that the account does not tell keeps a device: Redis knows it, or its usage does', async (t) => {
+test('a use that is only in Redis or in the usage keeps a device', async (t) => {
   const side = await open(t);
   const [seen, counted, charged] = [
     await side.device('seen by an ingress a moment ago'),
@@ -105,7 +105,7 @@ test('a use that the account does not tell keeps a device: Redis knows it, or it
   t.deepEqual((await side.left()).sort(), [seen, counted, charged].sort());
 });
 
-test('a device that is used, or changed, while it is being removed stays', async (t) => {
+test('a device that is used or changed while it is being removed stays', async (t) => {
   const side = await open(t);
   const [used, changed] = [await side.device('used'), await side.device('changed')];
   const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: new Date() });
@@ -120,20 +120,20 @@ test('a device that is used, or changed, while it is being removed stays', async
   t.deepEqual(side.lines, []);
 });
 
-test('a pass that ended between its steps is made good by the next one', async (t) => {
+test('the next pass completes one that was interrupted', async (t) => {
   const side = await open(t);
   const device = await side.device('marked');
   const away = () => Promise.reject(storeUnavailable(new Error('gone')));
   await t.throwsAsync(side.pass({ store: { removeAccount: away } }), { message: /cannot be used/ });
   t.deepEqual(await side.left(), [device]);
   await side.pass();
-  t.deepEqual(await side.left(), [device], 'while the mark stands it may be on its way');
+  t.deepEqual(await side.left(), [device], 'while the mark exists, the removal may be in progress');
   await side.redis.del(changesKey(device));
   await side.pass();
   t.deepEqual(await side.left(), []);
 });
 
-test('however many devices there are, all are looked at, page by page; one that fails keeps no other', async (t) => {
+test('all devices are checked, page by page, and a failing one does not block others', async (t) => {
   const side = await open(t);
   const ids = Array.from({ length: 230 }, (_, index) => `${index}`.padStart(3, '0'));
   for (const id of ids) await side.device(id);
@@ -146,14 +146,14 @@ test('however many devices there are, all are looked at, page by page; one that 
   };
   const pass = side.passes({ store: { findAccount, listAccounts } });
   t.false(await pass(async () => false));
-  t.is((await side.left()).length, 130, 'it ends after a page where it may not go on');
+  t.is((await side.left()).length, 130, 'it stops after a page if it may not continue');
   t.true(await pass(async () => true));
-  t.deepEqual(listed, [undefined, 'device:099', 'device:199'], 'and goes on there');
+  t.deepEqual(listed, [undefined, 'device:099', 'device:199'], 'and continues there');
   t.deepEqual(await side.left(), ['device:150']);
   t.like(side.lines.at(-1), { level: 'warn', fields: { devices: 1 } });
 });
 
-test('while the clocks of Redis and of this machine are a day apart nothing is removed', async (t) => {
+test('nothing is removed while the clocks of Redis and of this machine are a day apart', async (t) => {
   const side = await open(t);
   const device = await side.device('old');
   await side.pass({ now: () => Date.now() + 2 * dayMs });

@@ -2,7 +2,7 @@ import test from 'ava';
 import { repeatTask } from '../../../workers/maintenance/repeat-task.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-test('a failure is logged and the next turn tries again; work that hangs does not hold up the end', async (t) => {
+test('a failure is logged and retried; work that hangs does not delay disposing', async (t) => {
   const { log, lines } = recordedLog();
   const hanging = Promise.withResolvers<AbortSignal>();
   let turns = 0;

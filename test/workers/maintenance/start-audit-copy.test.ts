@@ -5,7 +5,7 @@ import type { AuditStore, CopiedAudit } from '../../../shared/store/accounts/aud
 import { startAuditCopy } from '../../../workers/maintenance/start-audit-copy.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-/** A keeper over these pages, each by the account before it. Ends once `wanted` were asked for, or the hold 50 times. */
+/** Copies these pages, each by the account before it. Ends after `wanted` pages were read, or the lock was requested 50 times. */
 async function run({ pages = {}, isHeld = () => true, wanted = 1, everyMs = 1 }: Wishes) {
   const asked: string[] = [];
   const held: string[] = [];
@@ -17,12 +17,12 @@ async function run({ pages = {}, isHeld = () => true, wanted = 1, everyMs = 1 }:
       asked.push(`${after} ${limit}`);
       if (asked.length >= wanted) enough.resolve();
       const page = pages[after];
-      if (page === undefined) throw new Error('the store is away');
+      if (page === undefined) throw new Error('the store is unavailable');
       return page;
     },
   };
   {
-    await using _keeper = startAuditCopy({
+    await using _copying = startAuditCopy({
       audit,
       acquireLock: async (key) => {
         held.push(key);
@@ -52,32 +52,32 @@ function page(copied: number, last?: string): CopiedAudit {
   return { copied, last, unreadable: [] };
 }
 
-test('goes through all accounts, page by page, and begins again', async (t) => {
+test('copies all accounts, page by page, and starts again', async (t) => {
   const { asked, held, left, lines } = await run({ pages, wanted: 5 });
   t.deepEqual(asked.slice(0, 5), [' 100', 'user:b 100', 'user:d 100', ' 100', 'user:b 100']);
   t.deepEqual([...new Set(held)], [auditLockKey]);
-  t.deepEqual(left, [auditLockKey], 'another worker need not wait');
+  t.deepEqual(left, [auditLockKey], 'another worker does not have to wait');
   t.like(lines[0], { level: 'info', fields: { records: 3 } });
 });
 
-test('does nothing while another worker does it, and stops where another one takes over', async (t) => {
+test('does nothing while another worker holds the lock, and stops when another one acquires it', async (t) => {
   t.deepEqual((await run({ pages, isHeld: () => false })).asked, []);
   const { asked, lines } = await run({ pages, isHeld: (times) => times <= 2, wanted: 50 });
   t.deepEqual(asked, [' 100', 'user:b 100']);
   t.like(lines, { length: 1, 0: { fields: { records: 2 } } });
 });
 
-test('a store that is away is told, and asked again', async (t) => {
+test('a failure of the store is logged, and retried', async (t) => {
   const { asked, lines } = await run({ pages: { '': page(0, 'user:b') }, wanted: 4 });
   t.deepEqual(asked.slice(0, 4), [' 100', 'user:b 100', ' 100', 'user:b 100']);
   t.like(lines[0], { level: 'warn', message: 'audit records that wait were not copied; trying again' });
 });
 
-test('says nothing where nothing waited', async (t) => {
+test('logs nothing if nothing waited', async (t) => {
   t.deepEqual((await run({ pages: { '': page(0) }, wanted: 3 })).lines, []);
 });
 
-test('accounts that cannot be read are named, and the others are copied', async (t) => {
+test('unreadable accounts are logged, and the others are copied', async (t) => {
   const unreadable = ['user:a'];
   const { lines } = await run({
     pages: { '': { copied: 1, last: 'user:b', unreadable }, 'user:b': page(1) },

@@ -8,7 +8,7 @@ const dayMs = 86_400_000;
 
 type Wishes = { isHeld?: () => boolean; fails?: () => boolean; ends?: () => boolean };
 
-/** A worker that looks every few milliseconds; the clock stands until it is moved. */
+/** A worker that checks every few milliseconds. The clock stands still until the test moves it. */
 function start({ isHeld = () => true, fails = () => false, ends = () => true }: Wishes = {}) {
   const { log, lines } = recordedLog();
   let [now, looks, passes] = [0, 0, 0];
@@ -19,7 +19,7 @@ function start({ isHeld = () => true, fails = () => false, ends = () => true }: 
       set: (async (_key: string, _value: string, _unit: 'PX', lifeMs: number) => {
         lookedAtUntil = now + lifeMs;
         return 'OK';
-      }) as Redis['set'], // it is called in no other way
+      }) as Redis['set'], // it is only called like this
     },
     removeUnusedDevices: async () => {
       passes++;
@@ -40,14 +40,14 @@ function start({ isHeld = () => true, fails = () => false, ends = () => true }: 
     pass(ms: number) {
       now += ms;
     },
-    /** Until it has looked three times more. */
+    /** Waits until it has checked three more times. */
     async looksAgain(): Promise<void> {
       for (const before = looks; looks < before + 3; ) await sleep(2);
     },
   };
 }
 
-test('a pass is made at once, then once a day', async (t) => {
+test('there is a pass at once, then once a day', async (t) => {
   const side = start();
   await using _keeping = side.keeping;
   await side.looksAgain();
@@ -60,7 +60,7 @@ test('a pass is made at once, then once a day', async (t) => {
   t.is(side.passes(), 2);
 });
 
-test('a worker that does not hold it makes none, until it does', async (t) => {
+test('a worker without the lock makes no pass, until it gets the lock', async (t) => {
   let held = false;
   const side = start({ isHeld: () => held });
   await using _keeping = side.keeping;
@@ -71,7 +71,7 @@ test('a worker that does not hold it makes none, until it does', async (t) => {
   t.is(side.passes(), 1);
 });
 
-test('a pass that failed is made again, and once it has worked a day later', async (t) => {
+test('a failed pass is retried, and after a success the next one is a day later', async (t) => {
   let failing = true;
   const side = start({ fails: () => failing });
   await using _keeping = side.keeping;
@@ -85,7 +85,7 @@ test('a pass that failed is made again, and once it has worked a day later', asy
   t.is(side.passes(), passes);
 });
 
-test('a pass that was stopped goes on at the next turn', async (t) => {
+test('a stopped pass continues at the next check', async (t) => {
   let ending = false;
   const side = start({ ends: () => ending });
   await using _keeping = side.keeping;
@@ -98,7 +98,7 @@ test('a pass that was stopped goes on at the next turn', async (t) => {
   t.is(side.passes(), passes);
 });
 
-test('once it is disposed of it looks no more', async (t) => {
+test('it checks no more after it was disposed of', async (t) => {
   const side = start();
   await side.looksAgain();
   await side.keeping[Symbol.asyncDispose]();

@@ -18,7 +18,7 @@ const text = (request: string, data: string, sequence = 0): Reply => ({
   ...{ kind: 'chunk', data, tokens: 1 },
 });
 
-/** A clock that stands still unless a test moves it: what comes after the first frame has to wait for its time. */
+/** A clock that stands still unless a test moves it, so that replies after the first frame have to wait. */
 async function open() {
   const stream = await openReplyStream(given.redis);
   const clock = { now: 0 };
@@ -39,14 +39,14 @@ async function entries({ stream }: Opened): Promise<string[][]> {
     .map(([, [, frame = '']]) => [...frame.matchAll(/^\w+ (\S+) \d+ \d+/gm)].map(([, request = '']) => request));
 }
 
-test('what several runs say in one turn of the event loop is one entry', async (t) => {
+test('replies of several runs in one turn of the event loop are one entry', async (t) => {
   const opened = await open();
   const posted = ['a', 'b', 'c'].map((request) => post(opened, text(request, 'x'), true));
   t.deepEqual(await Promise.all(posted.map(({ sent }) => sent)), [true, true, true]);
   t.deepEqual(await entries(opened), [['a', 'b', 'c']]);
 });
 
-test('text waits up to 5 ms after the last frame, and an urgent reply takes it along', async (t) => {
+test('text waits up to 5 ms after the last frame, and is sent together with an urgent reply', async (t) => {
   const opened = await open();
   await post(opened, text('a', 'x')).sent;
   const waiting = post(opened, text('b', 'x'));
@@ -59,14 +59,14 @@ test('text waits up to 5 ms after the last frame, and an urgent reply takes it a
   t.deepEqual((await entries(opened)).at(-1), ['d']);
 });
 
-test('text that nothing urgent takes along goes when its time has come', async (t) => {
+test('text without an urgent reply is sent when its time is over', async (t) => {
   const opened = await open();
   await post(opened, text('a', 'x')).sent;
   t.true(await post(opened, text('b', 'x')).sent);
   t.deepEqual(await entries(opened), [['a'], ['b']]);
 });
 
-test('text is added to a chunk until that has left', async (t) => {
+test('text is added to a chunk until the chunk is sent', async (t) => {
   const opened = await open();
   const chunk = post(opened, text('a', 'x'), true);
   t.true(chunk.add('yz', 3));
@@ -74,11 +74,11 @@ test('text is added to a chunk until that has left', async (t) => {
   t.false(chunk.add('late', 4));
   t.like(await opened.stream.replies(), [{ data: 'xyz', tokens: 3 }]);
   const end = post(opened, { request: 'a', run: 1, sequence: 1, kind: 'interrupted', data: { promptTokens: 1 } }, true);
-  t.false(end.add('text', 4), 'only a chunk holds text');
+  t.false(end.add('text', 4), 'text is only added to a chunk');
   await end.sent;
 });
 
-test('a frame holds 256 replies, and 64 KiB unless one reply alone has more', async (t) => {
+test('a frame holds up to 256 replies and 64 KiB, unless one reply has more', async (t) => {
   const opened = await open();
   const many = Array.from({ length: 600 }, (_, index) => post(opened, text('a', 'x', index), true));
   await Promise.all(many.map(({ sent }) => sent));
@@ -91,7 +91,7 @@ test('a frame holds 256 replies, and 64 KiB unless one reply alone has more', as
   const posted = [large, large, large.repeat(3), 'y', 'z'].map((data, index) =>
     post(other, text('a', data, index), true),
   );
-  t.false(posted[0]?.add(large, 2), 'its frame has left');
+  t.false(posted[0]?.add(large, 2), 'its frame was sent');
   await Promise.all(posted.map(({ sent }) => sent));
   t.deepEqual(
     (await entries(other)).map(({ length }) => length),
@@ -104,7 +104,7 @@ test('a frame holds 256 replies, and 64 KiB unless one reply alone has more', as
   );
 });
 
-test('a stream that is not read is bounded in bytes', async (t) => {
+test('a stream without a reader is bounded in bytes', async (t) => {
   const { stream } = await open();
   const body = 'x'.repeat(100_000);
   const frames = createReplyFrames({ redis: given.redis, charactersMax: 1_000_000 });
@@ -115,7 +115,7 @@ test('a stream that is not read is bounded in bytes', async (t) => {
   t.true(kept >= 10 && kept < 20, `${kept} entries`);
 });
 
-test('one large reply takes no other entry out of the stream', async (t) => {
+test('one large reply removes no other entry from the stream', async (t) => {
   const { stream } = await open();
   const frames = createReplyFrames({ redis: given.redis });
   const others = 300;
@@ -125,7 +125,7 @@ test('one large reply takes no other entry out of the stream', async (t) => {
   t.true((await given.redis.xlen(stream.key)) >= others + 2);
 });
 
-test('an ingress of the release before frames gets each reply in an entry of its own', async (t) => {
+test('an ingress of the release before frames gets each reply in a separate entry', async (t) => {
   const key = `svc:replies:${crypto.randomUUID()}`;
   await given.redis.xadd(key, '*', 'opened', '1');
   const frames = createReplyFrames({ redis: given.redis });
@@ -143,7 +143,7 @@ test('an ingress of the release before frames gets each reply in an entry of its
   t.false(await frames.post(key, text('r', 'c', 2), { isUrgent: true }).sent);
 });
 
-test('each that waits learns that the stream is gone, and nothing is created', async (t) => {
+test('each sender learns that the stream is gone, and nothing is created', async (t) => {
   const frames = createReplyFrames({ redis: given.redis });
   const key = 'svc:reply-frames:nobody';
   const posted = ['a', 'b'].map((request) => frames.post(key, text(request, 'x'), { isUrgent: true }));

@@ -37,7 +37,7 @@ async function said(stream: ReplyStream): Promise<string[]> {
   return (await stream.replies()).map(({ kind, data }) => (kind === 'chunk' ? `chunk ${data}` : kind));
 }
 
-test('an empty text is not said', async (t) => {
+test('an empty text is not sent', async (t) => {
   const { stream, reply } = await open();
   await reply.chunk('', 1);
   await reply.chunk('a', 1);
@@ -47,7 +47,7 @@ test('an empty text is not said', async (t) => {
   t.deepEqual(await said(stream), ['chunk a', 'end']);
 });
 
-test('says everything in order, numbered without a gap, under its request and run', async (t) => {
+test('sends everything in order, numbered without a gap, with its request and run', async (t) => {
   const { stream, reply, gone } = await open();
   reply.started('control', 7);
   for (const text of 'abcdefghij') {
@@ -68,7 +68,7 @@ test('says everything in order, numbered without a gap, under its request and ru
   t.deepEqual(gone, []);
 });
 
-test('a run that is over at once says so and nothing else, a longer one says first where it can be reached', async (t) => {
+test('a run that ends at once sends only its end, and a longer one first sends its control stream', async (t) => {
   for (const last of ['end', 'error'] as const) {
     const { stream, reply } = await open();
     reply.started('control', 7);
@@ -83,13 +83,13 @@ test('a run that is over at once says so and nothing else, a longer one says fir
   t.deepEqual(await said(stream), ['started', 'end']);
 });
 
-test('text that comes in one turn of the event loop is one reply, and goes without being asked for', async (t) => {
+test('text of one turn of the event loop is one reply, and is sent automatically', async (t) => {
   const { stream, reply } = await open();
   await Promise.all(Array.from('abcdef', (text, index) => reply.chunk(text, index + 1)));
   t.like(await stream.reply(({ kind }) => kind === 'chunk'), { data: 'abcdef', tokens: 6, sequence: 0 });
 });
 
-test('ends after all text, and says nothing more', async (t) => {
+test('ends after all text, and sends nothing more', async (t) => {
   const { stream, reply } = await open();
   await Promise.all(Array.from('abc', (text) => reply.chunk(text, 1)));
   await reply.end({ usage });
@@ -98,7 +98,7 @@ test('ends after all text, and says nothing more', async (t) => {
   t.deepEqual(await said(stream), ['chunk abc', 'end']);
 });
 
-test('an error comes after all text, with its fields', async (t) => {
+test('an error is sent after all text, with its fields', async (t) => {
   const { stream, reply } = await open();
   await Promise.all(Array.from('abc', (text) => reply.chunk(text, 1)));
   await reply.error(upstreamsExhausted('standard', ['a', 'b']));
@@ -110,7 +110,7 @@ test('an error comes after all text, with its fields', async (t) => {
   });
 });
 
-test('much text does not wait to be gathered', async (t) => {
+test('a large text is sent without waiting for more', async (t) => {
   const { stream, reply } = await open();
   const much = 'x'.repeat(65_536);
   await Promise.all([reply.chunk('a', 1), reply.chunk(much, 1), reply.chunk('b', 1), reply.chunk('c', 1)]);
@@ -118,7 +118,7 @@ test('much text does not wait to be gathered', async (t) => {
   t.deepEqual(await said(stream), ['chunk a', `chunk ${much}`, 'chunk bc', 'end']);
 });
 
-test('tells once that nobody reads the stream, and creates none', async (t) => {
+test('reports once that the stream has no reader, and creates no stream', async (t) => {
   const { reply, gone } = sender('svc:replies:nobody');
   reply.started('control', 7);
   await reply.chunk('a', 1);
@@ -140,7 +140,7 @@ test('notices when the stream disappears later', async (t) => {
   t.deepEqual(gone, ['gone']);
 });
 
-test('takes 256 KiB of text that is not sent yet, and waits with the next until it is sent', async (t) => {
+test('accepts 256 KiB of unsent text, and waits before more until it is sent', async (t) => {
   await using other = await startPrivateRedis();
   const stream = await openReplyStream(other.redis);
   const { reply } = sender(stream.key, other.redis);
@@ -156,7 +156,7 @@ test('takes 256 KiB of text that is not sent yet, and waits with the next until 
   t.deepEqual(await said(stream), [...Array(5).fill(`chunk ${text}`), 'end']);
 });
 
-test('a Redis out of memory takes a reply all the same, in order and without a gap', async (t) => {
+test('a Redis that is out of memory accepts replies, in order and without a gap', async (t) => {
   await using other = await startPrivateRedis();
   const stream = await openReplyStream(other.redis);
   const { reply, gone } = sender(stream.key, other.redis);
@@ -175,12 +175,12 @@ test('a Redis out of memory takes a reply all the same, in order and without a g
 
   await other.redis.del(stream.key);
   await reply.error(upstreamsExhausted('standard', []));
-  t.deepEqual(gone, ['gone'], 'that nobody reads is learnt without memory, too');
+  t.deepEqual(gone, ['gone'], 'a missing reader is detected without memory, too');
 });
 
-test('a Redis that refuses shows in the end, and nowhere else', async (t) => {
+test('a failing Redis is reported at the end, and nowhere else', async (t) => {
   const key = `not-a-stream-${process.pid}`;
-  await given.redis.set(key, 'so every append is refused');
+  await given.redis.set(key, 'every append fails');
   const whole = sender(key);
   whole.reply.started('control', 7);
   await t.throwsAsync(whole.reply.end({ usage }), { message: /WRONGTYPE/ });
@@ -189,20 +189,20 @@ test('a Redis that refuses shows in the end, and nowhere else', async (t) => {
   streamed.reply.started('control', 7);
   await streamed.reply.chunk('a', 1);
   await streamed.reply.chunk('b', 1);
-  await sleep(50); // the gathered text has been tried, and refused, by now: ava fails on a rejection that nobody handles
+  await sleep(50); // by now, sending the text was tried and has failed: ava fails on an unhandled rejection
   await t.throwsAsync(streamed.reply.end({ usage }), { message: /WRONGTYPE/ });
   await t.throwsAsync(streamed.reply.error(upstreamsExhausted('standard', [])), { message: /WRONGTYPE/ });
   t.deepEqual(whole.gone.concat(streamed.gone), []);
 });
 
-test('what was refused leaves a gap in the numbers, so that no one takes the rest for the whole', async (t) => {
+test('a failed reply leaves a gap in the numbers, so that the rest is not taken for the complete answer', async (t) => {
   const stream = await openReplyStream(given.redis);
   const { reply } = sender(stream.key);
   await reply.chunk('a', 1);
   await stream.reply(({ kind }) => kind === 'chunk');
-  await given.redis.multi().rename(stream.key, `${stream.key}-aside`).set(stream.key, 'in its place').exec();
+  await given.redis.multi().rename(stream.key, `${stream.key}-aside`).set(stream.key, 'in its order').exec();
   await reply.chunk('b', 1);
-  await sleep(50); // longer than text is gathered for
+  await sleep(50); // longer than text waits for more
   await given.redis.rename(`${stream.key}-aside`, stream.key);
   await reply.end({ usage });
   t.deepEqual(

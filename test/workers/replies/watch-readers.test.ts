@@ -15,7 +15,7 @@ test.serial.beforeEach(() => own.redis.flushdb());
 
 const streams = Array.from({ length: 100 }, (_, index) => `svc:reply-frames:${index}`);
 
-/** Runs that wait for each of these, whose streams exist. */
+/** Runs with each of these reply streams, which exist. */
 async function open() {
   for (const stream of streams) await own.redis.xadd(stream, '*', 'opened', '1');
   const watch = watchReaders({ redis: own.redis, log: recordedLog().log, everyMs: 10 });
@@ -24,27 +24,24 @@ async function open() {
   return { watch, gone, unfollow };
 }
 
-test.serial(
-  'the streams of all ingresses are looked at by one command, and only while runs are followed',
-  async (t) => {
-    const { watch: readers, gone, unfollow } = await open();
-    using _readers = readers;
-    await using watch = await watchRedis(own.url);
-    const looked = async () => {
-      const seen = await watch.during(() => new Promise((resolve) => setTimeout(resolve, 50)));
-      return seen.filter((command) => command.some((argument) => streams.includes(argument)));
-    };
-    let looks = await looked();
-    while (looks.length === 0) looks = await looked(); // a busy machine needs longer
-    for (const [name, ...keys] of looks) t.deepEqual([name?.toLowerCase(), keys], ['exists', streams]);
-    t.deepEqual(gone, []);
-    for (const end of unfollow) end();
-    await looked(); // the look that is under way
-    t.deepEqual(await looked(), []);
-  },
-);
+test.serial('the streams of all ingresses are checked by one command, and only while runs are followed', async (t) => {
+  const { watch: readers, gone, unfollow } = await open();
+  using _readers = readers;
+  await using watch = await watchRedis(own.url);
+  const looked = async () => {
+    const seen = await watch.during(() => new Promise((resolve) => setTimeout(resolve, 50)));
+    return seen.filter((command) => command.some((argument) => streams.includes(argument)));
+  };
+  let looks = await looked();
+  while (looks.length === 0) looks = await looked(); // a busy machine needs more time
+  for (const [name, ...keys] of looks) t.deepEqual([name?.toLowerCase(), keys], ['exists', streams]);
+  t.deepEqual(gone, []);
+  for (const end of unfollow) end();
+  await looked(); // the check in progress
+  t.deepEqual(await looked(), []);
+});
 
-test.serial('the runs of an ingress that is gone are told, and no others', async (t) => {
+test.serial('only the runs of an ingress that is gone are notified', async (t) => {
   const { watch, gone, unfollow } = await open();
   using _watch = watch;
   const told = Promise.withResolvers<void>();

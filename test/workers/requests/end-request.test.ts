@@ -16,7 +16,7 @@ const failed = { outcome: 'failed', error: new ApiError('INTERNAL_ERROR', 'No.')
 
 type World = { settled?: Settled | Error; oneConnection?: boolean; runsForMs?: number };
 
-/** Ends a run that has gone on for so long; `events` is what was asked and said, in order. */
+/** Ends a run of the given duration. `events`: the calls and replies, in order. */
 function createSubject({ settled = 'settled', oneConnection = true, runsForMs = 100 }: World = {}) {
   const events: string[] = [];
   let now = 0;
@@ -50,15 +50,15 @@ function createSubject({ settled = 'settled', oneConnection = true, runsForMs = 
   return { endRequest, run, events, settlements, answer, registry };
 }
 
-test('a request is settled before its last word, and both go out at once', async (t) => {
+test('a request is settled before its last reply, and both are sent together', async (t) => {
   const { endRequest, run, events, answer } = createSubject();
   const ending = endRequest(run, answered);
-  t.deepEqual(events, ['settle', 'end'], 'without waiting for an answer');
+  t.deepEqual(events, ['settle', 'end'], 'without waiting for a result');
   answer();
   await ending;
 });
 
-test('where another run may have begun, or replies go another way, the last word waits for the settling', async (t) => {
+test('if another run may have begun, or replies use another connection, the last reply waits for the settlement', async (t) => {
   for (const world of [{ runsForMs: unchallengedMs }, { oneConnection: false }]) {
     const { endRequest, run, events, answer } = createSubject(world);
     const ending = endRequest(run, answered);
@@ -69,7 +69,7 @@ test('where another run may have begun, or replies go another way, the last word
   }
 });
 
-test('a run that may not settle says nothing', async (t) => {
+test('a run that may not settle sends nothing', async (t) => {
   const { endRequest, run, events, answer, registry } = createSubject({ settled: 'refused', runsForMs: 60_000 });
   answer();
   await endRequest(run, answered);
@@ -77,7 +77,7 @@ test('a run that may not settle says nothing', async (t) => {
   t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="refused"\} 1/);
 });
 
-test('the client of a request that was lost gets an error, not an answer that is not charged', async (t) => {
+test('the client of a lost request gets an error, and no answer that is not charged', async (t) => {
   const { endRequest, run, events, answer, registry } = createSubject({ settled: 'lost', runsForMs: 60_000 });
   answer();
   await endRequest(run, answered);
@@ -85,7 +85,7 @@ test('the client of a request that was lost gets an error, not an answer that is
   t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="lost"\} 1/);
 });
 
-test('a client gets its answer although its request could not be settled, and that is counted', async (t) => {
+test('a client gets its answer even if its request could not be settled, and that is counted', async (t) => {
   const { endRequest, run, events, answer, registry } = createSubject({ settled: new Error('ERR'), runsForMs: 60_000 });
   answer();
   await endRequest(run, answered);
@@ -94,7 +94,7 @@ test('a client gets its answer although its request could not be settled, and th
   t.notRegex(await registry.metrics(), /svc_requests_settled_total\{/);
 });
 
-test('the report says what was used and how it went, and the charge is prompt and completion', async (t) => {
+test('the report has the usage and the outcome, and the charge is prompt and completion', async (t) => {
   const { endRequest, run, settlements, answer, registry } = createSubject();
   answer();
   const job = { ...run.job, earlierRuns: [{ run: 1, attempts: [{ run: 1, backend: 'cloud', outcome: 'stopped' }] }] };
@@ -124,7 +124,7 @@ test('the report says what was used and how it went, and the charge is prompt an
   t.regex(await registry.metrics(), /svc_requests_settled_total\{outcome="completed",counted="reported"\} 1/);
 });
 
-test('a failure is charged nothing', async (t) => {
+test('a failure charges nothing', async (t) => {
   const { endRequest, run, events, settlements, answer } = createSubject();
   answer();
   await endRequest(run, failed);

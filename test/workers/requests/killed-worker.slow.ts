@@ -6,7 +6,7 @@ import { type Stack, startStack } from '../../stack/stack.ts';
 import { chat, streamEvents } from '../../support/chat.ts';
 import { createKeyClient } from '../../support/key-client.ts';
 
-test('a job whose worker is killed is run by another, and its client gets the answer', async (t) => {
+test('a job of a killed worker is run by another one, and its client gets the answer', async (t) => {
   t.timeout(120_000);
   await using stack = await startStack({ models: oneBackend, workers: 2 });
   const key = await stack.mintKey('alice');
@@ -22,14 +22,14 @@ test('a job whose worker is killed is run by another, and its client gets the an
 
   const killedAt = performance.now();
   const response = await asked;
-  t.true(performance.now() - killedAt < 20_000, 'at most 15 s until it is noticed');
+  t.true(performance.now() - killedAt < 20_000, 'at most 15 s until it is detected');
   t.is(response.status, 200);
-  const body = (await response.json()) as { choices: { message: { content: string } }[] }; // as the status says
+  const body = (await response.json()) as { choices: { message: { content: string } }[] }; // by the status
   t.is(body.choices[0]?.message.content, answerFor([{ role: 'user', content: 'Who is there?' }]));
   t.is(stack.modelServers.flatMap((server) => server.calls()).length, 2);
 });
 
-test('a stream whose worker is killed ends by an error frame, and its text is never begun anew', async (t) => {
+test('a stream whose worker is killed ends with an error frame, and its text is never restarted', async (t) => {
   t.timeout(120_000);
   await using stack = await startStack({ models: oneBackend, workers: 2 });
   const keys = createKeyClient(stack);
@@ -51,7 +51,7 @@ test('a stream whose worker is killed ends by an error frame, and its text is ne
   t.true(last !== '[DONE]' && last?.error?.code === 'UPSTREAM_INTERRUPTED');
   t.is(stack.modelServers.flatMap((each) => each.calls()).length, 1);
 
-  // Its worker cannot say what it came to, so its ingress does: the prompt, and about what the client has got.
+  // Its worker cannot report the usage, so its ingress does: the prompt, and an estimate of what the client got.
   const quota = async () => (await keys.send('GET', '/billing/quota', { bearer: key })).body;
   while ((await quota()).reserved !== 0) await sleep(100);
   const received = events.filter((event) => event !== '[DONE]' && event.choices?.[0]?.delta?.content).length;

@@ -15,7 +15,7 @@ test.after.always(() => given?.[Symbol.asyncDispose]());
 const expected = answerFor(messages);
 const short = { first_token_ms: 1_000, idle_ms: 1_000 };
 
-test('an assembled answer is one reply, with the usage that the stream reported, and its first token has a time', async (t) => {
+test('an assembled answer is one reply with the reported usage, and the time of its first token is recorded', async (t) => {
   await using side = await openWorkerSide(given.redis);
   t.like(await side.run({ assembled: true }), { outcome: 'done' });
   const replies = await side.stream.replies();
@@ -34,7 +34,7 @@ const faults: Fault[] = [
 ];
 
 for (const fault of faults) {
-  test(`${JSON.stringify(fault)}: the next backend answers, for nothing of a whole answer had gone out`, async (t) => {
+  test(`${JSON.stringify(fault)}: the next backend answers, because nothing of a whole answer was sent`, async (t) => {
     await using side = await openWorkerSide(given.redis, { timeouts: short });
     side.servers[0].fail(fault);
     t.like(await side.run({ assembled: true }), { outcome: 'done' });
@@ -47,7 +47,7 @@ for (const fault of faults) {
   });
 }
 
-test('broken off by every backend, it is exhausted, and costs nothing', async (t) => {
+test('if every backend breaks off, the request is exhausted, and is charged nothing', async (t) => {
   await using side = await openWorkerSide(given.redis);
   for (const server of side.servers) server.fail({ cutAfterChunks: 3 });
   t.like(await side.run({ assembled: true }), { outcome: 'done' });
@@ -55,7 +55,7 @@ test('broken off by every backend, it is exhausted, and costs nothing', async (t
   t.like((await side.records())[0], { outcome: 'failed', chargedTokens: 0 });
 });
 
-test('a client that leaves in the middle of it is charged the prompt alone, and its call ends', async (t) => {
+test('a client that leaves during the answer is charged only the prompt, and its call ends', async (t) => {
   await using side = await openWorkerSide(given.redis);
   side.servers[0].fail({ endless: true, chunkMs: 5 });
   const { controller, stop } = side.stopper();
@@ -71,7 +71,7 @@ test('a client that leaves in the middle of it is charged the prompt alone, and 
   t.deepEqual(side.calls(), [1, 0, 0]);
 });
 
-test('a shutdown in the middle of it hands the run back, and another one answers', async (t) => {
+test('a shutdown during the answer requeues the job, and another run answers', async (t) => {
   await using side = await openWorkerSide(given.redis);
   side.servers[0].fail({ endless: true, chunkMs: 5 });
   const { controller, stop } = side.stopper();
@@ -86,7 +86,7 @@ test('a shutdown in the middle of it hands the run back, and another one answers
   t.is(textOf(await side.stream.replies()), expected);
 });
 
-test('a job that was queued before answers were assembled is asked for as it came', async (t) => {
+test('a job that was queued before answers were assembled is requested unchanged', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { assembled: _assembled, ...job } = await side.admit();
   t.like(await side.processRequest({ data: job, taken: 1, signal: AbortSignal.timeout(30_000) }), {

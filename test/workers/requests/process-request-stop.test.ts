@@ -15,7 +15,7 @@ test.before(async () => {
 
 test.after.always(() => given?.[Symbol.asyncDispose]());
 
-/** A run whose backend has been called, and has said nothing yet. */
+/** A run whose backend was called and has not answered yet. */
 async function runHanging(side: WorkerSide, { stream = false, deadline = Date.now() + 60_000 } = {}) {
   side.servers[0].fail({ hang: true });
   const { controller, stop } = side.stopper();
@@ -24,7 +24,7 @@ async function runHanging(side: WorkerSide, { stream = false, deadline = Date.no
   return { outcome, stop };
 }
 
-/** A run that has sent a part of a stream which does not end. */
+/** A run that has sent a part of an endless stream. */
 async function runStreaming(side: WorkerSide, { deadline = Date.now() + 60_000 } = {}) {
   side.servers[0].fail({ endless: true, chunkMs: 5 });
   const { controller, stop } = side.stopper();
@@ -51,7 +51,7 @@ for (const stream of [false, true]) {
     t.deepEqual(side.calls(), [1, 0, 0]);
   });
 
-  test(`a shutdown hands a run back that has sent nothing, ${how}, and another execution answers`, async (t) => {
+  test(`a shutdown requeues a job whose run has sent nothing, ${how}, and another run answers`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     const { outcome, stop } = await runHanging(side, { stream });
     stop('shutdown');
@@ -63,7 +63,7 @@ for (const stream of [false, true]) {
     if (requeued.outcome !== 'requeue') return t.fail();
     t.deepEqual(await side.records(), [], 'it has not ended');
     const [, leaseEnd] = await given.redis.zrange(leaseEndsKey(side.limits.account), '0', '0', 'WITHSCORES');
-    t.true(Number(leaseEnd) > Date.now() + 85_000, 'it may wait as long as a new request, and a minute');
+    t.true(Number(leaseEnd) > Date.now() + 85_000, 'its lease covers the wait of a new request, and a minute');
     side.servers[0].heal();
     t.like(await side.run(requeued.job), { outcome: 'done' });
     t.is(textOf(await side.stream.replies()), answerFor(messages));
@@ -78,7 +78,7 @@ for (const stream of [false, true]) {
     );
   });
 
-  test(`a run whose lock is lost ends without a word, ${how}, its call with it, and settles nothing`, async (t) => {
+  test(`a run whose lock is lost ends its call, ${how}, sends nothing and settles nothing`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     const { outcome, stop } = await runHanging(side, { stream });
     stop('lock lost');
@@ -89,7 +89,7 @@ for (const stream of [false, true]) {
     t.deepEqual(await side.records(), []);
   });
 
-  test(`a run that is cancelled ends its call, ${how}, and is charged its prompt`, async (t) => {
+  test(`a cancelled run ends its call, ${how}, and is charged its prompt`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     const { outcome, stop } = await runHanging(side, { stream });
     stop('cancelled');
@@ -104,7 +104,7 @@ for (const stream of [false, true]) {
     t.like(record?.attempts, [{ run: 1, backend: 'onprem-a', outcome: 'stopped' }]);
   });
 
-  test(`a run whose ingress is gone from the start calls its backend off, ${how}`, async (t) => {
+  test(`a run whose ingress is gone from the start aborts its call, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     side.servers[0].fail({ hang: true });
     t.like(await side.run({ stream, replyTo: 'svc:replies:nobody' }), { outcome: 'done' });
@@ -113,7 +113,7 @@ for (const stream of [false, true]) {
     t.is(await given.redis.exists('svc:replies:nobody'), 0);
   });
 
-  test(`a run that was stopped before it began asks nobody, ${how}`, async (t) => {
+  test(`a run that was stopped before it began calls no backend, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     const { controller, stop } = side.stopper();
     stop('shutdown');
@@ -122,7 +122,7 @@ for (const stream of [false, true]) {
   });
 }
 
-test('a run that is cancelled while it waits for room, after its calls have failed, is charged nothing', async (t) => {
+test('a run that is cancelled while it waits for a slot, after its calls have failed, is charged nothing', async (t) => {
   await using side = await openWorkerSide(given.redis, { requestsAtOnce: 1 });
   side.servers[0].fail({ status: 500 });
   for (const taken of ['onprem-b', 'cloud']) {
@@ -142,7 +142,7 @@ test('a run that is cancelled while it waits for room, after its calls have fail
   t.like(record?.attempts, { 0: { backend: 'onprem-a', outcome: 'status' }, length: 1 });
 });
 
-test('the deadline ends a stream that has begun by its code', async (t) => {
+test('the deadline ends a stream that has begun with its error code', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { outcome } = await runStreaming(side, { deadline: Date.now() + 4_000 });
   t.like(await outcome, { outcome: 'done' });
@@ -152,7 +152,7 @@ test('the deadline ends a stream that has begun by its code', async (t) => {
   t.is(await stateOfCall(side), 'aborted');
 });
 
-test('a shutdown ends a stream that has begun: what has been sent cannot be taken back', async (t) => {
+test('a shutdown ends a stream that has begun, because sent text cannot be taken back', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { outcome, stop } = await runStreaming(side);
   stop('shutdown');
@@ -163,7 +163,7 @@ test('a shutdown ends a stream that has begun: what has been sent cannot be take
   t.deepEqual(side.calls(), [1, 0, 0]);
 });
 
-test('a stream that is cancelled has no end, and its call is aborted', async (t) => {
+test('a cancelled stream has no end, and its call is aborted', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { outcome, stop } = await runStreaming(side);
   stop('cancelled');
@@ -177,7 +177,7 @@ test('a stream that is cancelled has no end, and its call is aborted', async (t)
   t.deepEqual(side.calls(), [1, 0, 0]);
 });
 
-test('a stream whose ingress disappears is called off', async (t) => {
+test('the call of a stream whose ingress disappears is aborted', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { outcome } = await runStreaming(side);
   await given.redis.del(side.stream.key);
@@ -187,7 +187,7 @@ test('a stream whose ingress disappears is called off', async (t) => {
   t.deepEqual(side.calls(), [1, 0, 0]);
 });
 
-test('a whole answer whose ingress disappears is called off, although it has nothing to send before its end', async (t) => {
+test('the call of a whole answer whose ingress disappears is aborted, although it sends nothing before its end', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { outcome } = await runHanging(side);
   await given.redis.del(side.stream.key);
@@ -196,7 +196,7 @@ test('a whole answer whose ingress disappears is called off, although it has not
   t.like((await side.records())[0], { outcome: 'cancelled', counted: 'estimated', completionTokens: 0 });
 });
 
-test('a run is measured by how it went, backend by backend', async (t) => {
+test('a run is measured by its outcome at each backend', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { outcome, stop } = await runHanging(side);
   stop('cancelled');
@@ -214,7 +214,7 @@ test('a run is measured by how it went, backend by backend', async (t) => {
   );
 });
 
-test('no log line holds what the client said or was answered', async (t) => {
+test("no log line contains the client's text or the answer", async (t) => {
   await using side = await openWorkerSide(given.redis);
   side.servers[0].fail({ status: 500, errorMessage: 'Grüße are not understood' });
   side.servers[1].fail({ garbage: 'json' });

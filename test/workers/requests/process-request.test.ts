@@ -26,7 +26,7 @@ for (const stream of [false, true]) {
     t.like(await side.run({ stream }), { outcome: 'done' });
     const replies = await side.stream.replies();
     t.deepEqual(kindsOf(replies), stream ? ['chunk', 'end'] : ['end']);
-    // A whole answer can be over before it has said that it began.
+    // A whole answer can end before its start was sent.
     if (stream) t.like(replies[0], { run: 1, data: { control: 'svc:control:test' } });
     t.is(textOf(replies), expected);
     const end = replies.at(-1);
@@ -36,7 +36,7 @@ for (const stream of [false, true]) {
     t.like(side.servers[0].calls()[0], { model: 'medium-chat', state: 'completed' });
   });
 
-  test(`counts the usage where none was reported, ${how}, and says so`, async (t) => {
+  test(`counts the usage if none was reported, ${how}, and marks it as estimated`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     side.servers[0].fail({ noUsage: true });
     const job = await side.admit({ stream, includeUsage: stream });
@@ -48,7 +48,7 @@ for (const stream of [false, true]) {
     t.like(last, { usage: { prompt_tokens: counted.promptTokens, completion_tokens: counted.completionTokens } });
   });
 
-  test(`the next backend answers where the first failed before its first token, ${how}`, async (t) => {
+  test(`the next backend answers if the first failed before its first token, ${how}`, async (t) => {
     const faults: Fault[] = [
       { status: 500 },
       { status: 404 },
@@ -70,7 +70,7 @@ for (const stream of [false, true]) {
     }
   });
 
-  test(`the cloud is asked last, by its own name for the model, which the client does not see, ${how}`, async (t) => {
+  test(`the cloud is called last, with its own name for the model, which the client does not see, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     side.servers[0].fail({ status: 500 });
     side.servers[1].fail({ status: 503 });
@@ -81,7 +81,7 @@ for (const stream of [false, true]) {
     t.false(JSON.stringify(replies).includes('upstream-model'));
   });
 
-  test(`says which backends were tried, in order, when all fail, ${how}`, async (t) => {
+  test(`reports the backends that were tried, in order, if all fail, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     for (const server of side.servers) server.fail({ status: 500 });
     t.like(await side.run({ stream }), { outcome: 'done' });
@@ -94,7 +94,7 @@ for (const stream of [false, true]) {
     t.deepEqual(side.calls(), [2, 2, 2], 'each was tried once more');
   });
 
-  test(`the client's mistake is told in the backend's words, and no other backend is asked, ${how}`, async (t) => {
+  test(`an invalid request gets the backend's message, and no other backend is called, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     side.servers[0].fail({ status: 422, errorMessage: 'temperature is too high for 10.0.0.7:8000' });
     t.like(await side.run({ stream }), { outcome: 'done' });
@@ -130,7 +130,7 @@ function bodyOf(data: unknown): unknown {
   return JSON.parse((data as { body: string }).body);
 }
 
-test('the usage chunk is the last one where the client asked for it', async (t) => {
+test('the usage chunk is the last one if the client asked for it', async (t) => {
   await using side = await openWorkerSide(given.redis);
   await side.run({ stream: true, includeUsage: true });
   const events = streamEvents(chunksOf(await side.stream.replies()));
@@ -139,7 +139,7 @@ test('the usage chunk is the last one where the client asked for it', async (t) 
 });
 
 for (const fault of [{ cutAfterChunks: 3 }, { endAfterChunks: 3 }, { stallAfterChunks: 3 }]) {
-  test(`${JSON.stringify(fault)}: the client has a part, is told so, and no other backend is asked`, async (t) => {
+  test(`${JSON.stringify(fault)}: the client has a part and gets an error, and no other backend is called`, async (t) => {
     await using side = await openWorkerSide(given.redis, { timeouts: short });
     side.servers[0].fail(fault);
     t.like(await side.run({ stream: true }), { outcome: 'done' });
@@ -155,7 +155,7 @@ for (const fault of [{ cutAfterChunks: 3 }, { endAfterChunks: 3 }, { stallAfterC
 const token = (index: number, finish_reason: string | null = null) =>
   `data: ${JSON.stringify({ model: 'medium-chat', choices: [{ index, delta: { content: 'a' }, finish_reason }] })}\n\n`;
 
-test('an answer that says it is complete stays so when its connection then breaks or falls silent', async (t) => {
+test('a complete answer stays complete if its connection then breaks or falls silent', async (t) => {
   for (const end of ['reset', 'silence'] as const) {
     await using server = await startRawBackend((socket) => {
       socket.write(rawAnswer(token(0) + token(0, 'stop'), { ended: false }));
@@ -169,7 +169,7 @@ test('an answer that says it is complete stays so when its connection then break
   }
 });
 
-test('two answers were asked for: one of them is not the whole', async (t) => {
+test('if two choices were requested, one of them is not the complete answer', async (t) => {
   await using server = await startRawBackend((socket) => socket.write(rawAnswer(token(0) + token(0, 'stop'))));
   await using side = await openWorkerSide(given.redis, { url: server.url });
   await side.run({ stream: true, body: JSON.stringify({ messages, stream: true, n: 2 }) });
@@ -178,7 +178,7 @@ test('two answers were asked for: one of them is not the whole', async (t) => {
   t.like(replies.at(-1)?.data, { code: 'UPSTREAM_INTERRUPTED' });
 });
 
-test('each taking of a job is a run of its own, with a higher number, and none after one that has ended', async (t) => {
+test('each taking of a job is a separate run with a higher number, and none runs after the request has ended', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const job = await side.admit();
   await side.startRun({ ...job, taken: 0 });
@@ -204,7 +204,7 @@ test('an internal error after text was sent ends the request, and what was deliv
   t.like((await side.records())[0], { outcome: 'failed', promptTokens: 5, completionTokens: 7, chargedTokens: 12 });
 });
 
-test('what is not a job fails, and asks nobody', async (t) => {
+test('an invalid job fails, and calls no backend', async (t) => {
   await using side = await openWorkerSide(given.redis);
   for (const data of [
     undefined,

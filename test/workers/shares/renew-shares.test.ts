@@ -24,7 +24,7 @@ async function open(limit: number, isOfSeveralPools = false): Promise<SharesSide
   return side;
 }
 
-/** All renew, each second, as they do while jobs wait everywhere. */
+/** All workers renew each second, with waiting jobs everywhere. */
 async function renewAll(side: SharesSide, rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     for (const holder of side.holders) await side.renew(holder, 'wants');
@@ -34,7 +34,7 @@ async function renewAll(side: SharesSide, rounds: number): Promise<void> {
 
 for (const limit of [1, 2, 5, 6, 64, 1_000]) {
   test.serial(
-    `workers come, go and are killed: the shares of a limit of ${limit} are never more, and soon all of it`,
+    `workers start, stop and are killed: the shares never exceed a limit of ${limit}, and soon use all of it`,
     async (t) => {
       const side = await open(limit);
       for (const count of [1, 3, 8, 8, 2, 1]) {
@@ -55,14 +55,17 @@ for (const limit of [1, 2, 5, 6, 64, 1_000]) {
   );
 }
 
-test.serial('workers that all have jobs waiting get the same, or one more if the limit does not divide', async (t) => {
-  const side = await open(10);
-  for (let workers = 0; workers < 4; workers++) side.join();
-  await renewAll(side, 6);
-  t.deepEqual(side.holders.map(({ share }) => share.calls).sort(), [2, 2, 3, 3]);
-});
+test.serial(
+  'workers that all have waiting jobs get the same share, or one more if the limit is not divisible',
+  async (t) => {
+    const side = await open(10);
+    for (let workers = 0; workers < 4; workers++) side.join();
+    await renewAll(side, 6);
+    t.deepEqual(side.holders.map(({ share }) => share.calls).sort(), [2, 2, 3, 3]);
+  },
+);
 
-test.serial('a worker without jobs leaves its part to others, and gets some back as soon as it has', async (t) => {
+test.serial('a worker without jobs leaves its part to others, and gets a part back when it has jobs', async (t) => {
   const side = await open(10);
   const [busy, idle] = [side.join(), side.join()];
   for (let round = 0; round < 3; round++) {
@@ -73,7 +76,7 @@ test.serial('a worker without jobs leaves its part to others, and gets some back
   t.deepEqual([busy.share.calls, idle.share.calls], [9, 1]);
   busy.calls = 9;
   await side.renew(idle, 'wants');
-  t.is(idle.share.calls, 1, 'what the other one holds is not taken from it');
+  t.is(idle.share.calls, 1, "the other worker's share is not taken away");
   await side.renew(busy, 'wants');
   busy.calls = 5;
   await side.renew(busy, 'wants');
@@ -82,7 +85,7 @@ test.serial('a worker without jobs leaves its part to others, and gets some back
 });
 
 test.serial(
-  'workers with more than their part make room for one that has less; an idle one keeps a call if there is one for each',
+  'workers with more than their part make room for one with less; an idle one keeps a call if there is one for each',
   async (t) => {
     for (const { limit, idle, busy, calls } of [
       { limit: 9, idle: 0, busy: 4, calls: [2, 2, 2, 3] },
@@ -102,7 +105,7 @@ test.serial(
   },
 );
 
-test.serial('a worker that has as many jobs as it may keeps no call that others need', async (t) => {
+test.serial('a worker at its max number of jobs keeps no call that others need', async (t) => {
   const side = await open(20);
   const holders = Array.from({ length: 9 }, () => side.join());
   for (let round = 0; round < 10; round++) {
@@ -115,7 +118,7 @@ test.serial('a worker that has as many jobs as it may keeps no call that others 
   t.is(side.inFlight(), 18);
 });
 
-test.serial('workers of each pool get calls of a backend that they share, however few it has', async (t) => {
+test.serial('workers of each pool get calls of a shared backend, even if its limit is low', async (t) => {
   for (const { limit, perPool } of [
     { limit: 3, perPool: [3, 1] },
     { limit: 1, perPool: [3, 2] },
@@ -137,7 +140,7 @@ test.serial('workers of each pool get calls of a backend that they share, howeve
     }
     const counts = [...begun.values()];
     t.is(counts.length, perPool.length, `${limit}`);
-    // Each pool has had its turn again and again, and nearly all of the limit was used.
+    // Each pool has had calls repeatedly, and nearly all of the limit was used.
     t.true(Math.min(...counts) >= 10, `${limit}: ${counts}`);
     t.log(`${limit} at once: ${counts}`);
   }
@@ -159,7 +162,7 @@ test.serial('a worker that renews after its share has expired, before another ha
   t.is((await side.renew(late, 'wants')).pools.get(pool)?.workers, 2);
 });
 
-test.serial('a share ends 2 s after its last renewal, and not a millisecond sooner', async (t) => {
+test.serial('a share expires 2 s after its last renewal, and not a millisecond earlier', async (t) => {
   const side = await open(4);
   const [dead, living] = [side.join(), side.join()];
   await renewAll(side, 5);
@@ -179,7 +182,7 @@ test.serial('a share ends 2 s after its last renewal, and not a millisecond soon
   t.is(living.share.calls, 4);
 });
 
-test.serial('after Redis was away each worker gets back what it has in flight, in any order', async (t) => {
+test.serial('after Redis was unavailable, each worker gets back what it has in flight, in any order', async (t) => {
   const side = await open(6);
   const holders = [side.join(), side.join(), side.join()];
   await renewAll(side, 5);
@@ -200,7 +203,7 @@ test.serial('after Redis was away each worker gets back what it has in flight, i
 });
 
 test.serial(
-  'when Redis has lost its data nothing new is granted until each worker has said what it has in flight',
+  'after Redis has lost its data, nothing new is granted until each worker has reported its calls in flight',
   async (t) => {
     const side = await open(6);
     const holders = [side.join(), side.join()];
@@ -219,11 +222,11 @@ test.serial(
     await side.renew(fresh, 'wants');
     t.is(fresh.share.calls, 0);
     await side.renew(second, 'wants');
-    t.is(second.share.calls, 2, 'a third of the limit is for the new one, when it is free');
+    t.is(second.share.calls, 2, 'a third of the limit is for the new worker, when it is free');
   },
 );
 
-test.serial('a clock that is put back, or far ahead, ends no share too early and none too late', async (t) => {
+test.serial('a clock that is set back, or far ahead, expires no share too early or too late', async (t) => {
   const side = await open(4);
   const [one, other] = [side.join(), side.join()];
   await renewAll(side, 5);
@@ -240,27 +243,30 @@ test.serial('a clock that is put back, or far ahead, ends no share too early and
   t.is(one.share.calls, 4);
 });
 
-test.serial('while clients ask, lines of batches leave room for the next one, over all workers', async (t) => {
-  const side = await open(16);
-  const holders = [side.join(), side.join(), side.join()];
-  const batchCalls = () => holders.reduce((sum, { share }) => sum + share.batchCalls, 0);
-  await renewAll(side, 4);
-  t.is(batchCalls(), 16, 'no client asks');
-  for (const holder of holders) await side.renew(holder, 'wants', true);
-  for (const holder of holders) await side.renew(holder, 'wants');
-  t.is(batchCalls(), batchCallsMax(16));
-  t.is(batchCallsMax(16), 14);
-  await side.pass(4_999);
-  for (const holder of holders) await side.renew(holder, 'wants');
-  t.is(batchCalls(), 14);
-  await side.pass(1);
-  for (const holder of holders) await side.renew(holder, 'wants');
-  t.is(batchCalls(), 16);
-  t.is(batchCallsMax(1), 1, 'a backend with one slot would else never run a line');
-});
+test.serial(
+  'while clients send requests, lines of batches leave room for the next one, across all workers',
+  async (t) => {
+    const side = await open(16);
+    const holders = [side.join(), side.join(), side.join()];
+    const batchCalls = () => holders.reduce((sum, { share }) => sum + share.batchCalls, 0);
+    await renewAll(side, 4);
+    t.is(batchCalls(), 16, 'no client sends requests');
+    for (const holder of holders) await side.renew(holder, 'wants', true);
+    for (const holder of holders) await side.renew(holder, 'wants');
+    t.is(batchCalls(), batchCallsMax(16));
+    t.is(batchCallsMax(16), 14);
+    await side.pass(4_999);
+    for (const holder of holders) await side.renew(holder, 'wants');
+    t.is(batchCalls(), 14);
+    await side.pass(1);
+    for (const holder of holders) await side.renew(holder, 'wants');
+    t.is(batchCalls(), 16);
+    t.is(batchCallsMax(1), 1, 'otherwise a backend with one slot would never run a line');
+  },
+);
 
 test.serial(
-  'one worker of a pool looks for stalled jobs, and another one when it leaves, ends or is killed',
+  'one worker of a pool looks for stalled jobs, and another one after it leaves, stops or is killed',
   async (t) => {
     const side = await open(4);
     const [one, other] = [side.join(), side.join()];
@@ -286,7 +292,7 @@ test.serial(
   },
 );
 
-test.serial('whatever workers do in whatever order, no more calls are in flight than the limit', async (t) => {
+test.serial('no order of events puts more calls in flight than the limit', async (t) => {
   for (let round = 0; round < sized(30); round++) {
     const seed = Math.floor(Math.random() * 2 ** 31);
     const random = seededRandom(seed);
@@ -301,7 +307,7 @@ test.serial('whatever workers do in whatever order, no more calls are in flight 
   }
 });
 
-/** Each worker that lives renews once in a second. */
+/** Each live worker renews once a second. */
 async function renewOverdue(side: SharesSide, random: Random): Promise<void> {
   const overdue = side.holders.filter(({ expiresAt }) => side.now() - (expiresAt - shareMs) >= 500);
   for (const holder of overdue.toSorted(() => random() - 0.5)) {
@@ -310,11 +316,11 @@ async function renewOverdue(side: SharesSide, random: Random): Promise<void> {
   }
 }
 
-/** Says when Redis last lost its data. */
+/** When Redis last lost its data. */
 async function takeStep(side: SharesSide, random: Random, redisLostAt: number): Promise<number> {
   const holder = side.holders[Math.floor(random() * side.holders.length)];
   const event = random();
-  // A worker that has just begun, on a Redis that has lost its data, is the one case in which a limit can be passed.
+  // A worker that has just started, with a Redis that has lost its data, is the only case in which a limit can be exceeded.
   const mayJoin = side.now() - redisLostAt > 2 * shareMs && side.holders.length < 6;
   if (holder === undefined || (event < 0.05 && mayJoin)) {
     if (mayJoin) side.join(random() < 0.7 ? pool : 'another');
@@ -327,7 +333,7 @@ async function takeStep(side: SharesSide, random: Random, redisLostAt: number): 
     await side.pass(Math.floor(random.between(1, 1_000)));
     await renewOverdue(side, random);
   } else if (event < 0.31) {
-    // Redis was away, and workers find it again one after another.
+    // Redis was unavailable, and workers reconnect one after another.
     await side.pass(Math.floor(random.between(3_000, 30_000)));
     await renewOverdue(side, random);
   } else if (event < 0.315) {

@@ -12,7 +12,7 @@ type Renewal = {
   fail: () => void;
 };
 
-/** Shares whose renewals are answered by the test, by a clock that it sets. */
+/** Shares with renewals that the test answers, and a clock that it sets. */
 function openSubject() {
   let now = 0;
   let inFlight = 0;
@@ -25,7 +25,7 @@ function openSubject() {
         pools: new Map(pools.map((pool) => [pool, { workers: 2, checksStalled: true }])),
         shares: new Map(uses.map(({ backend }) => [backend, { calls, batchCalls: calls - 1 }])),
       });
-    renewals.push({ mode, pools, uses, answer, fail: () => reject(new Error('Redis is away')) });
+    renewals.push({ mode, pools, uses, answer, fail: () => reject(new Error('Redis is unavailable')) });
     if (mode === 'leaves') answer(0);
     return promise;
   };
@@ -52,14 +52,14 @@ function openSubject() {
       now += ms;
     },
     calls: () => shares.shareOf('a').calls,
-    /** The next renewal, once it is asked for. */
+    /** The next renewal, once it is requested. */
     async next(): Promise<Renewal> {
       const count = renewals.length;
       while (renewals.length === count) {
         for (const each of pauses.splice(0)) each.end();
         await settled();
       }
-      return renewals[count] as Renewal; // it has just come
+      return renewals[count] as Renewal; // it has just arrived
     },
   };
 }
@@ -69,7 +69,7 @@ async function settled(): Promise<void> {
 }
 
 test.serial(
-  'there is none before the first answer, and none once it has expired, counted from when it was asked for',
+  'there is no share before the first answer, and none once it has expired, counted from the request',
   async (t) => {
     const subject = openSubject();
     t.is(subject.calls(), 0);
@@ -88,7 +88,7 @@ test.serial(
   },
 );
 
-test.serial('while it renews no more may be begun than it has reported, or than it is granted', async (t) => {
+test.serial('during a renewal, no more calls may begin than it has reported, or than it is granted', async (t) => {
   const subject = openSubject();
   subject.renewals[0]?.answer(6);
   await settled();
@@ -102,12 +102,12 @@ test.serial('while it renews no more may be begun than it has reported, or than 
   t.is(subject.calls(), 4);
   subject.setInFlight(7);
   const third = await subject.next();
-  t.is(subject.calls(), 4, 'it was granted no more');
+  t.is(subject.calls(), 4, 'it was not granted more');
   third.answer(4);
   await subject.shares[Symbol.asyncDispose]();
 });
 
-test.serial('a renewal that fails leaves what it had until that expires, and is logged once', async (t) => {
+test.serial('a failed renewal keeps the share until it expires, and is logged once', async (t) => {
   const subject = openSubject();
   subject.renewals[0]?.answer(6);
   await settled();
@@ -128,7 +128,7 @@ test.serial('a renewal that fails leaves what it had until that expires, and is 
   await subject.shares[Symbol.asyncDispose]();
 });
 
-test.serial('it renews twice a second, and sooner when that is asked for, five times a second at most', async (t) => {
+test.serial('it renews twice a second, or earlier on request, at most five times a second', async (t) => {
   const subject = openSubject();
   subject.renewals[0]?.answer(6);
   await settled();
@@ -154,7 +154,7 @@ test.serial('it renews twice a second, and sooner when that is asked for, five t
 });
 
 test.serial(
-  'a worker that is asked to end is none of its pools, keeps what it has in flight, and leaves at its end',
+  'a worker that is asked to stop leaves its pools, keeps its calls in flight, and gives up its shares at its end',
   async (t) => {
     const subject = openSubject();
     subject.renewals[0]?.answer(6);
