@@ -25,14 +25,14 @@ type Given = {
 /** Gets a whole answer from one backend, as a worker does. */
 async function ask({ url, request = plain, limit = 4_096, assembled = true, timeouts = {} }: Given) {
   await using backend = openBackend(url, timeouts);
-  const job: InferenceJob = jobFor('nobody', { body: JSON.stringify(request), assembled, outputTokensMax: limit });
+  const job: InferenceJob = jobFor('no stream', { body: JSON.stringify(request), assembled, outputTokensMax: limit });
   const firstTokens: unknown[][] = [];
   const call = {
     ...backend.call(false, AbortSignal.timeout(30_000)),
     body: bodyFor(job, { url, location: 'on-prem' }),
   };
   const answer = await answerWhole({
-    ...{ job, call, callBackend: backend.callBackend, reply: nobody },
+    ...{ job, call, callBackend: backend.callBackend, reply: noReply },
     onFirstToken: (...received) => firstTokens.push(received),
   });
   const { body = '', usage, isOverLimit } = answer;
@@ -42,7 +42,7 @@ async function ask({ url, request = plain, limit = 4_096, assembled = true, time
 const unexpected = () => {
   throw new Error('a part of a whole answer was sent before its end');
 };
-const nobody = { started: unexpected, chunk: unexpected, end: unexpected, error: unexpected, interrupted: unexpected };
+const noReply = { started: unexpected, chunk: unexpected, end: unexpected, error: unexpected, interrupted: unexpected };
 
 async function outcomeOf(given: Given): Promise<unknown> {
   try {

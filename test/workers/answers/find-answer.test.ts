@@ -133,7 +133,7 @@ for (const stream of [false, true]) {
   });
 }
 
-test('an internal error while an answer is passed on is returned with what was delivered, and asks no other backend', async (t) => {
+test('an internal error while an answer is passed on is returned with what was delivered, and no other backend is called', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const job = await side.admit({ stream: true });
   const event = JSON.stringify({ model: job.model, choices: [{ index: 0, delta: { content: 'one two' } }] });

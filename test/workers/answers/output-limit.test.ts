@@ -49,15 +49,15 @@ async function ask(
 ) {
   const { callBackend, seen } = backendOf(given);
   const body = JSON.stringify({ ...prompt, ...(n !== undefined && { n }) });
-  const job = jobFor('nobody', { body, outputTokensMax: limit, assembled, includeUsage });
+  const job = jobFor('no stream', { body, outputTokensMax: limit, assembled, includeUsage });
   const call = { backend, apiKey: undefined, requestId: 'r', body: '', signal: AbortSignal.timeout(30_000) };
   let text = '';
-  const told: number[] = [];
+  const reported: number[] = [];
   const begun: unknown[] = [];
   const reply = {
     async chunk(ready: string, tokens: number) {
       text += ready;
-      told.push(tokens);
+      reported.push(tokens);
     },
   };
   const answering = { job, call, callBackend, reply, onFirstToken: (received: unknown) => begun.push(received) };
@@ -66,7 +66,7 @@ async function ask(
     .split('\n\n')
     .filter((event) => event !== '')
     .map((event) => JSON.parse(event.slice('data: '.length)));
-  return { ...answered, ...seen, events, told, begun };
+  return { ...answered, ...seen, events, reported, begun };
 }
 
 const streamed = (chunks: readonly Chunk[], given: Given) => ask(chunks, given, true);
@@ -121,7 +121,7 @@ test('if the backend does not count, a stream is ended beyond 1.5 times the limi
   t.deepEqual(endsOf(over.events), [[0, 'length']]);
   t.like(over, { isRead: false, isOverLimit: true, usage: { completionTokens: 10, estimated: true } });
   t.true(
-    over.told.every((tokens) => tokens <= 10),
+    over.reported.every((tokens) => tokens <= 10),
     'an ingress that charges for it charges no more',
   );
 
@@ -154,7 +154,7 @@ test('text that is still being counted when its call is aborted is not delivered
       throw aborting.signal.reason;
     },
   };
-  const job = jobFor('nobody', { body: JSON.stringify(prompt), outputTokensMax: 1_000 });
+  const job = jobFor('no stream', { body: JSON.stringify(prompt), outputTokensMax: 1_000 });
   const call = { backend, apiKey: undefined, requestId: 'r', body: '', signal: aborting.signal };
   const reply = { chunk: async () => t.fail() };
   const answering = answerStream({ job, call, callBackend, reply, onFirstToken: () => {} });

@@ -104,7 +104,7 @@ const refusals: [string, string, { outcome: string; message: string }][] = [
     { outcome: 'status', message: 'the backend answered 500' },
   ],
   [
-    'never ends, of a refusal',
+    'of a refused request never ends',
     rawAnswer('{"error":', { status: '400 X', ended: false }),
     { outcome: 'refused_request', message: 'The model server refused the request.' },
   ],
@@ -121,7 +121,7 @@ const refusals: [string, string, { outcome: string; message: string }][] = [
 ];
 
 for (const [title, answer, expected] of refusals) {
-  test(`the status counts where the body of an error ${title}`, async (t) => {
+  test(`the status counts if the body of an error ${title}`, async (t) => {
     await using server = await startRawBackend((socket) => socket.write(answer, 'latin1'));
     await using backend = openBackend(server.url);
     for (const error of [await t.throwsAsync(backend.whole()), (await readThrough(backend.stream())).error]) {

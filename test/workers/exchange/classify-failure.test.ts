@@ -125,7 +125,7 @@ const harmless = [
 ];
 
 for (const message of harmless) {
-  test(`leaves alone: ${message}`, (t) => {
+  test(`keeps unchanged: ${message}`, (t) => {
     t.is(withoutAddresses(message), message);
   });
 }
@@ -147,7 +147,7 @@ test('classifies a failed connection by its kind, and keeps the cause for the lo
   }
 });
 
-test('what has been classified stays as it is', (t) => {
+test('a classified failure is returned unchanged', (t) => {
   const error = new BackendError('idle_timeout', 'nothing for 5 ms');
   t.is(classifyFailure(error), error);
 });
@@ -160,13 +160,13 @@ const retryAfter: [string, Record<string, string>, number | undefined][] = [
   ['a date', { 'retry-after': new Date(now + 30_000).toUTCString() }, 30_000],
   ['milliseconds', { 'retry-after-ms': '250', 'retry-after': '1' }, 250],
   ['ten minutes at most', { 'retry-after': '86400' }, 600_000],
-  ['a date that is over', { 'retry-after': new Date(now - 30_000).toUTCString() }, undefined],
-  ['no time at all', { 'retry-after': 'soon' }, undefined],
-  ['less than nothing', { 'retry-after': '-5', 'retry-after-ms': '-5' }, undefined],
-  ['nothing said', {}, undefined],
+  ['a past date', { 'retry-after': new Date(now - 30_000).toUTCString() }, undefined],
+  ['not a time', { 'retry-after': 'soon' }, undefined],
+  ['a negative time', { 'retry-after': '-5', 'retry-after-ms': '-5' }, undefined],
+  ['no header', {}, undefined],
 ];
 for (const [title, headers, retryAfterMs] of retryAfter) {
-  test(`how long a backend wants to be left alone: ${title}`, (t) => {
+  test(`reads the pause that a backend asks for: ${title}`, (t) => {
     t.is(classifyStatus({ status: 429, body: '', headers, now }).retryAfterMs, retryAfterMs);
   });
 }

@@ -5,23 +5,23 @@ import { readEvents, type StreamEnd } from '../../../workers/exchange/read-event
 
 /** A reader that takes each event on demand, and an exchange that records the calls. */
 function opened() {
-  const told: unknown[] = [];
+  const calls: unknown[] = [];
   const taken: string[] = [];
   const busy: ((isCut: boolean) => void)[] = [];
   let isOver = false;
   let arrive = () => {};
   const resume = () => {
-    told.push('resume');
+    calls.push('resume');
     arrive();
   };
   const end = (how: string) => (what: unknown) => {
     isOver = true;
-    told.push([how, what]);
+    calls.push([how, what]);
   };
   const exchange: Exchange<StreamEnd> = {
     ...{ succeed: end('succeed'), stop: end('stop'), fail: end('fail'), isOver: () => isOver },
-    ...{ pause: () => told.push('pause'), resume },
-    ...{ expectWithin: () => {}, relax: () => told.push('relax') },
+    ...{ pause: () => calls.push('pause'), resume },
+    ...{ expectWithin: () => {}, relax: () => calls.push('relax') },
   };
   const reader = {
     take(data: string) {
@@ -30,7 +30,7 @@ function opened() {
     },
     begun: () => true,
   };
-  const body = readEvents({ exchange, reader, expectNext: () => told.push('expect') });
+  const body = readEvents({ exchange, reader, expectNext: () => calls.push('expect') });
   /** The reader has finished its event. */
   async function release(isCut = false): Promise<void> {
     busy.shift()?.(isCut);
@@ -40,13 +40,13 @@ function opened() {
   function onResume(come: () => void): void {
     arrive = come;
   }
-  return { body, told, taken, release, onResume };
+  return { body, calls, taken, release, onResume };
 }
 
 const event = (data: string) => Buffer.from(`data: ${data}\n\n`);
 
 test('a busy reader gets the next event when it has finished, and the end after the last one', async (t) => {
-  const { body, told, taken, release } = opened();
+  const { body, calls, taken, release } = opened();
   body.take(Buffer.from('data: one\n\ndata: two\n\n'));
   body.take(event('three'));
   body.end();
@@ -55,33 +55,33 @@ test('a busy reader gets the next event when it has finished, and the end after 
   t.deepEqual(taken, ['one', 'two']);
   await release();
   t.deepEqual(taken, ['one', 'two', 'three']);
-  t.false(told.flat().includes('succeed'));
+  t.false(calls.flat().includes('succeed'));
   await release();
-  t.deepEqual(told.at(-1), ['succeed', 'ended']);
+  t.deepEqual(calls.at(-1), ['succeed', 'ended']);
 });
 
 test('the time limit of the next event starts when the reader has finished the last one', async (t) => {
-  const { body, told, release } = opened();
+  const { body, calls, release } = opened();
   body.take(event('one'));
   body.take(event('two'));
   await release();
-  t.deepEqual(told, ['relax', 'relax']);
+  t.deepEqual(calls, ['relax', 'relax']);
   await release();
-  t.deepEqual(told, ['relax', 'relax', 'expect']);
+  t.deepEqual(calls, ['relax', 'relax', 'expect']);
 });
 
 test('the connection is paused while a busy reader has 64 KiB kept, and resumed when all of it is taken', async (t) => {
-  const { body, told, taken, release } = opened();
+  const { body, calls, taken, release } = opened();
   body.take(event('one'));
   body.take(event('x'.repeat(65_000)));
-  t.false(told.includes('pause'));
+  t.false(calls.includes('pause'));
   body.take(event('x'.repeat(1_000)));
-  t.true(told.includes('pause'));
+  t.true(calls.includes('pause'));
   for (let left = 3; left > 0; left--) {
-    t.false(told.includes('resume'));
+    t.false(calls.includes('resume'));
     await release();
   }
-  t.true(told.includes('resume'));
+  t.true(calls.includes('resume'));
   t.deepEqual(
     taken.map(({ length }) => length),
     [3, 65_000, 1_000],
@@ -89,7 +89,7 @@ test('the connection is paused while a busy reader has 64 KiB kept, and resumed 
 });
 
 test('bytes that arrive while the connection is resumed are taken in order, and pause it again', async (t) => {
-  const { body, told, taken, release, onResume } = opened();
+  const { body, calls, taken, release, onResume } = opened();
   const large = 'x'.repeat(70_000);
   onResume(() => {
     body.take(event('three'));
@@ -104,9 +104,9 @@ test('bytes that arrive while the connection is resumed are taken in order, and 
   await release();
   await release();
   t.deepEqual(taken, ['one', large, 'three', large]);
-  const pauses = told.filter((each) => each === 'pause' || each === 'resume');
+  const pauses = calls.filter((each) => each === 'pause' || each === 'resume');
   t.deepEqual(pauses, ['pause', 'resume', 'pause', 'resume']);
-  t.deepEqual(told.at(-1), ['succeed', 'ended']);
+  t.deepEqual(calls.at(-1), ['succeed', 'ended']);
 });
 
 test('events before a failure are taken first, and those after the reader has enough are not', async (t) => {
@@ -117,32 +117,32 @@ test('events before a failure are taken first, and those after the reader has en
   await broken.release();
   t.deepEqual(broken.taken, ['one', 'two']);
   await broken.release();
-  t.deepEqual(broken.told.at(-1), ['fail', failure]);
+  t.deepEqual(broken.calls.at(-1), ['fail', failure]);
 
   const cut = opened();
   cut.body.take(Buffer.from('data: one\n\ndata: two\n\n'));
   await cut.release(true);
-  t.deepEqual(cut.told.at(-1), ['stop', 'cut']);
+  t.deepEqual(cut.calls.at(-1), ['stop', 'cut']);
   t.deepEqual(cut.taken, ['one']);
 });
 
 test('[DONE] is taken, and nothing after it', async (t) => {
-  const { body, told, taken, release } = opened();
+  const { body, calls, taken, release } = opened();
   body.take(Buffer.concat([Buffer.from('data: [DONE]\n\ndata: more\n\n'), Buffer.of(0xff)]));
   await release();
   t.deepEqual(taken, ['[DONE]']);
-  t.deepEqual(told.at(-1), ['succeed', 'done']);
+  t.deepEqual(calls.at(-1), ['succeed', 'done']);
 });
 
 test('an event at which the reader fails is the last one, also if more arrives at the same moment', async (t) => {
-  const { told, ...rest } = opened();
+  const { calls, ...rest } = opened();
   const taken: string[] = [];
   const failure = new BackendError('unreadable', 'an event is not a chunk');
   let isOver = false;
   const exchange = {
     fail(error: unknown) {
       isOver = true;
-      told.push(error);
+      calls.push(error);
     },
     ...{ relax() {}, isOver: () => isOver },
   };
@@ -166,19 +166,19 @@ test('an event at which the reader fails is the last one, also if more arrives a
     if (!isOver) body.take(event('three'));
   }
   t.deepEqual(taken, ['one', 'bad']);
-  t.deepEqual(told, [failure]);
+  t.deepEqual(calls, [failure]);
   t.deepEqual(rest.taken, []);
 });
 
 test('the call fails with the error of a busy reader', async (t) => {
-  const { told, ...rest } = opened();
+  const { calls, ...rest } = opened();
   const failure = new Error('Redis is unavailable');
   const failing = { take: () => Promise.reject(failure), begun: () => true };
-  const exchange = { fail: (error: unknown) => told.push(error), relax() {}, isOver: () => false };
+  const exchange = { fail: (error: unknown) => calls.push(error), relax() {}, isOver: () => false };
   // Nothing more of the exchange is called.
   const body = readEvents({ exchange: exchange as never, reader: failing, expectNext() {} });
   body.take(event('one'));
   await new Promise(setImmediate);
-  t.deepEqual(told, [failure]);
+  t.deepEqual(calls, [failure]);
   t.deepEqual(rest.taken, []);
 });

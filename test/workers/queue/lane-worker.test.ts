@@ -195,8 +195,8 @@ test('a job that this worker has taken again stays locked when its earlier run e
 test('jobs of a dead worker are put back into their queue, and reported', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { queue, add } = openQueue(t, side);
-  const told: unknown[] = [];
-  const worker = openLaneWorker(t, queue, { onRecovered: async (jobs) => void told.push(...jobs) });
+  const reported: unknown[] = [];
+  const worker = openLaneWorker(t, queue, { onRecovered: async (jobs) => void reported.push(...jobs) });
   const requestId = await add();
   const taken = await worker.take();
   if (!('job' in taken)) return t.fail();
@@ -205,9 +205,9 @@ test('jobs of a dead worker are put back into their queue, and reported', async 
   for (const expected of [0, 1]) {
     await worker.recover();
     await given.redis.del(queue.toKey('stalled-check'));
-    t.is(told.length, expected);
+    t.is(reported.length, expected);
   }
-  t.like(told[0], { requestId, account: side.limits.account });
+  t.like(reported[0], { requestId, account: side.limits.account });
   t.is((await queue.getJobCounts()).waiting, 1);
 });
 

@@ -112,12 +112,12 @@ test('an unavailable Redis or store is reported after a while, without its addre
   await using own = await openRedisDatabase();
   await using home = await createSqliteHome();
   await (await home.open())[Symbol.asyncDispose]();
-  const nobody = `user:hunter2@127.0.0.1:${await freePort()}`;
+  const unreachable = `user:hunter2@127.0.0.1:${await freePort()}`;
   const env = { REDIS_URL: own.url, DATABASE_URL: home.url, PLAN_FILE: await writePlanFile(home.folder) };
   const [redisAway, storeAway, bothAway] = await Promise.all([
-    run([], { ...env, REDIS_URL: `redis://${nobody}` }),
-    run([], { ...env, DATABASE_URL: `mongodb://${nobody}/usage` }),
-    run(['--repair'], { ...env, REDIS_URL: `redis://${nobody}`, DATABASE_URL: `mongodb://${nobody}/usage` }),
+    run([], { ...env, REDIS_URL: `redis://${unreachable}` }),
+    run([], { ...env, DATABASE_URL: `mongodb://${unreachable}/usage` }),
+    run(['--repair'], { ...env, REDIS_URL: `redis://${unreachable}`, DATABASE_URL: `mongodb://${unreachable}/usage` }),
   ]);
   failsWith(t, redisAway, /^Cannot reach Redis; drift is unknown\.$/m);
   failsWith(t, storeAway, /^Cannot reach the store; drift is unknown\.$/m);

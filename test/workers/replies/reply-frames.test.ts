@@ -145,7 +145,7 @@ test('an ingress of the release before frames gets each reply in a separate entr
 
 test('each sender learns that the stream is gone, and nothing is created', async (t) => {
   const frames = createReplyFrames({ redis: given.redis });
-  const key = 'svc:reply-frames:nobody';
+  const key = 'svc:reply-frames:no-reader';
   const posted = ['a', 'b'].map((request) => frames.post(key, text(request, 'x'), { isUrgent: true }));
   t.deepEqual(await Promise.all(posted.map(({ sent }) => sent)), [false, false]);
   t.is(await given.redis.exists(key), 0);

@@ -119,14 +119,14 @@ test('a large text is sent without waiting for more', async (t) => {
 });
 
 test('reports once that the stream has no reader, and creates no stream', async (t) => {
-  const { reply, gone } = sender('svc:replies:nobody');
+  const { reply, gone } = sender('svc:replies:no-reader');
   reply.started('control', 7);
   await reply.chunk('a', 1);
   await reply.chunk('b', 1);
   await reply.end({ usage });
   await reply.error(upstreamsExhausted('standard', []));
   t.deepEqual(gone, ['gone']);
-  t.is(await given.redis.exists('svc:replies:nobody'), 0);
+  t.is(await given.redis.exists('svc:replies:no-reader'), 0);
 });
 
 test('notices when the stream disappears later', async (t) => {

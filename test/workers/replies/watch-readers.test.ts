@@ -44,10 +44,10 @@ test.serial('the streams of all ingresses are checked by one command, and only w
 test.serial('only the runs of an ingress that is gone are notified', async (t) => {
   const { watch, gone, unfollow } = await open();
   using _watch = watch;
-  const told = Promise.withResolvers<void>();
-  watch.follow('svc:reply-frames:7', told.resolve);
+  const notified = Promise.withResolvers<void>();
+  watch.follow('svc:reply-frames:7', notified.resolve);
   unfollow[8]?.();
   await own.redis.del('svc:reply-frames:7', 'svc:reply-frames:8');
-  await told.promise;
+  await notified.promise;
   t.deepEqual([...new Set(gone)], ['svc:reply-frames:7']);
 });

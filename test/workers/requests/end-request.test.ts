@@ -77,7 +77,7 @@ test('a run that may not settle sends nothing', async (t) => {
   t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="refused"\} 1/);
 });
 
-test('the client of a lost request gets an error, and no answer that is not charged', async (t) => {
+test('the client of a lost request gets an error instead of an answer that is not charged', async (t) => {
   const { endRequest, run, events, answer, registry } = createSubject({ settled: 'lost', runsForMs: 60_000 });
   answer();
   await endRequest(run, answered);
@@ -124,7 +124,7 @@ test('the report has the usage and the outcome, and the charge is prompt and com
   t.regex(await registry.metrics(), /svc_requests_settled_total\{outcome="completed",counted="reported"\} 1/);
 });
 
-test('a failure charges nothing', async (t) => {
+test('a failed request is charged nothing', async (t) => {
   const { endRequest, run, events, settlements, answer } = createSubject();
   answer();
   await endRequest(run, failed);

@@ -47,7 +47,7 @@ for (const fault of faults) {
   });
 }
 
-test('if every backend breaks off, the request is exhausted, and is charged nothing', async (t) => {
+test('if every backend breaks off, the request fails as UPSTREAMS_EXHAUSTED, and is charged nothing', async (t) => {
   await using side = await openWorkerSide(given.redis);
   for (const server of side.servers) server.fail({ cutAfterChunks: 3 });
   t.like(await side.run({ assembled: true }), { outcome: 'done' });
@@ -86,7 +86,7 @@ test('a shutdown during the answer requeues the job, and another run answers', a
   t.is(textOf(await side.stream.replies()), expected);
 });
 
-test('a job that was queued before answers were assembled is requested unchanged', async (t) => {
+test('a job that a release without assembled answers has queued is sent to the backend unchanged', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { assembled: _assembled, ...job } = await side.admit();
   t.like(await side.processRequest({ data: job, taken: 1, signal: AbortSignal.timeout(30_000) }), {

@@ -107,10 +107,10 @@ for (const stream of [false, true]) {
   test(`a run whose ingress is gone from the start aborts its call, ${how}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     side.servers[0].fail({ hang: true });
-    t.like(await side.run({ stream, replyTo: 'svc:replies:nobody' }), { outcome: 'done' });
+    t.like(await side.run({ stream, replyTo: 'svc:replies:no-reader' }), { outcome: 'done' });
     t.true(side.servers[0].calls().every(({ state }) => state !== 'completed'));
     t.deepEqual(side.calls().slice(1), [0, 0]);
-    t.is(await given.redis.exists('svc:replies:nobody'), 0);
+    t.is(await given.redis.exists('svc:replies:no-reader'), 0);
   });
 
   test(`a run that was stopped before it began calls no backend, ${how}`, async (t) => {
