@@ -51,7 +51,7 @@ test('five failures in a row open it, after any earlier outcomes', async (t) => 
   t.deepEqual(changes, ['open']);
 });
 
-test('an answer in between restarts the row', async (t) => {
+test('an answer in between restarts the count', async (t) => {
   const { breaker } = open(t);
   for (let calls = 0; calls < 100; calls++) await succeed(breaker);
   for (let row = 0; row < 3; row++) {

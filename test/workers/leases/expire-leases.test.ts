@@ -70,18 +70,21 @@ async function tendUntil(time: number, { tend, from = now }: { tend: () => Promi
   return tend();
 }
 
-test.serial('leases past their time expire in all accounts of the partition, and are counted', async (t) => {
-  const { sides, tend, held, registry } = await openPartition(120);
-  await tendUntil(now + 59_999, { tend });
-  t.is(await held(), 120);
-  await setTime(now + 60_000);
-  await tend();
-  t.is(await held(), 0);
-  await tendUntil(now + 120_000, { tend, from: now + 60_000 });
-  t.is(await own.redis.exists(leaseHoldersKey(partitionOf('user:0'))), 0);
-  for (const side of sides) t.like(await side.counters(), { used: 0, reserved: 0 });
-  t.regex(await registry.metrics(), /^svc_leases_expired_total 120$/m);
-});
+test.serial(
+  'leases past their time expire in all accounts of the partition, however many there are, and are counted',
+  async (t) => {
+    const { sides, tend, held, registry } = await openPartition(120);
+    await tendUntil(now + 59_999, { tend });
+    t.is(await held(), 120);
+    await setTime(now + 60_000);
+    await tend();
+    t.is(await held(), 0);
+    await tendUntil(now + 120_000, { tend, from: now + 60_000 });
+    t.is(await own.redis.exists(leaseHoldersKey(partitionOf('user:0'))), 0);
+    for (const side of sides) t.like(await side.counters(), { used: 0, reserved: 0 });
+    t.regex(await registry.metrics(), /^svc_leases_expired_total 120$/m);
+  },
+);
 
 test.serial('no lease expires for a minute after Redis was unavailable', async (t) => {
   const { sides, tend, held } = await openPartition(2);
@@ -142,7 +145,7 @@ test.serial('leases of an account in both lanes expire, each at its time', async
   await setTime(now + 60_000);
   await tend();
   t.is(await held(), 1);
-  // A worker that has just started does not know of a gap.
+  // A worker that has just started has seen no gap, so leases expire at once.
   const lineEndsAt = now + timeouts.requestMs + 86_400_000;
   await setTime(lineEndsAt - 1);
   await fresh();

@@ -28,7 +28,7 @@ function workers(holdMs = 60_000) {
   } as { key: string } & Record<
     'one' | 'other',
     { acquireLock: () => Promise<boolean>; releaseLock: () => Promise<void> }
-  >; // in the order of the names above
+  >; // the properties have the names above
 }
 
 test('the holder can renew the lock, and no other worker gets it meanwhile', async (t) => {

@@ -42,7 +42,7 @@ test.serial('a device with a use or a change in Redis is not marked', async (t) 
   const signs: Record<string, () => Promise<unknown>> = {
     'a version': () => redis.set(versionKey(account), 1),
     'a reading': () => redis.set(fillKey(account), 'token'),
-    'a standing': () => redis.hset(countersKey(account), 'day', 1),
+    'a counter': () => redis.hset(countersKey(account), 'day', 1),
     'a lease': () => redis.hset(leasesKey(account), 'req_1', '{}'),
     'a change': () => redis.zadd(changesKey(account), now + 1, 'change'),
   };

@@ -19,7 +19,7 @@ function start({ isHeld = () => true, fails = () => false, ends = () => true }: 
       set: (async (_key: string, _value: string, _unit: 'PX', lifeMs: number) => {
         lookedAtUntil = now + lifeMs;
         return 'OK';
-      }) as Redis['set'], // it is only called like this
+      }) as Redis['set'], // the only form in which it is called
     },
     removeUnusedDevices: async () => {
       passes++;

@@ -68,7 +68,7 @@ test('sends everything in order, numbered without a gap, with its request and ru
   t.deepEqual(gone, []);
 });
 
-test('a run that ends at once sends only its end, and a longer one first sends its control stream', async (t) => {
+test('a run that ends at once sends only its last reply, and a longer one first sends its control stream', async (t) => {
   for (const last of ['end', 'error'] as const) {
     const { stream, reply } = await open();
     reply.started('control', 7);
@@ -200,7 +200,7 @@ test('a failed reply leaves a gap in the numbers, so that the rest is not taken 
   const { reply } = sender(stream.key);
   await reply.chunk('a', 1);
   await stream.reply(({ kind }) => kind === 'chunk');
-  await given.redis.multi().rename(stream.key, `${stream.key}-aside`).set(stream.key, 'in its order').exec();
+  await given.redis.multi().rename(stream.key, `${stream.key}-aside`).set(stream.key, 'not a stream').exec();
   await reply.chunk('b', 1);
   await sleep(50); // longer than text waits for more
   await given.redis.rename(`${stream.key}-aside`, stream.key);

@@ -112,7 +112,7 @@ test('if the store fails before, during or after a write, the mark stays, and no
     () => Promise.reject(new Error('before')),
     async (batch) => {
       await store.recordUsage(batch.slice(0, 130));
-      throw new Error('in the midst');
+      throw new Error('during');
     },
     async (batch) => {
       await store.recordUsage(batch);
