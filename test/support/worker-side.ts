@@ -11,9 +11,9 @@ import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
 import { createRetryBudget, type RetryBudget } from '../../workers/backends/retry-budget.ts';
 import { createBackendAgent, createCallBackend } from '../../workers/exchange/call-backend.ts';
 import { createOwnFields } from '../../workers/exchange/own-fields.ts';
-import { beatLeases } from '../../workers/leases/beat-leases.ts';
 import { createMarkStreaming } from '../../workers/leases/mark-streaming.ts';
 import { createRenewLeases } from '../../workers/leases/renew-leases.ts';
+import { startLeaseHeartbeat } from '../../workers/leases/start-lease-heartbeat.ts';
 import { createStartRun } from '../../workers/leases/start-run.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
@@ -82,7 +82,7 @@ export async function openWorkerSide(
       }),
     endRequest,
     replyFrames: createReplyFrames({ redis }),
-    leases: parts.use(beatLeases({ renewLeases: createRenewLeases(redis), timeouts: planFile.timeouts, log })),
+    leases: parts.use(startLeaseHeartbeat({ renewLeases: createRenewLeases(redis), timeouts: planFile.timeouts, log })),
     followReader: parts.use(watchReaders({ redis, log, everyMs: 20 })).follow,
     control: () => 'svc:control:test',
     metrics,

@@ -10,7 +10,7 @@ import type { Log } from '../../shared/process/log.ts';
 import { interrupted, promptUsage, type Received } from '../answers/answer-request.ts';
 import type { Found } from '../answers/find-answer.ts';
 import type { Outcome, StartedRun, StopReason } from '../answers/run.ts';
-import type { LeaseHeartbeat } from '../leases/beat-leases.ts';
+import type { LeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
 import type { Ending, EndRequest } from './end-request.ts';
 
 /** Ends a request by the result of its run, or puts it back into its queue. Fails with the error of a `fault`. */
@@ -18,7 +18,7 @@ export type ConcludeRequest = (run: StartedRun, found: Found) => Promise<Outcome
 
 export function createConcludeRequest(deps: {
   endRequest: EndRequest;
-  leases: Pick<LeaseHeartbeat, 'putBack'>;
+  leases: Pick<LeaseHeartbeat, 'extendRequeued'>;
   log: Log;
 }): ConcludeRequest {
   const { endRequest, leases, log } = deps;
@@ -66,7 +66,7 @@ export function createConcludeRequest(deps: {
   }
 
   async function requeue({ job, run, ledger }: StartedRun): Promise<Outcome> {
-    await leases.putBack([job]);
+    await leases.extendRequeued([job]);
     const earlierRuns = [...job.earlierRuns, { run, attempts: [...ledger.attempts()] }];
     return { outcome: 'requeue', job: { ...job, earlierRuns } };
   }

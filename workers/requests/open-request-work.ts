@@ -4,9 +4,9 @@ import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
-import { beatLeases } from '../leases/beat-leases.ts';
 import { createMarkStreaming } from '../leases/mark-streaming.ts';
 import { createRenewLeases } from '../leases/renew-leases.ts';
+import { startLeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
 import type { StartRun } from '../leases/start-run.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
 import { createReplyFrames } from '../replies/reply-frames.ts';
@@ -36,7 +36,7 @@ export function openRequestWork(deps: {
   const owned = new DisposableStack();
   const endRequest = createEndRequest({ settle, oneConnection, metrics, log });
   const replyFrames = createReplyFrames({ redis: replyRedis });
-  const leases = owned.use(beatLeases({ renewLeases: createRenewLeases(redis), timeouts, log }));
+  const leases = owned.use(startLeaseHeartbeat({ renewLeases: createRenewLeases(redis), timeouts, log }));
   const processRequest = createProcessRequest({
     markStreaming: createMarkStreaming(redis),
     followReader: owned.use(watchReaders({ redis: replyRedis, log })).follow,
@@ -44,7 +44,7 @@ export function openRequestWork(deps: {
   });
   const endLost = createFailLostRequest({ startRun, endRequest, replyFrames });
   return {
-    work: { processJob: processRequest, endLost, onRecovered: leases.putBack },
+    work: { processJob: processRequest, endLost, onRecovered: leases.extendRequeued },
     [Symbol.dispose]: () => owned.dispose(),
   };
 }

@@ -7,8 +7,8 @@ import type { FindAnswer, Found } from '../answers/find-answer.ts';
 import type { ProcessJob, Run, StartedRun, StopReason } from '../answers/run.ts';
 import { createRunLedger } from '../answers/run-ledger.ts';
 import { createWatchdog } from '../exchange/watchdog.ts';
-import type { LeaseHeartbeat } from '../leases/beat-leases.ts';
 import type { MarkStreaming } from '../leases/mark-streaming.ts';
+import type { LeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
 import type { Start, StartRun } from '../leases/start-run.ts';
 import type { ReplyFrames } from '../replies/reply-frames.ts';
 import { createReplySender } from '../replies/send-reply.ts';
@@ -26,7 +26,7 @@ export function createProcessRequest(deps: {
   endRequest: EndRequest;
   replyFrames: ReplyFrames;
   followReader: ReaderWatch['follow'];
-  leases: Pick<LeaseHeartbeat, 'keep' | 'putBack'>;
+  leases: Pick<LeaseHeartbeat, 'hold' | 'extendRequeued'>;
   /** This worker's control stream, on which a run can be cancelled. */
   control: () => string | undefined;
   metrics: RequestMetrics;
@@ -58,7 +58,7 @@ export function createProcessRequest(deps: {
     metrics.queueWait.observe({ pool, lane: 'interactive' }, queueWaitMs / 1000);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(deps.control() ?? '', queueWaitMs);
-    const stopRenewing = deps.leases.keep(job);
+    const releaseLease = deps.leases.hold(job);
     const unfollow = deps.followReader(replyTo, onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
@@ -77,7 +77,7 @@ export function createProcessRequest(deps: {
       return { outcome: 'done' };
     } finally {
       unfollow();
-      stopRenewing();
+      releaseLease();
     }
   };
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { leaseLifeMs } from '../../../shared/limits/lease-life.ts';
-import { beatLeases } from '../../../workers/leases/beat-leases.ts';
+import { startLeaseHeartbeat } from '../../../workers/leases/start-lease-heartbeat.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
@@ -13,7 +13,7 @@ function createSubject({ fails = false } = {}) {
   const renewals: [string[], number][] = [];
   let heard = Promise.withResolvers<void>();
   const { log, lines } = recordedLog();
-  const leases = beatLeases({
+  const leases = startLeaseHeartbeat({
     async renewLeases(requests, lifeMs) {
       renewals.push([requests.map(({ requestId }) => requestId), lifeMs]);
       heard.resolve();
@@ -31,32 +31,32 @@ function createSubject({ fails = false } = {}) {
 
 test('leases of runs in progress are renewed together, repeatedly, until they end', async (t) => {
   const { leases, renewals, next } = createSubject();
-  const letGo = leases.keep(ann);
-  const letBobGo = leases.keep(bob);
+  const release = leases.hold(ann);
+  const releaseBob = leases.hold(bob);
   t.deepEqual(await next(), [[ann.requestId, bob.requestId], leaseLifeMs]);
-  letGo();
+  release();
   t.deepEqual(await next(), [[bob.requestId], leaseLifeMs]);
-  letBobGo();
+  releaseBob();
   const sofar = renewals.length;
   await sleep(50);
   t.is(renewals.length, sofar);
-  leases.keep(ann);
+  leases.hold(ann);
   t.deepEqual(await next(), [[ann.requestId], leaseLifeMs], 'it starts again');
   leases[Symbol.dispose]();
 });
 
 test('a request with two runs is renewed until both have ended', async (t) => {
   const { leases, next } = createSubject();
-  const letGo = leases.keep(ann);
-  leases.keep({ ...ann });
-  letGo();
+  const release = leases.hold(ann);
+  leases.hold({ ...ann });
+  release();
   t.deepEqual(await next(), [[ann.requestId], leaseLifeMs]);
   leases[Symbol.dispose]();
 });
 
 test('a failed renewal is retried', async (t) => {
   const { leases, next, lines } = createSubject({ fails: true });
-  leases.keep(ann);
+  leases.hold(ann);
   await next();
   t.deepEqual(await next(), [[ann.requestId], leaseLifeMs]);
   t.true(lines.some(({ message }) => message === 'leases could not be renewed'));
@@ -66,6 +66,6 @@ test('a failed renewal is retried', async (t) => {
 test('a requeued job may wait as long as a new one; unreadable jobs are ignored, and nothing fails', async (t) => {
   const { leases, renewals } = createSubject({ fails: true });
   const job = jobFor('svc:replies:x', {});
-  await leases.putBack([job, { of: 'another release' }, null]);
+  await leases.extendRequeued([job, { of: 'another release' }, null]);
   t.deepEqual(renewals, [[[job.requestId], 30_000 + leaseLifeMs]]);
 });

@@ -10,13 +10,13 @@ type Leased = z.infer<typeof leasedSchema>;
 /** Renews the leases of requests while this worker runs them. */
 export interface LeaseHeartbeat extends Disposable {
   /** Renews a lease that has just started, until the returned function is called. */
-  keep(request: Leased): () => void;
+  hold(request: Leased): () => void;
   /** Extends the leases of jobs that go back to their queue, where each may wait as long as a new one. Never fails. */
-  putBack(jobs: readonly unknown[]): Promise<void>;
+  extendRequeued(jobs: readonly unknown[]): Promise<void>;
 }
 
 /** Renews all leases together, with one call for each partition. If Redis is unavailable, they are renewed when it is back. */
-export function beatLeases({
+export function startLeaseHeartbeat({
   renewLeases,
   timeouts,
   log,
@@ -27,22 +27,22 @@ export function beatLeases({
   log: Log;
   everyMs?: number;
 }): LeaseHeartbeat {
-  const kept = new Set<Leased>();
+  const held = new Set<Leased>();
   const renewing = repeatWhile({
     everyMs,
-    work: () => renewLeases([...kept], leaseLifeMs),
-    isNeeded: () => kept.size > 0,
+    work: () => renewLeases([...held], leaseLifeMs),
+    isNeeded: () => held.size > 0,
     onFailure: (error) => log.warn({ err: error }, 'leases could not be renewed'),
   });
 
   return {
-    keep({ account, requestId }) {
+    hold({ account, requestId }) {
       const lease = { account, requestId };
-      kept.add(lease);
+      held.add(lease);
       renewing.begin();
-      return () => kept.delete(lease);
+      return () => held.delete(lease);
     },
-    async putBack(jobs) {
+    async extendRequeued(jobs) {
       const requests = jobs.flatMap((job) => leasedSchema.safeParse(job).data ?? []);
       await renewLeases(requests, timeouts.queueMs + leaseLifeMs).catch((error: unknown) =>
         log.warn({ err: error }, 'leases of requests that go back to their queue were not renewed'),
