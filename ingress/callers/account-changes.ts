@@ -18,7 +18,10 @@ const topUpsMadeMax = 500;
 /** Sums of top-ups and usage of a month stay exact integers in JavaScript and Lua. */
 const monthTopUpMax = 1e15;
 
-/** A key as named by a caller: the complete key, by its hash under each pepper in use, or its first ten characters. */
+/**
+ * A key as named by a caller (contract.md#c5-naming-a-key): the complete key, by its hash under each pepper in use, or its first ten
+ * characters.
+ */
 export type NamedKey = { hashes: readonly string[] } | { display: string };
 
 /*
@@ -31,7 +34,7 @@ export type NamedKey = { hashes: readonly string[] } | { display: string };
  *   active  revoke  revoked
  */
 
-/** Creates an unknown account with `plan`; a known account keeps its plan. */
+/** Creates an unknown account with `plan`; a known account keeps its plan (contract.md#c13-accounts). */
 export function mintKey({ account: id, plan, key }: { account: string; plan: string; key: NewKey }) {
   return (account: Account | undefined): Decision<{ minted: boolean; account: Account }> => {
     if (account?.key !== undefined) return { result: { minted: false, account } };
@@ -42,7 +45,9 @@ export function mintKey({ account: id, plan, key }: { account: string; plan: str
   };
 }
 
-/** Undefined if the named key is not the active key of the account (contract.md#c7-atomic-rotation). */
+/**
+ * Undefined if the named key is not the active key of the account (contract.md#c7-atomic-rotation, contract.md#c9-what-rotation-keeps).
+ */
 export function rotateKey({ named, key }: { named: NamedKey; key: NewKey }) {
   return (account: Account | undefined): Decision<Account | undefined> => {
     if (!hasKey(account) || !isNamed(account.key, named)) return { result: undefined };

@@ -50,7 +50,7 @@ export function displayPart(key: string): string {
   return key.slice(0, keyPrefix.length + 6);
 }
 
-/** `svc_` and six characters, then `****`; takes a key or its first ten characters. */
+/** `svc_` and six characters, then `****` (contract.md#c3-masked-form); takes a key or its first ten characters. */
 export function maskKey(key: string): string {
   return `${displayPart(key)}****`;
 }

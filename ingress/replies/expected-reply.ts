@@ -11,7 +11,10 @@ export type ExpectedRequest = {
   queueMs: number;
   requestMs: number;
   place: QueuePlace;
-  /** Called once, before the first event: how long the request waited until a worker took it, or until its wait timed out. */
+  /**
+   * Called once, before the first event: how long the request waited until a worker took it, or until its wait timed out
+   * (contract.md#d10-queue-time).
+   */
   onQueued: (waited: { ms: number; isTaken: boolean }) => void;
 };
 
