@@ -14,9 +14,9 @@ type Bounds = { depthMax?: number; partsMax?: number; commasMax?: number };
 
 /**
  * Returns the bound that this JSON exceeds, as the end of a sentence, or undefined (contract.md#l2-json-before-parsing). Call it before the
- * text is parsed: 4 MiB of nested arrays take a second to parse and check, and block the process for that time. It makes one pass over the
- * bytes; for bytes that are not JSON the result is an estimate. Numbers and strings in arrays are not bounded by default, because an
- * embedding has many.
+ * text is parsed: 4 MiB of nested arrays take a second to parse and check, and block the process for that time
+ * (decisions.md#json-is-bounded-before-it-is-parsed). It makes one pass over the bytes; for bytes that are not JSON the result is an
+ * estimate. Numbers and strings in arrays are not bounded by default, because an embedding has many.
  */
 export function exceededJsonBound(bytes: Uint8Array, bounds: Bounds = {}): string | undefined {
   const { depthMax = jsonDepthMax, partsMax = jsonPartsMax, commasMax = Number.POSITIVE_INFINITY } = bounds;

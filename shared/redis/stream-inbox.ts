@@ -41,8 +41,8 @@ const closeMs = 1_000;
 
 /**
  * Opens a stream under the name that `keyOf` returns, and passes on every entry once, in order, as long as the stream exists. A writer uses
- * NOMKSTREAM, so the same call reports if the reader is gone: the key exists only while a heartbeat renews it
- * (contract.md#p1-reply-stream).
+ * NOMKSTREAM, so the same call reports if the reader is gone (decisions.md#one-stream-for-each-ingress): the key exists only while a
+ * heartbeat renews it (contract.md#p1-reply-stream).
  */
 export function openInbox(deps: Deps): Inbox {
   const { reader, redis, onEntry, log, heartbeatMs = 5_000, gatherMs = defaultGatherMs } = deps;
