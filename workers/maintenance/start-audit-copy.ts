@@ -40,7 +40,7 @@ export function startAuditCopy({
       after = page.last;
       await sleep(pauseMs, undefined, { signal });
     }
-    if (copied > 0) log.info({ records: copied }, 'audit records that waited were copied');
+    if (copied > 0) log.info({ records: copied }, 'waiting audit records were copied');
   }
 
   const failed = 'audit records that wait were not copied; trying again';
