@@ -54,6 +54,12 @@ export type RequestState = {
 export type AppContext = ParameterizedContext<RequestState>;
 export type Stage = (ctx: AppContext, next: () => Promise<void>) => Promise<void>;
 
+/** Returns a parameter of the route's path, and an empty text if the route does not have it. */
+export function pathParameter(ctx: AppContext, name: string): string {
+  const { params } = ctx as { params?: Readonly<Record<string, string | undefined>> }; // set by the router
+  return params?.[name] ?? '';
+}
+
 /** Returns what an earlier stage has set. If that stage is missing from the route, the error is ours, not the client's. */
 export function stateOf<Name extends keyof RequestState>(ctx: AppContext, name: Name): NonNullable<RequestState[Name]> {
   const value = ctx.state[name];

@@ -14,9 +14,9 @@ import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import { beginCallerCheck } from './authentication/caller-check.ts';
 
 /**
- * The only stage between a caller and the queue. Checks that the caller is current and has the model in its plan and that no limit would
- * be exceeded, then creates the lease, with times by Redis's clock. A model outside the plan is 429 `plan_limit`; a request that
- * could never pass, however long it waits, is 400.
+ * Admits a request to the queue; nothing is queued without it. Checks that the caller is current, that its plan includes the model and that
+ * no limit would be exceeded. Then creates the lease, with times by Redis's clock. A model outside the plan is 429 `plan_limit`. A request
+ * that is larger than a limit, and so could never pass, is 400.
  */
 export function admitRequest({
   checkCaller,
@@ -34,7 +34,7 @@ export function admitRequest({
     await next();
   };
 
-  /** A function of its own: a stage that waits keeps its local variables, and the body would be one of them. */
+  /** A separate function, because a waiting stage keeps its local variables in memory, and the body would be one of them. */
   async function admit(ctx: AppContext): Promise<void> {
     const call = stateOf(ctx, 'call');
     const { fairShare } = ctx.state;

@@ -2,8 +2,8 @@ import cors from '@koa/cors';
 import type { AppContext, Stage } from '../request-state.ts';
 
 /**
- * What a page anywhere may call: inference, and the key of a guest, both of which run in end users' browsers; and what
- * the API is described by, for whoever reads such descriptions.
+ * Routes that a page of any origin may call: inference and guest keys, because they run in end users' browsers, and the description of the
+ * API.
  */
 const openPaths = /^\/(v1\/(chat\/completions|models|models\/.+|keys\/guest)|openapi\.json)$/;
 
@@ -22,7 +22,7 @@ const exposedNames = [
   ...rateLimits,
 ].join(',');
 
-/** Everything else is for the console, which is at one origin. Nothing here goes by cookies, so none are asked for. */
+/** Sets CORS headers. All other routes are for the console, which has one origin. Nothing uses cookies, so credentials are not allowed. */
 export function allowOrigins({ consoleUrl }: { consoleUrl: string }): Stage {
   const consoleOrigin = new URL(consoleUrl).origin;
   const originFor = (ctx: Pick<AppContext, 'path' | 'get'>) =>
@@ -31,9 +31,9 @@ export function allowOrigins({ consoleUrl }: { consoleUrl: string }): Stage {
     origin: originFor,
     allowMethods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
     maxAge: 600,
-    // Headers stand on the response, and an error's own are no place for them.
+    // The headers are on the response already, and must not be added to the error.
     keepHeadersOnError: false,
-  }) as Stage; // the library's types are those of any Koa application
+  }) as Stage; // the library has the types of any Koa application
 
   return function allowOrigins(ctx, next) {
     if (ctx.method === 'OPTIONS') return answerPreflight(ctx, next);

@@ -8,10 +8,10 @@ import type { AppContext, Stage } from '../request-state.ts';
 import { nextRequestId } from './assign-request-id.ts';
 import type { SecurityHeaders } from './set-security-headers.ts';
 
-/** How long a client may go on sending a body that was refused before its connection is cut. */
+/** How long a client may continue to send a refused body before its connection is closed. */
 const lingerMs = 2_000;
 
-/** The one place that turns a failure into an HTTP response, in the two shapes of specification section 7. */
+/** Converts every failure to an HTTP response, in one of the two formats of errors. Nothing else writes errors to HTTP. */
 export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): Stage {
   return async function answerErrors(ctx, next) {
     try {
@@ -34,15 +34,15 @@ export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): S
   function record(ctx: AppContext, error: ApiError): void {
     const { requestId } = ctx.state;
     const fields = { requestId, code: error.code, err: error.cause };
-    if (error.code === 'INTERNAL_ERROR') log.error(fields, 'a request failed by a fault of ours');
+    if (error.code === 'INTERNAL_ERROR') log.error(fields, 'a request failed with an internal error');
     else if (errorStatus(error.code) >= 500) log.warn(fields, error.message);
     else log.debug(fields, error.message);
   }
 }
 
 /**
- * A refused body may still be on its way. Closing at once would reset the connection, and a client that is still sending
- * would never read the answer; so the response stays open for a while, all of it written, and what comes is thrown away.
+ * Keeps the response open for a short time after it is written, and discards the rest of the refused body. An immediate close would reset
+ * the connection, and a client that still sends would never read the response.
  */
 function lingerOverUnreadBody(ctx: AppContext): void {
   const { req, res } = ctx;
@@ -63,21 +63,21 @@ function lingerOverUnreadBody(ctx: AppContext): void {
 const allMethods = 'GET, HEAD, POST, PATCH, DELETE, OPTIONS';
 const wellFormedRequestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]\r?\n/;
 
-type BrokenRequestParts = { log: Log; docsUrl: string; securityHeaders: SecurityHeaders };
+type BrokenRequestDeps = { log: Log; docsUrl: string; securityHeaders: SecurityHeaders };
 
 /**
- * Answers what Node's HTTP parser refused and no stage ever sees: bytes that are not HTTP, headers too large or too slow.
- * Requests of that connection that came before are still answered, and end it.
+ * Answers what Node's HTTP parser refuses before any stage: bytes that are not HTTP, headers that are too large or too slow. Earlier
+ * requests of the connection are still answered, and the last of them closes it.
  */
-export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenRequestParts) {
+export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenRequestDeps) {
   return function answerBrokenRequest(fault: ParserError, socket: Duplex, owed: readonly ServerResponse[]): void {
-    // What a client still sends after its refusal is refused over and over again; closing would keep it from reading the first.
+    // Further bytes after a refusal are refused again and again. A close now would keep the client from reading the first refusal.
     if (socket.writableEnded) return;
     if (!socket.writable || fault.code === 'ECONNRESET') {
       socket.destroy();
       return;
     }
-    // What is written here must not become a part of an answer that has begun, nor be taken for that to an earlier request.
+    // The response must not become a part of a response that has begun, nor look like the response to an earlier request.
     const [current, another] = owed;
     const mayAnswer = current === undefined || (another === undefined && !current.headersSent && !current.req.complete);
     if (!mayAnswer) {
@@ -85,8 +85,8 @@ export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenReq
       return;
     }
     const error = classify(fault);
-    // Not the fault itself: it carries the bytes, and in them perhaps a key.
-    log.debug({ code: error.code, fault: fault.code }, 'not a request this server can read');
+    // Not the fault itself: it contains the received bytes, and they may contain a key.
+    log.debug({ code: error.code, fault: fault.code }, 'a request could not be parsed');
     socket.end(rawResponse(error, docsUrl, securityHeaders));
     setTimeout(() => socket.destroy(), lingerMs).unref();
   };
@@ -102,7 +102,7 @@ function classify({ code, rawPacket }: ParserError): ApiError {
     return new ApiError('REQUEST_TIMEOUT', 'The request did not arrive in time.');
   }
   if (code === 'HPE_INVALID_METHOD' && wellFormedRequestLine.test(rawPacket?.toString('latin1') ?? '')) {
-    return new ApiError('METHOD_NOT_ALLOWED', 'This method is not known.', { headers: { Allow: allMethods } });
+    return new ApiError('METHOD_NOT_ALLOWED', 'This method is unknown.', { headers: { Allow: allMethods } });
   }
   const message = code === 'HPE_INVALID_EOF_STATE' ? 'ended before it was complete' : 'expected HTTP/1.1';
   return new ApiError('VALIDATION_ERROR', `request: ${message}`);

@@ -6,19 +6,19 @@ import type { Stage } from '../request-state.ts';
 const nextUlid = monotonicFactory(drawRandom());
 const clientIdPattern = /^[\x21-\x7e]{1,512}$/;
 
-/** `req_` and a ULID; ids of one process ascend. */
+/** Returns `req_` and a ULID. The ids of one process ascend. */
 export function nextRequestId(): string {
   return `req_${nextUlid()}`;
 }
 
-/** Names the request, and says so in the response. */
+/** Gives the request an id, and sets it on the response. */
 export const assignRequestId: Stage = function assignRequestId(ctx, next) {
   ctx.state.requestId = nextRequestId();
   ctx.res.setHeader('x-request-id', ctx.state.requestId);
   return next();
 };
 
-/** Takes the client's own id along, to be echoed and logged; it never names anything of ours. */
+/** Echoes and logs the client's own request id. It is never used as an id of ours. */
 export const echoClientRequestId: Stage = function echoClientRequestId(ctx, next) {
   const clientId = ctx.get('x-client-request-id');
   if (clientId !== '') {
@@ -32,8 +32,8 @@ export const echoClientRequestId: Stage = function echoClientRequestId(ctx, next
 };
 
 /**
- * Numbers from 0 to below 1 by the platform's generator, many at a time: called for each letter it costs more than the rest of
- * an id.
+ * Returns random numbers from 0 to below 1 by the platform's generator, drawn many at a time: a call for each letter would cost more than
+ * the rest of an id.
  */
 function drawRandom(): () => number {
   const drawn = new Uint32Array(256);

@@ -2,7 +2,7 @@ import type { Log } from '../../shared/process/log.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
-/** One log line and one observation for each request, when its response is over or its client has gone. */
+/** Writes one log line and one observation for each request, when its response is complete or its client has disconnected. */
 export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics }): Stage {
   return function logRequest(ctx, next) {
     const startedAt = performance.now();
@@ -12,11 +12,11 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
 
   function record(ctx: AppContext, durationMs: number): void {
     const { requestId, clientRequestId, address, caller, credential, usage } = ctx.state;
-    const whole = ctx.res.writableFinished;
+    const isComplete = ctx.res.writableFinished;
     const labels = {
       method: labelMethod(ctx.method),
       route: labelRoute(ctx),
-      status: whole ? String(ctx.res.statusCode) : 'aborted',
+      status: isComplete ? String(ctx.res.statusCode) : 'aborted',
     };
     metrics.requests.inc(labels);
     metrics.requestDuration.observe({ route: labels.route }, durationMs / 1000);
@@ -30,19 +30,19 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
         durationMs: Math.round(durationMs),
         ...(usage && { promptTokens: usage.promptTokens, completionTokens: usage.completionTokens }),
       },
-      whole ? 'answered' : 'the client went away',
+      isComplete ? 'answered' : 'the client disconnected',
     );
   }
 }
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** A method is the client's word: as a label it could be anything, and each new one is a new time series for good. */
+/** The method comes from the client and could be any text, and each new label value creates a permanent time series. */
 function labelMethod(method: string): string {
   return methods.has(method) ? method : 'other';
 }
 
 function labelRoute(ctx: AppContext): string {
-  const { _matchedRoute: route } = ctx as { _matchedRoute?: unknown }; // what the router leaves on a context that it has routed
+  const { _matchedRoute: route } = ctx as { _matchedRoute?: unknown }; // set by the router
   return typeof route === 'string' ? route : 'none';
 }

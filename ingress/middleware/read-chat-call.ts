@@ -7,8 +7,7 @@ import type { IngressMetrics } from '../metrics.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
 /**
- * The body is a chat completion that can be run, or a 400 that names what is wrong: an unknown model, or a field that
- * the plan file does not list.
+ * Parses the body as a chat completion. Fails with 400 for an invalid field, an unknown model, or a field that the plan file does not list.
  */
 export function readChatCall({
   planFile,
@@ -31,7 +30,7 @@ export function readChatCall({
       countRefusedFields(metrics, error);
       throw error;
     }
-    // From here on the request is held as it will be queued, and not three times over.
+    // From now on memory holds the request only as it will be queued, not also its text and its parsed body.
     delete ctx.state.body;
     return next();
   };

@@ -5,8 +5,8 @@ import type { QueueBounds, QueuePlace } from '../queue/queue-bounds.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 /**
- * Refuses a request for which the queue has no room, or whose reply could not be received, before Redis is asked and anything is
- * charged. A request that is let through keeps its place while its stages run, or longer where one of them takes the place over.
+ * Refuses a request if the queue has no room, or if its reply could not be received, before any call of Redis and before any charge. A
+ * request that passes keeps its place while its stages run, or longer if one of them takes over the place.
  */
 export function refuseFullQueue({
   queueBounds,
@@ -36,10 +36,10 @@ export function refuseFullQueue({
     }
   };
 
-  /** A function of its own: a stage that waits keeps its local variables, and the body would be one of them. */
+  /** A separate function, because a waiting stage keeps its local variables in memory, and the body would be one of them. */
   function enterQueue(ctx: AppContext): QueuePlace {
     const { pool, model, body } = stateOf(ctx, 'call');
-    // An account that is unknown here may not exist; admission answers that.
+    // An unknown account may not exist; admission answers that.
     const account = ctx.state.caller?.account ?? '';
     if (replyTo() === undefined) throw temporarilyUnavailable(new Error('no reply could be received'));
     const entry = queueBounds.enter({ model, account, bytes: Buffer.byteLength(body) });

@@ -5,8 +5,8 @@ import { isOpenAiRoute, suggestRoute } from '../api/suggest-route.ts';
 import type { RequestState, Stage } from '../request-state.ts';
 
 /**
- * What no route has taken: 404 for an unknown path, with the route that was probably meant; 405 with `Allow` for a known one; and
- * what `OPTIONS` asks.
+ * Answers requests that no route has taken: 404 for an unknown path, with the route that was probably meant; 405 with `Allow` for a known
+ * path; and `OPTIONS`.
  */
 export function refuseUnrouted(router: Router<RequestState>): Stage {
   const methodsAt = (path: string) => [

@@ -3,8 +3,8 @@ import { headerValues } from '../api/header-values.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
 /**
- * One Host (RFC 9112 3.2), checked here and not by Node's HTTP server, whose own refusal has no body; and a target that can
- * be read, before anything else reads it.
+ * Requires exactly one Host header (RFC 9112 3.2), and a target that can be parsed. Node's own check of Host is turned off, because its
+ * refusal has no body.
  */
 export const requireWellFormedHead: Stage = function requireWellFormedHead(ctx, next) {
   if (ctx.req.httpVersion === '1.1' && headerValues(ctx.req, 'host').length !== 1) {

@@ -3,10 +3,10 @@ import type { Stage } from '../request-state.ts';
 
 export type SecurityHeaders = Readonly<Record<string, string>>;
 
-/** A year (RFC 6797 6.1.1). Subdomains are the operator's to decide on, and a preload list is hard to leave. */
+/** A year (RFC 6797 6.1.1). The operator decides on subdomains, and a preload list is hard to leave. */
 const transportSecurity = 'max-age=31536000';
 
-/** What every answer of the public listener has: it is of the type that it says and no other, and reached by TLS where its address is. */
+/** Returns the headers of every response of the public listener: its content type is final, and an `https:` service requires TLS. */
 export function securityHeaders(baseUrl: string): SecurityHeaders {
   const isSecure = new URL(baseUrl).protocol === 'https:';
   return {
@@ -15,7 +15,7 @@ export function securityHeaders(baseUrl: string): SecurityHeaders {
   };
 }
 
-/** Before any stage that could fail. */
+/** Must come before any stage that could fail. */
 export function setSecurityHeaders(headers: SecurityHeaders): Stage {
   return function setSecurityHeaders(ctx, next) {
     setHeaders(ctx.res, headers);

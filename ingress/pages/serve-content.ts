@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import type { AppContext, Stage } from '../request-state.ts';
+import { type AppContext, pathParameter, type Stage } from '../request-state.ts';
 import type { StaticContent } from './static-content.ts';
 
 /** Cached for a year without revalidation: the address changes with the bytes (RFC 8246). */
@@ -23,8 +23,7 @@ export function servePage(content: StaticContent, policy: string, status: Status
 /** `GET` of an asset by its name with a hash; other names run `missing`, or get `NOT_FOUND` without it. */
 export function serveAsset(assets: ReadonlyMap<string, StaticContent>, missing?: Stage): Stage {
   return async function serveAsset(ctx, next) {
-    const { params } = ctx as { params?: { asset?: string } }; // set by the router for routes with this parameter
-    const content = assets.get(params?.asset ?? '');
+    const content = assets.get(pathParameter(ctx, 'asset'));
     if (content !== undefined) return send(ctx, content, immutable);
     if (missing === undefined) throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
     await missing(ctx, next);

@@ -10,27 +10,27 @@ import { limitParameter, parseQuery } from '../api/list-query.ts';
 import { presentBatch } from '../api/present-batch.ts';
 import { presentList } from '../api/present-list.ts';
 import { findFile } from '../files/find-file.ts';
-import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+import { type AppContext, pathParameter, type Stage, stateOf } from '../request-state.ts';
 
 type BatchStores = { store: Pick<Store, 'batches'> };
 
 const batchId = /^batch_[0-9A-HJKMNP-TV-Z]{26}$/;
 const pairsMax = 16;
-/** Of an account. Each is held in a worker's memory and looked at every few seconds, however few lines and tokens it has. */
+/** For one account. A worker holds each unfinished batch in memory and checks it every few seconds, however small it is. */
 const unfinishedMax = 100;
 const retryAfterMs = 60_000;
 
-/** Not every store can keep any other name. */
+/** Not every store can keep other names. */
 const metadataKey = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,64}$/u, 'expected 1 to 64 characters');
 const pairs = z
   .record(metadataKey, z.string().max(512))
   .refine((metadata) => Object.keys(metadata).length <= pairsMax, `expected at most ${pairsMax} pairs`);
-/** Which a record leaves out without a word. */
+/** `z.record` silently drops the key `__proto__`. */
 const isPrototypeSet = (value: unknown) =>
   typeof value === 'object' && value !== null && Object.hasOwn(value, '__proto__');
 const metadata = z
   .unknown()
-  .refine((value) => !isPrototypeSet(value), '__proto__ is no name')
+  .refine((value) => !isPrototypeSet(value), '__proto__ is not allowed as a name')
   .pipe(pairs)
   .meta({
     description: `At most ${pairsMax} pairs; a name has 1 to 64 characters, a value at most 512.`,
@@ -51,12 +51,12 @@ export const batchesQuery = z.strictObject({
     .string()
     .regex(batchId, 'expected the id of a batch')
     .optional()
-    .meta({ description: 'The batch before the first: `last_id` of the page before.' }),
+    .meta({ description: 'The batch before the first one to return: `last_id` of the previous page.' }),
 });
 
 /**
- * `POST /v1/batches`: hands in a file, whose lines are looked at and run by workers. A file that is not there for the
- * account is a fault of the field that names it.
+ * `POST /v1/batches`: submits a file. Workers validate and run its lines. If the account has no such file, the field that names it is
+ * invalid.
  */
 export function createBatch({ store, planFile }: BatchStores & { planFile: PlanFile }): Stage {
   return async function createBatch(ctx) {
@@ -90,7 +90,7 @@ export function createBatch({ store, planFile }: BatchStores & { planFile: PlanF
     ctx.body = presentBatch(batch);
   };
 
-  /** Two at once may both find room. */
+  /** Two concurrent requests may both find room. */
   async function requireRoom({ account, tokens }: StoredFile, tokensMax: number | undefined): Promise<void> {
     const waiting = await store.batches.countUnfinished(account);
     if (waiting.batches >= unfinishedMax) {
@@ -98,12 +98,12 @@ export function createBatch({ store, planFile }: BatchStores & { planFile: PlanF
     }
     if (tokensMax === undefined || waiting.tokens + tokens <= tokensMax) return;
     throw noRoom(
-      `This batch has about ${tokens} tokens, and ${waiting.tokens} are waiting already: the plan has room for ${tokensMax}.`,
+      `This batch has about ${tokens} tokens, and ${waiting.tokens} are already waiting: the plan has room for ${tokensMax}.`,
     );
   }
 }
 
-/** `GET /v1/batches`: the account's, newest first; `after` any id, for they sort by time. */
+/** `GET /v1/batches`: the batches of the account, newest first. `after` can be any id, because ids sort by time. */
 export function listBatches({ store }: BatchStores): Stage {
   return async function listBatches(ctx) {
     const { limit, after } = parseQuery(batchesQuery, ctx.querystring);
@@ -121,7 +121,7 @@ export function retrieveBatch({ store }: BatchStores): Stage {
   };
 }
 
-/** `POST /v1/batches/{id}/cancel`: again for one that is being cancelled changes nothing; `CONFLICT` once it is over, however it ended. */
+/** `POST /v1/batches/{id}/cancel`: changes nothing if the batch is being cancelled; `CONFLICT` if it has ended in any way. */
 export function cancelBatch({ store }: BatchStores): Stage {
   return async function cancelBatch(ctx) {
     const { id, account } = wantedBatch(ctx);
@@ -130,7 +130,7 @@ export function cancelBatch({ store }: BatchStores): Stage {
       const batch = requireOwn(found, account);
       if (batch.state === 'cancelling') return { result: batch };
       const next = nextBatch(batch, { type: 'cancel' }, at);
-      if (next === undefined) throw new ApiError('CONFLICT', `A batch that is ${batch.state} can not be cancelled.`);
+      if (next === undefined) throw new ApiError('CONFLICT', `A batch that is ${batch.state} cannot be cancelled.`);
       return { result: next, next };
     });
     ctx.body = presentBatch(cancelled);
@@ -145,15 +145,14 @@ function refuseInput(message: string): ApiError {
   return validationError([{ path: 'input_file_id', message }]);
 }
 
-/** Another account's is as good as none. */
+/** A batch of another account is treated as missing. */
 function requireOwn(batch: Batch | undefined, account: string): Batch {
   if (batch?.account !== account) throw noSuchBatch();
   return batch;
 }
 
 function wantedBatch(ctx: AppContext): { id: string; account: string } {
-  const { params } = ctx as { params?: { batch?: string } }; // the router sets it for the route that names it
-  const id = params?.batch ?? '';
+  const id = pathParameter(ctx, 'batch');
   if (!batchId.test(id)) throw noSuchBatch();
   return { id, account: stateOf(ctx, 'caller').account };
 }

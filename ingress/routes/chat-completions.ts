@@ -9,7 +9,7 @@ import type { WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
-/** `POST /v1/chat/completions` after admission: queue it, wait for its reply, write it whole or as a stream. */
+/** `POST /v1/chat/completions` after admission: queues the request, waits for the reply, and writes it as one body or as a stream. */
 export function chatCompletions(deps: {
   planFile: PlanFile;
   queues: RequestQueues;
@@ -18,7 +18,7 @@ export function chatCompletions(deps: {
   suspensions: Pick<SuspensionWatch, 'follow'>;
   /** This ingress's reply stream, undefined while it has none. */
   replyTo: () => string | undefined;
-  /** How long a stream's status waits for its first event. */
+  /** How long the status of a stream waits for the first event. */
   heldBackMs?: number;
 }): Stage {
   const { planFile, queues, queueTurns, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = deps;
@@ -26,7 +26,7 @@ export function chatCompletions(deps: {
   return async function chatCompletions(ctx) {
     const { stream } = stateOf(ctx, 'call');
     const reply = await enqueue(ctx);
-    // Its body is in the queue, and no longer held here.
+    // The body is in the queue, and no longer held here.
     delete ctx.state.call;
     ctx.state.bodyShare?.leave();
     const unfollow = suspensions.follow(stateOf(ctx, 'caller'), () => reply.fail(accountSuspended()));
@@ -34,7 +34,7 @@ export function chatCompletions(deps: {
       unfollow();
       reply.abandon();
     };
-    // Also while the answer is being written: a client that leaves is noticed at its connection's end.
+    // Also while the answer is written: a client that disconnects is noticed when its connection ends.
     if (ctx.res.closed) leave();
     else ctx.res.once('close', leave);
     if (stream) {
@@ -42,7 +42,7 @@ export function chatCompletions(deps: {
       return;
     }
     const first = await reply.next();
-    if (first.kind !== 'end' || first.body === undefined) throw new Error('a whole answer came without its body');
+    if (first.kind !== 'end' || first.body === undefined) throw new Error('a complete answer arrived without its body');
     ctx.state.usage = first.usage;
     ctx.res.setHeader('content-type', 'application/json; charset=utf-8');
     ctx.body = first.body;

@@ -17,7 +17,7 @@ export const namedKeyBody = z.strictObject({
 });
 
 /**
- * `POST /v1/keys/developer`: mints the account's key, shown in full this once; an account that has one gets it masked.
+ * `POST /v1/keys/developer`: mints the key of the account, and shows it in full only this once. If the account has a key, returns it masked.
  * 200 in both cases.
  */
 export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: KeyChanges & { defaultPlan: string }): Stage {
@@ -32,8 +32,8 @@ export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: KeyCha
 }
 
 /**
- * `POST /v1/keys/developer/rotate`: the named key stops working everywhere, and the one that takes its place is shown in
- * full this once. `INVALID_KEY` for any key but the account's active one.
+ * `POST /v1/keys/developer/rotate`: the named key stops working everywhere, and its replacement is shown in full only this once.
+ * `INVALID_KEY` for any key except the account's active one.
  */
 export function rotateDeveloperKey({ changeAccount, peppers }: KeyChanges): Stage {
   return async function rotateDeveloperKey(ctx) {
@@ -57,7 +57,7 @@ export function revokeDeveloperKey({ changeAccount, peppers }: KeyChanges): Stag
   };
 }
 
-/** `GET /v1/keys/developer`: the account's keys, masked, newest first, the last 100. */
+/** `GET /v1/keys/developer`: the last 100 keys of the account, masked, newest first. */
 export function listDeveloperKeys({ store }: { store: Pick<Store, 'findAccount'> }): Stage {
   return async function listDeveloperKeys(ctx) {
     const account = await store.findAccount(stateOf(ctx, 'caller').account);
@@ -67,7 +67,7 @@ export function listDeveloperKeys({ store }: { store: Pick<Store, 'findAccount'>
 
 const listedKeysMax = 100;
 
-/** Every key that is kept of an account, as a client may see it. */
+/** Returns the last 100 keys of an account in the format for clients. */
 export function keysOf({ key, plan, endedKeys, lastUse }: Account): object[] {
   const active = key && {
     ...key,
@@ -92,7 +92,7 @@ function newKey([pepper = '']: readonly string[]) {
   return { key, stored };
 }
 
-/** A text that is not a key is answered in the same way as a key of another account. */
+/** A text that is not a key gets the same error as a key of another account. */
 function nameKey(text: string, peppers: readonly string[]): NamedKey {
   if (isMaskedKey(text)) return { display: displayPart(text) };
   if (!isWellFormedKey(text)) throw invalidKey();

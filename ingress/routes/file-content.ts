@@ -10,14 +10,14 @@ import { wantedFile } from './files.ts';
 const blockBytes = 262_144;
 
 /**
- * `GET /v1/files/{id}/content`: the file as it is, a block at a time. It has its length, and one that can not be read to its end
- * ends with the connection: nobody takes a part for the whole.
+ * `GET /v1/files/{id}/content`: streams the unchanged file, block by block. The response has a Content-Length, and if the file cannot be
+ * read completely, the connection is closed. So no client takes a part for the complete file.
  */
 export function retrieveFileContent({ store, log }: { store: Pick<Store, 'batches' | 'files'>; log: Log }): Stage {
   return async function retrieveFileContent(ctx) {
     const file = await findFile(store, wantedFile(ctx));
     if (file === undefined) throw noSuchFile();
-    // Before there is a status or a header: a store that is away has its own answer, which is no file.
+    // Before the status and headers are set: if the store is unavailable, the response is an error, not a file.
     const first = ctx.method === 'HEAD' ? undefined : await readBlock(file, 0);
     ctx.status = 200;
     ctx.type = 'application/octet-stream';
@@ -34,18 +34,18 @@ export function retrieveFileContent({ store, log }: { store: Pick<Store, 'batche
       try {
         block = await readBlock(file, from);
       } catch (error) {
-        log.warn({ err: error, file: file.id }, 'a file broke off while it was read');
+        log.warn({ err: error, file: file.id }, 'a file could not be read completely');
         throw error;
       }
     }
   }
 
-  /** Fails where the file has gone meanwhile, or is shorter than it was. */
+  /** Fails if the file has been deleted meanwhile, or is shorter than before. */
   async function readBlock({ id, bytes }: StoredFile, from: number): Promise<Uint8Array> {
     const wanted = Math.min(blockBytes, bytes - from);
     const block = await store.files.read(id, from, wanted);
     if (block === undefined || block.length !== wanted) {
-      throw temporarilyUnavailable(new Error('a file has other bytes than its record says'));
+      throw temporarilyUnavailable(new Error('the size of a file differs from its record'));
     }
     return block;
   }

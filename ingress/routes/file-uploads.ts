@@ -23,9 +23,7 @@ const bytesBesideFile = 4_096;
 const aroundBytesMax = 65_536;
 const dayMs = 86_400_000;
 
-/**
- * `POST /v1/files`: streams a file into the store. An upload that is refused or ends early leaves nothing.
- */
+/** `POST /v1/files`: streams a file into the store. An upload that is refused or ends early leaves nothing. */
 export function uploadFile({
   store,
   planFile,

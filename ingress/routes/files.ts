@@ -6,7 +6,7 @@ import { limitParameter, parseQuery } from '../api/list-query.ts';
 import { presentFile } from '../api/present-file.ts';
 import { presentList } from '../api/present-list.ts';
 import { findFile, noSuchFile } from '../files/find-file.ts';
-import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+import { type AppContext, pathParameter, type Stage, stateOf } from '../request-state.ts';
 
 type FileStores = { store: Pick<Store, 'batches' | 'files'> };
 
@@ -19,11 +19,11 @@ export const filesQuery = z.strictObject({
     .string()
     .refine(isFileId, 'expected the id of a file')
     .optional()
-    .meta({ description: 'The file before the first: `last_id` of the page before.' }),
+    .meta({ description: 'The file before the first one to return: `last_id` of the previous page.' }),
   order: z.enum(['asc', 'desc']).default('desc').meta({ description: 'By the time of upload; `desc`: newest first.' }),
 });
 
-/** `GET /v1/files`: the account's, newest first unless asked for otherwise; `after` any id, for they sort by time. */
+/** `GET /v1/files`: the files of the account, newest first by default. `after` can be any id, because ids sort by time. */
 export function listFiles({ store }: FileStores): Stage {
   return async function listFiles(ctx) {
     const { limit, ...query } = parseQuery(filesQuery, ctx.querystring);
@@ -42,9 +42,9 @@ export function retrieveFile({ store }: FileStores): Stage {
 }
 
 /**
- * `DELETE /v1/files/{id}`: `CONFLICT` while a batch that is not over has it as its input. It is marked before that is asked:
- * a batch that is handed in later finds it gone while it is validated, and none loses it half-way. Asked before, too, so that
- * a file in use is as a rule not marked at all. What is marked goes, if need be by the workers' sweep.
+ * `DELETE /v1/files/{id}`: `CONFLICT` while the file is the input of an unfinished batch. The file is marked before this check: a batch
+ * submitted later fails its validation because the file is gone, and no batch loses its file while it runs. The check also runs before the
+ * mark, so that a file in use is usually not marked at all. A marked file is removed, by the workers' sweep if necessary.
  */
 export function deleteFile({ store }: FileStores): Stage {
   return async function deleteFile(ctx) {
@@ -68,6 +68,5 @@ function inUse(): ApiError {
 }
 
 export function wantedFile(ctx: AppContext): { id: string; account: string } {
-  const { params } = ctx as { params?: { file?: string } }; // the router sets it for the route that names it
-  return { id: params?.file ?? '', account: stateOf(ctx, 'caller').account };
+  return { id: pathParameter(ctx, 'file'), account: stateOf(ctx, 'caller').account };
 }

@@ -18,18 +18,18 @@ import { type Stage, stateOf } from '../request-state.ts';
 
 /** Half of the shortest time after which an unused device can be removed. */
 const longMs = 31 * 86_400_000;
-/** No controls, no white space, nothing that Unicode has not assigned. */
+/** No control characters, no white space, no code points that Unicode has not assigned. */
 const visible = /^[^\p{C}\p{Z}]{8,256}$/u;
 export const guestBody = z.strictObject({
   device_id: z.string().regex(visible, 'expected 8 to 256 visible characters').meta({
     description:
-      'What tells this device from all others, for good; kept as a hash. Use at least 64 random bits: it is a secret.',
+      'A permanent, unique id of this device; stored as a hash. Use at least 64 random bits, because it is a secret.',
   }),
 });
 
 /**
- * `POST /v1/keys/guest`: the key of a device, the same at each call. Needs no credential, so
- * devices that are new are counted by the address they come from.
+ * `POST /v1/keys/guest`: returns the key of a device, the same for each call. Needs no credential, so new devices are counted by their
+ * client address.
  */
 export function mintGuestKey(deps: {
   store: Pick<Store, 'findAccount' | 'recordKeyUse'>;
@@ -58,7 +58,7 @@ export function mintGuestKey(deps: {
     ctx.body = { key: remake(deviceId, account), plan: guestPlan, rate_limit_per_day: requestsPerDay };
   };
 
-  /** A device that was not seen for long may be about to be removed: its use is written at once, and it is read again. */
+  /** A device that was not used for long may be about to be removed. So its use is written at once, and the device is read again. */
   async function findInUse(device: string): Promise<Account | undefined> {
     const known = await store.findAccount(device);
     if (known?.key === undefined || Date.now() - lastSeen(known).getTime() < longMs) return known;
@@ -75,7 +75,7 @@ export function mintGuestKey(deps: {
     };
   }
 
-  /** Its key may have been refused a moment ago, and ingresses remember that; what they share comes before (callers.ts). */
+  /** Ingresses may remember that the key was unknown. They read shared callers first, so the new key is shared (callers.ts). */
   async function change(device: string, decide: Decide<Account>): Promise<Account> {
     const account = await changeAccount(device, decide);
     const { key } = account;
@@ -85,7 +85,7 @@ export function mintGuestKey(deps: {
   }
 
   function remake(deviceId: string, { guest }: Account): string {
-    if (guest === undefined) throw new Error('a device has a key that was made with no secrets');
+    if (guest === undefined) throw new Error('a device has a key without the guest data to derive it again');
     return guestKeys.remake(deviceId, guest);
   }
 }

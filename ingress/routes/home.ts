@@ -3,7 +3,7 @@ import type { Stage } from '../request-state.ts';
 
 type Addresses = { baseUrl: string; consoleUrl: string; docsUrl: string };
 
-/** `GET /`: where the rest of the service is. A browser is redirected to the console. */
+/** `GET /`: the addresses of the console, the documentation and the API description. Redirects browsers to the console. */
 export function showHome({ baseUrl, consoleUrl, docsUrl }: Addresses): Stage {
   const home: Home = { console: consoleUrl, docs: docsUrl, openapi: `${baseUrl}/openapi.json` };
   return async function showHome(ctx) {

@@ -3,7 +3,7 @@ import { modelsOf } from '../api/plan-models.ts';
 import type { PlanLimits } from '../api/response-schemas.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
-/** `GET /billing/plan`: what the caller's plan allows, and the models that it includes. */
+/** `GET /billing/plan`: the limits of the caller's plan, and its models. */
 export function retrievePlan({ planFile }: { planFile: PlanFile }): Stage {
   return async function retrievePlan(ctx) {
     ctx.body = present(stateOf(ctx, 'caller').plan, planFile);
@@ -17,7 +17,7 @@ export function listPlans({ planFile }: { planFile: PlanFile }): Stage {
   };
 }
 
-/** A plan that the plan file has no more limits nothing and includes no model, as for requests. */
+/** A plan that was removed from the plan file has no limits and no models, as for requests. */
 function present(plan: string, planFile: PlanFile): PlanLimits {
   const limits = planFile.plans[plan];
   return {

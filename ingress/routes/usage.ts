@@ -11,10 +11,10 @@ export const usageQuery = z.strictObject({
     .string()
     .regex(/^\d{4}-(0[1-9]|1[0-2])$/, 'expected a month as YYYY-MM')
     .optional()
-    .meta({ description: 'A month, UTC; the present one where it is left out.', examples: ['2026-03'] }),
+    .meta({ description: 'A month, UTC; the current month by default.', examples: ['2026-03'] }),
 });
 
-/** `GET /billing/usage`: the caller's usage of a month, in total and by day and model, as far as the store has it. */
+/** `GET /billing/usage`: the caller's usage of a month that the store has so far, in total and by day and model. */
 export function retrieveUsage({ store }: { store: Pick<Store, 'findUsageSum'> }): Stage {
   return async function retrieveUsage(ctx) {
     const month = monthIn(ctx);
@@ -22,7 +22,7 @@ export function retrieveUsage({ store }: { store: Pick<Store, 'findUsageSum'> })
   };
 }
 
-/** The month that the query asks for, else the present one by Redis's clock. */
+/** Returns the month of the query, or the current one by Redis's clock. */
 export function monthIn(ctx: AppContext): string {
   const { month } = parseQuery(usageQuery, ctx.querystring);
   return month ?? monthOf(new Date(stateOf(ctx, 'now')));

@@ -7,8 +7,8 @@ import type { LimitAuthFailures } from '../../limits/limit-auth-failures.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
 /**
- * The caller behind `Authorization: Bearer svc_…`. A sign-in token is `INVALID_KEY` here; what is neither is `INVALID_TOKEN`.
- * A key that is not in memory is `rate_limit_exceeded` once its network has sent too many unknown ones.
+ * Finds the caller of `Authorization: Bearer svc_…`. A sign-in token is `INVALID_KEY` here; anything else is `INVALID_TOKEN`. A key that is
+ * not in memory is `rate_limit_exceeded` if its network has sent too many unknown keys.
  */
 export function authenticateKey(deps: {
   callers: Pick<Callers, 'find' | 'knows'>;

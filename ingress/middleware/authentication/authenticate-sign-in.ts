@@ -4,7 +4,7 @@ import type { Callers } from '../../callers/callers.ts';
 import type { SignIn } from '../../callers/sign-in.ts';
 import type { Stage } from '../../request-state.ts';
 
-/** The account that signed in, and what its token allows it; an API key is `INVALID_TOKEN` here. */
+/** Finds the account of a sign-in token, and its scopes. An API key is `INVALID_TOKEN` here. */
 export function authenticateSignIn({ callers, signIn }: { callers: Callers; signIn: SignIn }): Stage {
   return async function authenticateSignIn(ctx, next) {
     const token = bearerToken(ctx.req, 'sign-in token');

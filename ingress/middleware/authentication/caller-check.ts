@@ -1,7 +1,7 @@
 import type { CheckRequest } from '../../callers/check-caller.ts';
 import { type AppContext, stateOf } from '../../request-state.ts';
 
-/** Returns what the caller of this request is checked by. From now on its check has begun. */
+/** Returns the data for the check of this request's caller, and marks the check as begun. */
 export function beginCallerCheck(ctx: AppContext): CheckRequest {
   const { requestId, caller } = ctx.state;
   ctx.state.callerCheck = 'begun';

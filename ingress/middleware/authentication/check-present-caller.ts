@@ -3,7 +3,7 @@ import { type CheckCaller, requireActive } from '../../callers/check-caller.ts';
 import type { AppContext, Stage } from '../../request-state.ts';
 import { beginCallerCheck } from './caller-check.ts';
 
-/** Checks that the caller is current. A request with an ended credential fails here and gets no answer. */
+/** Checks that the caller is current. A request with an ended credential fails here. */
 export function checkPresentCaller({ checkCaller }: { checkCaller: CheckCaller }): Stage {
   return async function checkPresentCaller(ctx, next) {
     const { caller, now } = await checkCaller.look(beginCallerCheck(ctx));
@@ -13,7 +13,7 @@ export function checkPresentCaller({ checkCaller }: { checkCaller: CheckCaller }
   };
 }
 
-/** The same, for a route that needs the limit counters of its caller's account. */
+/** Does the same for a route that needs the limit counters of the caller's account. */
 export function readLimitCounters({ checkCaller }: { checkCaller: CheckCaller }): Stage {
   return async function readLimitCounters(ctx, next) {
     requireActive(await lookAtCounters(ctx, checkCaller));

@@ -7,9 +7,9 @@ import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
 import { lookAtCounters } from './check-present-caller.ts';
 
 /**
- * For a route whose requests are checked at admission. A request that is refused earlier is checked here, so that an ended key gets that error
- * and no other, and any other caller gets its limit headers. If the remembered caller is suspended, it is checked first, so that the
- * body is read only if the suspension was lifted on another ingress.
+ * Checks the caller of a request that is refused before its admission, where the caller is usually checked. So an ended key always gets that
+ * error, and any other caller gets its limit headers. If the caller in memory is suspended, it is checked first, so that the body is read
+ * only if the suspension was lifted on another ingress.
  */
 export function checkRefusedCaller({ checkCaller, planFile }: { checkCaller: CheckCaller; planFile: PlanFile }): Stage {
   return async function checkRefusedCaller(ctx, next) {

@@ -2,7 +2,7 @@ import { networkOf } from '../../callers/guests/client-address.ts';
 import type { LimitCalls } from '../../callers/guests/limit-calls.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
-/** Guest mint needs no credential, so each call counts by its network, before its body is read: device ids could be guessed. */
+/** Counts each call for a guest key by its network, before its body is read. It needs no credential, so device ids could be guessed. */
 export function limitGuestCalls({ limitCalls }: { limitCalls: LimitCalls }): Stage {
   return async function limitGuestCalls(ctx, next) {
     await limitCalls(networkOf(stateOf(ctx, 'address')));

@@ -1,7 +1,7 @@
 import { clientAddress } from '../../callers/guests/client-address.ts';
 import type { Stage } from '../../request-state.ts';
 
-/** Notes the client's address at the start of the request: later its connection may be closed, and tell no address. */
+/** Stores the client's address at the start of the request: a closed connection has no address any more. */
 export function noteClientAddress({ trustedProxyHops }: { trustedProxyHops: number }): Stage {
   return function noteClientAddress(ctx, next) {
     ctx.state.address = clientAddress(ctx.req, trustedProxyHops);

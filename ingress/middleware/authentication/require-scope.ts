@@ -1,7 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
-/** Lets only those pass whose sign-in token has this scope; `FORBIDDEN` for the others. */
+/** Refuses requests whose sign-in token does not have this scope, with `FORBIDDEN`. */
 export function requireScope(scope: string): Stage {
   return async function requireScope(ctx, next) {
     if (!stateOf(ctx, 'scopes').includes(scope)) {

@@ -19,19 +19,25 @@ const topUp = z.strictObject({
 });
 
 const reasonText = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]{1,500}$/u;
-const reasonAlone = 'expected with plan, overageEnabled, topUp or suspended; a reason alone is no change';
+const reasonAlone = 'expected with plan, overageEnabled, topUp or suspended; a reason alone is not a change';
 
 export const settingsBody = z
   .strictObject({
     plan: z.string().optional().meta({ description: 'A plan of the plan file; a device stays on `guest-device`.' }),
-    overageEnabled: z.boolean().optional().meta({ description: 'Whether it goes on past its monthly allowance.' }),
-    topUp: topUp.optional().meta({ description: 'Tokens more for this month, once for each `id`.' }),
-    suspended: z.boolean().optional().meta({ description: 'Whether all its requests are 403.' }),
+    overageEnabled: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Whether requests continue beyond the monthly allowance.' }),
+    topUp: topUp.optional().meta({ description: 'Additional tokens for this month, added once for each `id`.' }),
+    suspended: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Whether all requests of the account are refused with 403.' }),
     reason: z
       .string()
       .regex(reasonText, 'expected 1 to 500 characters, no control characters')
       .optional()
-      .meta({ description: 'Why, for the audit trail; only together with a change.' }),
+      .meta({ description: 'The reason, for the audit trail; only together with a change.' }),
   })
   .refine((body) => Object.values(body).some((value) => value !== undefined), {
     path: ['body'],
@@ -47,11 +53,10 @@ export const settingsBody = z
 const userId = /^user:.{1,255}$/su;
 
 /**
- * `PATCH /admin/accounts/{account}`: changes its plan, has it go on past its allowance or not, adds to this month's allowance,
- * suspends it or lets it go on; in force on the account's next request. A change leaves an audit record and a log line. What
- * is so already is no change, nor is a top-up of an id that was made before, so that all of it can be asked for again; neither
- * leaves a record. An account that was never used comes into being here: one who has signed in, and has no key yet, must not
- * be out of reach.
+ * `PATCH /admin/accounts/{account}`: changes the plan or the overage setting, adds to this month's allowance, suspends the account or lifts
+ * its suspension; effective on the account's next request. A change leaves an audit record and a log line. A setting that already has the
+ * value is not a change, nor is a top-up whose id was used before; neither leaves a record. So every request can be repeated. An account that
+ * was never used is created, so that operators can change an account that has signed in and has no key yet.
  */
 export function updateAccount({
   changeAccount,
@@ -81,10 +86,10 @@ export function updateAccount({
     ctx.body = presentAccount(changed, at);
   };
 
-  /** The change is made, and its record is safe. Where it cannot be copied now, a later change or a worker does it. */
+  /** The change is done, and its record is durable. If it cannot be copied now, a later change or a worker copies it. */
   async function copyRecord(account: string): Promise<void> {
     await store.audit.copyAudit(account).catch((error: unknown) => {
-      log.warn({ err: error, account }, 'an audit record was not copied; it waits in its account');
+      log.warn({ err: error, account }, 'an audit record was not copied; it stays in its account until a retry');
     });
   }
 }
@@ -98,7 +103,7 @@ function withRecord(decide: Decide<Account | undefined>): Decide<Changed> {
   };
 }
 
-/** All devices are on the guest plan, and no other account is. */
+/** All devices have the guest plan, and no other account has it. */
 function requirePlanFor(account: string, plan: string, { plans }: PlanFile): void {
   const refuse = (message: string) => validationError([{ path: 'plan', message }]);
   if (plans[plan] === undefined) throw refuse('there is no such plan');

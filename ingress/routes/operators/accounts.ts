@@ -8,7 +8,7 @@ import type { ListedAccount, Store } from '../../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../../api/list-query.ts';
 import { presentBatch } from '../../api/present-batch.ts';
 import type { AccountSummary } from '../../api/response-schemas.ts';
-import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
+import { type AppContext, pathParameter, type Stage, stateOf } from '../../request-state.ts';
 import { keysOf } from '../developer-keys.ts';
 
 export const accountsQuery = z.strictObject({
@@ -16,16 +16,16 @@ export const accountsQuery = z.strictObject({
     .string()
     .max(300)
     .optional()
-    .meta({ description: 'What the ids begin with: `user:al`, `device:ab12`.', examples: ['user:al'] }),
+    .meta({ description: 'The beginning of the ids: `user:al`, `device:ab12`.', examples: ['user:al'] }),
   limit: limitParameter({ max: 100, usual: 20 }),
   after: z
     .string()
     .max(300)
     .optional()
-    .meta({ description: 'The account before the first: the last of the page before.' }),
+    .meta({ description: 'The account before the first one to return: the last of the previous page.' }),
 });
 
-/** `GET /admin/accounts`: accounts and devices in order of their ids, by their bytes in UTF-8. */
+/** `GET /admin/accounts`: accounts and devices, in the order of the UTF-8 bytes of their ids. */
 export function listAccounts({ store }: { store: Pick<Store, 'listAccounts'> }): Stage {
   return async function listAccounts(ctx) {
     const { limit, ...query } = parseQuery(accountsQuery, ctx.querystring);
@@ -39,13 +39,13 @@ function summarise({ id, plan, overageEnabled, suspended, createdAt }: ListedAcc
 }
 
 /**
- * `GET /admin/accounts/{account}`: what an operator may know of an account or device, with its last batches and changes. Its
- * changes are the last 200 of every kind, and after them earlier ones of its settings, of which 200 are shown at least.
+ * `GET /admin/accounts/{account}`: an account or device as operators may see it, with its latest batches and changes. These are the last
+ * 200 changes of every kind, then earlier changes of its settings. At least the last 200 changes of settings are shown.
  */
 export function retrieveAccount({ store }: { store: Pick<Store, 'audit' | 'findAccount' | 'batches'> }): Stage {
   return async function retrieveAccount(ctx) {
     const id = accountOf(ctx);
-    // Before the account, whose changes are then at least as new.
+    // Read before the account, so that the changes of the account are at least as new.
     const records = await store.audit.listAudit({ account: id, limit: shownRecordsMax });
     const account = await store.findAccount(id);
     const shown = presentAccount(account, timeOf(ctx), records);
@@ -57,25 +57,24 @@ export function retrieveAccount({ store }: { store: Pick<Store, 'audit' | 'findA
 const shownRecordsMax = 200;
 const shownBatchesMax = 20;
 
-/** How it goes, and nothing of what is in it. */
+/** The status of a batch, without its content. */
 function presentForOperator(batch: Batch): object {
   const { id, status, request_counts, created_at, expires_at } = presentBatch(batch);
   return { id, status, request_counts, created_at, expires_at };
 }
 
 export function accountOf(ctx: AppContext): string {
-  const { params } = ctx as { params?: { account?: string } }; // the router sets it for the route that names it
-  return params?.account ?? '';
+  return pathParameter(ctx, 'account');
 }
 
-/** Redis's, by which months turn. */
+/** Redis's time, which decides when a month begins. */
 export function timeOf(ctx: AppContext): Date {
   return new Date(stateOf(ctx, 'now'));
 }
 
 /**
- * `topUp` is what was added to the allowance of the month that `now` is in, in tokens. After the account's own changes come
- * those of `records` that it no longer has. `NOT_FOUND` where there is no account.
+ * Converts an account to the format of the API. `topUp` is the tokens that were added to the allowance of the month of `now`. The changes of
+ * the account are followed by those of `records` that it no longer has. `NOT_FOUND` if there is no account.
  */
 export function presentAccount(account: Account | undefined, now: Date, records: readonly AuditRecord[] = []): object {
   if (account === undefined) throw new ApiError('NOT_FOUND', 'There is no such account.');

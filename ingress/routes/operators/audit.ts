@@ -16,10 +16,10 @@ export const auditQuery = z.strictObject({
     .string()
     .regex(auditId, 'expected the id of an audit record')
     .optional()
-    .meta({ description: 'The record before the first: `last_id` of the page before.' }),
+    .meta({ description: 'The record before the first one to return: `last_id` of the previous page.' }),
 });
 
-/** `GET /admin/audit`: the audit records, newest first; `after` any id, for they sort by time. */
+/** `GET /admin/audit`: the audit records, newest first. `after` can be any id, because ids sort by time. */
 export function listAudit({ store }: { store: Pick<Store, 'audit'> }): Stage {
   return async function listAudit(ctx) {
     const { limit, ...query } = parseQuery(auditQuery, ctx.querystring);

@@ -61,5 +61,5 @@ test('the line of a disconnected client has its address', async (t) => {
   client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   await asked.promise;
   client.destroy();
-  t.like(await line(), { message: 'the client went away', status: 'aborted', address: '127.0.0.1' });
+  t.like(await line(), { message: 'the client disconnected', status: 'aborted', address: '127.0.0.1' });
 });
