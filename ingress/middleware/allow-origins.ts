@@ -22,7 +22,10 @@ const exposedNames = [
   ...rateLimits,
 ].join(',');
 
-/** Sets CORS headers. All other routes are for the console, which has one origin. Nothing uses cookies, so credentials are not allowed. */
+/**
+ * Sets CORS headers (contract.md#a4-browsers). All other routes are for the console, which has one origin. Nothing uses cookies, so
+ * credentials are not allowed.
+ */
 export function allowOrigins({ consoleUrl }: { consoleUrl: string }): Stage {
   const consoleOrigin = new URL(consoleUrl).origin;
   const originFor = (ctx: Pick<AppContext, 'path' | 'get'>) =>

@@ -11,7 +11,10 @@ import type { SecurityHeaders } from './set-security-headers.ts';
 /** How long a client may continue to send a refused body before its connection is closed. */
 const lingerMs = 2_000;
 
-/** Converts every failure to an HTTP response, in one of the two formats of errors. Nothing else writes errors to HTTP. */
+/**
+ * Converts every failure to an HTTP response, in one of the two formats of errors (contract.md#b1-two-shapes). Nothing else writes errors
+ * to HTTP.
+ */
 export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): Stage {
   return async function answerErrors(ctx, next) {
     try {

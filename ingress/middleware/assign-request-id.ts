@@ -11,7 +11,7 @@ export function nextRequestId(): string {
   return `req_${nextUlid()}`;
 }
 
-/** Gives the request an id, and sets it on the response. */
+/** Gives the request an id, and sets it on the response (contract.md#a3-request-ids). */
 export const assignRequestId: Stage = function assignRequestId(ctx, next) {
   ctx.state.requestId = nextRequestId();
   ctx.res.setHeader('x-request-id', ctx.state.requestId);

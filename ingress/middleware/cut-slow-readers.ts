@@ -30,10 +30,11 @@ type Connection = { socket: Socket; since: number; heldBytes: number; readBytes:
 type UnreadAnswer = { response: ServerResponse; socket: Socket; isShared: boolean; since: number };
 
 /**
- * Disconnects clients that read their answers too slowly. An answer that is larger than the buffers of the system is held in memory until
- * its client has read it. A client that reads nothing for 30 s, or the answer too slowly, is disconnected. While all such answers together
- * are too large, so are the clients that have read least within the last second, and among equals those with the largest answers. Then a
- * client has received less than its `Content-Length`. Event streams have other bounds (reply-buffer.ts).
+ * Disconnects clients that read their answers too slowly (contract.md#v1-unread-answers,
+ * decisions.md#the-slowest-readers-are-disconnected). An answer that is larger than the buffers of the system is held in memory until its
+ * client has read it. A client that reads nothing for 30 s, or the answer too slowly, is disconnected. While all such answers together are
+ * too large, so are the clients that have read least within the last second, and among equals those with the largest answers. Then a client
+ * has received less than its `Content-Length`. Event streams have other bounds (reply-buffer.ts).
  */
 export function cutSlowReaders(changed: Partial<Bounds> = {}): Stage {
   const bounds = { ...defaults, ...changed };

@@ -7,7 +7,8 @@ import type { IngressMetrics } from '../metrics.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
 /**
- * Parses the body as a chat completion. Fails with 400 for an invalid field, an unknown model, or a field that the plan file does not list.
+ * Parses the body as a chat completion. Fails with 400 for an invalid field, an unknown model, or a field that the plan file does not list
+ * (contract.md#d3-unknown-model).
  */
 export function readChatCall({
   planFile,

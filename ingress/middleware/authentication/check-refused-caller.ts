@@ -8,8 +8,8 @@ import { lookAtCounters } from './check-present-caller.ts';
 
 /**
  * Checks the caller of a request that is refused before its admission, where the caller is usually checked. So an ended key always gets that
- * error, and any other caller gets its limit headers. If the caller in memory is suspended, it is checked first, so that the body is read
- * only if the suspension was lifted on another ingress.
+ * error, and any other caller gets its limit headers (contract.md#e6-limit-headers). If the caller in memory is suspended, it is checked
+ * first, so that the body is read only if the suspension was lifted on another ingress.
  */
 export function checkRefusedCaller({ checkCaller, planFile }: { checkCaller: CheckCaller; planFile: PlanFile }): Stage {
   return async function checkRefusedCaller(ctx, next) {
