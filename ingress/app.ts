@@ -113,7 +113,10 @@ const settingsBytesMax = 16_384;
 /** The largest body of a request for a guest key, which needs no credential. */
 const deviceBytesMax = 4_096;
 
-/** Creates the app of the public listener: the stages of every request, then each route with its own stages. */
+/**
+ * Creates the app of the public listener (contract.md#a1-public-listener): the stages of every request, then each route with its own
+ * stages.
+ */
 export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
   const router = createRouter(deps);

@@ -55,8 +55,8 @@ export const batchesQuery = z.strictObject({
 });
 
 /**
- * `POST /v1/batches`: submits a file. Workers validate and run its lines. If the account has no such file, the field that names it is
- * invalid.
+ * `POST /v1/batches`: submits a file (contract.md#f1-routes). Workers validate and run its lines. If the account has no such file, the
+ * field that names it is invalid.
  */
 export function createBatch({ store, planFile }: BatchStores & { planFile: PlanFile }): Stage {
   return async function createBatch(ctx) {

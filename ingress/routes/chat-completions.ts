@@ -18,7 +18,7 @@ export function chatCompletions(deps: {
   suspensions: Pick<SuspensionWatch, 'follow'>;
   /** This ingress's reply stream, undefined while it has none. */
   replyTo: () => string | undefined;
-  /** How long the status of a stream waits for the first event. */
+  /** How long the status of a stream waits for the first event (contract.md#d6-held-status). */
   heldBackMs?: number;
 }): Stage {
   const { planFile, queues, queueTurns, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = deps;

@@ -18,7 +18,7 @@ export const namedKeyBody = z.strictObject({
 
 /**
  * `POST /v1/keys/developer`: mints the key of the account, and shows it in full only this once. If the account has a key, returns it masked.
- * 200 in both cases.
+ * 200 in both cases (contract.md#c4-repeated-mint, contract.md#t2-key-routes).
  */
 export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: KeyChanges & { defaultPlan: string }): Stage {
   return async function mintDeveloperKey(ctx) {
@@ -33,7 +33,7 @@ export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: KeyCha
 
 /**
  * `POST /v1/keys/developer/rotate`: the named key stops working everywhere, and its replacement is shown in full only this once.
- * `INVALID_KEY` for any key except the account's active one.
+ * `INVALID_KEY` for any key except the account's active one (contract.md#c6-wrong-keys).
  */
 export function rotateDeveloperKey({ changeAccount, peppers }: KeyChanges): Stage {
   return async function rotateDeveloperKey(ctx) {
@@ -57,7 +57,7 @@ export function revokeDeveloperKey({ changeAccount, peppers }: KeyChanges): Stag
   };
 }
 
-/** `GET /v1/keys/developer`: the last 100 keys of the account, masked, newest first. */
+/** `GET /v1/keys/developer`: the last 100 keys of the account, masked, newest first (contract.md#c10-revoke-and-list). */
 export function listDeveloperKeys({ store }: { store: Pick<Store, 'findAccount'> }): Stage {
   return async function listDeveloperKeys(ctx) {
     const account = await store.findAccount(stateOf(ctx, 'caller').account);

@@ -28,8 +28,8 @@ export const guestBody = z.strictObject({
 });
 
 /**
- * `POST /v1/keys/guest`: returns the key of a device, the same for each call. Needs no credential, so new devices are counted by their
- * client address.
+ * `POST /v1/keys/guest`: returns the key of a device, the same for each call (contract.md#c12-guest-mints). Needs no credential, so new
+ * devices are counted by their client address.
  */
 export function mintGuestKey(deps: {
   store: Pick<Store, 'findAccount' | 'recordKeyUse'>;

@@ -11,7 +11,7 @@ export function listModels({ planFile }: { planFile: PlanFile }): Stage {
   };
 }
 
-/** `GET /v1/models/{model}`: one model of the caller's plan. 404 for any other, whether it exists or not. */
+/** `GET /v1/models/{model}`: one model of the caller's plan. 404 for any other, whether it exists or not (contract.md#d2-models). */
 export function retrieveModel({ planFile }: { planFile: PlanFile }): Stage {
   return async function retrieveModel(ctx) {
     const name = pathParameter(ctx, 'model');

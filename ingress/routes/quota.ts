@@ -3,7 +3,7 @@ import { quotaOf } from '../../shared/limits/quota.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
-/** `GET /billing/quota`: the caller's quota and usage of this month, in tokens. */
+/** `GET /billing/quota`: the caller's quota and usage of this month, in tokens (contract.md#e5-quota-route). */
 export function retrieveQuota({ planFile, topupUrl }: { planFile: PlanFile; topupUrl: string }): Stage {
   return async function retrieveQuota(ctx) {
     const caller = stateOf(ctx, 'caller');

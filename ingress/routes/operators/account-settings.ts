@@ -54,9 +54,10 @@ const userId = /^user:.{1,255}$/su;
 
 /**
  * `PATCH /admin/accounts/{account}`: changes the plan or the overage setting, adds to this month's allowance, suspends the account or lifts
- * its suspension; effective on the account's next request. A change leaves an audit record and a log line. A setting that already has the
- * value is not a change, nor is a top-up whose id was used before; neither leaves a record. So every request can be repeated. An account that
- * was never used is created, so that operators can change an account that has signed in and has no key yet.
+ * its suspension; effective on the account's next request (contract.md#e8-operators). A change leaves an audit record and a log line. A
+ * setting that already has the value is not a change, nor is a top-up whose id was used before; neither leaves a record. So every request
+ * can be repeated. An account that was never used is created, so that operators can change an account that has signed in and has no key
+ * yet.
  */
 export function updateAccount({
   changeAccount,
