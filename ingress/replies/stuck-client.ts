@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** A client that reads nothing for this long counts as disconnected, whatever the state of its connection. */
+/** A client that reads nothing for this long counts as disconnected, even if its connection is open. */
 export const stuckMs = 30_000;
 
 /**

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Batch, StoredFile } from '../../shared/batches/batch.ts';
 import { nextBatch } from '../../shared/batches/batch-states.ts';
 import { ApiError, rateLimitExceeded, validationError } from '../../shared/errors.ts';
+import { isObject } from '../../shared/is-object.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { parseBody } from '../api/json-body.ts';
@@ -26,8 +27,7 @@ const pairs = z
   .record(metadataKey, z.string().max(512))
   .refine((metadata) => Object.keys(metadata).length <= pairsMax, `expected at most ${pairsMax} pairs`);
 /** `z.record` silently drops the key `__proto__`. */
-const isPrototypeSet = (value: unknown) =>
-  typeof value === 'object' && value !== null && Object.hasOwn(value, '__proto__');
+const isPrototypeSet = (value: unknown) => isObject(value) && Object.hasOwn(value, '__proto__');
 const metadata = z
   .unknown()
   .refine((value) => !isPrototypeSet(value), '__proto__ is not allowed as a name')

@@ -3,6 +3,7 @@ import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { KoaAdapter } from '@bull-board/koa';
 import type { Queue } from 'bullmq';
 import type Koa from 'koa';
+import { isObject } from '../../../shared/is-object.ts';
 import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
 import type { ListWorkers } from '../../../shared/jobs/list-workers.ts';
 
@@ -65,6 +66,6 @@ export function createQueueBoard(options: {
 }
 
 function shownOf(data: unknown): Record<string, unknown> {
-  if (typeof data !== 'object' || data === null) return {};
-  return Object.fromEntries(shownFields.flatMap((name) => (name in data ? [[name, Reflect.get(data, name)]] : [])));
+  if (!isObject(data)) return {};
+  return Object.fromEntries(shownFields.flatMap((name) => (name in data ? [[name, data[name]]] : [])));
 }
