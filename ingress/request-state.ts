@@ -2,7 +2,7 @@ import type { ParameterizedContext } from 'koa';
 import type { Caller } from '../shared/caller.ts';
 import type { ChatCall } from '../shared/chat-call/chat-call.ts';
 import type { TokenUsage } from '../shared/jobs/replies.ts';
-import type { Admission, LimitCounters } from '../shared/limits/admit.ts';
+import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
 import type { JsonBody } from './api/json-body.ts';
 import type { BodyShare } from './bodies/body-budget.ts';
 import type { Credential } from './callers/authorization.ts';

@@ -1,15 +1,7 @@
 import type { Caller } from '../../shared/caller.ts';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
-import type {
-  Admission,
-  Admit,
-  Admitted,
-  Charge,
-  CountersAnswer,
-  Limit,
-  LimitCounters,
-  Look,
-} from '../../shared/limits/admit.ts';
+import type { Admission, Admitted, CountersAnswer, Limit, LimitCounters } from '../../shared/limits/admission.ts';
+import type { Admit, Charge, Look } from '../../shared/limits/admit.ts';
 import type { AskLimits } from '../../shared/limits/ask-limits.ts';
 import type { Release } from '../../shared/limits/release.ts';
 import type { Credential } from './authorization.ts';

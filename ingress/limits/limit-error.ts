@@ -1,5 +1,6 @@
 import { type ApiError, type BurstLimit, quotaExceeded, rateLimitExceeded } from '../../shared/errors.ts';
-import type { Allowance, Limit, LimitCounters } from '../../shared/limits/admit.ts';
+import type { Limit, LimitCounters } from '../../shared/limits/admission.ts';
+import type { Allowance } from '../../shared/limits/admit.ts';
 import { quotaOf } from '../../shared/limits/quota.ts';
 
 type Limited = {

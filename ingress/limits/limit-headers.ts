@@ -1,4 +1,5 @@
-import type { Allowance, LimitCounters } from '../../shared/limits/admit.ts';
+import type { LimitCounters } from '../../shared/limits/admission.ts';
+import type { Allowance } from '../../shared/limits/admit.ts';
 import { quotaOf } from '../../shared/limits/quota.ts';
 
 const unlimited = 'unlimited';

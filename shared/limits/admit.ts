@@ -17,37 +17,15 @@ import {
   versionKey,
 } from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
-import { intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
+import {
+  type AdmissionAnswer,
+  type Admitted,
+  type CountersAnswer,
+  type Looked,
+  parseAdmission,
+  type Reading,
+} from './admission.ts';
 import { leaseGraceMs, leaseLifeMs } from './lease-life.ts';
-
-/**
- * The usage of an account's limits, by Redis's clock (`now`, milliseconds): the tokens of the month (`YYYY-MM`) that are used, reserved by
- * requests in flight, and used as overage; requests and tokens of the last minute, which will all have left in `resetMs`; the requests of
- * the day (UTC).
- */
-export type LimitCounters = {
-  now: number;
-  month: string;
-  used: number;
-  reserved: number;
-  overageUsed: number;
-  lastMinute: { requests: number; tokens: number; resetMs: number };
-  dayRequests: number;
-};
-
-const limits = ['quota', 'requests', 'tokens', 'day', 'concurrency'] as const;
-
-/** The limit that a request would exceed; `concurrency` limits requests at once. */
-export type Limit = (typeof limits)[number];
-
-/**
- * Milliseconds of Redis's clock. A job starts by `startBy` or not at all, and is over by `deadline`. `overage`: the month's allowance was
- * spent when the request was admitted.
- */
-export type Admission = { admittedAt: number; startBy: number; deadline: number; overage: boolean };
-
-/** The token under which a caller was read again after the answer `stale`. */
-export type Reading = { token: string };
 
 /** `version` is that of the caller that was read, omitted if there is none. */
 export type Look = {
@@ -71,26 +49,6 @@ export type Allowance = {
 
 /** `tokens` are reserved; `report` becomes the usage record if no process ends the request. */
 export type Charge = { allowance: Allowance; tokens: number; report: UsageReport };
-
-/** `stale`: the caller may be outdated. Read it from the store, then ask again with this reading. */
-type Stale = { outcome: 'stale'; reading: Reading };
-/** `cold`: this month is not counted in Redis; seed it, then ask again. */
-type Cold = { outcome: 'cold'; month: string };
-
-/** `now` is Redis's time, in milliseconds. */
-export type Looked = Stale | { outcome: 'current'; now: number };
-export type CountersAnswer = Stale | Cold | { outcome: 'counters'; counters: LimitCounters };
-/**
- * `full`: too much usage waits to be stored. `ended`: the request was ended before it could be admitted. `inFlight`: how many requests the
- * account has in the lane, including this one.
- */
-export type Admitted =
-  | Stale
-  | Cold
-  | { outcome: 'ended' }
-  | { outcome: 'full'; counters: LimitCounters }
-  | { outcome: 'refused'; limit: Limit; waitMs: number; counters: LimitCounters }
-  | { outcome: 'admitted'; admission: Admission; counters: LimitCounters; inFlight: number };
 
 /** Each call is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
 export interface Admit {
@@ -161,8 +119,8 @@ export function createAdmit(
 
 type Constants = Readonly<Record<string, number>>;
 
-async function ask(running: Promise<unknown>): Promise<Answer> {
-  return readAnswer(await redisUnavailable(running));
+async function ask(running: Promise<unknown>): Promise<AdmissionAnswer> {
+  return parseAdmission(await redisUnavailable(running));
 }
 
 function versionKeysOf(account: string): string[] {
@@ -193,59 +151,6 @@ function chargeArgs({ account, requestId, lane = 'interactive' }: Look, charge: 
   ];
 }
 
-type Answer = Admitted | CountersAnswer | Looked;
-
-/** Parsed by hand, because it is read for each request and a schema takes many times as long. */
-function readAnswer(answer: unknown): Answer {
-  const [outcome, ...words] = wordsOf(answer);
-  const [one, two, three, four] = words;
-  switch (outcome) {
-    case 'admitted': {
-      const admission = {
-        admittedAt: intOf(one),
-        startBy: intOf(two),
-        deadline: intOf(three),
-        overage: intOf(four) === 1,
-      };
-      return { outcome, admission, counters: countersOf(words.slice(4)), inFlight: intOf(words.at(-1)) };
-    }
-    case 'refused':
-      return { outcome, limit: limitOf(one), waitMs: intOf(two), counters: countersOf(words.slice(2)) };
-    case 'counters':
-    case 'full':
-      return { outcome, counters: countersOf(words) };
-    case 'stale':
-      return { outcome, reading: { token: words.join(' ') } }; // a token is an id and may contain spaces
-    case 'cold':
-      return { outcome, month: wordOf(one) };
-    case 'current':
-      return { outcome, now: intOf(one) };
-    case 'ended':
-      return { outcome };
-    default:
-      throw new Error('unknown answer from the admission script');
-  }
-}
-
-function countersOf(words: readonly string[]): LimitCounters {
-  const [now, month, used, reserved, overageUsed, requests, tokens, resetMs, dayRequests] = words;
-  return {
-    now: intOf(now),
-    month: wordOf(month),
-    used: intOf(used),
-    reserved: intOf(reserved),
-    overageUsed: intOf(overageUsed),
-    lastMinute: { requests: intOf(requests), tokens: intOf(tokens), resetMs: intOf(resetMs) },
-    dayRequests: intOf(dayRequests),
-  };
-}
-
-function limitOf(value: unknown): Limit {
-  const limit = limits.find((limit) => limit === value);
-  if (limit === undefined) throw new Error('unknown limit in the answer of the admission script');
-  return limit;
-}
-
-function unexpected({ outcome }: Answer): Error {
+function unexpected({ outcome }: AdmissionAnswer): Error {
   return new Error(`unexpected answer "${outcome}" from the admission script`);
 }

@@ -2,7 +2,8 @@ import type { Caller } from '../caller.ts';
 import { temporarilyUnavailable } from '../errors.ts';
 import type { Lane } from '../lane.ts';
 import { createSingleFlight } from '../single-flight.ts';
-import type { Admitted, CountersAnswer, Look, Looked } from './admit.ts';
+import type { Admitted, CountersAnswer, Looked } from './admission.ts';
+import type { Look } from './admit.ts';
 import type { Seed } from './seed.ts';
 
 /** `caller`: as cached in this process, undefined if it is not. `subject`: the value by which the caller is read from the store. */

@@ -1,4 +1,5 @@
-import type { Allowance, LimitCounters } from './admit.ts';
+import type { LimitCounters } from './admission.ts';
+import type { Allowance } from './admit.ts';
 
 /**
  * The month of an account in tokens (contract.md#e4-monthly-quota). `limit` is the plan's limit plus this month's top-ups, null for none.

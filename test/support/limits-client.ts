@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import type { Admitted, Allowance } from '../../shared/limits/admit.ts';
+import type { Admitted } from '../../shared/limits/admission.ts';
+import type { Allowance } from '../../shared/limits/admit.ts';
 import { connectForRequests, waitUntilReady } from '../../shared/redis/connections.ts';
 import { type LimitsSide, openLimits } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';

@@ -1,11 +1,5 @@
-import type {
-  Admission,
-  Admitted,
-  Allowance,
-  CountersAnswer,
-  Limit,
-  LimitCounters,
-} from '../../shared/limits/admit.ts';
+import type { Admission, Admitted, CountersAnswer, Limit, LimitCounters } from '../../shared/limits/admission.ts';
+import type { Allowance } from '../../shared/limits/admit.ts';
 import type { Released } from '../../shared/limits/release.ts';
 import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { Start } from '../../workers/leases/start-run.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
-import type { Admission, Admitted, Allowance, CountersAnswer, LimitCounters } from '../../shared/limits/admit.ts';
+import type { Admission, Admitted, CountersAnswer, LimitCounters } from '../../shared/limits/admission.ts';
+import type { Allowance } from '../../shared/limits/admit.ts';
 import { countersKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';

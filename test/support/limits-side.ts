@@ -1,12 +1,7 @@
 import type { Redis } from 'ioredis';
 import { parseOutboxEntry, type UsageReport } from '../../shared/jobs/usage-outbox.ts';
-import {
-  type Admit,
-  type Admitted,
-  type Allowance,
-  createAdmit,
-  type LimitCounters,
-} from '../../shared/limits/admit.ts';
+import type { Admitted, LimitCounters } from '../../shared/limits/admission.ts';
+import { type Admit, type Allowance, createAdmit } from '../../shared/limits/admit.ts';
 import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';

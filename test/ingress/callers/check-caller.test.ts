@@ -2,7 +2,8 @@ import test from 'ava';
 import { type Ask, createCheckCaller } from '../../../ingress/callers/check-caller.ts';
 import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Admitted, LimitCounters, Look } from '../../../shared/limits/admit.ts';
+import type { Admitted, LimitCounters } from '../../../shared/limits/admission.ts';
+import type { Look } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
 import { lostReport } from '../../support/limits-side.ts';
 

@@ -14,7 +14,7 @@ import { refuseFullQueue } from '../../../ingress/middleware/refuse-full-queue.t
 import { createQueueBounds } from '../../../ingress/queue/queue-bounds.ts';
 import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
 import type { Caller } from '../../../shared/caller.ts';
-import type { LimitCounters } from '../../../shared/limits/admit.ts';
+import type { LimitCounters } from '../../../shared/limits/admission.ts';
 import { parsePlanFile } from '../../../shared/process/plan-file.ts';
 import { untilCollected } from '../../support/collect-garbage.ts';
 import { planText } from '../../support/plan-text.ts';

@@ -1,6 +1,7 @@
 import test from 'ava';
 import type { Caller } from '../../../shared/caller.ts';
-import type { Admitted, Look } from '../../../shared/limits/admit.ts';
+import type { Admitted } from '../../../shared/limits/admission.ts';
+import type { Look } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
 
 const caller: Caller = { account: 'user:ann', plan: 'free', suspended: false, version: 3, overageEnabled: false };

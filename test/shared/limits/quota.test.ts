@@ -2,7 +2,8 @@ import test from 'ava';
 import { limitError } from '../../../ingress/limits/limit-error.ts';
 import { formatDuration, limitHeaders } from '../../../ingress/limits/limit-headers.ts';
 import { errorBody, errorHeaders } from '../../../shared/errors.ts';
-import type { Allowance, LimitCounters } from '../../../shared/limits/admit.ts';
+import type { LimitCounters } from '../../../shared/limits/admission.ts';
+import type { Allowance } from '../../../shared/limits/admit.ts';
 import { quotaOf } from '../../../shared/limits/quota.ts';
 
 const counters: LimitCounters = {

@@ -1,6 +1,7 @@
 import type { Caller } from '../../../shared/caller.ts';
 import { type ApiError, planLimit, quotaExceeded } from '../../../shared/errors.ts';
-import type { Admission, Admit, LimitCounters } from '../../../shared/limits/admit.ts';
+import type { Admission, LimitCounters } from '../../../shared/limits/admission.ts';
+import type { Admit } from '../../../shared/limits/admit.ts';
 import { batchAllowanceOf } from '../../../shared/limits/allowance.ts';
 import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
 import { lostReport } from '../../../shared/limits/lost-report.ts';

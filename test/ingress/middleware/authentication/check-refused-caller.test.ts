@@ -4,7 +4,7 @@ import { checkRefusedCaller } from '../../../../ingress/middleware/authenticatio
 import type { AppContext, RequestState } from '../../../../ingress/request-state.ts';
 import type { Caller } from '../../../../shared/caller.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import type { LimitCounters } from '../../../../shared/limits/admit.ts';
+import type { LimitCounters } from '../../../../shared/limits/admission.ts';
 import { parsePlanFile } from '../../../../shared/process/plan-file.ts';
 import { planText } from '../../../support/plan-text.ts';
 
