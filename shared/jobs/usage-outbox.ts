@@ -13,7 +13,7 @@ const usageReportSchema = usageRecordSchema
 
 export type UsageReport = z.infer<typeof usageReportSchema>;
 
-/** The fields of an outbox entry, as settle.lua and leases.lua append them. */
+/** The fields of an outbox entry, as settle.lua and end-leases.lua append them. */
 const entrySchema = z.object({
   request: z.string(),
   account: z.string(),

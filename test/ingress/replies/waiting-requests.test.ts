@@ -214,7 +214,7 @@ test.serial('if it is unknown whether a request has started, its client does not
   await nextTurn();
   t.is((await failureOf(reply.next())).code, 'SERVICE_UNAVAILABLE');
   say(started, 0);
-  t.deepEqual(cancelled, [running], 'a worker that starts it later is told to cancel');
+  t.deepEqual(cancelled, [running], 'a worker that starts it later receives the cancellation');
 });
 
 test.serial('a request that started during the outage is waited for', async (t) => {
