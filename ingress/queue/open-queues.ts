@@ -38,10 +38,10 @@ export async function openQueues({
   log: Log;
 }): Promise<Queues> {
   const { models } = planFile;
-  await using resources = new AsyncDisposableStack();
-  const choice = resources.use(createQueueChoice({ redis, models, log }));
+  await using parts = new AsyncDisposableStack();
+  const choice = parts.use(createQueueChoice({ redis, models, log }));
   await choice.look();
-  const queues = resources.use(createRequestQueues({ connection: redis, models, choice, log }));
+  const queues = parts.use(createRequestQueues({ connection: redis, models, choice, log }));
   const queueDepths = createQueueDepths({ redis, planFile, choice });
   const queueBounds = createQueueBounds({ ...bounds, models: Object.keys(models) });
   const queueTurns = createQueueTurns(planFile);
@@ -50,14 +50,14 @@ export async function openQueues({
     queueTurns.counted(depths);
   };
   const read = (ageMsMax: number) => queueDepths.read(ageMsMax, queueTurns.latest());
-  resources.use(countJobs({ depths: { read }, bounds: { ...queueBounds, counted } }));
+  parts.use(countJobs({ depths: { read }, bounds: { ...queueBounds, counted } }));
   const shownQueues = allQueues(models).map(({ pool, ...id }) => ({
     ...{ pool, queue: openQueue(id, { connection: dashboardRedis, log }) },
   }));
-  resources.defer(async () => void (await Promise.all(shownQueues.map(({ queue }) => queue.close()))));
+  parts.defer(async () => void (await Promise.all(shownQueues.map(({ queue }) => queue.close()))));
   const listWorkers = createListWorkers(redis);
   dashboard.show(shownQueues, listWorkers);
-  const owned = resources.move();
+  const owned = parts.move();
   const opened = { queues, queueDepths, queueBounds, queueTurns, listWorkers };
   return { ...opened, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
