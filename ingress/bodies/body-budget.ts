@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { type Clock, systemClock } from '../callers/issuer/clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { createHeldBodies, type HeldBody, type Source } from './held-bodies.ts';
 import { createPausedBodies } from './paused-bodies.ts';
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../callers/issuer/clock.ts';
+import type { Clock } from '../clock.ts';
 import type { HeldBodies, HeldBody } from './held-bodies.ts';
 
 /** The most bytes that a source delivers at once: Node reads this much from a connection. */

@@ -4,7 +4,7 @@ import type { ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { type BodyBudget, createBodyBudget } from '../../ingress/bodies/body-budget.ts';
 import { createRefusedBodies, type RefusedBodies } from '../../ingress/bodies/refused-bodies.ts';
-import { type Clock, systemClock } from '../../ingress/callers/issuer/clock.ts';
+import { type Clock, systemClock } from '../../ingress/clock.ts';
 import { listen } from '../../ingress/listener/listener.ts';
 import type { IngressMetrics } from '../../ingress/metrics.ts';
 import { answerBrokenRequest, answerErrors } from '../../ingress/middleware/answer-errors.ts';

@@ -1,5 +1,5 @@
 import type { Log } from '../../../shared/process/log.ts';
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, systemClock } from '../../clock.ts';
 import { fetchIssuerKeys, type KeySet } from './fetch-issuer-keys.ts';
 import { createPacedFetches, type Fetched } from './paced-fetches.ts';
 
