@@ -32,7 +32,7 @@ export type ErrorCode = keyof typeof errorCodes;
 type Fields = Readonly<Record<string, unknown>>;
 type Options = {
   fields?: Fields;
-  faults?: readonly ValidationIssue[];
+  issues?: readonly ValidationIssue[];
   retryAfterMs?: number;
   headers?: Readonly<Record<string, string>>;
   cause?: unknown;
@@ -50,8 +50,8 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ErrorCode;
   readonly fields: Fields;
-  /** The faults of the request; `message` combines them. */
-  readonly faults: readonly ValidationIssue[];
+  /** The issues of the request; `message` combines them. */
+  readonly issues: readonly ValidationIssue[];
   readonly retryAfterMs: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -59,7 +59,7 @@ export class ApiError extends Error {
     super(message, { cause: options.cause });
     this.code = code;
     this.fields = options.fields ?? {};
-    this.faults = options.faults ?? [];
+    this.issues = options.issues ?? [];
     this.headers = options.headers ?? {};
     this.retryAfterMs = options.retryAfterMs ?? (errorStatus(code) === 503 ? defaultUnavailableWaitMs : undefined);
   }
@@ -70,10 +70,10 @@ export function errorStatus(code: ErrorCode): number {
 }
 
 /** Returns one 400 with all invalid fields by their path, at most ten (contract.md#b5-validation-errors). */
-export function validationError(faults: readonly ValidationIssue[], cause?: unknown): ApiError {
-  const named = faults.slice(0, 10).map(({ path, message }) => `${path}: ${message}`);
-  const more = faults.length > named.length ? '; and more' : '';
-  return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause, faults: faults.slice(0, 10) });
+export function validationError(issues: readonly ValidationIssue[], cause?: unknown): ApiError {
+  const named = issues.slice(0, 10).map(({ path, message }) => `${path}: ${message}`);
+  const more = issues.length > named.length ? '; and more' : '';
+  return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause, issues: issues.slice(0, 10) });
 }
 
 /** `attempted` are the backend names in the order of the attempts, each once (contract.md#b4-exhausted-backends). */

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 
 /**
- * A fault and its place: `path` is `messages[2].content`, empty for the input itself. `refused` is set if the operator's settings do not
+ * An issue and its place: `path` is `messages[2].content`, empty for the input itself. `refused` is set if the operator's settings do not
  * allow the value: the name that it is counted by, one of a few.
  */
 export type ValidationIssue = { path: string; message: string; refused?: string };

@@ -106,7 +106,7 @@ test('the page for operators explains exactly the metrics that exist', (t) => {
 
 test('the service accepts the plan file of the stand-ins in containers', (t) => {
   const parsed = parsePlanFile(read('test/stack/container-plans.yaml'));
-  t.deepEqual('faults' in parsed ? parsed.faults : [], []);
+  t.deepEqual('issues' in parsed ? parsed.issues : [], []);
 });
 
 test('the table of failures is the one that the fault tests write, and each row has a test', (t) => {

@@ -57,7 +57,7 @@ export async function listen({
   connections: ConnectionBounds;
   onRequest: RequestListener;
   /** `owed`: the responses that earlier requests of this connection still wait for. */
-  onBrokenRequest: (fault: ParserError, socket: Duplex, owed: readonly ServerResponse[]) => void;
+  onBrokenRequest: (error: ParserError, socket: Duplex, owed: readonly ServerResponse[]) => void;
 }): Promise<Listener> {
   const open = new Set<ServerResponse>();
   const connections = new Set<Socket>();
@@ -73,9 +73,9 @@ export async function listen({
     handle(request, response);
   }
 
-  function refuse(fault: ParserError, socket: Duplex): void {
+  function refuse(error: ParserError, socket: Duplex): void {
     onBrokenRequest(
-      fault,
+      error,
       socket,
       [...open].filter((response) => response.req.socket === socket),
     );

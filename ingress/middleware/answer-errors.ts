@@ -73,10 +73,10 @@ type BrokenRequestDeps = { log: Log; docsUrl: string; securityHeaders: SecurityH
  * requests of the connection are still answered, and the last of them closes it.
  */
 export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenRequestDeps) {
-  return function answerBrokenRequest(fault: ParserError, socket: Duplex, owed: readonly ServerResponse[]): void {
+  return function answerBrokenRequest(parserError: ParserError, socket: Duplex, owed: readonly ServerResponse[]): void {
     // Further bytes after a refusal are refused again and again. A close now would keep the client from reading the first refusal.
     if (socket.writableEnded) return;
-    if (!socket.writable || fault.code === 'ECONNRESET') {
+    if (!socket.writable || parserError.code === 'ECONNRESET') {
       socket.destroy();
       return;
     }
@@ -87,9 +87,9 @@ export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenReq
       owed.at(-1)?.once('close', () => socket.destroy());
       return;
     }
-    const error = classify(fault);
-    // Not the fault itself: it contains the received bytes, and they may contain a key.
-    log.debug({ code: error.code, fault: fault.code }, 'a request could not be parsed');
+    const error = classify(parserError);
+    // Not the parser's error itself: it contains the received bytes, and they may contain a key.
+    log.debug({ code: error.code, fault: parserError.code }, 'a request could not be parsed');
     socket.end(rawResponse(error, docsUrl, securityHeaders));
     setTimeout(() => socket.destroy(), lingerMs).unref();
   };

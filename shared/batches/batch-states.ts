@@ -1,7 +1,7 @@
 import { type Batch, type BatchEnding, type BatchError, type BatchState, batchErrorsMax } from './batch.ts';
 
 /**
- * An event of a batch. `validated`: its file is valid. `refused`: its file has faults. `counted`: the current counts of results, and the
+ * An event of a batch. `validated`: its file is valid. `refused`: its file has errors. `counted`: the current counts of results, and the
  * first line that may have no result. `ran`: every line has its result. `written`: its files exist. `cleared`: nothing is left to clean up.
  */
 export type BatchEvent =

@@ -17,7 +17,7 @@ const count = z.int().nonnegative();
 
 const batchErrorSchema = z.object({
   code: z.string(),
-  /** From 1; null for a fault of the file itself. */
+  /** From 1; null for an error of the file itself. */
   line: z.int().positive().nullable(),
   /** The invalid field, as a path within the line (`body.messages[2].content`). */
   param: z.string().nullable(),
@@ -60,14 +60,14 @@ export const batchSchema = z.object({
  * A stored batch: one document, updated with its `version` as guard. `account` owns it. `keyId` is the key that it was created with, empty
  * for a sign-in token. `listedFieldsOnly`: its lines may have no field that the plan file does not list; missing in batches created before
  * there were lists. `tokens` is the estimate of all its prompts. `position` is the first line (from 1) that may have no result yet, and its
- * offset in the file. Every line before it has a result. `errors` are the faults of its file, at most 100.
+ * offset in the file. Every line before it has a result. `errors` are those of its file, at most 100.
  */
 export type Batch = z.infer<typeof batchSchema>;
 export type BatchState = Batch['state'];
 export type BatchEnding = NonNullable<Batch['ending']>;
 export type BatchError = z.infer<typeof batchErrorSchema>;
 
-/** Number of stored faults of a file, which may have more. */
+/** Max stored errors of a file. */
 export const batchErrorsMax = 100;
 
 export const batchResultSchema = z.object({

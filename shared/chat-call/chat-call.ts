@@ -71,11 +71,11 @@ export function parseChatCall(sent: SentJson, models: PlanFile['models'], option
 function parseRequest(value: object, rule: FieldRule): ChatRequest {
   const isAnyField = rule === 'any field';
   const parsed = (isAnyField ? chatRequestSchema : publishedRequestSchema).safeParse(value);
-  const faults = [
+  const issues = [
     ...(parsed.success ? [] : validationIssuesOf(parsed.error)),
-    ...(isAnyField ? [] : rule.faultsIn(value)),
+    ...(isAnyField ? [] : rule.issuesIn(value)),
   ];
-  if (!parsed.success || faults.length > 0) throw validationError(faults);
+  if (!parsed.success || issues.length > 0) throw validationError(issues);
   return parsed.data;
 }
 

@@ -8,18 +8,18 @@ import { isObject } from '../is-object.ts';
 
 export const roles = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 
-/** The check stops after this many faults: only ten are named, and a body with only faults must not cost seconds and gigabytes. */
-export const faultsMax = 11;
+/** The check stops after this many issues: only ten are named, and a body with nothing but issues must not cost seconds and gigabytes. */
+export const issuesMax = 11;
 
-/** Adds the faults of a list's items to `ctx`, each under its item's index, until there are enough. */
+/** Adds the issues of a list's items to `ctx`, each under its item's index, until there are enough. */
 function checkItems(items: readonly unknown[], item: z.ZodType, ctx: z.RefinementCtx): void {
-  let faults = 0;
+  let issues = 0;
   for (const [index, value] of items.entries()) {
     for (const { path, message } of item.safeParse(value).error?.issues ?? []) {
       ctx.addIssue({ code: 'custom', path: [index, ...path], message });
-      faults++;
+      issues++;
     }
-    if (faults >= faultsMax) return;
+    if (issues >= issuesMax) return;
   }
 }
 

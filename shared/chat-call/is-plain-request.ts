@@ -2,7 +2,7 @@ import { type ChatRequest, roles } from './chat-completion.ts';
 
 /**
  * Returns whether a request has the usual shape: a model, messages of text, and the most common settings, all with valid values. Neither
- * the schema nor the plan file's lists can find a fault in it, so both are skipped, which saves 16 of 24 µs. If false, the request may be
+ * the schema nor the plan file's lists can find an issue in it, so both are skipped, which saves 16 of 24 µs. If false, the request may be
  * valid or not.
  */
 export function isPlainRequest(value: object): value is ChatRequest {

@@ -2,7 +2,7 @@ import { isObject } from '../is-object.ts';
 import { refuseMediaAddress } from '../media-hosts.ts';
 import type { Model, PlanFile } from '../process/plan-file.ts';
 import { shownName, type ValidationIssue } from '../validation-issues.ts';
-import { faultsMax, publishedFields } from './chat-completion.ts';
+import { issuesMax, publishedFields } from './chat-completion.ts';
 import { allowedExtraFields, countedName } from './extra-fields.ts';
 import { foldedName } from './folded-name.ts';
 import { mediaValues } from './media-values.ts';
@@ -13,8 +13,8 @@ import { schemaPatterns } from './schema-patterns.ts';
  * (contract.md#d1-accepted-requests, decisions.md#only-listed-fields-reach-a-backend).
  */
 export interface ListedFields {
-  /** Returns the faults, each with the setting that would allow the value; `refused` is its name for metrics. Stops after eleven. */
-  faultsIn(request: object): ValidationIssue[];
+  /** Returns the issues, each with the setting that would allow the value; `refused` is its name for metrics. Stops after eleven. */
+  issuesIn(request: object): ValidationIssue[];
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -32,7 +32,7 @@ export function createListedFields(planFile: Pick<PlanFile, 'models' | 'mediaHos
   const rules = new Map(Object.entries(models).map(([name, model]) => [name, rulesOf(name, model)]));
 
   return {
-    faultsIn(request) {
+    issuesIn(request) {
       const json: Json = { ...request };
       const known = typeof json.model === 'string' ? rules.get(json.model) : undefined;
       // A model that does not exist is reported separately, and has no lists.
@@ -41,9 +41,9 @@ export function createListedFields(planFile: Pick<PlanFile, 'models' | 'mediaHos
   };
 }
 
-function firstOf(faults: Iterable<ValidationIssue>): ValidationIssue[] {
+function firstOf(issues: Iterable<ValidationIssue>): ValidationIssue[] {
   const first: ValidationIssue[] = [];
-  for (const fault of faults) if (first.push(fault) >= faultsMax) break;
+  for (const issue of issues) if (first.push(issue) >= issuesMax) break;
   return first;
 }
 

@@ -45,14 +45,14 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
  */
 export function readOutputLimit(request: Readonly<Record<string, unknown>>, outputTokensMax: number): OutputLimit {
   const places = placesIn(request);
-  const faults: ValidationIssue[] = misspelt(places);
+  const issues: ValidationIssue[] = misspelt(places);
   const tokens: Asked[] = [];
   const choices: Asked[] = [];
   for (const { path, fields } of places) {
-    tokens.push(...readFields({ path, fields, names: limitNames, max: outputTokensMax }, faults));
-    choices.push(...readFields({ path, fields, names: choiceNames, max: choicesMax }, faults));
+    tokens.push(...readFields({ path, fields, names: limitNames, max: outputTokensMax }, issues));
+    choices.push(...readFields({ path, fields, names: choiceNames, max: choicesMax }, issues));
   }
-  if (faults.length > 0) throw validationError(faults);
+  if (issues.length > 0) throw validationError(issues);
   const most = largest(tokens);
   return { ...(most && { tokens: most }), choices: largest(choices) ?? { value: 1, field: 'n' } };
 }
@@ -71,14 +71,14 @@ function placesIn(request: Readonly<Record<string, unknown>>): FieldsAt[] {
 type Reading = FieldsAt & { names: readonly string[]; max: number };
 
 /** A null field counts as omitted, as in model servers. */
-function readFields({ path, fields, names, max }: Reading, faults: ValidationIssue[]): Asked[] {
+function readFields({ path, fields, names, max }: Reading, issues: ValidationIssue[]): Asked[] {
   const asked: Asked[] = [];
   for (const name of names) {
     const given = fields[name];
     if (given === undefined || given === null || !Object.hasOwn(fields, name)) continue;
     const field = path + name;
-    if (!isCount(given)) faults.push({ path: field, message: 'expected a positive whole number' });
-    else if (given > max) faults.push({ path: field, message: `expected at most ${max}` });
+    if (!isCount(given)) issues.push({ path: field, message: 'expected a positive whole number' });
+    else if (given > max) issues.push({ path: field, message: `expected at most ${max}` });
     if (isCount(given)) asked.push({ value: given, field });
   }
   return asked;
@@ -98,13 +98,13 @@ const guarded = new Set<string>(['model', ...limitNames, ...choiceNames, ...wrap
  * worker inserts in front. So would `max_toKens` with the Kelvin sign (encoding/json uses Unicode folding).
  */
 function misspelt(places: readonly FieldsAt[]): ValidationIssue[] {
-  const faults: ValidationIssue[] = [];
+  const issues: ValidationIssue[] = [];
   for (const { path, fields } of places) {
     for (const name of Object.keys(fields)) {
       const meant = foldedName(name);
       if (meant === name) continue;
-      if (guarded.has(meant)) faults.push({ path: path + name, message: `must be spelled ${meant}` });
+      if (guarded.has(meant)) issues.push({ path: path + name, message: `must be spelled ${meant}` });
     }
   }
-  return faults;
+  return issues;
 }

@@ -7,14 +7,14 @@ import { ingressSettings, list, reconcileSettings, workerSettings } from './sett
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The reason why a process cannot start: all configuration faults, each with its setting or its path in the plan file. */
+/** The reason why a process cannot start: all configuration issues, each with its setting or its path in the plan file. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
-  readonly faults: readonly ValidationIssue[];
+  readonly issues: readonly ValidationIssue[];
 
-  constructor(faults: readonly ValidationIssue[]) {
-    super(`The configuration is wrong:\n${faults.map(({ path, message }) => `  ${path}: ${message}`).join('\n')}`);
-    this.faults = faults;
+  constructor(issues: readonly ValidationIssue[]) {
+    super(`The configuration is wrong:\n${issues.map(({ path, message }) => `  ${path}: ${message}`).join('\n')}`);
+    this.issues = issues;
   }
 }
 
@@ -133,12 +133,12 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
   // An empty variable counts as not set: Compose and shells pass unset variables as empty ones.
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = schema.safeParse(set, { error: (issue) => (issue.input === undefined ? 'is required' : undefined) });
-  const plan = set.PLAN_FILE === undefined ? { faults: [] } : readPlanFile(set.PLAN_FILE);
-  const faults = [
+  const plan = set.PLAN_FILE === undefined ? { issues: [] } : readPlanFile(set.PLAN_FILE);
+  const issues = [
     ...(parsed.success ? [] : validationIssuesOf(parsed.error)),
-    ...('faults' in plan ? plan.faults : check(plan.planFile, set)),
+    ...('issues' in plan ? plan.issues : check(plan.planFile, set)),
   ];
-  if (!parsed.success || 'faults' in plan || faults.length > 0) throw new ConfigError(faults);
+  if (!parsed.success || 'issues' in plan || issues.length > 0) throw new ConfigError(issues);
   return { settings: parsed.data, planFile: plan.planFile };
 }
 
@@ -146,10 +146,10 @@ function readPlanFile(file: string): ReturnType<typeof parsePlanFile> {
   try {
     const plan = parsePlanFile(readFileSync(file, 'utf8'));
     if ('planFile' in plan) return plan;
-    return { faults: plan.faults.map(({ path, message }) => ({ path: path ? `${file}: ${path}` : file, message })) };
+    return { issues: plan.issues.map(({ path, message }) => ({ path: path ? `${file}: ${path}` : file, message })) };
   } catch (error) {
     return {
-      faults: [{ path: 'PLAN_FILE', message: `cannot read ${file} (${(error as NodeJS.ErrnoException).code})` }],
+      issues: [{ path: 'PLAN_FILE', message: `cannot read ${file} (${(error as NodeJS.ErrnoException).code})` }],
     }; // readFileSync throws only such errors
   }
 }

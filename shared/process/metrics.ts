@@ -46,6 +46,6 @@ export function createLimitMetrics(registry: Registry) {
 /** Counts a refusal once for each field that the plan file does not allow. Ignores any other error. */
 export function countRefusedFields({ refusedFields }: { refusedFields: Counter<'field'> }, error: unknown): void {
   if (!(error instanceof ApiError)) return;
-  const fields = error.faults.flatMap(({ refused }) => refused ?? []);
+  const fields = error.issues.flatMap(({ refused }) => refused ?? []);
   for (const field of new Set(fields)) refusedFields.inc({ field });
 }

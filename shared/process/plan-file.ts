@@ -106,71 +106,71 @@ export type Timeouts = PlanFile['timeouts'];
 export const guestPlan = 'guest-device';
 const guestTier = 'guest';
 
-/** A file of another kind has only faults. A name or an alias in them may be as long as the file. */
-const faultsMax = 100;
+/** A file of another kind has nothing but issues. A name or an alias in them may be as long as the file. */
+const issuesMax = 100;
 const [pathLengthMax, messageLengthMax] = [200, 1_000];
 
 /**
- * Parses the plan file. Returns it, or its faults by their paths (`models.small-chat.backends[1]`), at most a hundred
+ * Parses the plan file. Returns it, or its issues by their paths (`models.small-chat.backends[1]`), at most a hundred
  * (contract.md#s6-plan-file).
  */
-export function parsePlanFile(text: string): { planFile: PlanFile } | { faults: ValidationIssue[] } {
+export function parsePlanFile(text: string): { planFile: PlanFile } | { issues: ValidationIssue[] } {
   const yaml = parseYaml(text);
-  if ('faults' in yaml) return shortened(yaml.faults);
+  if ('issues' in yaml) return shortened(yaml.issues);
   const parsed = planFileSchema.safeParse(yaml.value);
   if (!parsed.success) return shortened(validationIssuesOf(parsed.error));
-  const faults = crossCheck(parsed.data);
-  return faults.length > 0 ? shortened(faults) : { planFile: camelCase(parsed.data) };
+  const issues = crossCheck(parsed.data);
+  return issues.length > 0 ? shortened(issues) : { planFile: camelCase(parsed.data) };
 }
 
-function shortened(faults: readonly ValidationIssue[]): { faults: ValidationIssue[] } {
-  // Cut in the middle: if the fault is at a line of the file, the line is at the end of the message.
+function shortened(issues: readonly ValidationIssue[]): { issues: ValidationIssue[] } {
+  // Cut in the middle: if the issue is at a line of the file, the line is at the end of the message.
   const cut = (text: string, max: number) =>
     text.length > max ? `${text.slice(0, max / 2)}…${text.slice(-max / 2)}` : text;
   return {
-    faults: faults
-      .slice(0, faultsMax)
+    issues: issues
+      .slice(0, issuesMax)
       .map(({ path, message }) => ({ path: cut(path, pathLengthMax), message: cut(message, messageLengthMax) })),
   };
 }
 
-function parseYaml(text: string): { value: unknown } | { faults: ValidationIssue[] } {
-  // A warning would be printed as a process warning, outside the log. The problem is reported as a fault anyway.
+function parseYaml(text: string): { value: unknown } | { issues: ValidationIssue[] } {
+  // A warning would be printed as a process warning, outside the log. The problem is reported as an issue anyway.
   const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' });
-  if (document.errors.length > 0) return { faults: document.errors.map(({ message }) => ({ path: '', message })) };
+  if (document.errors.length > 0) return { issues: document.errors.map(({ message }) => ({ path: '', message })) };
   try {
     return { value: document.toJS() };
   } catch (error) {
     // The error is an undefined alias, which the message names, or too many aliases; or a wrong merge, which the message does not name.
     const { message } = error as Error; // YAML throws only errors
-    return { faults: [{ path: /^merge/i.test(message) ? '<<' : '', message }] };
+    return { issues: [{ path: /^merge/i.test(message) ? '<<' : '', message }] };
   }
 }
 
 function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): ValidationIssue[] {
-  const faults: ValidationIssue[] = [];
+  const issues: ValidationIssue[] = [];
   if (!Object.hasOwn(plans, default_plan)) {
-    faults.push({ path: 'default_plan', message: `there is no plan "${default_plan}"` });
+    issues.push({ path: 'default_plan', message: `there is no plan "${default_plan}"` });
   }
   for (const [modelName, { backends: names }] of Object.entries(models)) {
     names.forEach((backendName, index) => {
       if (Object.hasOwn(backends, backendName)) return;
-      faults.push({ path: `models.${modelName}.backends[${index}]`, message: `there is no backend "${backendName}"` });
+      issues.push({ path: `models.${modelName}.backends[${index}]`, message: `there is no backend "${backendName}"` });
     });
   }
-  return [...faults, ...checkGuestPlan(Object.hasOwn(plans, guestPlan) ? plans[guestPlan] : undefined)];
+  return [...issues, ...checkGuestPlan(Object.hasOwn(plans, guestPlan) ? plans[guestPlan] : undefined)];
 }
 
 /** Checks that guests reach only guest-tier models, under a daily cap. */
 function checkGuestPlan(guest: RawPlanFile['plans'][string] | undefined): ValidationIssue[] {
   const path = `plans.${guestPlan}`;
   if (guest === undefined) return [{ path, message: 'this plan is required: guest keys are minted under it' }];
-  const faults: ValidationIssue[] = [];
-  if (guest.requests_per_day === undefined) faults.push({ path: `${path}.requests_per_day`, message: 'is required' });
+  const issues: ValidationIssue[] = [];
+  if (guest.requests_per_day === undefined) issues.push({ path: `${path}.requests_per_day`, message: 'is required' });
   if (guest.model_tiers.some((tier) => tier !== guestTier)) {
-    faults.push({ path: `${path}.model_tiers`, message: `"${guestTier}" is the only tier a guest can have` });
+    issues.push({ path: `${path}.model_tiers`, message: `"${guestTier}" is the only tier a guest can have` });
   }
-  return faults;
+  return issues;
 }
 
 type CamelName<Name> = Name extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<CamelName<Tail>>}` : Name;

@@ -12,7 +12,7 @@ type Life<Config> = {
 /** Time after the grace period: for aborted work to end, and for connections to close. */
 const lastMs = 9_000;
 
-/** Runs one process: reads its settings or prints their faults, runs its work, and exits. */
+/** Runs one process: reads its settings or prints their issues, runs its work, and exits. */
 export async function runProcess<Config extends { logLevel: string; shutdownGraceMs: number }>({
   name,
   readConfig,

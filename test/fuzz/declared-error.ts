@@ -8,6 +8,6 @@ export function declaredError(error: unknown, codes: readonly ErrorCode[]): stri
   if (!(error instanceof ApiError) || !codes.includes(error.code)) throw error;
   require(error.message !== '' &&
     error.message.length <= messageLengthMax, `its message has ${error.message.length} characters`);
-  require(error.faults.every(({ path }) => path !== ''), 'a fault has no path');
+  require(error.issues.every(({ path }) => path !== ''), 'a fault has no path');
   return error.code;
 }

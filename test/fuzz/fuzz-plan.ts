@@ -4,6 +4,6 @@ import { planText } from '../support/plan-text.ts';
 /** The small plan file of the tests. */
 export function fuzzPlan() {
   const parsed = parsePlanFile(planText());
-  if ('faults' in parsed) throw new Error('the plan file of the tests is invalid');
+  if ('issues' in parsed) throw new Error('the plan file of the tests is invalid');
   return parsed.planFile;
 }

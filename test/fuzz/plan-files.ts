@@ -94,14 +94,14 @@ export const planFiles: FuzzTarget = {
       checkPlan(parsed.planFile);
       return 'accepted';
     }
-    const { length } = parsed.faults;
+    const { length } = parsed.issues;
     require(length > 0 && length <= faultsMax, `it has ${length} faults`);
-    for (const { path, message } of parsed.faults) {
+    for (const { path, message } of parsed.issues) {
       require(message !== '' &&
         path.length + message.length <= faultLengthMax, `a fault of ${message.length} characters`);
       require(path !== '' || namesPlace(message), `a fault has no place: ${message}`);
     }
-    return parsed.faults[0]?.path === '' ? 'no YAML' : 'faults';
+    return parsed.issues[0]?.path === '' ? 'no YAML' : 'faults';
   },
 };
 
@@ -121,7 +121,7 @@ function checkPlan(planFile: PlanFile): void {
   for (const names of [planFile.plans, planFile.models, planFile.backends]) {
     require(Object.getPrototypeOf(names) === null, 'names of the prototype are found');
   }
-  createListedFields(planFile).faultsIn({ model: Object.keys(planFile.models)[0] });
+  createListedFields(planFile).issuesIn({ model: Object.keys(planFile.models)[0] });
 }
 
 function requireFrozen(value: unknown): void {

@@ -14,7 +14,7 @@ export function batchPlan({ urls = ['http://127.0.0.1:1/v1'], requestsAtOnce, ..
   const room = requestsAtOnce === undefined ? {} : { requests_at_once: requestsAtOnce };
   const backends = urls.map((url, index) => [`onprem-${index + 1}`, { url, location: 'on-prem' as const, ...room }]);
   const parsed = parsePlanFile(planFileFor({ ...given, backends: Object.fromEntries(backends) }));
-  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
+  if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
   return parsed.planFile;
 }
 

@@ -26,7 +26,7 @@ export async function startChatRoute(
   { add = async () => {}, clientStuckMs, ...waits }: Wishes = {},
 ) {
   const parsed = parsePlanFile(planText());
-  if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
+  if ('issues' in parsed) throw new Error('the plan file of the tests is wrong');
   const { planFile } = parsed;
   const cancelled: JobLocation[] = [];
   const waitingRequests = createWaitingRequests({

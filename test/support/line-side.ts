@@ -148,7 +148,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       { number: line, bytes: Buffer.from(lineOf(`line ${line}`, { model })) },
       { models: planFile.models, fields: 'any field' },
     );
-    if ('faults' in read) throw new Error(JSON.stringify(read.faults));
+    if ('errors' in read) throw new Error(JSON.stringify(read.errors));
     const { cost, ...call } = read.parsed.call;
     return batchJobSchema.parse({
       ...{ ...call, customId: read.parsed.customId, requestId: requestIdOf(batch.id, line, number), account },

@@ -154,7 +154,7 @@ function planFor({ servers: [first, second, cloud], timeouts, url, requestsAtOnc
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...room },
   };
   const parsed = parsePlanFile(planFileFor({ backends, timeouts }));
-  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
+  if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
   return parsed.planFile;
 }
 

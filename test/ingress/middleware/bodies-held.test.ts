@@ -20,7 +20,7 @@ import { untilCollected } from '../../support/collect-garbage.ts';
 import { planText } from '../../support/plan-text.ts';
 
 const parsed = parsePlanFile(planText());
-if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
+if ('issues' in parsed) throw new Error('the plan file of the tests is wrong');
 const { planFile } = parsed;
 const alice: Caller = {
   ...{ account: 'user:alice', keyId: 'key_1', plan: 'free' },

@@ -7,7 +7,7 @@ import { parsePlanFile } from '../../../shared/process/plan-file.ts';
 import { planText } from '../../support/plan-text.ts';
 
 const parsed = parsePlanFile(planText());
-if ('faults' in parsed) throw new Error('the plan file of the tests is invalid');
+if ('issues' in parsed) throw new Error('the plan file of the tests is invalid');
 const listedFields = createListedFields(parsed.planFile);
 
 const messages = [{ role: 'user', content: 'Hi' }];
@@ -122,7 +122,7 @@ test('a plain request passes both schemas and the lists, and parsing it changes 
         if (!success) throw new Error('the schema rejects it');
         t.deepEqual(data as unknown, sent);
       }
-      t.deepEqual(listedFields.faultsIn(sent), []);
+      t.deepEqual(listedFields.issuesIn(sent), []);
     }),
     { numRuns: 2_000 },
   );

@@ -34,7 +34,7 @@ function errorOf(fields: object, lists?: Lists): ApiError {
   throw new Error(`${JSON.stringify(fields)} was taken`);
 }
 
-const pathsOf = (fields: object, lists?: Lists) => errorOf(fields, lists).faults.map(({ path }) => path);
+const pathsOf = (fields: object, lists?: Lists) => errorOf(fields, lists).issues.map(({ path }) => path);
 
 test('the published fields are all those of the official SDK for this endpoint', (t) => {
   const file = createRequire(import.meta.url).resolve('openai/resources/chat/completions/completions.js');
@@ -127,7 +127,7 @@ for (const field of harmful) {
       );
       const how = `is not accepted (the operator can allow it: "${field}" in extra_fields of the model "m")`;
       t.deepEqual(
-        error?.faults.map(({ path, message }) => [path, message]),
+        error?.issues.map(({ path, message }) => [path, message]),
         [[field === '' ? '""' : field, how]],
       );
     }
@@ -175,7 +175,7 @@ test('a field that is rejected by name cannot be passed inside another field', (
     [{ chat_template_kwargs: { tokenize: true } }, 'chat_template_kwargs.tokenize', 'chat_template_kwargs.tokenize'],
   ];
   for (const [fields, path, listed] of cases) {
-    const { faults } = errorOf(fields);
+    const { issues: faults } = errorOf(fields);
     t.deepEqual(
       faults.map((fault) => fault.path),
       [path],
@@ -280,7 +280,7 @@ function partWithin(parts: number): object {
 }
 
 test('an address is found in a part within five others, and deeper nesting is rejected', (t) => {
-  const { faults } = errorOf({ messages: [{ role: 'user', content: [partWithin(5)] }] });
+  const { issues: faults } = errorOf({ messages: [{ role: 'user', content: [partWithin(5)] }] });
   t.regex(faults[0]?.path ?? '', /image_url\.url$/);
   for (const part of [
     partWithin(6),
@@ -289,7 +289,7 @@ test('an address is found in a part within five others, and deeper nesting is re
   ]) {
     const error = errorOf({ messages: [{ role: 'user', content: [part] }] }, { mediaHosts: ['*'] });
     t.deepEqual(
-      error.faults.map(({ message, refused }) => [message, refused !== undefined]),
+      error.issues.map(({ message, refused }) => [message, refused !== undefined]),
       [['is nested too deeply', true]],
     );
   }
@@ -341,7 +341,7 @@ test('at most 2,001 items of a list in a media field are visited', (t) => {
     places.map((place) => [item, place] as const),
   )) {
     const { list, reads } = countedList(item);
-    const faults = listed.faultsIn({ model: 'm', messages: [{ role: 'user', content: [place(list)] }] });
+    const faults = listed.issuesIn({ model: 'm', messages: [{ role: 'user', content: [place(list)] }] });
     t.true(faults.length > 0);
     t.true(reads() <= 2_001, `${reads()} of ${JSON.stringify(item)}`);
   }
@@ -415,9 +415,9 @@ test('a type in another letter case is rejected, because some servers take the l
 test('rejected fields are named together with invalid ones, and the search stops after ten', (t) => {
   t.deepEqual(pathsOf({ temperature: 5, store: 'yes', priority: 1 }), ['temperature', 'store', 'priority']);
   const many = errorOf(Object.fromEntries(Array.from({ length: 200_000 }, (_, index) => [`x${index}`, 1])));
-  t.is(many.faults.length, 10);
+  t.is(many.issues.length, 10);
   t.true(many.message.endsWith('; and more'));
-  const [fault] = errorOf({ ['x'.repeat(1_000_000)]: 1 }).faults;
+  const [fault] = errorOf({ ['x'.repeat(1_000_000)]: 1 }).issues;
   t.true((fault?.path.length ?? 0) < 100 && (fault?.message.length ?? 0) < 300);
 });
 
@@ -459,7 +459,7 @@ test('100,000 parts and 4 MB of data are checked within 0.5 s', (t) => {
   const models = { m: model };
   const listed = createListedFields({ models, mediaHosts: ['*'] });
   const before = process.cpuUsage();
-  t.deepEqual(listed.faultsIn({ model: 'm', messages: [{ role: 'user', content: [...content, data] }] }), []);
+  t.deepEqual(listed.issuesIn({ model: 'm', messages: [{ role: 'user', content: [...content, data] }] }), []);
   const { user } = process.cpuUsage(before);
   t.true(user < 500_000, `${user} µs`);
 });

@@ -27,11 +27,11 @@ const ingress = {
 };
 const worker = { ...both, CLOUD_API_KEY: 'key of the cloud' };
 
-function faultsOf(read: () => unknown): ConfigError['faults'] {
+function faultsOf(read: () => unknown): ConfigError['issues'] {
   try {
     read();
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults;
+    if (error instanceof ConfigError) return error.issues;
     throw error;
   }
   return [];

@@ -7,14 +7,14 @@ type Change = Parameters<typeof planText>[0];
 
 function faultsOf(text: string): string[] {
   const parsed = parsePlanFile(text);
-  return 'faults' in parsed ? parsed.faults.map(({ path, message }) => `${path}: ${message}`) : [];
+  return 'issues' in parsed ? parsed.issues.map(({ path, message }) => `${path}: ${message}`) : [];
 }
 
 const faultsWith = (change: Change) => faultsOf(planText(change));
 
 function planFileOf(text: string) {
   const parsed = parsePlanFile(text);
-  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
+  if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
   return parsed.planFile;
 }
 

@@ -113,7 +113,7 @@ export type Books = ReturnType<typeof openBooks>;
 
 function modelsOf({ planFile }: Stack): PlanFile['models'] {
   const parsed = parsePlanFile(readFileSync(planFile, 'utf8'));
-  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
+  if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
   return parsed.planFile.models;
 }
 

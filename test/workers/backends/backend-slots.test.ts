@@ -17,7 +17,7 @@ function planOf({ requestsAtOnce, perWorker = false }: { requestsAtOnce?: number
   };
   const models = { 'only-a': { tier: 'standard', pool: 'default', backends: ['a'] } };
   const parsed = parsePlanFile(planFileFor({ backends, models }));
-  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
+  if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
   return parsed.planFile;
 }
 

@@ -21,7 +21,7 @@ test('a worker checks only the backends of the models of its pools', async (t) =
       },
     }),
   );
-  if ('faults' in parsed) throw new Error(JSON.stringify(parsed.faults));
+  if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
   const checksOf = (pools: string[]) => createBackendChecks({ planFile: parsed.planFile, pools, apiKeys: {} }, agent);
   const checks = checksOf(['default']);
   t.deepEqual(Object.keys(checks), ['backend onprem-a', 'backend onprem-b']);

@@ -13,7 +13,7 @@ export type NextLine = LinePosition & ParsedLine & { requestId: string };
 export type WrongLine = LinePosition & Refused & { requestId: string };
 
 export function isWrong(line: NextLine | WrongLine): line is WrongLine {
-  return 'faults' in line;
+  return 'errors' in line;
 }
 
 /**
@@ -84,7 +84,7 @@ export function createBatchFeed(deps: {
       const { read } = found;
       const line = { number: 1, failures: 0, losses: 0, ...found.place, model: modelOf(read) };
       const earlier = tried.get(line.line);
-      const verdict = 'faults' in read ? 'yes' : mayQueue(line.model);
+      const verdict = 'errors' in read ? 'yes' : mayQueue(line.model);
       if (earlier === undefined && verdict === 'wait') return undefined;
       cursor.pass();
       tried.delete(line.line);
@@ -125,7 +125,7 @@ function modelOf(read: ReturnType<typeof parseLine>): string {
 
 function toQueue(batch: string, place: LinePosition, read: ReturnType<typeof parseLine>): NextLine | WrongLine {
   const requestId = requestIdOf(batch, place.line, place.number);
-  return 'faults' in read ? { ...place, ...read, requestId } : { ...place, ...read.parsed, requestId };
+  return 'errors' in read ? { ...place, ...read, requestId } : { ...place, ...read.parsed, requestId };
 }
 
 function firstOf(position: Batch['position'], ...others: Iterable<LinePosition>[]): Batch['position'] {

@@ -29,7 +29,7 @@ const lineSchema = z.looseObject({
 type LineError = Omit<BatchError, 'line'>;
 
 /** Why a line cannot run. `error` is set if its body is at fault. `customId` is empty if it could not be read. */
-export type Refused = { faults: BatchError[]; customId: string; error?: ApiError };
+export type Refused = { errors: BatchError[]; customId: string; error?: ApiError };
 
 /** The models and fields that lines may use: in general, and in one batch. */
 export type LineRules = { models: PlanFile['models']; listedFields: ListedFields };
@@ -48,13 +48,13 @@ export function parseLine(
   { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
   { models, fields }: BatchRules,
 ): { parsed: ParsedLine } | Refused {
-  const refuse = (faults: readonly LineError[], customId = ''): Refused => ({
+  const refuse = (errors: readonly LineError[], customId = ''): Refused => ({
     customId,
-    faults: faults.map((fault) => ({ ...fault, line: number })),
+    errors: errors.map((lineError) => ({ ...lineError, line: number })),
   });
   if (bytes === undefined) return refuse([lineError('line_too_long', 'is longer than 4 MiB')]);
   const read = readObject(number, bytes);
-  if ('fault' in read) return refuse([read.fault]);
+  if ('invalid' in read) return refuse([read.invalid]);
   const line = lineSchema.safeParse(read.value);
   if (!line.success) {
     return refuse(
@@ -71,8 +71,8 @@ export function parseLine(
     return { parsed: { customId, call } };
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;
-    const faults = error.faults.map(({ path, message }) => ({ ...bodyErrorAt(path), message }));
-    return { ...refuse(faults, customId), error };
+    const errors = error.issues.map(({ path, message }) => ({ ...bodyErrorAt(path), message }));
+    return { ...refuse(errors, customId), error };
   }
 }
 
@@ -82,27 +82,27 @@ function lineError(code: string, message: string): LineError {
 
 const byteOrderMark = '\ufeff';
 
-function readObject(number: number, bytes: Uint8Array): { value: object; text: string } | { fault: LineError } {
+function readObject(number: number, bytes: Uint8Array): { value: object; text: string } | { invalid: LineError } {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    return { fault: lineError('invalid_utf8', 'is not UTF-8') };
+    return { invalid: lineError('invalid_utf8', 'is not UTF-8') };
   }
   if (number === 1 && text.startsWith(byteOrderMark)) {
-    return { fault: lineError('byte_order_mark', 'begins with a byte order mark, which JSON Lines does not have') };
+    return { invalid: lineError('byte_order_mark', 'begins with a byte order mark, which JSON Lines does not have') };
   }
-  if (text.trim() === '') return { fault: lineError('empty_line', 'is empty') };
+  if (text.trim() === '') return { invalid: lineError('empty_line', 'is empty') };
   const exceeded = exceededJsonBound(bytes);
-  if (exceeded !== undefined) return { fault: { code: 'invalid_request', param: 'body', message: exceeded } };
+  if (exceeded !== undefined) return { invalid: { code: 'invalid_request', param: 'body', message: exceeded } };
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return { fault: lineError('invalid_json_line', 'is not valid JSON') };
+    return { invalid: lineError('invalid_json_line', 'is not valid JSON') };
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { fault: lineError('invalid_json_line', 'is not a JSON object') };
+    return { invalid: lineError('invalid_json_line', 'is not a JSON object') };
   }
   return { value, text };
 }

@@ -15,7 +15,7 @@ type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
 const busyMs = 10;
 
 /**
- * Reads the file of a batch and decides whether it can run (contract.md#f2-input-files). Reports at most the first hundred faults. Fails as
+ * Reads the file of a batch and decides whether it can run (contract.md#f2-input-files). Reports at most the first hundred errors. Fails as
  * the store does, and with the reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
  */
 export function createValidateBatch(deps: {
@@ -45,7 +45,7 @@ export function createValidateBatch(deps: {
   };
 
   async function validateLines(batch: Batch, plan: string, signal: AbortSignal): Promise<Verdict> {
-    const faults: BatchError[] = [];
+    const errors: BatchError[] = [];
     const known = new Map<string, number>();
     const rules = rulesOf(lineRules, batch);
     let total = 0;
@@ -53,7 +53,7 @@ export function createValidateBatch(deps: {
     for await (const line of readLines(store.files, batch.inputFile, { line: 1, byte: 0 })) {
       signal.throwIfAborted();
       if (++total > requestsMax) {
-        faults.push({
+        errors.push({
           ...wholeLine,
           code: 'too_many_lines',
           line: total,
@@ -64,18 +64,18 @@ export function createValidateBatch(deps: {
       const since = now();
       const read = parseLine(line, rules);
       workMs += now() - since;
-      if ('faults' in read) {
-        faults.push(...read.faults);
+      if ('errors' in read) {
+        errors.push(...read.errors);
         countRefusedFields(metrics, read.error);
       } else
-        faults.push(...checkModel(line.number, read.parsed.call, plan), ...checkName(line.number, read.parsed, known));
-      if (faults.length >= batchErrorsMax) break;
+        errors.push(...checkModel(line.number, read.parsed.call, plan), ...checkName(line.number, read.parsed, known));
+      if (errors.length >= batchErrorsMax) break;
       if (workMs < busyMs) continue;
       await rest(workMs);
       workMs = 0;
     }
-    if (total === 0) faults.push({ ...wholeLine, code: 'empty_file', line: null, message: 'the file has no lines' });
-    return faults.length > 0 ? refuse(faults.slice(0, batchErrorsMax)) : { type: 'validated', total };
+    if (total === 0) errors.push({ ...wholeLine, code: 'empty_file', line: null, message: 'the file has no lines' });
+    return errors.length > 0 ? refuse(errors.slice(0, batchErrorsMax)) : { type: 'validated', total };
   }
 
   function checkModel(line: number, { model, tier }: { model: string; tier: string }, plan: string): BatchError[] {

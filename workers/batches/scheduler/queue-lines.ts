@@ -78,8 +78,8 @@ export function createQueueLines(deps: {
     await deps.queue.add(batchJobOf(batch, line, owner));
   }
 
-  async function endWrong({ id }: Batch, { line, customId, requestId, faults }: WrongLine): Promise<void> {
-    const message = faults.map((fault) => `${fault.param ?? 'line'}: ${fault.message}`).join('; ');
+  async function endWrong({ id }: Batch, { line, customId, requestId, errors }: WrongLine): Promise<void> {
+    const message = errors.map((fault) => `${fault.param ?? 'line'}: ${fault.message}`).join('; ');
     const error = { code: 'VALIDATION_ERROR', message };
     await deps.writeResult(failedLine({ batch: id, line, customId, requestId }, error), signal);
     // An earlier attempt may have been postponed with its lease.

@@ -9,7 +9,7 @@ import { parsePlanFile } from '../../../../shared/process/plan-file.ts';
 import { planText } from '../../../support/plan-text.ts';
 
 const parsed = parsePlanFile(planText());
-if ('faults' in parsed) throw new Error('the plan file of the tests is wrong');
+if ('issues' in parsed) throw new Error('the plan file of the tests is wrong');
 const { planFile } = parsed;
 const counters: LimitCounters = {
   ...{ now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0 },

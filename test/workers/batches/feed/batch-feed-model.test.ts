@@ -73,8 +73,8 @@ function openModel(lineModels: readonly string[]) {
     if (inProgress.has(line.line)) throw new Error(`line ${line.line} is in the queue already`);
     const number = stored.retries.get(line.line)?.number ?? 1;
     if (line.number !== number) throw new Error(`request ${line.number} of line ${line.line} is not ${number}`);
-    if (verdict !== 'yes' && verdict !== 'probe' && !('faults' in line)) throw new Error('no line may be queued');
-    if ('faults' in line) {
+    if (verdict !== 'yes' && verdict !== 'probe' && !('errors' in line)) throw new Error('no line may be queued');
+    if ('errors' in line) {
       stored.results.add(line.line);
       feed.ended(line.line);
     } else {

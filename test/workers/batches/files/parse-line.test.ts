@@ -12,7 +12,7 @@ const parse = (text: string | Uint8Array, number = 2) => parseLine({ number, byt
 const parseJson = (value: unknown, number?: number) => parse(JSON.stringify(value), number);
 
 function faultsOf(read: ReturnType<typeof parseLine>) {
-  return 'faults' in read ? read.faults.map(({ code, param }) => [code, param]) : 'none';
+  return 'errors' in read ? read.errors.map(({ code, param }) => [code, param]) : 'none';
 }
 
 const { custom_id, method, url, ...nameless } = line;
@@ -90,7 +90,7 @@ for (const [name, { text, faults }] of Object.entries(wrong)) {
   test(`refuses a line with ${name}, and names the field`, (t) => {
     const read = parse(text, 7);
     t.deepEqual(faultsOf(read), faults);
-    if ('faults' in read) for (const fault of read.faults) t.is(fault.line, 7);
+    if ('errors' in read) for (const fault of read.errors) t.is(fault.line, 7);
   });
 }
 
@@ -125,7 +125,7 @@ test('returns the custom id of a line whose body is wrong', (t) => {
 test('numbers reach the backend as they were written', (t) => {
   const numbers = '"seed":12345678901234567890,"top_p":0.10000000000000000001,"x":1e400,"y":-0.0,"z":1E2';
   const read = parse(JSON.stringify(line).replace('"model"', `${numbers},"model"`));
-  if ('faults' in read) return t.fail(JSON.stringify(read.faults));
+  if ('errors' in read) return t.fail(JSON.stringify(read.errors));
   for (const number of ['12345678901234567890', '0.10000000000000000001', '1e400']) {
     t.true(read.parsed.call.body.includes(number), number);
   }
@@ -194,7 +194,7 @@ test('any bytes are a line or faults, and never throw', (t) => {
         return true;
       }
       seen.refused++;
-      return read.faults.length > 0 && read.faults.every((fault) => fault.line === number && fault.message !== '');
+      return read.errors.length > 0 && read.errors.every((fault) => fault.line === number && fault.message !== '');
     }),
     { numRuns: 3_000, examples: [[Buffer.from(JSON.stringify(line)), 1]] },
   );
@@ -209,9 +209,9 @@ test('no fault repeats content of the body', (t) => {
   for (const key of keys) {
     for (const value of values) {
       const read = parseJson({ ...line, body: { ...body, [key]: value } });
-      if (!('faults' in read)) continue;
+      if (!('errors' in read)) continue;
       refused++;
-      t.false(JSON.stringify(read.faults).includes(secret), `${key}: ${JSON.stringify(read.faults)}`);
+      t.false(JSON.stringify(read.errors).includes(secret), `${key}: ${JSON.stringify(read.errors)}`);
     }
   }
   for (const text of [`{"a": ${secret}`, `{"${secret}"`, `${secret}`]) {

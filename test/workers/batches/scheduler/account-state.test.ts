@@ -103,7 +103,7 @@ test('a wrong line ends, and its batch is to be counted', (t) => {
 
 test('a wrong line that could not be ended comes back', (t) => {
   const { call, ...position } = takenLine(4);
-  const wrong: WrongLine = { ...position, faults: [] };
+  const wrong: WrongLine = { ...position, errors: [] };
   const { actions } = reduceAccount(holding(), { type: 'not queued', batch: batch.id, line: wrong, now });
   t.like(actions, { 0: { do: 'retry line', retry: { line: 4, number: 1 } }, length: 1 });
 });
