@@ -17,43 +17,43 @@ function faultsOf(read: ReturnType<typeof parseLine>) {
 
 const { custom_id, method, url, ...nameless } = line;
 
-const wrong: Record<string, { text: string | Uint8Array; faults: [string, string | null][] }> = {
-  'bytes that are not UTF-8': { text: Buffer.from([0x7b, 0xff, 0x7d]), faults: [['invalid_utf8', null]] },
-  'an incomplete character': { text: Buffer.from('{"a":"ü').subarray(0, -1), faults: [['invalid_utf8', null]] },
-  'no text': { text: '', faults: [['empty_line', null]] },
-  'white space': { text: ' \t\r', faults: [['empty_line', null]] },
-  'no JSON': { text: '{"custom_id":', faults: [['invalid_json_line', null]] },
-  'two values': { text: '{} {}', faults: [['invalid_json_line', null]] },
-  'a scalar': { text: '42', faults: [['invalid_json_line', null]] },
-  null: { text: 'null', faults: [['invalid_json_line', null]] },
-  'a list': { text: '[{}]', faults: [['invalid_json_line', null]] },
-  'no custom_id': { text: JSON.stringify({ method, url, body }), faults: [['invalid_custom_id', 'custom_id']] },
+const wrong: Record<string, { text: string | Uint8Array; errors: [string, string | null][] }> = {
+  'bytes that are not UTF-8': { text: Buffer.from([0x7b, 0xff, 0x7d]), errors: [['invalid_utf8', null]] },
+  'an incomplete character': { text: Buffer.from('{"a":"ü').subarray(0, -1), errors: [['invalid_utf8', null]] },
+  'no text': { text: '', errors: [['empty_line', null]] },
+  'white space': { text: ' \t\r', errors: [['empty_line', null]] },
+  'no JSON': { text: '{"custom_id":', errors: [['invalid_json_line', null]] },
+  'two values': { text: '{} {}', errors: [['invalid_json_line', null]] },
+  'a scalar': { text: '42', errors: [['invalid_json_line', null]] },
+  null: { text: 'null', errors: [['invalid_json_line', null]] },
+  'a list': { text: '[{}]', errors: [['invalid_json_line', null]] },
+  'no custom_id': { text: JSON.stringify({ method, url, body }), errors: [['invalid_custom_id', 'custom_id']] },
   'an empty custom_id': {
     text: JSON.stringify({ ...line, custom_id: '' }),
-    faults: [['invalid_custom_id', 'custom_id']],
+    errors: [['invalid_custom_id', 'custom_id']],
   },
   'a custom_id that is a number': {
     text: JSON.stringify({ ...line, custom_id: 1 }),
-    faults: [['invalid_custom_id', 'custom_id']],
+    errors: [['invalid_custom_id', 'custom_id']],
   },
   'a custom_id of 513 characters': {
     text: JSON.stringify({ ...line, custom_id: 'x'.repeat(513) }),
-    faults: [['invalid_custom_id', 'custom_id']],
+    errors: [['invalid_custom_id', 'custom_id']],
   },
   'a custom_id with half a surrogate pair': {
     text: JSON.stringify({ ...line, custom_id: 'a\ud83d' }),
-    faults: [['invalid_custom_id', 'custom_id']],
+    errors: [['invalid_custom_id', 'custom_id']],
   },
-  'another method': { text: JSON.stringify({ ...line, method: 'GET' }), faults: [['invalid_method', 'method']] },
-  'another url': { text: JSON.stringify({ ...line, url: '/v1/embeddings' }), faults: [['invalid_url', 'url']] },
-  'no body': { text: JSON.stringify({ custom_id, method, url }), faults: [['invalid_request', 'body']] },
+  'another method': { text: JSON.stringify({ ...line, method: 'GET' }), errors: [['invalid_method', 'method']] },
+  'another url': { text: JSON.stringify({ ...line, url: '/v1/embeddings' }), errors: [['invalid_url', 'url']] },
+  'no body': { text: JSON.stringify({ custom_id, method, url }), errors: [['invalid_request', 'body']] },
   'a body that is a list': {
     text: JSON.stringify({ ...line, body: [] }),
-    faults: [['invalid_request', 'body']],
+    errors: [['invalid_request', 'body']],
   },
   'several faults at once': {
     text: JSON.stringify({ ...nameless, method: 'PUT' }),
-    faults: [
+    errors: [
       ['invalid_custom_id', 'custom_id'],
       ['invalid_method', 'method'],
       ['invalid_url', 'url'],
@@ -61,35 +61,35 @@ const wrong: Record<string, { text: string | Uint8Array; faults: [string, string
   },
   'a stream': {
     text: JSON.stringify({ ...line, body: { ...body, stream: true } }),
-    faults: [['invalid_request', 'body.stream']],
+    errors: [['invalid_request', 'body.stream']],
   },
   'a stream that is not a boolean': {
     text: JSON.stringify({ ...line, body: { ...body, stream: 'yes' } }),
-    faults: [['invalid_request', 'body.stream']],
+    errors: [['invalid_request', 'body.stream']],
   },
-  'no model': { text: JSON.stringify({ ...line, body: { messages } }), faults: [['model_not_found', 'body.model']] },
+  'no model': { text: JSON.stringify({ ...line, body: { messages } }), errors: [['model_not_found', 'body.model']] },
   'an unknown model': {
     text: JSON.stringify({ ...line, body: { ...body, model: 'no-such' } }),
-    faults: [['model_not_found', 'body.model']],
+    errors: [['model_not_found', 'body.model']],
   },
   'a model named like a property of every object': {
     text: JSON.stringify({ ...line, body: { ...body, model: 'constructor' } }),
-    faults: [['model_not_found', 'body.model']],
+    errors: [['model_not_found', 'body.model']],
   },
   'messages of the wrong type': {
     text: JSON.stringify({ ...line, body: { ...body, messages: [{ role: 'user', content: 7 }] } }),
-    faults: [['invalid_request', 'body.messages[0].content']],
+    errors: [['invalid_request', 'body.messages[0].content']],
   },
   'more tokens than the model may produce': {
     text: JSON.stringify({ ...line, body: { ...body, max_tokens: 4_097 } }),
-    faults: [['invalid_request', 'body.max_tokens']],
+    errors: [['invalid_request', 'body.max_tokens']],
   },
 };
 
-for (const [name, { text, faults }] of Object.entries(wrong)) {
+for (const [name, { text, errors }] of Object.entries(wrong)) {
   test(`refuses a line with ${name}, and names the field`, (t) => {
     const read = parse(text, 7);
-    t.deepEqual(faultsOf(read), faults);
+    t.deepEqual(faultsOf(read), errors);
     if ('errors' in read) for (const fault of read.errors) t.is(fault.line, 7);
   });
 }
@@ -151,7 +151,7 @@ test('refuses a line that exceeds the JSON limits, inside or outside its body, b
       const read = parse(text);
       t.deepEqual(read, {
         customId: '',
-        faults: [{ code: 'invalid_request', param: 'body', message, line: 2 }],
+        errors: [{ code: 'invalid_request', param: 'body', message, line: 2 }],
       });
     }
   }
