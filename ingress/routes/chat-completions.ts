@@ -54,8 +54,8 @@ export function chatCompletions(deps: {
     const { requestId, account, admission, report } = lease;
     const { keyId, plan } = report;
     const { queueMs, requestMs } = planFile.timeouts;
-    const place = stateOf(ctx, 'place').takeOver();
     const inFlight = stateOf(ctx, 'inFlight');
+    const place = stateOf(ctx, 'place').takeOver();
     const priority = queueTurns.next({ model: call.model, plan, inFlight, latest: place.latestTurn });
     const onQueued = ({ ms, isTaken }: { ms: number; isTaken: boolean }) => {
       if (isTaken) queueTurns.taken(call.model, priority);

@@ -63,7 +63,7 @@ export function parseChatCall(sent: SentJson, models: PlanFile['models'], option
     assembled,
     body,
     outputTokensMax: cost.outputTokensMax,
-    choices: cost.choices,
+    choices: request.n ?? 1,
     cost,
   };
 }

@@ -98,7 +98,12 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   );
   const watch = parts.use(watchBatches({ store: store.batches, log, everyMs: 20, graceMs: 0 }));
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax: 1_000 });
-  const readCaller = async (of: string) => callerOf(of, await findAccount(), planFile.defaultPlan);
+  const callers = createKnownCallers();
+  const readCaller = async (of: string) => {
+    const caller = callerOf(of, await findAccount(), planFile.defaultPlan);
+    callers.keep(caller);
+    return caller;
+  };
   const look = () => readCaller(account);
   const suspensions = parts.use(watchSuspensions({ redis, look, log, everyMs: 20 }));
   const startRun = fragile('startRun', createStartRun(redis));
@@ -125,7 +130,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     admitLine: createAdmitLine({
       admit,
       askLimits: createAskLimits({ seed: createSeed({ redis, store }), reread: readCaller }),
-      callers: createKnownCallers(),
+      callers,
       planFile,
     }),
     findAnswer: createFindAnswer({

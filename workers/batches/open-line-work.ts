@@ -77,12 +77,17 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
 
 function openAdmission({ redis, store, config: { planFile }, outboxLengthMax }: LineWorkDeps) {
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
+  const callers = createKnownCallers();
   const askLimits = createAskLimits({
     seed: createSeed({ redis, store }),
-    reread: async (account: string) => callerOf(account, await store.findAccount(account), planFile.defaultPlan),
+    async reread(account: string) {
+      const caller = callerOf(account, await store.findAccount(account), planFile.defaultPlan);
+      callers.keep(caller);
+      return caller;
+    },
   });
   return {
-    admitLine: createAdmitLine({ admit, askLimits, callers: createKnownCallers(), planFile }),
+    admitLine: createAdmitLine({ admit, askLimits, callers, planFile }),
     async readCaller(account: string) {
       const request = { account, subject: account, requestId: ulid(), caller: undefined };
       return (await askLimits(request, admit.look)).caller;

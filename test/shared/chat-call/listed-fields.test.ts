@@ -152,7 +152,11 @@ test("a model's list replaces the default one, and can include it by name", (t) 
 
 test('a listed output limit of another name still counts as the output limit', (t) => {
   const lists = { extraFields: ['n_predict', 'best_of'] };
-  t.like(parse({ max_tokens: 1, n_predict: 700, best_of: 3 }, lists), { outputTokensMax: 700, cost: { choices: 3 } });
+  t.like(parse({ max_tokens: 1, n_predict: 700, best_of: 3 }, lists), {
+    outputTokensMax: 700,
+    cost: { choices: 3 },
+    choices: 1,
+  });
   t.deepEqual(pathsOf({ n_predict: 5_000 }, lists), ['n_predict']);
 });
 

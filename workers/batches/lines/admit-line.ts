@@ -38,32 +38,31 @@ export function createAdmitLine({
   planFile,
 }: {
   admit: Pick<Admit, 'admit' | 'readCounters'>;
-  /** Reads an account's caller by its id. */
+  /** Reads an account's caller by its id, and keeps it in `callers`. */
   askLimits: AskLimits<string>;
-  callers: KnownCallers;
+  callers: Pick<KnownCallers, 'find'>;
   planFile: PlanFile;
 }): AdmitLine {
   return async function admitLine(job) {
     const { account, requestId, model, tier, tokens } = job;
     const mayRun = (plan: string) => planFile.plans[plan]?.modelTiers.includes(tier) === true;
-    const known = callers.find(account);
-    const asking = { account, subject: account, requestId, lane: 'batch' as const, caller: known };
-    const { caller, answer } = await askLimits(asking, async (look, found) => {
+    const caller = callers.find(account);
+    const asking = { account, subject: account, requestId, lane: 'batch' as const, caller };
+    const { caller: current, answer } = await askLimits(asking, async (look, found) => {
       if (found === undefined || found.suspended || !mayRun(found.plan)) return admit.readCounters(look);
       const report = lostReport({ ...job, plan: found.plan });
       return admit.admit(look, { allowance: batchAllowanceOf(found, planFile), tokens, report });
     });
-    if (caller !== known) callers.keep(caller);
     switch (answer.outcome) {
       case 'admitted':
-        return { outcome: 'admitted', admission: answer.admission, plan: caller.plan };
+        return { outcome: 'admitted', admission: answer.admission, plan: current.plan };
       case 'refused':
         // Reserved tokens may be released, so the quota is spent only when it is used.
-        if (answer.limit === 'quota' && isSpent(caller, answer.counters))
-          return refuse(quotaSpent(caller, answer.counters));
+        if (answer.limit === 'quota' && isSpent(current, answer.counters))
+          return refuse(quotaSpent(current, answer.counters));
         return { outcome: 'later', pauseMs: soonMs };
       case 'counters':
-        return caller.suspended ? { outcome: 'later', pauseMs: laterMs } : refuse(planLimit(model, caller.plan));
+        return current.suspended ? { outcome: 'later', pauseMs: laterMs } : refuse(planLimit(model, current.plan));
       case 'full':
         return { outcome: 'later', pauseMs: laterMs };
       case 'ended':

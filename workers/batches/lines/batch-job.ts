@@ -34,7 +34,7 @@ type Owner = Pick<BatchJob, 'account' | 'plan' | 'tellTo'>;
 
 /** Builds the job of a line. */
 export function batchJobOf({ id, keyId }: Pick<Batch, 'id' | 'keyId'>, line: Line, owner: Owner): BatchJob {
-  const { cost, ...call } = line.call;
+  const { cost, pool: _, ...call } = line.call;
   const { requestId, customId, number, failures, losses } = line;
   return {
     ...{ ...call, ...owner, requestId, keyId, earlierRuns: [], tokens: cost.tokens },

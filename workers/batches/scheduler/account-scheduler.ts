@@ -73,8 +73,10 @@ export function createAccountScheduler(deps: Deps): AccountScheduler {
     },
 
     receive(event) {
+      const before = state;
       void dispatch({ type: 'line', event, now: Date.now() });
-      void pump();
+      // Every scheduler of the worker receives every event: only the one that it concerns has work.
+      if (state !== before) void pump();
     },
 
     async stop() {
@@ -135,7 +137,10 @@ function createPerform(
       { batch, plan, lines },
       {
         signal,
-        isCurrent: (line) => state().batches.get(batch.id)?.lines.get(line.line) === line,
+        isCurrent: ({ line, number, state: was, since }) => {
+          const held = state().batches.get(batch.id)?.lines.get(line);
+          return held?.number === number && held.state === was && held.since === since;
+        },
         onRecovered: (line, retry) => void dispatch({ type: 'recovered', batch: batch.id, line, retry }),
       },
     );
