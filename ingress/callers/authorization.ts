@@ -48,7 +48,7 @@ export function invalidToken(cause?: unknown): ApiError {
 
 /** The same error in all cases: no response reveals whether a key ever existed (contract.md#b11-reasons-of-a-401). */
 export function invalidKey(): ApiError {
-  return new ApiError('INVALID_KEY', 'The API key is unknown, revoked or rotated away.');
+  return new ApiError('INVALID_KEY', 'The API key is unknown, revoked or rotated.');
 }
 
 /** An API key was sent to a route that takes a sign-in token. Whether it is valid is not looked up. */

@@ -88,7 +88,7 @@ browserTest('a key changed elsewhere meanwhile gets the error of the API, with t
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('button', { name: 'Revoke' }).click();
   const failure = await dialog.locator('.failure').innerText();
-  t.regex(failure, /The API key is unknown, revoked or rotated away\./);
+  t.regex(failure, /The API key is unknown, revoked or rotated\./);
   t.regex(failure, /401 INVALID_KEY · request req_[0-9A-Z]{26}/);
   await dialog.getByRole('button', { name: 'Go back' }).click();
   await page.getByText('You have no active key').waitFor();

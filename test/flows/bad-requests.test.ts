@@ -219,7 +219,7 @@ test('a request without a valid credential gets 401 with a specific code', async
   t.regex(errors[0], /^No Authorization header\. .*<API key>/);
   t.regex(errors[2], /does not begin with "Bearer "/);
   t.regex(errors[4], /malformed/);
-  t.is(errors[5], 'The API key is unknown, revoked or rotated away.');
+  t.is(errors[5], 'The API key is unknown, revoked or rotated.');
   t.is(errors[8], 'This route takes an API key, and a sign-in token was sent.');
   await stillServes(t, stack.ingresses[0], key);
 });

@@ -14,7 +14,7 @@ type Registrar = {
   mongo?: MongoServer;
 };
 
-const invalidKey = { error: 'The API key is unknown, revoked or rotated away.', code: 'INVALID_KEY' };
+const invalidKey = { error: 'The API key is unknown, revoked or rotated.', code: 'INVALID_KEY' };
 
 /** Tests of the life of keys over HTTP, on either store. */
 export function testKeyLife({ test, mongo }: Registrar): void {

@@ -9,12 +9,12 @@ export function createUsageMetrics(registry: Registry) {
   return {
     usageDrained: new Counter({
       name: 'svc_usage_records_drained_total',
-      help: 'Usage records that this worker has written to the store, repeats included',
+      help: 'Usage records that this worker has written to the store, including repeats',
       registers,
     }),
     usageUnreadable: new Counter({
       name: 'svc_usage_entries_unreadable_total',
-      help: 'Usage events in an outbox that could not be read and were set aside; each one is a fault',
+      help: 'Usage events in an outbox that could not be read and were set aside; each one is a bug',
       registers,
     }),
     usageDrainFailures: new Counter({

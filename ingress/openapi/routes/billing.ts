@@ -37,7 +37,7 @@ export const billingRoutes = {
     summary: 'Retrieve the quota of the account',
     credential: 'either',
     answer: {
-      description: 'The standing, in tokens.',
+      description: 'The quota and usage of this month, in tokens.',
       schema: 'Quota',
       example: {
         plan: 'free',
