@@ -13,7 +13,7 @@ import type { SharedCallers } from './shared-callers.ts';
  * `SERVICE_UNAVAILABLE` if the caller cannot be determined. An account that was never used has the default plan and version 0.
  */
 export interface Callers {
-  /** Whether this ingress has the caller in memory, so that `find` needs no look-up. */
+  /** Whether this ingress has the caller in memory, so that `find` needs no lookup. */
   knows(credential: Credential): boolean;
   /**
    * From memory, else from Redis, else from the store; undefined for an account that this ingress has not seen. The result may be
@@ -29,7 +29,7 @@ const rereadMs = 60_000;
 /** A known caller waits no longer than this for a store that does not answer. */
 const knownWaitMs = 100;
 const unknownMax = 10_000;
-/** Limits repeated look-ups of unknown keys in the store. A caller that another ingress shares meanwhile is still found. */
+/** Limits repeated lookups of unknown keys in the store. A caller that another ingress shares meanwhile is still found. */
 const unknownMs = 2_000;
 const neverKnown = -1;
 /**

@@ -2,17 +2,17 @@ import { ApiError, rateLimitExceeded } from '../../shared/errors.ts';
 import type { MinuteCounts } from './minute-counts.ts';
 
 /**
- * Looks up a credential for a client of this network. A look-up that fails with `INVALID_KEY` counts as a failure. A network with too many
- * failures within a minute gets `rate_limit_exceeded`, without a look-up (contract.md#l4-failed-authentication).
+ * Looks up a credential for a client of this network. A lookup that fails with `INVALID_KEY` counts as a failure. A network with too many
+ * failures within a minute gets `rate_limit_exceeded`, without a lookup (contract.md#l4-failed-authentication).
  */
 export type LimitAuthFailures = <Found>(network: string, lookUp: () => Promise<Found>) => Promise<Found>;
 
-/** The look-ups of one network: how many run, and those that wait. */
+/** The lookups of one network: how many run, and those that wait. */
 type Line = { running: number; waiting: PromiseWithResolvers<void>[] };
 
 /**
- * Runs only as many look-ups at once as failures are left, because each of them may fail. Otherwise a client could start any number of
- * them before its first failure is counted (decisions.md#failed-look-ups-counted-by-network). The others wait for a few milliseconds, in
+ * Runs only as many lookups at once as failures are left, because each of them may fail. Otherwise a client could start any number of
+ * them before its first failure is counted (decisions.md#failed-lookups-counted-by-network). The others wait for a few milliseconds, in
  * order.
  */
 export function createLimitAuthFailures({
@@ -35,7 +35,7 @@ export function createLimitAuthFailures({
 
   function leave(network: string): void {
     const line = lines.get(network);
-    if (line === undefined) throw new Error('a look-up ended that had not begun');
+    if (line === undefined) throw new Error('a lookup ended that had not begun');
     line.running--;
     advance(network, line);
   }
@@ -64,7 +64,7 @@ export function createLimitAuthFailures({
       if (error instanceof ApiError && error.code === 'INVALID_KEY') counting = failures.add(network);
       throw error;
     } finally {
-      // The client does not wait for the count, but the look-up counts as running until then.
+      // The client does not wait for the count, but the lookup counts as running until then.
       void counting.then(() => leave(network));
     }
   };

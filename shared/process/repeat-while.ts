@@ -9,7 +9,7 @@ type Repeated = {
 
 /**
  * Repeats work from `begin` on while it is needed. A timer in an idle process would wake it for nothing
- * (decisions.md#no-timers-in-an-idle-process).
+ * (decisions.md#few-timers-in-an-idle-process).
  */
 export interface RepeatedWhile extends Disposable {
   /** Has no effect while the work is already being repeated. */

@@ -17,7 +17,7 @@ export type TakenJob = {
 
 /**
  * The result of a taking. `requeue`: nothing was sent yet, and this job goes back to its queue, to run at once on another worker
- * (contract.md#o12-handing-back). `later`: this job runs again after about `pauseMs`.
+ * (contract.md#o12-requeueing). `later`: this job runs again after about `pauseMs`.
  */
 export type Outcome = { outcome: 'done' } | Back;
 

@@ -22,7 +22,7 @@ export function clientAddress(request: IncomingMessage, trustedHops: number): st
 
 /**
  * Returns the network of a client: its IPv4 address, or the first `bits` bits of its IPv6 address. A /64 counts as one client, which can
- * usually choose any address of it (decisions.md#failed-look-ups-counted-by-network).
+ * usually choose any address of it (decisions.md#failed-lookups-counted-by-network).
  */
 export function networkOf(text: string, bits: 64 | 56 | 48 = 64): string {
   const address = withoutZone(text);

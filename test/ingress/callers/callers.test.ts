@@ -105,7 +105,7 @@ test('of 100 concurrent requests with a new key, one asks Redis and then the sto
   t.deepEqual([subject.askedRedis(), subject.asked.length], [1, 1]);
 });
 
-test('a key is known from its first look-up until a read finds that it has ended, also while it is due for a reread', async (t) => {
+test('a key is known from its first lookup until a read finds that it has ended, also while it is due for a reread', async (t) => {
   const { find, knows, give, take, pass } = createSubject();
   const credential = credentialOf(makeKey());
   give(credential);
@@ -201,7 +201,7 @@ test('a key that has ended is not looked up again although Redis still has its c
   }
 });
 
-test('a key that is created during an unsuccessful look-up is found by the next one', async (t) => {
+test('a key that is created during an unsuccessful lookup is found by the next one', async (t) => {
   const subject = createSubject();
   const credential = credentialOf(makeKey());
   const early = subject.find(credential);

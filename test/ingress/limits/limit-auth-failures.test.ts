@@ -41,7 +41,7 @@ const outcomeOf = (call: Promise<unknown>) =>
     (error: ApiError) => error.fields.type ?? error.code,
   );
 
-/** Look-ups in progress until the test ends them. */
+/** Lookups in progress until the test ends them. */
 function createLookUps() {
   const running: PromiseWithResolvers<string>[] = [];
   return {
@@ -90,7 +90,7 @@ test('a found key and an internal error do not count as failures', async (t) => 
   t.is(count(), 0);
 });
 
-test('of any number of concurrent look-ups, at most the limit fail', async (t) => {
+test('of any number of concurrent lookups, at most the limit fail', async (t) => {
   const { limit, count } = createSubject();
   const { running, lookUp } = createLookUps();
   const outcomes = Array.from({ length: 1_000 }, () => outcomeOf(limit(network, lookUp)));
