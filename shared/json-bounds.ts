@@ -43,13 +43,13 @@ export function exceededJsonBound(bytes: Uint8Array, bounds: Bounds = {}): strin
 }
 
 /** A native search costs as much as checking this many bytes in JavaScript, and is much faster for longer strings. */
-const lookedAt = 64;
+const scannedBytes = 64;
 
 /** Returns where the string ends whose first byte is at `start`: its closing quote, or the end of the bytes. */
 function endOfString(bytes: Uint8Array, start: number): number {
   let index = start;
   for (;;) {
-    const until = Math.min(index + lookedAt, bytes.length);
+    const until = Math.min(index + scannedBytes, bytes.length);
     for (; index < until; index++) {
       const byte = bytes[index];
       if (byte === quote) return index;

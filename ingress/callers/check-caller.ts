@@ -11,7 +11,7 @@ import type { KeyUse } from './key-use.ts';
 export type CheckRequest = { requestId: string; credential: Credential; caller: Caller | undefined };
 
 /** Returns the charge of a request, or why this caller may not make it; both depend on the plan of the caller. */
-export type Ask = (caller: Caller) => { charge: Charge } | { refusal: ApiError };
+export type DecideCharge = (caller: Caller) => { charge: Charge } | { refusal: ApiError };
 
 /** `refused`: for a reason other than a limit; `limited`: by a limit, with the time to wait. */
 export type Checked = { caller: Caller; counters: LimitCounters } & (
@@ -26,7 +26,7 @@ export type Checked = { caller: Caller; counters: LimitCounters } & (
  * cannot be determined; `look` also fails with `FORBIDDEN` for a suspended account.
  */
 export interface CheckCaller {
-  admit(request: CheckRequest, ask: Ask): Promise<Checked>;
+  admit(request: CheckRequest, ask: DecideCharge): Promise<Checked>;
   /** Charges nothing; `now` is the time of Redis, in milliseconds. */
   look(request: CheckRequest): Promise<{ caller: Caller; now: number }>;
   /** Also reads the counters of the account, even if it is suspended. */
@@ -62,7 +62,7 @@ export function createCheckCaller({
   return {
     /** A refusal is valid only for the current caller, so a refused request still reads the counters. */
     async admit(request, ask) {
-      const asked: { last?: ReturnType<Ask> } = {};
+      const asked: { last?: ReturnType<DecideCharge> } = {};
       const { caller, answer } = await askLimits<Admitted | CountersAnswer>(asking(request), (look, found) => {
         if (found === undefined) return admit.readCounters(look);
         const asks = found.suspended ? { refusal: accountSuspended() } : ask(found);

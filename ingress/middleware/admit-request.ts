@@ -6,7 +6,7 @@ import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { setHeaders } from '../api/set-headers.ts';
-import type { Ask, CheckCaller } from '../callers/check-caller.ts';
+import type { CheckCaller, DecideCharge } from '../callers/check-caller.ts';
 import { limitError, withShare } from '../limits/limit-error.ts';
 import { limitHeaders } from '../limits/limit-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
@@ -53,7 +53,7 @@ export function admitRequest({
     ctx.state.inFlight = inFlight;
   }
 
-  function askFor(call: ChatCall, caller: Caller, fairShare: number | undefined): ReturnType<Ask> {
+  function askFor(call: ChatCall, caller: Caller, fairShare: number | undefined): ReturnType<DecideCharge> {
     const { plan, keyId = '' } = caller;
     const limits = planFile.plans[plan];
     if (!limits?.modelTiers.includes(call.tier)) return { refusal: planLimit(call.model, plan) };

@@ -12,7 +12,7 @@ type Bounds = {
   /** Bytes of answers in this process that clients have not read yet. Beyond it, connections are closed, the slowest first. */
   heldBytesMax: number;
   /** No connection is closed for that reason before its answer is this old. */
-  sparedMs: number;
+  ageMsMin: number;
   lookEveryMs: number;
 };
 
@@ -21,7 +21,7 @@ const defaults: Bounds = {
   graceMs: 60_000,
   bytesPerSecondMin: 16_384,
   heldBytesMax: 67_108_864,
-  sparedMs: 10_000,
+  ageMsMin: 10_000,
   lookEveryMs: 1_000,
 };
 
@@ -96,14 +96,14 @@ function limitTime(response: ServerResponse, { graceMs, bytesPerSecondMin, stuck
   cutWhenStuck(response, stuckMs);
 }
 
-function closeSlowest(connections: Connection[], { heldBytesMax, sparedMs }: Bounds): void {
+function closeSlowest(connections: Connection[], { heldBytesMax, ageMsMin }: Bounds): void {
   let heldBytes = connections.reduce((sum, connection) => sum + connection.heldBytes, 0);
   if (heldBytes <= heldBytesMax) return;
   connections.sort((one, other) => one.readBytes - other.readBytes || other.heldBytes - one.heldBytes);
-  const sparedSince = performance.now() - sparedMs;
+  const startedBefore = performance.now() - ageMsMin;
   for (const connection of connections) {
     if (heldBytes <= heldBytesMax) return;
-    if (connection.since > sparedSince || connection.heldBytes === 0) continue;
+    if (connection.since > startedBefore || connection.heldBytes === 0) continue;
     heldBytes -= connection.heldBytes;
     connection.socket.destroy();
   }

@@ -175,7 +175,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   return {
     ...{ account, batch, store: store.batches, servers, slots, broken, events, lines, metrics, registry, planFile },
     ...{ jobOf, run, startRun, release, writeResult },
-    endLost: createFailLostLine({
+    failLost: createFailLostLine({
       writeResult,
       processLine,
       finishAttempt,

@@ -111,7 +111,7 @@ export function openTurnsSide(
     metrics: createWorkerMetrics(new Registry()),
     log,
     processJob: async () => ({ outcome: 'done' }),
-    endLost: async () => {},
+    failLost: async () => {},
   });
   const key = `${modelQueue(model, 'interactive').prefix}:${modelQueue(model, 'interactive').name}:prioritized`;
 

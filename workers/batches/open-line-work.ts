@@ -67,7 +67,7 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
   return {
     work: {
       processJob: processLine,
-      endLost: createFailLostLine({ writeResult, processLine, finishAttempt, shutdown }),
+      failLost: createFailLostLine({ writeResult, processLine, finishAttempt, shutdown }),
     },
     finishAttempt,
     writeResult,

@@ -13,7 +13,7 @@ import type { QueueMetrics } from './queue-metrics.ts';
 export type LaneWork = {
   processJob: ProcessJob;
   /** Ends a job that will not run again. `isStalled`: its workers kept dying; else it failed because of an internal error. */
-  endLost: (job: { data: unknown; taken: number; isStalled: boolean }) => Promise<void>;
+  failLost: (job: { data: unknown; taken: number; isStalled: boolean }) => Promise<void>;
   /** Called with jobs that are back in their queue because their workers have died. Never fails. */
   onRecovered?: (data: readonly unknown[]) => Promise<void>;
 };
@@ -122,7 +122,7 @@ function openWorker({ queue, connection, log }: LaneWorkerDeps): Worker {
 }
 
 /** Runs a job, or ends one that is lost. Never fails. */
-function createProcess({ queue, processJob, endLost, shutdown, log }: LaneWorkerDeps) {
+function createProcess({ queue, processJob, failLost, shutdown, log }: LaneWorkerDeps) {
   return async function process(
     job: Job,
     given: Pick<TakenJob, 'signal' | 'reservation'>,
@@ -136,7 +136,7 @@ function createProcess({ queue, processJob, endLost, shutdown, log }: LaneWorker
       log.error({ err: error, requestId: job.id }, 'a job failed');
     }
     const lost = { data: job.data, taken: taken + 1, isStalled: job.deferredFailure !== undefined };
-    await endLost(lost).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not ended'));
+    await failLost(lost).catch((cause: unknown) => log.error({ err: cause }, 'a lost job was not ended'));
     return { outcome: 'done' };
   };
 }

@@ -42,9 +42,9 @@ export function openRequestWork(deps: {
     followReader: owned.use(watchReaders({ redis: replyRedis, log })).follow,
     ...{ planFile, startRun, findAnswer, endRequest, replyFrames, leases, metrics, log, control },
   });
-  const endLost = createFailLostRequest({ startRun, endRequest, replyFrames });
+  const failLost = createFailLostRequest({ startRun, endRequest, replyFrames });
   return {
-    work: { processJob: processRequest, endLost, onRecovered: leases.extendRequeued },
+    work: { processJob: processRequest, failLost, onRecovered: leases.extendRequeued },
     [Symbol.dispose]: () => owned.dispose(),
   };
 }

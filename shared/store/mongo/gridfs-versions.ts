@@ -47,13 +47,13 @@ export type FileVersions = {
   removeAll(file: string): Promise<void>;
 };
 
-export function createFileVersions({ call, lasting, database }: MongoCalls): FileVersions {
+export function createFileVersions({ call, durable, database }: MongoCalls): FileVersions {
   const chunks = database.collection(`${bucketName}.chunks`);
   const versions = versionsOf(database);
 
   /** Lists the complete versions, the newest first. */
   async function listComplete(file: string): Promise<Version[]> {
-    const options = { sort: { number: -1, _id: -1 }, ...lasting() } as const;
+    const options = { sort: { number: -1, _id: -1 }, ...durable() } as const;
     const found = await call(() => versions.find({ file, state: 'whole' }, options).toArray());
     return found.map((version) => versionSchema.parse(version));
   }
@@ -97,7 +97,7 @@ export function createFileVersions({ call, lasting, database }: MongoCalls): Fil
     async removeAll(file) {
       // This comes first, so that a version that is being written never becomes the file, and no reader gets a half removed file.
       await call(() => versions.updateMany({ file }, { $set: { state: 'going' } }));
-      const going = await call(() => versions.find({ file }, lasting()).toArray());
+      const going = await call(() => versions.find({ file }, durable()).toArray());
       for (const version of going) await discard(version);
     },
   };

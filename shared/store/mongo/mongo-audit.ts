@@ -25,7 +25,7 @@ const projection = { version: 1, changes: 1, recorded: 1, outbox: 1 } as const;
 
 /** Stores records in their own collection, which only grows. Until they are copied to it, they wait in their account's document. */
 export function createMongoAudit(calls: MongoCalls): AuditStore {
-  const { call, lasting, database } = calls;
+  const { call, durable, database } = calls;
   const accounts = accountsOf(database);
   const records = recordsOf(database);
   const copy = createCopy(calls);
@@ -34,7 +34,7 @@ export function createMongoAudit(calls: MongoCalls): AuditStore {
   async function listWaiting(page: AuditPage, signal: AbortSignal): Promise<AuditRecord[]> {
     const filter = page.account === undefined ? { 'outbox.id': { $gt: '' } } : { _id: page.account };
     let waiting: AuditRecord[] = [];
-    for await (const document of accounts.find(filter, { projection, ...lasting() })) {
+    for await (const document of accounts.find(filter, { projection, ...durable() })) {
       signal.throwIfAborted();
       waiting = pageOf(page, waiting, readWaiting(document).records);
     }
@@ -47,7 +47,7 @@ export function createMongoAudit(calls: MongoCalls): AuditStore {
       ...(actor !== undefined && { actor }),
       ...(after !== undefined && { _id: { $lt: after } }),
     };
-    const found = await records.find(filter, { sort: { _id: -1 }, limit, ...lasting() }).toArray();
+    const found = await records.find(filter, { sort: { _id: -1 }, limit, ...durable() }).toArray();
     return found.map((document) => auditRecordSchema.parse(withId(document)));
   }
 
@@ -60,14 +60,14 @@ export function createMongoAudit(calls: MongoCalls): AuditStore {
 
     async copyAudit(account) {
       await call(async (signal) => {
-        const found = await accounts.findOne({ _id: account }, { projection, ...lasting() });
+        const found = await accounts.findOne({ _id: account }, { projection, ...durable() });
         return found === null ? 0 : copy([readWaiting(found)], signal);
       });
     },
 
     copyAuditAfter: (account, limit) =>
       call(async (signal) => {
-        const options = { projection, sort: { _id: 1 }, limit, ...lasting() } as const;
+        const options = { projection, sort: { _id: 1 }, limit, ...durable() } as const;
         const found = await accounts.find({ _id: { $gt: account }, $or: behind }, options).toArray();
         const { waiting, unreadable } = readAllWaiting(found);
         const last = found.length < limit ? undefined : found.at(-1)?._id;
@@ -76,7 +76,7 @@ export function createMongoAudit(calls: MongoCalls): AuditStore {
   };
 }
 
-function createCopy({ lasting, database }: MongoCalls) {
+function createCopy({ durable, database }: MongoCalls) {
   const accounts = accountsOf(database);
   const records = recordsOf(database);
 
@@ -86,7 +86,7 @@ function createCopy({ lasting, database }: MongoCalls) {
     const refused = await refusedAsDuplicates(records.insertMany(documents, { ordered: false }));
     if (refused.length === 0) return;
     const ids = refused.map((index) => documents[index]?._id ?? '');
-    const found = await records.find({ _id: { $in: ids } }, { projection: { _id: 1 }, ...lasting() }).toArray();
+    const found = await records.find({ _id: { $in: ids } }, { projection: { _id: 1 }, ...durable() }).toArray();
     if (found.length < ids.length) throw new Error('an existing record is not yet safe from a failover');
   }
 

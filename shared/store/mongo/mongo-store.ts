@@ -79,7 +79,7 @@ export class MongoStore implements Store {
     const { from, includesFrom, end } = rangeOf(page);
     const _id = { [includesFrom ? '$gte' : '$gt']: from, ...(end !== undefined && { $lt: end }) };
     const projection = { plan: 1, overageEnabled: 1, suspended: 1, createdAt: 1, lastUse: 1 };
-    const options = { projection, sort: { _id: 1 }, limit, ...this.#calls.lasting() } as const;
+    const options = { projection, sort: { _id: 1 }, limit, ...this.#calls.durable() } as const;
     const found = await this.#calls.call(() => this.#accounts.find({ _id }, options).toArray());
     return found.map((document) => listedAccountSchema.parse(withId(document)));
   }
@@ -88,7 +88,7 @@ export class MongoStore implements Store {
     const filter = { 'key.hash': { $in: [...hashes] } };
     const projection = { plan: 1, suspended: 1, version: 1, overageEnabled: 1, topUp: 1, guest: 1, 'key.id': 1 };
     const found = await this.#calls.call(() =>
-      this.#accounts.findOne(filter, { projection, ...this.#calls.lasting() }),
+      this.#accounts.findOne(filter, { projection, ...this.#calls.durable() }),
     );
     return found === null ? undefined : keyOwnerSchema.parse(withId(found));
   }
@@ -149,7 +149,7 @@ export class MongoStore implements Store {
   }
 
   async #read(id: string): Promise<KeptAccount | undefined> {
-    const found = await this.#accounts.findOne({ _id: id }, this.#calls.lasting());
+    const found = await this.#accounts.findOne({ _id: id }, this.#calls.durable());
     return found === null ? undefined : readKept(found);
   }
 

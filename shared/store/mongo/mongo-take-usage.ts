@@ -23,7 +23,7 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
     if (refused.length === 0) return storedEntries;
     const ids = new Set(refused.map((index) => documents[index]?._id ?? ''));
     const projection = { entry: 1 };
-    const found = await records.find({ _id: { $in: [...ids] } }, { projection, ...calls.lasting() }).toArray();
+    const found = await records.find({ _id: { $in: [...ids] } }, { projection, ...calls.durable() }).toArray();
     if (found.length < ids.size) throw new Error('an existing record is not yet safe from a failover');
     for (const { _id, entry } of found) storedEntries.set(_id, entry);
     return storedEntries;
@@ -32,7 +32,7 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
   /** Repeats until each entry is in its sum, or the sum is already past it. */
   async function move(batches: readonly MonthBatch[], signal: AbortSignal): Promise<MonthBatch[]> {
     const doubtful = batches.filter(({ disputed }) => disputed);
-    let waiting = batches.filter(({ news }) => news.length > 0);
+    let waiting = batches.filter(({ unsummed }) => unsummed.length > 0);
     for (let attempt = 1; waiting.length > 0; attempt += 1) {
       signal.throwIfAborted(); // the caller has received a failure: nothing more may change
       const refused = await refusedAsDuplicates(sums.bulkWrite(waiting.map(moveOf), { ordered: false }));
@@ -51,7 +51,7 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
   async function look(batches: readonly MonthBatch[]): Promise<SplitBatches> {
     if (batches.length === 0) return { passed: [], left: [] };
     const filter = { _id: { $in: batches.map(sumId) } };
-    const found = await sums.find(filter, { projection: { lastEntry: 1 }, ...calls.lasting() }).toArray();
+    const found = await sums.find(filter, { projection: { lastEntry: 1 }, ...calls.durable() }).toArray();
     const lastEntries = new Map(found.map(({ _id, lastEntry }) => [_id, lastEntry]));
     return splitBatches(batches, lastEntries);
   }
@@ -70,10 +70,10 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
 function splitBatches(batches: readonly MonthBatch[], lastEntries: ReadonlyMap<string, string>): SplitBatches {
   const rests = batches.map((batch) => {
     const lastEntry = lastEntries.get(sumId(batch)) ?? '';
-    return { batch, news: batch.news.filter(({ entry }) => entry > lastEntry) };
+    return { batch, unsummed: batch.unsummed.filter(({ entry }) => entry > lastEntry) };
   });
   return {
-    passed: rests.filter(({ batch, news }) => news.length < batch.news.length).map(({ batch }) => batch),
-    left: rests.filter(({ news }) => news.length > 0).map(({ batch, news }) => ({ ...batch, news })),
+    passed: rests.filter(({ batch, unsummed }) => unsummed.length < batch.unsummed.length).map(({ batch }) => batch),
+    left: rests.filter(({ unsummed }) => unsummed.length > 0).map(({ batch, unsummed }) => ({ ...batch, unsummed })),
   };
 }

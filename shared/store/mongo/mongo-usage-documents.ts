@@ -59,13 +59,13 @@ export function sumId({ account, month }: UsageMonth): string {
 }
 
 /**
- * Adds the news to a sum that is not past them. If the sum is past them, the upsert cannot insert another document with its id and fails
- * with a duplicate key.
+ * Adds the unsummed records to a sum that is not past them. If the sum is past them, the upsert cannot insert another document with its id
+ * and fails with a duplicate key.
  */
 export function moveOf(batch: MonthBatch) {
-  const { account, month, news, lastEntry } = batch;
-  const filter = { _id: sumId(batch), lastEntry: { $lt: news[0]?.entry ?? '' } };
-  const update = { $inc: incrementsOf(news), $set: { lastEntry }, $setOnInsert: { account, month, repairs: 0 } };
+  const { account, month, unsummed, lastEntry } = batch;
+  const filter = { _id: sumId(batch), lastEntry: { $lt: unsummed[0]?.entry ?? '' } };
+  const update = { $inc: incrementsOf(unsummed), $set: { lastEntry }, $setOnInsert: { account, month, repairs: 0 } };
   return { updateOne: { filter, update, upsert: true } };
 }
 

@@ -11,7 +11,7 @@ type ByMonth = { _id: string } & UsageMonth;
 
 /** Stores records in one collection and sums in another, as one document each. */
 export function createMongoUsage(calls: MongoCalls): UsageTables {
-  const { call, lasting, database } = calls;
+  const { call, durable, database } = calls;
   const records = recordsOf(database);
   const sums = sumsOf(database);
   const both = [records, sums].map(({ collectionName }) => database.collection<ByMonth>(collectionName));
@@ -21,14 +21,14 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
 
     readSum: (month) =>
       call(async () => {
-        const found = await sums.findOne({ _id: sumId(month) }, lasting());
+        const found = await sums.findOne({ _id: sumId(month) }, durable());
         return found === null ? undefined : readSumDocument(found);
       }),
 
     readRecords: ({ account, month }, { after, upTo, limit }) =>
       call(async () => {
         const filter = { account, month, entry: { $gt: after, $lte: upTo } };
-        const options = { projection: summedFields, sort: { entry: 1 }, limit, ...lasting() } as const;
+        const options = { projection: summedFields, sort: { entry: 1 }, limit, ...durable() } as const;
         const found = await records.find(filter, options).toArray();
         return found.map((document) => summedRecordSchema.parse(withRequestId(document)));
       }),
@@ -43,7 +43,7 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
 
     findRecord: (requestId) =>
       call(async () => {
-        const found = await records.findOne({ _id: requestId }, lasting());
+        const found = await records.findOne({ _id: requestId }, durable());
         return found === null ? undefined : usageRecordSchema.parse(withRequestId(found));
       }),
 

@@ -130,7 +130,7 @@ export class SqliteStore implements Store {
     const decideSafely = captureDecision(decide);
     const decision = await this.#calls.read(() => decideSafely(this.#read(id)?.account));
     if (decision.next !== undefined) return (await this.#calls.write(() => this.#change(id, decideSafely)))();
-    await this.#calls.lasting();
+    await this.#calls.untilDurable();
     return decision.result();
   }
 

@@ -76,17 +76,17 @@ export function createSqliteSums(database: DatabaseSync) {
     read,
 
     /** Adds records that the sum does not contain yet; returns true if the sum was already past some of them. */
-    add({ account, month, news, lastEntry }: MonthBatch): boolean {
+    add({ account, month, unsummed, lastEntry }: MonthBatch): boolean {
       const row = lastEntryOf.get({ account, month });
       const reached = row === undefined ? '' : lastEntryRow.parse(row).lastEntry;
-      const unsummed = news.filter(({ entry }) => entry > reached);
-      if (unsummed.length > 0) {
+      const rest = unsummed.filter(({ entry }) => entry > reached);
+      if (rest.length > 0) {
         const tally = createTally();
-        tally.add(unsummed);
+        tally.add(rest);
         for (const day of tally.days()) add.run({ account, month, ...day });
         move.run({ account, month, lastEntry });
       }
-      return unsummed.length < news.length;
+      return rest.length < unsummed.length;
     },
 
     /** Returns false if the sum has changed since it was read. */

@@ -67,11 +67,11 @@ export function inOrder(days: readonly UsageDay[]): UsageDay[] {
 }
 
 /**
- * One account's month in a batch of records. `news` are to be summed, in the order of their entries, unless the sum already contains them.
- * `lastEntry` is the last of all its entries. `disputed`: the record of some request is stored under another entry, so this batch does not
- * show whether it was summed.
+ * One account's month in a batch of records. `unsummed` are the records to sum, in the order of their entries, unless the sum already
+ * contains them. `lastEntry` is the last of all its entries. `disputed`: the record of some request is stored under another entry, so this
+ * batch does not show whether it was summed.
  */
-export type MonthBatch = UsageMonth & { news: UsageRecord[]; lastEntry: string; disputed: boolean };
+export type MonthBatch = UsageMonth & { unsummed: UsageRecord[]; lastEntry: string; disputed: boolean };
 
 /** `storedEntries` has the entry under which each request's record is stored. */
 export function byMonth(records: readonly UsageRecord[], storedEntries: ReadonlyMap<string, string>): MonthBatch[] {
@@ -80,10 +80,10 @@ export function byMonth(records: readonly UsageRecord[], storedEntries: Readonly
   for (const record of [...distinct.values()].sort((one, other) => compare(one.entry, other.entry))) {
     const { requestId, account, month, entry } = record;
     const key = `${month} ${account}`;
-    const batch = months.get(key) ?? { account, month, news: [], lastEntry: entry, disputed: false };
+    const batch = months.get(key) ?? { account, month, unsummed: [], lastEntry: entry, disputed: false };
     months.set(key, batch);
     batch.lastEntry = entry;
-    if (storedEntries.get(requestId) === entry) batch.news.push(record);
+    if (storedEntries.get(requestId) === entry) batch.unsummed.push(record);
     else batch.disputed = true;
   }
   return [...months.values()];

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { type Ask, createCheckCaller } from '../../../ingress/callers/check-caller.ts';
+import { createCheckCaller, type DecideCharge } from '../../../ingress/callers/check-caller.ts';
 import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Admitted, LimitCounters } from '../../../shared/limits/admission.ts';
@@ -80,7 +80,7 @@ function createSubject({ present = alice, fails, cold = false, admits }: World =
 
 const charge = { allowance: { overageEnabled: false }, tokens: 1, report: lostReport };
 const ask =
-  (refuse: (caller: Caller) => ApiError | undefined): Ask =>
+  (refuse: (caller: Caller) => ApiError | undefined): DecideCharge =>
   (caller) => {
     const refusal = refuse(caller);
     return refusal === undefined ? { charge } : { refusal };

@@ -117,7 +117,7 @@ function createAnswer(t: ExecutionContext, bytes: number, bytesPerLook = 0) {
 }
 
 test('while unread answers are too large in total, clients that read nothing are disconnected, the largest answer first', async (t) => {
-  const stage = cutSlowReaders({ graceMs: never, heldBytesMax: 66, sparedMs: 0, lookEveryMs: 5 });
+  const stage = cutSlowReaders({ graceMs: never, heldBytesMax: 66, ageMsMin: 0, lookEveryMs: 5 });
   const [reading, small, largest, other] = [
     createAnswer(t, 40, 1),
     createAnswer(t, 8),
@@ -143,7 +143,7 @@ test('the handle of a connection counts the bytes that its client has not read',
 });
 
 test('an answer that all requests share is not held for one of them', async (t) => {
-  const ask = await start(t, { graceMs: never, heldBytesMax: 1, sparedMs: 0, lookEveryMs: 5 }, () => large, true);
+  const ask = await start(t, { graceMs: never, heldBytesMax: 1, ageMsMin: 0, lookEveryMs: 5 }, () => large, true);
   const { socket, response, closed } = await ask();
   await sleep(100);
   t.false(response.closed);
@@ -153,7 +153,7 @@ test('an answer that all requests share is not held for one of them', async (t) 
 });
 
 test('answers queued behind an unread one count, too', async (t) => {
-  const bounds = { graceMs: never, heldBytesMax: 80 * mebibyte, sparedMs: 0, lookEveryMs: 5 };
+  const bounds = { graceMs: never, heldBytesMax: 80 * mebibyte, ageMsMin: 0, lookEveryMs: 5 };
   const ask = await start(t, bounds, largeText);
   const { socket, response, closed } = await ask();
   await sleep(100);
@@ -164,7 +164,7 @@ test('answers queued behind an unread one count, too', async (t) => {
 });
 
 test('an answer that has just started is never disconnected', async (t) => {
-  const ask = await start(t, { graceMs: never, heldBytesMax: 1, sparedMs: never, lookEveryMs: 5 });
+  const ask = await start(t, { graceMs: never, heldBytesMax: 1, ageMsMin: never, lookEveryMs: 5 });
   const all = await Promise.all([1, 2, 3].map(() => ask()));
   for (const { socket } of all) socket.resume();
   await Promise.all(all.map(({ closed }) => closed));

@@ -31,7 +31,7 @@ function openQueue(t: ExecutionContext, side: WorkerSide) {
   const served = openServedQueues(t, given);
   const [model = ''] = served.models;
   const queue = served.queue(modelQueue(model, 'interactive'));
-  const endLost = createFailLostRequest({ ...side, replyFrames: createReplyFrames({ redis: given.redis }) });
+  const failLost = createFailLostRequest({ ...side, replyFrames: createReplyFrames({ redis: given.redis }) });
   const slots = {
     reserve: () => side.slots.reserve('medium-chat', 'interactive'),
     hasSlot: () => true,
@@ -39,7 +39,7 @@ function openQueue(t: ExecutionContext, side: WorkerSide) {
   };
 
   function startWorker({ processRequest = side.processRequest, shutdown = new AbortController() } = {}) {
-    const work = { processJob: processRequest, endLost };
+    const work = { processJob: processRequest, failLost };
     return served.serve({ work: { interactive: work, batch: work }, slots, shutdown });
   }
 
@@ -163,7 +163,7 @@ function openLaneWorker(t: ExecutionContext, { name, opts }: Queue, work: Partia
     shutdown: new AbortController().signal,
     metrics: createWorkerMetrics(new Registry()),
     processJob: async () => ({ outcome: 'done' }),
-    endLost: async () => {},
+    failLost: async () => {},
     ...work,
   });
   t.teardown(() => worker[Symbol.asyncDispose]());

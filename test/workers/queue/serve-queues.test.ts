@@ -48,8 +48,8 @@ function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
   const worker = served.serve({
     ...wishes,
     work: {
-      interactive: { processJob: holdJob('interactive'), endLost: async () => {} },
-      batch: { processJob: holdJob('batch'), endLost: async () => {} },
+      interactive: { processJob: holdJob('interactive'), failLost: async () => {} },
+      batch: { processJob: holdJob('batch'), failLost: async () => {} },
     },
   });
   t.teardown(() => {
@@ -60,9 +60,9 @@ function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
   async function until(holds: () => boolean): Promise<void> {
     const signal = AbortSignal.timeout(10_000);
     while (!holds()) {
-      const inHand = [...held].map(({ lane }) => lane);
+      const running = [...held].map(({ lane }) => lane);
       await once(changed, 'change', { signal }).catch(() => {
-        throw new Error(`this state was not reached: ${inHand}`);
+        throw new Error(`this state was not reached: ${running}`);
       });
     }
   }
@@ -78,7 +78,7 @@ function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
         await queueOf(lane, model).add(jobName, job, { jobId: job.requestId, priority: 10 });
       }
     },
-    inHand: (lane: Lane) => [...held].filter((job) => job.lane === lane),
+    running: (lane: Lane) => [...held].filter((job) => job.lane === lane),
     until,
     waiting: async (lane: Lane) => queueOf(lane).getJobCountByTypes('waiting', 'prioritized'),
   };
@@ -87,33 +87,33 @@ function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
 test('the batch lane uses only what the interactive lane leaves free', async (t) => {
   const queues = openModels(t, { concurrency: 6, batchConcurrency: 4 });
   await queues.add('interactive', 3);
-  await queues.until(() => queues.inHand('interactive').length === 3);
+  await queues.until(() => queues.running('interactive').length === 3);
   await queues.add('batch', 8);
-  await queues.until(() => queues.inHand('batch').length === 3);
+  await queues.until(() => queues.running('batch').length === 3);
   await queues.add('interactive', 3);
-  await queues.until(() => queues.inHand('interactive').length === 6);
-  t.is(queues.inHand('batch').length, 3, 'jobs in progress are not taken from it');
+  await queues.until(() => queues.running('interactive').length === 6);
+  t.is(queues.running('batch').length, 3, 'jobs in progress are not taken from it');
 
   // Its places stay empty while the interactive lane uses all of them.
-  for (const job of queues.inHand('batch')) job.end();
+  for (const job of queues.running('batch')) job.end();
   const waiting = new Set<number | undefined>();
   for (let looks = 0; looks < 200; looks++) waiting.add(await queues.waiting('batch'));
-  t.is(queues.inHand('batch').length, 0, `${[...waiting]}`);
+  t.is(queues.running('batch').length, 0, `${[...waiting]}`);
 
-  queues.inHand('interactive')[0]?.end();
-  await queues.until(() => queues.inHand('batch').length === 1);
-  for (const job of queues.inHand('interactive')) job.end();
-  await queues.until(() => queues.inHand('batch').length === 4);
+  queues.running('interactive')[0]?.end();
+  await queues.until(() => queues.running('batch').length === 1);
+  for (const job of queues.running('interactive')) job.end();
+  await queues.until(() => queues.running('batch').length === 4);
   t.is(await queues.waiting('batch'), 1);
 });
 
 test('the batch lane never exceeds its concurrency, even if more is free', async (t) => {
   const queues = openModels(t, { concurrency: 50, batchConcurrency: 2 });
   await queues.add('batch', 5);
-  await queues.until(() => queues.inHand('batch').length === 2);
+  await queues.until(() => queues.running('batch').length === 2);
   t.is(await queues.waiting('batch'), 3);
-  queues.inHand('batch')[0]?.end();
-  await queues.until(() => queues.inHand('batch').length === 2);
+  queues.running('batch')[0]?.end();
+  await queues.until(() => queues.running('batch').length === 2);
   t.is(await queues.waiting('batch'), 2);
 });
 
@@ -124,32 +124,32 @@ test('no job is taken while those in progress have reached the limit of bytes', 
   const body = 'x'.repeat(3 * megabyte);
   await queues.add('interactive', 8, { body });
   await queues.add('batch', 4, { body });
-  const inHand = () => [...queues.inHand('interactive'), ...queues.inHand('batch')];
+  const running = () => [...queues.running('interactive'), ...queues.running('batch')];
   let most = 0;
   for (let ended = 0; ended < 12; ended++) {
-    await queues.until(() => inHand().length > 0);
+    await queues.until(() => running().length > 0);
     for (let looks = 0; looks < 20; looks++) await queues.waiting('batch');
-    most = Math.max(most, inHand().length);
-    inHand()[0]?.end();
+    most = Math.max(most, running().length);
+    running()[0]?.end();
   }
   // With five of them there is still room, so one more may be taken.
   t.true(most >= 3 && most <= 6, `${most} at once`);
   await queues.add('interactive', 20, { body: 'small' });
-  await queues.until(() => queues.inHand('interactive').length === 20);
+  await queues.until(() => queues.running('interactive').length === 20);
 });
 
 test('no job is taken while one job uses the whole limit, and many as soon as there is room', async (t) => {
   const bodies = createBodiesHeld({ bodyBytesMax: 10, bytesMax: 1_000_000 });
   const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, bodies });
   await queues.add('interactive', 1, { body: 'x'.repeat(1_000_000) });
-  await queues.until(() => queues.inHand('interactive').length === 1);
+  await queues.until(() => queues.running('interactive').length === 1);
   await queues.add('interactive', 12);
   await queues.add('batch', 4);
   for (let looks = 0; looks < 50; looks++) await queues.waiting('batch');
-  t.is(queues.inHand('interactive').length, 1);
-  t.is(queues.inHand('batch').length, 0);
-  queues.inHand('interactive')[0]?.end();
-  await queues.until(() => queues.inHand('interactive').length === 12 && queues.inHand('batch').length === 4);
+  t.is(queues.running('interactive').length, 1);
+  t.is(queues.running('batch').length, 0);
+  queues.running('interactive')[0]?.end();
+  await queues.until(() => queues.running('interactive').length === 12 && queues.running('batch').length === 4);
   t.is(await queues.waiting('interactive'), 0);
 });
 
@@ -157,22 +157,22 @@ test('a lane with a concurrency of 0 is not served', async (t) => {
   const queues = openModels(t, { concurrency: 2, batchConcurrency: 0 });
   await queues.add('batch', 1);
   await queues.add('interactive', 2);
-  await queues.until(() => queues.inHand('interactive').length === 2);
+  await queues.until(() => queues.running('interactive').length === 2);
   t.is(await queues.waiting('batch'), 1);
 });
 
 test('a delayed batch job runs again, and others run meanwhile', async (t) => {
   const queues = openModels(t, { concurrency: 4, batchConcurrency: 1 });
   await queues.add('batch', 2);
-  await queues.until(() => queues.inHand('batch').length === 1);
-  const [first] = queues.inHand('batch');
+  await queues.until(() => queues.running('batch').length === 1);
+  const [first] = queues.running('batch');
   first?.end({ outcome: 'later', pauseMs: 500, job: inferenceJobSchema.parse(first.data) });
-  await queues.until(() => queues.inHand('batch').length === 1);
-  const [second] = queues.inHand('batch');
+  await queues.until(() => queues.running('batch').length === 1);
+  const [second] = queues.running('batch');
   t.not(second?.data, first?.data);
   second?.end();
-  await queues.until(() => queues.inHand('batch').length === 1);
-  t.deepEqual(queues.inHand('batch')[0]?.data, first?.data);
+  await queues.until(() => queues.running('batch').length === 1);
+  t.deepEqual(queues.running('batch')[0]?.data, first?.data);
   t.deepEqual(queues.lines, []);
 });
 
@@ -180,11 +180,11 @@ test('a job of either lane is aborted by its id, and all are requeued at a shutd
   const queues = openModels(t, { concurrency: 4, batchConcurrency: 2 });
   await queues.add('interactive', 1);
   await queues.add('batch', 1);
-  await queues.until(() => queues.inHand('batch').length === 1 && queues.inHand('interactive').length === 1);
+  await queues.until(() => queues.running('batch').length === 1 && queues.running('interactive').length === 1);
   queues.shutdown.abort();
   const finished = queues.worker.finish();
   queues.worker.requeueAll();
-  const jobs = [...queues.inHand('interactive'), ...queues.inHand('batch')];
+  const jobs = [...queues.running('interactive'), ...queues.running('batch')];
   t.deepEqual(
     jobs.map(({ signal }) => signal.reason),
     ['shutdown', 'shutdown'],
@@ -200,7 +200,7 @@ test('a worker that is asked to stop takes no job while its wait for jobs ends',
   await queue.add(jobName, jobFor('svc:reply:test', {}), { jobId: 'job_1' });
   let hasSlot = false;
   const processJob = async () => ({ outcome: 'done' }) as const;
-  const work = { processJob, endLost: async () => {} };
+  const work = { processJob, failLost: async () => {} };
   const worker = served.serve({
     work: { interactive: work, batch: work },
     slots: {
@@ -225,8 +225,8 @@ test('jobs that the previous release queued for the pool are run, of any model',
     const queue = queues.queue(poolQueue(queues.pool, lane));
     for (let jobs = 0; jobs < 2; jobs++) await queue.add(jobName, jobFor('svc:reply:test', {}), { priority: 10 });
   }
-  await queues.until(() => queues.inHand('interactive').length === 2 && queues.inHand('batch').length === 2);
-  for (const job of [...queues.inHand('interactive'), ...queues.inHand('batch')]) job.end();
+  await queues.until(() => queues.running('interactive').length === 2 && queues.running('batch').length === 2);
+  for (const job of [...queues.running('interactive'), ...queues.running('batch')]) job.end();
   t.deepEqual(queues.lines, []);
 });
 
@@ -235,7 +235,7 @@ test('each model has its own concurrency', async (t) => {
   await queues.add('interactive', 5, {}, 0);
   await queues.add('interactive', 5, {}, 1);
   await queues.add('interactive', 1, {}, 2);
-  await queues.until(() => queues.inHand('interactive').length === 5);
+  await queues.until(() => queues.running('interactive').length === 5);
   t.is(await queues.waiting('interactive'), 3);
 });
 
@@ -245,10 +245,10 @@ test('jobs in a paused queue stay there, and run when it is resumed', async (t) 
   await queue.pause();
   await queues.add('interactive', 2);
   await queues.add('batch', 1);
-  await queues.until(() => queues.inHand('batch').length === 1);
-  t.is(queues.inHand('interactive').length, 0);
+  await queues.until(() => queues.running('batch').length === 1);
+  t.is(queues.running('interactive').length, 0);
   await queue.resume();
-  await queues.until(() => queues.inHand('interactive').length === 2);
+  await queues.until(() => queues.running('interactive').length === 2);
 });
 
 /** A dead worker: it has taken a job, and its lock expires. */
@@ -272,7 +272,7 @@ test('a delayed job is run, also if the worker that took the marker with its tim
     ran.resolve();
     return { outcome: 'done' } as const;
   };
-  const work = { processJob, endLost: async () => {} };
+  const work = { processJob, failLost: async () => {} };
   served.serve({ work: { interactive: work, batch: work }, reader });
   const taken = another.bzpopmin(queue.toKey('marker'), 0);
   // Redis gives it to the client that has waited longest.
@@ -295,7 +295,7 @@ test('a worker that runs no lines of batches still requeues those of a dead work
   const [model = ''] = served.models;
   const queue = served.queue(modelQueue(model, 'batch'));
   await leaveStalled(t, queue, model);
-  const work = { processJob: async () => ({ outcome: 'done' }) as const, endLost: async () => {} };
+  const work = { processJob: async () => ({ outcome: 'done' }) as const, failLost: async () => {} };
   served.serve({ work: { interactive: work, batch: work }, batchConcurrency: 0 });
   while ((await queue.getWaitingCount()) === 0) await sleep(20);
   t.is(await queue.getActiveCount(), 0);
@@ -313,7 +313,7 @@ test('the jobs of a dead worker are run by another within 15 s, as their next ru
       takings.push(taken);
       return { outcome: 'done' } as const;
     },
-    endLost: async (job: unknown) => void ended.push(job),
+    failLost: async (job: unknown) => void ended.push(job),
   };
   await leaveStalled(t, queue, model);
   served.serve({ work: { interactive: work, batch: work } });

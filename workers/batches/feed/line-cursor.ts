@@ -5,7 +5,7 @@ import { type BatchRules, parseLine } from '../files/parse-line.ts';
 import { readLines } from '../files/read-lines.ts';
 
 /** A line of the file: its number, its first byte and its length in bytes. */
-type Place = { line: number; from: number; length: number };
+type FilePosition = { line: number; from: number; length: number };
 
 /** A position in the file of a batch, and the line at it. */
 export interface LineCursor {
@@ -13,7 +13,7 @@ export interface LineCursor {
    * Returns the next line that is not to be skipped, or undefined at the end of the file. Reads each line once, even if it is called
    * repeatedly. Fails as the store does; the next call then reads the same line.
    */
-  peek(): Promise<{ place: Place; read: ReturnType<typeof parseLine> } | undefined>;
+  peek(): Promise<{ place: FilePosition; read: ReturnType<typeof parseLine> } | undefined>;
   /** Moves behind the line that `peek` returned. */
   pass(): void;
   position(): Batch['position'];
@@ -50,7 +50,7 @@ export function createLineCursor({
     }
   }
 
-  function moveBehind({ line, from, length }: Place): void {
+  function moveBehind({ line, from, length }: FilePosition): void {
     ahead = undefined;
     position = { line: line + 1, byte: from + length + 1 };
   }

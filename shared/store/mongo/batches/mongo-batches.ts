@@ -23,11 +23,11 @@ const isOpen = { open: { $gt: '' } };
 const isUnfinished = { ...isOpen, state: { $in: [...unfinishedStates] } };
 
 export function createMongoBatches(calls: MongoCalls): BatchRecords {
-  const { call, lasting, database } = calls;
+  const { call, durable, database } = calls;
   const batches = batchesOf(database);
 
   async function read(id: string): Promise<Batch | undefined> {
-    const found = await batches.findOne({ _id: id }, lasting());
+    const found = await batches.findOne({ _id: id }, durable());
     return found === null ? undefined : readBatchDocument(found);
   }
 
@@ -56,7 +56,7 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
         read: (page) =>
           call(async () => {
             const isNext = order === 'asc' ? { $gt: page.after ?? '' } : { $lt: page.after ?? '~' };
-            const options = { sort: { _id: order === 'asc' ? 1 : -1 }, limit: page.limit, ...lasting() } as const;
+            const options = { sort: { _id: order === 'asc' ? 1 : -1 }, limit: page.limit, ...durable() } as const;
             return (await batches.find({ account, _id: isNext }, options).toArray()).map(readBatchDocument);
           }),
       }),
@@ -71,14 +71,14 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
   };
 }
 
-function createOpenBatches({ call, lasting, database }: MongoCalls) {
+function createOpenBatches({ call, durable, database }: MongoCalls) {
   const batches = batchesOf(database);
 
   return {
     listOpenAccounts: () =>
       call(async () => {
         const pipeline = [{ $match: isOpen }, { $group: { _id: '$account' } }];
-        const found = accountsSchema.parse(await batches.aggregate(pipeline, lasting()).toArray());
+        const found = accountsSchema.parse(await batches.aggregate(pipeline, durable()).toArray());
         return found.map(({ _id: account }) => account);
       }),
 
@@ -89,14 +89,14 @@ function createOpenBatches({ call, lasting, database }: MongoCalls) {
         placeOf: ({ id }) => id,
         read: ({ after, limit }) =>
           call(async () => {
-            const options = { sort: { open: 1 }, limit, ...lasting() } as const;
+            const options = { sort: { open: 1 }, limit, ...durable() } as const;
             const wanted = { account: { $in: [...accounts] }, open: { $gt: after } };
             return (await batches.find(wanted, options).toArray()).map(readBatchDocument);
           }),
       }),
 
     isInputOfUnfinished: (file) =>
-      call(async () => (await batches.findOne({ ...isUnfinished, inputFile: file }, lasting())) !== null),
+      call(async () => (await batches.findOne({ ...isUnfinished, inputFile: file }, durable())) !== null),
 
     countUnfinished: (account) =>
       call(async () => {
@@ -104,7 +104,7 @@ function createOpenBatches({ call, lasting, database }: MongoCalls) {
           { $match: { ...isUnfinished, account } },
           { $group: { _id: null, batches: { $sum: 1 }, tokens: { $sum: '$tokens' } } },
         ];
-        const [sums] = unfinishedSchema.parse(await batches.aggregate(pipeline, lasting()).toArray());
+        const [sums] = unfinishedSchema.parse(await batches.aggregate(pipeline, durable()).toArray());
         return sums ?? { batches: 0, tokens: 0 };
       }),
 
@@ -112,7 +112,7 @@ function createOpenBatches({ call, lasting, database }: MongoCalls) {
       call(async () => {
         const sums = { count: { $sum: 1 }, tokens: { $sum: '$tokens' }, oldestAt: { $min: '$createdAt' } };
         const pipeline = [{ $match: isOpen }, { $group: { _id: '$state', ...sums } }];
-        return batchStatsOf(groupsSchema.parse(await batches.aggregate(pipeline, lasting()).toArray()));
+        return batchStatsOf(groupsSchema.parse(await batches.aggregate(pipeline, durable()).toArray()));
       }),
   } satisfies Partial<BatchRecords>;
 }

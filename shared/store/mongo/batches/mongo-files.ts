@@ -9,7 +9,7 @@ import { filesOf, readFileDocument, toFileDocument } from './mongo-batch-documen
 const filesAtOnce = 1_000;
 const countSchema = z.array(z.object({ files: z.int(), bytes: z.int() }));
 
-export function createMongoFiles({ call, lasting, database }: MongoCalls): FileRecords {
+export function createMongoFiles({ call, durable, database }: MongoCalls): FileRecords {
   const files = filesOf(database);
 
   return {
@@ -21,7 +21,7 @@ export function createMongoFiles({ call, lasting, database }: MongoCalls): FileR
 
     findFile: (id) =>
       call(async () => {
-        const found = await files.findOne({ _id: id }, lasting());
+        const found = await files.findOne({ _id: id }, durable());
         return found === null ? undefined : readFileDocument(found);
       }),
 
@@ -35,7 +35,7 @@ export function createMongoFiles({ call, lasting, database }: MongoCalls): FileR
           call(async () => {
             const isNext = page.after !== undefined && { _id: { [order === 'asc' ? '$gt' : '$lt']: page.after } };
             const filter = { account, state: 'ready' as const, ...(purpose && { purpose }), ...isNext };
-            const options = { sort: { _id: order === 'asc' ? 1 : -1 }, limit: page.limit, ...lasting() } as const;
+            const options = { sort: { _id: order === 'asc' ? 1 : -1 }, limit: page.limit, ...durable() } as const;
             return (await files.find(filter, options).toArray()).map(readFileDocument);
           }),
       }),
@@ -57,13 +57,13 @@ export function createMongoFiles({ call, lasting, database }: MongoCalls): FileR
           { $match: { account, state: 'ready' } },
           { $group: { _id: null, files: { $sum: 1 }, bytes: { $sum: '$bytes' } } },
         ];
-        const [count] = countSchema.parse(await files.aggregate(pipeline, lasting()).toArray());
+        const [count] = countSchema.parse(await files.aggregate(pipeline, durable()).toArray());
         return count ?? { files: 0, bytes: 0 };
       }),
 
     listFilesToRemove: (at, writingSince, limit) =>
       call(async () => {
-        const options = { sort: { expiresAt: 1 }, limit, ...lasting() } as const;
+        const options = { sort: { expiresAt: 1 }, limit, ...durable() } as const;
         return (await files.find(isToRemove(at, writingSince), options).toArray()).map(readFileDocument);
       }),
   };

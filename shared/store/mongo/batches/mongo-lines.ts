@@ -11,7 +11,7 @@ const removedAtOnce = 500;
 const batchSchema = z.object({ state: z.enum(batchStates), open: z.string().optional() });
 
 export function createMongoLines(calls: MongoCalls): LineRecords {
-  const { call, lasting, database } = calls;
+  const { call, durable, database } = calls;
   const batches = batchesOf(database);
   const removable = [resultsOf(database), retriesOf(database)];
   const { readResult, ...results } = createMongoResults(calls);
@@ -42,7 +42,7 @@ export function createMongoLines(calls: MongoCalls): LineRecords {
     findLine: (batch, line) =>
       call(async () => {
         const [result, retry] = await Promise.all([readResult(batch, line), readRetry(batch, line)]);
-        const found = await batches.findOne({ _id: batch }, { projection: { state: 1, open: 1 }, ...lasting() });
+        const found = await batches.findOne({ _id: batch }, { projection: { state: 1, open: 1 }, ...durable() });
         if (found === null) return undefined;
         const { state, open } = batchSchema.parse(found);
         return { state, open: open !== undefined, number: retry?.number ?? 1, retry, result };

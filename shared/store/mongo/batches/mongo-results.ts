@@ -29,14 +29,14 @@ type ResultRecords = Pick<LineRecords, 'insertResults' | 'listResults' | 'countR
 };
 
 export function createMongoResults(calls: MongoCalls): ResultRecords {
-  const { call, lasting, database } = calls;
+  const { call, durable, database } = calls;
   const results = resultsOf(database);
 
   return {
     insertResults: createInsertResults(calls, results),
 
     async readResult(batch, line) {
-      const found = await results.findOne({ _id: lineId(batch, line) }, lasting());
+      const found = await results.findOne({ _id: lineId(batch, line) }, durable());
       return found === null ? undefined : readResultDocument(found);
     },
 
@@ -44,7 +44,7 @@ export function createMongoResults(calls: MongoCalls): ResultRecords {
       call(async () => {
         const found: BatchResult[] = [];
         let characters = 0;
-        const options = { sort: { _id: 1 }, limit, ...lasting() } as const;
+        const options = { sort: { _id: 1 }, limit, ...durable() } as const;
         for await (const document of results.find(linesAfter(batch, after), options)) {
           const result = readResultDocument(document);
           found.push(result);
@@ -57,7 +57,7 @@ export function createMongoResults(calls: MongoCalls): ResultRecords {
     countResults: (batch) =>
       call(async () => {
         const pipeline = [{ $match: { batch } }, { $group: { _id: '$failed', count: { $sum: 1 } } }];
-        const counts = countsSchema.parse(await results.aggregate(pipeline, lasting()).toArray());
+        const counts = countsSchema.parse(await results.aggregate(pipeline, durable()).toArray());
         const countOf = (failed: boolean) => counts.find(({ _id }) => _id === failed)?.count ?? 0;
         return { completed: countOf(false), failed: countOf(true) };
       }),
@@ -69,7 +69,7 @@ export function createMongoResults(calls: MongoCalls): ResultRecords {
         placeOf: (line) => line,
         read: ({ after, limit }) =>
           call(async () => {
-            const options = { projection: { _id: 1 }, sort: { _id: 1 }, limit, ...lasting() } as const;
+            const options = { projection: { _id: 1 }, sort: { _id: 1 }, limit, ...durable() } as const;
             return (await results.find(linesAfter(batch, after), options).toArray()).map(({ _id }) => lineOf(_id));
           }),
       }),
@@ -77,7 +77,7 @@ export function createMongoResults(calls: MongoCalls): ResultRecords {
 }
 
 function createInsertResults(
-  { call, lasting }: MongoCalls,
+  { call, durable }: MongoCalls,
   results: Collection<ResultDocument>,
 ): LineRecords['insertResults'] {
   async function insertPiece(piece: readonly BatchResult[], signal: AbortSignal): Promise<BatchResult[]> {
@@ -91,7 +91,7 @@ function createInsertResults(
   /** Waits until existing results are safe from a failover: until then, the stored result may still change. */
   async function readStored(ids: ReadonlySet<string>, signal: AbortSignal): Promise<Map<string, BatchResult>> {
     for (let attempt = 1; ; attempt += 1) {
-      const found = await results.find({ _id: { $in: [...ids] } }, lasting()).toArray();
+      const found = await results.find({ _id: { $in: [...ids] } }, durable()).toArray();
       if (found.length === ids.size) return new Map(found.map((each) => [each._id, readResultDocument(each)]));
       await pauseBeforeRetry(attempt, signal);
     }

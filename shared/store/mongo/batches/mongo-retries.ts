@@ -14,11 +14,11 @@ type RetryRecords = Pick<LineRecords, 'recordRetry' | 'listRetries'> & {
   readRetry(batch: string, line: number): Promise<BatchRetry | undefined>;
 };
 
-export function createMongoRetries({ call, lasting, database }: MongoCalls): RetryRecords {
+export function createMongoRetries({ call, durable, database }: MongoCalls): RetryRecords {
   const retries = retriesOf(database);
 
   async function readRetry(batch: string, line: number): Promise<BatchRetry | undefined> {
-    const found = await retries.findOne({ _id: lineId(batch, line) }, lasting());
+    const found = await retries.findOne({ _id: lineId(batch, line) }, durable());
     return found === null ? undefined : readRetryDocument(found);
   }
 
@@ -46,7 +46,7 @@ export function createMongoRetries({ call, lasting, database }: MongoCalls): Ret
         placeOf: ({ line }) => line,
         read: ({ after, limit }) =>
           call(async () => {
-            const options = { sort: { _id: 1 }, limit, ...lasting() } as const;
+            const options = { sort: { _id: 1 }, limit, ...durable() } as const;
             return (await retries.find(linesAfter(batch, after), options).toArray()).map(readRetryDocument);
           }),
       }),

@@ -32,7 +32,7 @@ export type MongoCalls = AsyncDisposable & {
    * The read concern for data that an answer depends on: a failover cannot undo it. Callers that need a change that is not yet durable wait
    * for it. A standalone server has no failover, and no such read concern.
    */
-  lasting(): { readConcern: { level: 'majority' | 'local' } };
+  durable(): { readConcern: { level: 'majority' | 'local' } };
   /**
    * Runs `work` once the database is prepared. Every error of the driver, the network or DNS becomes the same failure. Once the signal is
    * aborted, the caller has received a failure: nothing more may be written.
@@ -92,7 +92,7 @@ export function createMongoCalls(
   return {
     database,
     topology,
-    lasting: () => ({ readConcern: { level: topology() === 'standalone' ? 'local' : 'majority' } }),
+    durable: () => ({ readConcern: { level: topology() === 'standalone' ? 'local' : 'majority' } }),
     call: (work) =>
       withDeadline(async (signal) => {
         if (closed) throw new Error('the store is closed');

@@ -76,7 +76,7 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
       const decideSafely = captureDecision(decide);
       const decision = await calls.read(() => decideSafely(read(id)));
       if (decision.next !== undefined) return (await calls.write(() => change(id, decideSafely)))();
-      await calls.lasting();
+      await calls.untilDurable();
       return decision.result();
     },
 

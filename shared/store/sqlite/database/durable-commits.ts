@@ -10,7 +10,7 @@ export interface DurableCommits extends AsyncDisposable {
    * Resolves once every commit that any process made before this call survives a power cut. Concurrent calls share one wait for the disk.
    * After one failure of the disk, every later call fails, because the content of the log on the disk is then unknown.
    */
-  last(): Promise<void>;
+  flush(): Promise<void>;
   /** Throws the error of the disk, if it has failed. */
   check(): void;
 }
@@ -73,13 +73,13 @@ export function openDurableCommits(
   }
 
   return {
-    last: () => flights.joinNext(undefined),
+    flush: () => flights.joinNext(undefined),
     check,
     async [Symbol.asyncDispose]() {
       failure ??= { cause: new Error('the store is closed') };
       // Flushes in progress still need the file.
-      const underWay = flights.join(undefined).catch(() => {});
-      if (!(await within(closeMs, underWay))) return;
+      const flushing = flights.join(undefined).catch(() => {});
+      if (!(await within(closeMs, flushing))) return;
       await checkpoints.end();
       await (await log?.catch(() => undefined))?.close();
     },

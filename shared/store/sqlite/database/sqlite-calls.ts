@@ -11,7 +11,7 @@ export interface SqliteCalls {
   /** Runs `work` as one transaction. Its writes are durable when this resolves. */
   write<T>(work: () => T): Promise<T>;
   /** Resolves when the data read before is durable, so that an answer can depend on it. */
-  lasting(): Promise<void>;
+  untilDurable(): Promise<void>;
 }
 
 /** As long as a call of the other store may take. */
@@ -19,7 +19,7 @@ const diskMs = 5_000;
 
 const SQLITE_CONSTRAINT_UNIQUE = 2067; // sqlite.org/rescode.html
 
-export function createSqliteCalls(database: DatabaseSync, commits: Pick<DurableCommits, 'last'>): SqliteCalls {
+export function createSqliteCalls(database: DatabaseSync, commits: Pick<DurableCommits, 'flush'>): SqliteCalls {
   /** If the store is closed in the meantime, also during a wait for a lock, the call fails as for any unavailable store. */
   async function read<T>(work: () => T): Promise<T> {
     try {
@@ -34,9 +34,9 @@ export function createSqliteCalls(database: DatabaseSync, commits: Pick<DurableC
     }
   }
 
-  async function lasting(): Promise<void> {
+  async function untilDurable(): Promise<void> {
     try {
-      if (await within(diskMs, commits.last())) return;
+      if (await within(diskMs, commits.flush())) return;
     } catch (error) {
       throw storeUnavailable(error);
     }
@@ -47,9 +47,9 @@ export function createSqliteCalls(database: DatabaseSync, commits: Pick<DurableC
     read,
     async write(work) {
       const result = await read(() => inTransaction(database, work));
-      await lasting();
+      await untilDurable();
       return result;
     },
-    lasting,
+    untilDurable,
   };
 }

@@ -156,7 +156,7 @@ test('a change without an effect waits for the disk as well, and reports a faile
   let asked = 0;
   let failure: Error | undefined;
   const openCommits = (): DurableCommits => ({
-    async last() {
+    async flush() {
       asked++;
       if (failure !== undefined) throw failure;
     },

@@ -29,12 +29,12 @@ test('a batch is split by account and month, each in the order of its entries an
   const stored = new Map([first, second, third].map(({ requestId, entry }) => [requestId, entry]));
   const other = of('r4', 2, 'bob');
   t.deepEqual(byMonth([third, other, first, first, second], new Map([...stored, ['r4', entryAt(7)]])), [
-    { account: 'ann', month: '2026-12', news: [first, second, third], lastEntry: entryAt(3), disputed: false },
-    { account: 'bob', month: '2026-12', news: [], lastEntry: entryAt(2), disputed: true },
+    { account: 'ann', month: '2026-12', unsummed: [first, second, third], lastEntry: entryAt(3), disputed: false },
+    { account: 'bob', month: '2026-12', unsummed: [], lastEntry: entryAt(2), disputed: true },
   ]);
   const again = of('r1', 9);
   t.deepEqual(byMonth([first, again], stored), [
-    { account: 'ann', month: '2026-12', news: [first], lastEntry: entryAt(9), disputed: true },
+    { account: 'ann', month: '2026-12', unsummed: [first], lastEntry: entryAt(9), disputed: true },
   ]);
   t.deepEqual(byMonth([], stored), []);
 });

@@ -185,7 +185,7 @@ test('an internal error costs a line one of its three attempts', async (t) => {
 test('a line whose workers kept dying ends with an error, and releases its lease', async (t) => {
   await using side = await openLineSide(own.redis);
   await killedAfterStart(side);
-  await side.endLost({ data: side.jobOf(), isStalled: true, taken: 4 });
+  await side.failLost({ data: side.jobOf(), isStalled: true, taken: 4 });
   t.like(await side.result(), { failed: true, error: { code: 'INTERNAL_ERROR' } });
   t.is(await side.leases(), 0);
   t.deepEqual(await side.charged(), { used: 0, reserved: 0 });
@@ -196,7 +196,7 @@ test('a line whose workers kept dying after its answer was stored is charged for
   await using side = await openLineSide(own.redis);
   await killedAfterStart(side);
   await side.store.insertResults([answeredLine(side.jobOf(), '{}', usage)]);
-  await side.endLost({ data: side.jobOf(), isStalled: true, taken: 4 });
+  await side.failLost({ data: side.jobOf(), isStalled: true, taken: 4 });
   t.like(await side.result(), { failed: false });
   t.deepEqual(await side.charged(), { used: 42, reserved: 0 });
 });
@@ -206,7 +206,7 @@ test('a line whose workers kept dying is settled, also if that fails at first', 
   await killedAfterStart(side);
   await side.store.insertResults([answeredLine(side.jobOf(), '{}', usage)]);
   side.broken.add('settle');
-  const ending = side.endLost({ data: side.jobOf(), isStalled: true, taken: 4 });
+  const ending = side.failLost({ data: side.jobOf(), isStalled: true, taken: 4 });
   await sleep(100);
   side.broken.clear();
   await ending;

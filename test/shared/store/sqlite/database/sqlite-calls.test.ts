@@ -12,7 +12,7 @@ test('a write returns only after its commit is durable', async (t) => {
   const onDisk = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<unknown>();
   const { read, write } = createSqliteCalls(database, {
-    last() {
+    flush() {
       asked.resolve(database.prepare('SELECT count(*) AS accounts FROM accounts').get());
       return onDisk.promise;
     },
@@ -34,7 +34,7 @@ test('a result that depends on a read waits for the disk as well', async (t) => 
   using database = await openSqlite(home.file);
   let asked = 0;
   const calls = createSqliteCalls(database, {
-    async last() {
+    async flush() {
       asked++;
     },
   });
@@ -50,7 +50,7 @@ test('a failed disk is SERVICE_UNAVAILABLE, and a failed transaction does not wa
   using database = await openSqlite(home.file);
   let asked = 0;
   const { write } = createSqliteCalls(database, {
-    async last() {
+    async flush() {
       asked++;
       throw new Error('EIO: i/o error, fdatasync');
     },
