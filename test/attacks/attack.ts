@@ -42,7 +42,7 @@ export type Attack = {
   /** The duration of the attack. Default: 15 s. */
   forMs?: number;
   /** Who uses the service in addition to the usual callers: accounts that it has not seen before, or an upload each second. */
-  others?: 'newcomers' | 'uploads';
+  others?: 'newClients' | 'uploads';
   /** Runs in the attacker's process until the signal is aborted. */
   run: (attacker: Attacker) => Promise<void>;
   /** What the attacker got without permission, as messages. */

@@ -24,10 +24,10 @@ test('an attack within every limit exceeds none, and the report exits with 0', (
 });
 
 test('a median more than three times as long is reported, and so is a missing one', (t) => {
-  const slow = { callers: waits(5, 15.1), newcomers: waits(5, 9) };
+  const slow = { callers: waits(5, 15.1), newClients: waits(5, 9) };
   t.deepEqual(exceededBy({ waits: slow }), ['p50 of callers is 15.1 ms, more than 3 times 5 ms']);
   const none = { ...waits(5, 5), during: waitsOf([]) };
-  t.deepEqual(exceededBy({ waits: { newcomers: none } }), ['p50 of newcomers is NaN ms, more than 3 times 5 ms']);
+  t.deepEqual(exceededBy({ waits: { newClients: none } }), ['p50 of newClients is NaN ms, more than 3 times 5 ms']);
 });
 
 test('a process above 512 MiB at any time is reported', (t) => {

@@ -9,22 +9,22 @@ import type { Attack } from './attack.ts';
 const clients = 8;
 /** The pause between an answer and the next question: the attack is measured, not these callers. */
 const pauseMs = 100;
-const newcomerEveryMs = 250;
+const newClientEveryMs = 250;
 const uploadEveryMs = 1_000;
 /** A caller that waits longer has lost its answer. */
 const patienceMs = 60_000;
 
 /** One use of the service: its start and duration, in milliseconds. `refusal` if it was not served. */
-type Use = { who: 'callers' | 'newcomers' | 'uploads'; at: number; ms: number; refusal?: string };
+type Use = { who: 'callers' | 'newClients' | 'uploads'; at: number; ms: number; refusal?: string };
 export type Used = {
   uses: readonly Use[];
   asked: readonly Asked[];
 };
 
-type Parts = { stack: Stack; witnesses: Witnesses; others: Attack['others']; newcomers: readonly string[] };
+type Deps = { stack: Stack; witnesses: Witnesses; others: Attack['others']; newClients: readonly string[] };
 
 /** Several accounts that ask one question after another, whole and streamed, from 127.0.0.1, until they are stopped. */
-export function startCallers({ stack, witnesses, others, newcomers }: Parts) {
+export function startCallers({ stack, witnesses, others, newClients }: Deps) {
   const agent = new Agent({ headersTimeout: patienceMs, bodyTimeout: patienceMs });
   const uses: Use[] = [];
   const asked: Asked[] = [];
@@ -46,11 +46,11 @@ export function startCallers({ stack, witnesses, others, newcomers }: Parts) {
     }
   }
 
-  async function comeAsNew(): Promise<void> {
-    for (const [index, key] of newcomers.entries()) {
+  async function askAsNewClient(): Promise<void> {
+    for (const [index, key] of newClients.entries()) {
       if (isOver) return;
-      await askOnce('newcomers', key, index % 2 === 0);
-      await sleep(newcomerEveryMs);
+      await askOnce('newClients', key, index % 2 === 0);
+      await sleep(newClientEveryMs);
     }
   }
 
@@ -67,7 +67,7 @@ export function startCallers({ stack, witnesses, others, newcomers }: Parts) {
 
   const running = [
     ...Array.from({ length: clients }, (_, client) => call(client)),
-    ...(others === 'newcomers' ? [comeAsNew()] : []),
+    ...(others === 'newClients' ? [askAsNewClient()] : []),
     ...(others === 'uploads' ? [upload()] : []),
   ];
   return {

@@ -19,7 +19,7 @@ const containerEnv = {
 const warmUpMs = 4_000;
 const besideMs = { before: 8_000, after: 8_000 };
 const attackMs = 15_000;
-const newcomersMax = 200;
+const newClientsMax = 200;
 
 export type Result = {
   attack: Attack;
@@ -36,7 +36,7 @@ export async function runAttack(attack: Attack): Promise<Result> {
   await using stack = await startStack({ ...attack.stack, ...prepared?.stack, env });
   await using witnesses = await openWitnesses(stack);
   const target = await targetOf(stack, attack);
-  const newcomers = attack.others === 'newcomers' ? await newKeys(stack, 'newcomer', newcomersMax) : [];
+  const newClients = attack.others === 'newClients' ? await newKeys(stack, 'new-client', newClientsMax) : [];
   await using attacker = await startAttacker(attack.id);
   const services = processesOf(stack);
   const pids = {
@@ -44,7 +44,7 @@ export async function runAttack(attack: Attack): Promise<Result> {
     [redisName]: stack.redis?.pid ?? 0,
     callers: process.pid,
   };
-  const callers = startCallers({ stack, witnesses, newcomers, others: attack.others });
+  const callers = startCallers({ stack, witnesses, newClients, others: attack.others });
   await sleep(warmUpMs);
   const before = await measurePhase({ pids, services }, besideMs.before);
   attacker.begin(target);
@@ -53,7 +53,7 @@ export async function runAttack(attack: Attack): Promise<Result> {
   const after = await measurePhase({ pids, services }, besideMs.after);
   const used = await callers.stop();
   const measured = { before, during, after };
-  const keys = [...witnesses.keys, ...newcomers];
+  const keys = [...witnesses.keys, ...newClients];
   const observed: Observed = {
     waits: waitsIn(used, measured),
     peakMiB: peaksOf(measured, [...Object.keys(services), redisName]),

@@ -9,14 +9,14 @@ import type { Witnesses } from '../support/truth/open-witnesses.ts';
 const restWithinMs = 90_000;
 const quotaSchema = z.object({ used: z.number(), reserved: z.number() });
 
-type Parts = { stack: Stack; witnesses: Witnesses; asked: readonly Asked[]; keys: readonly string[] };
+type Deps = { stack: Stack; witnesses: Witnesses; asked: readonly Asked[]; keys: readonly string[] };
 
 /**
  * The lost requests, as messages: each that has no complete and correct answer, no usage record or several, or a charge that differs from
  * its backend's count. Also reports if the usage of all accounts is not the sum of their records. `keys` has one key of each account that
  * asked.
  */
-export async function lostOf({ stack, witnesses, asked, keys }: Parts): Promise<string[]> {
+export async function lostOf({ stack, witnesses, asked, keys }: Deps): Promise<string[]> {
   const evidence = await within(restWithinMs, witnesses.evidenceOf(asked));
   if (evidence === undefined) return [`requests or usage records are still in progress after ${restWithinMs} ms`];
   const own = ownOf(evidence);

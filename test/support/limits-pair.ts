@@ -9,7 +9,7 @@ import { type LimitScripts, lostReport, openLimits } from './limits-side.ts';
 import type { Chosen, Edge, Step } from './limits-steps.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
 
-type Parts = {
+type Deps = {
   redis: Redis;
   setTime: (nowMs: number) => Promise<void>;
   account: string;
@@ -23,7 +23,7 @@ type Parts = {
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
 /** Applies the same steps to an account in Redis and to its model. Throws if their answers differ. */
-export function createLimitsPair({ redis, setTime, account, beginning, previous, ...given }: Parts) {
+export function createLimitsPair({ redis, setTime, account, beginning, previous, ...given }: Deps) {
   const side = openLimits(redis, { account });
   const before = previous && openLimits(previous.redis, { account, scripts: previous.scripts });
   let calls = 0;

@@ -14,7 +14,7 @@ export const madeUpKeys: Attack = {
   id: '7',
   name: 'made-up-keys',
   does: 'made-up keys with a valid checksum, 250 at once, at most twice a second',
-  others: 'newcomers',
+  others: 'newClients',
   gains({ '401 INVALID_KEY': failures = 0 }) {
     return failures > failuresMax ? [`${failures} keys looked up, more than ${failuresMax}`] : [];
   },

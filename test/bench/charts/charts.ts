@@ -47,8 +47,8 @@ function shareBars({ runs }: Results, load: string): Bar[] {
     if (share === undefined) return [];
     const perSecond = spreadOf(runsOf(runs, { row, load }).map(requestsPerSecond))?.median ?? 0;
     const { median: middle, low, high } = share;
-    const told = `${middle.toFixed(middle < 0.1 ? 3 : 2)} (${perSecond.toFixed(0)}/s)`;
-    return [{ label: row, parts: { share: middle }, low, high, text: told }];
+    const text = `${middle.toFixed(middle < 0.1 ? 3 : 2)} (${perSecond.toFixed(0)}/s)`;
+    return [{ label: row, parts: { share: middle }, low, high, text }];
   });
 }
 

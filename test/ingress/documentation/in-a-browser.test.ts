@@ -45,12 +45,12 @@ for (const view of views.slice(0, sized(1, views.length))) {
     `every page is accessible, ${colorScheme} and ${viewport.width} wide, and contacts no other host`,
     async (t) => {
       await inBrowser(view, async (page) => {
-        const told: string[] = [];
-        page.on('console', (message) => told.push(message.text()));
-        page.on('pageerror', (error) => told.push(error.message));
-        page.on('requestfailed', (request) => told.push(`not loaded: ${request.url()}`));
+        const reported: string[] = [];
+        page.on('console', (message) => reported.push(message.text()));
+        page.on('pageerror', (error) => reported.push(error.message));
+        page.on('requestfailed', (request) => reported.push(`not loaded: ${request.url()}`));
         page.on('request', (request) => {
-          if (new URL(request.url()).origin !== site.url) told.push(`asked elsewhere: ${request.url()}`);
+          if (new URL(request.url()).origin !== site.url) reported.push(`asked elsewhere: ${request.url()}`);
         });
         for (const name of names) {
           await page.goto(`${site.url}/docs/${name}`);
@@ -58,7 +58,7 @@ for (const view of views.slice(0, sized(1, views.length))) {
           const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
           t.is(overflow, 0, `${name} is not wider than the window`);
         }
-        t.deepEqual(told, []);
+        t.deepEqual(reported, []);
       });
     },
   );

@@ -54,9 +54,9 @@ test('the page of errors has each code in its table, with its status, and nothin
   const rows = [
     ...(errors?.body ?? '').matchAll(/<tr><td><a href="#(\w+)"><code>(\w+)<\/code><\/a><\/td><td>(.*?)<\/td>/g),
   ];
-  const told = Object.fromEntries(rows.map(([, anchor, code, status]) => [code, anchor === code && status]));
+  const reported = Object.fromEntries(rows.map(([, anchor, code, status]) => [code, anchor === code && status]));
   const known = Object.entries(errorCodes).map(([code, { status }]) => [code, String(status)]);
-  t.deepEqual(told, { ...Object.fromEntries(known), UPSTREAM_INTERRUPTED: 'none: in a stream' });
+  t.deepEqual(reported, { ...Object.fromEntries(known), UPSTREAM_INTERRUPTED: 'none: in a stream' });
 });
 
 test('the section of each code starts with its status', (t) => {

@@ -8,18 +8,18 @@ import { unboundedConnections } from '../../support/unbounded-connections.ts';
 
 /** A listener whose requests stay in progress until the test answers them. */
 async function start(t: ExecutionContext, bounds: Partial<ConnectionBounds> = {}) {
-  const inHand: { url: string; answer: () => void; socket: Socket }[] = [];
+  const inProgress: { url: string; answer: () => void; socket: Socket }[] = [];
   let refused = 0;
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
     const one = {
       url: request.url ?? '',
       socket: request.socket,
       answer() {
-        inHand.splice(inHand.indexOf(one), 1);
+        inProgress.splice(inProgress.indexOf(one), 1);
         response.end(`<${request.url}>`);
       },
     };
-    inHand.push(one);
+    inProgress.push(one);
     request.resume();
   }
   const listener = await listen({
@@ -37,7 +37,7 @@ async function start(t: ExecutionContext, bounds: Partial<ConnectionBounds> = {}
     await once(socket, 'connect');
     return socket;
   }
-  return { listener, inHand, open, refused: () => refused };
+  return { listener, inProgress, open, refused: () => refused };
 }
 
 /** Until the time-out of ava. */
@@ -61,73 +61,73 @@ const requests = (count: number, body = '') =>
 const urls = (count: number) => Array.from({ length: count }, (_, index) => `/${index}`);
 
 test('four requests of one connection are in progress; the next ones follow in order, and all are answered', async (t) => {
-  const { inHand, open } = await start(t);
+  const { inProgress, open } = await start(t);
   const socket = await open();
   const received = receivedBy(socket);
   socket.write(requests(50));
   let most = 0;
   while (received().length < 50) {
-    await until(() => inHand.length > 0 || received().length === 50);
-    most = Math.max(most, inHand.length);
-    inHand[0]?.answer();
+    await until(() => inProgress.length > 0 || received().length === 50);
+    most = Math.max(most, inProgress.length);
+    inProgress[0]?.answer();
   }
   t.is(most, 4);
   t.deepEqual(received(), urls(50));
 });
 
 test('a connection with more than four requests is not read further, and continues when they are answered', async (t) => {
-  const { inHand, open } = await start(t);
+  const { inProgress, open } = await start(t);
   const socket = await open();
   const received = receivedBy(socket);
   const count = 200;
   const body = 'x'.repeat(20_000);
   socket.write(requests(count, body));
-  await until(() => inHand.length === 4);
-  const [first] = inHand;
+  await until(() => inProgress.length === 4);
+  const [first] = inProgress;
   const other = await open();
   other.write(requests(1));
-  await until(() => inHand.length === 5);
+  await until(() => inProgress.length === 5);
   t.true(
     (first?.socket.bytesRead ?? 0) <= 262_144,
     `${first?.socket.bytesRead} of ${count * body.length} bytes were read`,
   );
-  inHand[4]?.answer();
+  inProgress[4]?.answer();
   while (received().length < count) {
-    await until(() => inHand.length > 0 || received().length === count);
-    inHand[0]?.answer();
+    await until(() => inProgress.length > 0 || received().length === count);
+    inProgress[0]?.answer();
   }
   t.deepEqual(received(), urls(count));
 });
 
 test('a connection that pipelines hundreds of requests is closed, and others are served', async (t) => {
-  const { inHand, open } = await start(t);
+  const { inProgress, open } = await start(t);
   const [socket, other] = [await open(), await open()];
   socket.write(requests(1_000));
   await once(socket, 'close');
   other.write(requests(1));
   const received = receivedBy(other);
-  await until(() => inHand.some(({ socket: { remotePort } }) => remotePort === other.localPort));
-  inHand.find(({ socket: { remotePort } }) => remotePort === other.localPort)?.answer();
+  await until(() => inProgress.some(({ socket: { remotePort } }) => remotePort === other.localPort));
+  inProgress.find(({ socket: { remotePort } }) => remotePort === other.localPort)?.answer();
   await until(() => received().length === 1);
   t.deepEqual(received(), ['/0']);
 });
 
 test('requests that wait on a connection do not start after it has closed', async (t) => {
-  const { inHand, open } = await start(t);
+  const { inProgress, open } = await start(t);
   const socket = await open();
   socket.write(requests(20));
-  await until(() => inHand.length === 4);
-  const [first] = inHand;
+  await until(() => inProgress.length === 4);
+  const [first] = inProgress;
   const ended = once(first?.socket ?? socket, 'close');
   first?.socket.destroy();
   await ended;
-  for (const { answer } of [...inHand]) answer();
+  for (const { answer } of [...inProgress]) answer();
   await new Promise((resolve) => setImmediate(resolve));
-  t.is(inHand.length, 0);
+  t.is(inProgress.length, 0);
 });
 
 test('a connection beyond the limit of the process is closed immediately, and there is room again when one closes', async (t) => {
-  const { inHand, open, refused, listener } = await start(t, { connectionsMax: 3 });
+  const { inProgress, open, refused, listener } = await start(t, { connectionsMax: 3 });
   const sockets = [await open(), await open(), await open()];
   await until(() => listener.connections() === 3);
   const another = await open();
@@ -137,12 +137,12 @@ test('a connection beyond the limit of the process is closed immediately, and th
   await until(() => listener.connections() === 2);
   const next = await open();
   next.write(requests(1));
-  await until(() => inHand.length === 1);
+  await until(() => inProgress.length === 1);
   t.is(refused(), 1);
 });
 
 test('one address has at most its limit of connections, and there is room again when one closes', async (t) => {
-  const { inHand, open, refused, listener } = await start(t, { perAddressMax: 2 });
+  const { inProgress, open, refused, listener } = await start(t, { perAddressMax: 2 });
   const sockets = [await open(), await open()];
   await until(() => listener.connections() === 2);
   await once((await open()).resume(), 'close');
@@ -151,6 +151,6 @@ test('one address has at most its limit of connections, and there is room again 
   await until(() => listener.connections() === 1);
   const next = await open();
   next.write(requests(1));
-  await until(() => inHand.length === 1);
+  await until(() => inProgress.length === 1);
   t.is(refused(), 1);
 });

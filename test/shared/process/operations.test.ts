@@ -11,8 +11,8 @@ import { recordedLog } from '../../support/recorded-log.ts';
 
 const { log } = recordedLog();
 
-type Parts = Parameters<typeof listenForOperations>[0];
-type Wishes = Partial<Pick<Parts, 'state' | 'required' | 'checks' | 'registry' | 'details' | 'pages'>>;
+type OperationsDeps = Parameters<typeof listenForOperations>[0];
+type Wishes = Partial<Pick<OperationsDeps, 'state' | 'required' | 'checks' | 'registry' | 'details' | 'pages'>>;
 
 const answers: Check = async () => 'PONG';
 const fails: Check = async () => {

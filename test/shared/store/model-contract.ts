@@ -48,7 +48,11 @@ async function followsDecisions(t: ExecutionContext, store: Store): Promise<void
   await fc.assert(property, { numRuns: 60 });
 }
 
-async function runBoth(t: ExecutionContext, commands: readonly Command[], { store, prefix }: Parts): Promise<void> {
+async function runBoth(
+  t: ExecutionContext,
+  commands: readonly Command[],
+  { store, prefix }: { store: Store; prefix: string },
+): Promise<void> {
   const model = new Map<string, Account>();
   const keys: NewKey[] = [];
   for (const each of commands) {
@@ -77,7 +81,6 @@ async function runBoth(t: ExecutionContext, commands: readonly Command[], { stor
   }
 }
 
-type Parts = { store: Store; prefix: string };
 type Keys = { id: string; offered: NewKey; picked: NewKey | undefined };
 
 function toDecision(command: Exclude<Command, { does: 'use' }>, { id, offered, picked }: Keys): Decide<unknown> {

@@ -20,7 +20,7 @@ export type SeedAccount = {
 /** A batch that ends as `completed`, one that ends as `failed` because of a line that is not JSON, and one that is cancelled. */
 export type SeedBatch = 'completed' | 'failed' | 'cancelled';
 
-type Parts = {
+type Deps = {
   url: string;
   store: Pick<Store, 'findUsageSum' | 'recordUsage'>;
   tokenOf: (account: string, admin?: boolean) => Promise<string>;
@@ -34,7 +34,7 @@ const minted = z.object({ key: z.string() });
 const listed = z.object({ data: z.array(z.object({ id: z.string(), plan: z.string() })) });
 
 /** Seeds one account. Data of an earlier run is not changed. Throws if the service rejects a request. */
-export function createSeedAccount({ url, store, tokenOf, pastMonths, print }: Parts) {
+export function createSeedAccount({ url, store, tokenOf, pastMonths, print }: Deps) {
   async function send(method: string, path: string, bearer: string, body?: object): Promise<unknown> {
     const response = await fetch(`${url}${path}`, {
       method,

@@ -22,9 +22,9 @@ export interface ConsolePage extends AsyncDisposable {
 /** Allows many concurrent pages on a machine with few processors. */
 const withinMs = 60_000;
 
-type Parts = ConsolePageOptions & { browser: Browser; stack: Stack };
+type Deps = ConsolePageOptions & { browser: Browser; stack: Stack };
 
-export async function openConsolePage({ browser, stack, ...wishes }: Parts): Promise<ConsolePage> {
+export async function openConsolePage({ browser, stack, ...wishes }: Deps): Promise<ConsolePage> {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 900 },
     acceptDownloads: true,

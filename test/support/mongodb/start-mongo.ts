@@ -50,9 +50,9 @@ export function urlThrough(port: number, url: string): string {
   });
 }
 
-type Parts = { scheme: string; credentials: string; hosts: string; database: string; query: string };
+type UrlParts = { scheme: string; credentials: string; hosts: string; database: string; query: string };
 
-function rewrite(url: string, write: (parts: Parts) => string): string {
+function rewrite(url: string, write: (parts: UrlParts) => string): string {
   const match = /^(mongodb(?:\+srv)?:\/\/)([^/?@]*@)?([^/?]+)(?:\/([^?]*))?(\?.*)?$/.exec(url);
   if (match === null) throw new Error('MONGODB_URL must be mongodb://<host>');
   const [, scheme = '', credentials = '', hosts = '', database = '', query = ''] = match;

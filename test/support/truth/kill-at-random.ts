@@ -32,8 +32,8 @@ export function killAtRandom(stack: Stack, random: Random, pauseMs = often): Kil
     let stroke: (typeof strokes)[number] = oneOfEach;
     while (!ending.signal.aborted) {
       const pause = random.between(pauseMs.from, pauseMs.to);
-      const goOn = await sleep(pause, true, { signal: ending.signal }).catch(() => false);
-      if (goOn) await Promise.all(stroke.map(killOne));
+      const continues = await sleep(pause, true, { signal: ending.signal }).catch(() => false);
+      if (continues) await Promise.all(stroke.map(killOne));
       stroke = random.oneOf(strokes);
     }
   }

@@ -16,7 +16,7 @@ import type { Asked } from './ask.ts';
 import type { Evidence } from './contradictions.ts';
 import type { FollowedOutboxes } from './follow-outboxes.ts';
 
-type Parts = {
+type Deps = {
   stack: Stack;
   redis: Redis;
   store: Store;
@@ -27,7 +27,7 @@ type Parts = {
 const lookEveryMs = 200;
 
 /** The places where the service counts. `keys` has the key of each account. */
-export function openBooks({ stack, redis, store, outboxes, keys }: Parts) {
+export function openBooks({ stack, redis, store, outboxes, keys }: Deps) {
   const accounts = [...keys.keys()];
   const queues = allQueues(modelsOf(stack)).map((id) => new Queue(id.name, queueOptions(id, redis)));
 

@@ -53,7 +53,7 @@ async function openPartition(accounts: number) {
   const expireLeases = open();
   return {
     sides,
-    tend: () => expireLeases(partition),
+    expire: () => expireLeases(partition),
     fresh: () => open()(partition),
     held: () => countLeases(own.redis, [partition]),
     registry,
@@ -61,25 +61,25 @@ async function openPartition(accounts: number) {
 }
 
 /** Checks as often as a worker does, until this time. */
-async function tendUntil(time: number, { tend, from = now }: { tend: () => Promise<unknown>; from?: number }) {
+async function expireUntil(time: number, { expire, from = now }: { expire: () => Promise<unknown>; from?: number }) {
   for (let at = from; at < time; at += 20_000) {
     await setTime(at);
-    await tend();
+    await expire();
   }
   await setTime(time);
-  return tend();
+  return expire();
 }
 
 test.serial(
   'leases past their time expire in all accounts of the partition, however many there are, and are counted',
   async (t) => {
-    const { sides, tend, held, registry } = await openPartition(120);
-    await tendUntil(now + 59_999, { tend });
+    const { sides, expire, held, registry } = await openPartition(120);
+    await expireUntil(now + 59_999, { expire });
     t.is(await held(), 120);
     await setTime(now + 60_000);
-    await tend();
+    await expire();
     t.is(await held(), 0);
-    await tendUntil(now + 120_000, { tend, from: now + 60_000 });
+    await expireUntil(now + 120_000, { expire, from: now + 60_000 });
     t.is(await own.redis.exists(leaseHoldersKey(partitionOf('user:0'))), 0);
     for (const side of sides) t.like(await side.counters(), { used: 0, reserved: 0 });
     t.regex(await registry.metrics(), /^svc_leases_expired_total 120$/m);
@@ -87,50 +87,50 @@ test.serial(
 );
 
 test.serial('no lease expires for a minute after Redis was unavailable', async (t) => {
-  const { sides, tend, held } = await openPartition(2);
+  const { sides, expire, held } = await openPartition(2);
   const [side] = sides;
   for (const each of sides) await each.start('a');
-  await tend();
+  await expire();
   const back = now + 300_000;
   await setTime(back);
-  t.deepEqual(await tend(), { ended: 0, nextMs: 60_000 });
-  await tendUntil(back + 59_999, { tend, from: back });
+  t.deepEqual(await expire(), { ended: 0, nextMs: 60_000 });
+  await expireUntil(back + 59_999, { expire, from: back });
   t.is(await held(), 2);
   await setTime(back + 60_000);
-  t.like(await tend(), { ended: 2 });
+  t.like(await expire(), { ended: 2 });
   t.false(await side?.settle('a'));
 });
 
 test.serial('a renewal in that minute counts from its own time', async (t) => {
-  const { sides, tend, held } = await openPartition(1);
+  const { sides, expire, held } = await openPartition(1);
   const [side] = sides;
   await side?.start('a');
-  await tend();
+  await expire();
   const back = now + 300_000;
-  await tendUntil(back + 10_000, { tend, from: back });
+  await expireUntil(back + 10_000, { expire, from: back });
   await side?.renew('a');
-  await tendUntil(back + 69_999, { tend, from: back + 20_000 });
+  await expireUntil(back + 69_999, { expire, from: back + 20_000 });
   t.is(await held(), 1);
   await setTime(back + 70_000);
-  await tend();
+  await expire();
   t.is(await held(), 0);
 });
 
 test.serial(
   'leases of a clock that was set far back are found, although their time is far in the future',
   async (t) => {
-    const { tend, held } = await openPartition(3);
+    const { expire, held } = await openPartition(3);
     const back = now - 86_400_000;
-    await tendUntil(back + 659_999, { tend, from: back });
+    await expireUntil(back + 659_999, { expire, from: back });
     t.is(await held(), 3, 'they may belong to running requests');
     await setTime(back + 660_000);
-    await tend();
+    await expire();
     t.is(await held(), 0);
   },
 );
 
 test.serial('leases of an account in both lanes expire, each at its time', async (t) => {
-  const { sides, tend, fresh, held } = await openPartition(1);
+  const { sides, expire, fresh, held } = await openPartition(1);
   const [side] = sides;
   if (side === undefined) return t.fail();
   const admit = createAdmit(own.redis, { timeouts, outboxLengthMax: 1_000 });
@@ -140,10 +140,10 @@ test.serial('leases of an account in both lanes expire, each at its time', async
   await createStartRun(own.redis)({ ...line, taken: 1 });
   await side.start('a');
   t.is(await held(), 2);
-  await tendUntil(now + 59_999, { tend });
+  await expireUntil(now + 59_999, { expire });
   t.is(await held(), 2);
   await setTime(now + 60_000);
-  await tend();
+  await expire();
   t.is(await held(), 1);
   // A worker that has just started has seen no gap, so leases expire at once.
   const lineEndsAt = now + timeouts.requestMs + 86_400_000;

@@ -69,14 +69,14 @@ test.serial('each place is free again after exactly one hour', async (t) => {
 });
 
 test.serial('no more devices than the limit are admitted in any window of one hour', async (t) => {
-  const letIn: number[] = [];
+  const admitted: number[] = [];
   for (let step = 0; step < 120; step++) {
     const at = now + step * 100_000;
     await setTime(at);
-    if ((await mint(`device:${step}`, { limit: 7 })) === undefined) letIn.push(at);
+    if ((await mint(`device:${step}`, { limit: 7 })) === undefined) admitted.push(at);
   }
-  for (const end of letIn) t.true(letIn.filter((at) => at > end - hourMs && at <= end).length <= 7);
-  t.is(letIn.length, 7 * 4, 'the limit is used fully: 12,000 seconds touch four hours');
+  for (const end of admitted) t.true(admitted.filter((at) => at > end - hourMs && at <= end).length <= 7);
+  t.is(admitted.length, 7 * 4, 'the limit is used fully: 12,000 seconds touch four hours');
 });
 
 test.serial('the reported wait is exact: after it the device is admitted, and not a tenth earlier', async (t) => {
@@ -118,8 +118,8 @@ test.serial('addresses are counted separately', async (t) => {
   }
 });
 
-/** The number of new devices that are admitted, each from the address for its number. */
-async function letIn(count: number, from: (index: number) => string, options: Options = {}): Promise<number> {
+/** Returns the number of new devices that are admitted, each from the address for its number. */
+async function admit(count: number, from: (index: number) => string, options: Options = {}): Promise<number> {
   let passed = 0;
   for (let index = 0; index < count; index++) {
     const refusal = await mint(`from ${from(index)} ${index}`, { ...options, from: from(index) });
@@ -133,16 +133,16 @@ const hex = (value: number) => value.toString(16);
 test.serial('the /64s of a /56 get four times the limit together, and those of a /48 sixteen times', async (t) => {
   const limit = 3;
   const options = { limit };
-  t.is(await letIn(40, (index) => `2001:db8:7:1${hex(16 + index)}::1`, options), 4 * limit, 'of one /56');
-  t.is(await letIn(5, () => '2001:db8:7:2::1', options), limit, 'of one /64');
-  t.is(await letIn(200, (index) => `2001:db8:7:${hex(0x2000 + index * 256)}::1`, options), 11 * limit, 'of the /48');
-  t.is(await letIn(5, () => '2001:db8:8:1::1', options), limit, 'the next /48 has a separate limit');
-  t.is(await letIn(40, (index) => `203.0.113.${index}`, options), 40, 'IPv4 addresses share no limit');
+  t.is(await admit(40, (index) => `2001:db8:7:1${hex(16 + index)}::1`, options), 4 * limit, 'of one /56');
+  t.is(await admit(5, () => '2001:db8:7:2::1', options), limit, 'of one /64');
+  t.is(await admit(200, (index) => `2001:db8:7:${hex(0x2000 + index * 256)}::1`, options), 11 * limit, 'of the /48');
+  t.is(await admit(5, () => '2001:db8:8:1::1', options), limit, 'the next /48 has a separate limit');
+  t.is(await admit(40, (index) => `203.0.113.${index}`, options), 40, 'IPv4 addresses share no limit');
 });
 
 test.serial('all devices together have a limit if one is set, and the longest wait is reported', async (t) => {
   const options = { limit: 2, total: 5 };
-  t.is(await letIn(8, (index) => `203.0.113.${index}`, options), 5);
+  t.is(await admit(8, (index) => `203.0.113.${index}`, options), 5);
   await setTime(now + 1_000);
   const refusal = await mint('another', { ...options, from: '2001:db8::1' });
   t.like(refusal, { message: 'Too many new devices within an hour.', fields: { type: 'guest_mints' } });

@@ -350,7 +350,7 @@ test('disposal ends all fetches, aborts the current one, and releases waiting re
   const { ask, clock, does, keys, fetchedAt, logged } = start();
   await clock.advance(minuteMs);
   does(hang);
-  const underWay = ask('new');
+  const waiting = ask('new');
   await clock.advance(100);
   keys[Symbol.dispose]();
   await clock.advance(0);
@@ -358,7 +358,7 @@ test('disposal ends all fetches, aborts the current one, and releases waiting re
   const unknown = ask('new');
   await clock.advance(0);
   t.deepEqual(
-    [underWay, known, unknown].map(({ outcome }) => outcome),
+    [waiting, known, unknown].map(({ outcome }) => outcome),
     ['unproven', 'accepted', 'unproven'],
   );
   t.is(clock.pending(), 0);

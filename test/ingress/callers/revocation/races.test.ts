@@ -4,7 +4,7 @@ import fc, { type Scheduler } from 'fast-check';
 import { createCallers } from '../../../../ingress/callers/callers.ts';
 import { createCheckCaller } from '../../../../ingress/callers/check-caller.ts';
 import { createChangeAccount } from '../../../../ingress/callers/revocation/change-account.ts';
-import { markLifeMs } from '../../../../ingress/callers/revocation/mark-change.ts';
+import { markLifeMs } from '../../../../shared/limits/mark-life.ts';
 import { createAdmit } from '../../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../../shared/limits/ask-limits.ts';
 import { changesKey, fillKey, versionKey } from '../../../../shared/redis/keys.ts';
@@ -114,7 +114,7 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
   let now = startedAt;
   let answered = 1;
   let readings = 0;
-  const underWay = new Map<object, { until: number; over: PromiseWithResolvers<void> }>();
+  const writing = new Map<object, { until: number; over: PromiseWithResolvers<void> }>();
   await setTime(now);
   const atLeast = () => (felt === 'stored' ? kept.version : answered);
 
@@ -137,7 +137,7 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
     /** No caller older than this version may be accepted now. */
     atLeast,
     readings: () => readings,
-    settled: () => Promise.all([...underWay.values()].map(({ over }) => over.promise)),
+    settled: () => Promise.all([...writing.values()].map(({ over }) => over.promise)),
     answer(version: number): void {
       answered = Math.max(answered, version);
     },
@@ -150,15 +150,15 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
     },
     /** A mark lives longer than a call of the store: a correct clock does not pass its expiry while it is needed. */
     async advance(ms: number): Promise<void> {
-      const ends = [...underWay.values()].map(({ until }) => until);
+      const ends = [...writing.values()].map(({ until }) => until);
       now = felt === 'stored' ? Math.min(now + ms, ...ends) : now + ms;
       await setTime(now);
     },
     begin: (writer: object) =>
-      underWay.set(writer, { until: now + markLifeMs - 1, over: Promise.withResolvers<void>() }),
+      writing.set(writer, { until: now + markLifeMs - 1, over: Promise.withResolvers<void>() }),
     end(writer: object): void {
-      underWay.get(writer)?.over.resolve();
-      underWay.delete(writer);
+      writing.get(writer)?.over.resolve();
+      writing.delete(writer);
     },
     async write<Result>(decide: Decide<Result>): Promise<Result> {
       for (;;) {
