@@ -183,10 +183,10 @@ test('a batch whose file is gone is not done', async (t) => {
 test('a line with an unlisted field is wrong, also on a retry, and valid in an older batch', async (t) => {
   const lines = [lineOf('one').replace('"model"', '"priority":-1,"service_tier":"flex","model"')];
   const strict = open({ lines });
-  t.like(await strict.feed.next(now, () => 'yes'), { line: 1, customId: 'one', faults: [{ param: 'body.priority' }] });
+  t.like(await strict.feed.next(now, () => 'yes'), { line: 1, customId: 'one', errors: [{ param: 'body.priority' }] });
   const again = open({ lines, retries: [retryOf('', 1, { notBefore: new Date(0) })] });
   t.is(await again.feed.next(now, () => 'yes'), undefined, 'it waits, because it was tried before');
-  t.like(await again.feed.next(now, () => 'yes'), { line: 1, faults: [{ param: 'body.priority' }] });
+  t.like(await again.feed.next(now, () => 'yes'), { line: 1, errors: [{ param: 'body.priority' }] });
   const next = await open({ lines, listedFieldsOnly: false }).feed.next(now, () => 'yes');
   if (next === undefined || !isNext(next)) return t.fail();
   t.like(JSON.parse(next.call.body), { priority: -1, service_tier: 'flex' });
