@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { batchStates } from '../../shared/batches/batch.ts';
+import { usageMonthSchema } from '../../shared/store/usage/usage-record.ts';
 import { usageCountsSchema } from '../../shared/store/usage/usage-sums.ts';
 
 /** Schemas of successful responses, for the documentation and the console. */
@@ -7,7 +8,6 @@ import { usageCountsSchema } from '../../shared/store/usage/usage-sums.ts';
 const count = z.int().nonnegative();
 const seconds = z.int().nonnegative().meta({ description: 'Seconds since 1970, UTC.' });
 const time = z.iso.datetime();
-const month = z.string().regex(/^\d{4}-\d{2}$/);
 const date = z.iso.date();
 
 export const mintedKey = z.strictObject({
@@ -103,7 +103,7 @@ export const quota = z.strictObject({
 const usageCounts = usageCountsSchema.shape;
 const usageDay = z.strictObject({ day: date, model: z.string(), ...usageCounts });
 export const usage = z.strictObject({
-  month,
+  month: usageMonthSchema,
   unit: z.literal('tokens'),
   total: z.strictObject(usageCounts),
   data: z.array(usageDay).meta({ description: 'By the day (UTC) of admission, then by model.' }),

@@ -1,3 +1,5 @@
+import { shortened } from '../../shared/shortened.ts';
+
 const textMax = 120;
 const partMax = 40;
 /** Longer than all known field names. */
@@ -27,8 +29,4 @@ export function shownText(text: string): string {
 /** Shortens the name of a field from a client: an unknown name could be the complete body. */
 export function shownFieldName(name: string): string {
   return shortened(name, fieldNameMax);
-}
-
-function shortened(text: string, lengthMax: number): string {
-  return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 }

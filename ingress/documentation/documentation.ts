@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { withoutSlash } from '../api/without-slash.ts';
 import { createAssetSet } from '../pages/asset-set.ts';
 import { onceMade } from '../pages/once-made.ts';
 import { createStaticContent, type StaticContent } from '../pages/static-content.ts';
@@ -115,10 +116,6 @@ function siteLinks({ baseUrl, consoleUrl }: DocumentationLinks, referenceLink: P
     referenceLink,
     { title: 'openapi.json', href: `${withoutSlash(baseUrl)}/openapi.json` },
   ];
-}
-
-function withoutSlash(url: string): string {
-  return url.replace(/\/$/, '');
 }
 
 /** The theme comes first, so that the documentation's own rules override it. */

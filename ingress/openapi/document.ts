@@ -1,3 +1,4 @@
+import { withoutSlash } from '../api/without-slash.ts';
 import { describeOperation } from './description/describe-operation.ts';
 import { headerComponents } from './description/headers.ts';
 import { toComponents } from './description/json-schema.ts';
@@ -81,8 +82,4 @@ function pathsOf(routes: RouteDescriptions): Record<string, object> {
 /** A path in the syntax of OpenAPI: `/v1/files/{file}` for `/v1/files/:file`. */
 function templateOf(pattern: string): string {
   return pattern.replace(/[:*](\w+)/g, '{$1}');
-}
-
-function withoutSlash(url: string): string {
-  return url.replace(/\/$/, '');
 }

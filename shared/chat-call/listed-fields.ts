@@ -1,6 +1,7 @@
 import { isObject } from '../is-object.ts';
 import { refuseMediaAddress } from '../media-hosts.ts';
 import type { Model, PlanFile } from '../process/plan-file.ts';
+import { shortened } from '../shortened.ts';
 import { shownName, type ValidationIssue } from '../validation-issues.ts';
 import { issuesMax, publishedFields } from './chat-completion.ts';
 import { allowedExtraFields, countedName } from './extra-fields.ts';
@@ -50,7 +51,7 @@ function firstOf(issues: Iterable<ValidationIssue>): ValidationIssue[] {
 function* faultsOf(request: Json, rules: Rules): Generator<ValidationIssue> {
   for (const field in request) {
     if (publishedFields.has(field) || rules.fields.has(field)) continue;
-    const listed = shortened(field);
+    const listed = shortened(field, nameLengthMax);
     yield unlisted({ path: shownName(listed), listed, counted: countedName(field) }, rules);
   }
   yield* innerFaults(request, rules);
@@ -114,7 +115,7 @@ function* innerFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
   if (isObject(format)) {
     yield* misspeltTypes(format, { path: 'response_format', refused: 'response_format' });
     if (typeof format.type === 'string' && !publishedFormats.has(format.type)) {
-      const listed = `response_format.${shortened(format.type)}`;
+      const listed = `response_format.${shortened(format.type, nameLengthMax)}`;
       const path = 'response_format.type';
       if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: 'response_format' }, rules);
     }
@@ -133,7 +134,7 @@ type Members = { field: string; members: Json; isFree: (name: string) => boolean
 
 function* memberFaults({ field, members, isFree }: Members, rules: Rules): Generator<ValidationIssue> {
   for (const name in members) {
-    const path = `${field}.${shortened(name)}`;
+    const path = `${field}.${shortened(name, nameLengthMax)}`;
     if (isFree(name) || rules.fields.has(path)) continue;
     yield unlisted({ path, counted: field }, rules);
   }
@@ -194,8 +195,4 @@ function* misspeltTypes(
       yield { path: `${path}.${name}`, message: 'must be spelled type', refused };
     }
   }
-}
-
-function shortened(name: string): string {
-  return name.length > nameLengthMax ? `${name.slice(0, nameLengthMax)}…` : name;
 }

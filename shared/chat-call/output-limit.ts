@@ -35,7 +35,8 @@ const wrappers = [
   'generationConfig',
 ] as const;
 
-const choicesMax = 128;
+/** The most choices that a client can ask for. */
+export const choicesMax = 128;
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0;
 
 /**

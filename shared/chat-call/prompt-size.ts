@@ -21,7 +21,7 @@ function withLineEnds(json: string): string {
 }
 
 /** Tokens around each message in the prompt of a chat model, from OpenAI's guide to counting tokens. */
-const tokensPerMessage = 4;
+export const tokensPerMessage = 4;
 /** OpenAI's rule gives at most 85 + 8 × 170 for an image in high detail. */
 const tokensPerImage = 1_500;
 /** Models encode up to 25 tokens per second of sound, and speech rarely has less than 2,500 bytes per second. */

@@ -63,7 +63,8 @@ export interface Admit {
 const versionLifeMs = 3_600_000;
 /** Longer than a call of the store may take, which times out after 5 s. */
 const readLifeMs = 15_000;
-const noVersion = -1;
+/** No account has this version: it is used if the version of the account is not known. */
+export const noVersion = -1;
 const noLimit = -1;
 const noTopUp = { month: '', tokens: 0 };
 

@@ -4,6 +4,7 @@ import type { Log } from '../process/log.ts';
 import { repeatWhile } from '../process/repeat-while.ts';
 import { readStrings } from '../redis/connections.ts';
 import { versionKey } from '../redis/keys.ts';
+import { noVersion } from './admit.ts';
 
 /** Notifies running requests of an account when the account is suspended (contract.md#l7-suspension). */
 export interface SuspensionWatch extends Disposable {
@@ -16,8 +17,6 @@ export interface SuspensionWatch extends Disposable {
 
 type Followed = { version: number; listeners: Set<() => void> };
 
-/** Used if the version of an account is not known. */
-const noVersion = -1;
 /** After Redis has lost its data, all versions are missing. Accounts beyond this number are checked in the next second. */
 const looksMax = 100;
 

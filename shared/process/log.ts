@@ -1,4 +1,5 @@
 import { pino } from 'pino';
+import { shortened } from '../shortened.ts';
 
 /** Structured lines on standard output: fields first, then a message. Never pass it a header, a body or a full key. */
 export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
@@ -62,10 +63,10 @@ function serializeError(error: unknown, causesLeft = causesMax): SerializedError
   if (!(error instanceof Error)) return { type: typeof error, message: cutMessage(String(error)) };
   const { name, code, stack, cause } = error as Error & { code?: unknown }; // most errors have no code
   return {
-    type: cut(String(name), nameLengthMax),
+    type: shortened(String(name), nameLengthMax),
     message: cutMessage(error.message || messagesWithin(error)),
-    ...(stack !== undefined && { stack: cut(framesOf(stack), stackLengthMax) }),
-    ...(typeof code === 'string' && { code: cut(code, nameLengthMax) }),
+    ...(stack !== undefined && { stack: shortened(framesOf(stack), stackLengthMax) }),
+    ...(typeof code === 'string' && { code: shortened(code, nameLengthMax) }),
     ...(typeof code === 'number' && { code }),
     ...(cause !== undefined && causesLeft > 0 && { cause: serializeError(cause, causesLeft - 1) }),
   };
@@ -80,17 +81,13 @@ function messagesWithin(error: Error): string {
 /** The JSON parser quotes the text around the place that it could not parse. */
 function cutMessage(message: string): string {
   const unquoted = message.replace(/(?:\.\.\.)?".*"(?:\.\.\.)? is not valid JSON$/s, 'the text is not valid JSON');
-  return cut(unquoted, messageLengthMax);
+  return shortened(unquoted, messageLengthMax);
 }
 
 /** V8 puts the message before the frames. */
 function framesOf(stack: string): string {
   const start = stack.search(/^ {4}at /m);
   return start === -1 ? '' : stack.slice(start);
-}
-
-function cut(text: string, lengthMax: number): string {
-  return text.length > lengthMax ? `${text.slice(0, lengthMax)}…` : text;
 }
 
 function messagesOf({ type, message, cause }: SerializedError): string {

@@ -1,14 +1,11 @@
 import type { Redis } from 'ioredis';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { createRenewShares, type Share } from '../shares/renew-shares.ts';
+import { createRenewShares, noShare } from '../shares/renew-shares.ts';
 import { type Shares, startShareRenewal } from '../shares/start-share-renewal.ts';
 import type { BackendMetrics } from './backend-metrics.ts';
 import { type BackendSlots, createBackendSlots } from './backend-slots.ts';
 import type { BreakerStatus } from './served-backends.ts';
-
-/** Before the first renewal. */
-const noShare: Share = { calls: 0, batchCalls: 0 };
 
 /** Slots of backends. They have no share of fleet limits until `startShares` is called. */
 type OpenedSlots = Disposable & { slots: BackendSlots; startShares(): Shares };

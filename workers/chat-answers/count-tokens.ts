@@ -1,7 +1,6 @@
 import { z } from 'zod';
+import { tokensPerMessage } from '../../shared/chat-call/prompt-size.ts';
 
-/** Tokens around each message in the prompt of a chat model, from OpenAI's guide to counting tokens. */
-const tokensPerMessage = 4;
 /** Counting blocks the event loop. Of a longer text, only this much is counted, and the rest is extrapolated. */
 const countedCharactersMax = 32_768;
 /**

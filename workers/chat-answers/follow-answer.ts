@@ -1,4 +1,5 @@
 import type { ChatChunk } from '../../shared/chat-call/chat-completion.ts';
+import { choicesMax } from '../../shared/chat-call/output-limit.ts';
 import { BackendError } from '../exchange/backend-error.ts';
 import { type BackendAnswer, readUsage, writtenText } from './convert-answer.ts';
 import type { Written } from './output-guard.ts';
@@ -24,9 +25,6 @@ export interface AnswerProgress {
   usage(): BackendAnswer['usage'];
   reportedUsage(): unknown;
 }
-
-/** The most that a client can ask for. */
-export const choicesMax = 128;
 
 export function createAnswerProgress(): AnswerProgress {
   let begun = false;

@@ -2,12 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { ulid } from 'ulid';
 import { toApiError } from '../../shared/errors.ts';
+import { markLifeMs } from '../../shared/limits/mark-life.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { agreedNow } from '../redis-now.ts';
 import { isRemovable, isUnused } from './is-removable.ts';
-import { createMarkRemoval, markLifeMs } from './mark-removal.ts';
+import { createMarkRemoval } from './mark-removal.ts';
 
 /**
  * Makes one pass over all devices. True if it has reached the end. It stops early if `mayContinue`, called after each page, returns

@@ -24,6 +24,8 @@ export type BackendUse = {
  */
 export type Share = { calls: number; batchCalls: number };
 
+export const noShare: Share = { calls: 0, batchCalls: 0 };
+
 /** `workers`: how many workers of the pool are alive. `checksStalled`: only this one looks for stalled jobs. */
 export type PoolMembership = { workers: number; checksStalled: boolean };
 

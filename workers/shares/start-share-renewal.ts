@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import type { BackendUse, PoolMembership, RenewShares, Share } from './renew-shares.ts';
-import { shareMs } from './renew-shares.ts';
+import { noShare, shareMs } from './renew-shares.ts';
 
 /** This worker's shares of its backends' fleet limits. */
 export interface Shares extends AsyncDisposable {
@@ -22,8 +22,6 @@ const renewEveryMs = 500;
 const renewPauseMsMin = 200;
 /** How long stopping may wait for a Redis that does not answer. A share that is not given up expires. */
 const leaveMs = 500;
-
-const noShare: Share = { calls: 0, batchCalls: 0 };
 
 export function startShareRenewal(deps: {
   renewShares: RenewShares;

@@ -1,10 +1,11 @@
 import type { Redis } from 'ioredis';
 import { ulid } from 'ulid';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
+import { markLifeMs } from '../../../shared/limits/mark-life.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { Decide } from '../../../shared/store/accounts/decide.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { createMarkChange, markLifeMs } from './mark-change.ts';
+import { createMarkChange } from './mark-change.ts';
 import { createUnmarkChange } from './unmark-change.ts';
 
 /** A process that was suspended for a while must not change an account after its mark has expired. */

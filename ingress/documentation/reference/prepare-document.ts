@@ -1,3 +1,4 @@
+import { isObject } from '../../../shared/is-object.ts';
 import { isRefusal } from './openapi-document.ts';
 
 /** What all operations have in common is described once, at the top of the page. */
@@ -26,17 +27,13 @@ function shortenField(name: string, field: unknown): [string, unknown][] {
   if (name === 'example' || name === 'examples' || name === 'default') return [[name, field]];
   if (name === 'additionalProperties' && field === false) return [];
   if (name === 'security' && Array.isArray(field)) return [];
-  if (name === 'responses' && isFields(field)) return [[name, shorten(without(field, isRefusal))]];
-  if (name === 'headers' && isFields(field)) return [[name, shorten(without(field, isEverywhere))]];
+  if (name === 'responses' && isObject(field)) return [[name, shorten(without(field, isRefusal))]];
+  if (name === 'headers' && isObject(field)) return [[name, shorten(without(field, isEverywhere))]];
   return [[name, shorten(field)]];
 }
 
 function isEverywhere(item: unknown): boolean {
-  return everywhere.includes(String(isFields(item) ? (item.$ref ?? item.name) : item));
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return everywhere.includes(String(isObject(item) ? (item.$ref ?? item.name) : item));
 }
 
 function without(fields: Fields, leaveOut: (name: string) => boolean): Fields {
@@ -45,7 +42,7 @@ function without(fields: Fields, leaveOut: (name: string) => boolean): Fields {
 
 /** A union of unions becomes one union. */
 function choicesOf(schema: unknown): unknown[] {
-  return isFields(schema) && Array.isArray(schema.anyOf) && Object.keys(schema).length === 1 ? schema.anyOf : [schema];
+  return isObject(schema) && Array.isArray(schema.anyOf) && Object.keys(schema).length === 1 ? schema.anyOf : [schema];
 }
 
 /** `{anyOf: [{type: 'integer', …}, {type: 'null'}]}` as `{type: ['integer', 'null'], …}`, which allows the same. */
@@ -55,7 +52,7 @@ function foldNull(fields: Fields): Fields {
   const choices = fields.anyOf.flatMap(choicesOf);
   const [schema, nothing, another] = choices;
   const kept = { ...rest, anyOf: choices };
-  if (another !== undefined || !isFields(schema) || !isFields(nothing) || nothing.type !== 'null') return kept;
+  if (another !== undefined || !isObject(schema) || !isObject(nothing) || nothing.type !== 'null') return kept;
   if (typeof schema.type !== 'string' || 'const' in schema || 'enum' in schema) return kept;
   return { ...schema, ...rest, type: [schema.type, 'null'] };
 }

@@ -1,12 +1,12 @@
 import type { Credential } from './route-description.ts';
 
 const text = { type: 'string' };
-const wholeNumber = { type: 'integer', minimum: 0 };
-const amount = { anyOf: [wholeNumber, { const: 'unlimited' }] };
+const count = { type: 'integer', minimum: 0 };
+const amount = { anyOf: [count, { const: 'unlimited' }] };
 
 const quotaHeaders = {
   'x-svc-quota-limit': { description: 'Token allowance of this month, including top-ups.', schema: amount },
-  'x-svc-quota-used': { description: 'Tokens used this month.', schema: wholeNumber },
+  'x-svc-quota-used': { description: 'Tokens used this month.', schema: count },
   'x-svc-quota-remaining': { description: 'Tokens neither used nor reserved.', schema: amount },
   'x-svc-quota-reset': { description: 'The day on which the quota resets.', schema: { ...text, format: 'date' } },
   'x-svc-quota-overage': {
@@ -36,7 +36,7 @@ export const headerComponents = {
   },
   'x-client-request-id': { description: 'The id that the client sent, if any.', schema: text },
   'retry-after': { description: 'Whole seconds to wait before a retry.', schema: { type: 'integer', minimum: 1 } },
-  'retry-after-ms': { description: 'The same in milliseconds; official SDKs prefer it.', schema: wholeNumber },
+  'retry-after-ms': { description: 'The same in milliseconds; official SDKs prefer it.', schema: count },
   'x-should-retry': { description: '`false` if a retry cannot succeed.', schema: { const: 'false' } },
   'www-authenticate': { description: 'The required scheme.', required: true, schema: { const: 'Bearer' } },
   link: { description: 'Link to the explanation of this error (RFC 8288).', required: true, schema: text },
@@ -45,7 +45,7 @@ export const headerComponents = {
   'content-disposition': { description: "The file's name.", required: true, schema: text },
   'x-svc-queue-ms': {
     description: 'Queue time of the request in milliseconds, until a worker took it or the wait timed out.',
-    schema: wholeNumber,
+    schema: count,
   },
   ...quotaHeaders,
 };

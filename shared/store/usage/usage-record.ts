@@ -3,6 +3,8 @@ import { storedDate } from '../../stored-date.ts';
 
 const tokens = z.int().nonnegative();
 const milliseconds = z.int().nonnegative();
+/** `YYYY-MM`, in UTC. */
+export const usageMonthSchema = z.string().regex(/^\d{4}-\d{2}$/);
 
 /** One call of a backend, or (`outcome` `lost`, no `backend`) a run whose worker died, of which nothing else is known. */
 export const usageAttemptSchema = z.object({
@@ -23,7 +25,7 @@ export const usageRecordSchema = z.object({
   tier: z.string(),
   endpoint: z.string(),
   batch: z.string().nullable(),
-  month: z.string().regex(/^\d{4}-\d{2}$/),
+  month: usageMonthSchema,
   admittedAt: storedDate,
   settledAt: storedDate,
   runs: z.int().nonnegative(),

@@ -1,7 +1,8 @@
 import test from 'ava';
 import { createAdmit } from '../../../shared/limits/admit.ts';
+import { markLifeMs } from '../../../shared/limits/mark-life.ts';
 import { changesKey, countersKey, fillKey, leasesKey, versionKey } from '../../../shared/redis/keys.ts';
-import { createMarkRemoval, markLifeMs } from '../../../workers/maintenance/mark-removal.ts';
+import { createMarkRemoval } from '../../../workers/maintenance/mark-removal.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 

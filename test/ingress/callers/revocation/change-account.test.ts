@@ -1,8 +1,8 @@
 import test from 'ava';
 import { changeSettings } from '../../../../ingress/callers/account-changes.ts';
 import { createChangeAccount } from '../../../../ingress/callers/revocation/change-account.ts';
-import { markLifeMs } from '../../../../ingress/callers/revocation/mark-change.ts';
 import { ApiError } from '../../../../shared/errors.ts';
+import { markLifeMs } from '../../../../shared/limits/mark-life.ts';
 import { connectForRequests, waitUntilReady } from '../../../../shared/redis/connections.ts';
 import { changesKey, fillKey, versionKey } from '../../../../shared/redis/keys.ts';
 import type { Account } from '../../../../shared/store/accounts/account.ts';

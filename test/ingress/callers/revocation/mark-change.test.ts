@@ -1,7 +1,8 @@
 import test from 'ava';
-import { createMarkChange, markLifeMs } from '../../../../ingress/callers/revocation/mark-change.ts';
+import { createMarkChange } from '../../../../ingress/callers/revocation/mark-change.ts';
 import { createUnmarkChange } from '../../../../ingress/callers/revocation/unmark-change.ts';
 import { ApiError } from '../../../../shared/errors.ts';
+import { markLifeMs } from '../../../../shared/limits/mark-life.ts';
 import { connectForRequests } from '../../../../shared/redis/connections.ts';
 import { changesKey, fillKey, versionKey } from '../../../../shared/redis/keys.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../../support/private-redis.ts';
