@@ -38,7 +38,7 @@ export function listenForControl(deps: {
       for (const partition of decodeDrainRequest(fields)) deps.drainer()?.notify(partition);
       return false;
     },
-    // Lost cancellations only mean that those runs continue to their end. Lost lines of batches are found by their scheduler.
+    // Lost cancellations only mean that those runs continue to their end. The scheduler of an account finds the lost lines of its batches.
     onLost: () => {},
   });
 }

@@ -48,7 +48,7 @@ export function limitError({ limit, waitMs, counters, allowance, fairShare, topu
   return rateLimitExceeded(type, `${reason} Retry in ${waitMs} ms.`, waitMs);
 }
 
-/** A share of 0 means that bodies take the share of the account. */
+/** A share of 0 means that the waiting bodies of the account already use its share of memory. */
 function shareMessage(fairShare: number): string {
   if (fairShare === 0) return 'The service is busy, and the waiting requests of this account take its share of memory.';
   return `The service is busy: an account may have ${fairShare} requests at once, waiting and running.`;

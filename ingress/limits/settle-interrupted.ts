@@ -13,8 +13,8 @@ export type HeldLease = {
 };
 
 /**
- * `run` is the run that reports that an earlier one was interrupted after `tokens`. It has counted `promptTokens`; undefined if it has
- * begun to call backends.
+ * `run` is the run that reports that an earlier one was interrupted after `tokens`. It has counted `promptTokens`, unless it has begun to
+ * call backends: then `promptTokens` is undefined, and the estimate in the lease is charged.
  */
 export type Delivered = { run: number; tokens: number; promptTokens: number | undefined };
 

@@ -17,7 +17,10 @@ const ranksMax = 16;
 export const turnMax = turnsOfRank - 1;
 /** When the head of the queue is at or past this turn, turns are lowered by it. */
 export const halfOfTurns = turnsOfRank / 2;
-/** No turn is given further ahead of the latest taken one. A turn that is comes from an ingress that did not know yet that turns were lowered. */
+/**
+ * No turn is given further ahead of the latest taken one. A turn that is further ahead comes from an ingress that did not know yet that
+ * turns had been lowered.
+ */
 export const turnsAheadMax = turnsOfRank / 4;
 /** BullMQ's score of a job is its priority times this, plus a number that keeps jobs of the same priority in order. */
 export const scoreOfPriority = 2 ** 32;

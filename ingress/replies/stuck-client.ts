@@ -9,6 +9,6 @@ export const stuckMs = 30_000;
  */
 export function cutWhenStuck(response: ServerResponse, ms: number): void {
   response.setTimeout(ms);
-  // Before Node's own listener, which sets the time-out of an idle connection. If a pipelined request follows, there is none.
+  // Before Node's own listener, which sets the time-out of an idle connection. None is set if a pipelined request follows.
   response.prependOnceListener('finish', () => response.socket?.setTimeout(0));
 }

@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Lane } from '../lane.ts';
 
-/** Builds every Redis key of the service except BullMQ's own (contract.md#m1-keys). */
+/**
+ * Builds every Redis key of the service except BullMQ's own (contract.md#m1-keys). Some names of keys are older than the names in the code,
+ * such as `keeper` and `standing`: processes of the previous release use them.
+ */
 
 /** Number of partitions: the hash tags that accounts share, and the usage outboxes. */
 export const partitionCount = 64;

@@ -20,7 +20,7 @@ interface PartitionLocks {
   release(): Promise<void>;
 }
 
-/** So many partitions of other workers are checked at each renewal. If one is free, all are checked: its worker held more of them. */
+/** How many partitions of other workers are checked at each renewal. If one is free, all are checked: its worker held more of them. */
 const checkedAtOnce = 4;
 
 /** `takenAtOnce`: max partitions acquired at each renewal. It is low, so that workers that start together get about the same number. */

@@ -11,7 +11,7 @@ local device, hour = ARGV[1], 3600000
 
 local function waitFor(key, limit)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now - hour)
-  -- Entries in the future by more than a clock is ever set back.
+  -- Removes entries that are further in the future than a clock is ever set back.
   redis.call('ZREMRANGEBYSCORE', key, now + 60000, '+inf')
   local count = redis.call('ZCARD', key)
   if count < limit then return 0 end

@@ -17,7 +17,7 @@ const renewBeforeS = 60;
 const renewAfterMsMax = 86_400_000;
 const retryRenewalMs = 15_000;
 
-/** One minute before a token expires, but not before half its life; at least once a day, the longest that timers can wait reliably. */
+/** One minute before a token expires, but not before half its life; at least once a day, well within the range of timers. */
 export function renewAfterMs(expiresInS: number): number {
   const ms = Math.max(expiresInS - renewBeforeS, expiresInS / 2) * 1000;
   return Math.min(Math.max(1_000, ms), renewAfterMsMax);

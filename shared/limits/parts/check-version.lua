@@ -4,7 +4,7 @@
 -- The version is a copy of the store's. It may be missing. It is never outdated (contract.md#c17-marks-of-changes): every change of the
 -- account deletes it first (ingress/callers/revocation), and nothing fills it while a change is marked.
 if how == 'read' or call('GET', versionKey) ~= version then
-  -- A mark that expires later than any mark can was set before the clock was put back.
+  -- A mark that expires later than the longest life of a mark was set before the clock was set back.
   local changing = call('ZCOUNT', changesKey, '(' .. now, now + 60000) > 0
   if how == 'known' then
     -- Concurrent readers share one token. With one token each, they would replace each other's token, and no reader could ever fill. A
