@@ -10,7 +10,7 @@ import { bodyTooLarge } from '../bodies/body-errors.ts';
 import { mediaParameters, refuseCompressed, sendContinue } from '../bodies/body-head.ts';
 import { readForm } from '../files/read-form.ts';
 import { type ComingFile, receiveFile } from '../files/receive-file.ts';
-import { createUploadPlaces } from '../files/upload-places.ts';
+import { createUploadSlots } from '../files/upload-slots.ts';
 import { watchBody } from '../files/watch-body.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
@@ -40,7 +40,7 @@ export function uploadFile({
   const { fileBytesMax, accountBytesMax, accountFilesMax, requestsMax, filesKeptDays } = planFile.batch;
   const windowBytesMin = (planFile.batch.uploadBytesPerSecondMin * bounds.windowMs) / 1_000;
   const bytesMax = fileBytesMax + aroundBytesMax;
-  const places = createUploadPlaces(bounds);
+  const slots = createUploadSlots(bounds);
   const rest = createRests();
 
   return async function uploadFile(ctx) {
@@ -48,13 +48,13 @@ export function uploadFile({
     if (Number(ctx.req.headers['content-length']) > bytesMax) throw bodyTooLarge(bytesMax);
     const coming = comingFile(ctx);
     const reception = receiveFile(coming, { store, requestsMax, log, rest });
-    const place = places.enter(coming.account);
+    const slot = slots.enter(coming.account);
     try {
       await requireRoom(coming.account);
-      const giveUpOrPlace = AbortSignal.any([giveUp, place.signal]);
+      const giveUpOrSlot = AbortSignal.any([giveUp, slot.signal]);
       using watch = watchBody(ctx.req, {
-        ...{ ...bounds, bytesMax, windowBytesMin, giveUp: giveUpOrPlace },
-        onBytes: place.received,
+        ...{ ...bounds, bytesMax, windowBytesMin, giveUp: giveUpOrSlot },
+        onBytes: slot.received,
       });
       sendContinue(ctx);
       const { signal } = watch;
@@ -64,7 +64,7 @@ export function uploadFile({
       await reception.discard();
       throw error;
     } finally {
-      place.leave();
+      slot.leave();
     }
   };
 

@@ -10,7 +10,7 @@ import { leasesKey } from '../../shared/redis/keys.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { createAcquireLock } from '../locks/acquire.ts';
 import { createReleaseLock } from '../locks/release.ts';
-import { redisNow } from '../redis-now.ts';
+import { redisNow } from '../redis/redis-now.ts';
 import { createClearBatch } from './files/clear-batch.ts';
 import { createCloseBatch } from './files/close-batch.ts';
 import { startFileRemoval } from './files/start-file-removal.ts';

@@ -3,7 +3,7 @@ import type { Lane } from '../../shared/lane.ts';
 import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import { leaseHoldersKey, leasesKey, parseLeaseHolder } from '../../shared/redis/keys.ts';
-import { redisNow } from '../redis-now.ts';
+import { redisNow } from '../redis/redis-now.ts';
 import type { EndLeases } from './end-leases.ts';
 import type { LeaseMetrics } from './lease-metrics.ts';
 

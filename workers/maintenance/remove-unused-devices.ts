@@ -6,7 +6,7 @@ import { markLifeMs } from '../../shared/limits/mark-life.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { agreedNow } from '../redis-now.ts';
+import { agreedNow } from '../redis/redis-now.ts';
 import { isRemovable, isUnused } from './is-removable.ts';
 import { createMarkRemoval } from './mark-removal.ts';
 

@@ -5,7 +5,7 @@ import type { Log } from '../../shared/process/log.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { bellKey } from '../../shared/redis/keys.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
-import { existingKeys } from '../existing-keys.ts';
+import { existingKeys } from '../redis/existing-keys.ts';
 import type { BodiesHeld } from './bodies-held.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import { createLaneWorker, type LaneWork } from './lane-worker.ts';

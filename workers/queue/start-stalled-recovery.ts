@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { lookForStalledEveryMs } from '../../shared/jobs/queues.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { existingKeys } from '../existing-keys.ts';
+import { existingKeys } from '../redis/existing-keys.ts';
 import type { LaneWorker } from './lane-worker.ts';
 
 type PoolQueue = { pool: string; worker: Pick<LaneWorker, 'activeKey' | 'waitingKeys' | 'setMarker' | 'recover'> };

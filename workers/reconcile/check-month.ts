@@ -4,7 +4,7 @@ import { redisUnavailable } from '../../shared/redis/connections.ts';
 import { countersKey, partitionOf } from '../../shared/redis/keys.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
-import { redisNow } from '../redis-now.ts';
+import { redisNow } from '../redis/redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { type MonthCheck, missingInSum } from './reconcile-drift.ts';
 import { summedUpTo } from './summed-up-to.ts';

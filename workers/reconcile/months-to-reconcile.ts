@@ -3,7 +3,7 @@ import { redisUnavailable } from '../../shared/redis/connections.ts';
 import { accountOfCountersKey, countersKeys } from '../../shared/redis/keys.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
-import { redisNow } from '../redis-now.ts';
+import { redisNow } from '../redis/redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { findCountedMonths, findRecentMonths } from './check-month.ts';
 import type { RetryUnavailable } from './retry-unavailable.ts';

@@ -4,7 +4,7 @@ import { createSeed } from '../../shared/limits/seed.ts';
 import { redisUnavailable } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
-import { redisNow } from '../redis-now.ts';
+import { redisNow } from '../redis/redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { createCheckMonth } from './check-month.ts';
 import { driftOf, type MonthCheck, sumDiffers } from './reconcile-drift.ts';

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { entryOf } from '../../shared/jobs/usage-outbox.ts';
 import { redisUnavailable } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey } from '../../shared/redis/keys.ts';
-import { redisNow } from '../redis-now.ts';
+import { redisNow } from '../redis/redis-now.ts';
 
 /**
  * Returns the entry of a partition up to which every record in the store must be in its sum, and no further record comes: the `drained`

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/process/log.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
-import { existingKeys } from '../existing-keys.ts';
+import { existingKeys } from '../redis/existing-keys.ts';
 
 /** Detects for a run that the ingress behind its reply stream is gone, also while the run has nothing to send. */
 export interface ReaderWatch extends Disposable {

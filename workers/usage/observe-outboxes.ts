@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 import { within } from '../../shared/process/shutdown.ts';
-import { redisNow } from '../redis-now.ts';
+import { redisNow } from '../redis/redis-now.ts';
 import { createReadOutbox } from './read-outbox.ts';
 
 /** Over the partitions that this worker holds: entries in total and in the longest outbox, and the age of the oldest undrained entry. */

@@ -4,7 +4,7 @@ import { partitionCount } from '../../../shared/redis/keys.ts';
 import { createEndLeases } from '../../../workers/leases/end-leases.ts';
 import { createExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { redisNow } from '../../../workers/redis-now.ts';
+import { redisNow } from '../../../workers/redis/redis-now.ts';
 import { replaceClock } from '../redis-clock.ts';
 
 /**

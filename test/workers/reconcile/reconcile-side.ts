@@ -6,7 +6,7 @@ import { partitionCount, partitionOf } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createReconcileUsage } from '../../../workers/reconcile/reconcile-usage.ts';
-import { redisNow } from '../../../workers/redis-now.ts';
+import { redisNow } from '../../../workers/redis/redis-now.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
 import { firstMonthKept } from '../../../workers/usage/remove-old-months.ts';
 import { openLimits } from '../../support/limits-side.ts';

@@ -5,7 +5,7 @@ import { jobName, modelQueue, openQueue, poolQueue, type QueueId } from '../../.
 import type { Log } from '../../../shared/process/log.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { within } from '../../../shared/process/shutdown.ts';
-import { existingKeys } from '../../existing-keys.ts';
+import { existingKeys } from '../../redis/existing-keys.ts';
 import type { BatchJob } from './batch-job.ts';
 
 /** A line's job by its id. Without a model it may be in any queue. */

@@ -1,7 +1,7 @@
 import test from 'ava';
-import { existingKeys } from '../../workers/existing-keys.ts';
-import { openRedisDatabase } from '../support/private-redis.ts';
-import { watchRedis } from '../support/watch-redis.ts';
+import { existingKeys } from '../../../workers/redis/existing-keys.ts';
+import { openRedisDatabase } from '../../support/private-redis.ts';
+import { watchRedis } from '../../support/watch-redis.ts';
 
 for (const [existing, commands] of [
   [0, 1],

@@ -1,7 +1,7 @@
 import { ApiError, rateLimitExceeded } from '../../shared/errors.ts';
 
 /** A slot for one upload, to be released once. */
-export interface UploadPlace {
+export interface UploadSlot {
   /** Aborted with the `ApiError` to answer when the slot is given to another upload. */
   signal: AbortSignal;
   /** Counts received bytes. */
@@ -9,9 +9,9 @@ export interface UploadPlace {
   leave(): void;
 }
 
-export interface UploadPlaces {
+export interface UploadSlots {
   /** Fails with `SERVICE_UNAVAILABLE` at the limit of this ingress, and with `rate_limit_exceeded` at the limit of the account. */
-  enter(account: string): UploadPlace;
+  enter(account: string): UploadSlot;
 }
 
 const retryAfterMs = 1_000;
@@ -28,7 +28,7 @@ type Upload = { account: string; since: number; bytes: number; makeRoom: AbortCo
  * also be ended if its account has more uploads than the account of the incoming one would have: little of it is lost, and clients that
  * restart repeatedly must not block others either.
  */
-export function createUploadPlaces({
+export function createUploadSlots({
   uploadsMax,
   ofAccountMax,
   now = () => performance.now(),
@@ -36,7 +36,7 @@ export function createUploadPlaces({
   uploadsMax: number;
   ofAccountMax: number;
   now?: () => number;
-}): UploadPlaces {
+}): UploadSlots {
   const taken = new Map<string, number>();
   const uploads = new Set<Upload>();
 
