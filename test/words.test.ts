@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import test from 'ava';
-import { projectFiles } from './support/source-files.ts';
+import { productionFiles, projectFiles } from './support/source-files.ts';
 
 /** Words that are not plain, current technical English, and what to write instead. */
 const replacements: Readonly<Record<string, string>> = {
@@ -44,6 +44,27 @@ function wordsIn(text: string): string[] {
   return [...asRead(text).matchAll(words)].map(([word]) => word);
 }
 
+/** Words in names of the code that are not terms of the field, and what to write instead. A name in camel case is several words. */
+const nameReplacements: Readonly<Record<string, string>> = {
+  'keepers?': 'lock, scheduler',
+  'troubles?': 'issues, errors',
+  'tend(s|ing)?': 'expire, renew, supervise',
+  lasting: 'durable',
+  'in hand': 'running, inProgress, held',
+  'under ?way': 'running, inProgress, flushing',
+  'let in': 'admitted',
+  standing: 'counters',
+};
+
+const wordsOfNames = new RegExp(`\\b(${Object.keys(nameReplacements).join('|')})\\b`, 'i');
+const commentOrKey = /\/\*[\s\S]*?\*\/|(?<!:)\/\/.*|svc:\S*/g;
+
+/** Names that contain such a word. Names of Redis keys (`svc:…`) stay: processes of the previous release use them. */
+function wrongNames(text: string): string[] {
+  const names = new Set(text.replace(commentOrKey, '').match(/[A-Za-z_]\w*/g));
+  return [...names].filter((name) => wordsOfNames.test(name.replace(/_/g, ' ').replace(/(?<=[a-z\d])(?=[A-Z])/g, ' ')));
+}
+
 const textFile = /\.(ts|mjs|lua|css|md|yaml|yml|json|py|java|xml)$|(^|\/)\.[\w./-]+$/;
 /** Data of tests, packages of others, and the list above. */
 const notOurs = /^(package-lock\.json$|test\/fuzz\/seeds\/|test\/words\.test\.ts$)/;
@@ -56,6 +77,29 @@ test('every text of the project is in plain English', (t) => {
     return [...new Set(wordsIn(text))].map((word) => `${path}: ${word}`);
   });
   t.deepEqual(found, []);
+});
+
+test('names in the code are terms of the field', (t) => {
+  const found = productionFiles().flatMap(({ path, text }) => wrongNames(text).map((name) => `${path}: ${name}`));
+  t.deepEqual(found, []);
+});
+
+test('a name that is not a term of the field is found within a longer name, but not in a Redis key', (t) => {
+  t.deepEqual(wrongNames('const lineKeeper = flushUnderWay(calls.lasting(), "svc:x"); // keeper'), [
+    'lineKeeper',
+    'flushUnderWay',
+    'lasting',
+  ]);
+  t.deepEqual(wrongNames('/** A\n keeper */ const jobs_in_hand = letInAll + tendLeases(standingOf);'), [
+    'jobs_in_hand',
+    'letInAll',
+    'tendLeases',
+    'standingOf',
+  ]);
+  t.deepEqual(
+    wrongNames("let inside = outstanding(extends, pretend, 'svc:{p01}:standing:ann', 'svc:file-keeper');"),
+    [],
+  );
 });
 
 test('a word that is not plain is found, also across the lines of a comment', (t) => {
