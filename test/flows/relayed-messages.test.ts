@@ -13,7 +13,7 @@ let stack: Stack;
 test.before(async () => {
   stack = await startStack({
     models: {
-      'told-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
+      'shown-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
       'silent-chat': { tier: 'guest', pool: 'default', backends: ['onprem-b'] },
     },
     backends: {
@@ -36,7 +36,7 @@ test('a key that a backend repeats in its refusal reaches neither a client (comp
   for (const status of [400, 413, 422]) {
     for (const server of [first, second]) server.fail({ status, errorMessage: message });
     for (const [model, message] of [
-      ['told-chat', shown],
+      ['shown-chat', shown],
       ['silent-chat', silent],
     ] as const) {
       for (const stream of [false, true]) {
@@ -49,19 +49,19 @@ test('a key that a backend repeats in its refusal reaches neither a client (comp
     }
   }
   const { id } = await user.create(
-    `${lineOf('told', { model: 'told-chat' })}\n${lineOf('silent', { model: 'silent-chat' })}`,
+    `${lineOf('shown', { model: 'shown-chat' })}\n${lineOf('silent', { model: 'silent-chat' })}`,
   );
   const errors = await user.errors(await user.ended(id));
   t.is(errors.length, 2);
   for (const { custom_id, error, response } of errors) {
-    const message = (custom_id === 'told' ? shown : silent).replace('request: ', 'body: ');
+    const message = (custom_id === 'shown' ? shown : silent).replace('request: ', 'body: ');
     t.true(error?.message.startsWith(message), error?.message);
     t.is(response?.status_code, 400);
   }
   t.false(/rosemary|thyme|gpu|vllm/.test(JSON.stringify(errors)));
 
   first.fail({ errorMessage: message, derails: { afterChunks: 3, into: 'an error event' } });
-  const broken = await chat({ url, key: user.apiKey, question: 'Hi', model: 'told-chat', stream: true });
+  const broken = await chat({ url, key: user.apiKey, question: 'Hi', model: 'shown-chat', stream: true });
   const text = await broken.text();
   t.true(text.includes('UPSTREAM_INTERRUPTED'));
   t.false(/rosemary|thyme|gpu|vllm/.test(text));
