@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import test from 'ava';
 import { findCycle, importsOf, productionFiles, projectFiles, reachableFrom } from './support/source-files.ts';
 
@@ -121,12 +121,20 @@ test('a folder has 2 to 15 source files', (t) => {
   }
 });
 
-test('the page about the architecture explains every folder, and only existing ones', (t) => {
+/** The names of a folder's files as the page lists them: without `.ts`, and without scripts that a file of their name loads. */
+function listedNames(paths: readonly string[]): string[] {
+  const names = paths.map((path) => basename(path));
+  const isLoaded = (name: string) => name.endsWith('.lua') && names.includes(name.replace(/\.lua$/, '.ts'));
+  return names.filter((name) => !isLoaded(name)).map((name) => name.replace(/\.ts$/, ''));
+}
+
+test('the page about the architecture explains exactly the folders that exist, and lists their files', (t) => {
   const page = readFileSync('ingress/documentation/internals/architecture.md', 'utf8');
-  const explained = [...page.matchAll(/^\| `((?:ingress|workers|shared)\/[^`.]*)` \| \w/gm)].map(
-    ([, folder = '']) => folder,
-  );
-  t.deepEqual(explained.toSorted(), [...sourceNames.keys()].map((folder) => `${folder}/`).toSorted());
+  const rows = page.matchAll(/^\| `((?:ingress|workers|shared)(?:\/[^`./]+)*)\/` \| \w[^|]* \| ([^|]*) \|$/gm);
+  const explained = new Map([...rows].map(([, folder = '', names = '']) => [folder, names.split(', ').toSorted()]));
+  const existing = new Map([...sourceNames].map(([folder, paths]) => [folder, listedNames(paths).toSorted()]));
+  t.deepEqual([...explained.keys()].toSorted(), [...existing.keys()].toSorted());
+  for (const [folder, names] of existing) t.deepEqual(explained.get(folder), names, folder);
 });
 
 test('both sides use every file of shared', (t) => {
