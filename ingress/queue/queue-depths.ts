@@ -83,8 +83,8 @@ export function createQueueDepths({
       const mayCount = isTooOld && (await redis.set(countingKey, '1', 'PX', ageMsMax, 'NX')) !== null;
       const found = mayCount ? await count(time, known) : known;
       if (!mayCount && Object.keys(later).length > 0) await redis.hset(queueDepthsKey, later);
-      // Redis read its clock after `askedAt`, so the count began at this time or later.
-      const begunAt = askedAt - (time - Number(found.begunAt ?? 0));
+      // Redis read its clock after `askedAt`, so the count began at this time or later. Both times are rounded down to a millisecond.
+      const begunAt = askedAt - (time - Number(found.begunAt ?? 0)) - 1;
       return {
         begunAt,
         of: (model, lane) => Number(found[fieldOf(model, lane)] ?? 0),
