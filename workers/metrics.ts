@@ -8,8 +8,6 @@ import { createQueueMetrics } from './queue/queue-metrics.ts';
 import { createRequestMetrics } from './requests/request-metrics.ts';
 import { createUsageMetrics } from './usage/usage-metrics.ts';
 
-export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
-
 /** All metrics of a worker. Each part of the worker takes only its own. */
 export function createWorkerMetrics(registry: Registry) {
   return {
