@@ -1,14 +1,7 @@
 import { type PlanFile, usualPriority } from '../../shared/process/plan-file.ts';
 
-/** BullMQ's priority of a job, by the queue that it is added to. Lower comes first. */
-export type JobPriority = {
-  /** The priority of its plan, in a queue of the previous release. */
-  ofPlan: number;
-  /** In its model's queue: by the rank of its plan, then by its turn. */
-  inTurn: number;
-};
-
 /**
+ * A job's priority in its model's queue is by the rank of its plan, then by its turn. Lower comes first.
  * BullMQ has 21 bits for a priority: 4 for the plan's rank, 17 for the turn (decisions.md#turns-in-the-priority). Priority 0 means no
  * priority, so turns begin at 1.
  */

@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
 import { createListWorkers, type ListWorkers } from '../../shared/jobs/list-workers.ts';
-import { createQueueChoice } from '../../shared/jobs/queue-choice.ts';
 import { allQueues, openQueue } from '../../shared/jobs/queues.ts';
 import type { IngressConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
@@ -39,10 +38,8 @@ export async function openQueues({
 }): Promise<Queues> {
   const { models } = planFile;
   await using parts = new AsyncDisposableStack();
-  const choice = parts.use(createQueueChoice({ redis, models, log }));
-  await choice.look();
-  const queues = parts.use(createRequestQueues({ connection: redis, models, choice, log }));
-  const queueDepths = createQueueDepths({ redis, planFile, choice });
+  const queues = parts.use(createRequestQueues({ connection: redis, log }));
+  const queueDepths = createQueueDepths({ redis, planFile });
   const queueBounds = createQueueBounds({ ...bounds, models: Object.keys(models) });
   const queueTurns = createQueueTurns(planFile);
   const counted = (depths: Depths | undefined) => {

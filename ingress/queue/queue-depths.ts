@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { QueueChoice } from '../../shared/jobs/queue-choice.ts';
+import { modelQueue } from '../../shared/jobs/queues.ts';
 import { type Lane, lanes } from '../../shared/lane.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { countingKey, queueDepthsKey } from '../../shared/redis/keys.ts';
@@ -36,12 +36,10 @@ const lifeMs = 60_000;
 export function createQueueDepths({
   redis,
   planFile,
-  choice,
   now = () => performance.now(),
 }: {
   redis: Redis;
   planFile: Pick<PlanFile, 'models' | 'plans'>;
-  choice: Pick<QueueChoice, 'queueFor'>;
   now?: () => number;
 }): QueueDepths {
   const counted = Object.keys(planFile.models).flatMap((model) => lanes.map((lane) => ({ model, lane })));
@@ -50,7 +48,7 @@ export function createQueueDepths({
   async function count(begunAt: number, known: Record<string, string>): Promise<Record<string, string>> {
     const counts = await Promise.all(
       counted.map(async ({ model, lane }) => {
-        const { prefix, name } = choice.queueFor(model, lane);
+        const { prefix, name } = modelQueue(model, lane);
         const [waiting, prioritized] = await Promise.all([
           redis.llen(`${prefix}:${name}:wait`),
           redis.zcard(`${prefix}:${name}:prioritized`),

@@ -2,7 +2,6 @@ import { type PlanFile, usualPriority } from '../../shared/process/plan-file.ts'
 import {
   createRankOf,
   isLaterTurn,
-  type JobPriority,
   latestOf,
   priorityOf,
   rankOfPriority,
@@ -21,10 +20,10 @@ export type LatestTurn = { turn: number };
  * many those accounts send. The requests that an account sends to one ingress keep their order.
  */
 export interface QueueTurns {
-  /** `inFlight`: requests of the account that wait or run, including this one. */
-  next(request: { model: string; plan: string; inFlight: number; latest: LatestTurn }): JobPriority;
+  /** The priority of a job. `inFlight`: requests of the account that wait or run, including this one. */
+  next(request: { model: string; plan: string; inFlight: number; latest: LatestTurn }): number;
   /** A worker has taken a job with this priority. */
-  taken(model: string, priority: JobPriority): void;
+  taken(model: string, priority: number): void;
   /** The latest taken turns of the requests of this ingress. */
   latest(): TakenTurn[];
   /** Takes a new count; undefined if counting failed. */
@@ -45,18 +44,17 @@ export function createQueueTurns({ plans }: Pick<PlanFile, 'plans'>): QueueTurns
 
   return {
     next({ model, plan, inFlight, latest }) {
-      const ofPlan = plans[plan]?.priority ?? usualPriority;
-      const rank = rankOf(ofPlan);
+      const rank = rankOf(plans[plan]?.priority ?? usualPriority);
       const taken = takenOf(model, rank);
       const turn = Math.min(taken + Math.min(inFlight, turnsAheadMax), turnMax);
       // Otherwise the latest turn is from before turns were lowered.
       const isInOrder = latest.turn <= taken + turnsAheadMax;
       latest.turn = isInOrder ? Math.max(turn, latest.turn) : turn;
-      return { ofPlan, inTurn: priorityOf(rank, latest.turn) };
+      return priorityOf(rank, latest.turn);
     },
-    taken(model, { inTurn }) {
-      const rank = rankOfPriority(inTurn);
-      const turn = turnOf(inTurn);
+    taken(model, priority) {
+      const rank = rankOfPriority(priority);
+      const turn = turnOf(priority);
       if (isLaterTurn(turn, takenOf(model, rank))) own.set(nameOf(model, rank), { model, rank, turn });
     },
     latest: () => [...own.values()],

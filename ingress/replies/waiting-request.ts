@@ -179,6 +179,7 @@ function cancelJob({ lease: { requestId }, model, control, effects }: WaitingReq
   effects.cancel({ requestId, model, control });
 }
 
+/** `queueMs` is unknown if the job was not started, or if the last reply came first. */
 function reportQueued(
   request: WaitingRequest,
   { isTaken, queueMs }: { isTaken: boolean; queueMs?: number | undefined },

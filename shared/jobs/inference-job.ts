@@ -16,11 +16,9 @@ export const queuedCallSchema = z.object({
   endpoint: z.literal('/v1/chat/completions'),
   stream: z.boolean(),
   includeUsage: z.boolean(),
-  // Jobs queued by an earlier release have no such field.
-  assembled: z.boolean().default(false),
+  assembled: z.boolean(),
   outputTokensMax: z.int().positive(),
-  // Jobs of the previous release lack it; a worker then reads it from the body.
-  choices: z.int().positive().optional(),
+  choices: z.int().positive(),
   body: z.string(),
   earlierRuns: z.array(z.object({ run: z.int().positive(), attempts: z.array(usageAttemptSchema) })),
 });

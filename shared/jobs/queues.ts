@@ -18,20 +18,11 @@ export function modelQueue(model: string, lane: Lane): QueueId {
   return { name: `${encodeURIComponent(model)}.${lane}`, prefix: queuePrefix(model) };
 }
 
-/** The previous release's queue for all models of a pool. Its name never has a dot. */
-export function poolQueue(pool: string, lane: Lane): QueueId {
-  const name = `${pool}-${lane}`;
-  return { name, prefix: queuePrefix(name) };
-}
-
-/** Lists every queue of these models and of their pools, with the pool whose workers read it. */
+/** Lists every queue of these models, with the pool whose workers read it. */
 export function allQueues(models: Readonly<Record<string, { pool: string }>>): (QueueId & { pool: string })[] {
-  const pools = new Set(Object.values(models).map(({ pool }) => pool));
-  const ofModels = Object.entries(models).flatMap(([model, { pool }]) =>
+  return Object.entries(models).flatMap(([model, { pool }]) =>
     lanes.map((lane) => ({ ...modelQueue(model, lane), pool })),
   );
-  const ofPools = [...pools].flatMap((pool) => lanes.map((lane) => ({ ...poolQueue(pool, lane), pool })));
-  return [...ofModels, ...ofPools];
 }
 
 /**

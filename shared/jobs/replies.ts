@@ -15,12 +15,12 @@ export type TokenUsage = z.infer<typeof usageSchema>;
 
 const envelope = { request: z.string(), run: wholeNumber.pipe(z.int().positive()), sequence: wholeNumber };
 
-const startedSchema = z.object({ control: z.string(), queueMs: z.int().nonnegative().optional() });
+const startedSchema = z.object({ control: z.string(), queueMs: z.int().nonnegative() });
 
 /**
  * The replies of a worker to a request, in this order, each with the next sequence number of its run (contract.md#p3-order-and-gaps).
  * `started` comes first, unless the last reply comes before it (control: the stream on which the run can be cancelled; queueMs: how long
- * its job waited, by Redis's clock, not sent by workers of the previous release). Then, for a stream, `chunk` (server-sent events as they
+ * its job waited, by Redis's clock). Then, for a stream, `chunk` (server-sent events as they
  * go to the client; `tokens`: at least how many tokens the model has written so far). Then `end` (for a complete response, with its body)
  * or `error`. A run that may not start, because text of an earlier run was sent, sends only `interrupted` (`promptTokens`: counted by
  * tokenizer).
@@ -44,17 +44,9 @@ export type ReplyContent = Content<Reply>;
 /** Omits the fields from each kind separately: `Omit` on the union would keep only the fields that all kinds have. */
 type Content<Each> = Each extends Reply ? Omit<Each, keyof typeof envelope> : never;
 
-/** Encodes a reply as the fields of its own stream entry. */
-export function encodeReply({ request, run, sequence, ...content }: Reply): string[] {
-  const about = ['request', request, 'run', String(run), 'sequence', String(sequence), 'kind', content.kind];
-  if (content.kind === 'chunk') return [...about, 'tokens', String(content.tokens), 'data', content.data];
-  return [...about, 'data', JSON.stringify(content.data)];
-}
-
-/** Returns the reply in a stream entry, or undefined for any other entry of the stream. */
-export function decodeReply(fields: Readonly<Record<string, string>>): Reply | undefined {
-  const data = fields.kind === 'chunk' ? fields.data : parseJson(fields.data);
-  const parsed = replySchema.safeParse({ ...fields, data });
+/** Returns the reply of these fields, whose `data` is JSON, or undefined if they are no reply. */
+export function decodeReply({ data, ...rest }: Readonly<Record<string, string>>): Reply | undefined {
+  const parsed = replySchema.safeParse({ ...rest, data: parseJson(data) });
   return parsed.success ? parsed.data : undefined;
 }
 

@@ -1,4 +1,3 @@
-import { fieldsOf } from '../redis/stream-inbox.ts';
 import { decodeReply, type Reply } from './replies.ts';
 
 /** The field of a stream entry that holds a frame. */
@@ -33,15 +32,9 @@ function aboutOf(reply: Reply): string | number {
   return `${promptTokens},${completionTokens},${cachedTokens},${Number(estimated)},${Number(isWhole)}`;
 }
 
-/**
- * Decodes the replies in a stream entry. Of a frame it returns the replies before the first unreadable one. Of an entry that holds one
- * reply as fields, as earlier releases write it, it returns that reply (contract.md#s2-reply-streams). Of any other entry it returns none.
- */
-export function decodeEntry(fields: readonly string[]): Reply[] {
-  const [name, text] = fields;
-  if (name === frameField && text !== undefined) return decodeFrame(text);
-  const reply = decodeReply(fieldsOf(fields));
-  return reply === undefined ? [] : [reply];
+/** Decodes the replies in a stream entry: of a frame, those before the first unreadable one; of any other entry, none. */
+export function decodeEntry([name, text]: readonly string[]): Reply[] {
+  return name === frameField && text !== undefined ? decodeFrame(text) : [];
 }
 
 function decodeFrame(text: string): Reply[] {

@@ -4,7 +4,7 @@ import { isMediaHost } from '../media-hosts.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
 
 const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$/, 'expected a name of letters, digits and ._:/@-');
-// A pool is part of the queue names of the previous release, in which a colon has a special meaning for BullMQ.
+// A pool is a name in `POOLS`, where commas separate names.
 const poolName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, 'expected a name of lower-case letters, digits and -');
 const positive = z.int().positive();
 const milliseconds = z.int().positive().max(86_400_000);
@@ -112,7 +112,7 @@ const [pathLengthMax, messageLengthMax] = [200, 1_000];
 
 /**
  * Parses the plan file. Returns it, or its issues by their paths (`models.small-chat.backends[1]`), at most a hundred
- * (contract.md#s6-plan-file).
+ * (contract.md#s4-plan-file).
  */
 export function parsePlanFile(text: string): { planFile: PlanFile } | { issues: ValidationIssue[] } {
   const yaml = parseYaml(text);

@@ -173,16 +173,9 @@ export function authFailuresKey(network: string): string {
   return `svc:auth-failures:${network}`;
 }
 
-const framesPrefix = 'svc:reply-frames:';
-
 /** Stream: the replies to one ingress, in frames. Expires a minute after its ingress last renewed it. */
 export function replyStreamKey(ingressId: string): string {
-  return framesPrefix + ingressId;
-}
-
-/** Returns false for the stream of an ingress of a release before frames, which reads one reply per entry. */
-export function takesFrames(replyStream: string): boolean {
-  return replyStream.startsWith(framesPrefix);
+  return `svc:reply-frames:${ingressId}`;
 }
 
 /** Stream: messages to one worker process (cancellations). Expires a minute after its worker last renewed it. */
@@ -210,10 +203,7 @@ export function bellKey(workerId: string): string {
   return `svc:{shares}:bell:${workerId}`;
 }
 
-/**
- * The prefix of every BullMQ key of a queue: a tag for each model, because BullMQ's scripts span several keys. `tag` is the queue's name
- * for queues of the previous release, which had one queue for each pool.
- */
-export function queuePrefix(tag: string): string {
-  return `svc:{${tag}}`;
+/** The prefix of every BullMQ key of a model's queues: one tag for each model, because BullMQ's scripts span several keys. */
+export function queuePrefix(model: string): string {
+  return `svc:{${model}}`;
 }

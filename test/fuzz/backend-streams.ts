@@ -203,7 +203,7 @@ function callOf(stream: boolean): QueuedCall {
       outputTokensMax,
       body,
     },
-    ...{ endpoint: '/v1/chat/completions', includeUsage: false, assembled: false, earlierRuns: [] },
+    ...{ endpoint: '/v1/chat/completions', includeUsage: false, assembled: false, choices: 1, earlierRuns: [] },
   };
 }
 

@@ -17,7 +17,7 @@ import {
   upstreamsExhausted,
   validationError,
 } from '../../shared/errors.ts';
-import { decodeReply, encodeReply } from '../../shared/jobs/replies.ts';
+import { decodeEntry, encodeFrame } from '../../shared/jobs/reply-frames.ts';
 
 const docsUrl = 'https://docs.example';
 const seen = (error: ApiError) => ({
@@ -202,9 +202,8 @@ test('no field that the client sees is lost between worker and ingress', (t) => 
     toApiError(new Error('at 10.0.0.1')),
   ];
   for (const error of failures) {
-    const fields = encodeReply({ request: 'r', run: 1, sequence: 0, kind: 'error', data: packError(error) });
-    const entry = Object.fromEntries(fields.flatMap((name, i) => (i % 2 === 0 ? [[name, fields[i + 1] ?? '']] : [])));
-    const reply = decodeReply(entry);
+    const sent = encodeFrame([{ request: 'r', run: 1, sequence: 0, kind: 'error', data: packError(error) }]);
+    const [reply] = decodeEntry(sent);
     if (reply?.kind !== 'error') return t.fail(`${error.code} was not preserved`);
     t.deepEqual(seen(unpackError(reply.data)), seen(error));
     t.is(unpackError(reply.data).cause, undefined);

@@ -31,8 +31,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
   const store = parts.use(await home.open());
   const { log, lines: logged } = recordedLog();
   const planFile = batchPlan();
-  const choice = { queueFor: modelQueue };
-  const queue = parts.use(createLineQueue({ redis, models: planFile.models, choice, log }));
+  const queue = parts.use(createLineQueue({ redis, models: planFile.models, log }));
   const account = `user:${randomUUID()}`;
   const batch = batchOf({
     ...{ account, counts: { total: lines, completed: 0, failed: 0 }, inProgressAt: new Date() },
@@ -62,7 +61,14 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
   function jobOf(line: number, number = 1): BatchJob {
     return batchJobSchema.parse({
       ...{ requestId: requestIdOf(batch.id, line, number), account, keyId: '', model, tier: 'guest', plan: 'free' },
-      ...{ endpoint: '/v1/chat/completions', stream: false, includeUsage: false, assembled: true, body: '{}' },
+      ...{
+        endpoint: '/v1/chat/completions',
+        stream: false,
+        includeUsage: false,
+        assembled: true,
+        choices: 1,
+        body: '{}',
+      },
       ...{ outputTokensMax: 1, earlierRuns: [], batch: batch.id, line, number, customId: `line ${line}` },
       ...{ failures: 0, losses: 0, tokens: 10, tellTo: '' },
     });

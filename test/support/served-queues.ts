@@ -18,7 +18,6 @@ type Slots = Parameters<typeof serveQueues>[0]['slots'];
 export const slotsForAll: Slots = {
   reserve: () => ({ outcome: 'reserved', reservation: { use: () => undefined, release() {} } }),
   hasSlot: () => true,
-  waiting: () => 0,
 };
 
 type Wishes = {

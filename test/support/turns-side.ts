@@ -94,9 +94,8 @@ export function openTurnsSide(
     plans: Object.fromEntries(Object.entries(plans).map(([name, priority]) => [name, { priority }])),
   } as unknown as PlanFile; // no other field is read
   const { log } = recordedLog();
-  const choice = { queueFor: modelQueue };
-  const queues = createRequestQueues({ connection: redis, models: planFile.models, choice, log });
-  const depths = createQueueDepths({ redis, planFile, choice });
+  const queues = createRequestQueues({ connection: redis, log });
+  const depths = createQueueDepths({ redis, planFile });
   const abouts = new Map<string, { about: About; latest: { waiting: number }; onTaken: () => void }>();
   const sides = Array.from({ length: ingresses }, () => ({
     turns: createQueueTurns(planFile),

@@ -172,6 +172,7 @@ export function jobFor(replyTo: string, given: Partial<InferenceJob>): Inference
     stream: false,
     includeUsage: false,
     assembled: false,
+    choices: 1,
     body: JSON.stringify({ messages, ...streaming }),
     outputTokensMax: 4_096,
     replyTo,

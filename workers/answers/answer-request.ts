@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
@@ -66,10 +65,10 @@ async function assemble({ job, call, callBackend, onFirstToken }: Answering, gua
         if (!before && assembler.begun()) onFirstToken();
         return isPassed(guard, assembler, job);
       },
-      complete: () => whole !== undefined || assembler.complete(() => choicesAsked(job)),
+      complete: () => whole !== undefined || assembler.complete(() => job.choices),
     },
   );
-  if (isCut) assembler.cut(choicesAsked(job));
+  if (isCut) assembler.cut(job.choices);
   return { isCut, answer: whole === undefined ? assembler.answer() : parseAnswer(whole) };
 }
 
@@ -102,12 +101,12 @@ export async function answerStream({ job, call, callBackend, reply, onFirstToken
           ? passed || deliver(ready)
           : passed.then((isOver) => isOver || call.signal.aborted || deliver(ready));
       },
-      complete: () => converter.complete(() => choicesAsked(job)),
+      complete: () => converter.complete(() => job.choices),
     },
   );
   if (isCut) {
     begin();
-    await send(converter.cut(choicesAsked(job)));
+    await send(converter.cut(job.choices));
   }
   const all = await used();
   const usage = guard.capped(all);
@@ -120,7 +119,7 @@ type Progress = Pick<ChunkConverter, 'written' | 'complete'>;
 /** Whether the answer exceeds its limit. An answer that is complete and has no more text does not. */
 function isPassed(guard: OutputGuard, progress: Progress, job: QueuedCall): boolean | Promise<boolean> {
   const written = progress.written();
-  const goesOn = () => written.text !== '' || !progress.complete(() => choicesAsked(job));
+  const goesOn = () => written.text !== '' || !progress.complete(() => job.choices);
   const passes = guard.passes(written);
   return typeof passes === 'boolean' ? passes && goesOn() : passes.then((isOver) => isOver && goesOn());
 }
@@ -140,13 +139,6 @@ async function readStream(
   }
   if (!reader.complete()) throw new BackendError('interrupted', 'the stream ended before it was complete');
   return false;
-}
-
-const choicesSchema = z.object({ n: z.int().nullish() });
-
-/** A job of the previous release says it in its body only. */
-function choicesAsked({ choices, body }: QueuedCall): number {
-  return choices ?? choicesSchema.parse(JSON.parse(body)).n ?? 1;
 }
 
 /** The usage that the backend reported, else counted by tokenizer and marked as estimated. */

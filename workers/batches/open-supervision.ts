@@ -1,7 +1,6 @@
 import type { Redis } from 'ioredis';
 import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
 import { createListWorkers } from '../../shared/jobs/list-workers.ts';
-import { createQueueChoice } from '../../shared/jobs/queue-choice.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
@@ -67,9 +66,7 @@ export function openSupervision(deps: Deps): AsyncDisposable & { supervisor: Bat
 function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Promise<number>): BatchSupervisor {
   const { redis, store, workerId, control, finishAttempt, writeResult, metrics, log } = deps;
   const { planFile } = deps.config;
-  const choice = owned.use(createQueueChoice({ redis, models: planFile.models, log }));
-  void choice.look();
-  const queue = owned.use(createLineQueue({ redis, models: planFile.models, choice, log }));
+  const queue = owned.use(createLineQueue({ redis, models: planFile.models, log }));
   const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, planFile });
   const countBatch = createCountBatch({ store: store.batches });
   const heldBy = async (account: string) => new Set(await redis.hkeys(leasesKey(account, 'batch')));

@@ -9,8 +9,8 @@ export type DispatchedQueue = {
   /** Its model. */
   owner: string;
   worker: LaneWorker;
-  /** Reserves a slot for the next job, before the job is known. Undefined if jobs of this queue find their slots later. */
-  reserve: () => Reserved | undefined;
+  /** Reserves a slot for the next job, before the job is known. */
+  reserve: () => Reserved;
   /** Whether a job could be taken now. */
   hasSlot: () => boolean;
 };

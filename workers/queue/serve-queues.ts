@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { modelQueue, poolQueue, type QueueId } from '../../shared/jobs/queues.ts';
+import { modelQueue, type QueueId } from '../../shared/jobs/queues.ts';
 import { type Lane, lanes } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
@@ -21,7 +21,7 @@ type QueuesDeps = {
   models: PlanFile['models'];
   pools: readonly string[];
   work: Readonly<Record<Lane, LaneWork>>;
-  slots: Pick<BackendSlots, 'reserve' | 'hasSlot' | 'waiting'>;
+  slots: Pick<BackendSlots, 'reserve' | 'hasSlot'>;
   /** Whether this worker looks for stalled jobs of a pool. */
   checksStalled: (pool: string) => boolean;
   connection: Redis;
@@ -37,13 +37,10 @@ type QueuesDeps = {
   log: Log;
 };
 
-/**
- * Runs the jobs of all models of these pools. A job waits in its queue for a slot. Only a job that fails over, or that is from a queue of
- * an old release, waits in the worker.
- */
+/** Runs the jobs of all models of these pools. A job waits in its queue for a slot. Only a job that fails over waits in the worker. */
 export function serveQueues(deps: QueuesDeps): QueuesServed {
   const { connection, reader, batchConcurrency, log } = deps;
-  const queues = [...queuesOfModels(deps), ...queuesOfPools(deps)];
+  const queues = queuesOfModels(deps);
   const dispatcher = createDispatcher({
     ...{ ...deps, onAwaited: () => wait.changed() },
     // The other queues are only checked for stalled jobs.
@@ -84,17 +81,6 @@ function queuesOfModels(deps: QueuesDeps) {
         hasSlot: () => slots.hasSlot(model, lane),
       })),
     );
-}
-
-/** The queues of the release before this one, whose ingresses may still run. The model of a job is known only once it is taken. */
-function queuesOfPools(deps: QueuesDeps) {
-  return deps.pools.flatMap((pool) =>
-    lanes.map((lane) => ({
-      ...{ owner: `pool ${pool}`, lane, pool, worker: openWorker(deps, { queue: poolQueue(pool, lane), pool, lane }) },
-      reserve: () => undefined,
-      hasSlot: () => deps.slots.waiting() === 0,
-    })),
-  );
 }
 
 type Opened = { queue: QueueId; pool: string; lane: Lane };

@@ -35,8 +35,8 @@ export function createJobTaker(deps: {
     return tracked;
   }
 
-  async function take(state: QueueState, reserved: Reserved | undefined): Promise<void> {
-    const reservation = reserved?.outcome === 'reserved' ? reserved.reservation : undefined;
+  async function take(state: QueueState, reserved: Reserved): Promise<void> {
+    const reservation = reserved.outcome === 'reserved' ? reserved.reservation : undefined;
     state.isMarked = false;
     room.beginTaking(state);
     const taken = await state.worker.take().catch((error: unknown): { nextAt: number } => {
@@ -64,7 +64,7 @@ export function createJobTaker(deps: {
       if (state.isEmpty || state.taking >= takingsMaxOf(state)) return false;
       if (!room.has(state)) return false;
       const reserved = state.reserve();
-      if (reserved?.outcome === 'full') return false;
+      if (reserved.outcome === 'full') return false;
       state.latest = track(take(state, reserved));
       return true;
     },

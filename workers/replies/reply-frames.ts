@@ -1,8 +1,7 @@
 import type { Redis } from 'ioredis';
-import { encodeReply, type Reply } from '../../shared/jobs/replies.ts';
+import type { Reply } from '../../shared/jobs/replies.ts';
 import { encodeFrame } from '../../shared/jobs/reply-frames.ts';
 import { atEndOfTurn } from '../../shared/redis/end-of-turn.ts';
-import { takesFrames } from '../../shared/redis/keys.ts';
 import { appendEntry } from './append-entry.ts';
 
 /** A reply that waits in a frame, or was sent with it. */
@@ -79,14 +78,11 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
 
   async function append(stream: Stream, { replies, characters }: Frame): Promise<boolean> {
     const { key } = stream;
-    // An ingress of the previous release reads one reply in each entry.
-    const entries = takesFrames(key) ? [encodeFrame(replies)] : replies.map(encodeReply);
     // Other workers write here, too: one large entry of ours must not remove theirs.
-    const latest = Math.min(frameCharactersMax, characters / entries.length);
+    const latest = Math.min(frameCharactersMax, characters);
     stream.entryCharacters += (latest - stream.entryCharacters) / 16;
     const lengthMax = Math.min(streamEntriesMax, Math.ceil(charactersMax / Math.max(1, stream.entryCharacters)));
-    const appended = await Promise.all(entries.map((fields) => appendEntry(redis, key, { fields, lengthMax })));
-    const isThere = appended.every(Boolean);
+    const isThere = await appendEntry(redis, key, { fields: encodeFrame(replies), lengthMax });
     if (!isThere && stream.frame === undefined) streams.forget(key);
     return isThere;
   }

@@ -13,8 +13,7 @@ const requestSchema = z.object({ drain: z.string().regex(/^\d{1,4}(,\d{1,4})*$/)
 
 /**
  * Another worker gets at most four notifications a second, each of them one entry in its control stream for all of its partitions. A
- * lost notification delays usage by up to ten seconds, because each worker also checks its outboxes regularly. A worker of the release
- * before this one has its control stream under another name and gets no notifications: it checks four times a second.
+ * lost notification delays usage by up to ten seconds, because each worker also checks its outboxes regularly.
  */
 export function createNotifyDrainer(deps: {
   redis: Redis;

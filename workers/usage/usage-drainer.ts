@@ -23,7 +23,7 @@ const renewLocksAgainMs = 500;
 const takenAtOnce = 16;
 /** Between two batches of a partition, so that it is not drained record by record. */
 const drainEveryMs = 250;
-/** For usage without a notification: it was lost, or the usage comes from an ingress or from the release before this one. */
+/** For usage without a notification: it was lost, or the usage comes from an ingress. */
 const outboxesEveryMsMax = 10_000;
 /** An ingress that seeds a counter reads the store, then what the outbox has beyond it. It may take this long in between. */
 const trimAfterMs = 10_000;

@@ -14,7 +14,6 @@ local function correctCounters(countersKey, month, bucket, requests, held, used,
     local ofBucket, tokensOfBucket, rest = string.match(window, '^([^,]+),([^,]+)()', last + 1)
     window = format('%s%d,%d%s', string.sub(window, 1, last), ofBucket + requests, tokensOfBucket + used - held,
       string.sub(window, rest))
-    -- In a window without sums this sum is never read.
     if requests ~= 0 then call('HINCRBY', countersKey, 'minuteRequests', requests) end
     minuteTokens = format('%d', (minuteTokens or 0) + used - held)
   end

@@ -3,9 +3,8 @@
 -- `<YYYY-MM>:used`, `:reserved` and `:overage`, all in tokens.
 -- The window is a list of buckets of 5 s, oldest first: [when it was first charged, requests, tokens, when it was last
 -- charged]. A bucket leaves in one piece, 60 s after its last charge, so every charge in it counts for at least 60 s
--- (contract.md#e1-rolling-minute, decisions.md#a-ring-of-5-s-buckets). Its text starts with a space if `minuteRequests` and `minuteTokens`
--- hold its sums, and has no other space. The scripts of the previous release write neither the space nor the sums, so the sums are then
--- counted again (contract.md#s4-counters-and-leases). Most calls change the window as text, because decoding and encoding 12 buckets takes
--- longer than the rest of an admission.
+-- (contract.md#e1-rolling-minute, decisions.md#a-ring-of-5-s-buckets). Its text starts with a space, which says that `minuteRequests` and
+-- `minuteTokens` hold its sums, and has no other space. Most calls change the window as text, because decoding and encoding 12 buckets
+-- takes longer than the rest of an admission.
 local bucketMs, windowMs, dayMs = 5000, 60000, 86400000
 local countersLifeMs = 62 * dayMs

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Queue } from 'bullmq';
 import { createQueueDepths } from '../../../ingress/queue/queue-depths.ts';
-import { jobName, modelQueue, poolQueue, type QueueId, queueOptions } from '../../../shared/jobs/queues.ts';
+import { jobName, modelQueue, type QueueId, queueOptions } from '../../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { queueDepthsKey } from '../../../shared/redis/keys.ts';
 import { countCommands } from '../../support/count-commands.ts';
@@ -27,26 +27,17 @@ test('counts waiting jobs in each lane of each model, with and without a priorit
   const { redis } = given;
   await add({ redis, id: modelQueue('small-chat', 'batch') });
   await add({ redis, id: modelQueue('org/large:chat', 'interactive') });
-  const { of } = await createQueueDepths({ redis, planFile, choice: { queueFor: modelQueue } }).read(250);
+  const { of } = await createQueueDepths({ redis, planFile }).read(250);
   t.is(of('small-chat', 'interactive'), 0);
   t.is(of('small-chat', 'batch'), 2);
   t.is(of('org/large:chat', 'interactive'), 2);
   t.is(of('unknown', 'interactive'), 0);
 });
 
-test('counts the queue of the pool if there are only workers of the previous release', async (t) => {
-  await using given = await openRedisDatabase();
-  const { redis } = given;
-  await add({ redis, id: poolQueue('default', 'interactive') });
-  const choice = { queueFor: (_model: string, lane: 'interactive' | 'batch') => poolQueue('default', lane) };
-  const { of } = await createQueueDepths({ redis, planFile, choice }).read(250);
-  t.is(of('small-chat', 'interactive'), 2);
-});
-
 test('one ingress counts, and the others read its result until it is too old', async (t) => {
   await using given = await startPrivateRedis();
   const { redis } = given;
-  const open = () => createQueueDepths({ redis, planFile, choice: { queueFor: modelQueue } });
+  const open = () => createQueueDepths({ redis, planFile });
   const counting = async (work: () => Promise<unknown>) => (await countCommands(redis, work)).get('zcard') ?? 0;
   t.is(await counting(() => open().read(60_000)), 4);
   t.is(await counting(() => Promise.all(Array.from({ length: 20 }, () => open().read(60_000)))), 0);
@@ -59,7 +50,7 @@ test('one ingress counts, and the others read its result until it is too old', a
 test('reports a start of the count that is never too late', async (t) => {
   await using given = await openRedisDatabase();
   const { redis } = given;
-  const open = () => createQueueDepths({ redis, planFile, choice: { queueFor: modelQueue } });
+  const open = () => createQueueDepths({ redis, planFile });
   const before = performance.now();
   const first = await open().read(60_000);
   const after = performance.now();

@@ -14,8 +14,8 @@ import { lostReport } from '../../support/limits-side.ts';
 mock.timers.enable({ apis: ['setTimeout'] });
 
 const usage = { promptTokens: 1, completionTokens: 2, cachedTokens: 0, estimated: false };
-const started = { kind: 'started', data: { control: 'svc:control:w1' } } as const;
-const startedElsewhere = { kind: 'started', data: { control: 'svc:control:w2' } } as const;
+const started = { kind: 'started', data: { control: 'svc:control:w1', queueMs: 5 } } as const;
+const startedElsewhere = { kind: 'started', data: { control: 'svc:control:w2', queueMs: 5 } } as const;
 const text = (data: string, tokens = 1): ReplyContent => ({ kind: 'chunk', data, tokens });
 const end: ReplyContent = { kind: 'end', data: { body: '{}', usage } };
 

@@ -7,7 +7,7 @@ import type { ReplyContent } from '../../../shared/jobs/replies.ts';
 import { requestText, startChatRoute } from '../../support/chat-route.ts';
 
 const usage = { promptTokens: 1, completionTokens: 2, cachedTokens: 0, estimated: false };
-const started: ReplyContent = { kind: 'started', data: { control: 'svc:control:w1' } };
+const started: ReplyContent = { kind: 'started', data: { control: 'svc:control:w1', queueMs: 5 } };
 const chunk = (content: string) =>
   ({
     kind: 'chunk',

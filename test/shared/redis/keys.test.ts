@@ -43,7 +43,7 @@ test('the account can be read from its counters key, for any account name', (t) 
 });
 
 test('each queue has a tag of its own, and each process its own stream', (t) => {
-  t.is(tagOf(queuePrefix('default-interactive')), 'default-interactive');
+  t.is(tagOf(queuePrefix('org/large')), 'org/large');
   const keys = [replyStreamKey('a'), replyStreamKey('b'), controlStreamKey('a'), controlStreamKey('b')];
   t.is(new Set(keys).size, 4);
   for (const key of [...keys, queuePrefix('a'), endedRequestKey('user:a', 'r')]) t.true(key.startsWith('svc:'));

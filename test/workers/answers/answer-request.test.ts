@@ -9,14 +9,19 @@ import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
 const tools = ['weather', 'time'].map((name) => ({ type: 'function', function: { name } }));
-const asking = (content: string, more: object = {}) => ({ messages: [{ role: 'user', content }], ...more });
+const asking = (content: string, more: Record<string, unknown> & { n?: number } = {}) => ({
+  messages: [{ role: 'user', content }],
+  ...more,
+});
 const plain = asking('Grüße, 東京!');
 const expected = answerFor(plain.messages);
 const short = { firstTokenMs: 300, idleMs: 300 };
 
+type Request = { messages: { role: string; content: string }[]; n?: number };
+
 type Given = {
   url: string;
-  request?: object;
+  request?: Request;
   limit?: number | undefined;
   assembled?: boolean;
   timeouts?: Partial<typeof short>;
@@ -25,7 +30,8 @@ type Given = {
 /** Gets a whole answer from one backend, as a worker does. */
 async function ask({ url, request = plain, limit = 4_096, assembled = true, timeouts = {} }: Given) {
   await using backend = openBackend(url, timeouts);
-  const job: InferenceJob = jobFor('no stream', { body: JSON.stringify(request), assembled, outputTokensMax: limit });
+  const called = { body: JSON.stringify(request), choices: request.n ?? 1, outputTokensMax: limit };
+  const job: InferenceJob = jobFor('no stream', { ...called, assembled });
   const firstTokens: unknown[][] = [];
   const call = {
     ...backend.call(false, AbortSignal.timeout(30_000)),
@@ -52,7 +58,7 @@ async function outcomeOf(given: Given): Promise<unknown> {
   }
 }
 
-const requests: Record<string, object> = {
+const requests: Record<string, Request> = {
   text: plain,
   'text that is cut short': asking('cut me'),
   'several choices': asking('Hi', { n: 3 }),

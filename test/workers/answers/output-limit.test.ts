@@ -49,7 +49,7 @@ async function ask(
 ) {
   const { callBackend, seen } = backendOf(given);
   const body = JSON.stringify({ ...prompt, ...(n !== undefined && { n }) });
-  const job = jobFor('no stream', { body, outputTokensMax: limit, assembled, includeUsage });
+  const job = jobFor('no stream', { body, choices: n ?? 1, outputTokensMax: limit, assembled, includeUsage });
   const call = { backend, apiKey: undefined, requestId: 'r', body: '', signal: AbortSignal.timeout(30_000) };
   let text = '';
   const reported: number[] = [];

@@ -4,7 +4,7 @@ import test, { type ExecutionContext } from 'ava';
 import { type Queue, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { inferenceJobSchema } from '../../../shared/jobs/inference-job.ts';
-import { jobName, modelQueue, poolQueue, workerOptions } from '../../../shared/jobs/queues.ts';
+import { jobName, modelQueue, workerOptions } from '../../../shared/jobs/queues.ts';
 import type { Lane } from '../../../shared/lane.ts';
 import type { Outcome, ProcessJob } from '../../../workers/answers/run.ts';
 import { type BodiesHeld, createBodiesHeld } from '../../../workers/queue/bodies-held.ts';
@@ -217,17 +217,6 @@ test('a worker that is asked to stop takes no job while its wait for jobs ends',
   await finished;
   t.is(await queue.getJobCountByTypes('waiting', 'prioritized'), 1);
   t.is((await queue.getJob('job_1'))?.attemptsStarted, 0);
-});
-
-test('jobs that the previous release queued for the pool are run, of any model', async (t) => {
-  const queues = openModels(t, { models: 2, concurrency: 4, batchConcurrency: 2 });
-  for (const lane of ['interactive', 'batch'] as const) {
-    const queue = queues.queue(poolQueue(queues.pool, lane));
-    for (let jobs = 0; jobs < 2; jobs++) await queue.add(jobName, jobFor('svc:reply:test', {}), { priority: 10 });
-  }
-  await queues.until(() => queues.running('interactive').length === 2 && queues.running('batch').length === 2);
-  for (const job of [...queues.running('interactive'), ...queues.running('batch')]) job.end();
-  t.deepEqual(queues.lines, []);
 });
 
 test('each model has its own concurrency', async (t) => {

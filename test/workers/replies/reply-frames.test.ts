@@ -125,24 +125,6 @@ test('one large reply removes no other entry from the stream', async (t) => {
   t.true((await given.redis.xlen(stream.key)) >= others + 2);
 });
 
-test('an ingress of the release before frames gets each reply in a separate entry', async (t) => {
-  const key = `svc:replies:${crypto.randomUUID()}`;
-  await given.redis.xadd(key, '*', 'opened', '1');
-  const frames = createReplyFrames({ redis: given.redis });
-  const posted = ['a', 'b'].map((data, index) => frames.post(key, text('r', data, index), { isUrgent: true }));
-  t.deepEqual(await Promise.all(posted.map(({ sent }) => sent)), [true, true]);
-  const written = await given.redis.xrange(key, '-', '+');
-  t.deepEqual(
-    written.slice(1).map(([, fields]) => fields),
-    ['a', 'b'].map((data, index) => [
-      ...['request', 'r', 'run', '1', 'sequence', String(index)],
-      ...['kind', 'chunk', 'tokens', '1', 'data', data],
-    ]),
-  );
-  await given.redis.del(key);
-  t.false(await frames.post(key, text('r', 'c', 2), { isUrgent: true }).sent);
-});
-
 test('each sender learns that the stream is gone, and nothing is created', async (t) => {
   const frames = createReplyFrames({ redis: given.redis });
   const key = 'svc:reply-frames:no-reader';

@@ -85,13 +85,3 @@ test('a shutdown during the answer requeues the job, and another run answers', a
   t.like(await side.run(requeued.job), { outcome: 'done' });
   t.is(textOf(await side.stream.replies()), expected);
 });
-
-test('a job that a release without assembled answers has queued is sent to the backend unchanged', async (t) => {
-  await using side = await openWorkerSide(given.redis);
-  const { assembled: _assembled, ...job } = await side.admit();
-  t.like(await side.processRequest({ data: job, taken: 1, signal: AbortSignal.timeout(30_000) }), {
-    outcome: 'done',
-  });
-  t.is(textOf(await side.stream.replies()), expected);
-  t.like(side.servers[0].calls()[0], { stream: false });
-});

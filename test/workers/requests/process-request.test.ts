@@ -172,7 +172,7 @@ test('a complete answer stays complete if its connection then breaks or falls si
 test('if two choices were requested, one of them is not the complete answer', async (t) => {
   await using server = await startRawBackend((socket) => socket.write(rawAnswer(token(0) + token(0, 'stop'))));
   await using side = await openWorkerSide(given.redis, { url: server.url });
-  await side.run({ stream: true, body: JSON.stringify({ messages, stream: true, n: 2 }) });
+  await side.run({ stream: true, choices: 2, body: JSON.stringify({ messages, stream: true, n: 2 }) });
   const replies = await side.stream.replies();
   t.deepEqual(kindsOf(replies), ['chunk', 'error']);
   t.like(replies.at(-1)?.data, { code: 'UPSTREAM_INTERRUPTED' });

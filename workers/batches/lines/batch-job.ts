@@ -26,7 +26,7 @@ export type BatchJob = z.infer<typeof batchJobSchema>;
 /** A line's request without its content. */
 export type LineRequest = Omit<
   BatchJob,
-  'body' | 'tokens' | 'outputTokensMax' | 'assembled' | 'stream' | 'includeUsage'
+  'body' | 'tokens' | 'outputTokensMax' | 'choices' | 'assembled' | 'stream' | 'includeUsage'
 >;
 
 type Line = Pick<BatchJob, 'requestId' | 'line' | 'customId' | 'number' | 'failures' | 'losses'> & { call: ChatCall };

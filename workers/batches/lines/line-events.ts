@@ -34,9 +34,8 @@ const lineId = { batch: z.string(), line: z.int().positive(), number: z.int().po
 
 const eventSchema = z.discriminatedUnion('news', [
   z.object({ news: z.enum(['started', 'dropped']), ...lineId }).transform(({ news, ...id }) => ({ type: news, ...id })),
-  // `full` is a name that an older release sends.
   z
-    .object({ news: z.enum(['later', 'full']), ...lineId })
+    .object({ news: z.literal('later'), ...lineId })
     .transform(({ news, ...id }) => ({ type: 'postponed' as const, ...id })),
   z
     .object({ news: z.literal('ended'), answered: z.boolean(), ...lineId })

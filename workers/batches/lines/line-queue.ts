@@ -1,7 +1,6 @@
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
-import type { QueueChoice } from '../../../shared/jobs/queue-choice.ts';
-import { jobName, modelQueue, openQueue, poolQueue, type QueueId } from '../../../shared/jobs/queues.ts';
+import { jobName, modelQueue, openQueue } from '../../../shared/jobs/queues.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { within } from '../../../shared/process/shutdown.ts';
@@ -28,36 +27,29 @@ const closeMs = 500;
 export function createLineQueue({
   redis,
   models,
-  choice,
   log,
 }: {
   redis: Redis;
   models: PlanFile['models'];
-  choice: Pick<QueueChoice, 'queueFor'>;
   log: Log;
 }): LineQueue {
   const queues = new Map<string, Queue>();
 
-  function open(id: QueueId): Queue {
-    const queue = queues.get(id.name) ?? openQueue(id, { connection: redis, log });
-    queues.set(id.name, queue);
+  function open(model: string): Queue {
+    const queue = queues.get(model) ?? openQueue(modelQueue(model, 'batch'), { connection: redis, log });
+    queues.set(model, queue);
     return queue;
   }
 
   /** The queues that may have lines of a model. A model that is not in the plan file has no queue. */
   function queuesOf(model: string | undefined): Queue[] {
     const known = model !== undefined && models[model] !== undefined ? [model] : Object.keys(models);
-    const pools = new Set(known.flatMap((name) => models[name]?.pool ?? []));
-    const ids = [
-      ...known.map((name) => modelQueue(name, 'batch')),
-      ...[...pools].map((pool) => poolQueue(pool, 'batch')),
-    ];
-    return ids.map(open);
+    return known.map(open);
   }
 
   return {
     async add(job) {
-      await open(choice.queueFor(job.model, 'batch')).add(jobName, job, { jobId: job.requestId });
+      await open(job.model).add(jobName, job, { jobId: job.requestId });
     },
     async remaining(lines) {
       const found = new Set<string>();

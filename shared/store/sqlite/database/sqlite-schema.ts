@@ -138,7 +138,7 @@ export const migrations: readonly string[] = [
 
 /**
  * Tables and indexes that the previous release does not know and does not damage. They do not change `user_version`, so that it can still
- * open the database. An entry is never changed (contract.md#s5-stored-data).
+ * open the database. An entry is never changed (contract.md#s3-stored-data).
  */
 export const additions: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS audit_records (

@@ -113,10 +113,6 @@ test('shows both lanes of every model with their jobs, and all of a job except t
       ['small-chat.batch', true, 0],
       ['large-chat.interactive', true, 0],
       ['large-chat.batch', true, 0],
-      ['default-interactive', true, 0],
-      ['default-batch', true, 0],
-      ['large-interactive', true, 0],
-      ['large-batch', true, 0],
     ],
   );
   t.deepEqual(queues[0]?.jobs[0]?.data, { requestId: jobId, account: 'user:alice', model: 'small-chat' });

@@ -62,11 +62,6 @@ test('events arrive unchanged and in order, under the names that the previous re
   );
 });
 
-test('a line that an older release reports as full is postponed', (t) => {
-  const line = JSON.stringify({ news: 'full', ...id });
-  t.deepEqual(decodeLineEvent({ line }), { type: 'postponed', ...id });
-});
-
 test('sends nothing to a worker that is gone, and leaves nothing behind', async (t) => {
   const send = createSendLineEvent(own.redis, recordedLog().log);
   for (const control of [controlStreamKey('gone'), '']) {
