@@ -8,8 +8,6 @@ import { createMinuteModel } from './minute-model.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
 import { createVersionModel } from './version-model.ts';
 
-/** The maximum number of expired leases that an admission of the previous release ends. This release ends none. */
-const lostPerCall = 20;
 const rememberedMs = 3_600_000;
 
 export type ModelLease = Admission & {
@@ -38,8 +36,6 @@ export type ModelAdmission = {
   allowance: Allowance;
   version: number;
   token?: string | undefined;
-  /** The previous release makes the call. */
-  isBefore: boolean;
 };
 
 export type ModelSettlement = {
@@ -94,32 +90,31 @@ export function createLimitsModel(startsAt: number) {
     records.push({ request, month, admittedAt, overage, tokens, runs, settledAt: now });
   }
 
-  function endLost(atMost: number): number {
+  function endLeases(): number {
     const over = [...leases.values()].filter(({ endsAt }) => endsAt <= now).sort(byEnd);
-    for (const lease of over.slice(0, atMost)) {
+    for (const lease of over) {
       leases.delete(lease.request);
       minute.correct(lease.request, { tokens: 0 });
       record(lease, 0, lease.run);
       lost.set(lease.request, Math.max(lease.deadline, now) + rememberedMs);
     }
     if (over.length > 0) for (const [request, until] of lost) if (until <= now) lost.delete(request);
-    return Math.min(over.length, atMost);
+    return over.length;
   }
 
   function refusal(
-    { tokens, allowance, isBefore }: ModelAdmission,
+    { tokens, allowance }: ModelAdmission,
     isSpent: boolean,
   ): { limit: Limit; waitMs: number } | undefined {
     if (isSpent && !allowance.overageEnabled) return { limit: 'quota', waitMs: 0 };
     const at = minute.time(now);
     const midnight = new Date(at).setUTCHours(24, 0, 0, 0);
-    const inFlight = [...leases.values()].filter(({ endsAt }) => !isBefore || endsAt > now).length;
     const { requestsPerMinute, tokensPerMinute, requestsPerDay, requestsAtOnce } = allowance;
     const waits: [Limit, number][] = [
       ['requests', minute.waitFor({ requests: 1, tokens: 0 }, { requests: requestsPerMinute }, now)],
       ['tokens', minute.waitFor({ requests: 0, tokens }, { tokens: tokensPerMinute }, now)],
       ['day', minute.requestsOfDay(at) >= (requestsPerDay ?? Number.POSITIVE_INFINITY) ? midnight - now : 0],
-      ['concurrency', inFlight >= (requestsAtOnce ?? Number.POSITIVE_INFINITY) ? 1_000 : 0],
+      ['concurrency', leases.size >= (requestsAtOnce ?? Number.POSITIVE_INFINITY) ? 1_000 : 0],
     ];
     const waitMs = Math.max(...waits.map(([, ms]) => ms));
     const longest = waits.find(([, ms]) => ms === waitMs);
@@ -169,12 +164,11 @@ export function createLimitsModel(startsAt: number) {
       counted.clear();
       missed.clear();
     },
-    endLeases: () => endLost(Number.POSITIVE_INFINITY),
+    endLeases,
 
     readCounters(look: Omit<ModelAdmission, 'tokens' | 'allowance'>): CountersAnswer {
       const overtaken = version.stale(look);
       if (overtaken !== undefined) return overtaken;
-      if (look.isBefore) endLost(lostPerCall);
       const month = monthOf(minute.time(now));
       return isCounted(month) ? { outcome: 'counters', counters: counters() } : { outcome: 'cold', month };
     },
@@ -182,7 +176,6 @@ export function createLimitsModel(startsAt: number) {
     admit(asked: ModelAdmission): Admitted {
       const overtaken = version.stale(asked);
       if (overtaken !== undefined) return overtaken;
-      if (asked.isBefore) endLost(lostPerCall);
       if (ended.has(asked.request) || lost.has(asked.request)) return { outcome: 'ended' };
       const month = monthOf(minute.time(now));
       if (!isCounted(month)) return { outcome: 'cold', month };
@@ -196,7 +189,7 @@ export function createLimitsModel(startsAt: number) {
       return admitted(charge(asked, isSpent));
     },
 
-    start(request: string, { taken, isBefore }: { taken: number; isBefore: boolean }): Start {
+    start(request: string, taken: number): Start {
       const lease = leases.get(request);
       if (lease === undefined) {
         const end = ended.get(request);
@@ -210,8 +203,7 @@ export function createLimitsModel(startsAt: number) {
         else if (now >= lease.deadline) lease.answer = 'expired';
         else if (lease.state === 'waits' && now > lease.startBy) lease.answer = 'late';
         else Object.assign(lease, { state: 'runs', answer: 'run' });
-        if (isBefore) lease.endsAt = lease.deadline + 60_000;
-        else if (lease.answer === 'run') lease.endsAt = Math.min(lease.deadline, now) + 60_000;
+        if (lease.answer === 'run') lease.endsAt = Math.min(lease.deadline, now) + 60_000;
         else if (lease.answer === 'interrupted') lease.endsAt = Math.min(lease.endsAt, now + 30_000);
       }
       const { run, answer = 'run' } = lease;

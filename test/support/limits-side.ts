@@ -93,16 +93,8 @@ export function openLimits(redis: Redis, options: Options = {}) {
     async settle(name: string, { tokens = 10, run = 1, settler = 'worker', admittedAt = 0, overage = false } = {}) {
       const report: UsageReport = { ...lostReport, outcome: 'completed', counted: 'reported', endedRuns: [run] };
       const admission = { admittedAt, deadline: admittedAt + timeouts.requestMs, overage };
-      const settled: unknown = await settle({
-        account,
-        requestId: idOf(name),
-        run,
-        settler,
-        tokens,
-        report,
-        admission,
-      });
-      return settled === 'settled' || settled === true; // the previous release returns true
+      const settled = await settle({ account, requestId: idOf(name), run, settler, tokens, report, admission });
+      return settled === 'settled';
     },
     release: (name: string) => release({ account, requestId: idOf(name) }),
     /** Ends leases due by this time of Redis's clock. The default is all. */

@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { Charge } from '../../shared/limits/admit.ts';
 import type { LimitScripts } from './limits-side.ts';
 
 /** The last commit of the previous release. */
-const commit = '2451abe5db45cfc24696587a2946932fe229fdc2';
+const commit = 'd54c39603cc6baed83d2c6af8ca29c49ccbbbf1b';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -32,17 +31,12 @@ export async function openPreviousRelease(): Promise<AsyncDisposable & { root: s
   return { root: directory, [Symbol.asyncDispose]: remove };
 }
 
-/** The functions that load the limit scripts of that release. */
+/** The functions that load the limit scripts of that release, under the names that they have there. */
 export async function loadLimitScripts({ root: release }: { root: string }): Promise<LimitScripts> {
-  const files = ['admit', 'start', 'mark-streaming', 'settle', 'release', 'end-leases', 'seed'];
-  const modules = await Promise.all(files.map((name) => import(join(release, `shared/limits/${name}.ts`))));
-  const scripts = Object.assign({}, ...modules);
-  const createAdmit = (...options: unknown[]) => {
-    const admission = scripts.createAdmit(...options);
-    // As they were called, and given, in that release.
-    const admit = (look: unknown, { report, ...charge }: Charge) =>
-      admission.admit(look, { ...charge, report: JSON.stringify(report) });
-    return { ...admission, admit, readCounters: admission.stand };
-  };
-  return { ...scripts, createAdmit } as LimitScripts; // with the names of that release
+  const files = [
+    ...['admit', 'settle', 'release', 'seed'].map((name) => `shared/limits/${name}.ts`),
+    ...['start-run', 'mark-streaming', 'end-leases'].map((name) => `workers/leases/${name}.ts`),
+  ];
+  const modules = await Promise.all(files.map((file) => import(join(release, file))));
+  return Object.assign({}, ...modules) as LimitScripts; // as `LimitScripts` has them
 }
