@@ -2,10 +2,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { parsePlanFile } from '../shared/process/plan-file.ts';
 import { settingDefaults, settingNames } from '../shared/process/settings.ts';
+import { itemBytes } from '../workers/memory/item-bytes.ts';
 import { chartsOf } from './bench/charts/charts.ts';
 import { drawChart } from './bench/charts/draw-chart.ts';
 import { withResults } from './bench/comparison/documents.ts';
 import { resultsSchema } from './bench/comparison/results.ts';
+import { withBytes } from './bytes/bytes-page.ts';
 import { byId, declaredFaults, isId, isMeant } from './support/faults/declared-faults.ts';
 import { notRun } from './support/faults/not-run.ts';
 import { notShown, pageFile, tableIn, tableOf, whenDown } from './support/faults/when-down.ts';
@@ -115,6 +117,11 @@ test('the table of failures is the one that the fault tests write, and each row 
   for (const { unavailable, shownBy } of whenDown) t.true(shownBy.length > 0, unavailable);
   const results = ids.map((id) => ({ id, verdict: 'ok' as const }));
   t.deepEqual(notShown(whenDown, { results, declared: ids }), [], 'there are no such faults');
+});
+
+test('the bytes of the page for operators, and its example of the calculator, are those that were measured', (t) => {
+  const page = read('ingress/documentation/operating.md');
+  t.is(withBytes(page, itemBytes), page);
 });
 
 test('each of the faults 1 to 26, and each fault of batches, has a test or a reason why it is not run, and ids are unique', (t) => {

@@ -1,0 +1,84 @@
+import test from 'ava';
+import { type Demand, estimateMemory, sumOf } from '../../../workers/memory/estimate-memory.ts';
+import { type ItemBytes, itemBytes } from '../../../workers/memory/item-bytes.ts';
+import { parseMemoryArguments } from '../../../workers/memory/memory-arguments.ts';
+
+const nothing = parseMemoryArguments([]) as Demand; // no argument is wrong
+
+/** Simple sizes: every item takes another power of ten. */
+const bytes: ItemBytes = {
+  redis: {
+    ...{ account: { bytes: 1 }, device: { bytes: 2 }, activeAccount: { bytes: 11 } },
+    ...{ waiting: { bytes: 100, perKibibyte: 10 }, running: { bytes: 1_000, perKibibyte: 100 } },
+    ...{ lease: { bytes: 7 }, furtherLease: { bytes: 3 }, endedMark: { bytes: 5 }, usageEvent: { bytes: 600 } },
+    ...{ lineWaiting: { bytes: 200, perKibibyte: 50 }, reply: { bytes: 1, perKibibyte: 1 }, atRest: { bytes: 9_000 } },
+  },
+  sqlite: storeOf(1),
+  mongodb: storeOf(10),
+};
+
+function storeOf(times: number): ItemBytes['sqlite'] {
+  const item = (size: number) => ({ bytes: size * times });
+  return {
+    ...{ account: item(1), device: item(2), usageRecord: item(30), usageDetail: item(4), usageTotal: item(5) },
+    ...{ batchResult: item(6), auditRecord: item(7) },
+  };
+}
+
+const bytesOf = (parts: readonly { what: string; bytes: number }[]) =>
+  Object.fromEntries(parts.filter((part) => part.bytes > 0).map((part) => [part.what, part.bytes]));
+
+test('without accounts and requests, Redis holds only itself, and the store nothing', (t) => {
+  const { redis, redisBytes, sqlite, outboxLength } = estimateMemory(nothing, bytes);
+  t.deepEqual(bytesOf(redis), { 'Redis itself': 9_000 });
+  t.is(redisBytes, 9_000);
+  t.is(sumOf(sqlite), 0);
+  t.is(outboxLength, 0);
+});
+
+test('every number of the demand adds what its items take', (t) => {
+  const demand: Demand = {
+    ...{ accounts: 100, devices: 50, requestsPerSecond: 10, bodyKib: 2, waitingSeconds: 3, runningSeconds: 4 },
+    ...{ storeAwayHours: 1, deadlineSeconds: 400, detailsPerDay: 6, batchAccounts: 2 },
+  };
+  const { redis, redisBytes, maxmemoryBytes, outboxLength, sqlite, mongodb } = estimateMemory(demand, bytes);
+  t.deepEqual(bytesOf(redis), {
+    accounts: 100,
+    devices: 100,
+    'accounts in use within an hour': 150 * 10,
+    'waiting requests': 30 * 120,
+    'running requests': 40 * 1_200,
+    'their leases': 70 * 7,
+    'marks of ended requests': 10 * (400 + 3_600) * 5,
+    'usage events, store available': 10 * 10 * 600,
+    'usage events, store away': 10 * 3_600 * 600,
+    'lines of batches': 2 * 256 * (300 + 3),
+    'Redis itself': 9_000,
+  });
+  t.is(redisBytes, sumOf(redis));
+  t.is(maxmemoryBytes, 1.5 * redisBytes);
+  t.is(outboxLength, Math.ceil((2 * 36_100) / 64));
+  const requests = 10 * 30 * 86_400;
+  t.deepEqual(bytesOf(sqlite), {
+    'accounts and devices, once': 200,
+    'usage records of a month': requests * 30,
+    'usage details of a month': 150 * 30 * 6 * 4,
+    'totals of a month': 150 * 5,
+  });
+  t.is(sumOf(mongodb), 10 * sumOf(sqlite));
+});
+
+test('no more accounts are in use than send requests, and no more details exist than requests', (t) => {
+  const rare = { ...nothing, accounts: 1_000_000, requestsPerSecond: 0.01, detailsPerDay: 4 };
+  const { redis, sqlite } = estimateMemory(rare, bytes);
+  t.is(bytesOf(redis)['accounts in use within an hour'], 36 * 10);
+  t.is(bytesOf(sqlite)['usage details of a month'], 25_920 * 4);
+});
+
+test('a request takes more in Redis the longer it waits, runs and is remembered', (t) => {
+  const demand = { ...nothing, accounts: 10, requestsPerSecond: 10 };
+  const sum = (change: Partial<Demand>) => estimateMemory({ ...demand, ...change }, itemBytes).redisBytes;
+  for (const name of ['bodyKib', 'waitingSeconds', 'runningSeconds', 'deadlineSeconds', 'storeAwayHours'] as const) {
+    t.true(sum({ [name]: demand[name] + 1 }) > sum({}), name);
+  }
+});

@@ -1,0 +1,107 @@
+import { partitionCount } from '../../shared/redis/keys.ts';
+import type { Bytes, ItemBytes } from './item-bytes.ts';
+
+/** What a service has to hold, in units that an operator knows. */
+export type Demand = {
+  accounts: number;
+  devices: number;
+  requestsPerSecond: number;
+  bodyKib: number;
+  waitingSeconds: number;
+  runningSeconds: number;
+  storeAwayHours: number;
+  /** `request_ms` of the plan file. */
+  deadlineSeconds: number;
+  /** For each account and day, combinations of model, key and endpoint. */
+  detailsPerDay: number;
+  batchAccounts: number;
+};
+
+export type Part = { what: string; bytes: number };
+
+/** `redis`: at the end of the outage of the store. `store`: what a month adds, except the accounts. */
+export type Estimate = {
+  redis: Part[];
+  redisBytes: number;
+  /** For the setting `maxmemory` of Redis. */
+  maxmemoryBytes: number;
+  /** For `OUTBOX_LENGTH_MAX`. */
+  outboxLength: number;
+  sqlite: Part[];
+  mongodb: Part[];
+};
+
+const hourSeconds = 3_600;
+const monthDays = 30;
+const daySeconds = 86_400;
+/** An ended request is remembered for an hour past its deadline (`shared/limits/lease-life.ts`). */
+const markedSeconds = 3_600;
+/** Events are trimmed 10 s after they were drained (`workers/usage/usage-drainer.ts`). */
+const drainedSeconds = 10;
+/** Lines in progress of one account (`contract.md#u2-line-window`). */
+const linesOfAccount = 256;
+/** A Redis without free memory refuses requests, and its own buffers need room. */
+const spare = 1.5;
+/** Accounts are spread by a hash, and a busy one makes its partition's outbox longer. */
+const unevenness = 2;
+
+/** Adds up the measured bytes of all items. An estimate for typical names: long ones, and logs of long outages, take more. */
+export function estimateMemory(demand: Demand, { redis, sqlite, mongodb }: ItemBytes): Estimate {
+  const parts = redisParts(demand, redis);
+  const redisBytes = sumOf(parts);
+  const eventsAway = demand.requestsPerSecond * (drainedSeconds + demand.storeAwayHours * hourSeconds);
+  return {
+    redis: parts,
+    redisBytes,
+    maxmemoryBytes: redisBytes * spare,
+    outboxLength: Math.ceil((eventsAway * unevenness) / partitionCount),
+    sqlite: storeParts(demand, sqlite),
+    mongodb: storeParts(demand, mongodb),
+  };
+}
+
+export function sumOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+function redisParts(demand: Demand, of: ItemBytes['redis']): Part[] {
+  const { accounts, devices, requestsPerSecond, bodyKib, waitingSeconds, runningSeconds, storeAwayHours } = demand;
+  const active = Math.min(accounts + devices, requestsPerSecond * hourSeconds);
+  const [waiting, running] = [requestsPerSecond * waitingSeconds, requestsPerSecond * runningSeconds];
+  const lines = demand.batchAccounts * linesOfAccount;
+  return [
+    { what: 'accounts', bytes: accounts * of.account.bytes },
+    { what: 'devices', bytes: devices * of.device.bytes },
+    { what: 'accounts in use within an hour', bytes: active * (of.activeAccount.bytes - of.account.bytes) },
+    { what: 'waiting requests', bytes: waiting * withBody(of.waiting, bodyKib) },
+    { what: 'running requests', bytes: running * withBody(of.running, bodyKib) },
+    { what: 'their leases', bytes: (waiting + running) * of.lease.bytes },
+    {
+      what: 'marks of ended requests',
+      bytes: requestsPerSecond * (demand.deadlineSeconds + markedSeconds) * of.endedMark.bytes,
+    },
+    { what: 'usage events, store available', bytes: requestsPerSecond * drainedSeconds * of.usageEvent.bytes },
+    {
+      what: 'usage events, store away',
+      bytes: requestsPerSecond * storeAwayHours * hourSeconds * of.usageEvent.bytes,
+    },
+    { what: 'lines of batches', bytes: lines * (withBody(of.lineWaiting, bodyKib) + of.furtherLease.bytes) },
+    { what: 'Redis itself', bytes: of.atRest.bytes },
+  ];
+}
+
+function storeParts(demand: Demand, of: ItemBytes['sqlite']): Part[] {
+  const { accounts, devices, requestsPerSecond, detailsPerDay } = demand;
+  const requests = requestsPerSecond * monthDays * daySeconds;
+  const details = Math.min(requests, (accounts + devices) * monthDays * detailsPerDay);
+  return [
+    { what: 'accounts and devices, once', bytes: accounts * of.account.bytes + devices * of.device.bytes },
+    { what: 'usage records of a month', bytes: requests * of.usageRecord.bytes },
+    { what: 'usage details of a month', bytes: details * of.usageDetail.bytes },
+    { what: 'totals of a month', bytes: Math.min(requests, accounts + devices) * of.usageTotal.bytes },
+  ];
+}
+
+function withBody({ bytes, perKibibyte = 0 }: Bytes, kib: number): number {
+  return bytes + perKibibyte * kib;
+}

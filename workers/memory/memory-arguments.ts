@@ -1,0 +1,50 @@
+import { parseArgs } from 'node:util';
+import type { Demand } from './estimate-memory.ts';
+
+/** Each option with what it means, and the value that it has if it is not set. */
+const options: Readonly<Record<string, { of: keyof Demand; means: string; usual: number }>> = {
+  accounts: { of: 'accounts', means: 'accounts that sent a request within two months', usual: 0 },
+  devices: { of: 'devices', means: 'the same for devices', usual: 0 },
+  'requests-per-second': { of: 'requestsPerSecond', means: 'requests per second', usual: 0 },
+  'body-kib': { of: 'bodyKib', means: 'mean size of a body, in KiB', usual: 4 },
+  'waiting-seconds': { of: 'waitingSeconds', means: 'how long a request waits in its queue', usual: 1 },
+  'running-seconds': { of: 'runningSeconds', means: 'how long its answer takes', usual: 10 },
+  'deadline-seconds': { of: 'deadlineSeconds', means: '`request_ms` of the plan file, in seconds', usual: 600 },
+  'store-away-hours': { of: 'storeAwayHours', means: 'how long the store may be unavailable', usual: 0 },
+  'details-per-day': {
+    of: 'detailsPerDay',
+    means: 'models × keys × endpoints that an account uses in a day',
+    usual: 2,
+  },
+  'batch-accounts': { of: 'batchAccounts', means: 'accounts with an open batch', usual: 0 },
+};
+
+export const usageText = `Usage: npm run --silent memory -- --accounts 10000 --requests-per-second 200
+
+Estimates the memory of Redis, and what a month adds to the store, from measured sizes. Numbers may have decimals.
+
+${Object.entries(options)
+  .map(([name, { means, usual }]) => `  ${`--${name}`.padEnd(23)}${means} (${usual})`)
+  .join('\n')}
+  --help                 prints this text
+`;
+
+/** Returns the demand, `help`, or undefined if an argument is unknown or not a number of at least 0. */
+export function parseMemoryArguments(args: readonly string[]): Demand | 'help' | undefined {
+  const known = Object.fromEntries(Object.keys(options).map((name) => [name, { type: 'string' as const }]));
+  try {
+    const { values } = parseArgs({ args: [...args], options: { ...known, help: { type: 'boolean' } }, strict: true });
+    const { help, ...set }: Record<string, unknown> = values;
+    if (help === true) return 'help';
+    const numbers = Object.entries(options).map(([name, { of, usual }]) => [of, numberOf(set[name] ?? usual)]);
+    return Object.fromEntries(numbers) as Demand; // each field of it is an option
+  } catch {
+    return undefined;
+  }
+}
+
+function numberOf(value: unknown): number {
+  const number = value === '' ? Number.NaN : Number(value);
+  if (!Number.isFinite(number) || number < 0) throw new Error(`not a number: ${value}`);
+  return number;
+}
