@@ -1,5 +1,4 @@
 import '../shared/process/require-node-24.mjs';
-import type { Redis } from 'ioredis';
 import { ApiError } from '../shared/errors.ts';
 import { sendCancellation } from '../shared/jobs/cancellation.ts';
 import { createRelease } from '../shared/limits/release.ts';
@@ -10,9 +9,12 @@ import { createRegistry } from '../shared/process/metrics.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/process/operations.ts';
 import { runProcess } from '../shared/process/run-process.ts';
 import { aborted, within } from '../shared/process/shutdown.ts';
-import { waitForRedis } from '../shared/redis/connections.ts';
+import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
+import type { Redis } from '../shared/redis/connections.ts';
+import { queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { type Inbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
+import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
 import { createApp } from './app.ts';
 import { createBodyBudget } from './bodies/body-budget.ts';
 import { createRefusedBodies } from './bodies/refused-bodies.ts';
@@ -115,18 +117,24 @@ type OperationsDeps = {
 /** Starts the operations listener, with checks of Redis, the store and the identity provider. */
 function openOperations({ config, connections, signIn, inbox, ...deps }: OperationsDeps) {
   const { redis, replyRedis, store } = connections;
+  const queues = Object.keys(config.planFile.models).map(queuePrefix);
+  const identityProvider = atMostEvery(checkEveryMs, signIn.check);
+  const nodeChecks = () => ({
+    ...checksOfNodes('redis', redis),
+    ...(config.replyRedisUrl !== config.redisUrl && checksOfNodes('replyRedis', replyRedis)),
+  });
   return listenForOperations({
     ...{ ...config.operations, ...deps },
     required: {
-      redis: () => redis.ping(),
+      redis: () => checkAny(redis, queues),
       /** Without an address for replies, every request would be refused. */
       async replyRedis() {
-        await replyRedis.ping();
+        if (!replyRedis.isCluster) await replyRedis.ping();
         const opened = inbox();
         if (opened !== undefined && opened.address() === undefined) throw new Error('no reply could be received');
       },
     },
-    checks: { store: () => store.ping(), identityProvider: atMostEvery(checkEveryMs, signIn.check) },
+    checks: () => ({ store: () => store.ping(), identityProvider, ...nodeChecks() }),
   });
 }
 

@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import { createAdmit } from '../shared/limits/admit.ts';
 import { createAskLimits } from '../shared/limits/ask-limits.ts';
 import type { Release } from '../shared/limits/release.ts';
@@ -6,6 +5,7 @@ import { createSeed } from '../shared/limits/seed.ts';
 import { watchSuspensions } from '../shared/limits/watch-suspensions.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
+import type { Redis } from '../shared/redis/connections.ts';
 import { authFailuresKey, guestCallsKey } from '../shared/redis/keys.ts';
 import type { Store } from '../shared/store/store.ts';
 import { createCallers } from './callers/callers.ts';

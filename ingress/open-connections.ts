@@ -1,8 +1,7 @@
-import type { Redis } from 'ioredis';
 import { greetStore, openStore } from '../shared/open-store.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
-import { connectForRequests, connectForWork } from '../shared/redis/connections.ts';
+import { connectForRequests, connectForWork, type Redis } from '../shared/redis/connections.ts';
 import type { Store } from '../shared/store/store.ts';
 import { createIssuerKeys, type IssuerKeys } from './callers/issuer/issuer-keys.ts';
 

@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import { decodeCancellation } from '../shared/jobs/cancellation.ts';
 import type { Log } from '../shared/process/log.ts';
+import type { Redis } from '../shared/redis/connections.ts';
 import { controlStreamKey } from '../shared/redis/keys.ts';
 import { fieldsOf, type Inbox, openInbox } from '../shared/redis/stream-inbox.ts';
 import { decodeLineEvent } from './batches/lines/line-events.ts';

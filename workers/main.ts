@@ -6,9 +6,11 @@ import { createRegistry } from '../shared/process/metrics.ts';
 import { followProcessState, listenForOperations } from '../shared/process/operations.ts';
 import { runProcess } from '../shared/process/run-process.ts';
 import { aborted, within } from '../shared/process/shutdown.ts';
-import { waitForRedis } from '../shared/redis/connections.ts';
+import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
+import { controlStreamKey, queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { waitUntilOpen } from '../shared/redis/stream-inbox.ts';
+import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
 import { openSlots } from './backends/open-slots.ts';
 import { createObserveBatches } from './batches/observe-batches.ts';
 import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
@@ -39,7 +41,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   metrics.concurrency.set({ lane: 'batch' }, batchConcurrency);
   const common = { config, workerId, shutdown, metrics, log };
   const connections = parts.use(await openConnections(config, log));
-  const { store, redis, replyRedis } = connections;
+  const { store, redis, upkeepRedis, replyRedis } = connections;
 
   let queues: QueuesServed | undefined;
   let supervisor: BatchSupervisor | undefined;
@@ -53,11 +55,12 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 
   const state = followProcessState(shutdown);
   const details = () => ({ running: queues?.running() ?? 0, breakers: slots.breakerStatuses() });
-  const operations = await openOperations({ config, connections, registry, state: state.current, details, log });
+  const operations = await openOperations({ ...common, connections, registry, state: state.current, details });
   parts.use(operations);
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
   await loadTokenizer();
-  const { memoryBytes } = await waitForRedis([redis, replyRedis], { signal: shutdown, log });
+  const used = [redis, replyRedis, upkeepRedis, connections.replyUpkeepRedis] as const;
+  const { memoryBytes } = await waitForRedis(used, { signal: shutdown, log });
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
 
   const inbox = listenForControl({
@@ -66,20 +69,20 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   });
   await waitUntilOpen(inbox, shutdown);
   metrics.observeBatches(createObserveBatches(store.batches));
-  drainer = openUsageDrainer({ redis, store, workerId, planFile, metrics, log });
+  drainer = openUsageDrainer({ redis: upkeepRedis, store, workerId, planFile, metrics, log });
   const control = inbox.address;
   const lanes = parts.use(openLaneWork({ ...common, ...connections, slots, drainer, outboxLengthMax, control }));
   const shares = parts.use(backends.startShares());
   await shares.renewed;
   queues = serveQueues({
     ...{ ...common, models: planFile.models, pools, concurrency, batchConcurrency, slots, work: lanes.work },
-    ...{ connection: redis, reader: connections.jobReader },
+    ...{ connection: redis, upkeepRedis, connectReader: connections.connectJobReader },
     checksStalled: (pool) => shares.membershipOf(pool).checksStalled,
     bodies: createBodiesHeld({ bodyBytesMax: config.bodyBytesMax }),
   });
   parts.use(queues);
   supervisor = lanes.batches.supervise();
-  const maintenance = startMaintenance({ redis, store, workerId, planFile, log });
+  const maintenance = startMaintenance({ redis: upkeepRedis, store, workerId, planFile, log });
   state.becomeReady();
   log.info({ pools }, 'ready');
 
@@ -90,17 +93,28 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   await Promise.all([maintenance, lanes.batches, drainer, inbox].map((part) => part[Symbol.asyncDispose]()));
 }
 
-type OperationsDeps = { config: WorkerConfig; connections: Connections } & Pick<
+type OperationsDeps = { config: WorkerConfig; connections: Connections; workerId: string } & Pick<
   Parameters<typeof listenForOperations>[0],
   'registry' | 'state' | 'details' | 'log'
 >;
 
 /** Starts the operations listener, with checks of Redis, the store and the backends. */
-function openOperations({ config, connections: { redis, replyRedis, store, agent }, ...deps }: OperationsDeps) {
+function openOperations({ config, connections, workerId, ...deps }: OperationsDeps) {
+  const { upkeepRedis, replyUpkeepRedis, store, agent } = connections;
+  const { models } = config.planFile;
+  const queues = Object.keys(models).filter((model) => config.pools.includes(models[model]?.pool ?? ''));
+  const backends = createBackendChecks(config, agent);
+  const nodeChecks = () => ({
+    ...checksOfNodes('redis', upkeepRedis),
+    ...(replyUpkeepRedis !== upkeepRedis && checksOfNodes('replyRedis', replyUpkeepRedis)),
+  });
   return listenForOperations({
     ...{ ...config.operations, ...deps },
-    required: { redis: () => redis.ping(), replyRedis: () => replyRedis.ping() },
-    checks: { store: () => store.ping(), ...createBackendChecks(config, agent) },
+    required: {
+      redis: () => checkAny(upkeepRedis, queues.map(queuePrefix)),
+      replyRedis: () => checkAny(replyUpkeepRedis, [controlStreamKey(workerId)]),
+    },
+    checks: () => ({ store: () => store.ping(), ...backends, ...nodeChecks() }),
   });
 }
 

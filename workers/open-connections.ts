@@ -1,38 +1,61 @@
-import type { Redis } from 'ioredis';
 import type { Agent } from 'undici';
 import { greetStore, openStore } from '../shared/open-store.ts';
 import type { WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
-import { connectForWork } from '../shared/redis/connections.ts';
+import { connectForRequests, connectForWork, type Redis } from '../shared/redis/connections.ts';
 import type { Store } from '../shared/store/store.ts';
 import { createBackendAgent } from './exchange/call-backend.ts';
 
-/** `oneConnection`: replies use the same connection to Redis as everything else. */
+/** `oneConnection`: replies use the same connection to Redis as everything else, so commands arrive in the order in which they are sent. */
 export type Connections = AsyncDisposable & {
   store: Store;
   redis: Redis;
+  /**
+   * For regular work on keys of all nodes of a cluster. While one is unavailable, a call to it fails, so that the work on the others continues.
+   * Without a cluster, the same as `redis`.
+   */
+  upkeepRedis: Redis;
   replyRedis: Redis;
+  /** The same for replies and control streams. */
+  replyUpkeepRedis: Redis;
   oneConnection: boolean;
-  /** For blocked reads of the control stream, and of the markers of queues. */
+  /** For blocked reads of the control stream. */
   controlReader: Redis;
-  jobReader: Redis;
+  /** Opens a connection for blocked reads of the markers of queues. The caller closes it. */
+  connectJobReader: () => Redis;
   agent: Agent;
 };
 
 /** Opens the connections to the store, to Redis and to the backends. Does not wait until Redis answers. */
 export async function openConnections(config: WorkerConfig, log: Log): Promise<Connections> {
   const owned = new AsyncDisposableStack();
-  const connect = (url: string) => owned.adopt(connectForWork(url, log), (connection) => connection.disconnect());
+  const adopt = (connection: Redis) => owned.adopt(connection, (adopted) => adopted.disconnect());
+  const connect = (url: string) => adopt(connectForWork(url, log));
   const store = owned.use(await openStore(config.databaseUrl, { log }));
   void greetStore(store, log);
   const redis = connect(config.redisUrl);
-  const oneConnection = config.replyRedisUrl === config.redisUrl;
-  const replyRedis = oneConnection ? redis : connect(config.replyRedisUrl);
+  const upkeepFor = (connection: Redis, url: string) =>
+    connection.isCluster ? adopt(connectForRequests(url, log)) : connection;
+  const upkeepRedis = upkeepFor(redis, config.redisUrl);
+  const isSame = config.replyRedisUrl === config.redisUrl;
+  const replyRedis = isSame ? redis : connect(config.replyRedisUrl);
+  const replyUpkeepRedis = isSame ? upkeepRedis : upkeepFor(replyRedis, config.replyRedisUrl);
+  const oneConnection = isSame && !redis.isCluster;
   const controlReader = connect(config.replyRedisUrl);
-  const jobReader = connect(config.redisUrl);
+  const connectJobReader = () => connectForWork(config.redisUrl, log);
   const agent = owned.adopt(createBackendAgent(config.planFile.timeouts), (opened) => opened.destroy());
   return {
-    ...{ store, redis, replyRedis, oneConnection, controlReader, jobReader, agent },
+    ...{
+      store,
+      redis,
+      upkeepRedis,
+      replyRedis,
+      replyUpkeepRedis,
+      oneConnection,
+      controlReader,
+      connectJobReader,
+      agent,
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

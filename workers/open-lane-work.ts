@@ -1,10 +1,10 @@
-import type { Redis } from 'ioredis';
 import type { Agent } from 'undici';
 import type { Lane } from '../shared/lane.ts';
 import { createSettle } from '../shared/limits/settle.ts';
 import type { WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { LimitMetrics } from '../shared/process/metrics.ts';
+import type { Redis } from '../shared/redis/connections.ts';
 import type { Store } from '../shared/store/store.ts';
 import type { AnswerMetrics } from './answers/answer-metrics.ts';
 import { createFindAnswer } from './answers/find-answer.ts';
@@ -30,6 +30,9 @@ export function openLaneWork(deps: {
   store: Store;
   redis: Redis;
   replyRedis: Redis;
+  /** For regular work; see `Connections`. */
+  upkeepRedis: Redis;
+  replyUpkeepRedis: Redis;
   /** Replies use the same connection as settling. */
   oneConnection: boolean;
   agent: Agent;
@@ -43,10 +46,12 @@ export function openLaneWork(deps: {
   metrics: LimitMetrics & AnswerMetrics & RequestMetrics & BatchMetrics;
   log: Log;
 }): LanesWork {
-  const { config, redis, replyRedis, agent, slots, drainer, metrics, log } = deps;
+  const { config, redis, upkeepRedis, replyUpkeepRedis, agent, slots, drainer, metrics, log } = deps;
   const { planFile } = config;
   const owned = new DisposableStack();
-  const notifyDrainer = owned.use(createNotifyDrainer({ redis, replyRedis, notifyOwn: drainer.notify, log }));
+  const notifyDrainer = owned.use(
+    createNotifyDrainer({ redis: upkeepRedis, replyRedis: replyUpkeepRedis, notifyOwn: drainer.notify, log }),
+  );
   const startRun = createStartRun(redis);
   const settle = settleAndNotify(createSettle(redis), notifyDrainer);
   const findAnswer = createFindAnswer({

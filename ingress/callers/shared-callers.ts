@@ -1,8 +1,6 @@
-import type { Redis } from 'ioredis';
-import { z } from 'zod';
 import { type Caller, callerSchema } from '../../shared/caller.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { redisUnavailable } from '../../shared/redis/connections.ts';
+import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { callerKey } from '../../shared/redis/keys.ts';
 
 /** Callers of keys in Redis, as read from the store by any ingress: a new ingress does not have to read them all again. */
@@ -14,7 +12,6 @@ export interface SharedCallers {
 }
 
 const lifeMs = 3_600_000;
-const answerSchema = z.tuple([z.tuple([z.null(), z.string().nullable()]), z.tuple([z.null(), z.int()])]);
 
 export function createSharedCallers({
   redis,
@@ -29,7 +26,7 @@ export function createSharedCallers({
   return {
     async get(hash) {
       const key = callerKey(secretsInUse, hash);
-      const [[, text], [, lifeLeftMs]] = answerSchema.parse(await redisUnavailable(answersOf(redis, key)));
+      const [text, lifeLeftMs] = await redisUnavailable(Promise.all([redis.get(key), redis.pttl(key)]));
       const caller = text === null ? undefined : parseCaller(text);
       return caller && { caller, ageMs: ageOf(lifeLeftMs) };
     },
@@ -53,11 +50,4 @@ function parseCaller(text: string): Caller | undefined {
 /** After a clock is set back, the remaining life can exceed `lifeMs`: then the maximum age is assumed. */
 function ageOf(lifeLeftMs: number): number {
   return lifeLeftMs >= 0 && lifeLeftMs <= lifeMs ? lifeMs - lifeLeftMs : lifeMs;
-}
-
-/** Reads the value and its remaining life in one round trip; fails with the first error of the two. */
-async function answersOf(redis: Redis, key: string): Promise<unknown> {
-  const answers = (await redis.pipeline().get(key).pttl(key).exec()) ?? [];
-  for (const [error] of answers) if (error !== null) throw error;
-  return answers;
 }

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { Log } from '../../shared/process/log.ts';
-import { loadScript } from '../../shared/redis/connections.ts';
+import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 
 const lua = readFileSync(new URL('./minute-counts.lua', import.meta.url), 'utf8');
 

@@ -1,9 +1,9 @@
-import type { Redis } from 'ioredis';
 import { createListWorkers, type ListWorkers } from '../../shared/jobs/list-workers.ts';
 import { allQueues, openQueue } from '../../shared/jobs/queues.ts';
 import type { IngressConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { countJobs } from './count-jobs.ts';
 import type { QueueDashboard } from './dashboard/queue-dashboard.ts';
 import { createQueueBounds, type QueueBounds } from './queue-bounds.ts';

@@ -1,8 +1,9 @@
-import type { Redis } from 'ioredis';
 import { modelQueue } from '../../shared/jobs/queues.ts';
 import { type Lane, lanes } from '../../shared/lane.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
 import { countingKey, queueDepthsKey } from '../../shared/redis/keys.ts';
+import { redisNow } from '../../shared/redis/redis-now.ts';
 import { isLaterTurn, latestOf } from './job-priority.ts';
 import { createReadHeads } from './read-heads.ts';
 
@@ -45,19 +46,28 @@ export function createQueueDepths({
   const counted = Object.keys(planFile.models).flatMap((model) => lanes.map((lane) => ({ model, lane })));
   const readHeads = createReadHeads(redis, planFile.plans);
 
+  type Field = readonly [name: string, value: string];
+
+  async function countQueue({ model, lane }: { model: string; lane: Lane }, known: Record<string, string>) {
+    const { prefix, name } = modelQueue(model, lane);
+    const [waiting, prioritized] = await Promise.all([
+      redis.llen(`${prefix}:${name}:wait`),
+      redis.zcard(`${prefix}:${name}:prioritized`),
+    ]);
+    const turns = lane === 'interactive' && prioritized > 0 ? await readTurns(model, known) : [];
+    return [[fieldOf(model, lane), String(waiting + prioritized)], ...turns] satisfies Field[];
+  }
+
   async function count(begunAt: number, known: Record<string, string>): Promise<Record<string, string>> {
     const counts = await Promise.all(
-      counted.map(async ({ model, lane }) => {
-        const { prefix, name } = modelQueue(model, lane);
-        const [waiting, prioritized] = await Promise.all([
-          redis.llen(`${prefix}:${name}:wait`),
-          redis.zcard(`${prefix}:${name}:prioritized`),
-        ]);
-        const turns = lane === 'interactive' && prioritized > 0 ? await readTurns(model, known) : [];
-        return [[fieldOf(model, lane), String(waiting + prioritized)] as const, ...turns];
-      }),
+      // In a cluster, the queues of other models can be counted while the node of one is unavailable.
+      counted.map((queue) => ifAvailable(redis, countQueue(queue, known))),
     );
-    const found = { ...known, ...Object.fromEntries(counts.flat()), begunAt: String(begunAt) };
+    const found = {
+      ...known,
+      ...Object.fromEntries(counts.flatMap((fields) => fields ?? [])),
+      begunAt: String(begunAt),
+    };
     await redis.multi().hset(queueDepthsKey, found).pexpire(queueDepthsKey, lifeMs).exec();
     return found;
   }
@@ -72,10 +82,9 @@ export function createQueueDepths({
   return {
     async read(ageMsMax, taken = []) {
       const askedAt = now();
-      const [[seconds, microseconds], stored] = await Promise.all([redis.time(), redis.hgetall(queueDepthsKey)]);
+      const [time, stored] = await Promise.all([redisNow(redis, queueDepthsKey), redis.hgetall(queueDepthsKey)]);
       const later = laterTurns(taken, stored);
       const known = { ...stored, ...later };
-      const time = Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
       const age = time - Number(known.begunAt ?? 0);
       const isTooOld = age >= ageMsMax || age < 0;
       const mayCount = isTooOld && (await redis.set(countingKey, '1', 'PX', ageMsMax, 'NX')) !== null;

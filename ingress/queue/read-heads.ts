@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import { modelQueue } from '../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { halfOfTurns, ranksOf, scoreOfPriority, scoresOf, turnOf, turnsAheadMax } from './job-priority.ts';
 import { createLowerTurns } from './lower-turns.ts';
 

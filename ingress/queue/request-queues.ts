@@ -1,9 +1,8 @@
 import type { Queue } from 'bullmq';
-import type { Redis } from 'ioredis';
 import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import { jobName, modelQueue, openQueue } from '../../shared/jobs/queues.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { redisUnavailable } from '../../shared/redis/connections.ts';
+import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 
 export interface RequestQueues extends AsyncDisposable {
   /** Adds a job in one round trip. The job id is the request id. `SERVICE_UNAVAILABLE` if it is unknown whether the job was queued. */

@@ -7,6 +7,8 @@ import type { ReplyEvent } from './reply-buffer.ts';
 export type ExpectedRequest = {
   lease: HeldLease;
   model: string;
+  /** The stream of this ingress in which the replies arrive. */
+  replyTo: string;
   /** How long it waits for a worker, and for its complete answer. */
   queueMs: number;
   requestMs: number;

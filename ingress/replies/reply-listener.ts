@@ -1,7 +1,7 @@
-import type { Redis } from 'ioredis';
 import { replyLost } from '../../shared/errors.ts';
 import { decodeEntry } from '../../shared/jobs/reply-frames.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { replyStreamKey } from '../../shared/redis/keys.ts';
 import { type Inbox, openInbox } from '../../shared/redis/stream-inbox.ts';
 import type { WaitingRequests } from './waiting-requests.ts';
@@ -32,6 +32,7 @@ export function listenForReplies({
       // While only text arrives, the next read may wait a few milliseconds for more.
       return replies.every(({ kind }) => kind === 'chunk');
     },
-    onLost: () => waitingRequests.failAll(replyLost(false)),
+    onLost: (stream) => waitingRequests.failStream(stream, replyLost(false)),
+    isInUse: waitingRequests.useStream,
   });
 }

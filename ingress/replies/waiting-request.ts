@@ -19,7 +19,7 @@ export type WaitingEffects = {
   onForgotten: (request: WaitingRequest) => void;
 };
 
-export type WaitingRequest = Pick<ExpectedRequest, 'lease' | 'model' | 'place'> & {
+export type WaitingRequest = Pick<ExpectedRequest, 'lease' | 'model' | 'replyTo' | 'place'> & {
   effects: WaitingEffects;
   /** By `performance.now()`. */
   queuedAt: number;
@@ -46,9 +46,9 @@ const deadlineSlackMs = 1_000;
 const lastReplyMs = 30_000;
 
 export function createWaitingRequest(expected: ExpectedRequest, effects: WaitingEffects): WaitingRequest {
-  const { lease, model, place, onQueued, queueMs, requestMs } = expected;
+  const { lease, model, replyTo, place, onQueued, queueMs, requestMs } = expected;
   const request: WaitingRequest = {
-    ...{ lease, model, place, onQueued, effects },
+    ...{ lease, model, replyTo, place, onQueued, effects },
     queuedAt: performance.now(),
     buffer: createReplyBuffer(),
     progress: notStarted,

@@ -19,9 +19,11 @@ export interface WaitingRequests {
    */
   expect(request: ExpectedRequest): ExpectedReply;
   deliver(reply: Reply): void;
-  /** Fails every waiting request with this error and cancels its job. */
-  failAll(error: ApiError): void;
-  /** Does the same, and makes every later request fail too. */
+  /** Fails every request that waits for replies in this stream, with this error, and cancels its job. */
+  failStream(replyTo: string, error: ApiError): void;
+  /** Whether requests wait for replies in this stream. */
+  useStream(replyTo: string): boolean;
+  /** Fails every waiting request and all later ones, and cancels their jobs. */
   close(error: ApiError): void;
   /** Requests whose client waits. */
   count(): number;
@@ -46,12 +48,14 @@ export function createWaitingRequests(
     },
   };
 
-  function failAll(error: ApiError): void {
-    for (const request of [...waiting.values()]) {
+  function fail(requests: readonly WaitingRequest[], error: ApiError): void {
+    for (const request of requests) {
       leaveRequest(request, error);
       forgetRequest(request);
     }
   }
+
+  const of = (replyTo: string) => [...waiting.values()].filter((request) => request.replyTo === replyTo);
 
   return {
     expect(expected) {
@@ -78,10 +82,11 @@ export function createWaitingRequests(
       else if (reply.kind === 'started')
         deps.cancel({ requestId: reply.request, model: undefined, control: reply.data.control });
     },
-    failAll,
+    failStream: (replyTo, error) => fail(of(replyTo), error),
+    useStream: (replyTo) => of(replyTo).length > 0,
     close(error) {
       closed = error;
-      failAll(error);
+      fail([...waiting.values()], error);
     },
     count: () => [...waiting.values()].filter(({ left }) => !left).length,
     oldest() {

@@ -61,10 +61,11 @@ export function chatCompletions(deps: {
       if (isTaken) queueTurns.taken(call.model, priority);
       if (!ctx.res.headersSent) ctx.res.setHeader('x-svc-queue-ms', ms);
     };
-    const reply = waitingRequests.expect({ lease, model: call.model, queueMs, requestMs, place, onQueued });
+    const address = replyTo() ?? '';
+    const expected = { lease, model: call.model, replyTo: address, queueMs, requestMs, place, onQueued };
+    const reply = waitingRequests.expect(expected);
     try {
-      const address = replyTo();
-      if (address === undefined) throw temporarilyUnavailable();
+      if (address === '') throw temporarilyUnavailable();
       const owner = { requestId, account, keyId, plan };
       const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [] };
       await queues.add(job, priority);

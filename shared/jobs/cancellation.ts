@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import type { Redis } from '../redis/connections.ts';
 
 const cancellationSchema = z.object({ request: z.string() });
 

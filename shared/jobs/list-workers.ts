@@ -1,6 +1,7 @@
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import type { Redis } from '../redis/connections.ts';
 import { sharesExpiryKey, sharesKey } from '../redis/keys.ts';
+import { redisNow } from '../redis/redis-now.ts';
 
 /** Lists the ids of the workers that are alive and take jobs: those of a pool, or all. */
 export type ListWorkers = (pool?: string) => Promise<string[]>;
@@ -14,8 +15,8 @@ export function createListWorkers(redis: Redis): ListWorkers {
   let latest: { at: number; workers: Promise<{ id: string; pools: string[] }[]> } | undefined;
 
   async function read(): Promise<{ id: string; pools: string[] }[]> {
-    const [seconds] = await redis.time();
-    const ids = await redis.zrangebyscore(sharesExpiryKey, `(${Number(seconds) * 1_000}`, '+inf');
+    const now = await redisNow(redis, sharesExpiryKey);
+    const ids = await redis.zrangebyscore(sharesExpiryKey, `(${now}`, '+inf');
     if (ids.length === 0) return [];
     const texts = await redis.hmget(sharesKey, ...ids.map((id) => `worker ${id}`));
     return ids.map((id, index) => ({ id, pools: poolsOf(texts[index] ?? '{"pools":[]}') }));

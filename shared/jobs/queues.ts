@@ -1,8 +1,8 @@
 import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
-import type { Redis } from 'ioredis';
 import type { Lane } from '../lane.ts';
 import { lanes } from '../lane.ts';
 import type { Log } from '../process/log.ts';
+import type { Redis } from '../redis/connections.ts';
 import { queuePrefix } from '../redis/keys.ts';
 
 export const jobName = 'inference';

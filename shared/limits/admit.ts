@@ -1,7 +1,6 @@
-import type { Redis } from 'ioredis';
 import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
-import { loadScript, redisUnavailable } from '../redis/connections.ts';
+import { loadScript, type Redis, redisUnavailable } from '../redis/connections.ts';
 import {
   changesKey,
   countersKey,

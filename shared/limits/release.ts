@@ -1,7 +1,6 @@
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Lane } from '../lane.ts';
-import { loadScript } from '../redis/connections.ts';
+import { loadScript, type Redis } from '../redis/connections.ts';
 import { countersKey, endedRequestKey, leaseEndsKey, leasesKey, lostRequestsKey } from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
 import { endedLifeMs } from './lease-life.ts';

@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
-import { loadScript } from '../redis/connections.ts';
+import { loadScript, type Redis } from '../redis/connections.ts';
 import {
   countersKey,
   endedRequestKey,

@@ -1,8 +1,7 @@
-import type { Redis } from 'ioredis';
 import type { Caller } from '../caller.ts';
 import type { Log } from '../process/log.ts';
 import { repeatWhile } from '../process/repeat-while.ts';
-import { readStrings } from '../redis/connections.ts';
+import { type Redis, readStrings } from '../redis/connections.ts';
 import { versionKey } from '../redis/keys.ts';
 import { noVersion } from './admit.ts';
 
@@ -41,7 +40,10 @@ export function watchSuspensions({
   async function lookAtAll(): Promise<void> {
     const accounts = [...followed.keys()];
     const versions = await readStrings(redis, accounts.map(versionKey));
-    const changed = accounts.filter((account, index) => versions[index] !== String(followed.get(account)?.version));
+    const changed = accounts.filter((account, index) => {
+      const version = versions[index];
+      return version !== undefined && version !== String(followed.get(account)?.version);
+    });
     await Promise.all(changed.slice(0, looksMax).map(lookAt));
   }
 

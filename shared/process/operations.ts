@@ -44,7 +44,7 @@ type OperationsOptions = {
   /** The process cannot work without these: they decide readiness, together with the state of the process. */
   required: Readonly<Record<string, Check>>;
   /** Shown by name, and never the reason for a 503: if one is unavailable, not all processes may leave the load balancer at once. */
-  checks: Readonly<Record<string, Check>>;
+  checks: () => Readonly<Record<string, Check>>;
   /** Further fields of `/readyz`, besides the dependencies. They never replace them. */
   details?: () => Readonly<Record<string, unknown>>;
   /** Pages of this process only. Every other path is passed to `next`. */
@@ -114,7 +114,7 @@ async function answerReadiness(
   ctx: Koa.Context,
   { state, required, checks, details }: OperationsOptions,
 ): Promise<void> {
-  const named = Object.entries({ ...required, ...checks });
+  const named = Object.entries({ ...required, ...checks() });
   const statuses = await Promise.all(named.map(async ([name, check]) => [name, await measure(check)] as const));
   const dependencies = Object.fromEntries(statuses);
   const ready = state() === 'ready' && Object.keys(required).every((name) => dependencies[name]?.state === 'ok');

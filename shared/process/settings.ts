@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { parseRedisUrl, redisUrlForms } from './redis-url.ts';
 
 /** The settings of each process in its environment: their names, allowed values and defaults. */
 
@@ -13,7 +14,7 @@ const port = integer(0, 65_535);
 const url = (protocol: RegExp, what: string) =>
   z.url({ protocol, error: ({ input }) => (input === undefined ? 'is required' : `expected ${what}`) });
 const webUrl = url(/^https?$/, 'an http or https URL');
-const redisUrl = url(/^rediss?$/, 'a redis or rediss URL');
+const redisUrl = z.string().refine((text) => parseRedisUrl(text) !== undefined, `expected ${redisUrlForms}`);
 const boolean = z.enum(['true', 'false']).transform((text) => text === 'true');
 /** Comma-separated items. */
 export const list = z.string().transform((text) => text.split(',').map((item) => item.trim()));

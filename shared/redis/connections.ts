@@ -1,63 +1,47 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
+import { Cluster, Command, type RedisOptions, Redis as SingleRedis } from 'ioredis';
 import { temporarilyUnavailable } from '../errors.ts';
 import type { Log } from '../process/log.ts';
+import { parseRedisUrl, type RedisAddress } from '../process/redis-url.ts';
+import { connectCluster, groupByTag } from './cluster.ts';
 import { atEndOfTurn } from './end-of-turn.ts';
+
+/** A connection to one Redis, directly or through Sentinel, or to all nodes of a Redis Cluster. */
+export type Redis = SingleRedis | Cluster;
 
 /** Timeout of a call that a client waits for. */
 const requestTimeoutMs = 1_000;
+/** The same while the slot of its keys moves to another node: scripts cannot run until all of its keys have moved. */
+const movingTimeoutMs = 4_000;
 /** A silent connection is replaced after this long. Otherwise calls would fail until TCP closes it, many minutes later. */
 const requestSocketTimeoutMs = 3_000;
 /** The same for work connections: longer than BullMQ's idle wait (4 s) and a stream read. */
 const workSocketTimeoutMs = 6_000;
 
+// Full jitter below a second: a Redis that returns is used again quickly, but not by all processes in the same millisecond.
+const retryStrategy = (attempt: number) => Math.random() * Math.min(1_000, 50 * 2 ** attempt);
+const ofConnection = { connectTimeout: 2_000, keepAlive: 10_000 };
 const common = {
-  connectTimeout: 2_000,
-  keepAlive: 10_000,
-  // Full jitter below a second: a Redis that returns is used again quickly, but not by all processes in the same millisecond.
-  retryStrategy: (attempt: number) => Math.random() * Math.min(1_000, 50 * 2 ** attempt),
+  ...ofConnection,
+  retryStrategy,
   // This Redis has become a replica. A new connection finds the current primary. The refused command is not sent again.
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
 };
 
 /**
- * Connects for calls that a client waits for: a call fails within a second if Redis is unavailable, frozen or silent, and is never sent
- * twice. A call that timed out may still run later, so it must be idempotent or carry a deadline (contract.md#m7-two-kinds-of-connections).
+ * Connects for calls that a client waits for: a call fails within a second if Redis is unavailable, frozen or silent. Without a cluster it
+ * is never sent twice; in a cluster it is repeated within that second. A call that timed out may still run later, so it must be idempotent
+ * or carry a deadline (contract.md#m7-two-kinds-of-connections).
  */
 export function connectForRequests(url: string, log: Log): Redis {
-  return observe(
-    withDeadlines(
-      new Redis(url, {
-        ...common,
-        maxRetriesPerRequest: 0,
-        enableOfflineQueue: false,
-        socketTimeout: requestSocketTimeoutMs,
-      }),
-    ),
-    log,
-  );
-}
-
-/**
- * The library's own `commandTimeout` also fails calls whose answer arrived while this process was blocked, because timers run before
- * sockets are read. Here the sockets are read first (decisions.md#deadlines-that-read-first).
- */
-function withDeadlines(redis: Redis): Redis {
-  const send = redis.sendCommand.bind(redis);
-  redis.sendCommand = (command, stream) => {
-    const { resolve, reject } = command;
-    const late = setTimeout(setImmediate, requestTimeoutMs, () => command.reject(new Error('Command timed out')));
-    command.resolve = (answer) => {
-      clearTimeout(late);
-      resolve(answer);
-    };
-    command.reject = (error) => {
-      clearTimeout(late);
-      reject(error);
-    };
-    return send(command, stream);
-  };
-  return redis;
+  const address = addressOf(url);
+  const timeouts = { socketTimeout: requestSocketTimeoutMs, maxRetriesPerRequest: 0 };
+  const redis =
+    address.kind === 'cluster'
+      ? connectCluster(address, {
+          ...{ node: { ...ofConnection, ...timeouts }, retryStrategy, repeatMs: movingTimeoutMs, waits: false },
+        })
+      : connectOne(address, { ...common, ...timeouts, enableOfflineQueue: false });
+  return observe(withDeadlines(redis), log);
 }
 
 /**
@@ -66,21 +50,108 @@ function withDeadlines(redis: Redis): Redis {
  * after an outage (contract.md#m7-two-kinds-of-connections, decisions.md#workers-wait-for-redis).
  */
 export function connectForWork(url: string, log: Log): Redis {
-  return observe(new Redis(url, { ...common, maxRetriesPerRequest: null, socketTimeout: workSocketTimeoutMs }), log);
+  const address = addressOf(url);
+  const timeouts = { socketTimeout: workSocketTimeoutMs, maxRetriesPerRequest: null };
+  const redis =
+    address.kind === 'cluster'
+      ? connectCluster(address, {
+          ...{ node: { ...ofConnection, ...timeouts }, retryStrategy, repeatMs: Number.POSITIVE_INFINITY, waits: true },
+        })
+      : connectOne(address, { ...common, ...timeouts });
+  return observe(redis, log);
 }
 
-function observe(redis: Redis, log: Log): Redis {
+function addressOf(url: string): RedisAddress {
+  const address = parseRedisUrl(url);
+  if (address === undefined) throw new Error('a Redis URL is wrong'); // the settings were checked
+  return address;
+}
+
+type Options = Omit<RedisOptions, 'replyMapping'>;
+
+function connectOne(address: Exclude<RedisAddress, { kind: 'cluster' }>, options: Options): SingleRedis {
+  if (address.kind === 'single') return new SingleRedis(address.url, options);
+  const { servers, master, database, username, password, sentinelUsername, sentinelPassword, tls } = address;
+  return new SingleRedis({
+    ...options,
+    ...{ sentinels: [...servers], name: master, db: database },
+    ...(username && { username }),
+    ...(password && { password }),
+    ...(sentinelUsername && { sentinelUsername }),
+    ...(sentinelPassword && { sentinelPassword }),
+    ...(tls && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+    sentinelRetryStrategy: retryStrategy,
+    sentinelCommandTimeout: requestTimeoutMs,
+  });
+}
+
+/**
+ * The library's own `commandTimeout` also fails calls whose answer arrived while this process was blocked, because timers run before
+ * sockets are read. Here the sockets are read first (decisions.md#deadlines-that-read-first).
+ */
+function withDeadlines<Connection extends Redis>(redis: Connection): Connection {
+  const send: Send = redis.sendCommand.bind(redis);
+  redis.sendCommand = (command: Command, ...rest: []) => {
+    const { resolve, reject } = command;
+    const fail = () => command.reject(new Error('Command timed out'));
+    let late = setTimeout(setImmediate, requestTimeoutMs, fail);
+    command.resolve = (answer) => {
+      clearTimeout(late);
+      resolve(answer);
+    };
+    command.reject = (error) => {
+      clearTimeout(late);
+      reject(error);
+    };
+    const answer = send(command, ...rest);
+    if (redis.isCluster) {
+      const failed = command.reject; // also decides whether the command is sent again
+      let isMoving = false;
+      command.reject = (error) => {
+        if (!isMoving && isTryAgain(error)) {
+          isMoving = true;
+          clearTimeout(late);
+          late = setTimeout(setImmediate, movingTimeoutMs, fail);
+        }
+        failed(error);
+      };
+    }
+    return answer;
+  };
+  return redis;
+}
+
+type Send = (command: Command, ...rest: []) => unknown;
+
+function isTryAgain(error: Error): boolean {
+  return error.message.startsWith('TRYAGAIN');
+}
+
+/** Reports lost and regained connections once each: of a cluster, those to its nodes. */
+function observe<Connection extends Redis>(redis: Connection, log: Log): Connection {
+  if (!(redis instanceof Cluster)) {
+    observeServer(redis, log, {});
+    return redis;
+  }
+  redis.on('+node', (node: SingleRedis) => {
+    const { host, port } = node.options;
+    observeServer(node, log, { node: `${host}:${port}` });
+  });
+  redis.on('error', (error) => log.debug({ err: error }, 'no node of the Redis Cluster is reachable; retrying'));
+  return redis;
+}
+
+function observeServer(redis: SingleRedis, log: Log, labels: { node?: string }): void {
   let away = false;
   redis.on('connect', () => gatherWrites(redis.stream));
   redis.on('error', (error) => {
-    if (!away) log.warn({ err: error }, 'Redis is unreachable; retrying');
+    if (!away) log.warn({ err: error, ...labels }, 'Redis is unreachable; retrying');
     away = true;
   });
   redis.on('ready', () => {
-    if (away) log.info({}, 'Redis is reachable again');
+    if (away) log.info(labels, 'Redis is reachable again');
     away = false;
   });
-  return redis;
 }
 
 /**
@@ -88,7 +159,7 @@ function observe(redis: Redis, log: Log): Redis {
  * this process and Redis more than the command does. No command waits longer than the turn takes
  * (decisions.md#commands-of-one-turn-in-one-write).
  */
-function gatherWrites(stream: Redis['stream']): void {
+function gatherWrites(stream: SingleRedis['stream']): void {
   const write = stream.write.bind(stream);
   const writeLater = (command: string | Uint8Array) => {
     if (stream.writableCorked === 0) {
@@ -100,65 +171,49 @@ function gatherWrites(stream: Redis['stream']): void {
   stream.write = writeLater as typeof stream.write; // the library writes only commands
 }
 
-type Waiting = { signal: AbortSignal; log: Log };
-
-const askAgainMs = 1_000;
-
-/**
- * Waits until all of these connections are ready. Checks that none is to a cluster, and that the first Redis, which holds the queues, is
- * durable. Only the first must allow `INFO`; a warning is logged for any other that does not. `memoryBytes` is the memory that the first
- * Redis may use, 0 if it does not report that.
- */
-export async function waitForRedis(
-  connections: readonly [Redis, ...Redis[]],
-  waiting: Waiting,
-): Promise<{ memoryBytes: number }> {
-  const infos = await Promise.all(
-    connections.map((redis, index) => waitForInfo(redis, { ...waiting, isRequired: index === 0 })),
-  );
-  for (const info of infos) refuseClusterNode(info);
-  const [info = ''] = infos;
-  checkDurability(info, waiting.log);
-  return { memoryBytes: readMemory(info) };
-}
-
-/** Returns an empty text if the user of this connection may not run `INFO` and it is not required. */
-async function waitForInfo(redis: Redis, waiting: Waiting & { isRequired: boolean }): Promise<string> {
-  const { signal, log, isRequired } = waiting;
-  while (true) {
-    await waitUntilReady(redis, signal);
-    try {
-      return await redis.info();
-    } catch (error) {
-      const mayNot = error instanceof Error && error.message.startsWith('NOPERM');
-      if (mayNot && !isRequired) {
-        log.warn(
-          { err: error },
-          'A Redis user may not run INFO, which shows whether Redis is a cluster. Grant it +info',
-        );
-        return '';
-      }
-      const message = mayNot
-        ? 'The Redis user of this process may not run INFO, which shows whether Redis is durable. Grant it +info; waiting'
-        : 'The connection to Redis was lost while the process started; waiting for Redis';
-      log.warn({ err: error }, message);
-      await sleep(askAgainMs, undefined, { signal });
-    }
-  }
-}
-
-/** Waits, without a time limit, until this connection is ready. Only `signal` ends the wait early. */
-export async function waitUntilReady(redis: Redis, signal: AbortSignal): Promise<void> {
-  while (redis.status !== 'ready') await sleep(50, undefined, { signal });
-}
-
 /** Number of keys per command. Redis does nothing else while it reads them. */
 const keysAtOnce = 1_000;
 
-/** Reads the strings at these keys, in the same order, with as few commands as possible. */
-export async function readStrings(redis: Redis, keys: readonly string[]): Promise<(string | null)[]> {
-  const portions = Array.from({ length: Math.ceil(keys.length / keysAtOnce) }, (_, index) => index * keysAtOnce);
-  return (await Promise.all(portions.map((from) => redis.mget(keys.slice(from, from + keysAtOnce))))).flat();
+/**
+ * Reads the strings at these keys, in the same order, with as few commands as possible. In a cluster, undefined for those whose node does
+ * not answer.
+ */
+export async function readStrings(redis: Redis, keys: readonly string[]): Promise<(string | null | undefined)[]> {
+  const found = new Map<string, string | null>();
+  const portions = inOneSlot(redis, keys).flatMap((group) => inPortions(group, keysAtOnce));
+  const read = async (portion: string[]) => {
+    const values = await ifAvailable(redis, redis.mget(portion));
+    for (const [index, value] of values?.entries() ?? []) found.set(portion[index] ?? '', value);
+  };
+  await Promise.all(portions.map(read));
+  return keys.map((key) => found.get(key));
+}
+
+/** The node of a cluster that has this key, as far as this connection knows; empty without a cluster. */
+export function nodeOf(redis: Redis, key: string): string {
+  if (!(redis instanceof Cluster)) return '';
+  const [master = 'unknown'] = redis.slots[new Command('exists', [key]).getSlot() ?? 0] ?? [];
+  return master;
+}
+
+/** The connections to the masters of a cluster, or the one connection: for commands that have no key. */
+export function mastersOf(redis: Redis): SingleRedis[] {
+  return redis instanceof Cluster ? redis.nodes('master') : [redis];
+}
+
+/** Awaits a call to one node. In a cluster, undefined if it fails, because other nodes may be available. */
+export function ifAvailable<T>(redis: Redis, call: Promise<T>): Promise<T | undefined> {
+  return redis.isCluster ? call.catch(() => undefined) : call;
+}
+
+/** Splits keys into groups that one command may use. Without a cluster, that is one group. */
+export function inOneSlot(redis: Redis, keys: readonly string[]): string[][] {
+  return redis.isCluster ? groupByTag(keys, (key) => key) : [[...keys]];
+}
+
+function inPortions<Item>(items: readonly Item[], size: number): Item[][] {
+  const count = Math.ceil(items.length / size);
+  return Array.from({ length: count }, (_, index) => items.slice(index * size, (index + 1) * size));
 }
 
 /** Awaits a call that a client waits for. Its failure is a temporary server error, and it is unknown whether the call was executed. */
@@ -167,34 +222,6 @@ export async function redisUnavailable<T>(call: Promise<T>): Promise<T> {
     return await call;
   } catch (error) {
     throw temporarilyUnavailable(error);
-  }
-}
-
-/** A cluster node holds only some of the keys, and a connection to it learns that only when a call fails. */
-function refuseClusterNode(info: string): void {
-  if (!/^cluster_enabled:1/m.test(info)) return;
-  throw new Error(
-    'This Redis is a node of a Redis Cluster. REDIS_URL and REPLY_REDIS_URL each need a Redis that is not in a cluster.',
-  );
-}
-
-/** Returns the memory that a Redis with this `INFO` may use, in bytes: all memory of its machine if it has no limit. */
-function readMemory(info: string): number {
-  const numberOf = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
-  return numberOf('maxmemory') || numberOf('total_system_memory');
-}
-
-/**
- * Refuses a Redis that may evict data: a queue, limit counters or a usage event evicted under memory pressure would be lost silently. Logs
- * a warning if it keeps nothing on disk (contract.md#m8-required-settings).
- */
-function checkDurability(info: string, log: Log): void {
-  const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
-  if (policy !== undefined && policy !== 'noeviction') {
-    throw new Error(`Redis has maxmemory-policy ${policy}; it must be noeviction, or queued requests can be evicted.`);
-  }
-  if (/^aof_enabled:0/m.test(info)) {
-    log.warn({}, 'Redis has no append-only file: queued requests and usage not yet stored are lost when it restarts');
   }
 }
 

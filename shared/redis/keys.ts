@@ -155,13 +155,14 @@ export function callerKey(secretsInUse: string, hash: string): string {
   return `svc:caller:${secretsInUse}:${hash}`;
 }
 
-/** Sorted set: the devices created from one network, by creation time (milliseconds). Expires in an hour. */
-export function guestMintsKey(network: string): string {
-  return `svc:guest-mints:${network}`;
+/**
+ * Sorted set: the devices created from one network, or from all, by creation time (milliseconds). Expires in an hour. A script uses the
+ * keys of several networks together, so in a cluster they have a tag. Without one they do not: the previous release counts there too.
+ */
+export function guestMintsKey(network: string | 'all', { isCluster }: { isCluster: boolean }): string {
+  if (isCluster) return `svc:{guest-mints}:${network}`;
+  return network === 'all' ? 'svc:guest-mints-of-all' : `svc:guest-mints:${network}`;
 }
-
-/** Sorted set: the same for all networks together. */
-export const allGuestMintsKey = 'svc:guest-mints-of-all';
 
 /** String: number of guest mint calls from one network within a minute. Expires with that minute. */
 export function guestCallsKey(network: string): string {
@@ -198,9 +199,9 @@ export const queueDepthsKey = 'svc:queue-depths';
 /** String: an ingress is counting them. Expires when they may be counted again. */
 export const countingKey = 'svc:queue-depths-counting';
 
-/** Sorted set: a member ends a worker's own wait for jobs. Expires in a minute. */
-export function bellKey(workerId: string): string {
-  return `svc:{shares}:bell:${workerId}`;
+/** Sorted set: a member ends a worker's own wait for jobs, of a model in a cluster. Expires in a minute. */
+export function bellKey(workerId: string, model = 'shares'): string {
+  return `svc:{${model}}:bell:${workerId}`;
 }
 
 /** The prefix of every BullMQ key of a model's queues: one tag for each model, because BullMQ's scripts span several keys. */

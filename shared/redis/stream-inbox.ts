@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { ulid } from 'ulid';
 import type { Log } from '../process/log.ts';
 import { within } from '../process/shutdown.ts';
+import { nodeOf, type Redis } from './connections.ts';
 
 /** A stream that only this process reads. `address` is undefined while there is no stream or Redis does not answer. */
 export interface Inbox extends AsyncDisposable {
@@ -16,17 +16,27 @@ type Deps = {
   keyOf: (id: string) => string;
   /** Receives an entry, its names and values in turn. Returns true if more entries follow soon and may be read together. */
   onEntry: (fields: readonly string[]) => boolean;
-  /** The stream was lost with all its entries. The next one is opened after this call. */
-  onLost: () => void;
+  /** This stream was lost with all its entries. The next one is opened after this call. */
+  onLost: (key: string) => void;
+  /**
+   * Whether entries are still expected in this stream. If set, a cluster's stream can move: while its node is unavailable, another stream
+   * is opened on another node, and this one is read until it is no longer in use.
+   */
+  isInUse?: (key: string) => boolean;
   log: Log;
   heartbeatMs?: number;
   gatherMs?: number;
 };
 
-/** `lastId` is the id of the last entry that was passed on. */
-type Stream = { key: string; lastId: string };
+/** `lastId` is the id of the last entry that was passed on. `renewedAt`: by `performance.now()`. */
+type Stream = { key: string; lastId: string; renewedAt: number };
 
 const lifeMs = 60_000;
+const defaultHeartbeatMs = 5_000;
+/** In a cluster, other nodes may still be available when that of the stream is not. */
+const clusterHeartbeatMs = 500;
+/** A failover to a replica should be shorter. Then the stream continues, and its requests do not fail. */
+const unavailableMsMax = 3_000;
 const blockMs = 2_000;
 /** An entry can be a frame of many replies. */
 const entriesPerRead = 128;
@@ -45,106 +55,159 @@ const closeMs = 1_000;
  * heartbeat renews it (contract.md#p1-reply-stream).
  */
 export function openInbox(deps: Deps): Inbox {
-  const { reader, redis, onEntry, log, heartbeatMs = 5_000, gatherMs = defaultGatherMs } = deps;
+  const { redis, log } = deps;
+  const { heartbeatMs = redis.isCluster ? clusterHeartbeatMs : defaultHeartbeatMs } = deps;
   const closing = new AbortController();
-  const stream = createOwnStream(deps);
-  const trimming = createTrimmer(redis, stream.current);
+  const { signal } = closing;
+  const readings = new Set<Promise<void>>();
+  const streams = createOwnStreams(deps, (stream) => {
+    const read = createRead({ ...deps, stream, isCurrent: () => streams.has(stream), signal });
+    const reading = repeat(signal, log, read, () => streams.has(stream)).finally(() => readings.delete(reading));
+    readings.add(reading);
+  });
 
-  async function readOnce(opened: Stream): Promise<void> {
-    const { key, lastId } = opened;
+  const beating = repeat(signal, log, async () => {
+    await streams.renew();
+    await sleep(heartbeatMs, undefined, { signal });
+  });
+
+  return {
+    address: streams.address,
+    [Symbol.asyncDispose]: async () => {
+      closing.abort();
+      deps.reader.disconnect();
+      // A call that waits for Redis ends with its connection. A key that remains expires.
+      await within(closeMs, Promise.all([beating, ...readings]));
+      await streams.remove();
+    },
+  };
+}
+
+/** Returns one read of this stream: waits for entries and passes them on. */
+function createRead(
+  deps: Pick<Deps, 'reader' | 'redis' | 'onEntry' | 'gatherMs'> & {
+    stream: Stream;
+    isCurrent: () => boolean;
+    signal: AbortSignal;
+  },
+): () => Promise<void> {
+  const { reader, onEntry, gatherMs = defaultGatherMs, stream, isCurrent, signal } = deps;
+  const trimSoon = createTrimmer(deps);
+
+  return async function readOnce() {
+    const { key, lastId } = stream;
     const answer = await reader.xread('COUNT', entriesPerRead, 'BLOCK', blockMs, 'STREAMS', key, lastId);
     const readAt = performance.now();
     const entries = answer?.[0]?.[1] ?? [];
     let characters = 0;
     let moreFollows = entries.length > 0;
     for (const [id, fields] of entries) {
-      if (stream.current() !== opened) return;
-      opened.lastId = id;
+      if (!isCurrent()) return;
+      stream.lastId = id;
       moreFollows = onEntry(fields) && moreFollows;
       characters += fields.at(-1)?.length ?? 0;
       if (characters < charactersPerTurn) continue;
       characters = 0;
       await nextTurn();
     }
-    if (entries.length > 0) trimming.begin();
+    if (entries.length > 0) trimSoon();
     const waitMs = readAt + gatherMs - performance.now();
-    if (moreFollows && waitMs > 0) await sleep(waitMs, undefined, { signal: closing.signal });
-  }
-
-  const beating = repeat(closing.signal, log, async () => {
-    await stream.renew();
-    await sleep(heartbeatMs, undefined, { signal: closing.signal });
-  });
-  const reading = repeat(closing.signal, log, async () => {
-    const opened = stream.current();
-    if (opened === undefined) await sleep(20, undefined, { signal: closing.signal });
-    else await readOnce(opened);
-  });
-
-  return {
-    address: stream.address,
-    [Symbol.asyncDispose]: async () => {
-      closing.abort();
-      trimming[Symbol.dispose]();
-      reader.disconnect();
-      // A call that waits for Redis ends with its connection. A key that remains expires.
-      await within(closeMs, Promise.all([beating, reading]));
-      await stream.remove();
-    },
+    if (moreFollows && waitMs > 0) await sleep(waitMs, undefined, { signal });
   };
 }
 
-/** The stream of this process, under another key after it was lost. */
-function createOwnStream({ redis, keyOf, onLost, log }: Pick<Deps, 'redis' | 'keyOf' | 'onLost' | 'log'>) {
-  let stream: Stream | undefined;
+/** The stream of this process, under another key after it was lost, and those that it has left but still uses. */
+function createOwnStreams(deps: Deps, onOpened: (stream: Stream) => void) {
+  const { redis, keyOf, onLost, isInUse, log } = deps;
+  let current: Stream | undefined;
   let isRenewed = false;
+  const left = new Set<Stream>();
+
+  /** Returns false if the stream does not exist any more. */
+  async function extend(stream: Stream): Promise<boolean> {
+    const exists = (await redis.pexpire(stream.key, lifeMs)) === 1;
+    if (exists) stream.renewedAt = performance.now();
+    return exists;
+  }
+
+  async function renewCurrent(): Promise<void> {
+    try {
+      if (current !== undefined && !(await extend(current))) {
+        const { key } = current;
+        log.warn({ stream: key }, 'the stream was lost; opening another');
+        current = undefined;
+        onLost(key);
+      }
+      if (current === undefined) {
+        current = await openStream(redis, freshKey());
+        onOpened(current);
+      }
+      isRenewed = true;
+    } catch (error) {
+      isRenewed = false;
+      if (redis.isCluster && isInUse !== undefined) leave();
+      throw error;
+    }
+  }
+
+  function leave(): void {
+    if (current === undefined) return;
+    log.warn({ stream: current.key }, 'the node of the stream is unavailable; opening another stream');
+    left.add(current);
+    current = undefined;
+  }
+
+  /** A key on a node where no stream is that was left, if there is such a node. */
+  function freshKey(): string {
+    const avoided = new Set([...left].map(({ key }) => nodeOf(redis, key)));
+    let key = keyOf(ulid());
+    for (let tries = 1; avoided.size > 0 && avoided.has(nodeOf(redis, key)) && tries < 100; tries++)
+      key = keyOf(ulid());
+    return key;
+  }
+
+  async function renewLeft(stream: Stream): Promise<void> {
+    const isAlive = await extend(stream).catch(() => performance.now() - stream.renewedAt < unavailableMsMax);
+    if (isAlive && isInUse?.(stream.key)) return;
+    left.delete(stream);
+    if (!isAlive) onLost(stream.key);
+    else await remove(stream);
+  }
+
+  async function remove({ key }: Stream): Promise<void> {
+    await within(closeMs, redis.del(key)).catch(() => {});
+  }
 
   return {
-    current: () => stream,
-    address: () => (isRenewed && redis.status === 'ready' ? stream?.key : undefined),
-    async renew(): Promise<void> {
-      try {
-        if (stream !== undefined && (await redis.pexpire(stream.key, lifeMs)) === 0) {
-          log.warn({ stream: stream.key }, 'the stream was lost; opening another');
-          stream = undefined;
-          onLost();
-        }
-        stream ??= await openStream(redis, keyOf(ulid()));
-        isRenewed = true;
-      } catch (error) {
-        isRenewed = false;
-        throw error;
-      }
-    },
+    has: (stream: Stream) => stream === current || left.has(stream),
+    address: () => (isRenewed && redis.status === 'ready' ? current?.key : undefined),
+    renew: () => Promise.all([renewCurrent(), ...[...left].map(renewLeft)]),
     async remove(): Promise<void> {
-      if (stream === undefined || redis.status !== 'ready') return;
-      await within(closeMs, redis.del(stream.key)).catch(() => {});
+      if (redis.status !== 'ready') return;
+      await Promise.all([...left, ...(current === undefined ? [] : [current])].map(remove));
     },
   };
 }
 
 async function openStream(redis: Redis, key: string): Promise<Stream> {
   await redis.multi().xadd(key, '*', 'opened', '1').pexpire(key, lifeMs).exec();
-  return { key, lastId: '0' };
+  return { key, lastId: '0', renewedAt: performance.now() };
 }
 
 /**
  * Removes all entries that were read, including the last: they can hold a client's text. After an error, they stay until the next trim.
  */
-function createTrimmer(redis: Redis, current: () => Stream | undefined): Disposable & { begin(): void } {
-  let timer: NodeJS.Timeout | undefined;
+function createTrimmer({ redis, stream, isCurrent }: { redis: Redis; stream: Stream; isCurrent: () => boolean }) {
+  let isScheduled = false;
 
   function trim(): void {
-    timer = undefined;
-    const stream = current();
-    if (stream !== undefined) redis.xtrim(stream.key, 'MINID', '=', idAfter(stream.lastId)).catch(() => {});
+    isScheduled = false;
+    if (isCurrent()) redis.xtrim(stream.key, 'MINID', '=', idAfter(stream.lastId)).catch(() => {});
   }
 
-  return {
-    begin() {
-      timer ??= setTimeout(trim, trimEveryMs);
-    },
-    [Symbol.dispose]: () => clearTimeout(timer),
+  return function trimSoon(): void {
+    if (!isScheduled) setTimeout(trim, trimEveryMs);
+    isScheduled = true;
   };
 }
 
@@ -153,8 +216,8 @@ export async function waitUntilOpen(inbox: Inbox, signal: AbortSignal): Promise<
   while (inbox.address() === undefined) await sleep(20, undefined, { signal });
 }
 
-async function repeat(signal: AbortSignal, log: Log, step: () => Promise<void>): Promise<void> {
-  while (!signal.aborted) {
+async function repeat(signal: AbortSignal, log: Log, step: () => Promise<void>, isNeeded = () => true): Promise<void> {
+  while (!signal.aborted && isNeeded()) {
     try {
       await step();
     } catch (error) {

@@ -144,7 +144,7 @@ async function untilDrained(redis: Redis): Promise<void> {
   const partitions = Array.from({ length: partitionCount }, (_, partition) => partition);
   await until(async () => {
     const outboxes = await Promise.all(partitions.map(readOutbox));
-    return outboxes.every(({ waitingSince }) => waitingSince === undefined);
+    return outboxes.every(({ waitingMs }) => waitingMs === 0);
   });
 }
 

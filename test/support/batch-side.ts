@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { Worker } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import type { Batch } from '../../shared/batches/batch.ts';
 import { modelQueue, workerOptions } from '../../shared/jobs/queues.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
 import { type BatchJob, batchJobSchema } from '../../workers/batches/lines/batch-job.ts';
 import { createEndLine } from '../../workers/batches/lines/end-line.ts';

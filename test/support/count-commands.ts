@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../shared/redis/connections.ts';
 
 /** How often Redis ran each command while `work` ran, for all clients, including commands within scripts. */
 export async function countCommands(redis: Redis, work: () => Promise<unknown>): Promise<Map<string, number>> {

@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Admitted } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
-import { connectForRequests, waitUntilReady } from '../../shared/redis/connections.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { connectForRequests } from '../../shared/redis/connections.ts';
+import { waitUntilReady } from '../../shared/redis/wait-for-redis.ts';
 import { type LimitsSide, openLimits } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';
 import { replaceClock } from './redis-clock.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { Redis } from 'ioredis';
 import type { Admission } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { countersKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';

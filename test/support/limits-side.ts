@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import { parseOutboxEntry, type UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Admitted, LimitCounters } from '../../shared/limits/admission.ts';
 import { type Admit, type Allowance, createAdmit } from '../../shared/limits/admit.ts';
@@ -6,6 +5,7 @@ import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { leasesKey, outboxKey, partitionOf, versionKey } from '../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';

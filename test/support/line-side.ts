@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import type { Batch } from '../../shared/batches/batch.ts';
 import { callerOf } from '../../shared/caller.ts';
@@ -10,6 +9,7 @@ import { createRelease } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { leasesKey, versionKey } from '../../shared/redis/keys.ts';
 import type { Account } from '../../shared/store/accounts/account.ts';
 import { createFindAnswer } from '../../workers/answers/find-answer.ts';

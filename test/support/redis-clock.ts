@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../shared/redis/connections.ts';
 
 const clockLine = "local clock = redis.call('TIME')";
 const clockKey = 'test:clock';

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../shared/redis/connections.ts';
 
 /** Every key's name and value as text, for all types. */
 export async function contentsOf(redis: Redis): Promise<string> {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import type { Reply } from '../../shared/jobs/replies.ts';
 import { decodeEntry } from '../../shared/jobs/reply-frames.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { replyStreamKey } from '../../shared/redis/keys.ts';
 
 /** The reply stream of an ingress that the test simulates. */

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import type { Queue } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { allQueues, openQueue, type QueueId } from '../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { type BodiesHeld, createBodiesHeld } from '../../workers/queue/bodies-held.ts';
 import type { LaneWork } from '../../workers/queue/lane-worker.ts';
@@ -50,13 +50,20 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
   t.teardown(() => Promise.all([...opened.values()].map((each) => each.close())));
 
   function serve({ shutdown = new AbortController(), checksStalled = true, ...wishes }: Wishes) {
-    const reader = given.connect();
     const worker: QueuesServed = serveQueues({
-      ...{ models, pools: [pool], slots: slotsForAll, connection: given.redis, reader, workerId: randomUUID() },
+      ...{
+        models,
+        pools: [pool],
+        slots: slotsForAll,
+        connection: given.redis,
+        upkeepRedis: given.redis,
+        workerId: randomUUID(),
+      },
       ...{ concurrency: 4, batchConcurrency: 4, metrics: createWorkerMetrics(new Registry()), log },
       bodies: createBodiesHeld({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
       checksStalled: () => checksStalled,
       shutdown: shutdown.signal,
+      connectReader: () => wishes.reader ?? given.connect(),
       ...wishes,
     });
     t.teardown(async () => {

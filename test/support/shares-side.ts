@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../shared/redis/connections.ts';
 import {
   type BackendUse,
   createRenewShares,

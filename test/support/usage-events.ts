@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import { entryOf } from '../../shared/jobs/usage-outbox.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKey, partitionOf } from '../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import { usageRecord } from '../shared/store/usage-records.ts';

@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { createRenewShares, noShare } from '../shares/renew-shares.ts';
 import { type Shares, startShareRenewal } from '../shares/start-share-renewal.ts';
 import type { BackendMetrics } from './backend-metrics.ts';

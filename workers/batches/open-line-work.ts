@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import { ulid } from 'ulid';
 import { callerOf } from '../../shared/caller.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
@@ -10,6 +9,7 @@ import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
 import type { StartRun } from '../leases/start-run.ts';
@@ -32,6 +32,9 @@ export type LineWorkDeps = {
   config: Pick<WorkerConfig, 'planFile'>;
   outboxLengthMax: number;
   redis: Redis;
+  /** The Redis with the control streams. */
+  replyRedis: Redis;
+  upkeepRedis: Redis;
   store: Store;
   startRun: StartRun;
   settle: Settle;
@@ -45,11 +48,11 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
   const { redis, store, startRun, settle, findAnswer, shutdown, metrics, log } = deps;
   const { planFile } = deps.config;
   const owned = new AsyncDisposableStack();
-  const sendLineEvent = createSendLineEvent(redis, log);
+  const sendLineEvent = createSendLineEvent(deps.replyRedis, log);
   const writeResult = createWriteResults({ store: store.batches, metrics, log });
   const watch = owned.use(watchBatches({ store: store.batches, log }));
   const { admitLine, readCaller } = openAdmission(deps);
-  const suspensions = owned.use(watchSuspensions({ redis, look: readCaller, log }));
+  const suspensions = owned.use(watchSuspensions({ redis: deps.upkeepRedis, look: readCaller, log }));
   const endLine = createEndLine({ settle, sendLineEvent, metrics, log });
   const finishAttempt = createFinishLineAttempt({
     store: store.batches,

@@ -1,15 +1,15 @@
-import type { Redis } from 'ioredis';
 import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
 import { createListWorkers } from '../../shared/jobs/list-workers.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
+import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { createAcquireLock } from '../locks/acquire.ts';
 import { createReleaseLock } from '../locks/release.ts';
-import { redisNow } from '../redis/redis-now.ts';
 import { createClearBatch } from './files/clear-batch.ts';
 import { createCloseBatch } from './files/close-batch.ts';
 import { startFileRemoval } from './files/start-file-removal.ts';
@@ -31,6 +31,8 @@ const filesHoldMs = 180_000;
 export type SupervisionDeps = {
   config: Pick<WorkerConfig, 'planFile'>;
   redis: Redis;
+  /** For regular work; see `Connections`. */
+  upkeepRedis: Redis;
   /** The Redis with the control streams. */
   replyRedis: Redis;
   store: Store;
@@ -46,12 +48,17 @@ type Deps = SupervisionDeps & { finishAttempt: FinishLineAttempt; writeResult: W
 
 /** Starts the supervision of batches, the election of the worker that assigns accounts, and the removal of files. */
 export function openSupervision(deps: Deps): AsyncDisposable & { supervisor: BatchSupervisor } {
-  const { redis, store, workerId, log } = deps;
+  const { upkeepRedis, store, workerId, log } = deps;
   const owned = new AsyncDisposableStack();
-  const now = () => redisNow(redis);
+  const now = () => redisNow(upkeepRedis);
   const supervisor = openSupervisor(deps, owned, now);
   owned.use(
-    startFileRemoval({ store, acquireLock: createAcquireLock(redis, { workerId, holdMs: filesHoldMs }), now, log }),
+    startFileRemoval({
+      store,
+      acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: filesHoldMs }),
+      now,
+      log,
+    }),
   );
   const scheduling = openScheduling(deps, supervisor);
   const both = {
@@ -64,18 +71,18 @@ export function openSupervision(deps: Deps): AsyncDisposable & { supervisor: Bat
 }
 
 function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Promise<number>): BatchSupervisor {
-  const { redis, store, workerId, control, finishAttempt, writeResult, metrics, log } = deps;
+  const { redis, upkeepRedis, store, workerId, control, finishAttempt, writeResult, metrics, log } = deps;
   const { planFile } = deps.config;
   const queue = owned.use(createLineQueue({ redis, models: planFile.models, log }));
   const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, planFile });
   const countBatch = createCountBatch({ store: store.batches });
-  const heldBy = async (account: string) => new Set(await redis.hkeys(leasesKey(account, 'batch')));
+  const heldBy = async (account: string) => new Set(await upkeepRedis.hkeys(leasesKey(account, 'batch')));
   const rules = { models: planFile.models, listedFields: createListedFields(planFile) };
   const line = { store, queue, release: createRelease(redis), writeResult, planFile };
   return superviseBatches({
     store: store.batches,
-    acquireLock: createAcquireLock(redis, { workerId, holdMs: accountHoldMs }),
-    releaseLock: createReleaseLock(redis, { workerId }),
+    acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: accountHoldMs }),
+    releaseLock: createReleaseLock(upkeepRedis, { workerId }),
     createAccountScheduler: (account, refreshSoon) =>
       createAccountScheduler({ ...line, account, rules, recoverLostLines, countBatch, control, refreshSoon, log }),
     validateBatch: createValidateBatch({ store, planFile, rules, metrics }),
@@ -88,12 +95,12 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
 }
 
 function openScheduling(deps: SupervisionDeps, { take }: BatchSupervisor): AsyncDisposable {
-  const { redis, replyRedis, store, workerId, log } = deps;
+  const { upkeepRedis, replyRedis, store, workerId, log } = deps;
   return scheduleAccounts({
-    ...{ workerId, redis, log, store: store.batches, take },
-    acquireLock: createAcquireLock(redis, { workerId, holdMs: schedulerHoldMs }),
-    releaseLock: createReleaseLock(redis, { workerId }),
-    listWorkers: createListWorkers(redis),
+    ...{ workerId, redis: upkeepRedis, log, store: store.batches, take },
+    acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: schedulerHoldMs }),
+    releaseLock: createReleaseLock(upkeepRedis, { workerId }),
+    listWorkers: createListWorkers(upkeepRedis),
     assign: createAssignAccounts(replyRedis),
     canAssign: () => replyRedis.status === 'ready',
   });

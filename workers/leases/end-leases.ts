@@ -1,7 +1,6 @@
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
-import { loadScript } from '../../shared/redis/connections.ts';
+import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 import {
   countersKey,
   type LeaseHolder,

@@ -1,9 +1,9 @@
-import type { Redis } from 'ioredis';
 import type { Lane } from '../../shared/lane.ts';
 import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { within } from '../../shared/process/shutdown.ts';
+import { ifAvailable, nodeOf, type Redis } from '../../shared/redis/connections.ts';
 import { leaseHoldersKey, leasesKey, parseLeaseHolder } from '../../shared/redis/keys.ts';
-import { redisNow } from '../redis/redis-now.ts';
+import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { EndLeases } from './end-leases.ts';
 import type { LeaseMetrics } from './lease-metrics.ts';
 
@@ -31,25 +31,32 @@ export function createExpireLeases(deps: {
   endLeases: EndLeases;
   timeouts: { requestMs: number };
   metrics: Pick<LeaseMetrics, 'leasesExpired'>;
-  now?: () => Promise<number>;
+  now?: (partition: number) => Promise<number>;
 }): ExpireLeases {
-  const { redis, endLeases, timeouts, metrics, now: timeOf = () => redisNow(redis) } = deps;
-  let seenAt: number | undefined;
-  let quietUntil = 0;
+  const { redis, endLeases, timeouts, metrics } = deps;
+  const { now: timeOf = (partition: number) => redisNow(redis, leaseHoldersKey(partition)) } = deps;
+  /** By node: one of a cluster can be unavailable while the others are not. */
+  const nodes = new Map<string, { seenAt: number; quietUntil: number }>();
 
-  /** How long no lease may expire from this time of Redis's clock on, in milliseconds. */
-  function quietMs(now: number): number {
-    if (seenAt !== undefined && now - seenAt > awayAfterMs) quietUntil = now + leaseLifeMs;
-    if (quietUntil > now + leaseLifeMs) quietUntil = 0; // the clock was set back
-    seenAt = now;
-    return Math.max(0, quietUntil - now);
+  /** How long no lease of this partition may expire from this time of Redis's clock on, in milliseconds. */
+  function quietMs(partition: number, now: number): number {
+    const name = nodeOf(redis, leaseHoldersKey(partition));
+    const node = nodes.get(name) ?? { seenAt: now, quietUntil: 0 };
+    nodes.set(name, node);
+    if (now - node.seenAt > awayAfterMs) node.quietUntil = now + leaseLifeMs;
+    if (node.quietUntil > now + leaseLifeMs) node.quietUntil = 0; // the clock was set back
+    node.seenAt = now;
+    return Math.max(0, node.quietUntil - now);
   }
 
   return async function expireLeases(partition) {
     const holders = leaseHoldersKey(partition);
     for (let ended = 0; ; ) {
-      const [[first, firstEnd], now] = await Promise.all([redis.zrange(holders, '0', '0', 'WITHSCORES'), timeOf()]);
-      const untilMs = quietMs(now);
+      const [[first, firstEnd], now] = await Promise.all([
+        redis.zrange(holders, '0', '0', 'WITHSCORES'),
+        timeOf(partition),
+      ]);
+      const untilMs = quietMs(partition, now);
       if (first === undefined) return { ended, nextMs: undefined };
       if (untilMs > 0) return { ended, nextMs: untilMs };
       const aheadOf = (lane: Lane) => now + timeouts.requestMs + aheadMs(lane);
@@ -80,7 +87,8 @@ export async function countLeases(redis: Redis, partitions: readonly number[]): 
 }
 
 async function count(redis: Redis, partitions: readonly number[]): Promise<number> {
-  const holders = await Promise.all(partitions.map((partition) => redis.zrange(leaseHoldersKey(partition), '0', '-1')));
+  const holdersOf = (partition: number) => ifAvailable(redis, redis.zrange(leaseHoldersKey(partition), '0', '-1'));
+  const holders = (await Promise.all(partitions.map(holdersOf))).map((members) => members ?? []);
   const counts = await Promise.all(
     holders.flat().map((member) => {
       const { account, lane } = parseLeaseHolder(member);

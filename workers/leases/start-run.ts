@@ -1,7 +1,6 @@
-import type { Redis } from 'ioredis';
 import type { Lane } from '../../shared/lane.ts';
 import { interruptedLifeMs, leaseGraceMs, startedLifeMs } from '../../shared/limits/lease-life.ts';
-import { loadScript } from '../../shared/redis/connections.ts';
+import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 import { endedRequestKey, leaseEndsKey, leasesKey } from '../../shared/redis/keys.ts';
 import { loadLua } from '../../shared/redis/load-lua.ts';
 import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { loadScript } from '../../shared/redis/connections.ts';
+import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 
 const lua = readFileSync(new URL('./acquire.lua', import.meta.url), 'utf8');
 

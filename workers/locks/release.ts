@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
-import { loadScript } from '../../shared/redis/connections.ts';
+import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 
 const lua = readFileSync(new URL('./release.lua', import.meta.url), 'utf8');
 

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { markLifeMs } from '../../shared/limits/mark-life.ts';
-import { loadScript } from '../../shared/redis/connections.ts';
+import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 import { changesKey, countersKey, fillKey, leasesKey, versionKey } from '../../shared/redis/keys.ts';
 
 const lua = readFileSync(new URL('./mark-removal.lua', import.meta.url), 'utf8');

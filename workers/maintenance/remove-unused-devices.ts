@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { ulid } from 'ulid';
 import { toApiError } from '../../shared/errors.ts';
 import { markLifeMs } from '../../shared/limits/mark-life.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { agreedNow } from '../redis/redis-now.ts';
+import { agreedNow } from '../redis/agreed-now.ts';
 import { isRemovable, isUnused } from './is-removable.ts';
 import { createMarkRemoval } from './mark-removal.ts';
 

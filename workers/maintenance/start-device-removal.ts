@@ -1,5 +1,5 @@
-import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/process/log.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { deviceLockKey, devicesLookedAtKey } from '../../shared/redis/keys.ts';
 import type { AcquireLock } from '../locks/acquire.ts';
 import type { RemoveUnusedDevices } from './remove-unused-devices.ts';

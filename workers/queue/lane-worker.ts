@@ -1,8 +1,8 @@
 import { createRedisBackend, Job, Worker } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { lockMs, type QueueId, workerOptions } from '../../shared/jobs/queues.ts';
 import type { Lane } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import type { Outcome, ProcessJob, StopReason, TakenJob } from '../answers/run.ts';
 import type { Reservation } from '../backends/reservation.ts';
 import type { BodiesHeld } from './bodies-held.ts';

@@ -1,9 +1,9 @@
-import type { Redis } from 'ioredis';
 import { modelQueue, type QueueId } from '../../shared/jobs/queues.ts';
 import { type Lane, lanes } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
-import { bellKey } from '../../shared/redis/keys.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { bellKey, queuePrefix } from '../../shared/redis/keys.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
 import { existingKeys } from '../redis/existing-keys.ts';
 import type { BodiesHeld } from './bodies-held.ts';
@@ -12,7 +12,7 @@ import { createLaneWorker, type LaneWork } from './lane-worker.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 import type { DispatchedQueue } from './queue-state.ts';
 import { startStalledRecovery } from './start-stalled-recovery.ts';
-import { waitForJobs } from './wait-for-jobs.ts';
+import { type JobWait, waitForJobs } from './wait-for-jobs.ts';
 
 export type QueuesServed = AsyncDisposable &
   Pick<Dispatcher, 'slotsChanged' | 'checkFull' | 'cancel' | 'requeueAll' | 'running' | 'finish'>;
@@ -25,8 +25,10 @@ type QueuesDeps = {
   /** Whether this worker looks for stalled jobs of a pool. */
   checksStalled: (pool: string) => boolean;
   connection: Redis;
-  /** A separate connection: it is blocked while jobs are awaited. */
-  reader: Redis;
+  /** For regular checks; see `Connections`. */
+  upkeepRedis: Redis;
+  /** Opens a separate connection, which is blocked while jobs are awaited. */
+  connectReader: () => Redis;
   workerId: string;
   /** Max concurrent jobs of each model, and max lines of batches of these; 0: no lines of batches are run. */
   concurrency: number;
@@ -39,19 +41,15 @@ type QueuesDeps = {
 
 /** Runs the jobs of all models of these pools. A job waits in its queue for a slot. Only a job that fails over waits in the worker. */
 export function serveQueues(deps: QueuesDeps): QueuesServed {
-  const { connection, reader, batchConcurrency, log } = deps;
+  const { upkeepRedis, batchConcurrency } = deps;
   const queues = queuesOfModels(deps);
   const dispatcher = createDispatcher({
     ...{ ...deps, onAwaited: () => wait.changed() },
     // The other queues are only checked for stalled jobs.
     queues: queues.filter(({ lane }) => lane !== 'batch' || batchConcurrency > 0),
-    findMarkers: (markers) => existingKeys(connection, markers),
+    findMarkers: (markers) => existingKeys(upkeepRedis, markers),
   });
-  const wait = waitForJobs({
-    ...{ reader, redis: connection, bellKey: bellKey(deps.workerId), log },
-    markers: dispatcher.awaited,
-    onMarker: dispatcher.mayHaveJob,
-  });
+  const wait = openWait(deps, dispatcher);
   const recovery = startStalledRecovery({ ...deps, queues });
   dispatcher.slotsChanged();
 
@@ -66,6 +64,28 @@ export function serveQueues(deps: QueuesDeps): QueuesServed {
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(queues.map(({ worker }) => worker[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+/** In a cluster, one command cannot wait for the queues of several models, so each model has its own connection. */
+function openWait(deps: QueuesDeps, { awaited, mayHaveJob }: Dispatcher): JobWait {
+  const { connection, connectReader, workerId, log } = deps;
+  const common = { redis: connection, onMarker: mayHaveJob, log };
+  if (!connection.isCluster)
+    return waitForJobs({ ...common, reader: connectReader(), bellKey: bellKey(workerId), markers: awaited });
+  const served = Object.entries(deps.models).filter(([, { pool }]) => deps.pools.includes(pool));
+  const waits = served.map(([model]) => {
+    const isOfModel = (marker: string) => marker.startsWith(queuePrefix(model));
+    const markers = (except?: ReadonlySet<string>) => awaited(except).filter(isOfModel);
+    return waitForJobs({ ...common, reader: connectReader(), bellKey: bellKey(workerId, model), markers });
+  });
+  return {
+    changed() {
+      for (const wait of waits) wait.changed();
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(waits.map((wait) => wait[Symbol.asyncDispose]()));
     },
   };
 }

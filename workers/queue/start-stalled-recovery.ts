@@ -1,6 +1,7 @@
-import type { Redis } from 'ioredis';
 import { lookForStalledEveryMs } from '../../shared/jobs/queues.ts';
 import type { Log } from '../../shared/process/log.ts';
+import { groupByTag } from '../../shared/redis/cluster.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { existingKeys } from '../redis/existing-keys.ts';
 import type { LaneWorker } from './lane-worker.ts';
 
@@ -20,24 +21,29 @@ export function startStalledRecovery(deps: {
   queues: readonly PoolQueue[];
   /** Whether this worker looks for stalled jobs of a pool. */
   checksStalled: (pool: string) => boolean;
-  connection: Redis;
+  /** For regular checks; see `Connections`. */
+  upkeepRedis: Redis;
   log: Log;
 }): Disposable {
-  const { queues, checksStalled, connection, log } = deps;
+  const { queues, checksStalled, upkeepRedis, log } = deps;
   let checks = 0;
 
-  /** Most queues are empty. One command finds that out for all of them. */
-  async function recover(): Promise<void> {
+  async function recoverAll(): Promise<void> {
     const workers = queues.flatMap(({ pool, worker }) => (checksStalled(pool) ? [worker] : []));
     const isForMarkers = ++checks % checksPerMarker === 0;
+    const groups = upkeepRedis.isCluster ? groupByTag(workers, ({ activeKey }) => activeKey) : [workers];
+    await Promise.all(groups.map((group) => recover(group, isForMarkers).catch(report)));
+  }
+
+  /** Most queues are empty. One command finds that out for all of them; in a cluster, for those of a model. */
+  async function recover(workers: readonly PoolQueue['worker'][], isForMarkers: boolean): Promise<void> {
     const keys = workers.flatMap(({ activeKey, waitingKeys }) => [activeKey, ...(isForMarkers ? waitingKeys : [])]);
-    const existing = await existingKeys(connection, keys);
+    const existing = await existingKeys(upkeepRedis, keys);
     for (const { waitingKeys, setMarker } of workers) if (waitingKeys.some((key) => existing.has(key))) setMarker();
     await Promise.all(workers.filter(({ activeKey }) => existing.has(activeKey)).map((worker) => worker.recover()));
   }
 
-  const timer = setInterval(() => {
-    recover().catch((error: unknown) => log.debug({ err: error }, 'stalled jobs were not looked for'));
-  }, lookForStalledEveryMs);
+  const report = (error: unknown) => log.debug({ err: error }, 'stalled jobs were not looked for');
+  const timer = setInterval(() => void recoverAll(), lookForStalledEveryMs);
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 
 /** Waits for jobs in many queues at once, on one connection. */
 export interface JobWait extends AsyncDisposable {

@@ -1,10 +1,9 @@
-import type { Redis } from 'ioredis';
 import type { Seed } from '../../shared/limits/seed.ts';
-import { redisUnavailable } from '../../shared/redis/connections.ts';
+import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { countersKey, partitionOf } from '../../shared/redis/keys.ts';
+import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
-import { redisNow } from '../redis/redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { type MonthCheck, missingInSum } from './reconcile-drift.ts';
 import { summedUpTo } from './summed-up-to.ts';
@@ -38,14 +37,14 @@ export function createCheckMonth({
 
 /** Returns which of the current and the last month Redis counts. Counters of older months are not used. */
 export async function findCountedMonths(redis: Redis, account: string): Promise<string[]> {
-  const months = await findRecentMonths(redis);
+  const months = await findRecentMonths(redis, countersKey(account));
   const fields = months.map((month) => `${month}:used`);
   const counted = await redisUnavailable(redis.hmget(countersKey(account), ...fields));
   return months.filter((_, index) => counted[index] !== null);
 }
 
 /** The last and the current month by Redis's clock, in this order. */
-export async function findRecentMonths(redis: Redis): Promise<[string, string]> {
-  const now = await redisUnavailable(redisNow(redis));
+export async function findRecentMonths(redis: Redis, key?: string): Promise<[string, string]> {
+  const now = await redisUnavailable(redisNow(redis, key));
   return [firstMonthKept(now, 1), firstMonthKept(now, 0)];
 }

@@ -1,9 +1,8 @@
 import '../../shared/process/require-node-24.mjs';
-import type { Redis } from 'ioredis';
 import { ConfigError, type ReconcileConfig, readReconcileConfig } from '../../shared/process/config.ts';
 import { createLog } from '../../shared/process/log.ts';
 import { aborted, shutdownSignal } from '../../shared/process/shutdown.ts';
-import { connectForRequests } from '../../shared/redis/connections.ts';
+import { connectForRequests, type Redis } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { CannotReconcile, openExistingStore } from './open-existing-store.ts';
 import { parseReconcileArguments, usageText } from './reconcile-arguments.ts';

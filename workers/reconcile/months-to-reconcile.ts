@@ -1,9 +1,8 @@
-import type { Redis } from 'ioredis';
-import { redisUnavailable } from '../../shared/redis/connections.ts';
+import { mastersOf, type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { accountOfCountersKey, countersKeys } from '../../shared/redis/keys.ts';
+import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
-import { redisNow } from '../redis/redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { findCountedMonths, findRecentMonths } from './check-month.ts';
 import type { RetryUnavailable } from './retry-unavailable.ts';
@@ -53,14 +52,16 @@ export function createMonthsToReconcile({
     },
 
     async *accountsOfRedis() {
-      let cursor = '0';
-      do {
-        const from = cursor;
-        const scan = () => redis.scan(from, 'MATCH', countersKeys, 'COUNT', keysAtOnce);
-        const [next, keys] = await retryUnavailable(() => redisUnavailable(scan()));
-        yield* keys.map(accountOfCountersKey);
-        cursor = next;
-      } while (cursor !== '0');
+      for (const node of mastersOf(redis)) {
+        let cursor = '0';
+        do {
+          const from = cursor;
+          const scan = () => node.scan(from, 'MATCH', countersKeys, 'COUNT', keysAtOnce);
+          const [next, keys] = await retryUnavailable(() => redisUnavailable(scan()));
+          yield* keys.map(accountOfCountersKey);
+          cursor = next;
+        } while (cursor !== '0');
+      }
     },
 
     async onlyInRedis(account) {

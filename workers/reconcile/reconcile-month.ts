@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { createSeed } from '../../shared/limits/seed.ts';
-import { redisUnavailable } from '../../shared/redis/connections.ts';
+import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
+import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
-import { redisNow } from '../redis/redis-now.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { createCheckMonth } from './check-month.ts';
-import { driftOf, type MonthCheck, sumDiffers } from './reconcile-drift.ts';
+import { driftOf, type MonthCheck, usageDiffers } from './reconcile-drift.ts';
 import type { RetryUnavailable } from './retry-unavailable.ts';
 
 export type ReconcileStore = Pick<
@@ -54,7 +53,7 @@ export function createReconcileMonth(deps: {
   /** The sum first, because Redis's counter is based on it. */
   async function repairMonth(found: MonthCheck): Promise<void> {
     const { account, month, counter } = found;
-    if (sumDiffers(found)) await repairSum(found);
+    if (usageDiffers(found)) await repairSum(found);
     if (counter !== undefined && (await isKnown(account)))
       await retryUnavailable(() => seed(account, month, 'replace'));
   }

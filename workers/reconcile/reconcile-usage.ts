@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { createMonthsToReconcile } from './months-to-reconcile.ts';
 import { driftOf } from './reconcile-drift.ts';
 import { createReconcileMonth, type Drifted, type ReconcileStore } from './reconcile-month.ts';

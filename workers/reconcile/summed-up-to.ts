@@ -1,8 +1,7 @@
-import type { Redis } from 'ioredis';
 import { entryOf } from '../../shared/jobs/usage-outbox.ts';
-import { redisUnavailable } from '../../shared/redis/connections.ts';
+import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey } from '../../shared/redis/keys.ts';
-import { redisNow } from '../redis/redis-now.ts';
+import { redisNow } from '../../shared/redis/redis-now.ts';
 
 /**
  * Returns the entry of a partition up to which every record in the store must be in its sum, and no further record comes: the `drained`
@@ -11,7 +10,7 @@ import { redisNow } from '../redis/redis-now.ts';
  */
 export async function summedUpTo(redis: Redis, partition: number): Promise<string> {
   // In this order: entries that are appended after the first read come after `now`, and entries drained meanwhile do no harm.
-  const now = await redisUnavailable(redisNow(redis));
+  const now = await redisUnavailable(redisNow(redis, outboxKey(partition)));
   const drained = (await redisUnavailable(redis.hget(outboxMarksKey(partition), 'drained'))) ?? '0-0';
   const waiting = await redisUnavailable(redis.xrange(outboxKey(partition), `(${drained}`, '+', 'COUNT', 1));
   const [earliest = ''] = [`${now}-0`, ...waiting.map(([id]) => id)].map(entryBefore).sort();

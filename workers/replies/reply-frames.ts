@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import type { Reply } from '../../shared/jobs/replies.ts';
 import { encodeFrame } from '../../shared/jobs/reply-frames.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { atEndOfTurn } from '../../shared/redis/end-of-turn.ts';
 import { appendEntry } from './append-entry.ts';
 

@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/process/log.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
+import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
 import { existingKeys } from '../redis/existing-keys.ts';
 
 /** Detects for a run that the ingress behind its reply stream is gone, also while the run has nothing to send. */
@@ -10,7 +10,7 @@ export interface ReaderWatch extends Disposable {
 }
 
 /**
- * Checks every few seconds, with one command, whether the reply streams of the runs in progress still exist. A whole answer is sent only
+ * Checks every few seconds whether the reply streams of the runs in progress still exist. A whole answer is sent only
  * at its end, and until then nothing else would show that its ingress was killed (contract.md#p1-reply-stream).
  */
 export function watchReaders({
@@ -25,7 +25,10 @@ export function watchReaders({
   const readers = new Map<string, Set<() => void>>();
 
   async function check(): Promise<void> {
-    const streams = [...readers.keys()];
+    await Promise.all(inOneSlot(redis, [...readers.keys()]).map(checkStreams));
+  }
+
+  async function checkStreams(streams: readonly string[]): Promise<void> {
     const existing = await existingKeys(redis, streams);
     for (const stream of streams) if (!existing.has(stream)) for (const onGone of readers.get(stream) ?? []) onGone();
   }

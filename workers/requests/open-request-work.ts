@@ -1,8 +1,8 @@
-import type { Redis } from 'ioredis';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
 import { createMarkStreaming } from '../leases/mark-streaming.ts';
 import { createRenewLeases } from '../leases/renew-leases.ts';
@@ -21,6 +21,8 @@ export function openRequestWork(deps: {
   planFile: Pick<PlanFile, 'models' | 'timeouts'>;
   redis: Redis;
   replyRedis: Redis;
+  upkeepRedis: Redis;
+  replyUpkeepRedis: Redis;
   /** Replies use the same connection as settling. */
   oneConnection: boolean;
   startRun: StartRun;
@@ -36,10 +38,10 @@ export function openRequestWork(deps: {
   const owned = new DisposableStack();
   const endRequest = createEndRequest({ settle, oneConnection, metrics, log });
   const replyFrames = createReplyFrames({ redis: replyRedis });
-  const leases = owned.use(startLeaseHeartbeat({ renewLeases: createRenewLeases(redis), timeouts, log }));
+  const leases = owned.use(startLeaseHeartbeat({ renewLeases: createRenewLeases(deps.upkeepRedis), timeouts, log }));
   const processRequest = createProcessRequest({
     markStreaming: createMarkStreaming(redis),
-    followReader: owned.use(watchReaders({ redis: replyRedis, log })).follow,
+    followReader: owned.use(watchReaders({ redis: deps.replyUpkeepRedis, log })).follow,
     ...{ planFile, startRun, findAnswer, endRequest, replyFrames, leases, metrics, log, control },
   });
   const failLost = createFailLostRequest({ startRun, endRequest, replyFrames });

@@ -1,5 +1,4 @@
-import type { Redis } from 'ioredis';
-import { loadScript } from '../../shared/redis/connections.ts';
+import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 import { sharesExpiryKey, sharesKey } from '../../shared/redis/keys.ts';
 import { loadLua } from '../../shared/redis/load-lua.ts';
 import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';

@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import { parseOutboxEntry } from '../../shared/jobs/usage-outbox.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';

@@ -1,9 +1,8 @@
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { controlStreamLengthMax } from '../../shared/jobs/cancellation.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { readStrings } from '../../shared/redis/connections.ts';
+import { type Redis, readStrings } from '../../shared/redis/connections.ts';
 import { controlStreamKey, partitionLockKey, partitionOf } from '../../shared/redis/keys.ts';
 
 /** Notifies the worker that drains the account's partition of new usage (decisions.md#notifications-instead-of-polling). Not awaited. */

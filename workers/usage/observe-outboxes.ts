@@ -1,6 +1,5 @@
-import type { Redis } from 'ioredis';
 import { within } from '../../shared/process/shutdown.ts';
-import { redisNow } from '../redis/redis-now.ts';
+import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
 import { createReadOutbox } from './read-outbox.ts';
 
 /** Over the partitions that this worker holds: entries in total and in the longest outbox, and the age of the oldest undrained entry. */
@@ -21,13 +20,13 @@ export function createObserveOutboxes(
   let reading: Promise<OutboxTotals | undefined> | undefined;
 
   async function readTotals(): Promise<OutboxTotals> {
-    const [now, ...all] = await Promise.all([redisNow(redis), ...held().map(readOutbox)]);
+    const answers = await Promise.all(held().map((partition) => ifAvailable(redis, readOutbox(partition))));
+    const all = answers.filter((answer) => answer !== undefined);
     const lengths = all.map(({ length }) => length);
-    const since = Math.min(now, ...all.map(({ waitingSince }) => waitingSince ?? now));
     return {
       entries: lengths.reduce((sum, length) => sum + length, 0),
       longest: Math.max(0, ...lengths),
-      ageSeconds: (now - since) / 1_000,
+      ageSeconds: Math.max(0, ...all.map(({ waitingMs }) => waitingMs)) / 1_000,
     };
   }
 

@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/process/log.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { createEndLeases } from '../leases/end-leases.ts';
 import { countLeases, createExpireLeases } from '../leases/expire-leases.ts';

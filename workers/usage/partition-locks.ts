@@ -1,5 +1,4 @@
-import type { Redis } from 'ioredis';
-import { readStrings } from '../../shared/redis/connections.ts';
+import { ifAvailable, type Redis, readStrings } from '../../shared/redis/connections.ts';
 import { partitionCount, partitionLockKey } from '../../shared/redis/keys.ts';
 import { createAcquireLock } from '../locks/acquire.ts';
 import { createReleaseLock } from '../locks/release.ts';
@@ -45,12 +44,16 @@ export function createPartitionLocks({
 
   async function renewHeld(): Promise<number[]> {
     // Half of what the script costs Redis. If another worker holds the partition, this extends its lock, once.
-    const holders = await Promise.all(held.map((key) => redis.getex(partitionLockKey(key), 'PX', holdMs)));
+    const holders = await Promise.all(
+      held.map((key) => ifAvailable(redis, redis.getex(partitionLockKey(key), 'PX', holdMs))),
+    );
     return held.filter((_, index) => holders[index] === workerId);
   }
 
   async function acquire(wanted: readonly number[]): Promise<number[]> {
-    const answers = await Promise.all(wanted.map((partition) => acquireLock(partitionLockKey(partition))));
+    const answers = await Promise.all(
+      wanted.map((partition) => ifAvailable(redis, acquireLock(partitionLockKey(partition)))),
+    );
     return wanted.filter((_, index) => answers[index]);
   }
 

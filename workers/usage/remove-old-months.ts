@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/process/log.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import { agreedNow } from '../redis/redis-now.ts';
+import { agreedNow } from '../redis/agreed-now.ts';
 
 /** Records removed by one call of the store, which stays short. */
 const removedAtOnce = 500;

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
+import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
 import { outboxKey } from '../../shared/redis/keys.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { ExpireLeases } from '../leases/expire-leases.ts';
@@ -98,7 +98,8 @@ export function createUsageDrainer(deps: {
     await pause(jitter(outboxesEveryMs));
     await attempt('checking outboxes', async () => {
       const partitions = held();
-      const lengths = await Promise.all(partitions.map((partition) => redis.xlen(outboxKey(partition))));
+      const lengthOf = (partition: number) => ifAvailable(redis, redis.xlen(outboxKey(partition)));
+      const lengths = await Promise.all(partitions.map(lengthOf));
       for (const [index, partition] of partitions.entries()) if (lengths[index] !== 0) notify(partition);
     });
   }

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { rateLimitExceeded } from '../../../shared/errors.ts';
-import { loadScript, redisUnavailable } from '../../../shared/redis/connections.ts';
-import { allGuestMintsKey, guestMintsKey } from '../../../shared/redis/keys.ts';
+import { loadScript, type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
+import { guestMintsKey } from '../../../shared/redis/keys.ts';
 import { networkOf } from './client-address.ts';
 
 const lua = readFileSync(new URL('./limit-mints.lua', import.meta.url), 'utf8');
@@ -30,14 +29,15 @@ const networkSizes = [
  */
 export function createLimitMints(redis: Redis, { mintsPerHour, mintsPerHourTotal }: Limits): LimitMints {
   const run = loadScript(redis, { name: 'svcLimitMints', lua });
+  const allNetworks = guestMintsKey('all', redis);
 
   function limitsFor(address: string): Map<string, number> {
     const limits = new Map<string, number>();
     for (const { bits, times } of networkSizes) {
-      const key = guestMintsKey(networkOf(address, bits));
+      const key = guestMintsKey(networkOf(address, bits), redis);
       if (!limits.has(key)) limits.set(key, times * mintsPerHour); // an IPv4 address is the same key for all three
     }
-    if (mintsPerHourTotal !== undefined) limits.set(allGuestMintsKey, mintsPerHourTotal);
+    if (mintsPerHourTotal !== undefined) limits.set(allNetworks, mintsPerHourTotal);
     return limits;
   }
 
@@ -47,7 +47,7 @@ export function createLimitMints(redis: Redis, { mintsPerHour, mintsPerHourTotal
     const answer = await redisUnavailable(run(keys, [device, ...limits.values()]));
     const [waitMs, position] = answerSchema.parse(answer);
     if (waitMs === 0) return;
-    const whose = keys[position - 1] === allGuestMintsKey ? '' : ' from this network';
+    const whose = keys[position - 1] === allNetworks ? '' : ' from this network';
     throw rateLimitExceeded('guest_mints', `Too many new devices${whose} within an hour.`, waitMs);
   };
 }

@@ -1,8 +1,8 @@
-import type { Redis } from 'ioredis';
 import { ulid } from 'ulid';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
 import { markLifeMs } from '../../../shared/limits/mark-life.ts';
 import type { Log } from '../../../shared/process/log.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import type { Decide } from '../../../shared/store/accounts/decide.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createMarkChange } from './mark-change.ts';

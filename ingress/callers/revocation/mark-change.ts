@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
 import { markLifeMs } from '../../../shared/limits/mark-life.ts';
-import { loadScript, redisUnavailable } from '../../../shared/redis/connections.ts';
+import { loadScript, type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
 
 const lua = readFileSync(new URL('./mark-change.lua', import.meta.url), 'utf8');

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
-import { loadScript, redisUnavailable } from '../../../shared/redis/connections.ts';
+import { loadScript, type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
 
 const lua = readFileSync(new URL('./unmark-change.lua', import.meta.url), 'utf8');

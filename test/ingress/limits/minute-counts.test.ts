@@ -1,6 +1,6 @@
 import test from 'ava';
 import { createMinuteCounts } from '../../../ingress/limits/minute-counts.ts';
-import { connectForRequests } from '../../../shared/redis/connections.ts';
+import { connectForRequests, type Redis } from '../../../shared/redis/connections.ts';
 import { authFailuresKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -16,7 +16,7 @@ test.after.always(() => own?.[Symbol.asyncDispose]());
 test.beforeEach(() => own.redis.flushdb());
 
 /** The counts of an ingress, whose clock stands still until it is moved. */
-function createSubject(redis = own.redis) {
+function createSubject(redis: Redis = own.redis) {
   let now = 5_000;
   const counts = createMinuteCounts({ redis, keyOf: authFailuresKey, log: recordedLog().log, now: () => now });
   return {

@@ -35,8 +35,9 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
     },
     settleInterrupted: ({ requestId }, delivered) => settled.push({ requestId, ...delivered }),
   });
-  const expect = (requestId = 'req_1') =>
+  const expect = (requestId = 'req_1', replyTo = 'stream-1') =>
     requests.expect({
+      replyTo,
       lease: { ...lease, requestId },
       model: 'small-chat',
       queueMs: 30_000,
@@ -107,7 +108,7 @@ test.serial(
     t.true(Number.isInteger(queued[1]?.ms) && queued[1]?.isTaken);
     expect('req_3');
     t.is(queued.length, 2, 'it waits');
-    requests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'Gone.'));
+    requests.failStream('stream-1', new ApiError('SERVICE_UNAVAILABLE', 'Gone.'));
     t.is(queued.length, 2, 'no worker has taken it');
   },
 );
@@ -355,16 +356,22 @@ test.serial(
   },
 );
 
-test.serial('when the stream of replies is lost, all waiting requests fail, and later ones do not', async (t) => {
+test.serial('when a stream of replies is lost, all its requests fail, and others do not', async (t) => {
   const { requests, cancelled, expect, say } = createSubject();
   const replies = ['req_1', 'req_2', 'req_3'].map((requestId) => expect(requestId));
+  const other = expect('req_5', 'stream-2');
   say(started, 0, 1, 'req_2');
   const lost = new ApiError('SERVICE_UNAVAILABLE', 'The answer was lost on its way.');
-  requests.failAll(lost);
+  t.true(requests.useStream('stream-1'));
+  requests.failStream('stream-1', lost);
   for (const reply of replies) t.is(await failureOf(reply.next()), lost);
   await nextTurn();
   t.is(cancelled.length, 3);
-  t.is(requests.count(), 0);
+  t.is(requests.count(), 1);
+  t.deepEqual(['stream-1', 'stream-2'].map(requests.useStream), [false, true]);
+  say(started, 0, 1, 'req_5');
+  say(end, 1, 1, 'req_5');
+  t.like(await other.next(), { kind: 'end' });
   const later = expect('req_4');
   say(started, 0, 1, 'req_4');
   say(end, 1, 1, 'req_4');
@@ -407,7 +414,10 @@ for (const [title, content, sequence] of lastWords) {
 const ends: [title: string, end: (subject: ReturnType<typeof createSubject>) => unknown][] = [
   ['its client left', ({ expect }) => expect().abandon()],
   ['the queue time is over', ({ expect }) => [expect(), mock.timers.tick(31_000)]],
-  ['all were failed', ({ requests, expect }) => [expect(), requests.failAll(new ApiError('SERVICE_UNAVAILABLE', 'x'))]],
+  [
+    'its stream is lost',
+    ({ requests, expect }) => [expect(), requests.failStream('stream-1', new ApiError('SERVICE_UNAVAILABLE', 'x'))],
+  ],
   ['the service stops', ({ requests, expect }) => [expect(), requests.close(new ApiError('SERVICE_UNAVAILABLE', 'x'))]],
 ];
 

@@ -1,6 +1,6 @@
 import test from 'ava';
-import type { Redis } from 'ioredis';
 import { createSettle } from '../../../shared/limits/settle.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import {
   countersKey,
   endedRequestKey,

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { createLimitsPair } from '../../support/limits-pair.ts';
 import type { LimitScripts } from '../../support/limits-side.ts';
 import { allowances, steps } from '../../support/limits-steps.ts';

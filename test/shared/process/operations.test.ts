@@ -24,7 +24,7 @@ async function start(t: ExecutionContext, wishes: Wishes = {}): Promise<string> 
   const usual = {
     state: (): ProcessState => 'ready',
     required: { redis: answers },
-    checks: {},
+    checks: () => ({}),
     registry: new Registry(),
   };
   const listener = await listenForOperations({
@@ -88,7 +88,7 @@ test('/readyz lists an unavailable dependency by name, and remains 200', async (
   const throwsAtOnce: Check = () => {
     throw new Error('not even a promise');
   };
-  const url = await start(t, { checks: { store: fails, identityProvider: answers, backend: throwsAtOnce } });
+  const url = await start(t, { checks: () => ({ store: fails, identityProvider: answers, backend: throwsAtOnce }) });
   const { status, body } = await readiness(url);
   t.is(status, 200);
   const states = Object.entries(body.dependencies).map(([name, { state }]) => [name, state]);
@@ -103,7 +103,7 @@ test('/readyz lists an unavailable dependency by name, and remains 200', async (
 
 test('a dependency that never answers is reported as degraded, and does not delay the others', async (t) => {
   t.timeout(30_000);
-  const { status, body } = await readiness(await start(t, { checks: { store: hangs, other: hangs } }));
+  const { status, body } = await readiness(await start(t, { checks: () => ({ store: hangs, other: hangs }) }));
   t.is(status, 200);
   t.is(body.dependencies.store?.state, 'degraded');
   t.true((body.dependencies.store?.latencyMs ?? 0) >= 990);
@@ -166,7 +166,7 @@ test('a port in use is an error at start', async (t) => {
     registry: new Registry(),
     state: () => 'ready',
     required: { redis: answers },
-    checks: {},
+    checks: () => ({}),
     log,
   });
   await t.throwsAsync(second, { code: 'EADDRINUSE' });

@@ -7,9 +7,8 @@ import {
   loadScript,
   readStrings,
   redisUnavailable,
-  waitForRedis,
-  waitUntilReady,
 } from '../../../shared/redis/connections.ts';
+import { waitForRedis, waitUntilReady } from '../../../shared/redis/wait-for-redis.ts';
 import { startPrivateRedis } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
@@ -252,7 +251,7 @@ test('strings are returned in the order of their keys, with one command per thou
   await own.redis.mset(keys.flatMap((key, index) => (index % 3 === 0 ? [] : [key, `value-${index}`])));
   await own.redis.zadd('key-0', 0, 'not a string');
   await using watch = await watchRedis(own.url);
-  let values: (string | null)[] = [];
+  let values: (string | null | undefined)[] = [];
   const asked = await watch.during(async () => {
     values = await readStrings(own.redis, keys);
   });

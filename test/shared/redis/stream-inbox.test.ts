@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import type { Redis } from 'ioredis';
-import { connectForRequests } from '../../../shared/redis/connections.ts';
+import { connectForRequests, type Redis } from '../../../shared/redis/connections.ts';
 import { replyStreamKey } from '../../../shared/redis/keys.ts';
 import { fieldsOf, type Inbox, openInbox } from '../../../shared/redis/stream-inbox.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';

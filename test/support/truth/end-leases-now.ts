@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { partitionCount } from '../../../shared/redis/keys.ts';
+import { redisNow } from '../../../shared/redis/redis-now.ts';
 import { createEndLeases } from '../../../workers/leases/end-leases.ts';
 import { createExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { redisNow } from '../../../workers/redis/redis-now.ts';
 import { replaceClock } from '../redis-clock.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { startDeviceRemoval } from '../../../workers/maintenance/start-device-removal.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 

@@ -1,12 +1,12 @@
-import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { changeSettings } from '../../../ingress/callers/account-changes.ts';
 import { createSeed } from '../../../shared/limits/seed.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { partitionCount, partitionOf } from '../../../shared/redis/keys.ts';
+import { redisNow } from '../../../shared/redis/redis-now.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createReconcileUsage } from '../../../workers/reconcile/reconcile-usage.ts';
-import { redisNow } from '../../../workers/redis/redis-now.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
 import { firstMonthKept } from '../../../workers/usage/remove-old-months.ts';
 import { openLimits } from '../../support/limits-side.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { partitionCount, partitionLockKey } from '../../../shared/redis/keys.ts';
 import { createPartitionLocks } from '../../../workers/usage/partition-locks.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';

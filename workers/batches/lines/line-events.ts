@@ -1,8 +1,8 @@
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { type BatchRetry, batchRetrySchema } from '../../../shared/batches/batch.ts';
 import { controlStreamLengthMax } from '../../../shared/jobs/cancellation.ts';
 import type { Log } from '../../../shared/process/log.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import type { BatchJob } from './batch-job.ts';
 
 /** The request of a line that an event is about. */

@@ -1,9 +1,9 @@
 import type { Queue } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { jobName, modelQueue, openQueue } from '../../../shared/jobs/queues.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { within } from '../../../shared/process/shutdown.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { existingKeys } from '../../redis/existing-keys.ts';
 import type { BatchJob } from './batch-job.ts';
 

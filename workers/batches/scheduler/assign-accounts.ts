@@ -1,6 +1,6 @@
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { controlStreamLengthMax } from '../../../shared/jobs/cancellation.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { controlStreamKey } from '../../../shared/redis/keys.ts';
 
 const fieldsSchema = z.object({ accounts: z.string() });

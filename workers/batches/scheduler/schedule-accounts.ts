@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import type { ListWorkers } from '../../../shared/jobs/list-workers.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import { within } from '../../../shared/process/shutdown.ts';
-import { readStrings } from '../../../shared/redis/connections.ts';
+import { type Redis, readStrings } from '../../../shared/redis/connections.ts';
 import { batchLockKey, batchSchedulerLockKey } from '../../../shared/redis/keys.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import type { AcquireLock } from '../../locks/acquire.ts';
@@ -59,7 +58,10 @@ export function scheduleAccounts(deps: {
     const free = accounts.filter((_, index) => holders[index] === null);
     if (free.length === 0) return accounts.length;
     const others = deps.canAssign() ? await deps.listWorkers() : [];
-    const loads = loadsOf([workerId, ...others], holders);
+    const loads = loadsOf(
+      [workerId, ...others],
+      holders.filter((holder) => holder !== undefined),
+    );
     const shares = shareAccounts({ accounts: free, loads, sharedMax: assignedMax, random });
     await within(assignMs, Promise.all([...shares].map(([worker, share]) => assignTo(worker, share))));
     return accounts.length;

@@ -2,10 +2,13 @@ import test, { type ExecutionContext } from 'ava';
 import { createLimitMints } from '../../../../ingress/callers/guests/limit-mints.ts';
 import { ApiError, errorBody, errorHeaders, errorStatus } from '../../../../shared/errors.ts';
 import { connectForRequests } from '../../../../shared/redis/connections.ts';
-import { allGuestMintsKey, guestMintsKey } from '../../../../shared/redis/keys.ts';
+import { guestMintsKey as keyIn } from '../../../../shared/redis/keys.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../../support/private-redis.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 import { replaceClock } from '../../../support/redis-clock.ts';
+
+const guestMintsKey = (network: string) => keyIn(network, { isCluster: false });
+const allGuestMintsKey = guestMintsKey('all');
 
 const address = '203.0.113.7';
 const now = 1_900_000_000_000;
@@ -158,7 +161,7 @@ test.serial('all devices together have a limit if one is set, and the longest wa
 
 test.serial('a device that one limit refuses is not counted anywhere', async (t) => {
   const from = '2001:db8:7:1::1';
-  const keys = ['2001:db8:7:1::/64', '2001:db8:7:0::/56', '2001:db8:7::/48'].map(guestMintsKey);
+  const keys = ['2001:db8:7:1::/64', '2001:db8:7:0::/56', '2001:db8:7::/48'].map((network) => guestMintsKey(network));
   const counts = () => Promise.all([...keys, allGuestMintsKey].map((key) => own.redis.zcard(key)));
   t.is(await mint('first', { from, limit: 1, total: 9 }), undefined);
   t.truthy(await mint('second', { from, limit: 1, total: 9 }), 'by the /64');

@@ -8,7 +8,8 @@ import { Registry } from 'prom-client';
 import { createQueueDashboard } from '../../../../ingress/queue/dashboard/queue-dashboard.ts';
 import { allQueues, jobName, openQueue } from '../../../../shared/jobs/queues.ts';
 import { listenForOperations } from '../../../../shared/process/operations.ts';
-import { connectForRequests, waitUntilReady } from '../../../../shared/redis/connections.ts';
+import { connectForRequests } from '../../../../shared/redis/connections.ts';
+import { waitUntilReady } from '../../../../shared/redis/wait-for-redis.ts';
 import { startPrivateRedis } from '../../../support/private-redis.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 import { contentsOf } from '../../../support/redis-contents.ts';
@@ -40,7 +41,7 @@ async function start(t: ExecutionContext, { writable = false, show = true }: Wis
         hostsAllowed: [],
         registry: new Registry(),
         state: () => 'ready',
-        checks: {},
+        checks: () => ({}),
         log,
       },
       required: { redis: () => connection.ping() },

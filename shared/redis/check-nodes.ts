@@ -1,0 +1,28 @@
+import { Cluster } from 'ioredis';
+import { nodeOf, type Redis } from './connections.ts';
+
+type Check = () => Promise<unknown>;
+
+/**
+ * Checks that Redis answers. In a cluster, one of the nodes that have these keys is enough: a process that serves several models works
+ * while some of their queues are unavailable.
+ */
+export async function checkAny(redis: Redis, keys: readonly string[]): Promise<void> {
+  if (!redis.isCluster) return void (await redis.ping());
+  const keyOfNode = new Map(keys.map((key) => [nodeOf(redis, key), key]));
+  await Promise.any([...keyOfNode.values()].map((key) => redis.exists(key)));
+}
+
+/** A check of each master of a cluster, by its address; none without a cluster. */
+export function checksOfNodes(name: string, redis: Redis): Readonly<Record<string, Check>> {
+  if (!(redis instanceof Cluster)) return {};
+  const masters = new Set(redis.slots.flatMap((nodes) => nodes.slice(0, 1)));
+  return Object.fromEntries([...masters].map((node) => [`${name} ${node}`, () => pingNode(redis, node)]));
+}
+
+/** A node that cannot be reached has no connection. */
+async function pingNode(cluster: Cluster, address: string): Promise<void> {
+  const node = cluster.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === address);
+  if (node === undefined) throw new Error('not connected');
+  await node.ping();
+}

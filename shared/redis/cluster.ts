@@ -1,0 +1,79 @@
+import { Cluster, type Command, type RedisOptions } from 'ioredis';
+import type { RedisAddress } from '../process/redis-url.ts';
+
+type ClusterAddress = Extract<RedisAddress, { kind: 'cluster' }>;
+
+type Repeats = {
+  /** Options of the connection to each node. */
+  node: Pick<RedisOptions, 'connectTimeout' | 'keepAlive' | 'socketTimeout' | 'maxRetriesPerRequest'>;
+  /** How long a command is repeated after a redirection or a closed connection, in milliseconds from the first such failure. */
+  repeatMs: number;
+  /** Whether commands wait while no node is reachable. Otherwise they fail at once. */
+  waits: boolean;
+  retryStrategy: (attempt: number) => number;
+};
+
+/** Between two attempts to send a command. */
+const pauseMs = 100;
+/** A node that no longer has a slot, and the next one that does not have it yet, would redirect a command many times a second. */
+const movedPauseMs = 10;
+
+/**
+ * Connects to a Redis Cluster. The library repeats commands after redirections, and after a connection was closed, so that a command may be
+ * executed twice. It counts attempts; here time is bounded instead, because a failover takes as long as the cluster is set to wait, not a
+ * number of attempts. A command that has settled is never sent again (contract.md#m7-two-kinds-of-connections).
+ */
+export function connectCluster(address: ClusterAddress, { node, repeatMs, waits, retryStrategy }: Repeats): Cluster {
+  const { username, password, tls } = address;
+  const cluster = new Cluster([...address.servers], {
+    redisOptions: { ...node, ...(username && { username }), ...(password && { password }), ...(tls && { tls: {} }) },
+    clusterRetryStrategy: retryStrategy,
+    enableOfflineQueue: waits,
+    maxRedirections: Number.POSITIVE_INFINITY,
+    retryDelayOnMoved: movedPauseMs,
+    retryDelayOnFailover: pauseMs,
+    retryDelayOnClusterDown: pauseMs,
+    retryDelayOnTryAgain: pauseMs,
+    slotsRefreshTimeout: 1_000,
+    // Certificates contain names, so names are not resolved to addresses here.
+    dnsLookup: (host, callback) => callback(null, host),
+  });
+  boundRepeats(cluster, { repeatMs, waits });
+  cluster.on('+node', sendOnlyUnsettled);
+  return cluster;
+}
+
+type Failure = { value?: number; first?: number };
+type NextAttempt = { connectionClosed: () => void; defaults: () => void };
+
+/** `handleError` decides whether a command, or a pipeline, is sent again. `failure` is an object for each of these. */
+function boundRepeats(cluster: Cluster, { repeatMs, waits }: Pick<Repeats, 'repeatMs' | 'waits'>): void {
+  const decide = cluster.handleError.bind(cluster);
+  cluster.handleError = (error: Error, failure: Failure, next: NextAttempt) => {
+    failure.first ??= performance.now();
+    if (performance.now() - failure.first >= repeatMs) return next.defaults();
+    // The library repeats it only while it is connected to some node.
+    if (waits && isClosed(error) && cluster.status !== 'ready') setTimeout(next.connectionClosed, pauseMs);
+    else decide(error, failure, next);
+  };
+}
+
+function isClosed(error: Error): boolean {
+  return error.message === 'Connection is closed.';
+}
+
+/** A repetition is scheduled before it is sent. By then, the deadline of its command may have passed. */
+function sendOnlyUnsettled(node: { sendCommand: (command: Command, stream?: never) => unknown }): void {
+  const send = node.sendCommand.bind(node);
+  node.sendCommand = (command, stream) => (command.isSettled ? command.promise : send(command, stream));
+}
+
+/** Keys with the same hash tag, in groups: commands and scripts can use several keys only if these are in one slot. */
+export function groupByTag<Item>(items: readonly Item[], keyOf: (item: Item) => string): Item[][] {
+  return [...Map.groupBy(items, (item) => tagOf(keyOf(item))).values()];
+}
+
+/** The part of a key that decides its slot: what is in the first braces, unless that is empty. */
+export function tagOf(key: string): string {
+  return /^[^{]*\{([^}]+)\}/.exec(key)?.[1] ?? key;
+}

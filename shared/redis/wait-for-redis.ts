@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Cluster } from 'ioredis';
+import type { Log } from '../process/log.ts';
+import type { Redis } from './connections.ts';
+
+type Waiting = { signal: AbortSignal; log: Log };
+
+const askAgainMs = 1_000;
+
+/**
+ * Waits until all of these connections are ready. Checks that the first Redis, which holds the queues, is durable, and that none is a
+ * single node of a cluster. Only the first must allow `INFO`; a warning is logged for any other that does not. `memoryBytes` is the memory
+ * that the first Redis may use, 0 if it does not report that; a cluster's is that of its smallest node for each of its masters.
+ */
+export async function waitForRedis(
+  connections: readonly [Redis, ...Redis[]],
+  waiting: Waiting,
+): Promise<{ memoryBytes: number }> {
+  const [infos = []] = await Promise.all(
+    [...new Set(connections)].map(async (redis, index) => {
+      const found = await waitForInfo(redis, { ...waiting, isRequired: index === 0 });
+      if (!redis.isCluster) found.forEach(refuseClusterNode);
+      return found;
+    }),
+  );
+  infos.forEach(refuseEviction);
+  if (infos.some(isWithoutFile)) waiting.log.warn({}, noFile);
+  return { memoryBytes: Math.min(...infos.map(readMemory)) * infos.length };
+}
+
+/** Returns no text if the user of this connection may not run `INFO` and it is not required; otherwise that of each master. */
+async function waitForInfo(redis: Redis, waiting: Waiting & { isRequired: boolean }): Promise<string[]> {
+  const { signal, log, isRequired } = waiting;
+  while (true) {
+    await waitUntilReady(redis, signal);
+    try {
+      return await readInfos(redis, log);
+    } catch (error) {
+      const mayNot = error instanceof Error && error.message.startsWith('NOPERM');
+      if (mayNot && !isRequired) {
+        log.warn(
+          { err: error },
+          'A Redis user may not run INFO, which shows whether Redis is a cluster. Grant it +info',
+        );
+        return [];
+      }
+      const message = mayNot
+        ? 'The Redis user of this process may not run INFO, which shows whether Redis is durable. Grant it +info; waiting'
+        : 'The connection to Redis was lost while the process started; waiting for Redis';
+      log.warn({ err: error }, message);
+      await sleep(askAgainMs, undefined, { signal });
+    }
+  }
+}
+
+/** Of a cluster, a process also starts without some of its nodes. Throws if none answers. */
+async function readInfos(redis: Redis, log: Log): Promise<string[]> {
+  if (!(redis instanceof Cluster)) return [await redis.info()];
+  const masters = redis.nodes('master');
+  const answers = await Promise.allSettled(masters.map((node) => node.info()));
+  const infos = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+  const failures = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []));
+  if (infos.length === 0) throw failures[0] ?? new Error('no master of the cluster is known');
+  if (failures.length > 0) log.warn({ err: failures[0] }, 'a node of the Redis Cluster was not checked');
+  return infos;
+}
+
+/** Waits, without a time limit, until this connection is ready. Only `signal` ends the wait early. */
+export async function waitUntilReady(redis: Redis, signal: AbortSignal): Promise<void> {
+  while (redis.status !== 'ready') await sleep(50, undefined, { signal });
+}
+
+/** A cluster node holds only some of the keys, and a connection to it learns that only when a call fails. */
+function refuseClusterNode(info: string): void {
+  if (!/^cluster_enabled:1/m.test(info)) return;
+  throw new Error(
+    'This Redis is a node of a Redis Cluster. Use redis+cluster://<host>:<port>,<host>:<port> in REDIS_URL and REPLY_REDIS_URL.',
+  );
+}
+
+/** Returns the memory that a Redis with this `INFO` may use, in bytes: all memory of its machine if it has no limit. */
+function readMemory(info: string): number {
+  const numberOf = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  return numberOf('maxmemory') || numberOf('total_system_memory');
+}
+
+/**
+ * Refuses a Redis that may evict data: a queue, limit counters or a usage event evicted under memory pressure would be lost silently
+ * (contract.md#m8-required-settings).
+ */
+function refuseEviction(info: string): void {
+  const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
+  if (policy === undefined || policy === 'noeviction') return;
+  throw new Error(`Redis has maxmemory-policy ${policy}; it must be noeviction, or queued requests can be evicted.`);
+}
+
+const noFile = 'Redis has no append-only file: queued requests and usage not yet stored are lost when it restarts';
+
+function isWithoutFile(info: string): boolean {
+  return /^aof_enabled:0/m.test(info);
+}
