@@ -1,9 +1,8 @@
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { temporarilyUnavailable } from '../errors.ts';
 import { isLaterEntry, streamIdOf } from '../jobs/usage-outbox.ts';
 import { lanes } from '../lane.ts';
-import { loadScript, redisUnavailable } from '../redis/connections.ts';
+import { loadScript, type Redis, redisUnavailable } from '../redis/connections.ts';
 import { countersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
 import type { Store } from '../store/store.ts';

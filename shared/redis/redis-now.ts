@@ -1,16 +1,20 @@
-import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import { mastersOf, type Redis } from './connections.ts';
 
-/** Milliseconds of Redis's clock, the only clock that decisions use (contract.md#m4-one-clock, decisions.md#redis-as-the-only-clock). */
-export async function redisNow(redis: Redis): Promise<number> {
-  const [seconds, microseconds] = await redis.time();
-  return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
+const timeSchema = z.tuple([z.coerce.number(), z.coerce.number()]);
+
+/**
+ * Milliseconds of Redis's clock, the only clock that decisions use (contract.md#m4-one-clock, decisions.md#redis-as-the-only-clock). `key`:
+ * the key whose times it is compared with. In a cluster, that key's node answers, because the clocks of nodes differ a little; without a
+ * key, the first node that answers.
+ */
+export async function redisNow(redis: Redis, key?: string): Promise<number> {
+  const isKeyed = redis.isCluster && key !== undefined;
+  const answer = isKeyed ? await redis.eval("return redis.call('TIME')", 1, key) : await timeOfAny(redis);
+  const [seconds, microseconds] = timeSchema.parse(answer);
+  return seconds * 1_000 + Math.floor(microseconds / 1_000);
 }
 
-/** If clocks differ by more than this, nothing is removed permanently. */
-const clocksApartMsMax = 86_400_000;
-
-/** Redis's time. Undefined if this machine's clock differs by more than a day, because then the age of data is unknown. */
-export async function agreedNow(redis: Redis, now: () => number = Date.now): Promise<number | undefined> {
-  const nowMs = await redisNow(redis);
-  return Math.abs(nowMs - now()) > clocksApartMsMax ? undefined : nowMs;
+function timeOfAny(redis: Redis): Promise<unknown> {
+  return Promise.any(mastersOf(redis).map((node) => node.time()));
 }
