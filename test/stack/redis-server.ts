@@ -37,14 +37,19 @@ export interface RedisServer {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** Further lines of its configuration: a setting that is given several times has several values, each with its words. */
+export type RedisSettings = Record<string, string | readonly string[]>;
+
+type Options = { directory: string; port?: number; settings?: RedisSettings };
+
 /**
  * A private Redis with the settings of production: append-only file, no eviction, reachable from this machine only. Resolves when it
  * answers. Its data and its log (`redis.log`) are in `directory`. It ends with this process, even if that is killed.
  */
-export async function startRedis({ directory, port = 0 }: { directory: string; port?: number }): Promise<RedisServer> {
+export async function startRedis({ directory, port = 0, settings = {} }: Options): Promise<RedisServer> {
   const program = await findRedis();
   await mkdir(directory, { recursive: true });
-  let running = await startOnFreePort({ program, directory, port });
+  let running = await startOnFreePort({ program, directory, port, settings });
   const signalAndWait = async (signal: NodeJS.Signals) => {
     running.child.kill(signal);
     if (!['SIGSTOP', 'SIGCONT'].includes(signal)) await running.ended;
@@ -66,7 +71,7 @@ export async function startRedis({ directory, port = 0 }: { directory: string; p
     kill: signalAndWait,
     async restart() {
       await stop();
-      running = await start({ program, directory, port: running.port });
+      running = await start({ program, directory, port: running.port, settings });
     },
     [Symbol.asyncDispose]: stop,
   };
@@ -76,6 +81,7 @@ interface Start {
   readonly program: string;
   readonly directory: string;
   readonly port: number;
+  readonly settings: RedisSettings;
 }
 
 type Running = Awaited<ReturnType<typeof start>>;
@@ -91,9 +97,13 @@ async function startOnFreePort(wanted: Start): Promise<Running> {
   }
 }
 
-async function start({ program, directory, port }: Start) {
+async function start({ program, directory, port, settings }: Start) {
   // Its own process group, so that Ctrl-C does not reach it: it is stopped after everything that still needs it.
-  const child = spawn(program, argumentsFor(directory, port), { argv0: redisName, detached: true, stdio: 'ignore' });
+  const child = spawn(program, argumentsFor({ directory, port, settings }), {
+    argv0: redisName,
+    detached: true,
+    stdio: 'ignore',
+  });
   await once(child, 'spawn');
   const pid = child.pid ?? 0; // a spawned child has one
   const guard = spawn('/bin/sh', ['-c', guardScript, 'sh', String(pid)], {
@@ -117,8 +127,8 @@ async function start({ program, directory, port }: Start) {
   return { child, pid, port, ended };
 }
 
-function argumentsFor(directory: string, port: number): string[] {
-  const options = {
+function argumentsFor({ directory, port, settings }: Omit<Start, 'program'>): string[] {
+  const options: RedisSettings = {
     port: String(port),
     bind: '127.0.0.1',
     dir: directory,
@@ -128,8 +138,10 @@ function argumentsFor(directory: string, port: number): string[] {
     'maxmemory-policy': 'noeviction',
     databases: String(databasesMax),
     save: '',
+    ...settings,
   };
-  return Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
+  const lines = Object.entries(options).flatMap(([name, values]) => [values].flat().map((value) => ({ name, value })));
+  return lines.flatMap(({ name, value }) => [`--${name}`, ...value.split(' ')]);
 }
 
 /** Waits until this very process answers: if the port was taken in the meantime, another Redis would answer. */
