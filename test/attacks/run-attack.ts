@@ -41,7 +41,7 @@ export async function runAttack(attack: Attack): Promise<Result> {
   const services = processesOf(stack);
   const pids = {
     ...Object.fromEntries(Object.entries(services).map(([name, { process }]) => [name, process.pid])),
-    [redisName]: stack.redis?.pid ?? 0,
+    [redisName]: stack.redis?.pids[0] ?? 0,
     callers: process.pid,
   };
   const callers = startCallers({ stack, witnesses, newClients, others: attack.others });

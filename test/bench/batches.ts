@@ -107,7 +107,7 @@ function pidsOf({ ingresses, workers, redis }: Stack): Record<string, number> {
   return {
     ...Object.fromEntries(ingresses.map((each) => ['ingress', each.process.pid])),
     ...Object.fromEntries(workers.map((each, index) => [`worker ${index + 1}`, each.process.pid])),
-    ...(redis && { redis: redis.pid }),
+    ...(redis && { redis: redis.pids[0] ?? 0 }),
     'client and backends': process.pid,
   };
 }

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestFn } from 'ava';
-import { Redis } from 'ioredis';
 import { openStore } from '../../shared/open-store.ts';
 import { leaseEndsKey, leasesKey } from '../../shared/redis/keys.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';
 import { startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
+import { openRedis } from '../support/open-redis.ts';
 import { seededRandom } from '../support/random.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { killAtRandom } from '../support/truth/kill-at-random.ts';
@@ -38,7 +38,7 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
         modelServers: { firstTokenMs: 80, tokensPerSecond: 400 },
       }),
     );
-    const redis = parts.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
+    const redis = parts.adopt(openRedis(stack.redisUrl), (connection) => connection.disconnect());
     const store = parts.use(await openStore(home.directUrl, recordedLog()));
     const key = await stack.mintKey('alice');
     const user = () => openBatchClient(stack, 'alice', key);

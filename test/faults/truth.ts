@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestFn } from 'ava';
-import { Redis } from 'ioredis';
 import { Agent } from 'undici';
 import { leaseGraceMs } from '../../shared/limits/lease-life.ts';
 import { openStore } from '../../shared/open-store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { faultTest, type See } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';
+import { openRedis } from '../support/open-redis.ts';
 import { seededRandom } from '../support/random.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { type Asked, ask } from '../support/truth/ask.ts';
@@ -61,8 +61,7 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
         modelServers: { firstTokenMs: 30, tokensPerSecond: 150 },
       }),
     );
-    const redis = parts.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
-    redis.on('error', () => {}); // it is disconnected like all others
+    const redis = parts.adopt(openRedis(stack.redisUrl), (connection) => connection.disconnect());
     const store = parts.use(await openStore(home.directUrl, recordedLog()));
     const outboxes = parts.use(followOutboxes(stack.redisUrl));
     const keyClient = createKeyClient(stack);

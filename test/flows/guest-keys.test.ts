@@ -2,9 +2,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { Redis } from 'ioredis';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { type Answer, createKeyClient, fullKey, type KeyClient } from '../support/key-client.ts';
+import { openRedis } from '../support/open-redis.ts';
 import { contentsOf } from '../support/redis-contents.ts';
 
 /** Prefix of every device id in this file, so that stored data can be searched for it. */
@@ -251,7 +251,7 @@ test.serial(
 );
 
 test.serial('no device id is in Redis, in the store or in a log', async (t) => {
-  const redis = new Redis(stack.redisUrl);
+  const redis = openRedis(stack.redisUrl);
   t.teardown(() => redis.disconnect());
   const kept: [name: string, text: string][] = [['Redis', await contentsOf(redis)]];
   for (const file of await readdir(stack.directory, { recursive: true, withFileTypes: true })) {

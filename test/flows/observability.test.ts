@@ -3,12 +3,12 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { Redis } from 'ioredis';
 import { oneBackend } from '../stack/plan.ts';
 import { startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
 import { examplesOf } from '../support/documentation/page-examples.ts';
+import { allKeys, nodesOf, openRedis } from '../support/open-redis.ts';
 
 const secretWord = 'xylophone-in-the-body';
 
@@ -111,11 +111,12 @@ async function staysInRedis(url: string, text: string): Promise<boolean> {
 
 /** Every key of this Redis with its value, as text. */
 async function redisDump(url: string): Promise<string> {
-  const redis = new Redis(url);
+  const redis = openRedis(url);
   try {
-    await redis.config('SET', 'rdbcompression', 'no'); // otherwise compression would hide values in the dump
+    // Otherwise compression would hide values in the dump.
+    for (const node of await nodesOf(redis)) await node.config('SET', 'rdbcompression', 'no');
     const dumped: string[] = [];
-    for (const key of await redis.keys('*')) {
+    for (const key of await allKeys(redis)) {
       const bytes = await redis.dumpBuffer(key);
       dumped.push(key, bytes?.toString('latin1') ?? '');
     }

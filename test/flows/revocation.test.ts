@@ -1,9 +1,9 @@
 import test from 'ava';
-import { Redis } from 'ioredis';
 import { changesKey, versionKey } from '../../shared/redis/keys.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 import { createKeyClient, type KeyClient, masked } from '../support/key-client.ts';
+import { openRedis } from '../support/open-redis.ts';
 import { sized } from '../support/size.ts';
 import { type RedisWatch, watchRedis } from '../support/watch-redis.ts';
 
@@ -132,7 +132,7 @@ test.serial('all requests of a burst with a key that is new to an ingress are an
 });
 
 test.serial('data that Redis lost is read again, and a stale change mark blocks no caller', async (t) => {
-  const redis = new Redis(stack.redisUrl);
+  const redis = openRedis(stack.redisUrl);
   t.teardown(() => redis.disconnect());
   const key = await onA.newKey('erin');
   t.deepEqual(await statuses(onB, key), [200, 200]);

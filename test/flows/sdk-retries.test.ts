@@ -1,10 +1,10 @@
 import test, { type ExecutionContext } from 'ava';
-import { Redis } from 'ioredis';
 import OpenAI, { APIError } from 'openai';
 import { countersKey } from '../../shared/redis/keys.ts';
 import type { Stack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { openRedis } from '../support/open-redis.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
@@ -47,7 +47,7 @@ async function openClient(account: string, plan: keyof typeof plans) {
 
 /** Moves the account's last minute into the past by `ms`, so that a test need not wait for all of it. */
 async function ageWindow(account: string, ms: number): Promise<void> {
-  const redis = new Redis(stack.redisUrl);
+  const redis = openRedis(stack.redisUrl);
   const window = JSON.parse((await redis.hget(countersKey(account), 'window')) ?? '[]') as [number, ...number[]][];
   const aged = window.map(([begun, requests, tokens, last = 0]) => [begun - ms, requests, tokens, last - ms]);
   await redis.hset(countersKey(account), 'window', JSON.stringify(aged));

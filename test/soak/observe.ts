@@ -30,7 +30,8 @@ export function watchProcesses(stack: Stack) {
   const ofRedis: number[] = [];
   const watching = (async () => {
     while (!stopping.signal.aborted) {
-      if (stack.redis !== undefined) ofRedis.push(await residentMiB(stack.redis.pid));
+      const [pid] = stack.redis?.pids ?? [];
+      if (pid !== undefined) ofRedis.push(await residentMiB(pid));
       for (const { process, residentMiB: resident, heapMiB } of courses) {
         const [heapBytes = Number.NaN] = await serviceMetrics(process, ['nodejs_heap_size_used_bytes']);
         heapMiB.push(heapBytes / bytesPerMiB);

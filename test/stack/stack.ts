@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { type IdentityProvider, startIdentityProvider } from './identity-provider.ts';
 import { type ModelServer, type ModelServerOptions, startModelServer } from './model-server.ts';
 import { type BackendSettings, planFileFor, type StackModel } from './plan.ts';
-import { type RedisServer, startRedis } from './redis-server.ts';
 import { type Remains, requireNoFullKeys } from './search-keys.ts';
 import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
+import { type StackRedis, startStackRedis } from './stack-redis.ts';
 
 export type StackOptions = {
   /** The folder of all data. Default: a temporary folder, which is searched for keys and removed when the stack ends. */
@@ -21,7 +21,7 @@ export type StackOptions = {
     models: [number, number, number];
     operations: [number, number];
   }>;
-  /** Default: a private `redis-server`. */
+  /** Default: a private Redis. */
   redisUrl?: string | undefined;
   databaseUrl?: string | undefined;
   timeouts?: Record<string, number>;
@@ -55,7 +55,7 @@ export interface Stack extends AsyncDisposable {
   workers: RunningProcess[];
   identity: IdentityProvider;
   /** Undefined when the stack runs on a given Redis. */
-  redis: RedisServer | undefined;
+  redis: StackRedis | undefined;
   redisUrl: string;
   databaseUrl: string;
   planFile: string;
@@ -97,7 +97,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   // After the parts with fixed ports: a second stack on the same folder fails there, before it opens the data of the first.
   const redis =
-    options.redisUrl === undefined ? started.use(await startRedis({ directory: join(directory, 'redis') })) : undefined;
+    options.redisUrl === undefined ? started.use(await startStackRedis(join(directory, 'redis'))) : undefined;
   const redisUrl = options.redisUrl ?? redis?.url ?? '';
 
   const [first, second, cloud] = modelServers;
@@ -205,7 +205,7 @@ async function temporaryDirectory(started: AsyncDisposableStack, others: Omit<Re
 /** The secrets among these settings, and the passwords in their addresses. */
 function secretsIn(settings: Record<string, string>): string[] {
   const { KEY_PEPPER = '', GUEST_KEY_SECRET = '', REDIS_URL = '', REPLY_REDIS_URL = '' } = settings;
-  const passwords = [REDIS_URL, REPLY_REDIS_URL].flatMap((url) => URL.parse(url)?.password ?? []);
+  const passwords = [REDIS_URL, REPLY_REDIS_URL].flatMap((url) => /\/\/[^/@]*:([^:@/]+)@/.exec(url)?.[1] ?? []);
   return [...KEY_PEPPER.split(','), ...GUEST_KEY_SECRET.split(','), ...passwords].filter(
     (secret) => secret.length >= 8,
   );

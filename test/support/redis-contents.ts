@@ -1,8 +1,9 @@
 import type { Redis } from '../../shared/redis/connections.ts';
+import { allKeys } from './open-redis.ts';
 
 /** Every key's name and value as text, for all types. */
 export async function contentsOf(redis: Redis): Promise<string> {
-  const keys = await redis.keys('*');
+  const keys = await allKeys(redis);
   const contents = await Promise.all(keys.map(async (key) => [key, await readValue(redis, key)]));
   return JSON.stringify(contents);
 }

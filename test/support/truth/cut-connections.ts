@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
+import { nodesOf, openRedis } from '../open-redis.ts';
 import type { Random } from '../random.ts';
 
 export type Cutting = AsyncDisposable & { cuts(): number };
@@ -12,14 +12,15 @@ const pauseMs = { from: 2_000, to: 5_000 };
  */
 export function cutConnectionsAtRandom(redisUrl: string, random: Random): Cutting {
   const ending = new AbortController();
-  const redis = new Redis(redisUrl);
+  const redis = openRedis(redisUrl);
   let cuts = 0;
 
   async function cutAgainAndAgain(): Promise<void> {
     while (!ending.signal.aborted) {
       const pause = random.between(pauseMs.from, pauseMs.to);
       await sleep(pause, undefined, { signal: ending.signal }).catch(() => undefined);
-      await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      const nodes = await nodesOf(redis);
+      await Promise.all(nodes.map((node) => node.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')));
       cuts += 1;
     }
     redis.disconnect();

@@ -1,7 +1,7 @@
-import { Redis } from 'ioredis';
 import { isLaterEntry, parseOutboxEntry } from '../../../shared/jobs/usage-outbox.ts';
 import { outboxKey, outboxMarksKey, partitionCount } from '../../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
+import { openRedis } from '../open-redis.ts';
 
 /** Every entry that any outbox has had, in reading order. */
 export interface FollowedOutboxes extends Disposable {
@@ -19,8 +19,7 @@ type Entries = [string, string[]][];
 
 /** Reads from the first entry on: entries are trimmed from an outbox ten seconds after the store has them. */
 export function followOutboxes(redisUrl: string): FollowedOutboxes {
-  const redis = new Redis(redisUrl, { maxRetriesPerRequest: null });
-  redis.on('error', () => {}); // it reconnects, and continues from the last position
+  const redis = openRedis(redisUrl); // connects again, and then continues from the last position
   const events: UsageRecord[] = [];
   const last = Array.from({ length: partitionCount }, () => '0-0');
   let reading: Promise<void> | undefined;

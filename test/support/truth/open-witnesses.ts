@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import { Redis } from 'ioredis';
 import { openStore } from '../../../shared/open-store.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { Stack } from '../../stack/stack.ts';
 import { createKeyClient } from '../key-client.ts';
+import { openRedis } from '../open-redis.ts';
 import { recordedLog } from '../recorded-log.ts';
 import { serviceTotal } from '../service-metric.ts';
 import type { Asked, Wish } from './ask.ts';
@@ -38,8 +39,7 @@ export async function openWitnesses(
   { databaseUrl = `sqlite:${stack.directory}/store.sqlite` }: { databaseUrl?: string } = {},
 ): Promise<Witnesses> {
   await using opened = new AsyncDisposableStack();
-  const redis = opened.adopt(new Redis(stack.redisUrl), (connection) => connection.disconnect());
-  redis.on('error', () => {}); // it may be killed like all others
+  const redis = opened.adopt(openRedis(stack.redisUrl), (connection) => connection.disconnect());
   const store = opened.use(await openStore(databaseUrl, recordedLog()));
   const outboxes = opened.use(followOutboxes(stack.redisUrl));
   const keys = await openAccounts(stack);
