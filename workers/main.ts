@@ -47,7 +47,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   let supervisor: BatchSupervisor | undefined;
   let drainer: UsageDrainer | undefined;
   const backends = openSlots({
-    ...{ ...common, redis },
+    ...{ ...common, redis: upkeepRedis },
     onChange: () => queues?.slotsChanged(),
     onRenewed: () => void queues?.checkFull().catch(() => {}), // the next renewal checks again
   });

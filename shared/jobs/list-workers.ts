@@ -15,10 +15,10 @@ export function createListWorkers(redis: Redis): ListWorkers {
   let latest: { at: number; workers: Promise<{ id: string; pools: string[] }[]> } | undefined;
 
   async function read(): Promise<{ id: string; pools: string[] }[]> {
-    const now = await redisNow(redis, sharesExpiryKey);
-    const ids = await redis.zrangebyscore(sharesExpiryKey, `(${now}`, '+inf');
+    const now = await redisNow(redis, sharesExpiryKey());
+    const ids = await redis.zrangebyscore(sharesExpiryKey(), `(${now}`, '+inf');
     if (ids.length === 0) return [];
-    const texts = await redis.hmget(sharesKey, ...ids.map((id) => `worker ${id}`));
+    const texts = await redis.hmget(sharesKey(), ...ids.map((id) => `worker ${id}`));
     return ids.map((id, index) => ({ id, pools: poolsOf(texts[index] ?? '{"pools":[]}') }));
   }
 

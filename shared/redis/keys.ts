@@ -186,12 +186,20 @@ export function controlStreamKey(workerId: string): string {
 
 /**
  * Hash: each worker's shares of the limits of its backends, and the workers of each pool (`workers/shares`). Expires two days after its
- * last use, which is longer than a call can take.
+ * last use, which is longer than a call can take. `group`: the backend that has its own keys, in a cluster.
  */
-export const sharesKey = 'svc:{shares}:held';
+export function sharesKey(group?: string): string {
+  return `svc:${sharesTag(group)}:held`;
+}
 
 /** Sorted set: workers, by the time when their shares expire (milliseconds). Expires with them. */
-export const sharesExpiryKey = 'svc:{shares}:expiry';
+export function sharesExpiryKey(group?: string): string {
+  return `svc:${sharesTag(group)}:expiry`;
+}
+
+function sharesTag(group: string | undefined): string {
+  return group === undefined ? '{shares}' : `{shares:${group}}`;
+}
 
 /** Hash: how many jobs waited in each queue, and when they were counted. Expires in a minute. */
 export const queueDepthsKey = 'svc:queue-depths';

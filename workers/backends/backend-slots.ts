@@ -55,7 +55,7 @@ export function createBackendSlots(deps: {
   /** This worker's share of a backend with a fleet limit. */
   shareOf: (backend: string) => Share;
   /** False if shares have expired. */
-  areSharesValid?: () => boolean;
+  areSharesValid?: (backend: string) => boolean;
   /** Jobs wait for a backend that has no room here. */
   onHungry?: () => void;
   /** A slot may be free now. */
@@ -143,7 +143,7 @@ function createCandidates({ planFile, served, load }: Known) {
 }
 
 /** Reserves a slot at one backend. Undefined if the model does not have this backend. */
-function createReserveAt(deps: Known & { areSharesValid: () => boolean; onFree: () => void }) {
+function createReserveAt(deps: Known & { areSharesValid: (backend: string) => boolean; onFree: () => void }) {
   const { planFile, served, load, areSharesValid, onFree } = deps;
   return function reserveAt(name: string, { model, lane }: Pick<Ask, 'model' | 'lane'>): Reservation | undefined {
     const [backend, health] = [planFile.backends[name], served.ofModel(model).get(name)];
@@ -151,7 +151,7 @@ function createReserveAt(deps: Known & { areSharesValid: () => boolean; onFree: 
     load.begin(name);
     return createReservation({
       ...{ name, backend, health },
-      mayCall: () => !health.refuses() && (load.fleetLimitOf(name) === undefined || areSharesValid()),
+      mayCall: () => !health.refuses() && (load.fleetLimitOf(name) === undefined || areSharesValid(name)),
       onUse() {
         if (lane === 'interactive') load.noteAsked(name);
       },

@@ -1,8 +1,9 @@
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { createRenewShares, noShare } from '../shares/renew-shares.ts';
-import { type Shares, startShareRenewal } from '../shares/start-share-renewal.ts';
+import { noShare } from '../shares/renew-shares.ts';
+import type { Shares } from '../shares/start-share-renewal.ts';
+import { startShares } from '../shares/start-shares.ts';
 import type { BackendMetrics } from './backend-metrics.ts';
 import { type BackendSlots, createBackendSlots } from './backend-slots.ts';
 import type { BreakerStatus } from './served-backends.ts';
@@ -29,7 +30,7 @@ export function openSlots(deps: {
   const slots = createBackendSlots({
     ...{ planFile, pools, onChange, onBreaker: reportBreaker },
     shareOf: (backend) => shares?.shareOf(backend) ?? noShare,
-    areSharesValid: () => shares?.areValid() ?? false,
+    areSharesValid: (backend) => shares?.areValid(backend) ?? false,
     onHungry: () => shares?.renewSoon(),
   });
   metrics.observeBackends(slots);
@@ -40,9 +41,9 @@ export function openSlots(deps: {
     log[level]({ backend, model, breaker }, 'a breaker has changed');
   }
 
-  function startShares(): Shares {
-    shares = startShareRenewal({
-      ...{ renewShares: createRenewShares(redis, { workerId }), pools, shutdown, log },
+  function openShares(): Shares {
+    shares = startShares({
+      ...{ redis, workerId, pools, shutdown, log },
       uses: () => slots.uses(shutdown.aborted),
       onRenewed() {
         slots.sharesChanged();
@@ -52,5 +53,5 @@ export function openSlots(deps: {
     return shares;
   }
 
-  return { slots, startShares, [Symbol.dispose]: slots[Symbol.dispose] };
+  return { slots, startShares: openShares, [Symbol.dispose]: slots[Symbol.dispose] };
 }

@@ -43,7 +43,11 @@ export type RenewShares = (
 export const shareMs = 2_000;
 const constants = { shareMs, gapMs: 1_000, askedForMs: 5_000, lifeMs: 172_800_000 };
 
-export function createRenewShares(redis: Redis, { workerId }: { workerId: string }): RenewShares {
+/** `group`: the backend whose shares have their own keys; undefined if all backends have the same keys. */
+export function createRenewShares(
+  redis: Redis,
+  { workerId, group }: { workerId: string; group?: string },
+): RenewShares {
   const lua = loadLua(new URL('./renew-shares.lua', import.meta.url), constants);
   const call = loadScript(redis, { name: 'svcRenewShares', lua, numberOfKeys: 2 });
   return async (mode, { pools, uses }) => {
@@ -51,7 +55,10 @@ export function createRenewShares(redis: Redis, { workerId }: { workerId: string
       const flags = [isAsked ? 1 : 0, isOfSeveralPools ? 1 : 0];
       return [backend, limit, batchCallsMax(limit), inFlight, need, ...flags];
     });
-    const answer = await call([sharesKey, sharesExpiryKey], [workerId, mode, pools.length, ...pools, ...ofBackends]);
+    const answer = await call(
+      [sharesKey(group), sharesExpiryKey(group)],
+      [workerId, mode, pools.length, ...pools, ...ofBackends],
+    );
     return mode === 'leaves' ? { pools: new Map(), shares: new Map() } : readAnswer(answer, { pools, uses });
   };
 }

@@ -9,7 +9,7 @@ export interface Shares extends AsyncDisposable {
   /** Zero if there is no share, or if it has expired because Redis does not answer. */
   shareOf(backend: string): Share;
   /** False if they have expired (contract.md#o4-expiry-of-shares). Then no call may begin, not even in a reserved slot. */
-  areValid(): boolean;
+  areValid(backend: string): boolean;
   /** Renews as soon as possible, at most five times a second. For jobs that wait, and for ended calls that other workers can use. */
   renewSoon(): void;
   /** As of the last renewal. */

@@ -158,7 +158,7 @@ test.serial('a worker that renews after its share has expired, before another ha
   await side.renew(late, 'wants');
   await side.renew(other, 'wants');
   t.deepEqual([late.share.calls, other.share.calls].toSorted(), [4, 4]);
-  t.is(await own.redis.hget(sharesKey, 'backend a'), '2 8 2 8 8 0 0 0 ');
+  t.is(await own.redis.hget(sharesKey(), 'backend a'), '2 8 2 8 8 0 0 0 ');
   t.is((await side.renew(late, 'wants')).pools.get(pool)?.workers, 2);
 });
 
@@ -284,9 +284,9 @@ test.serial(
     }
     t.deepEqual(await checks(one), { workers: 1, checksStalled: true });
     await side.leave(one);
-    t.is(await own.redis.zcard(sharesExpiryKey), 0);
+    t.is(await own.redis.zcard(sharesExpiryKey()), 0);
     t.deepEqual(
-      (await own.redis.hkeys(sharesKey)).filter((field) => field.startsWith('worker ')),
+      (await own.redis.hkeys(sharesKey())).filter((field) => field.startsWith('worker ')),
       [],
     );
   },

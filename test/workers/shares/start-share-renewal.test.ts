@@ -80,10 +80,10 @@ test.serial(
     t.is(subject.shares.shareOf('another').calls, 0);
     subject.pass(shareMs - 401);
     t.is(subject.calls(), 6);
-    t.true(subject.shares.areValid());
+    t.true(subject.shares.areValid('a'));
     subject.pass(1);
     t.is(subject.calls(), 0);
-    t.false(subject.shares.areValid());
+    t.false(subject.shares.areValid('a'));
     await subject.shares[Symbol.asyncDispose]();
   },
 );
