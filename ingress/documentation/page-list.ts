@@ -20,6 +20,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'waiting',
       'configuration',
       'operating',
+      'redis',
       'failures',
       'security',
       'benchmarks',
