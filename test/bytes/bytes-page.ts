@@ -87,11 +87,11 @@ function linesOf(bytes: ItemBytes): string[] {
     '',
     'The same bytes add up to what a service needs:',
     '',
-    '```sh',
+    '```sh memory',
     `npm run --silent memory -- ${example}`,
     '```',
     '',
-    '```text',
+    '```text memory',
     ...reportOf(estimateMemory(demand, bytes)),
     '```',
   ];
