@@ -3,6 +3,7 @@ import test from 'ava';
 import { parsePlanFile } from '../shared/process/plan-file.ts';
 import { settingDefaults, settingNames } from '../shared/process/settings.ts';
 import { itemBytes } from '../workers/memory/item-bytes.ts';
+import { capacityPageFile, withCapacity } from './bench/capacity.ts';
 import { chartsOf } from './bench/charts/charts.ts';
 import { drawChart } from './bench/charts/draw-chart.ts';
 import { withResults } from './bench/comparison/documents.ts';
@@ -159,6 +160,8 @@ test('the figures and charts of the page about benchmarks are those of the store
   t.true(results.runs.length > 0);
   const page = read('ingress/documentation/benchmarks.md');
   t.is(withResults(page, results), page);
+  const capacityPage = read(capacityPageFile);
+  t.is(withCapacity(capacityPage, results), capacityPage);
   for (const [name, chart] of Object.entries(chartsOf(results))) {
     t.is(drawChart(chart), read(`test/bench/results/${name}`));
     t.true(page.includes(`(../../test/bench/results/${name})`), `${name} is linked`);

@@ -1,4 +1,5 @@
-import { streamTokens, streamTokensPerSecond } from '../loads/load.ts';
+import { needOf, requestLoad, streamLoad } from '../capacity.ts';
+import { streamTokensPerSecond } from '../loads/load.ts';
 import { barsOf, boundOf, verdictOf } from './bars.ts';
 import type { Fleet, Results, Run, Taken } from './results.ts';
 import { isOurs, names } from './rows.ts';
@@ -76,30 +77,23 @@ function barsTable(results: Results): string[] {
 }
 
 /** How many requests or streams one processor can serve at most, by the processor time of each process. */
-function capacityOf({ runs }: Results): string[] {
-  const microsOf = (load: string, name: string) =>
-    spreadOf(runsOf(runs, { row: names.one, load }).map(({ cpuMicros: micros }) => micros[name]))?.median ?? Number.NaN;
-  const mibOf = (load: string, name: string) =>
-    spreadOf(runsOf(runs, { row: names.one, load }).map(({ memoryMiB: mib }) => mib[name]))?.median ?? Number.NaN;
-  const [few, some, most] = ['64 streams', '256 streams', '512 streams'];
-  const lines = ['ingress', 'worker', 'redis'].map((name) => {
-    const request = microsOf(many, name);
-    const stream = (microsOf(some, name) / streamTokens) * streamTokensPerSecond;
-    const kib = (1_024 * (mibOf(most, name) - mibOf(few, name))) / (512 - 64);
+function capacityOf(results: Results): string[] {
+  const lines = (['ingress', 'worker', 'redis'] as const).map((name) => {
+    const { requestMicros, tokenMicros, streamKib } = needOf(results, name);
     return [
       name,
-      `${rounded(1e6 / request)} (${request.toFixed(0)} µs each)`,
-      Number.isNaN(stream)
+      `${rounded(1e6 / requestMicros)} (${requestMicros.toFixed(0)} µs each)`,
+      Number.isNaN(tokenMicros)
         ? '–'
-        : `${rounded(1e6 / stream)} (${(stream / streamTokensPerSecond).toFixed(0)} µs a token)`,
-      Number.isNaN(kib) ? '–' : `${Math.max(0, kib).toFixed(0)} KiB`,
+        : `${rounded(1e6 / tokenMicros / streamTokensPerSecond)} (${tokenMicros.toFixed(0)} µs a token)`,
+      Number.isNaN(streamKib) ? '–' : `${streamKib.toFixed(0)} KiB`,
     ];
   });
   return tableOf(
     [
       'one processor of',
-      `requests/s, by ${many}`,
-      `streams of ${streamTokensPerSecond} tokens/s, by ${some}`,
+      `requests/s, by ${requestLoad}`,
+      `streams of ${streamTokensPerSecond} tokens/s, by ${streamLoad}`,
       'memory a stream',
     ],
     lines,

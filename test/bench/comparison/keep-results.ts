@@ -2,14 +2,22 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { capacityPageFile, withCapacity } from '../capacity.ts';
 import { chartsOf } from '../charts/charts.ts';
 import { drawChart } from '../charts/draw-chart.ts';
 import { withResults } from './documents.ts';
 import { type Part, type Results, resultsSchema, type Taken } from './results.ts';
 
-const pageFile = fileURLToPath(new URL('../../../ingress/documentation/benchmarks.md', import.meta.url));
+const root = new URL('../../../', import.meta.url);
+const pages = {
+  'ingress/documentation/benchmarks.md': withResults,
+  [capacityPageFile]: withCapacity,
+};
 
-/** `intoPage`: also write the figures into the page about benchmarks, which links to the charts in the repository. */
+/**
+ * `intoPage`: also write the figures into the page about benchmarks, which links to the charts in the repository, and the capacity by
+ * them into the page about Kubernetes.
+ */
 export type Keeping = { folder: string; intoPage: boolean };
 
 type Found = { part: Part; found: Partial<Omit<Results, 'taken'>> };
@@ -24,7 +32,11 @@ export async function keepResults({ folder, intoPage }: Keeping, { part, found }
   await mkdir(folder, { recursive: true });
   await writeFile(file, `${JSON.stringify(results, null, 1)}\n`);
   for (const [name, chart] of Object.entries(chartsOf(results))) await writeFile(join(folder, name), drawChart(chart));
-  if (intoPage) await writeFile(pageFile, withResults(await readFile(pageFile, 'utf8'), results));
+  if (!intoPage) return results;
+  for (const [name, withThem] of Object.entries(pages)) {
+    const page = fileURLToPath(new URL(name, root));
+    await writeFile(page, withThem(await readFile(page, 'utf8'), results));
+  }
   return results;
 }
 
