@@ -22,6 +22,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'operating',
       'redis',
       'kubernetes',
+      'multi-region',
       'failures',
       'security',
       'benchmarks',
