@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { batchStates } from '../../shared/batches/batch.ts';
+import { usageCountsSchema } from '../../shared/store/usage/usage-counts.ts';
 import { usageMonthSchema } from '../../shared/store/usage/usage-record.ts';
-import { usageCountsSchema } from '../../shared/store/usage/usage-sums.ts';
 
 /** Schemas of successful responses, for the documentation and the console. */
 

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { monthOf } from '../../shared/store/accounts/account.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { noCounts, type UsageSum } from '../../shared/store/usage/usage-sums.ts';
+import { totalOf } from '../../shared/store/usage/usage-counts.ts';
+import type { UsageDay } from '../../shared/store/usage/usage-details.ts';
 import { parseQuery } from '../api/list-query.ts';
 import type { Usage } from '../api/response-schemas.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
@@ -15,10 +16,10 @@ export const usageQuery = z.strictObject({
 });
 
 /** `GET /billing/usage`: the caller's usage of a month that the store has so far, in total and by day and model. */
-export function retrieveUsage({ store }: { store: Pick<Store, 'findUsageSum'> }): Stage {
+export function retrieveUsage({ store }: { store: Pick<Store, 'findUsageDays'> }): Stage {
   return async function retrieveUsage(ctx) {
     const month = monthIn(ctx);
-    ctx.body = presentUsage(month, await store.findUsageSum(stateOf(ctx, 'caller').account, month));
+    ctx.body = presentUsage(month, await store.findUsageDays(stateOf(ctx, 'caller').account, month));
   };
 }
 
@@ -28,6 +29,7 @@ export function monthIn(ctx: AppContext): string {
   return month ?? monthOf(new Date(stateOf(ctx, 'now')));
 }
 
-export function presentUsage(month: string, sum: UsageSum | undefined): Usage {
-  return { month, unit: 'tokens', total: sum?.total ?? noCounts, data: [...(sum?.days ?? [])] };
+/** The total is that of the days, which are read together. The store's sum is read at another time. */
+export function presentUsage(month: string, days: UsageDay[]): Usage {
+  return { month, unit: 'tokens', total: totalOf(days), data: days };
 }

@@ -1,6 +1,6 @@
 import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
-import { daysDiffer, type MonthCheck, sumDiffers } from './reconcile-drift.ts';
+import { type MonthCheck, sumDiffers } from './reconcile-drift.ts';
 import type { Drifted } from './reconcile-month.ts';
 import type { Reconciled } from './reconcile-usage.ts';
 
@@ -33,10 +33,12 @@ function lineOf({ found, left }: Drifted, repair: boolean): string {
 }
 
 function sumText(checked: MonthCheck): string {
-  const { kept, recomputed } = checked;
-  if (!sumDiffers(checked)) return `the sum is correct (${countsText(kept)})`;
-  const isOnlyInDays = countsText(kept) === countsText(recomputed) && daysDiffer(checked);
-  return `the store has ${countsText(kept)}, recomputed ${countsText(recomputed)}${isOnlyInDays ? ', different by day, model or kind' : ''}`;
+  const { kept, recomputed, wrongDetails } = checked;
+  const details = wrongDetails === 0 ? '' : `; ${wrongDetails} wrong details by day, model, key and endpoint`;
+  if (!sumDiffers(checked)) return `the sum is correct (${countsText(kept)})${details}`;
+  const isOnlyInKind = countsText(kept) === countsText(recomputed);
+  const difference = isOnlyInKind ? ', different by kind' : '';
+  return `the store has ${countsText(kept)}, recomputed ${countsText(recomputed)}${difference}${details}`;
 }
 
 function countsText(sum: UsageSum | undefined): string {

@@ -6,23 +6,28 @@ const expireEveryMs = 1_000;
 /** Few round trips for 64 partitions, and few concurrent calls if many leases have to be ended. */
 const partitionsAtOnce = 16;
 const removeEveryMs = 24 * 60 * 60_000;
-const removeAgainMs = 60_000;
-const removeCheckMs = 10_000;
-/** The worker that holds this partition removes old months, so that not all workers do. */
+const upkeepAgainMs = 60_000;
+const upkeepCheckMs = 10_000;
+const completeEveryMs = 60 * 60_000;
+/** The worker that holds these partitions removes old months or completes details, so that not all workers do. */
 const removingPartition = 0;
+const completingPartition = 1;
+
+export type UpkeepTask = 'expiring leases' | 'removing old months' | 'completing usage details';
 
 /** One round each. Fails only when `signal` is aborted. */
-type PartitionUpkeep = { expire(): Promise<void>; removeMonths(): Promise<void> };
+type PartitionUpkeep = { expire(): Promise<void>; removeMonths(): Promise<void>; completeDetails(): Promise<void> };
 
-/** Expires the leases of the partitions that this worker holds, and removes old months. */
+/** Expires the leases of the partitions that this worker holds, removes old months, and completes details of usage. */
 export function createPartitionUpkeep(deps: {
   held: () => readonly number[];
   expireLeases: ExpireLeases;
   removeOldMonths: (signal: AbortSignal) => Promise<void>;
+  completeDetails: (signal: AbortSignal) => Promise<void>;
   /** Called if there is usage in the outbox of this partition. */
   notify: (partition: number) => void;
   /** False if the work failed, which is logged. */
-  attempt: (name: 'expiring leases' | 'removing old months', work: () => Promise<void>) => Promise<boolean>;
+  attempt: (name: UpkeepTask, work: () => Promise<void>) => Promise<boolean>;
   pause: (ms: number) => Promise<void>;
   jitter: (ms: number) => number;
   now: () => number;
@@ -31,7 +36,7 @@ export function createPartitionUpkeep(deps: {
   const { held, attempt, pause, jitter, now, signal } = deps;
   /** When the leases of a partition are checked next; at once if it is unknown. */
   const expireAt = new Map<number, number>();
-  let removeAt = now();
+  let [removeAt, completeAt] = [now(), now()];
 
   async function expirePartition(partition: number): Promise<void> {
     const { ended, nextMs = expireEveryMsMax } = await deps.expireLeases(partition);
@@ -51,9 +56,16 @@ export function createPartitionUpkeep(deps: {
     async removeMonths() {
       if (held().includes(removingPartition) && now() >= removeAt) {
         const removed = await attempt('removing old months', () => deps.removeOldMonths(signal));
-        removeAt = now() + (removed ? removeEveryMs : removeAgainMs);
+        removeAt = now() + (removed ? removeEveryMs : upkeepAgainMs);
       }
-      await pause(removeCheckMs);
+      await pause(upkeepCheckMs);
+    },
+    async completeDetails() {
+      if (held().includes(completingPartition) && now() >= completeAt) {
+        const completed = await attempt('completing usage details', () => deps.completeDetails(signal));
+        completeAt = now() + (completed ? completeEveryMs : upkeepAgainMs);
+      }
+      await pause(upkeepCheckMs);
     },
   };
 }

@@ -1,15 +1,16 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import { agreedNow } from '../redis/agreed-now.ts';
 
-/** Records removed by one call of the store, which stays short. */
-const removedAtOnce = 500;
+/** The pause after a piece, as a multiple of its duration: the store has four fifths of the time for other work. */
+const pauseFactor = 4;
+const pauseMsMax = 10_000;
 
 /**
- * Removes the usage of months that closed more than `monthsKept` months ago, in small pieces. It uses Redis's clock, and removes
- * nothing if that differs from this machine's clock by a day or more.
+ * Removes the usage of months that closed more than `monthsKept` months ago, piece by piece, with pauses that follow the speed of the store.
+ * It uses Redis's clock, and removes nothing if that differs from this machine's clock by a day or more.
  */
 export function createRemoveOldMonths({
   redis,
@@ -17,12 +18,14 @@ export function createRemoveOldMonths({
   monthsKept,
   log,
   now,
+  pause = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {}),
 }: {
   redis: Redis;
   store: Pick<UsageStore, 'removeUsageBefore'>;
   monthsKept: number;
   log: Pick<Log, 'info' | 'warn'>;
   now?: () => number;
+  pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }): (signal: AbortSignal) => Promise<void> {
   return async function removeOldMonths(signal) {
     const nowMs = await agreedNow(redis, now);
@@ -33,8 +36,9 @@ export function createRemoveOldMonths({
     const month = firstMonthKept(nowMs, monthsKept);
     let removed = 0;
     for (let piece = -1; piece !== 0 && !signal.aborted; removed += piece) {
-      piece = await store.removeUsageBefore(month, removedAtOnce);
-      await nextTurn();
+      const startedAt = performance.now();
+      piece = await store.removeUsageBefore(month);
+      await pause(Math.min(pauseMsMax, pauseFactor * (performance.now() - startedAt)), signal);
     }
     if (removed > 0) log.info({ before: month, removed }, 'usage of months that are no longer kept was removed');
   };

@@ -5,11 +5,12 @@ import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
 import { outboxKey } from '../../shared/redis/keys.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { ExpireLeases } from '../leases/expire-leases.ts';
+import { createCompleteUsageDetails } from '../maintenance/complete-usage-details.ts';
 import { createDrainHeld } from './drain-held.ts';
 import { createDrainPartition } from './drain-partition.ts';
 import { createFailureBackoff, type FailureBackoff } from './failure-backoff.ts';
 import { createPartitionLocks } from './partition-locks.ts';
-import { createPartitionUpkeep } from './partition-upkeep.ts';
+import { createPartitionUpkeep, type UpkeepTask } from './partition-upkeep.ts';
 import { createRemoveOldMonths } from './remove-old-months.ts';
 import { createTrimOutbox } from './trim-outbox.ts';
 import { createTrimSchedule } from './trim-schedule.ts';
@@ -29,7 +30,7 @@ const outboxesEveryMsMax = 10_000;
 const trimAfterMs = 10_000;
 const closeMs = 1_000;
 
-type Task = 'renewing partition locks' | 'checking outboxes' | 'expiring leases' | 'removing old months';
+type Task = 'renewing partition locks' | 'checking outboxes' | UpkeepTask;
 
 export interface UsageDrainer extends AsyncDisposable {
   /** The partitions that this process holds now. */
@@ -44,7 +45,7 @@ export interface UsageDrainer extends AsyncDisposable {
  */
 export function createUsageDrainer(deps: {
   redis: Redis;
-  store: Pick<UsageStore, 'recordUsage' | 'removeUsageBefore'>;
+  store: Pick<UsageStore, 'recordUsage' | 'removeUsageBefore' | 'listIncompleteUsage' | 'completeUsageDetails'>;
   /** Unlike that of any other worker, also of a worker that ran before. */
   workerId: string;
   metrics: UsageMetrics;
@@ -75,8 +76,9 @@ export function createUsageDrainer(deps: {
   /** Workers that started together do not stay in step. */
   const jitter = (ms: number) => ms * (0.75 + random() / 4);
   const removeOldMonths = createRemoveOldMonths({ redis, store, monthsKept, log });
+  const completeDetails = createCompleteUsageDetails({ store, log });
   const upkeep = createPartitionUpkeep({
-    ...{ held, expireLeases, removeOldMonths, notify, attempt, pause, jitter, now, signal },
+    ...{ held, expireLeases, removeOldMonths, completeDetails, notify, attempt, pause, jitter, now, signal },
   });
 
   async function drain(): Promise<void> {
@@ -104,7 +106,7 @@ export function createUsageDrainer(deps: {
     });
   }
 
-  const steps = [renewLocks, checkOutboxes, drain, upkeep.expire, upkeep.removeMonths];
+  const steps = [renewLocks, checkOutboxes, drain, upkeep.expire, upkeep.removeMonths, upkeep.completeDetails];
   const loops = steps.map((step) => repeat(step, signal));
   return {
     ...{ held, notify },

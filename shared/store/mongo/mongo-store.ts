@@ -10,9 +10,11 @@ import type { BatchStore } from '../batches/batch-store.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { keyOwnerSchema } from '../key-owner.ts';
 import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
+import type { UsageDay } from '../usage/usage-details.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
+import type { IncompletePage } from '../usage/usage-tables.ts';
 import { createBatchIndexes } from './batches/mongo-batch-documents.ts';
 import { createMongoBatches } from './batches/mongo-batches.ts';
 import { createMongoFiles } from './batches/mongo-files.ts';
@@ -33,8 +35,8 @@ import {
   withId,
 } from './mongo-account-documents.ts';
 import { createAuditIndexes, createMongoAudit } from './mongo-audit.ts';
+import { createUsageIndexes } from './mongo-detail-documents.ts';
 import { createMongoUsage } from './mongo-usage.ts';
-import { createUsageIndexes } from './mongo-usage-documents.ts';
 
 const buildInfoSchema = z.object({ version: z.string() });
 
@@ -124,6 +126,10 @@ export class MongoStore implements Store {
     return this.#usage.findUsageSum(account, month);
   }
 
+  findUsageDays(account: string, month: string): Promise<UsageDay[]> {
+    return this.#usage.findUsageDays(account, month);
+  }
+
   findUsageRecord(requestId: string): Promise<UsageRecord | undefined> {
     return this.#usage.findUsageRecord(requestId);
   }
@@ -140,8 +146,16 @@ export class MongoStore implements Store {
     return this.#usage.listUsageMonths(page);
   }
 
-  removeUsageBefore(month: string, limit: number): Promise<number> {
-    return this.#usage.removeUsageBefore(month, limit);
+  listIncompleteUsage(page: Parameters<UsageStore['listIncompleteUsage']>[0]): Promise<IncompletePage> {
+    return this.#usage.listIncompleteUsage(page);
+  }
+
+  completeUsageDetails(...month: Parameters<UsageStore['completeUsageDetails']>): Promise<boolean> {
+    return this.#usage.completeUsageDetails(...month);
+  }
+
+  removeUsageBefore(month: string): Promise<number> {
+    return this.#usage.removeUsageBefore(month);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,19 +1,76 @@
 import { pauseBeforeRetry } from '../adapters/pause-before-retry.ts';
+import { type Addition, byDetail, type DetailBatch, detailId } from '../usage/usage-details.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
-import { byMonth, type MonthBatch } from '../usage/usage-sums.ts';
-import type { UsageTables } from '../usage/usage-tables.ts';
+import { byMonth, type MonthBatch, type UsageMonth } from '../usage/usage-sums.ts';
+import { isDetailed, type Taken, type UsageTables } from '../usage/usage-tables.ts';
 import type { MongoCalls } from './database/mongo-calls.ts';
 import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
-import { moveOf, recordsOf, sumId, sumsOf, toRecordDocument } from './mongo-usage-documents.ts';
+import { detailMoveOf, detailsOf } from './mongo-detail-documents.ts';
+import { markFields, moveOf, readMark, recordsOf, sumId, sumsOf, toRecordDocument } from './mongo-usage-documents.ts';
 
 const recordsAtOnce = 500;
 
-type SplitBatches = { passed: MonthBatch[]; left: MonthBatch[] };
+type Moves<Batch> = {
+  write(batches: readonly Batch[]): Promise<unknown>;
+  /** Returns the last entry of each batch's document, by id; only what a failover cannot undo. */
+  readLastEntries(batches: readonly Batch[]): Promise<ReadonlyMap<string, string>>;
+  idOf(batch: Batch): string;
+  signal: AbortSignal;
+};
 
-/** Inserts records first, acknowledged by a majority, and then updates their sums, each in its own guarded update (contract.md#r5-sums). */
+/**
+ * Repeats guarded updates until each entry is in its document, or the document is already past it. Returns the batches whose documents were
+ * past some of their entries: another process has updated them.
+ */
+export async function moveAll<Batch extends Addition>(
+  batches: readonly Batch[],
+  { write, readLastEntries, idOf, signal }: Moves<Batch>,
+): Promise<Batch[]> {
+  const passed: Batch[] = [];
+  let waiting = batches.filter(({ unsummed }) => unsummed.length > 0);
+  for (let attempt = 1; waiting.length > 0; attempt += 1) {
+    signal.throwIfAborted(); // the caller has received a failure: nothing more may change
+    const indexes = await refusedAsDuplicates(write(waiting));
+    const refused = indexes.flatMap((index) => waiting[index] ?? []);
+    if (refused.length === 0) break;
+    const lastEntries = await readLastEntries(refused);
+    const rests = refused.map((batch) => {
+      const lastEntry = lastEntries.get(idOf(batch)) ?? '';
+      return { batch, rest: { ...batch, unsummed: after(batch.unsummed, lastEntry) } };
+    });
+    const isPassed = ({ batch, rest }: (typeof rests)[number]) => rest.unsummed.length < batch.unsummed.length;
+    passed.push(...rests.filter(isPassed).map(({ batch }) => batch));
+    waiting = rests.map(({ rest }) => rest).filter(({ unsummed }) => unsummed.length > 0);
+    if (waiting.length > 0) await pauseBeforeRetry(attempt, signal);
+  }
+  return passed;
+}
+
+/** Adds records to details, each in its own guarded update. Returns those that were past some of them. */
+export function createMoveDetails(calls: MongoCalls) {
+  const details = detailsOf(calls.database);
+  return (batches: readonly DetailBatch[], signal: AbortSignal): Promise<DetailBatch[]> =>
+    moveAll<DetailBatch>(batches, {
+      write: (waiting) => details.bulkWrite(waiting.map(detailMoveOf), { ordered: false }),
+      async readLastEntries(refused) {
+        const accounts = [...new Set(refused.map(({ account }) => account))];
+        const filter = { _id: { $in: refused.map(detailId) }, account: { $in: accounts } };
+        const found = await details.find(filter, { projection: { lastEntry: 1 }, ...calls.durable() }).toArray();
+        return new Map(found.map(({ _id, lastEntry }) => [_id, lastEntry]));
+      },
+      idOf: detailId,
+      signal,
+    });
+}
+
+/**
+ * Inserts records first, acknowledged by a majority, then updates details, then sums, each in its own guarded update
+ * (contract.md#r5-sums, contract.md#r11-details).
+ */
 export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
   const records = recordsOf(calls.database);
   const sums = sumsOf(calls.database);
+  const moveDetails = createMoveDetails(calls);
 
   /** Inserts new records, and returns the entry under which each request's record is stored. */
   async function insert(batch: readonly UsageRecord[]): Promise<Map<string, string>> {
@@ -29,51 +86,62 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
     return storedEntries;
   }
 
-  /** Repeats until each entry is in its sum, or the sum is already past it. */
-  async function move(batches: readonly MonthBatch[], signal: AbortSignal): Promise<MonthBatch[]> {
-    const doubtful = batches.filter(({ disputed }) => disputed);
-    let waiting = batches.filter(({ unsummed }) => unsummed.length > 0);
-    for (let attempt = 1; waiting.length > 0; attempt += 1) {
-      signal.throwIfAborted(); // the caller has received a failure: nothing more may change
-      const refused = await refusedAsDuplicates(sums.bulkWrite(waiting.map(moveOf), { ordered: false }));
-      const { passed, left } = await look(refused.flatMap((index) => waiting[index] ?? []));
-      doubtful.push(...passed);
-      waiting = left;
-      if (waiting.length > 0) await pauseBeforeRetry(attempt, signal);
-    }
-    return doubtful;
+  /** Returns the ids of those months whose details do not contain all of their sum. */
+  async function findIncomplete(batch: readonly UsageRecord[]): Promise<ReadonlySet<string>> {
+    const filter = { _id: { $in: [...new Set(batch.map(sumId))] } };
+    const found = await sums.find(filter, { projection: markFields, ...calls.durable() }).toArray();
+    return new Set(found.map(readMark).flatMap((mark) => (isDetailed(mark) ? [] : [sumId(mark)])));
   }
 
-  /**
-   * Returns the batches whose sums are past some of their entries, and what remains of each batch: another process has updated those sums,
-   * perhaps in a way that a failover can undo.
-   */
-  async function look(batches: readonly MonthBatch[]): Promise<SplitBatches> {
-    if (batches.length === 0) return { passed: [], left: [] };
-    const filter = { _id: { $in: batches.map(sumId) } };
-    const found = await sums.find(filter, { projection: { lastEntry: 1 }, ...calls.durable() }).toArray();
-    const lastEntries = new Map(found.map(({ _id, lastEntry }) => [_id, lastEntry]));
-    return splitBatches(batches, lastEntries);
+  /** Sums that the details are behind are moved alone: a detail must contain all of its records up to its last entry. */
+  async function moveSums(batches: readonly MonthBatch[], incomplete: ReadonlySet<string>, signal: AbortSignal) {
+    return moveAll<MonthBatch>(batches, {
+      write: (waiting) => {
+        const moves = waiting.map((batch) => moveOf(batch, { isDetailed: !incomplete.has(sumId(batch)) }));
+        return sums.bulkWrite(moves, { ordered: false });
+      },
+      async readLastEntries(refused) {
+        const filter = { _id: { $in: refused.map(sumId) } };
+        const found = await sums.find(filter, { projection: { lastEntry: 1 }, ...calls.durable() }).toArray();
+        return new Map(found.map(({ _id, lastEntry }) => [_id, lastEntry]));
+      },
+      idOf: sumId,
+      signal,
+    });
+  }
+
+  async function takeBatch(batch: readonly UsageRecord[]): Promise<Taken> {
+    const [storedEntries, incomplete] = await calls.call(() => Promise.all([insert(batch), findIncomplete(batch)]));
+    const batches = byMonth(batch, storedEntries);
+    const detailed = batches.filter((month) => !incomplete.has(sumId(month)));
+    const details = detailed.flatMap((month) => byDetail(month, month.unsummed));
+    const passedDetails = new Set((await calls.call((signal) => moveDetails(details, signal))).map(sumId));
+    const passedSums = new Set((await calls.call((signal) => moveSums(batches, incomplete, signal))).map(sumId));
+    const isDoubtful = (month: MonthBatch) =>
+      month.disputed || passedSums.has(sumId(month)) || passedDetails.has(sumId(month));
+    return {
+      doubtful: batches
+        .filter(isDoubtful)
+        .map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry })),
+      incomplete: batches.filter((month) => incomplete.has(sumId(month))).map(placeOf),
+    };
   }
 
   return async function take(all) {
-    const doubtful: MonthBatch[] = [];
+    const taken: Taken = { doubtful: [], incomplete: [] };
     for (let from = 0; from < all.length; from += recordsAtOnce) {
-      const batch = all.slice(from, from + recordsAtOnce);
-      const storedEntries = await calls.call(() => insert(batch));
-      doubtful.push(...(await calls.call((signal) => move(byMonth(batch, storedEntries), signal))));
+      const { doubtful, incomplete } = await takeBatch(all.slice(from, from + recordsAtOnce));
+      taken.doubtful.push(...doubtful);
+      taken.incomplete.push(...incomplete);
     }
-    return doubtful.map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry }));
+    return taken;
   };
 }
 
-function splitBatches(batches: readonly MonthBatch[], lastEntries: ReadonlyMap<string, string>): SplitBatches {
-  const rests = batches.map((batch) => {
-    const lastEntry = lastEntries.get(sumId(batch)) ?? '';
-    return { batch, unsummed: batch.unsummed.filter(({ entry }) => entry > lastEntry) };
-  });
-  return {
-    passed: rests.filter(({ batch, unsummed }) => unsummed.length < batch.unsummed.length).map(({ batch }) => batch),
-    left: rests.filter(({ unsummed }) => unsummed.length > 0).map(({ batch, unsummed }) => ({ ...batch, unsummed })),
-  };
+function after<Item extends { entry: string }>(items: readonly Item[], lastEntry: string): Item[] {
+  return items.filter(({ entry }) => entry > lastEntry);
+}
+
+function placeOf({ account, month }: UsageMonth): UsageMonth {
+  return { account, month };
 }

@@ -1,22 +1,21 @@
 import type { Collection, Db } from 'mongodb';
 import { z } from 'zod';
-import { type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
 import {
+  addRecord,
   countNames,
-  createTally,
-  inOrder,
-  type MonthBatch,
+  type DetailCounts,
+  noDetailCounts,
   totalOf,
-  type UsageCounts,
-  type UsageDay,
-  type UsageMonth,
-  type UsageSum,
   usageCountsSchema,
-} from '../usage/usage-sums.ts';
-import type { KeptSum } from '../usage/usage-tables.ts';
+} from '../usage/usage-counts.ts';
+import type { UsageDay } from '../usage/usage-details.ts';
+import { type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
+import type { MonthBatch, UsageMonth, UsageSum } from '../usage/usage-sums.ts';
+import type { Detailed, KeptSum } from '../usage/usage-tables.ts';
 
 const recordDocumentSchema = usageRecordSchema.omit({ requestId: true }).extend({ _id: z.string() });
 
+/** The previous release does not write `detailedTo` and `detailedRepairs`, and leaves them as they are. */
 const sumDocumentSchema = z.object({
   _id: z.string(),
   account: z.string(),
@@ -24,11 +23,15 @@ const sumDocumentSchema = z.object({
   lastEntry: z.string(),
   repairs: z.int(),
   total: usageCountsSchema,
-  days: z.record(z.string(), z.record(z.string(), usageCountsSchema)),
+  detailedTo: z.string().default(''),
+  detailedRepairs: z.int().default(0),
 });
 
+/** What the previous release stores as the days of a month, and requires to be an object. */
+const previousDaysSchema = z.record(z.string(), z.record(z.string(), usageCountsSchema));
+
 type RecordDocument = z.infer<typeof recordDocumentSchema>;
-type SumDocument = z.infer<typeof sumDocumentSchema>;
+type SumDocument = z.infer<typeof sumDocumentSchema> & { days: z.infer<typeof previousDaysSchema> };
 
 export function recordsOf(database: Db): Collection<RecordDocument> {
   return database.collection('usage_records', { ignoreUndefined: true });
@@ -38,11 +41,8 @@ export function sumsOf(database: Db): Collection<SumDocument> {
   return database.collection('usage_sums');
 }
 
-/** Indexes: by month, to find old documents; the others read one account's records in order, and iterate over all months. */
-export async function createUsageIndexes(database: Db): Promise<void> {
-  await recordsOf(database).createIndexes([{ key: { account: 1, month: 1, entry: 1 } }, { key: { month: 1 } }]);
-  await sumsOf(database).createIndexes([{ key: { account: 1, month: 1 } }, { key: { month: 1 } }]);
-}
+/** The fields of a sum. Without the days that the previous release wrote, which can be megabytes. */
+export const sumFields = Object.fromEntries(Object.keys(sumDocumentSchema.shape).map((name) => [name, 1]));
 
 export function toRecordDocument(record: UsageRecord): RecordDocument {
   const { requestId: _id, ...fields } = usageRecordSchema.parse(record);
@@ -60,50 +60,75 @@ export function sumId({ account, month }: UsageMonth): string {
 
 /**
  * Adds the unsummed records to a sum that is not past them. If the sum is past them, the upsert cannot insert another document with its id
- * and fails with a duplicate key.
+ * and fails with a duplicate key. `isDetailed`: the details contain these records and all before them.
  */
-export function moveOf(batch: MonthBatch) {
+export function moveOf(batch: MonthBatch, { isDetailed }: { isDetailed: boolean }) {
   const { account, month, unsummed, lastEntry } = batch;
+  const counts = { ...noDetailCounts };
+  for (const record of unsummed) addRecord(counts, record);
   const filter = { _id: sumId(batch), lastEntry: { $lt: unsummed[0]?.entry ?? '' } };
-  const update = { $inc: incrementsOf(unsummed), $set: { lastEntry }, $setOnInsert: { account, month, repairs: 0 } };
+  const update = {
+    $inc: incrementsOf('total', counts, countNames),
+    $set: { lastEntry, ...(isDetailed && { detailedTo: lastEntry }) },
+    $setOnInsert: { account, month, repairs: 0, days: {} },
+  };
   return { updateOne: { filter, update, upsert: true } };
 }
 
-export function toSumDocument({ days, ...sum }: UsageSum, repairs: number): SumDocument {
-  const document: SumDocument = { _id: sumId(sum), ...sum, repairs, days: {} };
-  for (const { day, model, ...counts } of days) {
-    const models = document.days[day] ?? {};
-    document.days[day] = { ...models, [encodeName(model)]: counts };
-  }
-  return document;
-}
-
-export function readSumDocument(found: unknown): KeptSum {
-  const { _id, repairs, days, ...sum } = sumDocumentSchema.parse(found);
-  const flat = Object.entries(days).flatMap(([day, models]) =>
-    Object.entries(models).map(([name, counts]): UsageDay => ({ day, model: decodeName(name), ...counts })),
-  );
-  return { sum: { ...sum, days: inOrder(flat) }, repairs };
-}
-
-function incrementsOf(records: readonly UsageRecord[]): Record<string, number> {
-  const tally = createTally();
-  tally.add(records);
-  const days = tally.days();
+/** Also increments of 0, because a new document must have every field. */
+export function incrementsOf<Name extends keyof DetailCounts>(
+  path: string,
+  counts: Record<Name, number>,
+  names: readonly Name[],
+): Record<string, number> {
   const increments: Record<string, number> = {};
-  const add = (path: string, counts: UsageCounts) => {
-    for (const name of countNames) increments[`${path}.${name}`] = counts[name];
-  };
-  add('total', totalOf(days));
-  for (const { day, model, ...counts } of days) add(`days.${day}.${encodeName(model)}`, counts);
+  for (const name of names) increments[`${path}.${name}`] = counts[name];
   return increments;
 }
 
-/** Encodes a name as a step of a field path: a dot would end the step, and a dollar sign would make it an operator. */
-function encodeName(name: string): string {
-  return name.replace(/[%.$]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+/** The details contain all of this sum. */
+export function toSumDocument(sum: UsageSum, repairs: number): SumDocument {
+  return { _id: sumId(sum), ...sum, repairs, days: {}, detailedTo: sum.lastEntry, detailedRepairs: repairs };
 }
 
+export function readSumDocument(found: unknown): KeptSum {
+  const { _id, repairs, detailedTo, detailedRepairs, ...sum } = sumDocumentSchema.parse(found);
+  return { sum, repairs, detailed: { lastEntry: detailedTo, repairs: detailedRepairs } };
+}
+
+const markSchema = sumDocumentSchema.pick({
+  _id: true,
+  account: true,
+  month: true,
+  lastEntry: true,
+  repairs: true,
+  detailedTo: true,
+  detailedRepairs: true,
+});
+
+/** The fields of a sum that say whether its details are complete. */
+export const markFields = Object.fromEntries(Object.keys(markSchema.shape).map((name) => [name, 1]));
+
+export function readMark(
+  found: unknown,
+): UsageMonth & { sum: { lastEntry: string }; repairs: number; detailed: Detailed } {
+  const { account, month, lastEntry, repairs, detailedTo, detailedRepairs } = markSchema.parse(found);
+  return { account, month, sum: { lastEntry }, repairs, detailed: { lastEntry: detailedTo, repairs: detailedRepairs } };
+}
+
+const previousSumSchema = z.object({ total: usageCountsSchema, days: previousDaysSchema });
+
+/** Returns the days that the previous release has written, if they add up to the total. */
+export function readPreviousDays(found: unknown): UsageDay[] | undefined {
+  const { total, days } = previousSumSchema.parse(found);
+  const flat = Object.entries(days).flatMap(([day, models]) =>
+    Object.entries(models).map(([name, counts]): UsageDay => ({ day, model: decodeName(name), ...counts })),
+  );
+  const sum = totalOf(flat);
+  return countNames.every((name) => sum[name] === total[name]) ? flat : undefined;
+}
+
+/** That release encodes a name as a step of a field path. */
 function decodeName(encoded: string): string {
   return encoded.replace(/%([0-9A-F]{2})/g, (_match, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 }

@@ -1,15 +1,29 @@
 import type { Collection } from 'mongodb';
+import { summedRecordSchema } from '../usage/usage-counts.ts';
 import { usageRecordSchema } from '../usage/usage-record.ts';
-import { summedRecordSchema, type UsageMonth, type UsageSum } from '../usage/usage-sums.ts';
-import type { KeptSum, UsageTables } from '../usage/usage-tables.ts';
+import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
+import { isDetailed, type KeptSum, type UsageTables } from '../usage/usage-tables.ts';
 import type { MongoCalls } from './database/mongo-calls.ts';
 import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
+import { createRemoveUsage } from './mongo-remove-usage.ts';
 import { createTakeUsage } from './mongo-take-usage.ts';
-import { readSumDocument, recordsOf, sumId, sumsOf, toSumDocument, withRequestId } from './mongo-usage-documents.ts';
+import { createMongoDetails } from './mongo-usage-details.ts';
+import {
+  markFields,
+  readMark,
+  readPreviousDays,
+  readSumDocument,
+  recordsOf,
+  sumFields,
+  sumId,
+  sumsOf,
+  toSumDocument,
+  withRequestId,
+} from './mongo-usage-documents.ts';
 
 type ByMonth = { _id: string } & UsageMonth;
 
-/** Stores records in one collection and sums in another, as one document each. */
+/** Stores records, sums and details in three collections, as one document each. */
 export function createMongoUsage(calls: MongoCalls): UsageTables {
   const { call, durable, database } = calls;
   const records = recordsOf(database);
@@ -17,11 +31,13 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
   const both = [records, sums].map(({ collectionName }) => database.collection<ByMonth>(collectionName));
 
   return {
+    ...createMongoDetails(calls),
     take: createTakeUsage(calls),
+    removeBefore: createRemoveUsage(calls),
 
     readSum: (month) =>
       call(async () => {
-        const found = await sums.findOne({ _id: sumId(month) }, durable());
+        const found = await sums.findOne({ _id: sumId(month) }, { projection: sumFields, ...durable() });
         return found === null ? undefined : readSumDocument(found);
       }),
 
@@ -33,6 +49,13 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
         return found.map((document) => summedRecordSchema.parse(withRequestId(document)));
       }),
 
+    readPreviousDays: (month) =>
+      call(async () => {
+        const options = { projection: { total: 1, days: 1 }, ...durable() };
+        const found = await sums.findOne({ _id: sumId(month) }, options);
+        return found === null ? undefined : readPreviousDays(found);
+      }),
+
     replaceSum: (sum, kept) => call(() => replaceSum(sums, sum, kept)),
 
     nextMonth: (after) =>
@@ -41,21 +64,20 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
         return found.filter((month) => month !== undefined).sort(inStoredOrder)[0];
       }),
 
+    listIncomplete: ({ after, limit }) =>
+      call(async () => {
+        const filter = { _id: { $gt: after === undefined ? '' : sumId(after) } };
+        const options = { projection: markFields, sort: { _id: 1 }, limit, ...durable() } as const;
+        const marks = (await sums.find(filter, options).toArray()).map(readMark);
+        const incomplete = marks.filter((mark) => !isDetailed(mark)).map(placeOf);
+        const last = marks.length < limit ? undefined : marks.at(-1);
+        return { incomplete, ...(last !== undefined && { last: placeOf(last) }) };
+      }),
+
     findRecord: (requestId) =>
       call(async () => {
         const found = await records.findOne({ _id: requestId }, durable());
         return found === null ? undefined : usageRecordSchema.parse(withRequestId(found));
-      }),
-
-    removeBefore: (month, limit) =>
-      call(async (signal) => {
-        for (const collection of both) {
-          const old = await collection.find({ month: { $lt: month } }, { projection: { _id: 1 }, limit }).toArray();
-          if (old.length === 0) continue;
-          signal.throwIfAborted();
-          return (await collection.deleteMany({ _id: { $in: old.map(({ _id }) => _id) } })).deletedCount;
-        }
-        return 0;
       }),
   };
 }
@@ -82,6 +104,10 @@ async function nextIn(
     (await collection.findOne({ account, month: { $gt: month } }, options)) ??
     (await collection.findOne({ account: { $gt: account } }, options));
   return found ?? undefined;
+}
+
+function placeOf({ account, month }: UsageMonth): UsageMonth {
+  return { account, month };
 }
 
 /** Compares by bytes, as MongoDB orders text; JavaScript would order it differently. */

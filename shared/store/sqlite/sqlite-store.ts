@@ -13,9 +13,11 @@ import type { FileStore } from '../files/file-store.ts';
 import { createFolderFileStore } from '../files/folder-file-store.ts';
 import { keyOwnerSchema } from '../key-owner.ts';
 import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
+import type { UsageDay } from '../usage/usage-details.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
+import type { IncompletePage } from '../usage/usage-tables.ts';
 import { createSqliteBatches } from './batches/sqlite-batches.ts';
 import { createSqliteFiles } from './batches/sqlite-files.ts';
 import { createSqliteLines } from './batches/sqlite-lines.ts';
@@ -153,6 +155,10 @@ export class SqliteStore implements Store {
     return this.#usage.findUsageSum(account, month);
   }
 
+  findUsageDays(account: string, month: string): Promise<UsageDay[]> {
+    return this.#usage.findUsageDays(account, month);
+  }
+
   findUsageRecord(requestId: string): Promise<UsageRecord | undefined> {
     return this.#usage.findUsageRecord(requestId);
   }
@@ -169,8 +175,16 @@ export class SqliteStore implements Store {
     return this.#usage.listUsageMonths(page);
   }
 
-  removeUsageBefore(month: string, limit: number): Promise<number> {
-    return this.#usage.removeUsageBefore(month, limit);
+  listIncompleteUsage(page: Parameters<UsageStore['listIncompleteUsage']>[0]): Promise<IncompletePage> {
+    return this.#usage.listIncompleteUsage(page);
+  }
+
+  completeUsageDetails(...month: Parameters<UsageStore['completeUsageDetails']>): Promise<boolean> {
+    return this.#usage.completeUsageDetails(...month);
+  }
+
+  removeUsageBefore(month: string): Promise<number> {
+    return this.#usage.removeUsageBefore(month);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,12 +2,14 @@ import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { storedJson } from '../adapters/stored-json.ts';
+import { summedRecordSchema } from '../usage/usage-counts.ts';
 import { type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
-import { byMonth, summedRecordSchema } from '../usage/usage-sums.ts';
-import type { DoubtfulMonth, UsageTables } from '../usage/usage-tables.ts';
+import { byMonth } from '../usage/usage-sums.ts';
+import type { Taken, UsageTables } from '../usage/usage-tables.ts';
 import type { SqliteCalls } from './database/sqlite-calls.ts';
 import { rowsAtOnce } from './database/sqlite-pages.ts';
-import { createSqliteSums } from './sqlite-usage-sums.ts';
+import { createRemoveUsage } from './sqlite-remove-usage.ts';
+import { createListIncomplete, createSqliteSums } from './sqlite-usage-sums.ts';
 
 const recordRow = z.object({ document: storedJson.pipe(usageRecordSchema) });
 const summedRow = z.object({ document: storedJson.pipe(summedRecordSchema) });
@@ -26,25 +28,27 @@ const selectNextMonth = `SELECT account, month FROM (
     SELECT * FROM (SELECT account, month FROM usage_sums WHERE (account, month) > (:account, :month)
       ORDER BY account, month LIMIT 1)
   ) ORDER BY account, month LIMIT 1`;
-const removeRecords = `DELETE FROM usage_records
-  WHERE rowid IN (SELECT rowid FROM usage_records WHERE month < ? LIMIT ?)`;
 
-/** Stores records as documents, like accounts, and sums as rows, so that one more request changes one row. */
+/** Stores records as documents, like accounts, and sums and details as rows, so that one more request changes few small rows. */
 export function createSqliteUsage(database: DatabaseSync, { read, write }: SqliteCalls): UsageTables {
   const sums = createSqliteSums(database);
+  const { details } = sums;
   const takePiece = createTakePiece(database, sums);
+  const listIncomplete = createListIncomplete(database);
   const [recordOf, recordsOf] = [database.prepare(selectRecord), database.prepare(selectRecords)];
-  const [nextMonth, remove] = [database.prepare(selectNextMonth), database.prepare(removeRecords)];
+  const nextMonth = database.prepare(selectNextMonth);
 
   return {
     async take(records) {
-      const doubtful: DoubtfulMonth[] = [];
+      const taken: Taken = { doubtful: [], incomplete: [] };
       for (let from = 0; from < records.length; from += rowsAtOnce) {
         const piece = records.slice(from, from + rowsAtOnce);
-        doubtful.push(...(await write(() => takePiece(piece))));
+        const { doubtful, incomplete } = await write(() => takePiece(piece));
+        taken.doubtful.push(...doubtful);
+        taken.incomplete.push(...incomplete);
         await nextTurn();
       }
-      return doubtful;
+      return taken;
     },
 
     readSum: (month) => read(() => sums.read(month)),
@@ -55,27 +59,43 @@ export function createSqliteUsage(database: DatabaseSync, { read, write }: Sqlit
       return rows.map((row) => summedRow.parse(row).document);
     },
 
+    async readDetails(month, page) {
+      const found = await read(() => details.read(month, page));
+      await nextTurn();
+      return found;
+    },
+
+    // They always add up to the total, which is their sum.
+    readPreviousDays: (month) => read(() => sums.readDays(month)),
+
     replaceSum: (sum, kept) => write(() => sums.replace(sum, kept)),
+
+    async replaceDetails(_month, changes) {
+      for (let from = 0; from < changes.length; from += rowsAtOnce) {
+        const piece = changes.slice(from, from + rowsAtOnce);
+        if (!(await write(() => piece.map(details.replace))).every(Boolean)) return false;
+        await nextTurn();
+      }
+      return true;
+    },
+
+    addDetails: (month, added) => write(() => details.append(month, added)),
+
+    noteDetailed: (month, detailed) => write(() => sums.noteDetailed(month, detailed)),
 
     nextMonth: async (after) => {
       const row = await read(() => nextMonth.get({ account: after.account, month: after.month }));
       return row === undefined ? undefined : monthRow.parse(row);
     },
 
+    listIncomplete: (page) => read(() => listIncomplete(page)),
+
     findRecord: async (requestId) => {
       const row = await read(() => recordOf.get(requestId));
       return row === undefined ? undefined : recordRow.parse(row).document;
     },
 
-    async removeBefore(month, limit) {
-      let removed = 0;
-      for (let piece = -1; removed < limit && piece !== 0; removed += piece) {
-        const most = Math.min(rowsAtOnce, limit - removed);
-        piece = await write(() => Number(remove.run(month, most).changes));
-        await nextTurn();
-      }
-      return removed > 0 ? removed : write(() => sums.removeBefore(month, limit));
-    },
+    removeBefore: createRemoveUsage(database, { write }),
   };
 }
 
@@ -89,10 +109,15 @@ function createTakePiece(database: DatabaseSync, sums: ReturnType<typeof createS
     return entryRow.parse(entryOf.get(record.requestId)).entry;
   }
 
-  return function takePiece(records: readonly UsageRecord[]): DoubtfulMonth[] {
+  return function takePiece(records: readonly UsageRecord[]): Taken {
     const storedEntries = new Map(records.map((record) => [record.requestId, storedEntry(record)]));
-    return byMonth(records, storedEntries)
-      .filter((batch) => sums.add(batch) || batch.disputed)
-      .map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry }));
+    const taken: Taken = { doubtful: [], incomplete: [] };
+    for (const batch of byMonth(records, storedEntries)) {
+      const { account, month, lastEntry } = batch;
+      const { passed, incomplete } = sums.add(batch);
+      if (passed || batch.disputed) taken.doubtful.push({ account, month, upTo: lastEntry });
+      if (incomplete) taken.incomplete.push({ account, month });
+    }
+    return taken;
   };
 }

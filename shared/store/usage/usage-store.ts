@@ -1,87 +1,101 @@
-import { isDeepStrictEqual } from 'node:util';
-import { pauseBeforeRetry } from '../adapters/pause-before-retry.ts';
 import { storeUnavailable } from '../adapters/store-errors.ts';
+import { detailPages } from './compare-month.ts';
+import { type CompleteDetails, createCompleteDetails } from './complete-details.ts';
+import { createDayTally, inOrder, type UsageDay } from './usage-details.ts';
 import type { UsageRecord } from './usage-record.ts';
-import { createTally, type SummedRecord, totalOf, type UsageMonth, type UsageSum } from './usage-sums.ts';
-import type { DoubtfulMonth, UsageTables } from './usage-tables.ts';
+import { createUsageRepairs, type RecomputedUsage } from './usage-repairs.ts';
+import type { UsageMonth, UsageSum } from './usage-sums.ts';
+import { type IncompletePage, isDetailed, type UsageTables } from './usage-tables.ts';
 
-/** Stored usage: a record of each request, and sums by account and month. */
+/** Stored usage: a record of each request, and sums and details by account and month. */
 export interface UsageStore {
   /**
-   * Adds records of one outbox partition, in the outbox's order, to the records and the sums. Any number of callers may submit the same
+   * Adds records of one outbox partition, in the outbox's order, to the records, details and sums. Any number of callers may submit the same
    * records, split differently, and may be interrupted at any point: once a call for each record has succeeded, every request has one
    * record and is counted once (contract.md#r5-sums). A request that already has a record keeps it.
    */
   recordUsage(records: readonly UsageRecord[]): Promise<void>;
 
-  /** Reads only data that a failover cannot undo. */
+  /** Reads only data that a failover cannot undo, and no details. */
   findUsageSum(account: string, month: string): Promise<UsageSum | undefined>;
+
+  /**
+   * Returns a month's usage by day and model, in this order. It can be slightly ahead of the sum. Fails with `SERVICE_UNAVAILABLE` also
+   * while a store that was written by the previous release is being migrated, for an account with very many requests.
+   */
+  findUsageDays(account: string, month: string): Promise<UsageDay[]>;
 
   findUsageRecord(requestId: string): Promise<UsageRecord | undefined>;
 
   /**
-   * Returns the stored sum, and the sum recomputed from the records up to the later of its own `lastEntry` and `upTo`, which is an entry or
-   * empty. Correct also while records arrive. A record that arrives out of order (an entry at or before `lastEntry`) appears as a
-   * difference until its caller has repaired the month.
+   * Returns the stored sum, the sum recomputed from the records up to the later of its own `lastEntry` and `upTo`, which is an entry or
+   * empty, and how many details are wrong. Correct also while records arrive. A record that arrives out of order (an entry at or before
+   * `lastEntry`) appears as a difference until its caller has repaired the month.
    */
   recomputeUsage(account: string, month: string, upTo: string): Promise<RecomputedUsage>;
 
-  /** Writes the result of `recomputeUsage` if it differs. Returns false if the sum has changed in the meantime: then call it again. */
+  /** Writes the result of `recomputeUsage` if it differs. Returns false if it has changed in the meantime: then call it again. */
   repairUsage(account: string, month: string, upTo: string): Promise<boolean>;
 
   /** Lists every account and month that has a sum or a record, in a fixed order, starting after `after`. */
   listUsageMonths(page: { after?: UsageMonth | undefined; limit: number }): Promise<UsageMonth[]>;
 
+  /** Looks at this many sums after `after`. Returns those whose details do not contain all of them, and the last one. */
+  listIncompleteUsage(page: { after: UsageMonth | undefined; limit: number }): Promise<IncompletePage>;
+
+  /** Adds to the details of a month what its sum has beyond them. */
+  completeUsageDetails: CompleteDetails;
+
   /**
-   * Removes records of the months before `month` (`YYYY-MM`), at most `limit`, and removes sums once no such record is left. Returns how
-   * many. Until it returns 0 there are more, and the sums of those months do not match their records.
+   * Removes a piece of the usage of the months before `month` (`YYYY-MM`): records, then details, then sums. Returns how many. Until it
+   * returns 0 there are more, and the sums of those months do not match their records.
    */
-  removeUsageBefore(month: string, limit: number): Promise<number>;
+  removeUsageBefore(month: string): Promise<number>;
 }
 
-export type RecomputedUsage = { kept: UsageSum | undefined; recomputed: UsageSum | undefined };
+export type { RecomputedUsage } from './usage-repairs.ts';
 
-const recordsAtOnce = 250;
-const repairAttemptsMax = 50;
+/** A drainer completes details only if that is short. The rest is left to the task of one worker, so that usage is not delayed. */
+const completedWithBatch = { months: 8, recordsMax: 500 };
+/** A reader waits for this many records at most. */
+const completedForReader = { recordsMax: 2_000 };
 
 export function createUsageStore(tables: UsageTables): UsageStore {
-  async function look({ account, month, upTo }: DoubtfulMonth) {
-    const kept = await tables.readSum({ account, month });
-    const lastEntry = kept !== undefined && kept.sum.lastEntry > upTo ? kept.sum.lastEntry : upTo;
-    const tally = createTally();
-    for await (const records of pagesOf(tables, { account, month }, lastEntry)) tally.add(records);
-    const days = tally.days();
-    if (kept === undefined && days.length === 0) return { kept, recomputed: undefined };
-    return { kept, recomputed: { account, month, lastEntry, total: totalOf(days), days } };
-  }
+  const { recompute, repair, repairUntilExact } = createUsageRepairs(tables);
+  const completeDetails = createCompleteDetails(tables);
 
-  async function repair(month: DoubtfulMonth): Promise<boolean> {
-    const { kept, recomputed } = await look(month);
-    if (recomputed === undefined || isDeepStrictEqual(kept?.sum, recomputed)) return true;
-    return tables.replaceSum(recomputed, kept);
-  }
-
-  async function repairUntilExact(month: DoubtfulMonth): Promise<void> {
-    for (let attempt = 1; !(await repair(month)); attempt += 1) {
-      if (attempt === repairAttemptsMax)
-        throw storeUnavailable(new Error('a sum changed during each of too many repair attempts'));
-      await pauseBeforeRetry(attempt);
-    }
+  /** Complete also while the details are not: days of the previous release, while they have all usage of the month. */
+  async function findPreviousDays(month: UsageMonth): Promise<UsageDay[] | undefined> {
+    const kept = await tables.readSum(month);
+    if (kept === undefined || isDetailed(kept)) return undefined;
+    const days = await tables.readPreviousDays(month);
+    if (days !== undefined) return inOrder(days);
+    if (await completeDetails(month, completedForReader)) return undefined;
+    throw storeUnavailable(new Error('the details of this month are being completed'));
   }
 
   return {
     async recordUsage(records) {
       if (records.length === 0) return;
-      for (const month of await tables.take(records)) await repairUntilExact(month);
+      const { doubtful, incomplete } = await tables.take(records);
+      for (const month of doubtful) await repairUntilExact(month);
+      const { months, recordsMax } = completedWithBatch;
+      // The usage is counted, and the task of one worker logs what fails here.
+      for (const month of distinct(incomplete).slice(0, months))
+        await completeDetails(month, { recordsMax }).catch(() => {});
     },
     async findUsageSum(account, month) {
       return (await tables.readSum({ account, month }))?.sum;
     },
-    findUsageRecord: (requestId) => tables.findRecord(requestId),
-    async recomputeUsage(account, month, upTo) {
-      const { kept, recomputed } = await look({ account, month, upTo });
-      return { kept: kept?.sum, recomputed };
+    async findUsageDays(account, month) {
+      const previous = await findPreviousDays({ account, month });
+      if (previous !== undefined) return previous;
+      const tally = createDayTally();
+      for await (const page of detailPages(tables, { account, month })) tally.add(page.map(({ detail }) => detail));
+      return tally.days();
     },
+    findUsageRecord: (requestId) => tables.findRecord(requestId),
+    recomputeUsage: (account, month, upTo) => recompute({ account, month, upTo }),
     repairUsage: (account, month, upTo) => repair({ account, month, upTo }),
     async listUsageMonths({ after = { account: '', month: '' }, limit }) {
       const months: UsageMonth[] = [];
@@ -92,19 +106,12 @@ export function createUsageStore(tables: UsageTables): UsageStore {
       }
       return months;
     },
-    removeUsageBefore: (month, limit) => tables.removeBefore(month, limit),
+    listIncompleteUsage: (page) => tables.listIncomplete(page),
+    completeUsageDetails: completeDetails,
+    removeUsageBefore: (month) => tables.removeBefore(month),
   };
 }
 
-async function* pagesOf(tables: UsageTables, month: UsageMonth, upTo: string): AsyncGenerator<SummedRecord[]> {
-  for (let after = ''; ; ) {
-    const page = await tables.readRecords(month, { after, upTo, limit: recordsAtOnce });
-    const last = page.at(-1)?.entry;
-    if (last === undefined) return;
-    if (page.length < recordsAtOnce) return yield page;
-    // Other records of the last entry may be left for the next page: after Redis was emptied, an entry can occur twice.
-    const whole = page.filter(({ entry }) => entry < last);
-    yield whole.length > 0 ? whole : page;
-    after = whole.at(-1)?.entry ?? last;
-  }
+function distinct(months: readonly UsageMonth[]): UsageMonth[] {
+  return [...new Map(months.map((month) => [`${month.month} ${month.account}`, month])).values()];
 }

@@ -19,10 +19,12 @@ export type StoreHome = AsyncDisposable & {
   writeAsBefore(next: Account): Promise<unknown>;
   /** Makes an account's document unreadable. */
   spoilAccount(account: string): Promise<unknown>;
-  /** Removes all sums of usage, as if every process that inserted records died before it summed them. */
+  /** Removes all sums and details of usage, as if every process that inserted records died before it summed them. */
   removeSums(): Promise<unknown>;
   /** Makes every sum of usage wrong. */
   spoilSums(): Promise<unknown>;
+  /** Makes every detail of usage wrong. */
+  spoilDetails(): Promise<unknown>;
   /** The number of pieces of all files, including unfinished ones. */
   countPieces(): Promise<number>;
 };
@@ -92,7 +94,10 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.recomputeUsage('user:anyone', '2026-12', ''),
     store.repairUsage('user:anyone', '2026-12', ''),
     store.listUsageMonths({ limit: 1 }),
-    store.removeUsageBefore('2026-12', 1),
+    store.findUsageDays('user:anyone', '2026-12'),
+    store.listIncompleteUsage({ after: undefined, limit: 1 }),
+    store.completeUsageDetails({ account: 'user:anyone', month: '2026-12' }),
+    store.removeUsageBefore('2026-12'),
     ...callEveryBatchMethod(store),
   ];
 }

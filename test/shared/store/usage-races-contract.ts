@@ -10,7 +10,7 @@ import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { sized } from '../../support/size.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 import { isExact } from './usage-contract.ts';
-import { entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
+import { daysOf, entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
 
 const recorder = fileURLToPath(new URL('record-usage-from-process.ts', import.meta.url));
 
@@ -123,11 +123,14 @@ async function isSummed(t: ExecutionContext, store: Store, outboxes: readonly Ou
     stored.set(requestId, record);
   }
   for (const month of ['2026-11', '2026-12']) {
-    const expected = sumOf([...stored.values()].filter((record) => record.month === month));
+    const ofMonth = [...stored.values()].filter((record) => record.month === month);
+    const expected = sumOf(ofMonth);
     const sum = await store.findUsageSum(expected.account, month);
-    t.deepEqual({ total: sum?.total, days: sum?.days }, { total: expected.total, days: expected.days });
-    const { kept, recomputed } = await store.recomputeUsage(expected.account, month, '');
+    t.deepEqual(sum?.total, expected.total);
+    t.deepEqual(await store.findUsageDays(expected.account, month), daysOf(ofMonth));
+    const { kept, recomputed, wrongDetails } = await store.recomputeUsage(expected.account, month, '');
     t.deepEqual(kept, recomputed);
+    t.is(wrongDetails, 0);
   }
 }
 

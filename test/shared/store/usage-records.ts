@@ -1,7 +1,9 @@
 import { ulid } from 'ulid';
 import { entryOf } from '../../../shared/jobs/usage-outbox.ts';
+import type { UsageCounts } from '../../../shared/store/usage/usage-counts.ts';
+import type { UsageDay } from '../../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
-import { createTally, totalOf, type UsageSum } from '../../../shared/store/usage/usage-sums.ts';
+import type { UsageSum } from '../../../shared/store/usage/usage-sums.ts';
 
 /** The entry of the stream's nth id, with one id per millisecond. */
 export const entryAt = (number: number) => entryOf(`${1_700_000_000_000 + number}-0`);
@@ -50,8 +52,32 @@ export function usageRecords(
 /** The expected sum, computed from the records alone. All of them are of one account and month. */
 export function sumOf(records: readonly UsageRecord[]): UsageSum {
   const [first, last] = [records[0] ?? usageRecord(), records.at(-1) ?? usageRecord()];
-  const tally = createTally();
-  tally.add(records);
   const { account, month } = first;
-  return { account, month, lastEntry: last.entry, total: totalOf(tally.days()), days: tally.days() };
+  return { account, month, lastEntry: last.entry, total: countsOf(records) };
+}
+
+/** The expected usage by day and model, computed from the records alone. */
+export function daysOf(records: readonly UsageRecord[]): UsageDay[] {
+  const groups = Map.groupBy(records, ({ admittedAt, model }) =>
+    JSON.stringify([admittedAt.toISOString().slice(0, 10), model]),
+  );
+  const days = [...groups].map(([key, group]) => {
+    const [day, model] = JSON.parse(key) as [string, string];
+    return { day, model, ...countsOf(group) };
+  });
+  const order = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
+  return days.sort((one, other) => order(one.day, other.day) || order(one.model, other.model));
+}
+
+function countsOf(records: readonly UsageRecord[]): UsageCounts {
+  const sum = (value: (record: UsageRecord) => number) => records.reduce((total, record) => total + value(record), 0);
+  return {
+    requests: records.length,
+    failed: sum(({ outcome }) => (outcome === 'failed' || outcome === 'lost' ? 1 : 0)),
+    cancelled: sum(({ outcome }) => (outcome === 'cancelled' ? 1 : 0)),
+    promptTokens: sum(({ promptTokens }) => promptTokens),
+    completionTokens: sum(({ completionTokens }) => completionTokens),
+    chargedTokens: sum(({ chargedTokens }) => chargedTokens),
+    overageTokens: sum(({ overage, chargedTokens }) => (overage ? chargedTokens : 0)),
+  };
 }

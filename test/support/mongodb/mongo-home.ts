@@ -46,8 +46,10 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     },
     spoilAccount: (_id) =>
       database.collection<{ _id: string }>('accounts').updateOne({ _id }, { $set: { changes: 5 } }),
-    removeSums: () => database.collection('usage_sums').deleteMany({}),
+    removeSums: () =>
+      Promise.all(['usage_sums', 'usage_details'].map((name) => database.collection(name).deleteMany({}))),
     spoilSums: () => database.collection('usage_sums').updateMany({}, { $inc: { 'total.chargedTokens': 1 } }),
+    spoilDetails: () => database.collection('usage_details').updateMany({}, { $inc: { 'counts.cachedTokens': 1 } }),
     async countPieces() {
       const names = ['file_versions', 'file_bytes.files', 'file_bytes.chunks'];
       const counts = await Promise.all(names.map((name) => database.collection(name).countDocuments()));

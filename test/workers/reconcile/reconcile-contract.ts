@@ -1,7 +1,8 @@
 import type { ExecutionContext } from 'ava';
-import type { Redis } from 'ioredis';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { countersKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import type { UsageMonth } from '../../../shared/store/usage/usage-sums.ts';
 import { driftOf } from '../../../workers/reconcile/reconcile-drift.ts';
 import type { Drifted } from '../../../workers/reconcile/reconcile-month.ts';
 import { reportOf } from '../../../workers/reconcile/reconcile-report.ts';
@@ -182,8 +183,11 @@ const tokensOf = ({ found }: Drifted) => [found.account, driftOf(found)?.tokens]
 
 async function sumsOf(store: Store) {
   const months = await store.listUsageMonths({ limit: 100 });
-  const sums = await Promise.all(months.map(({ account, month }) => store.findUsageSum(account, month)));
-  return sums.map((sum) => ({ total: sum?.total, days: sum?.days }));
+  const read = async ({ account, month }: UsageMonth) => ({
+    total: (await store.findUsageSum(account, month))?.total,
+    days: await store.findUsageDays(account, month),
+  });
+  return Promise.all(months.map(read));
 }
 
 const countersOf = (redis: Redis, accounts: readonly string[]) =>

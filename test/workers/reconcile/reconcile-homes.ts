@@ -15,8 +15,8 @@ const anotherDay = '2001-01-01';
 const statements: Record<Spoilt, string[]> = {
   'too high': [`UPDATE usage_days SET charged_tokens = charged_tokens + ${wrongBy} WHERE account = ?`],
   'too low': [`UPDATE usage_days SET charged_tokens = charged_tokens - ${wrongBy} WHERE account = ?`],
-  missing: ['DELETE FROM usage_days WHERE account = ?', 'DELETE FROM usage_sums WHERE account = ?'],
-  'on another day': [`UPDATE usage_days SET day = '${anotherDay}' WHERE account = ?`],
+  missing: ['days', 'sums', 'details', 'detail_marks'].map((name) => `DELETE FROM usage_${name} WHERE account = ?`),
+  'on another day': [`UPDATE usage_details SET day = '${anotherDay}' WHERE account = ?`],
 };
 
 export async function createSqliteReconcileHome(): Promise<ReconcileHome> {
@@ -32,18 +32,22 @@ export async function createSqliteReconcileHome(): Promise<ReconcileHome> {
 
 export async function createMongoReconcileHome(mongo: MongoServer | NoMongo): Promise<ReconcileHome> {
   const home = await createMongoHome(mongo);
-  const sums = home.database.collection<{ days: Record<string, unknown> }>('usage_sums');
+  const sums = home.database.collection('usage_sums');
+  const details = home.database.collection('usage_details');
 
   async function moveDays(account: string): Promise<void> {
-    for (const { _id, days } of await sums.find({ account }).toArray()) {
-      await sums.updateOne({ _id }, { $set: { days: { [anotherDay]: Object.values(days)[0] } } });
+    for (const { _id, ...detail } of await details.find({ account }).toArray()) {
+      await details.deleteOne({ _id });
+      const { day, ...place } = detail;
+      const moved = JSON.stringify([account, place.month, anotherDay, place.model, place.keyId, place.endpoint]);
+      await details.insertOne({ _id: moved as never, ...place, day: anotherDay }); // the driver's type has an ObjectId
     }
   }
 
   return {
     ...home,
     async spoil(account, how) {
-      if (how === 'missing') await sums.deleteMany({ account });
+      if (how === 'missing') for (const collection of [sums, details]) await collection.deleteMany({ account });
       else if (how === 'on another day') await moveDays(account);
       else
         await sums.updateMany(

@@ -8,7 +8,15 @@ const sum = sumOf([usageRecord({ chargedTokens: 40 })]);
 const tokens = { used: 40, reserved: 0, overage: 0 };
 
 function checked(given: Partial<MonthCheck> = {}): MonthCheck {
-  return { account: 'user:ann', month: '2026-12', kept: sum, recomputed: sum, counter: undefined, ...given };
+  return {
+    account: 'user:ann',
+    month: '2026-12',
+    kept: sum,
+    recomputed: sum,
+    wrongDetails: 0,
+    counter: undefined,
+    ...given,
+  };
 }
 
 const charged = (chargedTokens: number): UsageSum => sumOf([usageRecord({ chargedTokens })]);
@@ -22,7 +30,7 @@ test('drift is the difference of a sum or a counter in charged tokens, and 0 for
   t.deepEqual(driftOf(checked({ kept: charged(45) })), { tokens: 5 });
   t.deepEqual(driftOf(checked({ kept: charged(33) })), { tokens: 7 });
   t.deepEqual(driftOf(checked({ kept: undefined })), { tokens: 40 });
-  t.deepEqual(driftOf(checked({ kept: { ...sum, days: [] } })), { tokens: 0 });
+  t.deepEqual(driftOf(checked({ wrongDetails: 1 })), { tokens: 0 });
   t.deepEqual(driftOf(checked({ kept: { ...sum, total: { ...sum.total, failed: 1 } } })), { tokens: 0 });
   t.deepEqual(driftOf(checked({ counter: counter({ used: 31 }) })), { tokens: 9 });
   t.deepEqual(driftOf(checked({ counter: counter({ reserved: 31 }) })), { tokens: 0 });

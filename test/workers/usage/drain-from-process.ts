@@ -19,6 +19,8 @@ createUsageDrainer({
       process.stdout.write('done\n');
     },
     removeUsageBefore: async () => 0,
+    listIncompleteUsage: async () => ({ incomplete: [] }),
+    completeUsageDetails: async () => true,
   },
   workerId,
   metrics: createWorkerMetrics(new Registry()),

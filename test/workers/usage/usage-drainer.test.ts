@@ -4,8 +4,8 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
-import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey, partitionCount, partitionLockKey } from '../../../shared/redis/keys.ts';
 import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
@@ -35,7 +35,9 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
     redis,
     store: {
       recordUsage: (records) => (given.recordUsage ?? store.recordUsage.bind(store))(records),
-      removeUsageBefore: (month, limit) => store.removeUsageBefore(month, limit),
+      removeUsageBefore: (month) => store.removeUsageBefore(month),
+      listIncompleteUsage: (page) => store.listIncompleteUsage(page),
+      completeUsageDetails: (...month) => store.completeUsageDetails(...month),
     },
     workerId: `worker ${Math.random()}`,
     metrics: createWorkerMetrics(new Registry()),

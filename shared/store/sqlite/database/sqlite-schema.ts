@@ -153,4 +153,35 @@ export const additions: readonly string[] = [
   // Accounts with a change that has no audit record: they are few, and workers find them without reading all accounts.
   `CREATE INDEX IF NOT EXISTS accounts_behind_audit ON accounts (id)
     WHERE document ->> '$.version' > coalesce(document ->> '$.recorded', 0);`,
+
+  // The previous release keeps its own sums by day (usage_days), and does not write the other two tables. A mark says up to where the details
+  // of a month are complete (contract.md#r11-details).
+  `CREATE TABLE IF NOT EXISTS usage_details (
+    account TEXT NOT NULL,
+    month TEXT NOT NULL,
+    day TEXT NOT NULL,
+    model TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    last_entry TEXT NOT NULL,
+    repairs INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    charged_tokens INTEGER NOT NULL,
+    overage_tokens INTEGER NOT NULL,
+    PRIMARY KEY (account, month, day, model, key_id, endpoint)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS usage_details_by_month ON usage_details (month);
+  CREATE TABLE IF NOT EXISTS usage_detail_marks (
+    account TEXT NOT NULL,
+    month TEXT NOT NULL,
+    last_entry TEXT NOT NULL,
+    repairs INTEGER NOT NULL,
+    PRIMARY KEY (account, month)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS usage_detail_marks_by_month ON usage_detail_marks (month);`,
 ];

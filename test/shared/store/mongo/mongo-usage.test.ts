@@ -13,7 +13,7 @@ const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 testUsageContract({ test: mongoTest, createHome });
 testUsageRacesContract({ test: mongoTestAlone, createHome });
 
-for (const collection of ['usage_records', 'usage_sums']) {
+for (const collection of ['usage_records', 'usage_details', 'usage_sums']) {
   for (const where of ['before', 'after'] as const) {
     mongoTest(`a connection that is cut ${where} a write of ${collection} loses nothing`, async (t) => {
       await using home = await createHome();
@@ -37,29 +37,33 @@ for (const collection of ['usage_records', 'usage_sums']) {
   }
 }
 
-mongoTest('a record and a sum are one document each, and the searched fields are indexed', async (t) => {
+mongoTest('a record, a detail and a sum are one document each, and the searched fields are indexed', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
-  const { requestId, ...record } = usageRecord({ model: 'a.b$c%' });
+  const { requestId, ...record } = usageRecord({ model: 'a.b$c%"', cachedTokens: 4 });
   await store.recordUsage([{ requestId, ...record }]);
-  t.deepEqual(await home.database.collection<{ _id: string }>('usage_records').find().toArray(), [
-    { _id: requestId, ...record },
-  ]);
+  const all = (collection: string) => home.database.collection<{ _id: string }>(collection).find().toArray();
+  t.deepEqual(await all('usage_records'), [{ _id: requestId, ...record }]);
   const counts = { requests: 1, failed: 0, cancelled: 0, promptTokens: 10, completionTokens: 5, chargedTokens: 15 };
   const total = { ...counts, overageTokens: 0 };
-  t.deepEqual(await home.database.collection<{ _id: string }>('usage_sums').find().toArray(), [
+  const month = { account: 'user:ann', month: '2026-12', lastEntry: record.entry, repairs: 0 };
+  t.deepEqual(await all('usage_sums'), [
+    { _id: 'user:ann 2026-12', ...month, total, days: {}, detailedTo: record.entry },
+  ]);
+  t.deepEqual(await all('usage_details'), [
     {
-      _id: 'user:ann 2026-12',
-      account: 'user:ann',
-      month: '2026-12',
-      lastEntry: record.entry,
-      repairs: 0,
-      total,
-      days: { '2026-12-05': { 'a%2Eb%24c%25': total } },
+      _id: '["user:ann","2026-12","2026-12-05","a.b$c%\\"","key_1","/v1/chat/completions"]',
+      ...{ ...month, day: '2026-12-05', model: 'a.b$c%"', keyId: 'key_1', endpoint: '/v1/chat/completions' },
+      counts: { ...total, cachedTokens: 4 },
     },
   ]);
+  const plain = { unique: undefined, sparse: undefined };
   t.deepEqual(await home.indexes('usage_records'), [
-    { key: { account: 1, month: 1, entry: 1 }, unique: undefined, sparse: undefined },
-    { key: { month: 1 }, unique: undefined, sparse: undefined },
+    { key: { account: 1, month: 1, entry: 1 }, ...plain },
+    { key: { month: 1, _id: 1 }, ...plain },
+  ]);
+  t.deepEqual(await home.indexes('usage_details'), [
+    { key: { account: 1, month: 1, day: 1 }, ...plain },
+    { key: { month: 1, _id: 1 }, ...plain },
   ]);
 });

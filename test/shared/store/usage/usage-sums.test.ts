@@ -1,26 +1,6 @@
 import test from 'ava';
-import { byMonth, createTally, totalOf } from '../../../../shared/store/usage/usage-sums.ts';
+import { byMonth } from '../../../../shared/store/usage/usage-sums.ts';
 import { entryAt, usageRecord } from '../usage-records.ts';
-
-test('adding in pieces gives the same result, ordered by day and model', (t) => {
-  const records = ['b', 'a', 'b', 'constructor'].flatMap((model) =>
-    ['2026-12-02', '2026-12-01'].map((day) => usageRecord({ model, admittedAt: new Date(`${day}T12:00:00Z`) })),
-  );
-  const [whole, pieces] = [createTally(), createTally()];
-  whole.add(records);
-  for (const record of records) pieces.add([record]);
-  t.deepEqual(pieces.days(), whole.days());
-  t.deepEqual(
-    whole.days().map(({ day, model, requests }) => [day, model, requests]),
-    ['2026-12-01', '2026-12-02'].flatMap((day) => [
-      [day, 'a', 1],
-      [day, 'b', 2],
-      [day, 'constructor', 1],
-    ]),
-  );
-  t.like(totalOf(whole.days()), { requests: 8, promptTokens: 80, chargedTokens: 120 });
-  t.like(totalOf([]), { requests: 0, chargedTokens: 0 });
-});
 
 test('a batch is split by account and month, each in the order of its entries and with each entry once', (t) => {
   const of = (requestId: string, number: number, account = 'ann') =>

@@ -1,0 +1,72 @@
+import { byDetail, detailId } from '../usage/usage-details.ts';
+import type { UsageMonth } from '../usage/usage-sums.ts';
+import type { DetailChange, Detailed, UsageTables } from '../usage/usage-tables.ts';
+import type { MongoCalls } from './database/mongo-calls.ts';
+import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
+import { detailChangeOf, detailRange, detailsOf, readDetailDocument } from './mongo-detail-documents.ts';
+import { createMoveDetails } from './mongo-take-usage.ts';
+import { sumId, sumsOf } from './mongo-usage-documents.ts';
+
+const changesAtOnce = 500;
+
+type DetailTables = Pick<UsageTables, 'readDetails' | 'replaceDetails' | 'addDetails' | 'noteDetailed'>;
+
+/** Details, and the fields of a sum that say up to where they are complete. */
+export function createMongoDetails({ call, durable, ...calls }: MongoCalls): DetailTables {
+  const details = detailsOf(calls.database);
+  const sums = sumsOf(calls.database);
+  const moveDetails = createMoveDetails({ call, durable, ...calls });
+
+  /** Two processes may note at once: the later entry remains. */
+  async function noteProgress(month: UsageMonth, { lastEntry, repairs }: Detailed): Promise<void> {
+    const update = { $max: { detailedTo: lastEntry }, $set: { detailedRepairs: repairs } };
+    await sums.updateOne({ _id: sumId(month), repairs }, update);
+  }
+
+  async function write(changes: readonly DetailChange[]): Promise<boolean> {
+    let matched = 0;
+    const refused = await refusedAsDuplicates(
+      details.bulkWrite(changes.map(detailChangeOf), { ordered: false }).then((result) => {
+        matched = result.matchedCount + result.insertedCount;
+      }),
+    );
+    return refused.length === 0 && matched === changes.length;
+  }
+
+  return {
+    readDetails: (month, { limit, ...page }) =>
+      call(async () => {
+        const range = detailRange(month, 'fromDay' in page ? page.fromDay : '');
+        const _id = 'after' in page ? { $gt: detailId(page.after), $lt: range.$lt } : range;
+        const options = { sort: { _id: 1 }, limit, ...durable() } as const;
+        const found = await details.find({ account: month.account, _id }, options).toArray();
+        return found.map(readDetailDocument);
+      }),
+
+    async replaceDetails(_month, changes) {
+      for (let from = 0; from < changes.length; from += changesAtOnce) {
+        const piece = changes.slice(from, from + changesAtOnce);
+        if (!(await call(() => write(piece)))) return false;
+      }
+      return true;
+    },
+
+    addDetails: (month, { records, detailed, upTo }) =>
+      call(async (signal) => {
+        const passed = await moveDetails(byDetail(month, records), signal);
+        if (passed.length > 0) return false;
+        signal.throwIfAborted();
+        await noteProgress(month, { ...detailed, lastEntry: upTo });
+        return true;
+      }),
+
+    noteDetailed: (month, detailed) =>
+      call(async (signal) => {
+        await noteProgress(month, detailed);
+        signal.throwIfAborted();
+        // The days of the previous release are no longer needed. They can be megabytes.
+        const { lastEntry, repairs } = detailed;
+        await sums.updateOne({ _id: sumId(month), lastEntry, repairs }, { $set: { days: {} } });
+      }),
+  };
+}

@@ -1,0 +1,139 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { detailCountsSchema } from '../usage/usage-counts.ts';
+import { byDetail, countsOf, type DetailBatch } from '../usage/usage-details.ts';
+import type { UsageMonth } from '../usage/usage-sums.ts';
+import type { AddedDetails, DetailChange, Detailed, DetailPage, KeptDetail } from '../usage/usage-tables.ts';
+
+const detailRow = z
+  .object({
+    account: z.string(),
+    month: z.string(),
+    day: z.string(),
+    model: z.string(),
+    keyId: z.string(),
+    endpoint: z.string(),
+    lastEntry: z.string(),
+    repairs: z.int(),
+    ...detailCountsSchema.shape,
+  })
+  .transform(({ repairs, account, month, day, model, keyId, endpoint, lastEntry, ...counts }): KeptDetail => {
+    return { detail: { account, month, day, model, keyId, endpoint, lastEntry, counts }, repairs };
+  });
+const guardRow = z.object({ lastEntry: z.string(), repairs: z.int() });
+
+const columns = `account, month, day, model, key_id, endpoint, last_entry, repairs,
+  requests, failed, cancelled, prompt_tokens, completion_tokens, cached_tokens, charged_tokens, overage_tokens`;
+
+const selectPage = (start: string) => `SELECT account, month, day, model, key_id AS keyId, endpoint,
+    last_entry AS lastEntry, repairs, requests, failed, cancelled, prompt_tokens AS promptTokens,
+    completion_tokens AS completionTokens, cached_tokens AS cachedTokens, charged_tokens AS chargedTokens,
+    overage_tokens AS overageTokens
+  FROM usage_details WHERE account = :account AND month = :month AND ${start}
+  ORDER BY day, model, key_id, endpoint LIMIT :limit`;
+
+const insertDetail = `INSERT INTO usage_details (${columns})
+  VALUES (:account, :month, :day, :model, :keyId, :endpoint, :lastEntry, 0,
+    :requests, :failed, :cancelled, :promptTokens, :completionTokens, :cachedTokens, :chargedTokens, :overageTokens)
+  ON CONFLICT (account, month, day, model, key_id, endpoint) DO UPDATE SET last_entry = excluded.last_entry`;
+
+const addDetail = `${insertDetail},
+    requests = requests + excluded.requests,
+    failed = failed + excluded.failed,
+    cancelled = cancelled + excluded.cancelled,
+    prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = completion_tokens + excluded.completion_tokens,
+    cached_tokens = cached_tokens + excluded.cached_tokens,
+    charged_tokens = charged_tokens + excluded.charged_tokens,
+    overage_tokens = overage_tokens + excluded.overage_tokens
+  WHERE usage_details.last_entry < :firstEntry`;
+
+const repairDetail = `${insertDetail},
+    repairs = repairs + 1,
+    requests = excluded.requests,
+    failed = excluded.failed,
+    cancelled = excluded.cancelled,
+    prompt_tokens = excluded.prompt_tokens,
+    completion_tokens = excluded.completion_tokens,
+    cached_tokens = excluded.cached_tokens,
+    charged_tokens = excluded.charged_tokens,
+    overage_tokens = excluded.overage_tokens`;
+
+const selectGuard = `SELECT last_entry AS lastEntry, repairs FROM usage_details
+  WHERE account = :account AND month = :month AND day = :day AND model = :model AND key_id = :keyId
+    AND endpoint = :endpoint`;
+
+const selectMark = `SELECT last_entry AS lastEntry, repairs FROM usage_detail_marks
+  WHERE account = :account AND month = :month`;
+
+const writeMark = `INSERT INTO usage_detail_marks (account, month, last_entry, repairs)
+  VALUES (:account, :month, :lastEntry, :repairs)
+  ON CONFLICT (account, month) DO UPDATE SET last_entry = excluded.last_entry, repairs = excluded.repairs`;
+
+/** Details as rows, and the mark up to which those of a month are complete. The caller runs writes in a transaction. */
+export function createSqliteDetails(database: DatabaseSync) {
+  const after = database.prepare(selectPage('(day, model, key_id, endpoint) > (:day, :model, :keyId, :endpoint)'));
+  const fromDay = database.prepare(selectPage('day >= :day'));
+  const [insert, repair] = [database.prepare(addDetail), database.prepare(repairDetail)];
+  const guardOf = database.prepare(selectGuard);
+  const [markOf, write] = [database.prepare(selectMark), database.prepare(writeMark)];
+
+  function readMark({ account, month }: UsageMonth): Detailed {
+    const row = markOf.get({ account, month });
+    return row === undefined ? { lastEntry: '', repairs: 0 } : guardRow.parse(row);
+  }
+
+  function note({ account, month }: UsageMonth, { lastEntry, repairs }: Detailed): void {
+    write.run({ account, month, lastEntry, repairs });
+  }
+
+  /** Adds records that the detail does not contain yet; returns false if it was already past some of them. */
+  function add(batch: DetailBatch): boolean {
+    const { account, month, day, model, keyId, endpoint, unsummed, lastEntry } = batch;
+    const place = { account, month, day, model, keyId, endpoint };
+    const insertRest = (rest: DetailBatch['unsummed']) =>
+      insert.run({ ...place, lastEntry, firstEntry: rest[0]?.entry ?? '', ...countsOf(rest) }).changes === 1;
+    if (insertRest(unsummed)) return true;
+    const { lastEntry: reached } = guardRow.parse(guardOf.get(place));
+    const rest = unsummed.filter(({ entry }) => entry > reached);
+    if (rest.length > 0) insertRest(rest);
+    return false;
+  }
+
+  /** Returns false if the detail has changed since it was read. */
+  function replace({ detail, kept }: DetailChange): boolean {
+    const { counts, lastEntry, account, month, day, model, keyId, endpoint } = detail;
+    const row = guardOf.get({ account, month, day, model, keyId, endpoint });
+    const now = row === undefined ? undefined : guardRow.parse(row);
+    if (now?.lastEntry !== kept?.detail.lastEntry || now?.repairs !== kept?.repairs) return false;
+    repair.run({ account, month, day, model, keyId, endpoint, lastEntry, ...counts });
+    return true;
+  }
+
+  return {
+    readMark,
+    note,
+    add,
+    replace,
+
+    read({ account, month }: UsageMonth, { limit, ...page }: DetailPage): KeptDetail[] {
+      const { day, model, keyId, endpoint } = 'after' in page ? page.after : noPlace;
+      const rows =
+        'after' in page
+          ? after.all({ account, month, day, model, keyId, endpoint, limit })
+          : fromDay.all({ account, month, day: page.fromDay, limit });
+      return rows.map((row) => detailRow.parse(row));
+    },
+
+    /** Returns false if a detail was past some records, or the mark has moved since it was read. */
+    append(month: UsageMonth, { records, detailed, upTo }: AddedDetails): boolean {
+      const now = readMark(month);
+      if (now.lastEntry !== detailed.lastEntry || now.repairs !== detailed.repairs) return false;
+      const passed = byDetail(month, records).filter((batch) => !add(batch));
+      if (passed.length === 0) note(month, { ...detailed, lastEntry: upTo });
+      return passed.length === 0;
+    },
+  };
+}
+
+const noPlace = { day: '', model: '', keyId: '', endpoint: '' };

@@ -1,0 +1,42 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../../shared/process/log.ts';
+import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
+
+const sumsAtOnce = 500;
+/** After each page of sums or records, so that the drain is not slowed down. */
+const pauseMs = 25;
+
+/**
+ * Looks at the sums of all months, and completes the details of those that have usage from the previous release, or that a drainer left
+ * behind (contract.md#r11-details). One month that fails does not block the others; then it fails at the end.
+ */
+export function createCompleteUsageDetails({
+  store,
+  log,
+  pause = (signal) => sleep(pauseMs, undefined, { signal }),
+}: {
+  store: Pick<UsageStore, 'listIncompleteUsage' | 'completeUsageDetails'>;
+  log: Pick<Log, 'info'>;
+  pause?: (signal: AbortSignal) => Promise<void>;
+}): (signal: AbortSignal) => Promise<void> {
+  return async function completeDetails(signal) {
+    const failures: unknown[] = [];
+    let completed = 0;
+    for (let after: Awaited<ReturnType<UsageStore['listIncompleteUsage']>>['last']; ; ) {
+      const { incomplete, last } = await store.listIncompleteUsage({ after, limit: sumsAtOnce });
+      for (const month of incomplete) {
+        try {
+          if (await store.completeUsageDetails(month, { pause: () => pause(signal) })) completed += 1;
+        } catch (error) {
+          if (signal.aborted) throw error;
+          failures.push(error);
+        }
+      }
+      if (last === undefined) break;
+      after = last;
+      await pause(signal);
+    }
+    if (completed > 0) log.info({ months: completed }, 'the details of usage were completed');
+    if (failures.length > 0) throw failures[0];
+  };
+}
