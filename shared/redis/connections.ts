@@ -4,14 +4,11 @@ import type { Log } from '../process/log.ts';
 import { parseRedisUrl, type RedisAddress } from '../process/redis-url.ts';
 import { connectCluster, groupByTag } from './cluster.ts';
 import { atEndOfTurn } from './end-of-turn.ts';
+import { movingTimeoutMs, requestTimeoutMs, withDeadlines } from './with-deadlines.ts';
 
 /** A connection to one Redis, directly or through Sentinel, or to all nodes of a Redis Cluster. */
 export type Redis = SingleRedis | Cluster;
 
-/** Timeout of a call that a client waits for. */
-const requestTimeoutMs = 1_000;
-/** The same while the slot of its keys moves to another node: scripts cannot run until all of its keys have moved. */
-const movingTimeoutMs = 4_000;
 /** A silent connection is replaced after this long. Otherwise calls would fail until TCP closes it, many minutes later. */
 const requestSocketTimeoutMs = 3_000;
 /** The same for work connections: longer than BullMQ's idle wait (4 s) and a stream read. */
@@ -85,72 +82,33 @@ function connectOne(address: Exclude<RedisAddress, { kind: 'cluster' }>, options
   });
 }
 
-/**
- * The library's own `commandTimeout` also fails calls whose answer arrived while this process was blocked, because timers run before
- * sockets are read. Here the sockets are read first (decisions.md#deadlines-that-read-first).
- */
-function withDeadlines<Connection extends Redis>(redis: Connection): Connection {
-  const send: Send = redis.sendCommand.bind(redis);
-  redis.sendCommand = (command: Command, ...rest: []) => {
-    const { resolve, reject } = command;
-    const fail = () => command.reject(new Error('Command timed out'));
-    let late = setTimeout(setImmediate, requestTimeoutMs, fail);
-    command.resolve = (answer) => {
-      clearTimeout(late);
-      resolve(answer);
-    };
-    command.reject = (error) => {
-      clearTimeout(late);
-      reject(error);
-    };
-    const answer = send(command, ...rest);
-    if (redis.isCluster) {
-      const failed = command.reject; // also decides whether the command is sent again
-      let isMoving = false;
-      command.reject = (error) => {
-        if (!isMoving && isTryAgain(error)) {
-          isMoving = true;
-          clearTimeout(late);
-          late = setTimeout(setImmediate, movingTimeoutMs, fail);
-        }
-        failed(error);
-      };
-    }
-    return answer;
-  };
-  return redis;
-}
-
-type Send = (command: Command, ...rest: []) => unknown;
-
-function isTryAgain(error: Error): boolean {
-  return error.message.startsWith('TRYAGAIN');
-}
-
-/** Reports lost and regained connections once each: of a cluster, those to its nodes. */
+/** Logs lost and regained connections, once each: of a cluster, those to its nodes. */
 function observe<Connection extends Redis>(redis: Connection, log: Log): Connection {
+  const away = new Set<string>();
   if (!(redis instanceof Cluster)) {
-    observeServer(redis, log, {});
+    observeServer(redis, { log, away, labels: {} });
     return redis;
   }
+  // The library makes a new connection to a node for each attempt.
   redis.on('+node', (node: SingleRedis) => {
     const { host, port } = node.options;
-    observeServer(node, log, { node: `${host}:${port}` });
+    observeServer(node, { log, away, labels: { node: `${host}:${port}` } });
   });
   redis.on('error', (error) => log.debug({ err: error }, 'no node of the Redis Cluster is reachable; retrying'));
   return redis;
 }
 
-function observeServer(redis: SingleRedis, log: Log, labels: { node?: string }): void {
-  let away = false;
+type Observed = { log: Log; away: Set<string>; labels: { node?: string } };
+
+function observeServer(redis: SingleRedis, { log, away, labels }: Observed): void {
+  const { node = '' } = labels;
   redis.on('connect', () => gatherWrites(redis.stream));
   redis.on('error', (error) => {
-    if (!away) log.warn({ err: error, ...labels }, 'Redis is unreachable; retrying');
-    away = true;
+    if (!away.has(node)) log.warn({ err: error, ...labels }, 'Redis is unreachable; retrying');
+    away.add(node);
   });
   redis.on('ready', () => {
-    if (away) log.info(labels, 'Redis is reachable again');
-    away = false;
+    if (away.delete(node)) log.info(labels, 'Redis is reachable again');
   });
 }
 
