@@ -40,16 +40,24 @@ export interface RedisServer {
 /** Further lines of its configuration: a setting that is given several times has several values, each with its words. */
 export type RedisSettings = Record<string, string | readonly string[]>;
 
-type Options = { directory: string; port?: number; settings?: RedisSettings };
+type Options = {
+  directory: string;
+  port?: number;
+  settings?: RedisSettings;
+  /** Starts a sentinel, which keeps its state in this file of `directory`. */
+  sentinelFile?: string;
+};
 
 /**
  * A private Redis with the settings of production: append-only file, no eviction, reachable from this machine only. Resolves when it
  * answers. Its data and its log (`redis.log`) are in `directory`. It ends with this process, even if that is killed.
  */
-export async function startRedis({ directory, port = 0, settings = {} }: Options): Promise<RedisServer> {
+export async function startRedis({ port = 0, settings = {}, ...options }: Options): Promise<RedisServer> {
+  const { directory } = options;
   const program = await findRedis();
   await mkdir(directory, { recursive: true });
-  let running = await startOnFreePort({ program, directory, port, settings });
+  const wanted = { ...options, program, settings };
+  let running = await startOnFreePort({ ...wanted, port });
   const signalAndWait = async (signal: NodeJS.Signals) => {
     running.child.kill(signal);
     if (!['SIGSTOP', 'SIGCONT'].includes(signal)) await running.ended;
@@ -71,18 +79,13 @@ export async function startRedis({ directory, port = 0, settings = {} }: Options
     kill: signalAndWait,
     async restart() {
       await stop();
-      running = await start({ program, directory, port: running.port, settings });
+      running = await start({ ...wanted, port: running.port });
     },
     [Symbol.asyncDispose]: stop,
   };
 }
 
-interface Start {
-  readonly program: string;
-  readonly directory: string;
-  readonly port: number;
-  readonly settings: RedisSettings;
-}
+type Start = Readonly<Options & Required<Pick<Options, 'port' | 'settings'>> & { program: string }>;
 
 type Running = Awaited<ReturnType<typeof start>>;
 
@@ -97,9 +100,10 @@ async function startOnFreePort(wanted: Start): Promise<Running> {
   }
 }
 
-async function start({ program, directory, port, settings }: Start) {
+async function start({ program, ...wanted }: Start) {
+  const { directory, port } = wanted;
   // Its own process group, so that Ctrl-C does not reach it: it is stopped after everything that still needs it.
-  const child = spawn(program, argumentsFor({ directory, port, settings }), {
+  const child = spawn(program, argumentsFor(wanted), {
     argv0: redisName,
     detached: true,
     stdio: 'ignore',
@@ -127,20 +131,22 @@ async function start({ program, directory, port, settings }: Start) {
   return { child, pid, port, ended };
 }
 
-function argumentsFor({ directory, port, settings }: Omit<Start, 'program'>): string[] {
-  const options: RedisSettings = {
-    port: String(port),
-    bind: '127.0.0.1',
-    dir: directory,
-    logfile: join(directory, 'redis.log'),
+function argumentsFor({ directory, port, settings, sentinelFile }: Omit<Start, 'program'>): string[] {
+  const common = { port: String(port), bind: '127.0.0.1', dir: directory, logfile: join(directory, 'redis.log') };
+  if (sentinelFile !== undefined) return [join(directory, sentinelFile), '--sentinel', ...linesOf(common)];
+  return linesOf({
+    ...common,
     appendonly: 'yes',
     appendfsync: 'everysec',
     'maxmemory-policy': 'noeviction',
     databases: String(databasesMax),
     save: '',
     ...settings,
-  };
-  const lines = Object.entries(options).flatMap(([name, values]) => [values].flat().map((value) => ({ name, value })));
+  });
+}
+
+function linesOf(settings: RedisSettings): string[] {
+  const lines = Object.entries(settings).flatMap(([name, values]) => [values].flat().map((value) => ({ name, value })));
   return lines.flatMap(({ name, value }) => [`--${name}`, ...value.split(' ')]);
 }
 

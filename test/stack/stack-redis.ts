@@ -1,5 +1,6 @@
 import { startRedisCluster } from './redis-cluster.ts';
 import { startRedis } from './redis-server.ts';
+import { redisVariable } from './redis-variable.ts';
 
 /** The Redis of a stack: one server, or a cluster. What is done to it is done to all of its nodes. */
 export interface StackRedis extends AsyncDisposable {
@@ -10,9 +11,6 @@ export interface StackRedis extends AsyncDisposable {
   /** Resolves when all of its keys can be used again. */
   restart(): Promise<void>;
 }
-
-/** What the stacks of this process run on: `cluster`, otherwise one Redis server. */
-export const redisVariable = 'TEST_REDIS';
 
 export function startStackRedis(directory: string): Promise<StackRedis> {
   return process.env[redisVariable] === 'cluster' ? startCluster(directory) : startOne(directory);

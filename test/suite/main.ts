@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { descriptionVariable, startMongo } from '../support/mongodb/start-mongo.ts';
+import { sizeVariable } from '../support/size.ts';
+import { clusterFlows } from './cluster-flows.ts';
 import { prepare } from './prepare.ts';
 import { sharesVariable } from './share-process.ts';
 import { openTemporaryFolder } from './temporary-folder.ts';
-import { root, shareProcesses, testFiles } from './test-files.ts';
+import { clusterShares, root, shareProcesses, testFiles } from './test-files.ts';
 
 const help = `npm test                       the fast tests
 npm run test:rest              all others except those that only npm run faults runs, and random and repeated cases at full size
@@ -19,21 +21,24 @@ const processesAtOnce = 3;
 
 const [command, ...args] = process.argv.slice(2);
 const times = Number(args[0] ?? 5);
-if (command === 'fast') await runFiles(testFiles('fast'), 'small');
-else if (command === 'rest') await runFiles(testFiles('rest'), '1');
-else if (command === 'sized' && times > 0) await runFiles(testFiles('sized'), String(times));
+if (command === 'fast') await runFiles(testFiles('fast'), { size: 'small', onCluster: clusterFlows });
+else if (command === 'rest') await runFiles(testFiles('rest'), { size: '1' });
+else if (command === 'sized' && times > 0) await runFiles(testFiles('sized'), { size: String(times) });
 else if (command === 'one' && args.length > 0) process.exitCode = await runAva(args);
 else {
   console.error(help);
   process.exitCode = 2;
 }
 
-async function runFiles(files: readonly string[], size: string): Promise<void> {
+type Run = { size: string; onCluster?: readonly string[] };
+
+async function runFiles(files: readonly string[], { size, onCluster = [] }: Run): Promise<void> {
   await prepare();
   await using folder = await openTemporaryFolder();
   const mongo = await startMongo();
   await using _server = 'url' in mongo ? mongo : undefined;
-  const { shares, sequences, alone } = shareProcesses(files);
+  const { shares, alone, ...own } = shareProcesses(files);
+  const sequences = [...own.sequences, ...clusterShares(onCluster)];
   const inProcesses = [...sequences, ...shares];
   const groups = inProcesses.map((_, number) => `test/suite/shared-${number}.group.ts`);
   const missing = groups.filter((file) => !existsSync(join(root, file)));
@@ -45,7 +50,7 @@ async function runFiles(files: readonly string[], size: string): Promise<void> {
   process.exitCode = await runAva(['--concurrency', String(processesAtOnce), ...ordered], {
     TEST_ORDER: JSON.stringify(ordered),
     TMPDIR: folder.path,
-    TEST_SIZE: size,
+    [sizeVariable]: size,
     [sharesVariable]: JSON.stringify(inProcesses),
     ...('url' in mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),
   });

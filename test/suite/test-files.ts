@@ -41,8 +41,11 @@ const isTimed = /\bconnectForRequests\b|\brequest_ms: \d|\bwindowMs\b/;
 const isSearch = /^test\/fuzz\/.*\.slow\.ts$/;
 const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
 
-/** Files that share a process, and how many of their tests run at the same time. Without a number, the files run one after another. */
-export type Share = { files: string[]; testsAtOnce?: number };
+/**
+ * Files that share a process, and how many of their tests run at the same time. Without a number, the files run one after another. Their
+ * stacks have one Redis, or a cluster.
+ */
+export type Share = { files: string[]; testsAtOnce?: number; redis?: 'cluster' };
 
 /**
  * A process costs as much as a dozen files without a stack, so those share some. Tests of the console share a stack and a browser. Files
@@ -58,6 +61,18 @@ export function shareProcesses(files: readonly string[]): { shares: Share[]; seq
     alone,
   };
 }
+
+/** The same for flows on a Redis Cluster. They mostly wait for nodes to start, so few processes are enough. */
+export function clusterShares(files: readonly string[]): Share[] {
+  const { flows = [], alone = [], stacks = [] } = Object.groupBy(files, kindOf);
+  return [
+    ...evenShares(stacks, clusterSequencesMax).map((files) => ({ files, redis })),
+    ...[flows, ...alone.map((file) => [file])].map((files) => ({ files, testsAtOnce: 3, redis })),
+  ].filter(({ files }) => files.length > 0);
+}
+
+const redis = 'cluster' as const;
+const clusterSequencesMax = 3;
 
 function evenShares(files: readonly string[], sharesMax: number): string[][] {
   return Array.from({ length: Math.min(sharesMax, files.length) }, (_, share) =>

@@ -1,31 +1,55 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
+import { nodesOf, openRedis } from './open-redis.ts';
 
 export type RedisWatch = AsyncDisposable & {
   /** The commands that clients sent to Redis while `work` ran, in order of execution, without those inside scripts. */
   during(work: () => Promise<unknown>): Promise<string[][]>;
 };
 
-/**
- * Records every command that a Redis receives, with `MONITOR`, on its own socket: ioredis' monitor takes a line that arrives together with
- * the reply to its command for a reply.
- */
+/** `at`: Unix time in seconds. All nodes are on this machine, so their times can be compared. */
+type Seen = { at: number; command: string[] };
+type NodeWatch = { during(work: () => Promise<unknown>): Promise<Seen[]>; end(): void };
+
+/** Records every command that a Redis receives, or that any node of a cluster receives. */
 export async function watchRedis(url: string): Promise<RedisWatch> {
-  const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
+  const redis = openRedis(url);
+  const watches = await Promise.all((await nodesOf(redis)).map(watchNode));
+  return {
+    async during(work) {
+      const seen: Seen[] = [];
+      const all = watches.reduce(
+        (inner, watch) => async () => void seen.push(...(await watch.during(inner))),
+        work as () => Promise<unknown>,
+      );
+      await all();
+      return seen.sort((one, other) => one.at - other.at).map(({ command }) => command);
+    },
+    async [Symbol.asyncDispose]() {
+      for (const watch of watches) watch.end();
+      redis.disconnect();
+    },
+  };
+}
+
+/** With `MONITOR`, on its own socket: ioredis' monitor takes a line that arrives together with the reply to its command for a reply. */
+async function watchNode(redis: Redis): Promise<NodeWatch> {
+  await redis.ping(); // connects, if nothing has used it yet
+  const { host = '127.0.0.1', port = 0 } = redis.options;
+  const socket = connect(port, host);
   const lines = createInterface({ input: socket });
   socket.write('MONITOR\r\n');
   await once(lines, 'line');
 
-  const redis = new Redis(url);
-  const seen: string[][] = [];
+  const seen: Seen[] = [];
   const waiting = new Map<string, () => void>();
   lines.on('line', (line) => {
-    if (/^\+[\d.]+ \[\d+ lua\]/.test(line)) return;
+    const [, at, client] = /^\+([\d.]+) \[\d+ (\S+)\]/.exec(line) ?? [];
+    if (at === undefined || client === 'lua') return;
     const command = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, argument = '']) => argument);
-    seen.push(command);
+    seen.push({ at: Number(at), command });
     waiting.get(command[1] ?? '')?.();
   });
   let marks = 0;
@@ -37,7 +61,7 @@ export async function watchRedis(url: string): Promise<RedisWatch> {
     await redis.echo(name);
     await arrived;
     waiting.delete(name);
-    return seen.findIndex(([, argument]) => argument === name);
+    return seen.findIndex(({ command: [, argument] }) => argument === name);
   }
 
   return {
@@ -48,9 +72,6 @@ export async function watchRedis(url: string): Promise<RedisWatch> {
       const end = await mark();
       return seen.slice(begin + 1, end);
     },
-    async [Symbol.asyncDispose]() {
-      socket.destroy();
-      redis.disconnect();
-    },
+    end: () => void socket.destroy(),
   };
 }

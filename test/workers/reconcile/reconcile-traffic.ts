@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { createSeed } from '../../../shared/limits/seed.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { countersKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createEndLeases } from '../../../workers/leases/end-leases.ts';

@@ -1,0 +1,3 @@
+import { shareProcess } from './share-process.ts';
+
+await shareProcess(20);
