@@ -23,6 +23,10 @@ export type StoreHome = AsyncDisposable & {
   removeSums(): Promise<unknown>;
   /** Makes every sum of usage wrong. */
   spoilSums(): Promise<unknown>;
+  /** Removes sums and keeps details, as if every process died between the two. */
+  removeTotals(): Promise<unknown>;
+  /** Makes details say that they contain all records up to this entry, as a repair does that dies before the sum. */
+  moveDetails(lastEntry: string): Promise<unknown>;
   /** Makes every detail of usage wrong. */
   spoilDetails(): Promise<unknown>;
   /** The number of pieces of all files, including unfinished ones. */

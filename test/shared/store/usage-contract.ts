@@ -21,6 +21,9 @@ export function testUsageContract(contract: Contract): void {
   prove('a thousand records of many accounts are stored at once', takesThousand);
   prove('an empty list of records is accepted, and an invalid record is rejected', takesNone);
   prove('a wrong sum is found and repaired', repairs);
+  prove('wrong and missing details are found and repaired, and a correct sum stays', repairsDetails);
+  prove('details that moved before their sum are not counted twice', countsDetailsOnce);
+  prove('an entry that a detail is already past is counted as well', countsPassedInDetail);
   prove('a month with records and no sum gets one', repairsMissing);
   prove('a repair of a correct sum does not change it', repairsNothing);
   prove('records that are not summed yet are no difference, unless they are requested', leavesOutTheUnsummed);
@@ -204,6 +207,41 @@ async function repairs(t: ExecutionContext, store: Store, home: StoreHome): Prom
   t.deepEqual(recomputed, sumOf(records));
   t.true(await store.repairUsage('user:ann', '2026-12', ''));
   await isExact(t, store, records);
+}
+
+async function repairsDetails(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  const records = usageRecords(40, (index) => ({
+    model: `m.${index % 2}`,
+    keyId: `key_${index % 3}`,
+    cachedTokens: index,
+  }));
+  await store.recordUsage(records);
+  await home.spoilDetails();
+  const found = await store.recomputeUsage('user:ann', '2026-12', '');
+  t.deepEqual(found, { kept: sumOf(records), recomputed: sumOf(records), wrongDetails: 6 });
+  t.true(await store.repairUsage('user:ann', '2026-12', ''));
+  await isExact(t, store, records);
+  const more = usageRecords(5, (index) => ({ model: 'm.0', entry: entryAt(100 + index) }));
+  await store.recordUsage(more);
+  await isExact(t, store, [...records, ...more]);
+}
+
+async function countsDetailsOnce(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  const records = usageRecords(20, (index) => ({ model: `m.${index % 2}`, promptTokens: index }));
+  await store.recordUsage(records.slice(0, 10));
+  await home.removeTotals();
+  await store.recordUsage(records);
+  await isExact(t, store, records);
+}
+
+/** After such a repair, Redis was emptied: an entry that the repair has not read comes later. */
+async function countsPassedInDetail(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  const records = usageRecords(10);
+  await store.recordUsage(records);
+  await home.moveDetails(entryAt(20));
+  const late = usageRecord({ entry: entryAt(15) });
+  await store.recordUsage([late]);
+  await isExact(t, store, [...records, late]);
 }
 
 async function repairsMissing(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {

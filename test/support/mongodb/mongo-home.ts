@@ -49,6 +49,8 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     removeSums: () =>
       Promise.all(['usage_sums', 'usage_details'].map((name) => database.collection(name).deleteMany({}))),
     spoilSums: () => database.collection('usage_sums').updateMany({}, { $inc: { 'total.chargedTokens': 1 } }),
+    removeTotals: () => database.collection('usage_sums').deleteMany({}),
+    moveDetails: (lastEntry) => database.collection('usage_details').updateMany({}, { $set: { lastEntry } }),
     spoilDetails: () => database.collection('usage_details').updateMany({}, { $inc: { 'counts.cachedTokens': 1 } }),
     async countPieces() {
       const names = ['file_versions', 'file_bytes.files', 'file_bytes.chunks'];
