@@ -14,14 +14,13 @@ import { createSqliteDetails } from './sqlite-usage-details.ts';
 
 const dayRow = usageCountsSchema.extend({ day: z.string(), model: z.string() });
 const sumRow = usageCountsSchema.extend({ lastEntry: z.string(), repairs: z.int() });
-const markRow = z.object({
-  account: z.string(),
-  month: z.string(),
+const stateRow = z.object({
   lastEntry: z.string(),
   repairs: z.int(),
   detailedTo: z.string(),
   detailedRepairs: z.int(),
 });
+const markRow = stateRow.extend({ account: z.string(), month: z.string() });
 const guardRow = z.object({ lastEntry: z.string(), repairs: z.int() });
 
 // One statement, so that it reads one state of both tables.
@@ -40,6 +39,12 @@ const selectMarks = `SELECT account, month, s.last_entry AS lastEntry, s.repairs
     coalesce(m.last_entry, '') AS detailedTo, coalesce(m.repairs, 0) AS detailedRepairs
   FROM usage_sums AS s LEFT JOIN usage_detail_marks AS m USING (account, month)
   WHERE (account, month) > (:account, :month) ORDER BY account, month LIMIT :limit`;
+
+/** Also of a month that has no sum. */
+const selectState = `SELECT coalesce(s.last_entry, '') AS lastEntry, coalesce(s.repairs, 0) AS repairs,
+    coalesce(m.last_entry, '') AS detailedTo, coalesce(m.repairs, 0) AS detailedRepairs
+  FROM (SELECT 1) LEFT JOIN usage_sums AS s ON s.account = :account AND s.month = :month
+    LEFT JOIN usage_detail_marks AS m ON m.account = :account AND m.month = :month`;
 
 const selectGuard = `SELECT last_entry AS lastEntry, repairs FROM usage_sums WHERE account = :account AND month = :month`;
 
@@ -77,7 +82,7 @@ const daysFromDetails = `INSERT INTO usage_days (account, month, day, model, req
 export function createSqliteSums(database: DatabaseSync) {
   const details = createSqliteDetails(database);
   const [select, selectAllDays] = [database.prepare(selectSum), database.prepare(selectDays)];
-  const guardOf = database.prepare(selectGuard);
+  const [guardOf, stateOf] = [database.prepare(selectGuard), database.prepare(selectState)];
   const [move, repair] = [database.prepare(moveSum), database.prepare(repairSum)];
   const [add, clear] = [database.prepare(addDay), database.prepare(removeDays)];
   const addFromDetails = database.prepare(daysFromDetails);
@@ -103,14 +108,11 @@ export function createSqliteSums(database: DatabaseSync) {
 
     /** Adds records that the sum does not contain yet. `passed`: the sum was already past some of them. */
     add({ account, month, unsummed, lastEntry }: MonthBatch): { passed: boolean; incomplete: boolean } {
-      const { lastEntry: reached, repairs } = readGuard({ account, month }) ?? { lastEntry: '', repairs: 0 };
+      const { lastEntry: reached, repairs, ...mark } = stateRow.parse(stateOf.get({ account, month }));
+      const detailed = { lastEntry: mark.detailedTo, repairs: mark.detailedRepairs };
+      const isComplete = isDetailed({ sum: { lastEntry: reached }, repairs, detailed });
       const rest = unsummed.filter(({ entry }) => entry > reached);
       const passed = rest.length < unsummed.length;
-      const isComplete = isDetailed({
-        sum: { lastEntry: reached },
-        repairs,
-        detailed: details.readMark({ account, month }),
-      });
       if (rest.length === 0) return { passed, incomplete: !isComplete };
       const batches = byDetail({ account, month }, rest);
       const tally = createDayTally();
