@@ -1,0 +1,16 @@
+import { readdirSync } from 'node:fs';
+import test from 'ava';
+import { clusterFiles, fastOnCluster, notOnCluster } from './cluster-flows.ts';
+
+test('every flow runs on a Redis Cluster once, or is listed with the reason why it does not', (t) => {
+  const flows = readdirSync('test/flows').filter((name) => /\.(test|slow)\.ts$/.test(name));
+  const listed = [...fastOnCluster, ...Object.keys(notOnCluster)];
+  t.deepEqual(
+    listed.filter((name) => !flows.includes(name)),
+    [],
+    'listed, but missing',
+  );
+  const run = [...clusterFiles('fast'), ...clusterFiles('rest')].map((path) => path.replace('test/flows/', ''));
+  t.deepEqual([...run, ...Object.keys(notOnCluster)].sort(), flows.sort());
+  t.is(clusterFiles('fast').length, fastOnCluster.length);
+});
