@@ -70,7 +70,7 @@ async function measureUsage({ store, sizes, count }: Measured & { count: number 
   return {
     usageRecord: of('usage_records'),
     usageDetail: of('usage_details', 'usage_days'),
-    usageTotal: of('usage_sums'),
+    usageTotal: of('usage_sums', 'usage_detail_marks'),
   };
 }
 
