@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { descriptionVariable, startMongo } from '../support/mongodb/start-mongo.ts';
 import { sizeVariable } from '../support/size.ts';
-import { clusterFlows } from './cluster-flows.ts';
+import { clusterFiles } from './cluster-flows.ts';
 import { prepare } from './prepare.ts';
 import { sharesVariable } from './share-process.ts';
 import { openTemporaryFolder } from './temporary-folder.ts';
@@ -21,8 +21,8 @@ const processesAtOnce = 3;
 
 const [command, ...args] = process.argv.slice(2);
 const times = Number(args[0] ?? 5);
-if (command === 'fast') await runFiles(testFiles('fast'), { size: 'small', onCluster: clusterFlows });
-else if (command === 'rest') await runFiles(testFiles('rest'), { size: '1' });
+if (command === 'fast') await runFiles(testFiles('fast'), { size: 'small', onCluster: clusterFiles('fast') });
+else if (command === 'rest') await runFiles(testFiles('rest'), { size: '1', onCluster: clusterFiles('rest') });
 else if (command === 'sized' && times > 0) await runFiles(testFiles('sized'), { size: String(times) });
 else if (command === 'one' && args.length > 0) process.exitCode = await runAva(args);
 else {
