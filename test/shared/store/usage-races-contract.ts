@@ -21,6 +21,7 @@ export function testUsageRacesContract(contract: Contract): void {
   prove('early entries are counted while later ones are recorded', countsMisplacedMeanwhile);
   prove('a repair never removes what was counted in the meantime', repairsUnderTraffic);
   prove('several drainers with calls cut off, repeated ids and entries out of order: the sums are exact', survivesCuts);
+  prove('old months are removed while usage is recorded, by two processes at once', removesMeanwhile);
   prove('processes that are killed while they record lose nothing and count nothing twice', survivesKills);
 }
 
@@ -132,6 +133,28 @@ async function isSummed(t: ExecutionContext, store: Store, outboxes: readonly Ou
     t.deepEqual(kept, recomputed);
     t.is(wrongDetails, 0);
   }
+}
+
+async function removesMeanwhile(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  const days = ['2026-09-15', '2026-10-15', '2026-12-15'].map((day) => new Date(day));
+  const records = usageRecords(1_800, (index) => ({
+    ...{ account: `user:${index % 7}`, model: `m.${index % 5}` },
+    admittedAt: days[index % 3] ?? new Date(0),
+  }));
+  await recordAll(one, records.slice(0, 1_500), 500);
+  const removing = [one, other].map(async (store) => {
+    let pieces = 0;
+    while ((await store.removeUsageBefore('2026-12')) > 0) pieces += 1;
+    return pieces;
+  });
+  const kept = records.filter(({ month }) => month === '2026-12');
+  await recordAll(one, kept.slice(500), 10);
+  const pieces = await Promise.all(removing);
+  t.true((pieces[0] ?? 0) + (pieces[1] ?? 0) > 3, 'in several pieces');
+  await isExact(t, one, kept);
+  const months = await one.listUsageMonths({ limit: 100 });
+  t.deepEqual([...new Set(months.map(({ month }) => month))], ['2026-12']);
 }
 
 async function survivesKills(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { createRemoveOldMonths, firstMonthKept } from '../../../workers/usage/remove-old-months.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
@@ -46,4 +47,36 @@ test('all older months are removed by the clock of Redis, and nothing else', asy
     lines.map(({ fields }) => fields),
     [{ before: firstMonthKept(now, 1), removed: 608 }],
   );
+});
+
+test('the pause after each piece follows its duration, so that the store has time for other work', async (t) => {
+  await using own = await openRedisDatabase();
+  const { log, lines } = recordedLog();
+  const busyMs = [20, 60, 0];
+  const store = {
+    async removeUsageBefore() {
+      const ms = busyMs.shift() ?? 0;
+      await sleep(ms);
+      return busyMs.length === 0 ? 0 : 10;
+    },
+  };
+  const pauses: number[] = [];
+  const pause = async (ms: number) => void pauses.push(ms);
+  await createRemoveOldMonths({ redis: own.redis, store, monthsKept: 1, log, pause })(new AbortController().signal);
+  const [short = 0, long = 0] = pauses;
+  t.is(pauses.length, 3);
+  t.true(short >= 4 * 19 && long >= 4 * 59, `${pauses}`);
+  t.like(lines, [{ fields: { removed: 20 } }]);
+
+  const stopping = new AbortController();
+  let pieces = 0;
+  const endless = {
+    async removeUsageBefore() {
+      pieces += 1;
+      stopping.abort();
+      return 10;
+    },
+  };
+  await createRemoveOldMonths({ redis: own.redis, store: endless, monthsKept: 1, log })(stopping.signal);
+  t.is(pieces, 1, 'it ends at once, also within a pause');
 });
