@@ -31,18 +31,19 @@ export interface Witnesses extends AsyncDisposable {
   recordsOf(asked: readonly Asked[]): Promise<Evidence['records']>;
 }
 
-const accounts = ['ann', 'bob', 'cem'];
+const usualAccounts = ['ann', 'bob', 'cem'];
 
-/** Observes what becomes of requests. `databaseUrl`: the stack's store, if it is not its own. */
+/** Observes what becomes of requests of these accounts. `databaseUrl`: the stack's store, if it is not its own. */
 export async function openWitnesses(
   stack: Stack,
-  { databaseUrl = `sqlite:${stack.directory}/store.sqlite` }: { databaseUrl?: string } = {},
+  options: { databaseUrl?: string; accounts?: readonly string[] } = {},
 ): Promise<Witnesses> {
+  const { databaseUrl = `sqlite:${stack.directory}/store.sqlite`, accounts = usualAccounts } = options;
   await using opened = new AsyncDisposableStack();
   const redis = opened.adopt(openRedis(stack.redisUrl), (connection) => connection.disconnect());
   const store = opened.use(await openStore(databaseUrl, recordedLog()));
   const outboxes = opened.use(followOutboxes(stack.redisUrl));
-  const keys = await openAccounts(stack);
+  const keys = await openAccounts(stack, accounts);
   const books = openBooks({ stack, redis, store, outboxes, keys });
   const parts = opened.move();
 
@@ -56,7 +57,7 @@ export async function openWitnesses(
     redis,
     keys: [...keys.values()],
     wish(question) {
-      const [url, key] = [stack.ingresses[0]?.url ?? '', keys.get('user:ann') ?? ''];
+      const [url, key] = [stack.ingresses[0]?.url ?? '', keys.values().next().value ?? ''];
       return { url, key, question, stream: false, includeUsage: false, model: 'small-chat' };
     },
     async agreeOn(t, asked) {
@@ -78,7 +79,7 @@ export async function openWitnesses(
   };
 }
 
-async function openAccounts(stack: Stack): Promise<Map<string, string>> {
+async function openAccounts(stack: Stack, accounts: readonly string[]): Promise<Map<string, string>> {
   const client = createKeyClient(stack);
   const keys = new Map<string, string>();
   for (const account of accounts) {

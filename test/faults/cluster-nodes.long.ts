@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { countersKey, queuePrefix } from '../../shared/redis/keys.ts';
+import { type ClusterLoad, openClusterLoad } from '../support/faults/cluster-load.ts';
+import { faultTest, type See } from '../support/faults/fault-test.ts';
+import { type Disturbance, judgeAll, judgeOthers } from '../support/faults/judge-cluster.ts';
+
+type Act = (load: ClusterLoad, see: See) => Promise<Disturbance>;
+
+const exact = 'nothing is lost or counted twice';
+
+/** A fault under load: what is done, with the times and the node. */
+function clusterTest(fault: { id: string; done: string; promised: string; replicasEach?: number }, act: Act): void {
+  const { replicasEach = 0, ...named } = fault;
+  faultTest(test, named, async (t, see) => {
+    t.timeout(240_000);
+    const load = await openClusterLoad(t, { replicasEach });
+    await sleep(8_000);
+    const disturbance = await act(load, see);
+    await sleep(8_000);
+    await load.stop();
+    judgeOthers(t, see, load.timed, disturbance);
+    await judgeAll(t, see, { ...load, fault: disturbance });
+  });
+}
+
+clusterTest(
+  {
+    id: '27b',
+    done: 'a master of a Redis Cluster without a replica is killed under load, and returns after 8 s',
+    promised: `requests on other nodes are answered; the others are 503 within 5 s; all are answered again within 10 s; ${exact}`,
+  },
+  async ({ cluster, withoutStream }) => {
+    const node = await withoutStream();
+    const from = performance.now();
+    await node.kill('SIGKILL');
+    await sleep(8_000);
+    await node.restart();
+    await cluster.untilWhole();
+    return { from, to: performance.now(), node };
+  },
+);
+
+clusterTest(
+  {
+    id: '27c',
+    done: 'a master of a Redis Cluster hands over to its replica under load (CLUSTER FAILOVER)',
+    promised: `requests on other nodes are answered; no 503 takes longer than 5 s; all are answered again within 10 s; ${exact}`,
+    replicasEach: 1,
+  },
+  async ({ cluster, withoutStream }) => {
+    const node = await withoutStream();
+    const from = performance.now();
+    await cluster.failOver(node);
+    return { from, to: performance.now(), node };
+  },
+);
+
+clusterTest(
+  {
+    id: '27d',
+    done: 'under load, the slot of an account and that of a queue move to another node, slowly',
+    promised: `requests that do not need these slots are answered; no 503 takes longer than 5 s; all are answered again within 10 s; ${exact}`,
+  },
+  async ({ cluster, account, model }, see) => {
+    const [node, to] = await cluster.masters();
+    if (node === undefined || to === undefined) throw new Error('there are three masters');
+    const from = performance.now();
+    for (const key of [countersKey(`user:${account(node)}`), queuePrefix(model(node))]) {
+      const moved = await cluster.moveSlot({ slot: await cluster.slotOf(key), to, pauseMs: 100 });
+      see(`a slot with ${moved} keys moved`);
+    }
+    return { from, to: performance.now(), node };
+  },
+);
+
+clusterTest(
+  {
+    id: '27e',
+    done: 'a node is added to a Redis Cluster under load, slots move to it and back, and it is removed',
+    promised: `requests that do not need these slots are answered; no 503 takes longer than 5 s; all are answered again within 10 s; ${exact}`,
+  },
+  async ({ cluster, account, model }) => {
+    const [node] = await cluster.masters();
+    if (node === undefined) throw new Error('there are three masters');
+    const keys = [countersKey(`user:${account(node)}`), queuePrefix(model(node))];
+    const slots = await Promise.all(keys.map((key) => cluster.slotOf(key)));
+    const from = performance.now();
+    const added = await cluster.addNode();
+    for (const slot of slots) await cluster.moveSlot({ slot, to: added });
+    await sleep(2_000);
+    for (const slot of slots) await cluster.moveSlot({ slot, to: node });
+    await cluster.removeNode(added);
+    return { from, to: performance.now(), node };
+  },
+);
+
+faultTest(
+  test,
+  {
+    id: '27f',
+    done: 'the node with the reply stream of an ingress is killed under load, has no replica, and returns after 12 s',
+    promised: `the ingress opens a stream on another node: no request waits longer than 5 s for its 503, and 10 s later requests on other nodes are answered; ${exact}`,
+  },
+  async (t, see) => {
+    t.timeout(240_000);
+    const load = await openClusterLoad(t, { replicasEach: 0 });
+    await sleep(8_000);
+    const free = await load.withoutStream();
+    const masters = await load.cluster.masters();
+    const streams = await Promise.all(masters.map(({ redis }) => redis.keys('svc:reply-frames:*')));
+    const node = masters.find((each, index) => each !== free && (streams[index]?.length ?? 0) > 0);
+    if (node === undefined) return t.fail('an ingress has a stream');
+    const from = performance.now();
+    await node.kill('SIGKILL');
+    await sleep(12_000);
+    const others = load.timed.filter(({ nodes }) => !nodes.includes(node));
+    const late = others.filter(({ beganAt }) => beganAt > from + 10_000);
+    see(`requests on other nodes 10 s later: ${late.length}`);
+    t.true(late.length > 20 && late.every(({ asked }) => asked.ending === 'answered'));
+    await node.restart();
+    await load.cluster.untilWhole();
+    const to = performance.now();
+    await sleep(8_000);
+    await load.stop();
+    await judgeAll(t, see, { ...load, fault: { from, to } });
+  },
+);
