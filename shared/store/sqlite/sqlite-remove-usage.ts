@@ -3,9 +3,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { UsageTables } from '../usage/usage-tables.ts';
 import type { SqliteCalls } from './database/sqlite-calls.ts';
 
-/** For this long a piece blocks the process, and writers of other processes. */
-const pieceMsWanted = 4;
-const [piecesMin, piecesMax] = [20, 2_000];
+/** For about this long a piece blocks the process, and writers of other processes. */
+const pieceMsWanted = 2;
+/** Larger pieces remove no more rows per second, because the pauses follow them, and others wait longer for the lock and the disk. */
+const [piecesMin, piecesMax] = [10, 100];
 
 /** Each finds its rows by an index on months. `usage_days` has none, and is found by its sums. */
 const removals = [
