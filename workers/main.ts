@@ -82,7 +82,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   });
   parts.use(queues);
   supervisor = lanes.batches.supervise();
-  const maintenance = startMaintenance({ redis: upkeepRedis, store, workerId, planFile, log });
+  const maintenance = startMaintenance({ redis: upkeepRedis, store, workerId, planFile, metrics, log });
   state.becomeReady();
   log.info({ pools }, 'ready');
 

@@ -4,6 +4,7 @@ import { createAnswerMetrics } from './answers/answer-metrics.ts';
 import { createBackendMetrics } from './backends/backend-metrics.ts';
 import { createBatchMetrics } from './batches/batch-metrics.ts';
 import { createLeaseMetrics } from './leases/lease-metrics.ts';
+import { createIndexMetrics } from './maintenance/observe-indexes.ts';
 import { createQueueMetrics } from './queue/queue-metrics.ts';
 import { createRequestMetrics } from './requests/request-metrics.ts';
 import { createUsageMetrics } from './usage/usage-metrics.ts';
@@ -19,5 +20,6 @@ export function createWorkerMetrics(registry: Registry) {
     ...createLeaseMetrics(registry),
     ...createUsageMetrics(registry),
     ...createBatchMetrics(registry),
+    ...createIndexMetrics(registry),
   };
 }

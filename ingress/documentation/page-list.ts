@@ -21,6 +21,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'configuration',
       'operating',
       'redis',
+      'mongodb',
       'kubernetes',
       'multi-region',
       'failures',

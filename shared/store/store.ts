@@ -29,6 +29,9 @@ export interface Store extends UsageStore, AsyncDisposable {
   /** Makes one round trip, to measure whether the store answers. */
   ping(): Promise<void>;
 
+  /** Returns `<collection>.<index>` of each index that the store needs to be fast and does not have, in no fixed order. */
+  listMissingIndexes(): Promise<string[]>;
+
   /** Returns the account or device, or undefined if it has never been used. */
   findAccount(id: string): Promise<Account | undefined>;
 

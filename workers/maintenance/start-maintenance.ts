@@ -4,6 +4,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { createAcquireLock } from '../locks/acquire.ts';
 import { createReleaseLock } from '../locks/release.ts';
+import { type createIndexMetrics, createObserveIndexes } from './observe-indexes.ts';
 import { createRemoveUnusedDevices } from './remove-unused-devices.ts';
 import { startAuditCopy } from './start-audit-copy.ts';
 import { startDeviceRemoval } from './start-device-removal.ts';
@@ -12,20 +13,23 @@ import { startDeviceRemoval } from './start-device-removal.ts';
 const auditHoldMs = 360_000;
 const devicesHoldMs = 180_000;
 
-/** Starts the tasks that one worker of the fleet does for all: copying audit records, and removing unused devices. */
+/** Starts the tasks that one worker of the fleet does for all: copying audit records, and removing unused devices. Observes indexes. */
 export function startMaintenance({
   redis,
   store,
   workerId,
   planFile,
+  metrics,
   log,
 }: {
   redis: Redis;
   store: Store;
   workerId: string;
   planFile: Pick<PlanFile, 'guestDaysKept'>;
+  metrics: ReturnType<typeof createIndexMetrics>;
   log: Log;
 }): AsyncDisposable {
+  metrics.observeIndexes(createObserveIndexes({ store, log }));
   const copying = startAuditCopy({
     audit: store.audit,
     acquireLock: createAcquireLock(redis, { workerId, holdMs: auditHoldMs }),

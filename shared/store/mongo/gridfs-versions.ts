@@ -1,6 +1,7 @@
 import { type Collection, type Db, ObjectId } from 'mongodb';
 import { z } from 'zod';
 import type { MongoCalls } from './database/mongo-calls.ts';
+import { type CollectionIndexes, index } from './database/mongo-indexes.ts';
 
 export const bucketName = 'file_bytes';
 const chunksRemovedAtOnce = 64;
@@ -25,11 +26,11 @@ function versionsOf(database: Db): Collection<Version> {
 }
 
 /** The driver would create the bucket's own indexes in the middle of the first write. */
-export async function createFileIndexes(database: Db): Promise<void> {
-  await versionsOf(database).createIndex({ file: 1, number: 1 });
-  await database.collection(`${bucketName}.files`).createIndex({ filename: 1, uploadDate: 1 });
-  await database.collection(`${bucketName}.chunks`).createIndex({ files_id: 1, n: 1 }, { unique: true });
-}
+export const fileIndexes: readonly CollectionIndexes[] = [
+  { collection: 'file_versions', indexes: [index({ file: 1, number: 1 })] },
+  { collection: `${bucketName}.files`, indexes: [index({ filename: 1, uploadDate: 1 })] },
+  { collection: `${bucketName}.chunks`, indexes: [index({ files_id: 1, n: 1 }, { unique: true })] },
+];
 
 /** The versions of files, and their removal with all their chunks. */
 export type FileVersions = {
@@ -69,7 +70,7 @@ export function createFileVersions({ call, durable, database }: MongoCalls): Fil
   async function removeChunks(version: ObjectId): Promise<boolean> {
     const options = { projection: { _id: 1 }, limit: chunksRemovedAtOnce } as const;
     const found = await chunks.find({ files_id: version }, options).toArray();
-    if (found.length > 0) await chunks.deleteMany({ _id: { $in: found.map(({ _id }) => _id) } });
+    if (found.length > 0) await chunks.deleteMany({ files_id: version, _id: { $in: found.map(({ _id }) => _id) } });
     return found.length > 0;
   }
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { type Account, accountSchema } from '../accounts/account.ts';
 import { recordsAdded, type Trail, unrecorded } from '../accounts/audit-records.ts';
 import { type AuditRecord, auditRecordSchema } from '../accounts/audit-store.ts';
+import { type CollectionIndexes, index } from './database/mongo-indexes.ts';
 
 /** A write must not undo a last use that was recorded after the account was read. */
 const writtenSchema = accountSchema.omit({ id: true, lastUse: true });
@@ -27,10 +28,10 @@ export function accountsOf(database: Db): Collection<AccountDocument> {
 }
 
 /** The indexes are sparse: accounts without a key do not count as having the same key, and few have records in their outbox. */
-export async function createAccountIndexes(database: Db): Promise<void> {
-  await accountsOf(database).createIndex({ 'key.hash': 1 }, { unique: true, sparse: true });
-  await accountsOf(database).createIndex({ 'outbox.id': 1 }, { sparse: true });
-}
+export const accountIndexes: CollectionIndexes = {
+  collection: 'accounts',
+  indexes: [index({ 'key.hash': 1 }, { unique: true, sparse: true }), index({ 'outbox.id': 1 }, { sparse: true })],
+};
 
 export function withId({ _id: id, ...fields }: { _id: unknown }): unknown {
   return { ...fields, id };

@@ -4,6 +4,7 @@ import { pageOf } from '../accounts/audit-records.ts';
 import { type AuditPage, type AuditRecord, type AuditStore, auditRecordSchema } from '../accounts/audit-store.ts';
 import type { MongoCalls } from './database/mongo-calls.ts';
 import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
+import { type CollectionIndexes, index } from './database/mongo-indexes.ts';
 import { type AccountDocument, accountsOf, readWaiting, type WaitingAudit, withId } from './mongo-account-documents.ts';
 
 const documentSchema = auditRecordSchema.omit({ id: true }).extend({ _id: z.string() });
@@ -14,9 +15,10 @@ function recordsOf(database: Db): Collection<RecordDocument> {
   return database.collection('audit_records', { ignoreUndefined: true });
 }
 
-export async function createAuditIndexes(database: Db): Promise<void> {
-  await recordsOf(database).createIndexes([{ key: { account: 1, _id: -1 } }, { key: { actor: 1, _id: -1 } }]);
-}
+export const auditIndexes: CollectionIndexes = {
+  collection: 'audit_records',
+  indexes: [index({ account: 1, _id: -1 }), index({ actor: 1, _id: -1 })],
+};
 
 /** An account with records in its outbox, or with changes made by the release before audit records. */
 const behind = [{ 'outbox.id': { $gt: '' } }, { $expr: { $ne: ['$version', '$recorded'] } }];

@@ -4,7 +4,8 @@ import { detailCountNames, detailCountsSchema } from '../usage/usage-counts.ts';
 import { countsOf, type DetailBatch, detailId, type UsageDetail } from '../usage/usage-details.ts';
 import type { UsageMonth } from '../usage/usage-sums.ts';
 import type { DetailChange, KeptDetail } from '../usage/usage-tables.ts';
-import { incrementsOf, recordsOf, sumsOf } from './mongo-usage-documents.ts';
+import { type CollectionIndexes, index } from './database/mongo-indexes.ts';
+import { incrementsOf } from './mongo-usage-documents.ts';
 
 const detailDocumentSchema = z.object({
   _id: z.string(),
@@ -21,9 +22,15 @@ const detailDocumentSchema = z.object({
 
 type DetailDocument = z.infer<typeof detailDocumentSchema>;
 
-/** One document for each detail. Its account is the shard key, so every filter has it. */
+/** By account, month and day for exports; by month and id to remove old details. */
+export const detailIndexes: CollectionIndexes = {
+  collection: 'usage_details',
+  indexes: [index({ account: 1, month: 1, day: 1 }), index({ month: 1, _id: 1 })],
+};
+
+/** One document for each detail. Its account is the shard key, so every filter has it (contract.md#r12-shards). */
 export function detailsOf(database: Db): Collection<DetailDocument> {
-  return database.collection('usage_details');
+  return database.collection(detailIndexes.collection);
 }
 
 /** Adds records to a detail that is not past them. If it is past them, the upsert fails with a duplicate key, like that of a sum. */
@@ -57,12 +64,4 @@ export function detailRange({ account, month }: UsageMonth, fromDay: string): { 
 export function readDetailDocument(found: unknown): KeptDetail {
   const { _id, repairs, ...detail } = detailDocumentSchema.parse(found);
   return { detail: detail satisfies UsageDetail, repairs };
-}
-
-/** Indexes: by month and id, to remove old documents; the others read one account's records in order, and iterate over all months. */
-export async function createUsageIndexes(database: Db): Promise<void> {
-  const byMonth = { month: 1, _id: 1 } as const;
-  await recordsOf(database).createIndexes([{ key: { account: 1, month: 1, entry: 1 } }, { key: byMonth }]);
-  await sumsOf(database).createIndexes([{ key: { account: 1, month: 1 } }, { key: byMonth }]);
-  await detailsOf(database).createIndexes([{ key: { account: 1, month: 1, day: 1 } }, { key: byMonth }]);
 }

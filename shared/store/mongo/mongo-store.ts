@@ -1,4 +1,4 @@
-import { type Collection, type Db, MongoServerError } from 'mongodb';
+import { type Collection, MongoServerError } from 'mongodb';
 import { z } from 'zod';
 import { listedAccountSchema, rangeOf } from '../account-pages.ts';
 import type { Account } from '../accounts/account.ts';
@@ -15,28 +15,30 @@ import type { UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
 import type { IncompletePage } from '../usage/usage-tables.ts';
-import { createBatchIndexes } from './batches/mongo-batch-documents.ts';
+import { batchIndexes } from './batches/mongo-batch-documents.ts';
 import { createMongoBatches } from './batches/mongo-batches.ts';
 import { createMongoFiles } from './batches/mongo-files.ts';
 import { createMongoLines } from './batches/mongo-lines.ts';
 import { createMongoCalls, type MongoCalls } from './database/mongo-calls.ts';
 import { changeGuarded } from './database/mongo-change.ts';
 import { duplicateKey } from './database/mongo-duplicates.ts';
+import { type CollectionIndexes, listMissingIndexes } from './database/mongo-indexes.ts';
 import { createGridFsFileStore } from './gridfs-file-store.ts';
-import { createFileIndexes } from './gridfs-versions.ts';
+import { fileIndexes } from './gridfs-versions.ts';
 import {
   type AccountDocument,
+  accountIndexes,
   accountsOf,
-  createAccountIndexes,
   type KeptAccount,
   readKept,
   toNewDocument,
   toUpdate,
   withId,
 } from './mongo-account-documents.ts';
-import { createAuditIndexes, createMongoAudit } from './mongo-audit.ts';
-import { createUsageIndexes } from './mongo-detail-documents.ts';
+import { auditIndexes, createMongoAudit } from './mongo-audit.ts';
+import { detailIndexes } from './mongo-detail-documents.ts';
 import { createMongoUsage } from './mongo-usage.ts';
+import { usageIndexes } from './mongo-usage-documents.ts';
 
 const buildInfoSchema = z.object({ version: z.string() });
 
@@ -51,7 +53,7 @@ export class MongoStore implements Store {
 
   /** Throws if the URL is invalid or names no database. */
   constructor(url: string, { log }: { log: Parameters<typeof createMongoCalls>[1]['log'] }) {
-    this.#calls = createMongoCalls(url, { log, prepare: createIndexes });
+    this.#calls = createMongoCalls(url, { log, indexes: allIndexes });
     this.#accounts = accountsOf(this.#calls.database);
     this.#usage = createUsageStore(createMongoUsage(this.#calls));
     this.audit = createMongoAudit(this.#calls);
@@ -71,6 +73,10 @@ export class MongoStore implements Store {
 
   async ping(): Promise<void> {
     await this.#calls.call(() => this.#calls.database.command({ ping: 1 }));
+  }
+
+  async listMissingIndexes(): Promise<string[]> {
+    return this.#calls.call(() => listMissingIndexes(this.#calls.database, allIndexes));
   }
 
   async findAccount(id: string): Promise<Account | undefined> {
@@ -185,10 +191,10 @@ export class MongoStore implements Store {
   }
 }
 
-async function createIndexes(database: Db): Promise<void> {
-  await Promise.all([createUsageIndexes(database), createBatchIndexes(database), createFileIndexes(database)]);
-  await Promise.all([createAccountIndexes(database), createAuditIndexes(database)]);
-}
+const allIndexes: readonly CollectionIndexes[] = [
+  ...[...usageIndexes, detailIndexes, ...batchIndexes, ...fileIndexes],
+  ...[accountIndexes, auditIndexes],
+];
 
 /** The filter contains the complete condition, so that uses of one account may arrive in any order. */
 function noteUse({ account, keyId, at }: KeyUse) {

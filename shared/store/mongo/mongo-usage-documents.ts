@@ -12,6 +12,7 @@ import type { UsageDay } from '../usage/usage-details.ts';
 import { type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
 import type { MonthBatch, UsageMonth, UsageSum } from '../usage/usage-sums.ts';
 import type { Detailed, KeptSum } from '../usage/usage-tables.ts';
+import { type CollectionIndexes, index } from './database/mongo-indexes.ts';
 
 const recordDocumentSchema = usageRecordSchema.omit({ requestId: true }).extend({ _id: z.string() });
 
@@ -29,6 +30,15 @@ const sumDocumentSchema = z.object({
 
 /** What the previous release stores as the days of a month, and requires to be an object. */
 const previousDaysSchema = z.record(z.string(), z.record(z.string(), usageCountsSchema));
+
+/** By month and id to remove old documents; the others read one account's records in order, and iterate over all months. */
+export const usageIndexes: readonly CollectionIndexes[] = [
+  {
+    collection: 'usage_records',
+    indexes: [index({ account: 1, month: 1, entry: 1 }), index({ month: 1, _id: 1 })],
+  },
+  { collection: 'usage_sums', indexes: [index({ account: 1, month: 1 }), index({ month: 1, _id: 1 })] },
+];
 
 type RecordDocument = z.infer<typeof recordDocumentSchema>;
 type SumDocument = z.infer<typeof sumDocumentSchema> & { days: z.infer<typeof previousDaysSchema> };

@@ -82,6 +82,7 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
   return [
     store.describe(),
     store.ping(),
+    store.listMissingIndexes(),
     store.findAccount('user:anyone'),
     store.listAccounts({ limit: 1 }),
     store.findKeyOwner(['any hash']),

@@ -11,6 +11,7 @@ import {
   storedFileSchema,
 } from '../../../batches/batch.ts';
 import { storedJson } from '../../adapters/stored-json.ts';
+import { type CollectionIndexes, index } from '../database/mongo-indexes.ts';
 
 const fileDocumentSchema = storedFileSchema.omit({ id: true }).extend({ _id: z.string() });
 
@@ -45,20 +46,22 @@ export function retriesOf(database: Db): Collection<RetryDocument> {
   return database.collection('batch_retries', options);
 }
 
-export async function createBatchIndexes(database: Db): Promise<void> {
-  await filesOf(database).createIndexes([
-    { key: { account: 1, state: 1, _id: 1 } },
-    { key: { account: 1, purpose: 1, state: 1, _id: 1 } },
-    { key: { state: 1, expiresAt: 1 } },
-    { key: { account: 1, state: 1, bytes: 1 } },
-  ]);
-  await batchesOf(database).createIndexes([
-    { key: { account: 1, _id: 1 } },
-    { key: { open: 1 }, sparse: true },
-    { key: { account: 1, open: 1 } },
-  ]);
-  await resultsOf(database).createIndex({ batch: 1, failed: 1 });
-}
+export const batchIndexes: readonly CollectionIndexes[] = [
+  {
+    collection: 'files',
+    indexes: [
+      index({ account: 1, state: 1, _id: 1 }),
+      index({ account: 1, purpose: 1, state: 1, _id: 1 }),
+      index({ state: 1, expiresAt: 1 }),
+      index({ account: 1, state: 1, bytes: 1 }),
+    ],
+  },
+  {
+    collection: 'batches',
+    indexes: [index({ account: 1, _id: 1 }), index({ open: 1 }, { sparse: true }), index({ account: 1, open: 1 })],
+  },
+  { collection: 'batch_results', indexes: [index({ batch: 1, failed: 1 })] },
+];
 
 export function toFileDocument(file: StoredFile): FileDocument {
   const { id: _id, ...fields } = storedFileSchema.parse(file);

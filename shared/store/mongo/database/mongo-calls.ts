@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { ApiError } from '../../../errors.ts';
 import { within } from '../../../process/shutdown.ts';
 import { storeUnavailable } from '../../adapters/store-errors.ts';
+import { createIndexBuilder } from './mongo-index-builder.ts';
+import { type CollectionIndexes, prepareIndexes } from './mongo-indexes.ts';
 import { watchMongoChecks } from './watch-mongo-checks.ts';
 
 type Log = { warn(fields: object, message: string): void };
@@ -46,7 +48,7 @@ export type MongoCalls = AsyncDisposable & {
  */
 export function createMongoCalls(
   url: string,
-  { log, prepare }: { log: Log; prepare(database: Db): Promise<unknown> },
+  { log, indexes }: { log: Log; indexes: readonly CollectionIndexes[] },
 ): MongoCalls {
   // The driver would use a database named "test".
   if (!/^[^/]+\/\/[^/?]+\/[^?]/.test(url))
@@ -55,14 +57,21 @@ export function createMongoCalls(
   const database = client.db();
   const topology = watchTopology(client, log);
   const checks = watchMongoChecks(client, () => performance.now());
+  const builder = createIndexBuilder({ url, options: clientOptions, log });
   let prepared: Promise<void> | undefined;
   let closed = false;
+
+  const prepare = async () => {
+    const { refused, large } = await prepareIndexes(database, indexes);
+    if (refused.length > 0) log.warn({ indexes: refused }, 'MongoDB refused indexes; calls that need them are slow');
+    builder.start(large);
+  };
 
   const connect = async ({ again }: { again: boolean }) => {
     if (again) await client.close();
     // The driver also connects automatically, but a client whose first attempt failed would then remain closed.
     await client.connect();
-    await prepare(database);
+    await prepare();
   };
 
   /** Prepares at the first call, and again until it succeeds. Concurrent callers share one attempt. */
@@ -87,6 +96,7 @@ export function createMongoCalls(
     await client.close();
     await prepared?.catch(() => {});
     await client.close();
+    await builder[Symbol.asyncDispose]();
   };
 
   return {

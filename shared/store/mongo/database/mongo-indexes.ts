@@ -1,0 +1,99 @@
+import { type Db, type IndexDescription, MongoServerError } from 'mongodb';
+import { z } from 'zod';
+
+export type Index = { key: Record<string, 1 | -1>; name: string; unique?: true; sparse?: true };
+export type CollectionIndexes = { collection: string; indexes: readonly Index[] };
+
+/**
+ * Names an index by its keys. It is also the name that the previous release gives it: with another name, that release could not prepare a
+ * store that this one has created.
+ */
+export function index(key: Index['key'], options: Pick<Index, 'unique' | 'sparse'> = {}): Index {
+  return { key, name: Object.entries(key).flat().join('_'), ...options };
+}
+
+/** Building an index on more documents can take longer than a call may take. */
+const documentsMax = 10_000;
+
+const [namespaceNotFound, unauthorized] = [26, 13];
+/** An index that the server refuses: no rights, too many indexes, other options or another name for these keys, duplicates. */
+const refusals: readonly unknown[] = [unauthorized, 67, 85, 86, 11_000];
+
+const foundSchema = z.array(z.object({ key: z.record(z.string(), z.unknown()), unique: z.boolean().optional() }));
+
+export type Prepared = {
+  /** `<collection>.<index>` of indexes that the server refused. */
+  refused: string[];
+  /** Missing indexes of large collections, which must be built without a deadline. */
+  large: CollectionIndexes[];
+};
+
+/**
+ * Creates the indexes that do not exist, except those of large collections. An index with the same keys and another name is accepted: an
+ * operator may have created it. Throws if the server cannot be reached.
+ */
+export async function prepareIndexes(database: Db, all: readonly CollectionIndexes[]): Promise<Prepared> {
+  const prepared: Prepared = { refused: [], large: [] };
+  const prepare = async ({ collection, indexes }: CollectionIndexes) => {
+    const missing = await listMissing(database, { collection, indexes });
+    if (missing.length === 0) return;
+    if (await isLarge(database, collection)) prepared.large.push({ collection, indexes: missing });
+    else prepared.refused.push(...(await createIndexes(database, { collection, indexes: missing })));
+  };
+  await Promise.all(all.map(prepare));
+  return prepared;
+}
+
+/** Creates these indexes, and returns `<collection>.<index>` of those that the server refused. */
+export async function createIndexes(database: Db, { collection, indexes }: CollectionIndexes): Promise<string[]> {
+  const refused: string[] = [];
+  for (const wanted of indexes) {
+    try {
+      await database.collection(collection).createIndexes([wanted satisfies IndexDescription]);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      refused.push(`${collection}.${wanted.name}`);
+    }
+  }
+  return refused;
+}
+
+/** Returns `<collection>.<index>` of each index that does not exist now. All of a collection whose indexes may not be listed count. */
+export async function listMissingIndexes(database: Db, all: readonly CollectionIndexes[]): Promise<string[]> {
+  const missing = all.map(async ({ collection, indexes }) => {
+    const names = await listMissing(database, { collection, indexes });
+    return names.map(({ name }) => `${collection}.${name}`);
+  });
+  return (await Promise.all(missing)).flat();
+}
+
+async function listMissing(database: Db, { collection, indexes }: CollectionIndexes): Promise<readonly Index[]> {
+  try {
+    const found = foundSchema.parse(await database.collection(collection).indexes());
+    // A unique index does the work of one that is not; the other way around, two accounts could have the same key.
+    const serves = ({ key, unique }: (typeof found)[number], wanted: Index) =>
+      textOf(key) === textOf(wanted.key) && (wanted.unique === undefined || unique === true);
+    return indexes.filter((wanted) => !found.some((existing) => serves(existing, wanted)));
+  } catch (error) {
+    if (isRefusal(error) || (error instanceof MongoServerError && error.code === namespaceNotFound)) return indexes;
+    throw error;
+  }
+}
+
+async function isLarge(database: Db, collection: string): Promise<boolean> {
+  try {
+    return (await database.collection(collection).estimatedDocumentCount()) > documentsMax;
+  } catch (error) {
+    if (isRefusal(error)) return false;
+    throw error;
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof MongoServerError && refusals.includes(error.code);
+}
+
+/** The order of the fields matters. */
+function textOf(key: Record<string, unknown>): string {
+  return JSON.stringify(Object.entries(key).map(([name, order]) => [name, Number(order)]));
+}
