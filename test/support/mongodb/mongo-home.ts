@@ -4,6 +4,7 @@ import { accountSchema } from '../../../shared/store/accounts/account.ts';
 import { MongoStore } from '../../../shared/store/mongo/mongo-store.ts';
 import type { StoreHome } from '../../shared/store/store-contract.ts';
 import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
+import { watched } from './sharded-commands.ts';
 import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from './start-mongo.ts';
 
 type MongoHome = StoreHome & {
@@ -21,8 +22,9 @@ type MongoHome = StoreHome & {
 /** Its own database. */
 export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<MongoHome> {
   if ('reason' in mongo) throw new Error(mongo.reason);
-  const url = databaseUrl(mongo.url, `test_${randomUUID()}`);
-  const client = new MongoClient(url);
+  const plainUrl = databaseUrl(mongo.url, `test_${randomUUID()}`);
+  const client = new MongoClient(plainUrl); // what a test does itself is not watched
+  const url = watched(plainUrl);
   const primary = await findPrimary(client);
   const database = client.db();
   const accounts = database.collection<{ _id: string }>('accounts');

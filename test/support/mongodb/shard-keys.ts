@@ -1,0 +1,26 @@
+/** The collections that operators may shard, with their keys (`ingress/documentation/mongodb.md`). */
+export const shardKeys: Readonly<Record<string, Readonly<Record<string, 'hashed' | 1>>>> = {
+  usage_records: { _id: 'hashed' },
+  usage_sums: { _id: 'hashed' },
+  usage_details: { account: 'hashed' },
+  'file_bytes.chunks': { files_id: 1, n: 1 },
+};
+
+/** Commands without the shard key, with the fields of their filter, and why they may ask all shards. None of them runs in a request. */
+export const knownExceptions: Readonly<Record<string, string>> = {
+  'find usage_records account,entry,month': 'repairs and completes a month from its records',
+  'find usage_records account,month': 'lists the months of an account, for reconcile and the removal of devices',
+  'find usage_records account': 'lists the accounts with usage, for reconcile',
+  'find usage_records month': 'finds old months',
+  'delete usage_records _id,month': 'removes old months',
+  'delete usage_records month': 'removes old months',
+  'find usage_sums account,month': 'lists the months of an account, for reconcile and the removal of devices',
+  'find usage_sums account': 'lists the accounts with usage, for reconcile',
+  'find usage_sums _id': 'looks at all sums for incomplete details',
+  'find usage_sums month': 'finds old months',
+  'delete usage_sums _id,month': 'removes old months',
+  'delete usage_sums month': 'removes old months',
+  'find usage_details month': 'finds old months',
+  'delete usage_details _id,month': 'removes old months',
+  'delete usage_details month': 'removes old months',
+};
