@@ -37,9 +37,11 @@ import { createQueueDashboard } from './queue/dashboard/queue-dashboard.ts';
 import { observeQueues } from './queue/observe-queues.ts';
 import { openQueues } from './queue/open-queues.ts';
 import type { RequestQueues } from './queue/request-queues.ts';
+
 import { listenForReplies } from './replies/reply-listener.ts';
 import type { JobLocation } from './replies/waiting-request.ts';
 import { createWaitingRequests, type WaitingRequests } from './replies/waiting-requests.ts';
+import { watchNodes } from './replies/watch-nodes.ts';
 
 const bodyMs = 30_000;
 const checkEveryMs = 10_000;
@@ -75,6 +77,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const { waitingRequests, settlements, release } = createWaiting({ queues, redis, replyRedis, metrics, log });
   inbox = parts.use(listenForReplies({ reader: connections.replyReader, redis: replyRedis, waitingRequests, log }));
   await waitUntilOpen(inbox, shutdown);
+  parts.use(watchNodes({ redis, waitingRequests }));
   const budget = createBodyBudget({ bytesMax: config.bodyBudgetBytes });
   metrics.observe({
     ...observeQueues({ models: planFile.models, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest }),

@@ -21,6 +21,8 @@ export interface WaitingRequests {
   deliver(reply: Reply): void;
   /** Fails every request that waits for replies in this stream, with this error, and cancels its job. */
   failStream(replyTo: string, error: ApiError): void;
+  /** Fails the requests of these that no worker has started, with this error, and releases them. */
+  failQueued(isMeant: (request: { account: string; model: string }) => boolean, error: ApiError): void;
   /** Whether requests wait for replies in this stream. */
   useStream(replyTo: string): boolean;
   /** Fails every waiting request and all later ones, and cancels their jobs. */
@@ -83,6 +85,11 @@ export function createWaitingRequests(
         deps.cancel({ requestId: reply.request, model: undefined, control: reply.data.control });
     },
     failStream: (replyTo, error) => fail(of(replyTo), error),
+    failQueued(isMeant, error) {
+      for (const request of [...waiting.values()].filter(isQueued)) {
+        if (isMeant({ account: request.lease.account, model: request.model })) leaveRequest(request, error);
+      }
+    },
     useStream: (replyTo) => of(replyTo).length > 0,
     close(error) {
       closed = error;

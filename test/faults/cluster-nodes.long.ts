@@ -7,12 +7,10 @@ import { type Disturbance, judgeAll, judgeOthers } from '../support/faults/judge
 
 type Act = (load: ClusterLoad, see: See) => Promise<Disturbance>;
 
-const exact = 'nothing is lost or counted twice';
-
 /** A fault under load: what is done, with the times and the node. */
 function clusterTest(fault: { id: string; done: string; promised: string; replicasEach?: number }, act: Act): void {
   const { replicasEach = 0, ...named } = fault;
-  faultTest(test, named, async (t, see) => {
+  faultTest(test.serial, named, async (t, see) => {
     t.timeout(240_000);
     const load = await openClusterLoad(t, { replicasEach });
     await sleep(8_000);
@@ -28,7 +26,8 @@ clusterTest(
   {
     id: '27b',
     done: 'a master of a Redis Cluster without a replica is killed under load, and returns after 8 s',
-    promised: `requests on other nodes are answered; the others are 503 within 5 s; all are answered again within 10 s; ${exact}`,
+    promised:
+      'requests on other nodes are answered; the others are 503 within 5 s; all are answered again within 10 s; nothing is lost or counted twice',
   },
   async ({ cluster, withoutStream }) => {
     const node = await withoutStream();
@@ -45,13 +44,15 @@ clusterTest(
   {
     id: '27c',
     done: 'a master of a Redis Cluster hands over to its replica under load (CLUSTER FAILOVER)',
-    promised: `requests on other nodes are answered; no 503 takes longer than 5 s; all are answered again within 10 s; ${exact}`,
+    promised:
+      'requests on other nodes are answered; no 503 takes longer than 5 s; all are answered again within 10 s; nothing is lost or counted twice',
     replicasEach: 1,
   },
   async ({ cluster, withoutStream }) => {
     const node = await withoutStream();
     const from = performance.now();
     await cluster.failOver(node);
+    await sleep(3_000); // the effects, which may come later than the change
     return { from, to: performance.now(), node };
   },
 );
@@ -60,7 +61,8 @@ clusterTest(
   {
     id: '27d',
     done: 'under load, the slot of an account and that of a queue move to another node, slowly',
-    promised: `requests that do not need these slots are answered; no 503 takes longer than 5 s; all are answered again within 10 s; ${exact}`,
+    promised:
+      'requests that do not need these slots are answered; no 503 takes longer than 5 s; all are answered again within 10 s; nothing is lost or counted twice',
   },
   async ({ cluster, account, model }, see) => {
     const [node, to] = await cluster.masters();
@@ -78,7 +80,8 @@ clusterTest(
   {
     id: '27e',
     done: 'a node is added to a Redis Cluster under load, slots move to it and back, and it is removed',
-    promised: `requests that do not need these slots are answered; no 503 takes longer than 5 s; all are answered again within 10 s; ${exact}`,
+    promised:
+      'requests that do not need these slots are answered; no 503 takes longer than 5 s; all are answered again within 10 s; nothing is lost or counted twice',
   },
   async ({ cluster, account, model }) => {
     const [node] = await cluster.masters();
@@ -96,11 +99,12 @@ clusterTest(
 );
 
 faultTest(
-  test,
+  test.serial,
   {
     id: '27f',
-    done: 'the node with the reply stream of an ingress is killed under load, has no replica, and returns after 12 s',
-    promised: `the ingress opens a stream on another node: no request waits longer than 5 s for its 503, and 10 s later requests on other nodes are answered; ${exact}`,
+    done: 'the node with the reply stream of an ingress is killed under load, has no replica, and returns after 9 s',
+    promised:
+      'the ingress opens a stream on another node: no request waits longer than 5 s for its 503, and from 6 s on requests on other nodes are answered; nothing is lost or counted twice',
   },
   async (t, see) => {
     t.timeout(240_000);
@@ -113,10 +117,10 @@ faultTest(
     if (node === undefined) return t.fail('an ingress has a stream');
     const from = performance.now();
     await node.kill('SIGKILL');
-    await sleep(12_000);
+    await sleep(9_000); // less than until drained events are trimmed, which the witnesses read
     const others = load.timed.filter(({ nodes }) => !nodes.includes(node));
-    const late = others.filter(({ beganAt }) => beganAt > from + 10_000);
-    see(`requests on other nodes 10 s later: ${late.length}`);
+    const late = others.filter(({ beganAt }) => beganAt > from + 6_000);
+    see(`requests on other nodes after 6 s: ${late.length}`);
     t.true(late.length > 20 && late.every(({ asked }) => asked.ending === 'answered'));
     await node.restart();
     await load.cluster.untilWhole();

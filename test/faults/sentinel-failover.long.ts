@@ -34,6 +34,7 @@ faultTest(
     const witnesses = parts.use(await openWitnesses(stack));
     const models = ['small-chat', 'medium-chat', 'large-chat'].map((name) => ({ name }));
     const load = sendFrom(stack, { keys: witnesses.keys.map((key) => ({ key })), models });
+    parts.defer(load.stop);
     await sleep(5_000);
     const master = await sentinel.master();
     const from = performance.now();

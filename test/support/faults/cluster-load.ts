@@ -57,6 +57,7 @@ export async function openClusterLoad(t: ExecutionContext, { replicasEach }: { r
     keys: witnesses.keys.map((key, index) => ({ key, node: nodeOf(accounts, names[index] ?? '') })),
     models: modelNames.map((name) => ({ name, node: nodeOf(models, name) })),
   });
+  parts.defer(sending.stop);
   const load: ClusterLoad = {
     ...{ cluster, stack, witnesses, ...sending },
     account: (node) => accounts.get(node)?.[0] ?? '',
@@ -130,7 +131,7 @@ export function sendFrom(stack: Stack, { keys, models }: Clients): Pick<ClusterL
     async stop() {
       stopping.abort();
       await done;
-      await agent.close();
+      await agent.destroy();
     },
   };
 }
