@@ -378,6 +378,21 @@ test.serial('when a stream of replies is lost, all its requests fail, and others
   t.like(await later.next(), { kind: 'end' });
 });
 
+test.serial('requests that no worker has started can be failed by account and model, and are released', async (t) => {
+  const { requests, takenBack, expect, say } = createSubject();
+  const [queued, started] = [expect('req_1'), expect('req_2')];
+  say({ kind: 'started', data: { control: 'svc:control:w1', queueMs: 1 } }, 0, 1, 'req_2');
+  const unavailable = new ApiError('SERVICE_UNAVAILABLE', 'Retry.');
+  requests.failQueued(({ account }) => account !== lease.account, unavailable);
+  t.is(requests.count(), 2, 'another account');
+  requests.failQueued(({ account, model }) => account === lease.account && model === 'small-chat', unavailable);
+  t.is(await failureOf(queued.next()), unavailable);
+  await nextTurn();
+  t.deepEqual(takenBack, ['req_1']);
+  say(end, 1, 1, 'req_2');
+  t.like(await started.next(), { kind: 'end' });
+});
+
 test.serial('after close, waiting and later requests fail', async (t) => {
   const { requests, cancelled, takenBack, expect } = createSubject();
   const reply = expect();

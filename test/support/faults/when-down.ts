@@ -48,6 +48,27 @@ export const whenDown: readonly Row[] = [
     shownBy: ['13'],
   },
   {
+    unavailable: 'a master of a Redis Cluster or behind Sentinel, replaced by its replica',
+    newRequests:
+      'those that need it: wait, or 503 `SERVICE_UNAVAILABLE` within a second or two, until the replica is master; others: unaffected',
+    inFlight: 'continue when the replica is master',
+    shownBy: ['27a', '27c', '27g'],
+  },
+  {
+    unavailable: 'a master of a Redis Cluster without a replica',
+    newRequests:
+      'those that need it: 503 `SERVICE_UNAVAILABLE` within a second or two; others: unaffected, except that an ingress whose reply stream it has refuses all for up to 4 s',
+    inFlight:
+      'not started: 503 within 5 s; started: continue when it is back; replies through it: 503 or an error frame within 5 s',
+    shownBy: ['27b', '27f'],
+  },
+  {
+    unavailable: 'a slot of a Redis Cluster, while it moves',
+    newRequests: 'those that need it: wait for up to 4 s, then 503 `SERVICE_UNAVAILABLE`; others: unaffected',
+    inFlight: 'continue when it has moved',
+    shownBy: ['27d', '27e'],
+  },
+  {
     unavailable: 'Redis, out of memory',
     newRequests: 'inference: 503 `SERVICE_UNAVAILABLE` at once; keys: created, rotated and revoked as usual',
     inFlight: 'answered',
