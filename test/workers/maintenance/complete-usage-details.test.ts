@@ -1,0 +1,69 @@
+import test from 'ava';
+import type { Store } from '../../../shared/store/store.ts';
+import type { UsageMonth } from '../../../shared/store/usage/usage-sums.ts';
+import { createCompleteUsageDetails } from '../../../workers/maintenance/complete-usage-details.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+const monthOf = (account: string): UsageMonth => ({ account, month: '2026-12' });
+const pages = [
+  { incomplete: [monthOf('a'), monthOf('b')], last: monthOf('b') },
+  { incomplete: [], last: monthOf('d') },
+  { incomplete: [monthOf('e')] },
+];
+
+/** A store with three pages of sums. `complete` is called for each incomplete month. */
+function storeThat(complete: Store['completeUsageDetails']) {
+  const asked: (UsageMonth | undefined)[] = [];
+  return {
+    asked,
+    async listIncompleteUsage({ after }: Parameters<Store['listIncompleteUsage']>[0]) {
+      asked.push(after);
+      return pages[asked.length - 1] ?? { incomplete: [] };
+    },
+    completeUsageDetails: complete,
+  };
+}
+
+test('the incomplete months of all pages are completed, with a pause after each page', async (t) => {
+  const { log, lines } = recordedLog();
+  const completed: string[] = [];
+  const store = storeThat(async ({ account }, { pause } = {}) => {
+    await pause?.();
+    completed.push(account);
+    return account !== 'b'; // it changes too fast, and is left for the next pass
+  });
+  let pauses = 0;
+  const pause = async () => {
+    pauses += 1;
+  };
+  await createCompleteUsageDetails({ store, log, pause })(new AbortController().signal);
+  t.deepEqual(completed, ['a', 'b', 'e']);
+  t.deepEqual(store.asked, [undefined, monthOf('b'), monthOf('d')]);
+  t.is(pauses, 3 + 2, 'one in each month, and one between two pages');
+  t.like(lines, [{ fields: { months: 2 } }]);
+});
+
+test('a month that fails does not block the others, and fails the pass', async (t) => {
+  const { log } = recordedLog();
+  const completed: string[] = [];
+  const store = storeThat(async ({ account }) => {
+    if (account === 'a') throw new Error('unreadable');
+    completed.push(account);
+    return true;
+  });
+  const complete = createCompleteUsageDetails({ store, log, pause: async () => {} });
+  await t.throwsAsync(complete(new AbortController().signal), { message: 'unreadable' });
+  t.deepEqual(completed, ['b', 'e']);
+});
+
+test('it ends at once when the worker stops', async (t) => {
+  const { log } = recordedLog();
+  const stopping = new AbortController();
+  const store = storeThat(async (_month, { pause } = {}) => {
+    stopping.abort();
+    await pause?.();
+    return true;
+  });
+  await t.throwsAsync(createCompleteUsageDetails({ store, log })(stopping.signal), { name: 'AbortError' });
+  t.is(store.asked.length, 1);
+});
