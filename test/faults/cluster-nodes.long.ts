@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { countersKey, queuePrefix } from '../../shared/redis/keys.ts';
 import { type ClusterLoad, openClusterLoad } from '../support/faults/cluster-load.ts';
 import { faultTest, type See } from '../support/faults/fault-test.ts';
@@ -7,29 +7,29 @@ import { type Disturbance, judgeAll, judgeOthers } from '../support/faults/judge
 
 type Act = (load: ClusterLoad, see: See) => Promise<Disturbance>;
 
-/** A fault under load: what is done, with the times and the node. */
-function clusterTest(fault: { id: string; done: string; promised: string; replicasEach?: number }, act: Act): void {
-  const { replicasEach = 0, ...named } = fault;
-  faultTest(test.serial, named, async (t, see) => {
+/** A fault under load; `act` is what is done, and returns when and to which node. */
+function underLoad(act: Act, { replicasEach = 0 } = {}) {
+  return async (t: ExecutionContext, see: See): Promise<void> => {
     t.timeout(240_000);
     const load = await openClusterLoad(t, { replicasEach });
     await sleep(8_000);
-    const disturbance = await act(load, see);
+    const fault = await act(load, see);
     await sleep(8_000);
     await load.stop();
-    judgeOthers(t, see, load.timed, disturbance);
-    await judgeAll(t, see, { ...load, fault: disturbance });
-  });
+    judgeOthers(t, see, load.timed, fault);
+    await judgeAll(t, see, { ...load, fault });
+  };
 }
 
-clusterTest(
+faultTest(
+  test.serial,
   {
     id: '27b',
     done: 'a master of a Redis Cluster without a replica is killed under load, and returns after 8 s',
     promised:
       'requests on other nodes are answered; the others are 503 within 5 s; all are answered again within 10 s; nothing is lost or counted twice',
   },
-  async ({ cluster, withoutStream }) => {
+  underLoad(async ({ cluster, withoutStream }) => {
     const node = await withoutStream();
     const from = performance.now();
     await node.kill('SIGKILL');
@@ -37,34 +37,38 @@ clusterTest(
     await node.restart();
     await cluster.untilWhole();
     return { from, to: performance.now(), node };
-  },
+  }),
 );
 
-clusterTest(
+faultTest(
+  test.serial,
   {
     id: '27c',
     done: 'a master of a Redis Cluster hands over to its replica under load (CLUSTER FAILOVER)',
     promised:
       'requests on other nodes are answered; no 503 takes longer than 5 s; all are answered again within 10 s; nothing is lost or counted twice',
-    replicasEach: 1,
   },
-  async ({ cluster, withoutStream }) => {
-    const node = await withoutStream();
-    const from = performance.now();
-    await cluster.failOver(node);
-    await sleep(3_000); // the effects, which may come later than the change
-    return { from, to: performance.now(), node };
-  },
+  underLoad(
+    async ({ cluster, withoutStream }) => {
+      const node = await withoutStream();
+      const from = performance.now();
+      await cluster.failOver(node);
+      await sleep(3_000); // the effects, which may come later than the change
+      return { from, to: performance.now(), node };
+    },
+    { replicasEach: 1 },
+  ),
 );
 
-clusterTest(
+faultTest(
+  test.serial,
   {
     id: '27d',
     done: 'under load, the slot of an account and that of a queue move to another node, slowly',
     promised:
       'requests that do not need these slots are answered; no 503 takes longer than 5 s; all are answered again within 10 s; nothing is lost or counted twice',
   },
-  async ({ cluster, account, model }, see) => {
+  underLoad(async ({ cluster, account, model }, see) => {
     const [node, to] = await cluster.masters();
     if (node === undefined || to === undefined) throw new Error('there are three masters');
     const from = performance.now();
@@ -73,17 +77,18 @@ clusterTest(
       see(`a slot with ${moved} keys moved`);
     }
     return { from, to: performance.now(), node };
-  },
+  }),
 );
 
-clusterTest(
+faultTest(
+  test.serial,
   {
     id: '27e',
     done: 'a node is added to a Redis Cluster under load, slots move to it and back, and it is removed',
     promised:
       'requests that do not need these slots are answered; no 503 takes longer than 5 s; all are answered again within 10 s; nothing is lost or counted twice',
   },
-  async ({ cluster, account, model }) => {
+  underLoad(async ({ cluster, account, model }) => {
     const [node] = await cluster.masters();
     if (node === undefined) throw new Error('there are three masters');
     const keys = [countersKey(`user:${account(node)}`), queuePrefix(model(node))];
@@ -95,7 +100,7 @@ clusterTest(
     for (const slot of slots) await cluster.moveSlot({ slot, to: node });
     await cluster.removeNode(added);
     return { from, to: performance.now(), node };
-  },
+  }),
 );
 
 faultTest(
