@@ -1,10 +1,16 @@
+import { randomBytes } from 'node:crypto';
+import { Redis } from 'ioredis';
 import { startRedisCluster } from './redis-cluster.ts';
+import { allRights, clusterRights, serviceUser, userSetting } from './redis-rights.ts';
 import { startRedis } from './redis-server.ts';
 import { redisVariable } from './redis-variable.ts';
 
 /** The Redis of a stack: one server, or a cluster. What is done to it is done to all of its nodes. */
 export interface StackRedis extends AsyncDisposable {
+  /** For tests, which may do everything. */
   readonly url: string;
+  /** For the service, whose user has only the rights that it needs. */
+  readonly serviceUrl: string;
   readonly pids: readonly number[];
   stop(): Promise<void>;
   kill(signal: NodeJS.Signals): Promise<void>;
@@ -12,16 +18,21 @@ export interface StackRedis extends AsyncDisposable {
   restart(): Promise<void>;
 }
 
+/** Its end fails if a right was missing. */
 export function startStackRedis(directory: string): Promise<StackRedis> {
   return process.env[redisVariable] === 'cluster' ? startCluster(directory) : startOne(directory);
 }
 
 async function startOne(directory: string): Promise<StackRedis> {
-  const server = await startRedis({ directory });
+  const password = randomBytes(16).toString('hex');
+  const server = await startRedis({ directory, settings: { user: userSetting(allRights, password) } });
   const { url, stop, kill, restart } = server;
   return {
-    ...{ url, stop, kill, restart },
-    [Symbol.asyncDispose]: stop,
+    ...{ url, stop, kill, restart, serviceUrl: withUser(url, password) },
+    async [Symbol.asyncDispose]() {
+      await using _server = { [Symbol.asyncDispose]: stop };
+      await requireRights([server.port]);
+    },
     get pids() {
       return [server.pid];
     },
@@ -30,11 +41,13 @@ async function startOne(directory: string): Promise<StackRedis> {
 
 /** Without replicas, which cost processor time and change nothing that a client sees. */
 async function startCluster(directory: string): Promise<StackRedis> {
-  const cluster = await startRedisCluster({ directory, replicasEach: 0 });
+  const password = randomBytes(16).toString('hex');
+  const user = userSetting([...allRights, ...clusterRights], password);
+  const cluster = await startRedisCluster({ directory, replicasEach: 0, settings: { user } });
   const { nodes } = cluster;
   const all = async (act: (node: (typeof nodes)[number]) => Promise<void>) => void (await Promise.all(nodes.map(act)));
   return {
-    url: cluster.url,
+    ...{ url: cluster.url, serviceUrl: withUser(cluster.url, password) },
     get pids() {
       return nodes.map(({ pid }) => pid);
     },
@@ -44,6 +57,40 @@ async function startCluster(directory: string): Promise<StackRedis> {
       await all((node) => node.restart());
       await cluster.untilWhole();
     },
-    [Symbol.asyncDispose]: () => cluster[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await using _cluster = cluster;
+      await requireRights(nodes.map(({ port }) => port));
+    },
   };
+}
+
+function withUser(url: string, password: string): string {
+  return url.replace('://', `://${serviceUser}:${password}@`);
+}
+
+/** Throws if a server has refused the service a command or a key. One that does not run any more is not asked. */
+async function requireRights(ports: readonly number[]): Promise<void> {
+  const refusals = (await Promise.all(ports.map(refusalsOf))).flat();
+  if (refusals.length > 0) throw new Error(`Redis refused the service: ${[...new Set(refusals)].join(', ')}`);
+}
+
+async function refusalsOf(port: number): Promise<string[]> {
+  const redis = new Redis({
+    port,
+    host: '127.0.0.1',
+    retryStrategy: null,
+    maxRetriesPerRequest: 0,
+    commandTimeout: 1_000,
+  });
+  redis.on('error', () => {}); // tests kill it
+  try {
+    const entries = (await redis.acl('LOG')) as unknown as string[][]; // names and values in turn, as documented
+    const fields = entries.map((entry) => new Map(entry.map((name, index) => [name, entry[index + 1]])));
+    const ofService = fields.filter((entry) => entry.get('username') === serviceUser);
+    return ofService.map((entry) => `${entry.get('reason')} ${entry.get('object')}`);
+  } catch {
+    return [];
+  } finally {
+    redis.disconnect();
+  }
 }

@@ -112,7 +112,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   await writeFile(planFile, planFileFor({ backends, timeouts, plans, models, batch, mediaHosts, guests }));
   const databaseUrl = options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`;
   const settings = {
-    REDIS_URL: redisUrl,
+    REDIS_URL: redis?.serviceUrl ?? redisUrl,
     DATABASE_URL: databaseUrl,
     PLAN_FILE: planFile,
     BASE_URL: baseUrl,
