@@ -28,6 +28,9 @@ const others =
 /** Admission and settling use outbox keys, but belong to a request. */
 const ofRequest = /^svc:\{p\d\d\}:(version|ended):/;
 
+/** In a cluster, a connection to a node is made when it is first needed. */
+const ofConnections = ['time', 'ping', 'multi', 'exec', 'hello', 'info', 'client', 'cluster'];
+
 /** The Redis commands that requests caused: all except those in `others`. */
 function askedFor(commands: string[][]): string[] {
   return commands
@@ -35,7 +38,7 @@ function askedFor(commands: string[][]): string[] {
       (command) =>
         command.some((argument) => ofRequest.test(argument)) || !command.some((argument) => others.test(argument)),
     )
-    .filter((command) => !['time', 'multi', 'exec'].includes(command[0]?.toLowerCase() ?? '') && !isWatch(command))
+    .filter((command) => !ofConnections.includes(command[0]?.toLowerCase() ?? '') && !isWatch(command))
     .map(([name = '']) => name.toLowerCase().replace(/^eval$/, 'evalsha')); // a connection sends the text of each script once
 }
 

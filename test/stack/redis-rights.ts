@@ -38,7 +38,7 @@ export const replyRights = [
 ] as const;
 
 /** In addition, in a cluster. */
-export const clusterRights = ['cluster|info', 'cluster|slots', 'asking'] as const;
+export const clusterRights = ['cluster|info', 'cluster|slots', 'client|setname', 'asking'] as const;
 
 export const serviceUser = 'service';
 
