@@ -9,6 +9,7 @@ import { drawChart } from './bench/charts/draw-chart.ts';
 import { withResults } from './bench/comparison/documents.ts';
 import { resultsSchema } from './bench/comparison/results.ts';
 import { withBytes } from './bytes/bytes-page.ts';
+import { allRights, clusterRights, replyRights, sentinelRights } from './stack/redis-rights.ts';
 import { byId, declaredFaults, isId, isMeant } from './support/faults/declared-faults.ts';
 import { notRun } from './support/faults/not-run.ts';
 import { notShown, pageFile, tableIn, tableOf, whenDown } from './support/faults/when-down.ts';
@@ -119,6 +120,19 @@ test('the table of failures is the one that the fault tests write, and each row 
   const results = ids.map((id) => ({ id, verdict: 'ok' as const }));
   t.deepEqual(notShown(whenDown, { results, declared: ids }), [], 'there are no such faults');
 });
+
+test('the page about Redis names exactly the rights with which the service is tested', (t) => {
+  const [, section = ''] = read('ingress/documentation/redis.md').split('\n## Rights of the user\n');
+  const [rights = ''] = section.split('\n## ');
+  const [first = [], second = []] = [...rights.matchAll(/```sh\n([^`]*)```/g)].map(([, block = '']) =>
+    commandsIn(block),
+  );
+  t.deepEqual(first, allRights);
+  t.deepEqual(second, [...replyRights]);
+  t.deepEqual(commandsIn(rights.split('```').at(-1) ?? ''), [...clusterRights, ...sentinelRights]);
+});
+
+const commandsIn = (text: string) => [...text.matchAll(/\+([a-z]+(?:\|[a-z-]+)?)/g)].map(([, command = '']) => command);
 
 test('the bytes of the page for operators, and its example of the calculator, are those that were measured', (t) => {
   const page = read('ingress/documentation/operating.md');

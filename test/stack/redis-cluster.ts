@@ -35,6 +35,8 @@ type Options = {
   replicasEach?: number;
   /** Further settings of every node. */
   settings?: RedisSettings;
+  /** Whether each node also has a port with TLS, which the cluster then announces to clients that use TLS. */
+  tls?: RedisSettings;
 };
 
 export interface RedisCluster extends AsyncDisposable {
@@ -70,8 +72,11 @@ export interface RedisCluster extends AsyncDisposable {
  */
 export async function startRedisCluster(options: Options): Promise<RedisCluster> {
   await using parts = new AsyncDisposableStack();
-  const { directory, masters: masterCount = 3, replicasEach = 1, settings = {} } = options;
-  const start = (number: number) => startNode({ directory: join(directory, `node-${number}`), settings });
+  const { directory, masters: masterCount = 3, replicasEach = 1, settings = {}, tls } = options;
+  const start = async (number: number) => {
+    const own = tls === undefined ? settings : { ...settings, ...tls, 'tls-port': String(await freePort()) };
+    return startNode({ directory: join(directory, `node-${number}`), settings: own });
+  };
   const count = masterCount * (1 + replicasEach);
   const nodes = await Promise.all(Array.from({ length: count }, async (_, number) => parts.use(await start(number))));
   await joinNodes(nodes, masterCount);

@@ -34,11 +34,14 @@ export const allRights: readonly string[] = Object.values(redisRights).flat();
 
 /** Those that `REPLY_REDIS_URL` needs, if it is another Redis. */
 export const replyRights = [
-  ...['ping', 'info', 'multi', 'exec', 'eval', 'evalsha', 'del', 'exists', 'pexpire', 'xadd', 'xread'],
+  ...['ping', 'info', 'multi', 'exec', 'eval', 'evalsha', 'del', 'exists', 'pexpire', 'xadd', 'xread', 'xtrim'],
 ] as const;
 
 /** In addition, in a cluster. */
 export const clusterRights = ['cluster|info', 'cluster|slots', 'client|setname', 'asking'] as const;
+
+/** What the user of sentinels needs there. */
+export const sentinelRights = ['sentinel|get-master-addr-by-name', 'sentinel|sentinels'] as const;
 
 export const serviceUser = 'service';
 

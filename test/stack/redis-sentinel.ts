@@ -26,10 +26,19 @@ export interface RedisSentinel extends AsyncDisposable {
   untilReplaced(old: RedisServer): Promise<RedisServer>;
 }
 
-type Options = { directory: string; settings?: RedisSettings };
+type Options = {
+  directory: string;
+  settings?: RedisSettings;
+  /** Further lines of the configuration of each sentinel. */
+  sentinelLines?: readonly string[];
+};
 
 /** A master, its replica, and three sentinels. Resolves when the sentinels know each other and the replica, so that they can replace the master. */
-export async function startRedisSentinel({ directory, settings = {} }: Options): Promise<RedisSentinel> {
+export async function startRedisSentinel({
+  directory,
+  settings = {},
+  sentinelLines = [],
+}: Options): Promise<RedisSentinel> {
   await using parts = new AsyncDisposableStack();
   const start = async (name: string, own: RedisSettings) =>
     parts.use(await startRedis({ directory: join(directory, name), settings: { ...quickSync, ...settings, ...own } }));
@@ -40,7 +49,9 @@ export async function startRedisSentinel({ directory, settings = {} }: Options):
   await lookUntil('the replica follows', async () => (await roleOf(first)).replicas === 1);
   const sentinels = await Promise.all(
     Array.from({ length: sentinelCount }, async (_, number) =>
-      parts.use(await startSentinel(join(directory, `sentinel-${number}`), first.port)),
+      parts.use(
+        await startSentinel(join(directory, `sentinel-${number}`), { masterPort: first.port, further: sentinelLines }),
+      ),
     ),
   );
   const asked = sentinels.map(({ port }) =>
@@ -76,12 +87,16 @@ export async function startRedisSentinel({ directory, settings = {} }: Options):
   };
 }
 
-async function startSentinel(directory: string, masterPort: number): Promise<RedisServer> {
+async function startSentinel(
+  directory: string,
+  { masterPort, further }: { masterPort: number; further: readonly string[] },
+): Promise<RedisServer> {
   await mkdir(directory, { recursive: true });
   const lines = [
     `sentinel monitor ${masterName} 127.0.0.1 ${masterPort} ${quorum}`,
     `sentinel down-after-milliseconds ${masterName} ${masterTimeoutMs}`,
     `sentinel failover-timeout ${masterName} 10000`,
+    ...further,
   ];
   await writeFile(join(directory, sentinelFile), `${lines.join('\n')}\n`);
   return startRedis({ directory, sentinelFile });

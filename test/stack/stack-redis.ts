@@ -74,7 +74,8 @@ async function requireRights(ports: readonly number[]): Promise<void> {
   if (refusals.length > 0) throw new Error(`Redis refused the service: ${[...new Set(refusals)].join(', ')}`);
 }
 
-async function refusalsOf(port: number): Promise<string[]> {
+/** What this server has refused to users of the service and of sentinels, since it started. */
+export async function refusalsOf(port: number): Promise<string[]> {
   const redis = new Redis({
     port,
     host: '127.0.0.1',
@@ -86,7 +87,7 @@ async function refusalsOf(port: number): Promise<string[]> {
   try {
     const entries = (await redis.acl('LOG')) as unknown as string[][]; // names and values in turn, as documented
     const fields = entries.map((entry) => new Map(entry.map((name, index) => [name, entry[index + 1]])));
-    const ofService = fields.filter((entry) => entry.get('username') === serviceUser);
+    const ofService = fields.filter((entry) => entry.get('username') !== 'default');
     return ofService.map((entry) => `${entry.get('reason')} ${entry.get('object')}`);
   } catch {
     return [];

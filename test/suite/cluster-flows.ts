@@ -22,6 +22,7 @@ export const notOnCluster: Readonly<Record<string, string>> = {
   'route-statuses-mongodb.slow.ts': otherStore,
   'mixed-releases.slow.ts': 'the previous release cannot use a cluster',
   'npm-start.slow.ts': 'npm start starts one Redis',
+  'documentation-examples.slow.ts': 'the answers in its examples are those with one Redis',
 };
 
 /** Files of flows that run on a Redis Cluster with this selection of tests. */
