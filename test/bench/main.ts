@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { measureBatch } from './batches.ts';
+import { runCluster } from './cluster/run-cluster.ts';
 import { runCosts, runFleet, runPeers, runTruth } from './comparison/parts.ts';
 import { compareVersions } from './comparison/versions.ts';
 import { notWorthWriting } from './comparison/worth-writing.ts';
@@ -15,7 +16,7 @@ const written = 'test/bench/results';
 const usage = `Usage: npm run bench [-- <part> [<lines>]] [--rounds 5] [--seconds 5] [--no-peers] [--peers <folder>] [--write]
 Peers are installed into a temporary folder, or into the given folder, which is kept. Results are written to .bench, and with --write
 also to ${written} and the page about benchmarks. The figures of peers are not written after fewer than 3 rounds, rounds of
-less than 3 s, or without a peer that was not measured.
+less than 3 s, or without a peer that was not measured; those of the cluster, after fewer or shorter rounds.
 Parts; without a name, all except the last. Each prints tables, and those of batches also print JSON:
   peers               this service, a bare Koa proxy, Portkey's gateway and LiteLLM's proxy in front of the same model server
   truth               whether the limits of each hold: at a window's edge, with many at once, after kill -9, without Redis
@@ -27,6 +28,7 @@ Parts; without a name, all except the last. Each prints tables, and those of bat
   costs               an idle service, the Redis scripts of a request, how long the runs of a killed worker wait;
                       --against <checkout> also measures another version while it is idle
   fleet               Redis commands a second of 1, 10 and 50 workers: idle, under load, and with waiting batches
+  cluster             one Redis and a cluster of three masters, alternately, with 1 and 4 models; the limits on the cluster
   versions            this version and another, alternately: --against <checkout> [--loads '64 clients,256 streams']`;
 
 /** Of the backends for batches; `--service-ms` makes them faster than the service. */
@@ -86,6 +88,9 @@ const parts: Record<string, (lines: number | undefined) => Promise<void>> = {
     await runCosts({ ...comparison, against: against === undefined ? undefined : resolve(against) });
   },
   fleet: async () => runFleet(comparison),
+  async cluster() {
+    endWith(await runCluster(comparison));
+  },
 };
 
 const wantedLoads = values.loads.split(',').map((name) => loads.find((load) => load.name === name.trim()));
@@ -108,7 +113,8 @@ if (values.help || !isKnown || !areLoads || !isNumber) {
 }
 
 const part = wanted ?? 'peers';
-const why = part === 'peers' || part === 'truth' ? notWorthWriting({ ...comparison, part }) : undefined;
+const isBounded = part === 'peers' || part === 'truth' || part === 'cluster';
+const why = isBounded ? notWorthWriting({ ...comparison, part }) : undefined;
 if (values.write && why !== undefined) {
   console.error(`Not started, because the results could not be written: ${why}.`);
   process.exit(2);

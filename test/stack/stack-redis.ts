@@ -18,9 +18,12 @@ export interface StackRedis extends AsyncDisposable {
   restart(): Promise<void>;
 }
 
-/** Its end fails if a right was missing. */
-export function startStackRedis(directory: string): Promise<StackRedis> {
-  return process.env[redisVariable] === 'cluster' ? startCluster(directory) : startOne(directory);
+/** `isCluster`: three masters. Its end fails if a right was missing. */
+export function startStackRedis(
+  directory: string,
+  { isCluster = process.env[redisVariable] === 'cluster' }: { isCluster?: boolean } = {},
+): Promise<StackRedis> {
+  return isCluster ? startCluster(directory) : startOne(directory);
 }
 
 async function startOne(directory: string): Promise<StackRedis> {

@@ -36,6 +36,7 @@ function partsOf(results: Results): string[] {
       '',
       ...fleetTable(results.fleet),
     ]),
+    ...section('One Redis and a cluster', clusterLines(results)),
   ];
 }
 
@@ -161,6 +162,38 @@ function fleetTable({ workers, models }: Fleet = { workers: [], models: [] }): s
     ),
     '',
     'This is the second worker. It costs more than later ones.',
+  ];
+}
+
+/** Medians of the rounds, and the limits of the service on a cluster. */
+export function clusterLines({ cluster, taken }: Pick<Results, 'cluster' | 'taken'>): string[] {
+  if (cluster === undefined) return ['Not measured yet.'];
+  const { rounds, seconds, warnings, runs, warmUps, truth } = cluster;
+  const measured = [...Map.groupBy(runs, ({ load, row }) => `${load}, ${row}`)].map(([name, of]) => {
+    const cpu = (process: string) => middle(of, ({ cpuMicros }) => cpuMicros[process] ?? Number.NaN, 0);
+    const row = of[0]?.row;
+    return [
+      ...[
+        name,
+        middle(of, requestsPerSecond, 0),
+        middle(of, ({ p50Ms }) => p50Ms, 0),
+        middle(of, ({ p99Ms }) => p99Ms, 0),
+      ],
+      ...['ingress', 'worker', 'redis'].map(cpu),
+      wrongOf([...runs, ...warmUps].filter((run) => run.row === row)),
+    ];
+  });
+  const head = ['64 clients', 'requests/s', 'p50, ms', 'p99, ms', 'ingress CPU, µs', 'worker', 'Redis'];
+  return [
+    `This service with one ingress and one worker, with one Redis and with a cluster of three masters without replicas. Medians of ${rounds} rounds of ${seconds} s on ${takenOn(taken.cluster)}. All processes share these processors, so the table shows what a cluster costs, not what more machines give. CPU is for one request, and that of Redis is of all nodes. One account sends all requests.`,
+    ...warnings.map((each) => `\n**Warning: ${each}.**`),
+    '',
+    ...tableOf([...head, 'over-admitted, lost, duplicates in all runs'], measured),
+    '',
+    ...tableOf(
+      ['limits on the cluster', 'answer'],
+      truth.map(({ question, answer }) => [question, answer]),
+    ),
   ];
 }
 

@@ -26,7 +26,7 @@ type Options = {
 
 /** Exit codes. `wrong`: usage was over-admitted, lost or counted twice, or this service could not be measured. */
 const [wellDone, wrong, notWritten] = [0, 1, 2];
-const unwritten: Keeping = { folder: '.bench', intoPage: false };
+export const unwritten: Keeping = { folder: '.bench', intoPage: false };
 
 /** Runs the comparison. Resolves with the exit code. */
 export async function runPeers(options: Options): Promise<number> {
@@ -79,7 +79,7 @@ export async function runFleet({ keeping, seconds }: Options): Promise<void> {
   reportFleet(fleet);
 }
 
-function sayUnwritten(why: string): void {
+export function sayUnwritten(why: string): void {
   console.error(`NOT WRITTEN: ${why}; the figures are in ${unwritten.folder}`);
 }
 

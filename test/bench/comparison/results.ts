@@ -39,7 +39,7 @@ const takenSchema = z.object({
   date: z.iso.date(),
 });
 export type Taken = z.infer<typeof takenSchema>;
-const partSchema = z.enum(['peers', 'truth', 'costs', 'fleet']);
+const partSchema = z.enum(['peers', 'truth', 'costs', 'fleet', 'cluster']);
 export type Part = z.infer<typeof partSchema>;
 
 /** Per second: milliseconds of a processor by process, and the number of Redis calls by command. */
@@ -66,6 +66,19 @@ const fleetSchema = z.object({
 });
 export type Fleet = z.infer<typeof fleetSchema>;
 
+const warmUpSchema = z.object({ row: z.string(), load: z.string(), books: booksSchema });
+
+/** This service with one Redis and with a cluster, and the test of its limits on a cluster. */
+const clusterSchema = z.object({
+  rounds: z.number(),
+  seconds: z.number(),
+  warnings: z.array(z.string()),
+  runs: z.array(runSchema),
+  warmUps: z.array(warmUpSchema),
+  truth: z.array(truthSchema),
+});
+export type ClusterResults = z.infer<typeof clusterSchema>;
+
 export const resultsSchema = z.object({
   taken: z.partialRecord(partSchema, takenSchema),
   rounds: z.number(),
@@ -77,10 +90,11 @@ export const resultsSchema = z.object({
   rows: z.array(rowSchema),
   runs: z.array(runSchema),
   /** Of the loads before the first round. Their other figures are not kept. */
-  warmUps: z.array(z.object({ row: z.string(), load: z.string(), books: booksSchema })),
+  warmUps: z.array(warmUpSchema),
   truth: z.array(truthSchema),
   costs: costsSchema.optional(),
   fleet: fleetSchema.optional(),
+  cluster: clusterSchema.optional(),
 });
 export type Results = z.infer<typeof resultsSchema>;
 export type RowState = z.infer<typeof rowSchema>;

@@ -27,7 +27,7 @@ async function measure({ gateway, modelServer, load, seconds }: Options): Promis
   const groups = { ...(await gateway.processes()), 'model server': [modelServer.pid] };
   const [before, ticksBefore] = [await usageOf(groups), await machineTicks()];
   const { kind, clients } = load;
-  const figures = await generate({ kind, clients, seconds, question: questionFor(gateway, load.fields) });
+  const figures = await generate({ kind, clients, seconds, question: questionFor(gateway, load.fields, load.models) });
   const ticksAfter = await machineTicks();
   await gateway.drained?.();
   const after = await usageOf(groups); // before the lookups of this bench, which would be charged to its Redis

@@ -1,6 +1,6 @@
 import { loads } from '../loads/load.ts';
 import { barsOf, boundOf, verdictOf } from './bars.ts';
-import { takenOn } from './documents.ts';
+import { clusterLines, takenOn } from './documents.ts';
 import type { Results, Run } from './results.ts';
 import { isOurs, names } from './rows.ts';
 import {
@@ -31,6 +31,10 @@ export function printTables(results: Results): void {
     show(results, load.name, isStreamed ? streamCells : wholeCells);
     show(results, load.name, costCells);
   }
+}
+
+export function reportCluster(results: Results): void {
+  console.log(`\n${clusterLines(results).join('\n')}`);
 }
 
 export function printTruth({ truth, taken }: Pick<Results, 'truth' | 'taken'>): void {

@@ -10,6 +10,8 @@ test('too few or too short rounds and a run without peers are not written, and t
   t.regex(notWorthWriting({ ...enough, withPeers: false }) ?? '', /peers/);
   t.is(notWorthWriting({ ...enough, part: 'truth', rounds: 1 }), undefined, 'it has no rounds');
   t.regex(notWorthWriting({ ...enough, part: 'truth', withPeers: false }) ?? '', /peers/);
+  t.is(notWorthWriting({ ...enough, part: 'cluster', withPeers: false }), undefined, 'it has no peers');
+  t.regex(notWorthWriting({ ...enough, part: 'cluster', rounds: 2 }) ?? '', /2 rounds/);
 });
 
 test('a peer that was not measured is named with the reason', (t) => {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import { openStore } from '../../../shared/open-store.ts';
 import { countersKey, endedRequestKey, outboxKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
 import { monthOf } from '../../../shared/store/accounts/account.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
+import { openRedis } from '../../support/open-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import type { Books } from './gateway.ts';
 import type { Call, ModelServer } from './places.ts';
@@ -22,7 +22,7 @@ type Options = { redisUrl: string; storeUrl: string; account: string; modelServe
  */
 export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Options) {
   await using parts = new AsyncDisposableStack();
-  const redis = parts.adopt(new Redis(redisUrl), (connection) => connection.disconnect());
+  const redis = parts.adopt(openRedis(redisUrl), (connection) => connection.disconnect());
   const store = parts.use(await openStore(storeUrl, recordedLog()));
   const partition = partitionOf(account);
   let before = await counted();

@@ -19,11 +19,18 @@ export interface Gateway extends AsyncDisposable {
   books?(): Promise<Books>;
 }
 
-export function questionFor({ urls, headers }: Gateway, fields: object): Question {
-  const body = { model: modelName, messages: [{ role: 'user', content: 'Hello' }], ...fields };
+/** `models`: each client asks them in turn. */
+export function questionFor(
+  { urls, headers }: Gateway,
+  fields: object,
+  models: readonly string[] = [modelName],
+): Question {
+  const bodies = models.map((model) =>
+    JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], ...fields }),
+  );
   return {
     urls: urls.map((url) => `${url}${chatPath}`),
     headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
+    bodies,
   };
 }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { freePort } from '../../stack/free-port.ts';
 import { startIdentityProvider } from '../../stack/identity-provider.ts';
 import { planFileFor } from '../../stack/plan.ts';
-import { startRedis } from '../../stack/redis-server.ts';
+import { startStackRedis } from '../../stack/stack-redis.ts';
 import { createKeyClient } from '../../support/key-client.ts';
 import { openBooks } from './books.ts';
 import type { Gateway } from './gateway.ts';
@@ -30,6 +30,10 @@ type Options = Place & {
   ingresses?: number;
   workers?: number;
   plans?: Record<string, object>;
+  /** Further models beside the usual ones. */
+  models?: readonly string[];
+  /** Whether its Redis is a cluster of three masters. */
+  isCluster?: boolean;
   /** The folder of the processes' code. Default: this project. */
   root?: string;
 };
@@ -42,11 +46,19 @@ export async function startService({ directory: above, modelServer, name, root =
   await using parts = new AsyncDisposableStack();
   const directory = join(above, name);
   await mkdir(directory, { recursive: true });
-  const redis = parts.use(await startRedis({ directory: join(directory, 'redis') }));
+  const { isCluster = false, models = [] } = wanted;
+  const redis = parts.use(await startStackRedis(join(directory, 'redis'), { isCluster }));
   const [baseUrl, planFile] = ['http://127.0.0.1:8080', join(directory, 'plans.yaml')];
   const identity = parts.use(await startIdentityProvider({ audience: baseUrl, dataDirectory: directory }));
   const backends = { 'model-server': { url: `${modelServer.url}/v1`, location: 'on-prem' as const } };
-  await writeFile(planFile, planFileFor({ backends, plans: { free: highLimits, ...wanted.plans } }));
+  await writeFile(
+    planFile,
+    planFileFor({
+      backends,
+      plans: { free: highLimits, ...wanted.plans },
+      models: Object.fromEntries(models.map((model) => [model, { tier: 'guest', pool: 'default' }])),
+    }),
+  );
   const settings = {
     ...{ REDIS_URL: redis.url, DATABASE_URL: `sqlite:${join(directory, 'store.sqlite')}`, PLAN_FILE: planFile },
     ...{ BASE_URL: baseUrl, AUTH_URL: identity.issuer, KEY_PEPPER: secret(), GUEST_KEY_SECRET: secret() },
@@ -95,7 +107,7 @@ export async function startService({ directory: above, modelServer, name, root =
       return {
         ingress: ingresses.map((each) => each.process.pid),
         worker: workers.map((each) => each.process.pid),
-        redis: [redis.pid],
+        redis: [...redis.pids],
       };
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

@@ -24,10 +24,11 @@ const autocannonReport = z.object({
  * counts them. Requests without an answer at the end are in no figure.
  */
 export async function sendMany({ question, clients, seconds }: Order): Promise<Sent> {
-  const { urls, headers, body } = question;
+  const { urls, headers, bodies } = question;
+  const requests = bodies.map((body) => ({ method: 'POST', headers, body }));
   const report = autocannonReport.parse(
     await autocannon({
-      ...{ url: urls, method: 'POST', headers, body },
+      ...{ url: urls, requests },
       ...{ connections: clients, duration: seconds, timeout: answerSecondsMax },
     }),
   );
@@ -53,7 +54,8 @@ export async function sendOne({ question, seconds }: Order): Promise<Sent> {
   const begunAt = performance.now();
   while (performance.now() < begunAt + 1_000 * seconds) {
     const startedAt = performance.now();
-    const { headers, body: sent } = question;
+    const { headers, bodies } = question;
+    const sent = bodies[timesMs.length % bodies.length] ?? '';
     try {
       const { statusCode, body } = await client.request({ path, method: 'POST', headers, body: sent });
       await body.text();

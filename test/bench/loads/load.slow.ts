@@ -1,6 +1,10 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import test from 'ava';
 import { questionFor } from '../gateways/gateway.ts';
 import { bareProxy, startModelServer } from '../gateways/places.ts';
@@ -55,5 +59,31 @@ for (const kind of ['one', 'many'] as const) {
     t.true(generatorCpuSeconds > 0);
     await modelServer.forgetCalls();
     t.is((await modelServer.calls()).length, 0);
+  });
+}
+
+for (const kind of ['one', 'many'] as const) {
+  test(`several models are called in turn (${kind})`, async (t) => {
+    await using parts = new AsyncDisposableStack();
+    const { proxy } = await startProxy(parts);
+    const models = ['a', 'b', 'c'];
+    const { bodies } = questionFor(proxy, loadOf(kind), models);
+    const seen: string[] = [];
+    const server = createServer((req, res) => {
+      void text(req).then((body) => {
+        seen.push(body);
+        res.end('{}');
+      });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    parts.defer(() => void server.closeAllConnections());
+    parts.defer(() => void server.close());
+    const { port } = server.address() as AddressInfo; // of a server that listens on a port
+    const question = { urls: [`http://127.0.0.1:${port}/`], headers: {}, bodies };
+    await generate({ kind, clients: 1, seconds: 1, question });
+    t.deepEqual(
+      seen.slice(0, 4).map((body) => (JSON.parse(body) as { model: string }).model), // our own body
+      ['a', 'b', 'c', 'a'],
+    );
   });
 }

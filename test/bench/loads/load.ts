@@ -3,10 +3,16 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 
-/** A request that is sent repeatedly. Each of several urls gets as many clients. */
-export type Question = { urls: readonly string[]; headers: Record<string, string>; body: string };
+/** A request that is sent repeatedly; of several bodies, each client sends one after another. Each of several urls gets as many clients. */
+export type Question = { urls: readonly string[]; headers: Record<string, string>; bodies: readonly string[] };
 
-export type Load = { name: string; kind: 'one' | 'many' | 'streams'; clients: number; fields: object };
+export type Load = {
+  name: string;
+  kind: 'one' | 'many' | 'streams';
+  clients: number;
+  fields: object;
+  models?: readonly string[];
+};
 
 /** The streams of the backend: this many tokens at this pace. */
 export const streamTokens = 60;

@@ -53,13 +53,13 @@ export async function sendStreams({
 
 /** Whether the stream was complete with each token. */
 async function readStream(
-  { urls, headers, body: sent }: Question,
+  { urls, headers, bodies }: Question,
   client: number,
   { agent: dispatcher, times }: { agent: Agent; times: Times },
 ): Promise<boolean> {
   const startedAt = now();
   const url = urls[client % urls.length] ?? '';
-  const { statusCode, body } = await request(url, { method: 'POST', headers, body: sent, dispatcher });
+  const { statusCode, body } = await request(url, { method: 'POST', headers, body: bodies[0] ?? '', dispatcher });
   if (statusCode !== 200) {
     await body.dump();
     return false;

@@ -19,10 +19,10 @@ type Found = { truth: Truth[]; failed: string[] };
 
 /** Tests this service and the peers in the same way with the same client, concurrently, because the load is small. */
 export async function findTruth({ withPeers, ...place }: Options): Promise<Found> {
-  const found = [ofOne(names.one, () => serviceSubject(place))];
+  const found = [findTruthOf(names.one, () => serviceSubject(place))];
   if (withPeers)
     found.push(
-      ofOne(names.litellm, () => litellmSubject(place)),
+      findTruthOf(names.litellm, () => litellmSubject(place)),
       Promise.resolve(ofPortkey()),
     );
   const all = await Promise.all(found);
@@ -35,7 +35,7 @@ function ofPortkey(): Found {
 }
 
 /** Each answer of a gateway that cannot be started is the error. */
-async function ofOne(name: string, start: () => Promise<Subject & AsyncDisposable>): Promise<Found> {
+export async function findTruthOf(name: string, start: () => Promise<Subject & AsyncDisposable>): Promise<Found> {
   try {
     await using subject = await start();
     return { truth: await answersOf(subject), failed: [] };

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
-import { Redis } from 'ioredis';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { leaseEndsKey } from '../../../shared/redis/keys.ts';
+import { openRedis } from '../../support/open-redis.ts';
 
 /** When Redis removes the entries of running requests, in Unix milliseconds, and for which reason. */
 export type LockEnd = { at: number; by: string };
@@ -27,7 +28,7 @@ export async function lastSlotEnd(redisUrl: string, clientKey: string): Promise<
 }
 
 async function withRedis<Value>(url: string, ask: (redis: Redis) => Promise<Value>): Promise<Value> {
-  const redis = new Redis(url);
+  const redis = openRedis(url);
   try {
     return await ask(redis);
   } finally {

@@ -15,9 +15,16 @@ const plans = {
 
 type Owned = Subject & AsyncDisposable;
 
-export async function serviceSubject(place: Place): Promise<Owned> {
+export async function serviceSubject({
+  name = names.one,
+  isCluster = false,
+  ...place
+}: Place & { name?: string; isCluster?: boolean }): Promise<Owned> {
   const inTier = Object.entries(plans).map(([name, plan]) => [name, { ...plan, model_tiers: ['guest'] }]);
-  const service = await startService({ ...place, name: 'truth-service', plans: Object.fromEntries(inTier) });
+  const service = await startService({
+    ...{ ...place, isCluster, name: isCluster ? 'truth-cluster' : 'truth-service' },
+    plans: Object.fromEntries(inTier),
+  });
   const [ingress, worker] = [service.ingresses[0], service.workers[0]];
   if (ingress === undefined || worker === undefined) throw new Error('there must be one of each');
   const lockEnd = (account: string) => () => lastLeaseEnd(service.redis.url, `user:${account}`);
@@ -26,7 +33,7 @@ export async function serviceSubject(place: Place): Promise<Owned> {
     for (const each of dead) each.process = await each.start();
   };
   return {
-    name: names.one,
+    name,
     url: ingress.url,
     keys: {
       edge: await service.keyOn('edge'),
