@@ -55,9 +55,12 @@ test('the page shows medians by load and row, all wrong requests, warnings and t
   );
   const warmUps = [{ row: 'three masters', load: '64 clients', books: { ...right, lostUsage: 2 } }];
   const truth = [{ row: 'three masters', question: 'admitted', answer: '100 in 60 s' }];
-  const cluster = { rounds: 3, seconds: 1, warnings: ['the machine was busy'], runs, warmUps, truth };
+  const other = sampleRun({ row: 'one Redis', load: '1 model', round: 0 });
+  const cluster = { rounds: 3, seconds: 1, warnings: ['the machine was busy'], runs: [...runs, other], warmUps, truth };
   const lines = clusterLines({ cluster, taken: {} });
   t.true(lines.includes('| 1 model, three masters | 200 | 20 | 90 | 5 | 6 | 7 | 0, 2, 3 |'), lines.join('\n'));
+  const rows = lines.filter((line) => line.startsWith('| 1 model, ')).map((line) => line.split(' | ')[0]);
+  t.deepEqual(rows, ['| 1 model, one Redis', '| 1 model, three masters'], 'whichever was measured first');
   t.true(lines.includes('| admitted | 100 in 60 s |'));
   t.regex(lines.join('\n'), /\*\*Warning: the machine was busy\.\*\*/);
   t.deepEqual(clusterLines({ cluster: undefined, taken: {} }), ['Not measured yet.']);

@@ -169,7 +169,10 @@ function fleetTable({ workers, models }: Fleet = { workers: [], models: [] }): s
 export function clusterLines({ cluster, taken }: Pick<Results, 'cluster' | 'taken'>): string[] {
   if (cluster === undefined) return ['Not measured yet.'];
   const { rounds, seconds, warnings, runs, warmUps, truth } = cluster;
-  const measured = [...Map.groupBy(runs, ({ load, row }) => `${load}, ${row}`)].map(([name, of]) => {
+  const byName = [...Map.groupBy(runs, ({ load, row }) => `${load}, ${row}`)].toSorted(([one], [other]) =>
+    one.localeCompare(other),
+  );
+  const measured = byName.map(([name, of]) => {
     const cpu = (process: string) => middle(of, ({ cpuMicros }) => cpuMicros[process] ?? Number.NaN, 0);
     const row = of[0]?.row;
     return [
