@@ -88,7 +88,9 @@ test.serial('Sentinel, with a user of Redis and one of the sentinels', async (t)
   });
   const address = sentinel.url.replace('://', `://${login}`);
   await serves(t, { redisUrl: `${address}?sentinel_username=watcher&sentinel_password=watch` });
-  const refusals = await Promise.all([...sentinel.servers, ...sentinel.sentinels].map(({ port }) => refusalsOf(port)));
+  const users = ['service', 'watcher'];
+  const all = [...sentinel.servers, ...sentinel.sentinels];
+  const refusals = await Promise.all(all.map(({ port }) => refusalsOf(port, users)));
   t.deepEqual(refusals.flat(), []);
 });
 

@@ -24,9 +24,21 @@ export const redisRights = {
   ],
   streams: ['xadd', 'xlen', 'xrange', 'xread', 'xtrim'],
   'lists and sets of the queues': [
-    ...['llen', 'lpush', 'lrange', 'lrem', 'rpoplpush', 'sadd', 'scard', 'smembers', 'srem'],
+    'llen',
+    'lpush',
+    'lrange',
+    'lrem',
+    'rpoplpush',
+    'rpush',
+    'sadd',
+    'scard',
+    'smembers',
+    'srem',
   ],
-  'changes by the queue dashboard': ['lindex', 'ltrim', 'type', 'zrevrangebyscore'],
+  'branches of the queue library, and changes by the queue dashboard': [
+    ...['lindex', 'lpop', 'lpos', 'lset', 'ltrim', 'persist', 'rename', 'rpop', 'type', 'zremrangebyrank'],
+    'zrevrangebyscore',
+  ],
   'npm run reconcile': ['scan'],
 } as const;
 

@@ -73,12 +73,12 @@ function withUser(url: string, password: string): string {
 
 /** Throws if a server has refused the service a command or a key. One that does not run any more is not asked. */
 async function requireRights(ports: readonly number[]): Promise<void> {
-  const refusals = (await Promise.all(ports.map(refusalsOf))).flat();
+  const refusals = (await Promise.all(ports.map((port) => refusalsOf(port)))).flat();
   if (refusals.length > 0) throw new Error(`Redis refused the service: ${[...new Set(refusals)].join(', ')}`);
 }
 
-/** What this server has refused to users of the service and of sentinels, since it started. */
-export async function refusalsOf(port: number): Promise<string[]> {
+/** What this server has refused to these users since it started. */
+export async function refusalsOf(port: number, users: readonly string[] = [serviceUser]): Promise<string[]> {
   const redis = new Redis({
     port,
     host: '127.0.0.1',
@@ -90,7 +90,7 @@ export async function refusalsOf(port: number): Promise<string[]> {
   try {
     const entries = (await redis.acl('LOG')) as unknown as string[][]; // names and values in turn, as documented
     const fields = entries.map((entry) => new Map(entry.map((name, index) => [name, entry[index + 1]])));
-    const ofService = fields.filter((entry) => entry.get('username') !== 'default');
+    const ofService = fields.filter((entry) => users.includes(entry.get('username') ?? ''));
     return ofService.map((entry) => `${entry.get('reason')} ${entry.get('object')}`);
   } catch {
     return [];
