@@ -124,7 +124,7 @@ test('the table of failures is the one that the fault tests write, and each row 
 test('the page about Redis names exactly the rights with which the service is tested', (t) => {
   const [, section = ''] = read('ingress/documentation/redis.md').split('\n## Rights of the user\n');
   const [rights = ''] = section.split('\n## ');
-  const [first = [], second = []] = [...rights.matchAll(/```sh\n([^`]*)```/g)].map(([, block = '']) =>
+  const [first = [], second = []] = [...rights.matchAll(/```sh rights\n([^`]*)```/g)].map(([, block = '']) =>
     commandsIn(block),
   );
   t.deepEqual(first, allRights);

@@ -168,7 +168,7 @@ browserTest('everything works with the keyboard only: from sign-in to a revoked 
   await keyboard.press('Enter');
   await page.getByRole('dialog').waitFor();
   await keyboard.press('Escape');
-  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.locator('dialog').waitFor({ state: 'detached' }); // closed, it has no role before it is removed
   t.is(await focused(), 'Revoke', 'the focus returns to where it was before the dialog');
   await keyboard.press('Enter');
   await page.getByRole('dialog').waitFor();

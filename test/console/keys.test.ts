@@ -39,7 +39,7 @@ browserTest(
     const dialog = page.getByRole('dialog', { name: 'Rotate this key?' });
     t.true((await dialog.innerText()).includes(`${masked} stops working everywhere, immediately`));
     await dialog.getByRole('button', { name: 'Go back' }).click();
-    await dialog.waitFor({ state: 'detached' });
+    await page.locator('dialog').waitFor({ state: 'detached' }); // closed, it has no role before it is removed
     t.is(await page.evaluate('document.activeElement.innerText'), 'Rotate', 'the focus returns to where it was');
     t.is(await models(first), 2, 'an unconfirmed action is not executed');
 

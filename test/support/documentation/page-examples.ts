@@ -5,7 +5,7 @@ export type Example = { text: string; under: string } & (
   | { role: 'run'; language: 'sh' | 'ts' | 'python' }
   | { role: 'output'; language: 'json' | 'text' }
   | { role: 'error' | 'frame' | 'answer'; about: string }
-  | { role: 'stream' | 'line' | 'plan' | 'query' | 'diagram' | 'memory' | 'manifest' | 'shards' }
+  | { role: 'stream' | 'line' | 'plan' | 'query' | 'diagram' | 'memory' | 'manifest' | 'shards' | 'rights' }
 );
 
 const runnable = ['sh', 'ts', 'python'] as const;
@@ -37,6 +37,7 @@ function exampleOf(text: string, info: string, under: string): Example {
   if (info === 'yaml plan') return { text, under, role: 'plan' };
   if (info === 'text diagram') return { text, under, role: 'diagram' };
   if (info === 'promql query') return { text, under, role: 'query' };
+  if (info === 'sh rights') return { text, under, role: 'rights' };
   if (info === 'js shards') return { text, under, role: 'shards' };
   if (info === 'sh memory' || info === 'text memory') return { text, under, role: 'memory' };
   if (info === 'yaml manifest' || info === 'dockerfile manifest' || info === 'sh manifest')
