@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { descriptionVariable, startMongo } from '../support/mongodb/start-mongo.ts';
 import { sizeVariable } from '../support/size.ts';
-import { clusterFiles } from './cluster-flows.ts';
+import { clusterFiles } from './cluster-files.ts';
 import { prepare } from './prepare.ts';
 import { sharesVariable } from './share-process.ts';
 import { openTemporaryFolder } from './temporary-folder.ts';

@@ -4,7 +4,7 @@ import { redisNow } from '../../../shared/redis/redis-now.ts';
 import { createEndLeases } from '../../../workers/leases/end-leases.ts';
 import { createExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { openRedis } from '../open-redis.ts';
+import { nodesOf, openRedis } from '../open-redis.ts';
 import { fixClock } from '../redis-clock.ts';
 
 /**
@@ -14,6 +14,7 @@ import { fixClock } from '../redis-clock.ts';
 export async function endLeasesNow(redisUrl: string, { aheadMs, requestMs }: { aheadMs: number; requestMs: number }) {
   const redis = openRedis(redisUrl);
   try {
+    await nodesOf(redis); // the nodes of a cluster are not known at first
     const now = (await redisNow(redis)) + aheadMs;
     fixClock(redis, now);
     const metrics = createWorkerMetrics(new Registry());

@@ -13,6 +13,12 @@ export const fastOnCluster: readonly string[] = [
   'usage.test.ts',
 ];
 
+/** Other tests that `npm run test:rest` runs on a Redis Cluster, too: processes are killed, and all counts agree. */
+const othersOnCluster: readonly string[] = [
+  'test/faults/truth-sqlite.test.ts',
+  'test/faults/truth-batches-sqlite.slow.ts',
+];
+
 const otherStore = 'its store is MongoDB; the same cases run with SQLite';
 
 /** Flows that cannot run on a cluster, or would show nothing more there, and why. */
@@ -25,12 +31,13 @@ export const notOnCluster: Readonly<Record<string, string>> = {
   'documentation-examples.slow.ts': 'the answers in its examples are those with one Redis',
 };
 
-/** Files of flows that run on a Redis Cluster with this selection of tests. */
+/** Files that run on a Redis Cluster with this selection of tests. */
 export function clusterFiles(selection: 'fast' | 'rest'): string[] {
-  const flows = [...testFiles('fast'), ...testFiles('rest')].filter((path) => path.startsWith(folder));
-  const names = [...new Set(flows)].map((path) => path.slice(folder.length));
-  const isFast = (name: string) => fastOnCluster.includes(name);
-  return names
-    .filter((name) => !(name in notOnCluster) && isFast(name) === (selection === 'fast'))
-    .map((name) => folder + name);
+  const paths = [...testFiles('fast'), ...testFiles('rest')].filter((path) => path.startsWith(folder));
+  const flows = new Set(paths.map((path) => path.slice(folder.length)));
+  for (const name of Object.keys(notOnCluster)) flows.delete(name);
+  if (selection === 'fast') return [...flows].filter((name) => fastOnCluster.includes(name)).map(pathOf);
+  return [...[...flows].filter((name) => !fastOnCluster.includes(name)).map(pathOf), ...othersOnCluster];
 }
+
+const pathOf = (name: string) => folder + name;
