@@ -30,6 +30,9 @@ export function needOf({ runs }: Pick<Results, 'runs'>, process: Process): Need 
   };
 }
 
+/** A cluster has at least this many. */
+const clusterMastersMin = 3;
+
 /** What this many streams at once need: processes at the planned use, at least two of each, and the memory of each of them. */
 export function planFor(streams: number, needs: Readonly<Record<Process, Need>>) {
   const processorsOf = (process: Process) => (streams * streamTokensPerSecond * needs[process].tokenMicros) / 1e6;
@@ -37,11 +40,12 @@ export function planFor(streams: number, needs: Readonly<Record<Process, Need>>)
     Math.max(atLeast, Math.ceil(processorsOf(process) / plannedUse));
   const memoryOf = (process: Process, count: number) =>
     needs[process].baseMib + (streams / count) * (needs[process].streamKib / 1_024);
-  const [ingresses, workers] = [countOf('ingress', 2), countOf('worker', 2)];
+  const [ingresses, workers, busy] = [countOf('ingress', 2), countOf('worker', 2), countOf('redis', 1)];
+  const masters = busy === 1 ? 1 : Math.max(clusterMastersMin, busy);
   return {
     ingresses: { count: ingresses, mib: memoryOf('ingress', ingresses) },
     workers: { count: workers, mib: memoryOf('worker', workers) },
-    redis: { processors: processorsOf('redis'), masters: countOf('redis', 1), mib: memoryOf('redis', 1) },
+    redis: { processors: processorsOf('redis'), masters, mib: memoryOf('redis', 1) },
   };
 }
 

@@ -8,7 +8,8 @@ const pauseMs = 25;
 
 /**
  * Looks at the sums of all months, and completes the details of those that have usage from the previous release, or that a drainer left
- * behind (contract.md#r11-details). One month that fails does not block the others; then it fails at the end.
+ * behind (contract.md#r11-details), newest months first. One month that fails does not block the others; then it fails at the end. Returns
+ * whether all details were complete already.
  */
 export function createCompleteUsageDetails({
   store,
@@ -18,12 +19,13 @@ export function createCompleteUsageDetails({
   store: Pick<UsageStore, 'listIncompleteUsage' | 'completeUsageDetails'>;
   log: Pick<Log, 'info'>;
   pause?: (signal: AbortSignal) => Promise<void>;
-}): (signal: AbortSignal) => Promise<void> {
+}): (signal: AbortSignal) => Promise<boolean> {
   return async function completeDetails(signal) {
     const failures: unknown[] = [];
-    let completed = 0;
+    let [found, completed] = [0, 0];
     for (let after: Awaited<ReturnType<UsageStore['listIncompleteUsage']>>['last']; ; ) {
       const { incomplete, last } = await store.listIncompleteUsage({ after, limit: sumsAtOnce });
+      found += incomplete.length;
       for (const month of incomplete) {
         try {
           if (await store.completeUsageDetails(month, { pause: () => pause(signal) })) completed += 1;
@@ -38,5 +40,6 @@ export function createCompleteUsageDetails({
     }
     if (completed > 0) log.info({ months: completed }, 'the details of usage were completed');
     if (failures.length > 0) throw failures[0];
+    return found === 0;
   };
 }

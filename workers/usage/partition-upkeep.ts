@@ -8,7 +8,9 @@ const partitionsAtOnce = 16;
 const removeEveryMs = 24 * 60 * 60_000;
 const upkeepAgainMs = 60_000;
 const upkeepCheckMs = 10_000;
-const completeEveryMs = 60 * 60_000;
+const completeAgainMs = 60 * 60_000;
+/** While all details are complete: only a worker of the previous release can change that, or one that was killed. */
+const completeEveryMs = removeEveryMs;
 /** The worker that holds these partitions removes old months or completes details, so that not all workers do. */
 const removingPartition = 0;
 const completingPartition = 1;
@@ -23,7 +25,8 @@ export function createPartitionUpkeep(deps: {
   held: () => readonly number[];
   expireLeases: ExpireLeases;
   removeOldMonths: (signal: AbortSignal) => Promise<void>;
-  completeDetails: (signal: AbortSignal) => Promise<void>;
+  /** Returns whether there was nothing to complete. */
+  completeDetails: (signal: AbortSignal) => Promise<boolean>;
   /** Called if there is usage in the outbox of this partition. */
   notify: (partition: number) => void;
   /** False if the work failed, which is logged. */
@@ -62,8 +65,11 @@ export function createPartitionUpkeep(deps: {
     },
     async completeDetails() {
       if (held().includes(completingPartition) && now() >= completeAt) {
-        const completed = await attempt('completing usage details', () => deps.completeDetails(signal));
-        completeAt = now() + (completed ? completeEveryMs : upkeepAgainMs);
+        let wereComplete = false;
+        const succeeded = await attempt('completing usage details', async () => {
+          wereComplete = await deps.completeDetails(signal);
+        });
+        completeAt = now() + (!succeeded ? upkeepAgainMs : wereComplete ? completeEveryMs : completeAgainMs);
       }
       await pause(upkeepCheckMs);
     },

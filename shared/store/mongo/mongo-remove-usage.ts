@@ -33,11 +33,11 @@ export function createRemoveUsage({ call, database }: MongoCalls): UsageTables['
     try {
       return await call(async (signal) => {
         for (const collection of collections) {
-          for (let removed = 0; ; ) {
+          while (true) {
             const options = { projection: { _id: 0, month: 1 }, sort: { month: 1 } } as const;
             const oldest = await collection.findOne({ month: { $lt: month } }, options);
             if (oldest === null) break;
-            removed = await removePiece(collection, oldest.month, signal);
+            const removed = await removePiece(collection, oldest.month, signal);
             if (removed > 0) return removed; // otherwise another process has removed the same piece
           }
         }

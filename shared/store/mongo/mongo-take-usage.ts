@@ -22,7 +22,7 @@ type Moves<Batch> = {
  * Repeats guarded updates until each entry is in its document, or the document is already past it. Returns the batches whose documents were
  * past some of their entries: another process has updated them.
  */
-export async function moveAll<Batch extends Addition>(
+async function moveAll<Batch extends Addition>(
   batches: readonly Batch[],
   { write, readLastEntries, idOf, signal }: Moves<Batch>,
 ): Promise<Batch[]> {
@@ -111,7 +111,9 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
   }
 
   async function takeBatch(batch: readonly UsageRecord[]): Promise<Taken> {
-    const [storedEntries, incomplete] = await calls.call(() => Promise.all([insert(batch), findIncomplete(batch)]));
+    const storedEntries = await calls.call(() => insert(batch));
+    // Read after a majority has the records: after a failover, an earlier read could miss a move of the previous release.
+    const incomplete = await calls.call(() => findIncomplete(batch));
     const batches = byMonth(batch, storedEntries);
     const detailed = batches.filter((month) => !incomplete.has(sumId(month)));
     const details = detailed.flatMap((month) => byDetail(month, month.unsummed));

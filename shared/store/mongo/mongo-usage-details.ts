@@ -60,13 +60,6 @@ export function createMongoDetails({ call, durable, ...calls }: MongoCalls): Det
         return true;
       }),
 
-    noteDetailed: (month, detailed) =>
-      call(async (signal) => {
-        await noteProgress(month, detailed);
-        signal.throwIfAborted();
-        // The days of the previous release are no longer needed. They can be megabytes.
-        const { lastEntry, repairs } = detailed;
-        await sums.updateOne({ _id: sumId(month), lastEntry, repairs }, { $set: { days: {} } });
-      }),
+    noteDetailed: (month, detailed) => call(() => noteProgress(month, detailed)),
   };
 }

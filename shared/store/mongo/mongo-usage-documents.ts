@@ -70,7 +70,8 @@ export function sumId({ account, month }: UsageMonth): string {
 
 /**
  * Adds the unsummed records to a sum that is not past them. If the sum is past them, the upsert cannot insert another document with its id
- * and fails with a duplicate key. `isDetailed`: the details contain these records and all before them.
+ * and fails with a duplicate key. `isDetailed`: the details contain these records and all before them. Then the days that the previous
+ * release wrote are removed, because they can be megabytes. A month that gets no more usage keeps them: that release still shows them.
  */
 export function moveOf(batch: MonthBatch, { isDetailed }: { isDetailed: boolean }) {
   const { account, month, unsummed, lastEntry } = batch;
@@ -79,8 +80,8 @@ export function moveOf(batch: MonthBatch, { isDetailed }: { isDetailed: boolean 
   const filter = { _id: sumId(batch), lastEntry: { $lt: unsummed[0]?.entry ?? '' } };
   const update = {
     $inc: incrementsOf('total', counts, countNames),
-    $set: { lastEntry, ...(isDetailed && { detailedTo: lastEntry }) },
-    $setOnInsert: { account, month, repairs: 0, days: {} },
+    $set: { lastEntry, ...(isDetailed && { detailedTo: lastEntry, days: {} }) },
+    $setOnInsert: { account, month, repairs: 0, ...(!isDetailed && { days: {} }) },
   };
   return { updateOne: { filter, update, upsert: true } };
 }

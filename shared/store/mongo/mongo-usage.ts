@@ -30,6 +30,15 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
   const sums = sumsOf(database);
   const both = [records, sums].map(({ collectionName }) => database.collection<ByMonth>(collectionName));
 
+  async function readMarks({ after, limit }: Parameters<UsageTables['listIncomplete']>[0]) {
+    const read = (filter: { month: object | string; _id?: object }, limit: number) =>
+      sums.find(filter, { projection: markFields, sort: { month: -1, _id: -1 }, limit, ...durable() }).toArray();
+    if (after === undefined) return read({ month: { $gt: '' } }, limit);
+    const ofMonth = await read({ month: after.month, _id: { $lt: sumId(after) } }, limit);
+    if (ofMonth.length === limit) return ofMonth;
+    return [...ofMonth, ...(await read({ month: { $lt: after.month } }, limit - ofMonth.length))];
+  }
+
   return {
     ...createMongoDetails(calls),
     take: createTakeUsage(calls),
@@ -66,9 +75,7 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
 
     listIncomplete: ({ after, limit }) =>
       call(async () => {
-        const filter = { _id: { $gt: after === undefined ? '' : sumId(after) } };
-        const options = { projection: markFields, sort: { _id: 1 }, limit, ...durable() } as const;
-        const marks = (await sums.find(filter, options).toArray()).map(readMark);
+        const marks = (await readMarks({ after, limit })).map(readMark);
         const incomplete = marks.filter((mark) => !isDetailed(mark)).map(placeOf);
         const last = marks.length < limit ? undefined : marks.at(-1);
         return { incomplete, ...(last !== undefined && { last: placeOf(last) }) };

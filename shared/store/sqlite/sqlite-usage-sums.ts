@@ -38,7 +38,7 @@ const selectDays = `SELECT day, model, requests, failed, cancelled, prompt_token
 const selectMarks = `SELECT account, month, s.last_entry AS lastEntry, s.repairs,
     coalesce(m.last_entry, '') AS detailedTo, coalesce(m.repairs, 0) AS detailedRepairs
   FROM usage_sums AS s LEFT JOIN usage_detail_marks AS m USING (account, month)
-  WHERE (account, month) > (:account, :month) ORDER BY account, month LIMIT :limit`;
+  WHERE (month, account) < (:month, :account) ORDER BY month DESC, account DESC LIMIT :limit`;
 
 /** Also of a month that has no sum. */
 const selectState = `SELECT coalesce(s.last_entry, '') AS lastEntry, coalesce(s.repairs, 0) AS repairs,
@@ -145,12 +145,15 @@ export function createSqliteSums(database: DatabaseSync) {
   };
 }
 
+/** After every `YYYY-MM`. */
+const afterAll = '~';
+
 type IncompleteQuery = Parameters<UsageTables['listIncomplete']>[0];
 
 /** Reads sums with their marks, and returns those that the details are behind. */
 export function createListIncomplete(database: DatabaseSync): (query: IncompleteQuery) => IncompletePage {
   const marks = database.prepare(selectMarks);
-  return function listIncomplete({ after = { account: '', month: '' }, limit }) {
+  return function listIncomplete({ after = { account: '', month: afterAll }, limit }) {
     const rows = marks.all({ account: after.account, month: after.month, limit });
     const found = rows.map((row) => markRow.parse(row));
     const incomplete = found.filter(({ lastEntry, repairs, detailedTo, detailedRepairs }) => {

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { storeUnavailable } from '../adapters/store-errors.ts';
 import { detailPages } from './compare-month.ts';
 import { type CompleteDetails, createCompleteDetails } from './complete-details.ts';
@@ -40,7 +41,7 @@ export interface UsageStore {
   /** Lists every account and month that has a sum or a record, in a fixed order, starting after `after`. */
   listUsageMonths(page: { after?: UsageMonth | undefined; limit: number }): Promise<UsageMonth[]>;
 
-  /** Looks at this many sums after `after`. Returns those whose details do not contain all of them, and the last one. */
+  /** Looks at the sums that follow `after`, newest months first. Returns those whose details do not contain all of them, and the last one. */
   listIncompleteUsage(page: { after: UsageMonth | undefined; limit: number }): Promise<IncompletePage>;
 
   /** Adds to the details of a month what its sum has beyond them. */
@@ -57,12 +58,15 @@ export type { RecomputedUsage } from './usage-repairs.ts';
 
 /** A drainer completes details only if that is short. The rest is left to the task of one worker, so that usage is not delayed. */
 const completedWithBatch = { months: 8, recordsMax: 500 };
+/** For how long, and of how many months, a drainer remembers that it would not be short. */
+const farBehindKept = { ttl: 60_000, max: 10_000 };
 /** A reader waits for this many records at most. */
 const completedForReader = { recordsMax: 2_000 };
 
 export function createUsageStore(tables: UsageTables): UsageStore {
   const { recompute, repair, repairUntilExact } = createUsageRepairs(tables);
   const completeDetails = createCompleteDetails(tables);
+  const farBehind = new LRUCache<string, true>(farBehindKept);
 
   /** Complete also while the details are not: days of the previous release, while they have all usage of the month. */
   async function findPreviousDays(month: UsageMonth): Promise<UsageDay[] | undefined> {
@@ -74,15 +78,22 @@ export function createUsageStore(tables: UsageTables): UsageStore {
     throw storeUnavailable(new Error('the details of this month are being completed'));
   }
 
+  async function completeWithBatch(incomplete: readonly UsageMonth[]): Promise<void> {
+    const { months, recordsMax } = completedWithBatch;
+    const near = incomplete.filter((month) => !farBehind.has(keyOf(month)));
+    for (const [key, month] of [...new Map(near.map((month) => [keyOf(month), month]))].slice(0, months)) {
+      // The usage is counted, and the task of one worker logs what fails here.
+      const isComplete = await completeDetails(month, { recordsMax }).catch(() => false);
+      if (!isComplete) farBehind.set(key, true);
+    }
+  }
+
   return {
     async recordUsage(records) {
       if (records.length === 0) return;
       const { doubtful, incomplete } = await tables.take(records);
       for (const month of doubtful) await repairUntilExact(month);
-      const { months, recordsMax } = completedWithBatch;
-      // The usage is counted, and the task of one worker logs what fails here.
-      for (const month of distinct(incomplete).slice(0, months))
-        await completeDetails(month, { recordsMax }).catch(() => {});
+      await completeWithBatch(incomplete);
     },
     async findUsageSum(account, month) {
       return (await tables.readSum({ account, month }))?.sum;
@@ -112,6 +123,6 @@ export function createUsageStore(tables: UsageTables): UsageStore {
   };
 }
 
-function distinct(months: readonly UsageMonth[]): UsageMonth[] {
-  return [...new Map(months.map((month) => [`${month.month} ${month.account}`, month])).values()];
+function keyOf({ account, month }: UsageMonth): string {
+  return `${account} ${month}`;
 }

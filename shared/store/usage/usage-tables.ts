@@ -46,7 +46,7 @@ export interface UsageTables {
   /** Returns the first account and month after this one that has a sum or a record. */
   nextMonth(after: UsageMonth): Promise<UsageMonth | undefined>;
 
-  /** Reads the sums after this month, in a fixed order, and returns those with incomplete details. `last` is missing at the end. */
+  /** Reads the sums that follow this one, newest months first, and returns those with incomplete details. `last` is missing at the end. */
   listIncomplete(page: { after: UsageMonth | undefined; limit: number }): Promise<IncompletePage>;
 
   findRecord(requestId: string): Promise<UsageRecord | undefined>;

@@ -4,6 +4,7 @@ import type { ExecutionContext } from 'ava';
 import type { ApiError } from '../../../shared/errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
+import type { UsageMonth } from '../../../shared/store/usage/usage-sums.ts';
 import { openPreviousRelease } from '../../support/previous-release.ts';
 import { sized } from '../../support/size.ts';
 import type { Contract, StoreHome } from './store-contract.ts';
@@ -47,6 +48,7 @@ export function testMixedUsageContract({
     'a store of the previous release is shown correctly before, while and after its details are completed',
     migrates,
   );
+  prove('months are completed from the newest on, and the previous release still shows them', keepsClosedMonths);
   prove('both releases drain at random with calls cut off: sums and details match the records', survivesCuts);
   prove('after a rollback totals are exact, and a repair by the previous release is followed', survivesRollback);
   prove('a month of thousands of models is written, and its sum stays small', takesManyModels);
@@ -103,8 +105,33 @@ async function migrates(t: ExecutionContext, { store, home, openPrevious }: Rele
   await complete(store);
   await isShown();
   await isDetailed(t, { store, home }, [...stored.values()].flat());
+  await recordMore(store);
+  await isDetailed(t, { store, home }, [...stored.values()].flat());
   const largest = await home.largestSum();
   if (largest !== undefined) t.true(largest < 1_000, `${largest} bytes`);
+}
+
+async function keepsClosedMonths(t: ExecutionContext, { store, openPrevious }: Release): Promise<void> {
+  await using previous = await openPrevious();
+  const months = ['2026-10', '2026-11', '2026-12'];
+  const stored = months.flatMap((month) =>
+    ['user:ann', 'user:bob'].map((account) =>
+      usageRecords(40, (index) => ({ ...odd(account)(index), admittedAt: new Date(`${month}-0${1 + (index % 7)}`) })),
+    ),
+  );
+  for (const records of stored) await previous.recordUsage(records);
+  const places = await complete(store);
+  t.deepEqual(
+    places.map(({ month }) => month),
+    months.toReversed().flatMap((month) => [month, month]),
+    'newest months first',
+  );
+  for (const records of stored) {
+    const { account, month, total } = sumOf(records);
+    t.deepEqual(await store.findUsageDays(account, month), daysOf(records));
+    const found = await previous.findUsageSum(account, month);
+    t.deepEqual({ total: found?.total, days: found?.days }, { total, days: daysOf(records) });
+  }
 }
 
 /** Two outboxes, as if Redis was emptied: the second one has a clock that is behind, and repeats some requests. */
@@ -221,11 +248,14 @@ function odd(account: string): (index: number) => Partial<UsageRecord> {
   });
 }
 
-async function complete(store: Store): Promise<void> {
-  for (let after: Awaited<ReturnType<Store['listIncompleteUsage']>>['last']; ; ) {
+/** Returns what was incomplete, in the order of completion. */
+async function complete(store: Store): Promise<UsageMonth[]> {
+  const all: UsageMonth[] = [];
+  for (let after: UsageMonth | undefined; ; ) {
     const { incomplete, last } = await store.listIncompleteUsage({ after, limit: 2 });
     for (const place of incomplete) await store.completeUsageDetails(place);
-    if (last === undefined) return;
+    all.push(...incomplete);
+    if (last === undefined) return all;
     after = last;
   }
 }

@@ -6,7 +6,10 @@ export const shardKeys: Readonly<Record<string, Readonly<Record<string, 'hashed'
   'file_bytes.chunks': { files_id: 1, n: 1 },
 };
 
-/** Commands without the shard key, with the fields of their filter, and why they may ask all shards. None of them runs in a request. */
+/**
+ * Commands without the shard key, with the fields of their filter, and why they may ask all shards. The first one also runs in a request or
+ * with a batch of usage while an older store is migrated; the others never do.
+ */
 export const knownExceptions: Readonly<Record<string, string>> = {
   'find usage_records account,entry,month': 'repairs and completes a month from its records',
   'find usage_records account,month': 'lists the months of an account, for reconcile and the removal of devices',
@@ -16,8 +19,8 @@ export const knownExceptions: Readonly<Record<string, string>> = {
   'delete usage_records month': 'removes old months',
   'find usage_sums account,month': 'lists the months of an account, for reconcile and the removal of devices',
   'find usage_sums account': 'lists the accounts with usage, for reconcile',
-  'find usage_sums _id': 'looks at all sums for incomplete details',
-  'find usage_sums month': 'finds old months',
+  'find usage_sums _id,month': 'looks at all sums for incomplete details',
+  'find usage_sums month': 'finds old months, and looks at all sums for incomplete details',
   'delete usage_sums _id,month': 'removes old months',
   'delete usage_sums month': 'removes old months',
   'find usage_details month': 'finds old months',

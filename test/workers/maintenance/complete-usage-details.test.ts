@@ -36,7 +36,7 @@ test('the incomplete months of all pages are completed, with a pause after each 
   const pause = async () => {
     pauses += 1;
   };
-  await createCompleteUsageDetails({ store, log, pause })(new AbortController().signal);
+  t.false(await createCompleteUsageDetails({ store, log, pause })(new AbortController().signal));
   t.deepEqual(completed, ['a', 'b', 'e']);
   t.deepEqual(store.asked, [undefined, monthOf('b'), monthOf('d')]);
   t.is(pauses, 3 + 2, 'one in each month, and one between two pages');

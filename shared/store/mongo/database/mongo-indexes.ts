@@ -19,7 +19,14 @@ const [namespaceNotFound, unauthorized] = [26, 13];
 /** An index that the server refuses: no rights, too many indexes, other options or another name for these keys, duplicates. */
 const refusals: readonly unknown[] = [unauthorized, 67, 85, 86, 11_000];
 
-const foundSchema = z.array(z.object({ key: z.record(z.string(), z.unknown()), unique: z.boolean().optional() }));
+const foundSchema = z.array(
+  z.object({
+    key: z.record(z.string(), z.unknown()),
+    unique: z.boolean().optional(),
+    sparse: z.boolean().optional(),
+    partialFilterExpression: z.unknown().optional(),
+  }),
+);
 
 export type Prepared = {
   /** `<collection>.<index>` of indexes that the server refused. */
@@ -70,9 +77,13 @@ export async function listMissingIndexes(database: Db, all: readonly CollectionI
 async function listMissing(database: Db, { collection, indexes }: CollectionIndexes): Promise<readonly Index[]> {
   try {
     const found = foundSchema.parse(await database.collection(collection).indexes());
-    // A unique index does the work of one that is not; the other way around, two accounts could have the same key.
-    const serves = ({ key, unique }: (typeof found)[number], wanted: Index) =>
-      textOf(key) === textOf(wanted.key) && (wanted.unique === undefined || unique === true);
+    // A unique index does the work of one that is not; the other way around, two accounts could have the same key. An index of only some
+    // documents does not find the others.
+    const serves = ({ key, unique, sparse, partialFilterExpression }: (typeof found)[number], wanted: Index) =>
+      textOf(key) === textOf(wanted.key) &&
+      (wanted.unique === undefined || unique === true) &&
+      (wanted.sparse === true || sparse !== true) &&
+      partialFilterExpression === undefined;
     return indexes.filter((wanted) => !found.some((existing) => serves(existing, wanted)));
   } catch (error) {
     if (isRefusal(error) || (error instanceof MongoServerError && error.code === namespaceNotFound)) return indexes;
