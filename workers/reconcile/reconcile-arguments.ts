@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 
 export const usageText = `Usage: npm run --silent reconcile [-- --repair] [-- --help]
 
-Recomputes the usage of every account and month from the usage records, and compares it with the sums in the store, and those with
-the counters in Redis for the current and the last month. The service may be in use meanwhile.
+Recomputes the usage of every account and month from the usage records, and compares it with the sums and the details (by day, model,
+key and endpoint) in the store, and the sums with the counters in Redis for the current and the last month. The service may be in use meanwhile.
 
   --repair  repairs what differs, and compares it again
   --help    prints this text
