@@ -33,7 +33,9 @@ export function createDispatcher(deps: {
   concurrency: number;
   batchConcurrency: number;
   bodies: Pick<BodiesHeld, 'furtherJobs'>;
-  /** Returns those of these markers that are set. */
+  /** Splits markers into groups that are looked for separately. In a cluster, some of them may not be available. */
+  groupMarkers: (markers: readonly string[]) => string[][];
+  /** Returns those of the markers of a group that are set. */
   findMarkers: (markers: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Called when `awaited` may have changed. */
   onAwaited: () => void;
@@ -73,6 +75,15 @@ export function createDispatcher(deps: {
     return undefined;
   }
 
+  async function checkMarkers(markers: readonly string[]): Promise<void> {
+    const set = await deps.findMarkers(markers);
+    for (const marker of markers) {
+      const state = byMarker.get(marker);
+      if (state !== undefined) state.isEmpty = !state.isMarked && !set.has(marker);
+    }
+    if (set.size > 0) pump();
+  }
+
   return {
     slotsChanged: pump,
     mayHaveJob(marker, at) {
@@ -85,9 +96,7 @@ export function createDispatcher(deps: {
     awaited: room.awaited,
     async checkFull() {
       const full = states.filter((state) => room.has(state) && !state.hasSlot());
-      const marked = await deps.findMarkers(full.map(({ worker }) => worker.markerKey));
-      for (const state of full) state.isEmpty = !state.isMarked && !marked.has(state.worker.markerKey);
-      if (marked.size > 0) pump();
+      await Promise.all(deps.groupMarkers(full.map(({ worker }) => worker.markerKey)).map(checkMarkers));
     },
     ...jobsOf(states),
     finish() {

@@ -2,7 +2,7 @@ import { modelQueue, type QueueId } from '../../shared/jobs/queues.ts';
 import { type Lane, lanes } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
+import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
 import { bellKey, queuePrefix } from '../../shared/redis/keys.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
 import { existingKeys } from '../redis/existing-keys.ts';
@@ -47,6 +47,7 @@ export function serveQueues(deps: QueuesDeps): QueuesServed {
     ...{ ...deps, onAwaited: () => wait.changed() },
     // The other queues are only checked for stalled jobs.
     queues: queues.filter(({ lane }) => lane !== 'batch' || batchConcurrency > 0),
+    groupMarkers: (markers) => inOneSlot(upkeepRedis, markers),
     findMarkers: (markers) => existingKeys(upkeepRedis, markers),
   });
   const wait = openWait(deps, dispatcher);

@@ -92,7 +92,11 @@ function openSubject(
   const dispatcher = createDispatcher({
     ...{ queues: Object.entries(wishes.queues).map(open), concurrency, batchConcurrency, log },
     bodies: { furtherJobs: () => Number.POSITIVE_INFINITY },
-    findMarkers: async (markers) => new Set(markers.filter((name) => of(name).waiting > 0)),
+    groupMarkers: (markers) => markers.map((name) => [name]), // as in a cluster
+    async findMarkers(markers) {
+      if (markers.some((name) => of(name).fail)) throw new Error('Redis is unavailable');
+      return new Set(markers.filter((name) => of(name).waiting > 0));
+    },
     onAwaited: () => setImmediate(hear),
   });
   function hear(): void {
@@ -207,6 +211,20 @@ test('without a slot, none is requested unless jobs wait', async (t) => {
   setFree(1);
   await settled();
   t.is(of('n').running.size, 1);
+});
+
+test('a marker that cannot be looked for does not hide the others', async (t) => {
+  const { dispatcher, of, setFree } = openSubject(t, { slots: 1, queues: { away: {}, n: {} } });
+  dispatcher.slotsChanged();
+  await settled();
+  setFree(0);
+  of('away').fail = true;
+  of('n').waiting = 1;
+  await t.throwsAsync(dispatcher.checkFull());
+  setFree(1);
+  await settled();
+  t.is(of('n').running.size, 1);
+  t.is(of('away').takings, 1);
 });
 
 test('models that share a backend take turns', async (t) => {
