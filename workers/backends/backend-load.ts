@@ -14,8 +14,8 @@ export interface BackendLoad {
   end(backend: string): void;
   /** A client's request calls the backend. */
   noteAsked(backend: string): void;
-  /** Records those that may be called but have no room. True if there are any. */
-  noteFull(candidates: readonly Candidate[]): boolean;
+  /** Records and returns those that may be called but have no room. */
+  noteFull(candidates: readonly Candidate[]): string[];
   /** What is in use and needed of backends with a fleet limit. `isWaiting`: jobs in progress wait for a slot. */
   uses(how: { isLeaving: boolean; isWaiting: boolean }): BackendUse[];
   /** Calls in flight, `requests_at_once`, and this worker's share of it if it is a fleet limit, by backend. */
@@ -66,7 +66,7 @@ export function createBackendLoad(deps: {
         ({ refuses, inFlight: calls, requestsAtOnce }) => !refuses && calls >= requestsAtOnce,
       );
       for (const { name } of full) hungryAt.set(name, now());
-      return full.length > 0;
+      return full.map(({ name }) => name);
     },
     uses: ({ isLeaving, isWaiting }) =>
       [...called].flatMap((backend) => {

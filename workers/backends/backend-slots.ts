@@ -56,8 +56,8 @@ export function createBackendSlots(deps: {
   shareOf: (backend: string) => Share;
   /** False if shares have expired. */
   areSharesValid?: (backend: string) => boolean;
-  /** Jobs wait for a backend that has no room here. */
-  onHungry?: () => void;
+  /** Jobs wait for backends that have no room here. */
+  onHungry?: (backends: readonly string[]) => void;
   /** A slot may be free now. */
   onChange?: () => void;
   onBreaker?: (status: BreakerStatus) => void;
@@ -87,7 +87,8 @@ export function createBackendSlots(deps: {
 
   function choose({ model, lane, tried }: Pick<Ask, 'model' | 'lane' | 'tried'>): Choice {
     const left = candidatesOf(model, lane).filter(({ name }) => !tried.has(name));
-    if (load.noteFull(left)) onHungry();
+    const full = load.noteFull(left);
+    if (full.length > 0) onHungry(full);
     return chooseBackend(left, { lane, random });
   }
 

@@ -31,7 +31,7 @@ export function openSlots(deps: {
     ...{ planFile, pools, onChange, onBreaker: reportBreaker },
     shareOf: (backend) => shares?.shareOf(backend) ?? noShare,
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
-    onHungry: () => shares?.renewSoon(),
+    onHungry: (backends) => shares?.renewSoon(backends),
   });
   metrics.observeBackends(slots);
 

@@ -39,6 +39,12 @@ type QueuesDeps = {
   log: Log;
 };
 
+/**
+ * Shorter than the pause between two renewals of shares. In a cluster, the shares of each backend are renewed separately, and one check
+ * is enough for all of them.
+ */
+const checkPauseMsMin = 150;
+
 /** Runs the jobs of all models of these pools. A job waits in its queue for a slot. Only a job that fails over waits in the worker. */
 export function serveQueues(deps: QueuesDeps): QueuesServed {
   const { upkeepRedis, batchConcurrency } = deps;
@@ -51,11 +57,17 @@ export function serveQueues(deps: QueuesDeps): QueuesServed {
     findMarkers: (markers) => existingKeys(upkeepRedis, markers),
   });
   const wait = openWait(deps, dispatcher);
+  let checkedAt = Number.NEGATIVE_INFINITY;
   const recovery = startStalledRecovery({ ...deps, queues });
   dispatcher.slotsChanged();
 
   return {
     ...dispatcher,
+    async checkFull() {
+      if (performance.now() - checkedAt < checkPauseMsMin) return;
+      checkedAt = performance.now();
+      await dispatcher.checkFull();
+    },
     async finish() {
       recovery[Symbol.dispose]();
       // First, because jobs taken from now on would only be requeued.

@@ -10,8 +10,8 @@ export interface Shares extends AsyncDisposable {
   shareOf(backend: string): Share;
   /** False if they have expired (contract.md#o4-expiry-of-shares). Then no call may begin, not even in a reserved slot. */
   areValid(backend: string): boolean;
-  /** Renews as soon as possible, at most five times a second. For jobs that wait, and for ended calls that other workers can use. */
-  renewSoon(): void;
+  /** Renews the shares of these backends as soon as possible, at most five times a second. For jobs that wait. */
+  renewSoon(backends: readonly string[]): void;
   /** As of the last renewal. */
   membershipOf(pool: string): PoolMembership;
   /** Resolves after the first renewal. */

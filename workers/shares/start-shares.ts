@@ -1,5 +1,5 @@
 import type { Redis } from '../../shared/redis/connections.ts';
-import { createRenewShares } from './renew-shares.ts';
+import { createRenewShares, noShare } from './renew-shares.ts';
 import { type Shares, startShareRenewal } from './start-share-renewal.ts';
 
 type Options = Omit<Parameters<typeof startShareRenewal>[0], 'renewShares'> & { redis: Redis; workerId: string };
@@ -25,10 +25,10 @@ export function startShares({ redis, workerId, ...deps }: Options): Shares {
   const all = [ofPools, ...ofBackends.values()];
   return {
     renewed: Promise.all(all.map(({ renewed }) => renewed)).then(() => {}),
-    shareOf: (backend) => ofBackends.get(backend)?.shareOf(backend) ?? ofPools.shareOf(backend),
+    shareOf: (backend) => ofBackends.get(backend)?.shareOf(backend) ?? noShare,
     areValid: (backend) => ofBackends.get(backend)?.areValid(backend) ?? false,
-    renewSoon() {
-      for (const shares of ofBackends.values()) shares.renewSoon();
+    renewSoon(backends) {
+      for (const backend of backends) ofBackends.get(backend)?.renewSoon([backend]);
     },
     membershipOf: ofPools.membershipOf,
     async [Symbol.asyncDispose]() {

@@ -26,11 +26,13 @@ type Given = { requestsAtOnce?: number; perWorker?: boolean; shareOf?: () => Sha
 function open(t: ExecutionContext, given: Given = {}) {
   let time = 0;
   const changes: BreakerStatus[] = [];
+  const hungry: string[] = [];
   const planFile = planOf(given);
   const slots = createBackendSlots({
     ...{ planFile, pools: ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
     ...(given.areSharesValid && { areSharesValid: given.areSharesValid }),
     onBreaker: (counters) => changes.push(counters),
+    onHungry: (backends) => hungry.push(...backends),
     random: () => 0.5,
     now: () => time,
   });
@@ -47,6 +49,7 @@ function open(t: ExecutionContext, given: Given = {}) {
   return {
     slots,
     changes,
+    hungry,
     ask,
     async take(asked: Partial<Ask> = {}): Promise<Slot> {
       const taken = await ask(asked);
@@ -74,6 +77,14 @@ test("calls of all models count against a backend's limit, and one more finds it
   await take({ model: 'only-a' });
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' });
   t.is((await take()).name, 'b');
+});
+
+test('a larger share is requested of the full backends of the model, and of no others', async (t) => {
+  const { ask, take, hungry } = open(t, { requestsAtOnce: 1 });
+  await take({ model: 'only-a' });
+  t.deepEqual(hungry, []);
+  await ask({ model: 'only-a' });
+  t.deepEqual(hungry, ['a']);
 });
 
 test('if the on-prem replica is full, the cloud is taken', async (t) => {

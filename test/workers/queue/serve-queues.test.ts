@@ -153,6 +153,22 @@ test('no job is taken while one job uses the whole limit, and many as soon as th
   t.is(await queues.waiting('interactive'), 0);
 });
 
+test('full queues are checked once for renewals of shares at the same time', async (t) => {
+  const served = openServedQueues(t, given);
+  const work = { processJob: async () => ({ outcome: 'done' }) as const, failLost: async () => {} };
+  let looks = 0;
+  const slots = { reserve: () => ({ outcome: 'full' }) as const, hasSlot: () => ++looks < 0 };
+  const { checkFull } = served.serve({ slots, work: { interactive: work, batch: work } });
+  const looksOf = (checks: number) => {
+    const before = looks;
+    for (let check = 0; check < checks; check++) void checkFull();
+    return looks - before;
+  };
+  t.deepEqual([looksOf(5), looksOf(5)], [2, 0], 'one of each queue');
+  await sleep(200);
+  t.is(looksOf(5), 2);
+});
+
 test('a lane with a concurrency of 0 is not served', async (t) => {
   const queues = openModels(t, { concurrency: 2, batchConcurrency: 0 });
   await queues.add('batch', 1);

@@ -142,8 +142,8 @@ test.serial('it renews twice a second, or earlier on request, at most five times
   t.is(subject.renewals.length, 2);
   subject.renewals[1]?.answer(6);
   await settled();
-  subject.shares.renewSoon();
-  subject.shares.renewSoon();
+  subject.shares.renewSoon(['a']);
+  subject.shares.renewSoon(['a']);
   t.is(subject.renewals.length, 2, 'not before 200 ms have passed');
   t.deepEqual(await endPauses(), [200]);
   t.is(subject.renewals.length, 3);
