@@ -32,9 +32,10 @@ export type LineWorkDeps = {
   config: Pick<WorkerConfig, 'planFile'>;
   outboxLengthMax: number;
   redis: Redis;
-  /** The Redis with the control streams. */
-  replyRedis: Redis;
+  /** For regular work; see `Connections`. */
   upkeepRedis: Redis;
+  /** The same for the Redis with the control streams. */
+  replyUpkeepRedis: Redis;
   store: Store;
   startRun: StartRun;
   settle: Settle;
@@ -48,7 +49,7 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
   const { redis, store, startRun, settle, findAnswer, shutdown, metrics, log } = deps;
   const { planFile } = deps.config;
   const owned = new AsyncDisposableStack();
-  const sendLineEvent = createSendLineEvent(deps.replyRedis, log);
+  const sendLineEvent = createSendLineEvent(deps.replyUpkeepRedis, log);
   const writeResult = createWriteResults({ store: store.batches, metrics, log });
   const watch = owned.use(watchBatches({ store: store.batches, log }));
   const { admitLine, readCaller } = openAdmission(deps);

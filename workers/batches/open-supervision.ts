@@ -33,8 +33,8 @@ export type SupervisionDeps = {
   redis: Redis;
   /** For regular work; see `Connections`. */
   upkeepRedis: Redis;
-  /** The Redis with the control streams. */
-  replyRedis: Redis;
+  /** The same for the Redis with the control streams. */
+  replyUpkeepRedis: Redis;
   store: Store;
   /** Differs from the id of every other worker, also of earlier ones on this host. */
   workerId: string;
@@ -95,13 +95,13 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
 }
 
 function openScheduling(deps: SupervisionDeps, { take }: BatchSupervisor): AsyncDisposable {
-  const { upkeepRedis, replyRedis, store, workerId, log } = deps;
+  const { upkeepRedis, replyUpkeepRedis, store, workerId, log } = deps;
   return scheduleAccounts({
     ...{ workerId, redis: upkeepRedis, log, store: store.batches, take },
     acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: schedulerHoldMs }),
     releaseLock: createReleaseLock(upkeepRedis, { workerId }),
     listWorkers: createListWorkers(upkeepRedis),
-    assign: createAssignAccounts(replyRedis),
-    canAssign: () => replyRedis.status === 'ready',
+    assign: createAssignAccounts(replyUpkeepRedis),
+    canAssign: () => replyUpkeepRedis.status === 'ready',
   });
 }

@@ -69,8 +69,9 @@ export function scheduleAccounts(deps: {
 
   async function assignTo(worker: string, accounts: readonly string[]): Promise<void> {
     if (signal.aborted) return;
-    // A worker without a control stream is gone.
-    if (worker === workerId || !(await deps.assign(worker, accounts))) deps.take(accounts);
+    // A worker without a control stream is gone. If one cannot be reached, it may have got them nevertheless: the locks decide.
+    const isAssigned = worker !== workerId && (await deps.assign(worker, accounts).catch(() => false));
+    if (!isAssigned) deps.take(accounts);
   }
 
   /** Returns the pause until the next turn. It is random, so that workers that started together do not ask together. */

@@ -19,9 +19,16 @@ test.serial.beforeEach(() => own.redis.flushdb());
 
 const namesOf = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
-/** Workers that lock the accounts that they are assigned. Workers in `cut` cannot reach the store. */
+/** Workers that lock the accounts that they are assigned. Workers in `cut` cannot reach the store, and those in `away` cannot be reached. */
 function openFleet(t: ExecutionContext) {
-  const fleet = { accounts: [] as string[], canAssign: true, lister: '', listings: 0, cut: new Set<string>() };
+  const fleet = {
+    accounts: [] as string[],
+    canAssign: true,
+    lister: '',
+    listings: 0,
+    cut: new Set<string>(),
+    away: new Set<string>(),
+  };
   const started = new Map<string, AsyncDisposable>();
   const live = new Set<string>();
   const gone: string[] = [];
@@ -50,6 +57,7 @@ function openFleet(t: ExecutionContext) {
       listWorkers: async () => [...live],
       canAssign: () => fleet.canAssign,
       async assign(worker, accounts) {
+        if (fleet.away.has(worker)) throw new Error('Command timed out');
         if (!started.has(worker)) {
           gone.push(worker);
           return false;
@@ -174,6 +182,22 @@ test.serial('the scheduler takes accounts that it cannot assign because a contro
   t.deepEqual([...(await fleet.untilHeld())], [['live', 10]]);
   t.deepEqual(fleet.gone, ['gone']);
 });
+
+test.serial(
+  'the scheduler takes the accounts of a worker that does not answer, and the others keep theirs',
+  async (t) => {
+    const fleet = openFleet(t);
+    fleet.startAll(['one', 'two', 'three']);
+    await fleet.listed(1);
+    const scheduler = fleet.lister;
+    const [away = '', near = ''] = ['one', 'two', 'three'].filter((worker) => worker !== scheduler);
+    fleet.away.add(away);
+    fleet.accounts = namesOf('user:', 30);
+    const counts = await fleet.untilHeld();
+    t.deepEqual([counts.get(scheduler), counts.get(near), counts.get(away)], [20, 10, undefined]);
+    t.is(fleet.lister, scheduler, 'it is still the scheduler');
+  },
+);
 
 test.serial('the scheduler takes all accounts while other workers cannot be reached', async (t) => {
   const fleet = openFleet(t);
