@@ -1,11 +1,14 @@
 import { type Caller, callerSchema } from '../../shared/caller.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
+import { ifAvailable, type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { callerKey } from '../../shared/redis/keys.ts';
 
 /** Callers of keys in Redis, as read from the store by any ingress: a new ingress does not have to read them all again. */
 export interface SharedCallers {
-  /** `ageMs` is the time since it was read from the store. Fails with `SERVICE_UNAVAILABLE`. */
+  /**
+   * `ageMs` is the time since it was read from the store. Fails with `SERVICE_UNAVAILABLE`, but in a cluster a node that does not answer has
+   * no callers: the account of the key may be on another one.
+   */
   get(hash: string): Promise<{ caller: Caller; ageMs: number } | undefined>;
   /** Never fails, and does not have to be awaited: a caller that is missing here is read from the store. */
   put(hash: string, caller: Caller): Promise<void>;
@@ -26,7 +29,8 @@ export function createSharedCallers({
   return {
     async get(hash) {
       const key = callerKey(secretsInUse, hash);
-      const [text, lifeLeftMs] = await redisUnavailable(Promise.all([redis.get(key), redis.pttl(key)]));
+      const read = Promise.all([redis.get(key), redis.pttl(key)]);
+      const [text, lifeLeftMs] = (await redisUnavailable(ifAvailable(redis, read))) ?? [null, 0];
       const caller = text === null ? undefined : parseCaller(text);
       return caller && { caller, ageMs: ageOf(lifeLeftMs) };
     },

@@ -28,7 +28,10 @@ export function watchNodes(deps: { redis: Redis; waitingRequests: Pick<WaitingRe
 
   async function checkAll(): Promise<void> {
     isChecking = true;
-    await Promise.all(Object.entries(checksOfNodes('', redis)).map(([name, check]) => checkNode(name.trim(), check)));
+    const checks = new Map(Object.entries(checksOfNodes('', redis)).map(([name, check]) => [name.trim(), check]));
+    // A node that was replaced is not down any more, but gone.
+    for (const node of downSince.keys()) if (!checks.has(node)) downSince.delete(node);
+    await Promise.all([...checks].map(([node, check]) => checkNode(node, check)));
     isChecking = false;
     const now = performance.now();
     const away = new Set([...downSince].filter(([, since]) => now - since >= unavailableMsMax).map(([node]) => node));

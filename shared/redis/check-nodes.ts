@@ -20,9 +20,13 @@ export function checksOfNodes(name: string, redis: Redis): Readonly<Record<strin
   return Object.fromEntries([...masters].map((node) => [`${name} ${node}`, () => pingNode(redis, node)]));
 }
 
-/** A node that cannot be reached has no connection. */
+/**
+ * A node that cannot be reached has no connection. The library makes one only for a command with a key of that node, or when it reads again
+ * which node has which slots: then the next check finds it.
+ */
 async function pingNode(cluster: Cluster, address: string): Promise<void> {
   const node = cluster.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === address);
-  if (node === undefined) throw new Error('not connected');
-  await node.ping();
+  if (node !== undefined) return void (await node.ping());
+  cluster.refreshSlotsCache();
+  throw new Error('not connected');
 }

@@ -5,7 +5,7 @@ import { createCallers } from '../../../ingress/callers/callers.ts';
 import { createSharedCallers } from '../../../ingress/callers/shared-callers.ts';
 import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { connectForRequests } from '../../../shared/redis/connections.ts';
+import { connectForRequests, type Redis } from '../../../shared/redis/connections.ts';
 import { callerKey } from '../../../shared/redis/keys.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -164,4 +164,12 @@ test.serial('with a full Redis get works, and put never fails', async (t) => {
   t.teardown(() => own.redis.config('SET', 'maxmemory', '0'));
   await t.notThrowsAsync(put(hash, { ...alice, version: 5 }));
   t.deepEqual((await get(hash))?.caller, alice);
+});
+
+test('in a cluster, a node that does not answer has no callers', async (t) => {
+  const away = async () => {
+    throw new Error('Connection is closed.');
+  };
+  const redis = { isCluster: true, get: away, pttl: away } as unknown as Redis;
+  t.is(await createSubject({ redis }).get(hash), undefined);
 });
