@@ -70,10 +70,10 @@ function sendOnlyUnsettled(node: { sendCommand: (command: Command, stream?: neve
 
 /** Keys with the same hash tag, in groups: commands and scripts can use several keys only if these are in one slot. */
 export function groupByTag<Item>(items: readonly Item[], keyOf: (item: Item) => string): Item[][] {
-  return [...Map.groupBy(items, (item) => tagOf(keyOf(item))).values()];
+  return [...Map.groupBy(items, (item) => hashTagOf(keyOf(item))).values()];
 }
 
 /** The part of a key that decides its slot: what is in the first braces, unless that is empty. */
-export function tagOf(key: string): string {
+export function hashTagOf(key: string): string {
   return /^[^{]*\{([^}]+)\}/.exec(key)?.[1] ?? key;
 }

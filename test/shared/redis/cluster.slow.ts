@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { checkAny, checksOfNodes } from '../../../shared/redis/check-nodes.ts';
-import { tagOf } from '../../../shared/redis/cluster.ts';
+import { hashTagOf } from '../../../shared/redis/cluster.ts';
 import {
   ifAvailable,
   inOneSlot,
@@ -57,7 +57,7 @@ test.serial('the tag of a key is what decides its slot', async (t) => {
     ['a}b{c}', 'c'],
     ['a{}b{c}', 'a{}b{c}'],
   ] as const) {
-    t.is(tagOf(key), tag);
+    t.is(hashTagOf(key), tag);
     t.is(await side.cluster.slotOf(key), await side.cluster.slotOf(tag === key ? key : `{${tag}}`), key);
   }
   t.is(nodeOf(redis, 'svc:{p07}:outbox'), `127.0.0.1:${(await side.cluster.holderOf('{p07}')).port}`);
