@@ -66,9 +66,10 @@ export function createPartitionLocks({
     return free.length === 0 ? [] : [...free, ...(await freeOf(inTurn.slice(checkedAtOnce)))];
   }
 
+  /** Also those that this worker holds without knowing: its last renewal got no answer. */
   async function freeOf(partitions: readonly number[]): Promise<number[]> {
     const holders = await readStrings(redis, partitions.map(partitionLockKey));
-    return partitions.filter((_, index) => holders[index] === null);
+    return partitions.filter((_, index) => holders[index] === null || holders[index] === workerId);
   }
 
   return {

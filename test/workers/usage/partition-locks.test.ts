@@ -101,13 +101,21 @@ test.serial('a renewal checks a few partitions of others, in turn, and all of th
   t.deepEqual(sorted(other.held()), all.slice(0, 32));
 });
 
+test.serial('a worker acquires the locks that it has without knowing, because an answer was lost', async (t) => {
+  const [one, other] = [locksOf('one', 64), locksOf('other', 64)];
+  await other.renew();
+  for (const partition of [3, 7]) await own.redis.set(partitionLockKey(partition), 'one', 'PX', 5_000);
+  for (let renewals = 0; renewals < renewalsForAll; renewals += 1) await one.renew();
+  t.deepEqual(sorted(one.held()), [3, 7]);
+});
+
 test.serial('a worker that stops releases its own partitions, and none of another worker', async (t) => {
   const [one, other] = [locksOf('one', 64), locksOf('other', 64)];
   await one.renew();
-  await own.redis.set(partitionLockKey(5), 'other');
+  await own.redis.set(partitionLockKey(5), 'third');
   await one.release();
   t.deepEqual(one.held(), []);
-  t.is(await holderOf(5), 'other');
+  t.is(await holderOf(5), 'third');
   for (let renewals = 0; renewals < renewalsForAll; renewals += 1) await other.renew();
   t.is(other.held().length, 63, 'a partition that another worker acquired meanwhile is not free');
 });
