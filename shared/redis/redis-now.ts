@@ -15,6 +15,13 @@ export async function redisNow(redis: Redis, key?: string): Promise<number> {
   return seconds * 1_000 + Math.floor(microseconds / 1_000);
 }
 
-function timeOfAny(redis: Redis): Promise<unknown> {
-  return Promise.any(mastersOf(redis).map((node) => node.time()));
+async function timeOfAny(redis: Redis): Promise<unknown> {
+  if (!redis.isCluster) return redis.time();
+  const nodes = mastersOf(redis);
+  if (nodes.length === 0) throw new Error('no node of the Redis Cluster is connected');
+  try {
+    return await Promise.any(nodes.map((node) => node.time()));
+  } catch (error) {
+    throw error instanceof AggregateError ? error.errors[0] : error;
+  }
 }
