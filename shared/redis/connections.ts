@@ -4,6 +4,7 @@ import type { Log } from '../process/log.ts';
 import { parseRedisUrl, type RedisAddress } from '../process/redis-url.ts';
 import { connectCluster, groupByTag } from './cluster.ts';
 import { atEndOfTurn } from './end-of-turn.ts';
+import { isNodeUnavailable } from './node-unavailable.ts';
 import { movingTimeoutMs, requestTimeoutMs, withDeadlines } from './with-deadlines.ts';
 
 /** A connection to one Redis, directly or through Sentinel, or to all nodes of a Redis Cluster. */
@@ -159,9 +160,14 @@ export function mastersOf(redis: Redis): SingleRedis[] {
   return redis instanceof Cluster ? redis.nodes('master') : [redis];
 }
 
-/** Awaits a call to one node. In a cluster, undefined if it fails, because other nodes may be available. */
-export function ifAvailable<T>(redis: Redis, call: Promise<T>): Promise<T | undefined> {
-  return redis.isCluster ? call.catch(() => undefined) : call;
+/** Awaits a call to one node. In a cluster, undefined if that node is unavailable, because others may be available. */
+export async function ifAvailable<T>(redis: Redis, call: Promise<T>): Promise<T | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (redis.isCluster && isNodeUnavailable(error)) return undefined;
+    throw error;
+  }
 }
 
 /** Splits keys into groups that one command may use. Without a cluster, that is one group. */
