@@ -75,7 +75,8 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     await openQueues({ planFile, bounds: config.queue, redis, dashboardRedis, dashboard, log }),
   );
   const { waitingRequests, settlements, release } = createWaiting({ queues, redis, replyRedis, metrics, log });
-  inbox = parts.use(listenForReplies({ reader: connections.replyReader, redis: replyRedis, waitingRequests, log }));
+  const connectReader = connections.connectReplyReader;
+  inbox = parts.use(listenForReplies({ connectReader, redis: replyRedis, waitingRequests, log }));
   await waitUntilOpen(inbox, shutdown);
   parts.use(watchNodes({ redis, waitingRequests }));
   const budget = createBodyBudget({ bytesMax: config.bodyBudgetBytes });

@@ -11,8 +11,8 @@ export type Connections = AsyncDisposable & {
   redis: Redis;
   replyRedis: Redis;
   dashboardRedis: Redis;
-  /** For blocked reads of the reply stream. */
-  replyReader: Redis;
+  /** Opens a connection for blocked reads of a reply stream. The caller closes it. */
+  connectReplyReader: () => Redis;
 };
 
 /** Opens the connections to the store, to the identity provider and to Redis. Does not wait until Redis answers. */
@@ -25,9 +25,9 @@ export async function openConnections(config: IngressConfig, log: Log): Promise<
   const redis = adopt(connectForRequests(config.redisUrl, log));
   const replyRedis = adopt(connectForRequests(config.replyRedisUrl, log));
   const dashboardRedis = adopt(connectForRequests(config.redisUrl, log));
-  const replyReader = adopt(connectForWork(config.replyRedisUrl, log));
+  const connectReplyReader = () => connectForWork(config.replyRedisUrl, log);
   return {
-    ...{ store, issuerKeys, redis, replyRedis, dashboardRedis, replyReader },
+    ...{ store, issuerKeys, redis, replyRedis, dashboardRedis, connectReplyReader },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

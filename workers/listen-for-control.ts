@@ -15,7 +15,7 @@ import type { UsageDrainer } from './usage/usage-drainer.ts';
  * entry whose receiver does not exist yet is dropped.
  */
 export function listenForControl(deps: {
-  reader: Redis;
+  connectReader: () => Redis;
   redis: Redis;
   workerId: string;
   queues: () => Pick<QueuesServed, 'cancel'> | undefined;
@@ -23,9 +23,9 @@ export function listenForControl(deps: {
   drainer: () => Pick<UsageDrainer, 'notify'> | undefined;
   log: Log;
 }): Inbox {
-  const { reader, redis, workerId, log } = deps;
+  const { connectReader, redis, workerId, log } = deps;
   return openInbox({
-    ...{ reader, redis, log },
+    ...{ connectReader, redis, log },
     // Always the same name: other workers find this stream by the worker id in the locks that it holds.
     keyOf: () => controlStreamKey(workerId),
     onEntry(entry) {

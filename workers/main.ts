@@ -64,7 +64,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
 
   const inbox = listenForControl({
-    ...{ reader: connections.controlReader, redis: replyRedis, workerId, log },
+    ...{ connectReader: connections.connectControlReader, redis: replyRedis, workerId, log },
     ...{ queues: () => queues, supervisor: () => supervisor, drainer: () => drainer },
   });
   await waitUntilOpen(inbox, shutdown);

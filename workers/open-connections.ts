@@ -19,9 +19,9 @@ export type Connections = AsyncDisposable & {
   /** The same for replies and control streams. */
   replyUpkeepRedis: Redis;
   oneConnection: boolean;
-  /** For blocked reads of the control stream. */
-  controlReader: Redis;
-  /** Opens a connection for blocked reads of the markers of queues. The caller closes it. */
+  /** Opens a connection for blocked reads of the control stream. The caller closes it. */
+  connectControlReader: () => Redis;
+  /** The same for the markers of queues. */
   connectJobReader: () => Redis;
   agent: Agent;
 };
@@ -41,7 +41,7 @@ export async function openConnections(config: WorkerConfig, log: Log): Promise<C
   const replyRedis = isSame ? redis : connect(config.replyRedisUrl);
   const replyUpkeepRedis = isSame ? upkeepRedis : upkeepFor(replyRedis, config.replyRedisUrl);
   const oneConnection = isSame && !redis.isCluster;
-  const controlReader = connect(config.replyRedisUrl);
+  const connectControlReader = () => connectForWork(config.replyRedisUrl, log);
   const connectJobReader = () => connectForWork(config.redisUrl, log);
   const agent = owned.adopt(createBackendAgent(config.planFile.timeouts), (opened) => opened.destroy());
   return {
@@ -52,7 +52,7 @@ export async function openConnections(config: WorkerConfig, log: Log): Promise<C
       replyRedis,
       replyUpkeepRedis,
       oneConnection,
-      controlReader,
+      connectControlReader,
       connectJobReader,
       agent,
     },

@@ -11,18 +11,18 @@ import type { WaitingRequests } from './waiting-requests.ts';
  * (contract.md#p7-lost-stream).
  */
 export function listenForReplies({
-  reader,
+  connectReader,
   redis,
   waitingRequests,
   log,
 }: {
-  reader: Redis;
+  connectReader: () => Redis;
   redis: Redis;
   waitingRequests: WaitingRequests;
   log: Log;
 }): Inbox {
   return openInbox({
-    reader,
+    connectReader,
     redis,
     log,
     keyOf: replyStreamKey,

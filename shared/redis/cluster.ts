@@ -8,6 +8,8 @@ type Repeats = {
   node: Pick<RedisOptions, 'connectTimeout' | 'keepAlive' | 'socketTimeout' | 'maxRetriesPerRequest'>;
   /** How long a command is repeated after a redirection or a closed connection, in milliseconds from the first such failure. */
   repeatMs: number;
+  /** The same for a command whose keys are moving to another node; by default `repeatMs`. */
+  movingMs?: number;
   /** Whether commands wait while no node is reachable. Otherwise they fail at once. */
   waits: boolean;
   retryStrategy: (attempt: number) => number;
@@ -15,6 +17,9 @@ type Repeats = {
 
 /** Between two attempts to send a command. */
 const pauseMs = 100;
+/** The same for a command that has failed for 5 s: a node that is away has many, and each attempt asks another node where its slot is. */
+const longPauseMs = 1_000;
+const longAfterMs = 5_000;
 /** A node that no longer has a slot, and the next one that does not have it yet, would redirect a command many times a second. */
 const movedPauseMs = 10;
 
@@ -23,12 +28,12 @@ const movedPauseMs = 10;
  * executed twice. It counts attempts; here time is bounded instead, because a failover takes as long as the cluster is set to wait, not a
  * number of attempts. A command that has settled is never sent again (contract.md#m7-two-kinds-of-connections).
  */
-export function connectCluster(address: ClusterAddress, { node, repeatMs, waits, retryStrategy }: Repeats): Cluster {
+export function connectCluster(address: ClusterAddress, { node, retryStrategy, ...bounds }: Repeats): Cluster {
   const { username, password, tls } = address;
   const cluster = new Cluster([...address.servers], {
     redisOptions: { ...node, ...(username && { username }), ...(password && { password }), ...(tls && { tls: {} }) },
     clusterRetryStrategy: retryStrategy,
-    enableOfflineQueue: waits,
+    enableOfflineQueue: bounds.waits,
     maxRedirections: Number.POSITIVE_INFINITY,
     retryDelayOnMoved: movedPauseMs,
     retryDelayOnFailover: pauseMs,
@@ -38,22 +43,27 @@ export function connectCluster(address: ClusterAddress, { node, repeatMs, waits,
     // Certificates contain names, so names are not resolved to addresses here.
     dnsLookup: (host, callback) => callback(null, host),
   });
-  boundRepeats(cluster, { repeatMs, waits });
+  boundRepeats(cluster, bounds);
   cluster.on('+node', sendOnlyUnsettled);
   return cluster;
 }
 
-type Failure = { value?: number; first?: number };
+type Failure = { value?: number; first?: number; isMoving?: boolean };
 type NextAttempt = { connectionClosed: () => void; defaults: () => void };
 
 /** `handleError` decides whether a command, or a pipeline, is sent again. `failure` is an object for each of these. */
-function boundRepeats(cluster: Cluster, { repeatMs, waits }: Pick<Repeats, 'repeatMs' | 'waits'>): void {
+function boundRepeats(cluster: Cluster, bounds: Omit<Repeats, 'node' | 'retryStrategy'>): void {
+  const { repeatMs, movingMs = repeatMs, waits } = bounds;
   const decide = cluster.handleError.bind(cluster);
   cluster.handleError = (error: Error, failure: Failure, next: NextAttempt) => {
     failure.first ??= performance.now();
-    if (performance.now() - failure.first >= repeatMs) return next.defaults();
+    failure.isMoving ||= error.message.startsWith('TRYAGAIN');
+    const failedMs = performance.now() - failure.first;
+    if (failedMs >= (failure.isMoving ? movingMs : repeatMs) || cluster.status === 'end') return next.defaults();
+    const isLate = failedMs >= longAfterMs;
     // The library repeats it only while it is connected to some node.
-    if (waits && isClosed(error) && cluster.status !== 'ready') setTimeout(next.connectionClosed, pauseMs);
+    if (waits && isClosed(error) && (isLate || cluster.status !== 'ready'))
+      setTimeout(next.connectionClosed, isLate ? longPauseMs : pauseMs);
     else decide(error, failure, next);
   };
 }

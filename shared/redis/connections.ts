@@ -27,8 +27,8 @@ const common = {
 
 /**
  * Connects for calls that a client waits for: a call fails within a second if Redis is unavailable, frozen or silent. Without a cluster it
- * is never sent twice; in a cluster it is repeated within that second. A call that timed out may still run later, so it must be idempotent
- * or carry a deadline (contract.md#m7-two-kinds-of-connections).
+ * is never sent twice; in a cluster it is repeated within that second, or for four while its keys move to another node. A call that timed
+ * out may still run later, so it must be idempotent or carry a deadline (contract.md#m7-two-kinds-of-connections).
  */
 export function connectForRequests(url: string, log: Log): Redis {
   const address = addressOf(url);
@@ -36,7 +36,8 @@ export function connectForRequests(url: string, log: Log): Redis {
   const redis =
     address.kind === 'cluster'
       ? connectCluster(address, {
-          ...{ node: { ...ofConnection, ...timeouts }, retryStrategy, repeatMs: movingTimeoutMs, waits: false },
+          ...{ node: { ...ofConnection, ...timeouts }, retryStrategy, waits: false },
+          ...{ repeatMs: requestTimeoutMs, movingMs: movingTimeoutMs },
         })
       : connectOne(address, { ...common, ...timeouts, enableOfflineQueue: false });
   return observe(withDeadlines(redis), log);

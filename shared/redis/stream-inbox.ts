@@ -10,8 +10,8 @@ export interface Inbox extends AsyncDisposable {
 }
 
 type Deps = {
-  /** A separate connection: a blocked read delays everything behind it. */
-  reader: Redis;
+  /** Opens a connection for each stream: a blocked read delays everything behind it. */
+  connectReader: () => Redis;
   redis: Redis;
   keyOf: (id: string) => string;
   /** Receives an entry, its names and values in turn. Returns true if more entries follow soon and may be read together. */
@@ -59,11 +59,15 @@ export function openInbox(deps: Deps): Inbox {
   const { heartbeatMs = redis.isCluster ? clusterHeartbeatMs : defaultHeartbeatMs } = deps;
   const closing = new AbortController();
   const { signal } = closing;
-  const readings = new Set<Promise<void>>();
+  const readings = new Map<Promise<void>, Redis>();
   const streams = createOwnStreams(deps, (stream) => {
-    const read = createRead({ ...deps, stream, isCurrent: () => streams.has(stream), signal });
-    const reading = repeat(signal, log, read, () => streams.has(stream)).finally(() => readings.delete(reading));
-    readings.add(reading);
+    const reader = deps.connectReader();
+    const read = createRead({ ...deps, reader, stream, isCurrent: () => streams.has(stream), signal });
+    const reading = repeat(signal, log, read, () => streams.has(stream)).finally(() => {
+      readings.delete(reading);
+      reader.disconnect();
+    });
+    readings.set(reading, reader);
   });
 
   const beating = repeat(signal, log, async () => {
@@ -75,9 +79,9 @@ export function openInbox(deps: Deps): Inbox {
     address: streams.address,
     [Symbol.asyncDispose]: async () => {
       closing.abort();
-      deps.reader.disconnect();
+      for (const reader of readings.values()) reader.disconnect();
       // A call that waits for Redis ends with its connection. A key that remains expires.
-      await within(closeMs, Promise.all([beating, ...readings]));
+      await within(closeMs, Promise.all([beating, ...readings.keys()]));
       await streams.remove();
     },
   };
@@ -85,7 +89,8 @@ export function openInbox(deps: Deps): Inbox {
 
 /** Returns one read of this stream: waits for entries and passes them on. */
 function createRead(
-  deps: Pick<Deps, 'reader' | 'redis' | 'onEntry' | 'gatherMs'> & {
+  deps: Pick<Deps, 'redis' | 'onEntry' | 'gatherMs'> & {
+    reader: Redis;
     stream: Stream;
     isCurrent: () => boolean;
     signal: AbortSignal;

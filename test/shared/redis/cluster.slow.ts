@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { checkAny, checksOfNodes } from '../../../shared/redis/check-nodes.ts';
 import { hashTagOf } from '../../../shared/redis/cluster.ts';
 import {
+  connectForWork,
   ifAvailable,
   inOneSlot,
   loadScript,
@@ -40,6 +41,13 @@ async function withoutFirst(
     await first.holder.restart();
     await side.cluster.untilWhole();
   }
+}
+
+function holds(work: Promise<unknown>): Promise<boolean> {
+  return work.then(
+    () => true,
+    () => false,
+  );
 }
 
 async function until(t: ExecutionContext, holds: () => boolean | Promise<boolean>): Promise<void> {
@@ -151,24 +159,16 @@ test.serial('networks of a client are counted together', async (t) => {
 
 test.serial('readiness needs one of the nodes with these keys, and lists all', async (t) => {
   const redis = await side.connect(t);
-  const answers = async (check: () => Promise<unknown>) => {
-    try {
-      await check();
-      return true;
-    } catch {
-      return false;
-    }
-  };
   const states = async () => {
     const entries = Object.entries(checksOfNodes('redis', redis));
-    return Object.fromEntries(await Promise.all(entries.map(async ([name, check]) => [name, await answers(check)])));
+    return Object.fromEntries(await Promise.all(entries.map(async ([name, check]) => [name, await holds(check())])));
   };
   const keys = await side.keys('ready-');
   const names = keys.map(({ holder }) => `redis 127.0.0.1:${holder.port}`);
   t.deepEqual(await states(), Object.fromEntries(names.map((name) => [name, true])));
   await withoutFirst(keys, async ([dead, ...alive]) => {
-    t.true(await answers(() => checkAny(redis, [dead, ...alive])));
-    t.false(await answers(() => checkAny(redis, [dead])));
+    t.true(await holds(checkAny(redis, [dead, ...alive])));
+    t.false(await holds(checkAny(redis, [dead])));
     t.deepEqual(await states(), Object.fromEntries(names.map((name, index) => [name, index > 0])));
     const { lines, log } = recordedLog();
     const started = await side.connect(t);
@@ -178,14 +178,30 @@ test.serial('readiness needs one of the nodes with these keys, and lists all', a
   });
 });
 
+test.serial('a node whose connection was lost is found again by the checks alone', async (t) => {
+  const redis = await side.connect(t);
+  const keys = await side.keys('quiet-');
+  for (const { key } of keys) await redis.exists(key);
+  const states = () => Promise.all(Object.values(checksOfNodes('redis', redis)).map((check) => holds(check())));
+  t.deepEqual(await states(), [true, true, true]);
+  const killer = await side.connect(t);
+  for (const { key } of keys) await killer.exists(key);
+  await mastersOf(killer)[0]?.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  await until(t, () => mastersOf(redis).length === 2);
+  await until(t, async () => (await states()).every((answers) => answers));
+  t.is(mastersOf(redis).length, 3);
+});
+
 type Inbox = { inbox: ReturnType<typeof openInbox>; taken: string[]; lost: string[] };
 
 async function openMovable(t: ExecutionContext, isInUse: (key: string) => boolean): Promise<Inbox> {
-  const [redis, reader] = [await side.connect(t), await side.connect(t, 'work')];
+  const redis = await side.connect(t);
+  const { log } = recordedLog();
+  const connectReader = () => connectForWork(side.cluster.url, log);
   const taken: string[] = [];
   const lost: string[] = [];
   const inbox = openInbox({
-    ...{ redis, reader, isInUse, log: recordedLog().log },
+    ...{ redis, connectReader, isInUse, log },
     keyOf: (id) => `test:stream:${id}`,
     onEntry(entry) {
       const { text } = fieldsOf(entry);

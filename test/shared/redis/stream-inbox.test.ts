@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { connectForRequests, type Redis } from '../../../shared/redis/connections.ts';
+import { connectForRequests, connectForWork, type Redis } from '../../../shared/redis/connections.ts';
 import { replyStreamKey } from '../../../shared/redis/keys.ts';
 import { fieldsOf, type Inbox, openInbox } from '../../../shared/redis/stream-inbox.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
@@ -22,7 +22,7 @@ function open(
   const taken: string[] = [];
   const lost: string[] = [];
   const inbox = openInbox({
-    reader: own.connect(),
+    connectReader: () => connectForWork(own.server.url, log),
     redis,
     keyOf: replyStreamKey,
     heartbeatMs: 50,
