@@ -52,17 +52,17 @@ export function openLaneWork(deps: {
   const notifyDrainer = owned.use(
     createNotifyDrainer({ redis: upkeepRedis, replyRedis: replyUpkeepRedis, notifyOwn: drainer.notify, log }),
   );
-  const startRun = createStartRun(redis);
-  const settle = settleAndNotify(createSettle(redis), notifyDrainer);
+  const settleBy = (connection: Redis) => settleAndNotify(createSettle(connection), notifyDrainer);
   const findAnswer = createFindAnswer({
     ...{ slots, retryBudget: createRetryBudget(), apiKeys: config.apiKeys, metrics, log },
     callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
     ownFields: createOwnFields({ plans: planFile.plans, pepper: config.keyPepper }),
     firstTokenMs: planFile.timeouts.firstTokenMs,
   });
-  const common = { ...deps, startRun, settle, findAnswer };
-  const requests = owned.use(openRequestWork({ ...common, planFile }));
-  const batches = openBatches(common);
+  const requests = owned.use(
+    openRequestWork({ ...deps, planFile, findAnswer, startRun: createStartRun(redis), settle: settleBy(redis) }),
+  );
+  const batches = openBatches({ ...deps, findAnswer, settle: settleBy(upkeepRedis) });
   return {
     work: { interactive: requests.work, batch: batches.work },
     batches,

@@ -2,20 +2,21 @@ import { ulid } from 'ulid';
 import { callerOf } from '../../shared/caller.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
-import { createRelease } from '../../shared/limits/release.ts';
+import { createRelease, type Release } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
-import type { Redis } from '../../shared/redis/connections.ts';
+import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
-import type { StartRun } from '../leases/start-run.ts';
+import { createStartRun, type StartRun } from '../leases/start-run.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
+import { type CallPartition, createPartitionBreaker } from '../redis/partition-breaker.ts';
 import type { BatchMetrics } from './batch-metrics.ts';
-import { createAdmitLine } from './lines/admit-line.ts';
+import { type AdmitLine, createAdmitLine } from './lines/admit-line.ts';
 import { createEndLine } from './lines/end-line.ts';
 import { createFailLostLine } from './lines/fail-lost-line.ts';
 import { createFinishLineAttempt, type FinishLineAttempt } from './lines/finish-line-attempt.ts';
@@ -31,13 +32,15 @@ type LineWork = AsyncDisposable & { work: LaneWork; finishAttempt: FinishLineAtt
 export type LineWorkDeps = {
   config: Pick<WorkerConfig, 'planFile'>;
   outboxLengthMax: number;
-  redis: Redis;
-  /** For regular work; see `Connections`. */
+  /**
+   * See `Connections`. Lines of all accounts share the lane, so the calls for a line fail if the node of its account is unavailable. Then it
+   * is postponed, and the lines of other accounts run.
+   */
   upkeepRedis: Redis;
   /** The same for the Redis with the control streams. */
   replyUpkeepRedis: Redis;
   store: Store;
-  startRun: StartRun;
+  /** By `upkeepRedis`. */
   settle: Settle;
   findAnswer: FindAnswer;
   shutdown: AbortSignal;
@@ -46,20 +49,20 @@ export type LineWorkDeps = {
 };
 
 export function openLineWork(deps: LineWorkDeps): LineWork {
-  const { redis, store, startRun, settle, findAnswer, shutdown, metrics, log } = deps;
+  const { upkeepRedis, store, findAnswer, shutdown, metrics, log } = deps;
   const { planFile } = deps.config;
   const owned = new AsyncDisposableStack();
   const sendLineEvent = createSendLineEvent(deps.replyUpkeepRedis, log);
   const writeResult = createWriteResults({ store: store.batches, metrics, log });
   const watch = owned.use(watchBatches({ store: store.batches, log }));
-  const { admitLine, readCaller } = openAdmission(deps);
-  const suspensions = owned.use(watchSuspensions({ redis: deps.upkeepRedis, look: readCaller, log }));
+  const admission = openAdmission(deps);
+  const { admitLine, startRun, release, settle } = openCalls(deps, admission.admitLine);
+  const suspensions = owned.use(watchSuspensions({ redis: upkeepRedis, look: admission.readCaller, log }));
   const endLine = createEndLine({ settle, sendLineEvent, metrics, log });
   const finishAttempt = createFinishLineAttempt({
     store: store.batches,
     findUsageRecord: (requestId) => store.findUsageRecord(requestId),
-    release: createRelease(redis),
-    ...{ startRun, writeResult, endLine, sendLineEvent, metrics, log },
+    ...{ startRun, release, writeResult, endLine, sendLineEvent, metrics, log },
   });
   const processLine = createProcessLine({
     store: store.batches,
@@ -79,7 +82,24 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
   };
 }
 
-function openAdmission({ redis, store, config: { planFile }, outboxLengthMax }: LineWorkDeps) {
+type Calls = { admitLine: AdmitLine; startRun: StartRun; release: Release; settle: Settle };
+
+/**
+ * The calls to Redis for a line. They fail with `SERVICE_UNAVAILABLE`, and it is unknown then whether they were executed: all of them are
+ * idempotent, and the next attempt at the line repeats them. Settling is repeated, and then left to the next attempt.
+ */
+function openCalls({ upkeepRedis, settle }: LineWorkDeps, admitLine: AdmitLine): Calls {
+  const [startRun, release] = [createStartRun(upkeepRedis), createRelease(upkeepRedis)];
+  const callPartition: CallPartition = upkeepRedis.isCluster ? createPartitionBreaker() : (_account, call) => call();
+  return {
+    admitLine: (job) => callPartition(job.account, () => admitLine(job)),
+    startRun: (job) => callPartition(job.account, () => redisUnavailable(startRun(job))),
+    release: (request) => callPartition(request.account, () => redisUnavailable(release(request))),
+    settle: (settlement) => redisUnavailable(settle(settlement)),
+  };
+}
+
+function openAdmission({ upkeepRedis: redis, store, config: { planFile }, outboxLengthMax }: LineWorkDeps) {
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
   const callers = createKnownCallers();
   const askLimits = createAskLimits({

@@ -30,7 +30,6 @@ const filesHoldMs = 180_000;
 
 export type SupervisionDeps = {
   config: Pick<WorkerConfig, 'planFile'>;
-  redis: Redis;
   /** For regular work; see `Connections`. */
   upkeepRedis: Redis;
   /** The same for the Redis with the control streams. */
@@ -71,14 +70,14 @@ export function openSupervision(deps: Deps): AsyncDisposable & { supervisor: Bat
 }
 
 function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Promise<number>): BatchSupervisor {
-  const { redis, upkeepRedis, store, workerId, control, finishAttempt, writeResult, metrics, log } = deps;
+  const { upkeepRedis, store, workerId, control, finishAttempt, writeResult, metrics, log } = deps;
   const { planFile } = deps.config;
-  const queue = owned.use(createLineQueue({ redis, models: planFile.models, log }));
+  const queue = owned.use(createLineQueue({ redis: upkeepRedis, models: planFile.models, log }));
   const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, planFile });
   const countBatch = createCountBatch({ store: store.batches });
   const heldBy = async (account: string) => new Set(await upkeepRedis.hkeys(leasesKey(account, 'batch')));
   const rules = { models: planFile.models, listedFields: createListedFields(planFile) };
-  const line = { store, queue, release: createRelease(redis), writeResult, planFile };
+  const line = { store, queue, release: createRelease(upkeepRedis), writeResult, planFile };
   return superviseBatches({
     store: store.batches,
     acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: accountHoldMs }),

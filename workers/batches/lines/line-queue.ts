@@ -3,18 +3,24 @@ import { jobName, modelQueue, openQueue } from '../../../shared/jobs/queues.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { within } from '../../../shared/process/shutdown.ts';
-import type { Redis } from '../../../shared/redis/connections.ts';
+import { ifAvailable, type Redis } from '../../../shared/redis/connections.ts';
 import { existingKeys } from '../../redis/existing-keys.ts';
 import type { BatchJob } from './batch-job.ts';
 
 /** A line's job by its id. Without a model it may be in any queue. */
 export type QueuedLine = { model?: string | undefined; requestId: string };
 
-/** The batch lanes of all models, for the worker that fills them. Every call waits while Redis is unavailable. */
+/**
+ * The batch lanes of all models, for the worker that fills them. Calls fail as the connection does. Of `add` and `remove` it is unknown then
+ * whether they were executed, and both can be repeated.
+ */
 export interface LineQueue extends AsyncDisposable {
   /** Has no effect if a job with this id exists. The jobs of a lane run in the order in which they were added. */
   add(job: BatchJob): Promise<void>;
-  /** Returns the requests of the lines whose job still exists, waiting or taken by a worker. */
+  /**
+   * Returns the requests of the lines whose job still exists, waiting or taken by a worker. In a cluster, also those whose queue does not
+   * answer: their jobs may exist.
+   */
   remaining(lines: readonly QueuedLine[]): Promise<Set<string>>;
   /** Removes a job, if it exists. False if a worker has it. */
   remove(line: QueuedLine): Promise<boolean>;
@@ -59,8 +65,8 @@ export function createLineQueue({
           await Promise.all(
             queuesOf(model).map(async (queue) => {
               const keyOf = (id: string) => queue.toKey(id);
-              const existing = await existingKeys(redis, ids.map(keyOf));
-              for (const id of ids) if (existing.has(keyOf(id))) found.add(id);
+              const existing = await ifAvailable(redis, existingKeys(redis, ids.map(keyOf)));
+              for (const id of ids) if (existing === undefined || existing.has(keyOf(id))) found.add(id);
             }),
           );
         }

@@ -125,7 +125,9 @@ function onBatch(state: AccountState, held: BatchState, event: OfBatch): Next {
         losses,
         notBefore: new Date(event.now + unqueuedPauseMs),
       };
-      return nextOf(withoutLine(state, held, event.line), { do: 'retry line', batch: batch.id, retry });
+      // Lines for a queue that does not answer must not keep those of other models waiting.
+      const health = 'call' in event.line ? withFailure(state.health, event.line.call.model) : state.health;
+      return nextOf({ ...withoutLine(state, held, event.line), health }, { do: 'retry line', batch: batch.id, retry });
     }
     case 'rejected':
       return nextOf(withBatch(state, { ...held, isUncounted: true }), {

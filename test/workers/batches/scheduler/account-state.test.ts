@@ -10,6 +10,7 @@ import {
   mayQueueMore,
   reduceAccount,
 } from '../../../../workers/batches/scheduler/account-state.ts';
+import { isUnavailable } from '../../../../workers/batches/scheduler/model-health.ts';
 import { batchOf, retryOf } from '../../../shared/store/batch-records.ts';
 
 const now = 1_000_000;
@@ -93,6 +94,15 @@ test('a line that could not be queued comes back a second later, as the same req
   const retry = { batch: batch.id, line: 1, number: 1, failures: 0, losses: 0, notBefore: new Date(now + 1_000) };
   t.deepEqual(next.actions, [{ do: 'retry line', batch: batch.id, retry }]);
   t.is(lineIn(next.state, 1), undefined);
+});
+
+test('if lines of a model cannot be queued, those of other models do not wait for them', (t) => {
+  let state = holding();
+  for (let failure = 1; failure <= 8; failure++) {
+    t.false(isUnavailable(state.health, 'm'));
+    state = reduceAccount(state, { type: 'not queued', batch: batch.id, line: takenLine(1), now }).state;
+  }
+  t.true(isUnavailable(state.health, 'm'));
 });
 
 test('a wrong line ends, and its batch is to be counted', (t) => {
