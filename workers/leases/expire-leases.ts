@@ -11,7 +11,8 @@ import type { LeaseMetrics } from './lease-metrics.ts';
 const accountsAtOnce = 100;
 /**
  * Longer than the time between two checks of a worker that holds any partition. If more time has passed by Redis's clock, Redis was
- * unavailable or its clock has jumped. Then nothing expires until every worker that still has its requests must have renewed them
+ * unavailable or its clock has jumped. Then nothing expires until every worker that still has its requests must have renewed them. In a
+ * cluster, this applies also to the first look of a worker and to a partition on another node: its old node may have been unavailable
  * (contract.md#n8-expired-leases).
  */
 const awayAfterMs = 30_000;
@@ -20,6 +21,9 @@ const aheadAtOnce = 1_000;
 
 /** No lease expires later than this after its request's deadline, unless the clock has since been set back. */
 const aheadMs = (lane: Lane) => leaseGraceMs.started[lane] + 60_000;
+
+/** `node`: empty without a cluster. Times are in milliseconds of Redis's clock. */
+type Look = { node: string; seenAt: number; quietUntil: number };
 
 /** `ended`: how many leases. `nextMs`: time until the next one of the partition may expire; undefined if there is none. */
 export type Expired = { ended: number; nextMs: number | undefined };
@@ -35,18 +39,19 @@ export function createExpireLeases(deps: {
 }): ExpireLeases {
   const { redis, endLeases, timeouts, metrics } = deps;
   const { now: timeOf = (partition: number) => redisNow(redis, leaseHoldersKey(partition)) } = deps;
-  /** By node: one of a cluster can be unavailable while the others are not. */
-  const nodes = new Map<string, { seenAt: number; quietUntil: number }>();
+  /** The last look at each partition of a cluster, where some can be unavailable while others are not. Otherwise one for all. */
+  const looks = new Map<number, Look>();
 
   /** How long no lease of this partition may expire from this time of Redis's clock on, in milliseconds. */
   function quietMs(partition: number, now: number): number {
-    const name = nodeOf(redis, leaseHoldersKey(partition));
-    const node = nodes.get(name) ?? { seenAt: now, quietUntil: 0 };
-    nodes.set(name, node);
-    if (now - node.seenAt > awayAfterMs) node.quietUntil = now + leaseLifeMs;
-    if (node.quietUntil > now + leaseLifeMs) node.quietUntil = 0; // the clock was set back
-    node.seenAt = now;
-    return Math.max(0, node.quietUntil - now);
+    const node = nodeOf(redis, leaseHoldersKey(partition));
+    const key = redis.isCluster ? partition : 0;
+    const last = looks.get(key);
+    const wasAway = last === undefined ? redis.isCluster : last.node !== node || now - last.seenAt > awayAfterMs;
+    let quietUntil = wasAway ? now + leaseLifeMs : (last?.quietUntil ?? 0);
+    if (quietUntil > now + leaseLifeMs) quietUntil = 0; // the clock was set back
+    looks.set(key, { node, seenAt: now, quietUntil });
+    return Math.max(0, quietUntil - now);
   }
 
   return async function expireLeases(partition) {

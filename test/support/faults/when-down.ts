@@ -167,7 +167,8 @@ export const whenDown: readonly Row[] = [
   },
   {
     unavailable: 'every ingress and every worker, killed',
-    newRequests: 'wait for a start; everything that was held is free within 75 s, once a worker runs',
+    newRequests:
+      'wait for a start; everything that was held is free within 75 s, in a cluster within 90 s, once a worker runs',
     inFlight: 'lost with their connections, charged nothing, recorded as `lost`',
     shownBy: ['25a'],
   },

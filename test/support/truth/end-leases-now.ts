@@ -17,15 +17,20 @@ export async function endLeasesNow(redisUrl: string, { aheadMs, requestMs }: { a
     await nodesOf(redis); // the nodes of a cluster are not known at first
     const now = (await redisNow(redis)) + aheadMs;
     fixClock(redis, now);
+    let lookedAt = now;
     const metrics = createWorkerMetrics(new Registry());
     const expireLeases = createExpireLeases({
       redis,
       endLeases: createEndLeases(redis, { requestMs }),
       timeouts: { requestMs },
       metrics,
-      now: async () => now,
+      now: async () => lookedAt,
     });
-    for (let partition = 0; partition < partitionCount; partition += 1) await expireLeases(partition);
+    // In a cluster, no lease expires in the first minute of a worker.
+    for (const agoMs of [60_000, 30_000, 0]) {
+      lookedAt = now - agoMs;
+      for (let partition = 0; partition < partitionCount; partition += 1) await expireLeases(partition);
+    }
   } finally {
     redis.disconnect();
   }

@@ -145,7 +145,7 @@ test.serial('leases of an account in both lanes expire, each at its time', async
   await setTime(now + 60_000);
   await expire();
   t.is(await held(), 1);
-  // A worker that has just started has seen no gap, so leases expire at once.
+  // Without a cluster, a worker that has just started has seen no gap, so leases expire at once.
   const lineEndsAt = now + timeouts.requestMs + 86_400_000;
   await setTime(lineEndsAt - 1);
   await fresh();
