@@ -2,13 +2,16 @@ import { decodeCancellation } from '../shared/jobs/cancellation.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { controlStreamKey } from '../shared/redis/keys.ts';
-import { fieldsOf, type Inbox, openInbox } from '../shared/redis/stream-inbox.ts';
+import { fieldsOf, type Inbox, openInbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
 import { decodeLineEvent } from './batches/lines/line-events.ts';
 import { decodeAssignment } from './batches/scheduler/assign-accounts.ts';
 import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
 import type { QueuesServed } from './queue/serve-queues.ts';
 import { decodeDrainRequest } from './usage/notify-drainers.ts';
 import type { UsageDrainer } from './usage/usage-drainer.ts';
+
+/** A failover to a replica should be shorter. */
+const waitMsMax = 5_000;
 
 /**
  * Receives the entries of this worker's control stream: cancellations, events of lines, assignments of accounts, and drain requests. An
@@ -41,4 +44,19 @@ export function listenForControl(deps: {
     // Lost cancellations only mean that those runs continue to their end. The scheduler of an account finds the lost lines of its batches.
     onLost: () => {},
   });
+}
+
+/**
+ * Waits until the control stream exists. In a cluster its node can be away for long, so a worker starts without it after some seconds. Until
+ * the node is back, nothing reaches the worker by its stream, but the requests and lines that it takes run.
+ */
+export async function waitForControl(
+  inbox: Inbox,
+  { redis, shutdown, log }: { redis: Redis; shutdown: AbortSignal; log: Log },
+): Promise<void> {
+  if (!redis.isCluster) return waitUntilOpen(inbox, shutdown);
+  const signal = AbortSignal.any([shutdown, AbortSignal.timeout(waitMsMax)]);
+  await waitUntilOpen(inbox, signal).catch(() => shutdown.throwIfAborted());
+  if (inbox.address() === undefined)
+    log.warn({}, 'the node of the control stream does not answer; starting without this stream, which is opened later');
 }

@@ -9,14 +9,13 @@ import { aborted, within } from '../shared/process/shutdown.ts';
 import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
 import { controlStreamKey, queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
-import { waitUntilOpen } from '../shared/redis/stream-inbox.ts';
 import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
 import { openSlots } from './backends/open-slots.ts';
 import { createObserveBatches } from './batches/observe-batches.ts';
 import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
 import { loadTokenizer } from './chat-answers/count-tokens.ts';
 import { createBackendChecks } from './exchange/backend-checks.ts';
-import { listenForControl } from './listen-for-control.ts';
+import { listenForControl, waitForControl } from './listen-for-control.ts';
 import { startMaintenance } from './maintenance/start-maintenance.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { type Connections, openConnections } from './open-connections.ts';
@@ -67,10 +66,10 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     ...{ connectReader: connections.connectControlReader, redis: replyRedis, workerId, log },
     ...{ queues: () => queues, supervisor: () => supervisor, drainer: () => drainer },
   });
-  await waitUntilOpen(inbox, shutdown);
+  await waitForControl(inbox, { redis: replyRedis, shutdown, log });
   metrics.observeBatches(createObserveBatches(store.batches));
   drainer = openUsageDrainer({ redis: upkeepRedis, store, workerId, planFile, metrics, log });
-  const control = inbox.address;
+  const control = controlStreamKey(workerId);
   const lanes = parts.use(openLaneWork({ ...common, ...connections, slots, drainer, outboxLengthMax, control }));
   const shares = parts.use(backends.startShares());
   await shares.renewed;

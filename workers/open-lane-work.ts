@@ -41,7 +41,7 @@ export function openLaneWork(deps: {
   drainer: UsageDrainer;
   outboxLengthMax: number;
   /** This worker's control stream. */
-  control: () => string | undefined;
+  control: string;
   shutdown: AbortSignal;
   metrics: LimitMetrics & AnswerMetrics & RequestMetrics & BatchMetrics;
   log: Log;

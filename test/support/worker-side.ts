@@ -84,7 +84,7 @@ export async function openWorkerSide(
     replyFrames: createReplyFrames({ redis }),
     leases: parts.use(startLeaseHeartbeat({ renewLeases: createRenewLeases(redis), timeouts: planFile.timeouts, log })),
     followReader: parts.use(watchReaders({ redis, log, everyMs: 20 })).follow,
-    control: () => 'svc:control:test',
+    control: 'svc:control:test',
     metrics,
     log,
   });

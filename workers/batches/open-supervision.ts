@@ -38,7 +38,7 @@ export type SupervisionDeps = {
   /** Differs from the id of every other worker, also of earlier ones on this host. */
   workerId: string;
   /** This worker's control stream. */
-  control: () => string | undefined;
+  control: string;
   metrics: Pick<LimitMetrics, 'refusedFields'>;
   log: Log;
 };

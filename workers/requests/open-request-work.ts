@@ -35,7 +35,7 @@ export function openRequestWork(deps: {
   settle: Settle;
   findAnswer: FindAnswer;
   /** This worker's control stream. */
-  control: () => string | undefined;
+  control: string;
   metrics: LimitMetrics & RequestMetrics;
   log: Log;
 }): Disposable & { work: LaneWork } {

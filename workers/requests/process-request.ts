@@ -28,7 +28,7 @@ export function createProcessRequest(deps: {
   followReader: ReaderWatch['follow'];
   leases: Pick<LeaseHeartbeat, 'hold' | 'extendRequeued'>;
   /** This worker's control stream, on which a run can be cancelled. */
-  control: () => string | undefined;
+  control: string;
   metrics: RequestMetrics;
   log: Log;
 }): ProcessJob {
@@ -57,7 +57,7 @@ export function createProcessRequest(deps: {
 
     metrics.queueWait.observe({ pool, lane: 'interactive' }, queueWaitMs / 1000);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
-    reply.started(deps.control() ?? '', queueWaitMs);
+    reply.started(deps.control, queueWaitMs);
     const releaseLease = deps.leases.hold(job);
     const unfollow = deps.followReader(replyTo, onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);

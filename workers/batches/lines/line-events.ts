@@ -52,7 +52,7 @@ export type SendLineEvent = (line: LineId & Pick<BatchJob, 'tellTo'>, change: Li
 
 export function createSendLineEvent(redis: Redis, log: Log): SendLineEvent {
   return function sendLineEvent({ tellTo, batch, line, number }, { type, ...rest }) {
-    if (tellTo === '') return; // the worker that queued it had no control stream then
+    if (tellTo === '') return; // no worker waits for it
     const fields = ['line', JSON.stringify({ news: wireNames[type], ...rest, batch, line, number })];
     redis
       .xadd(tellTo, 'NOMKSTREAM', 'MAXLEN', '~', controlStreamLengthMax, '*', ...fields)

@@ -27,7 +27,7 @@ export function createQueueLines(deps: {
   writeResult: WriteResult;
   release: Release;
   /** This worker's control stream, to which the events of its lines are sent. */
-  control: () => string | undefined;
+  control: string;
   signal: AbortSignal;
   log: Log;
 }): () => Promise<void> {
@@ -73,7 +73,7 @@ export function createQueueLines(deps: {
   }
 
   async function enqueue(batch: Batch, line: NextLine): Promise<void> {
-    const owner = { account, plan: state().plan?.name ?? '', tellTo: deps.control() ?? '' };
+    const owner = { account, plan: state().plan?.name ?? '', tellTo: deps.control };
     await dispatch({ type: 'queued', batch: batch.id, line, now: Date.now() });
     await deps.queue.add(batchJobOf(batch, line, owner));
   }

@@ -42,7 +42,7 @@ function run(t: ExecutionContext, side: BatchSide, given: Given = {}) {
       },
     },
     recoverLostLines: createRecoverLostLines({ ...side, store: store.batches }),
-    control: () => 'svc:control:here',
+    control: 'svc:control:here',
     refreshSoon: () => void requests++,
   });
   t.teardown(() => scheduler.stop());
