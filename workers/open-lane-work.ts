@@ -52,7 +52,11 @@ export function openLaneWork(deps: {
   const notifyDrainer = owned.use(
     createNotifyDrainer({ redis: upkeepRedis, replyRedis: replyUpkeepRedis, notifyOwn: drainer.notify, log }),
   );
-  const settleBy = (connection: Redis) => settleAndNotify(createSettle(connection), notifyDrainer);
+  const settle = settleAndNotify(createSettle(redis), notifyDrainer);
+  // Without several attempts, because the line is postponed.
+  const settleLine = upkeepRedis.isCluster
+    ? settleAndNotify(createSettle(upkeepRedis, { attemptsMax: 1 }), notifyDrainer)
+    : settle;
   const findAnswer = createFindAnswer({
     ...{ slots, retryBudget: createRetryBudget(), apiKeys: config.apiKeys, metrics, log },
     callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
@@ -60,9 +64,9 @@ export function openLaneWork(deps: {
     firstTokenMs: planFile.timeouts.firstTokenMs,
   });
   const requests = owned.use(
-    openRequestWork({ ...deps, planFile, findAnswer, startRun: createStartRun(redis), settle: settleBy(redis) }),
+    openRequestWork({ ...deps, planFile, findAnswer, startRun: createStartRun(redis), settle }),
   );
-  const batches = openBatches({ ...deps, findAnswer, settle: settleBy(upkeepRedis) });
+  const batches = openBatches({ ...deps, findAnswer, settle: settleLine });
   return {
     work: { interactive: requests.work, batch: batches.work },
     batches,

@@ -39,14 +39,15 @@ const answerSchema = z.enum(['settled', 'refused', 'lost']);
 export type Settled = z.infer<typeof answerSchema>;
 export type Settle = (settlement: Settlement) => Promise<Settled>;
 
-const attemptsMax = 10;
-
 /**
  * Charges the used tokens instead of the reserved ones, and adds the usage to the outbox, once
- * (decisions.md#an-outbox-in-the-settling-script). A failed call is retried for some seconds, and then fails with its error: the lease is
- * left to expire.
+ * (decisions.md#an-outbox-in-the-settling-script). A failed call is retried, by default for some seconds, and then fails with its error: the
+ * lease is left to expire, or to be settled later.
  */
-export function createSettle(redis: Redis, { pauseMs = 500 }: { pauseMs?: number } = {}): Settle {
+export function createSettle(
+  redis: Redis,
+  { attemptsMax = 10, pauseMs = 500 }: { attemptsMax?: number; pauseMs?: number } = {},
+): Settle {
   const lua = loadLua(new URL('./settle.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcSettle', lua, numberOfKeys: 6 });
   return async ({ account, requestId, run, settler, lane, tokens, report, admission }) => {

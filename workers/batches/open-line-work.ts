@@ -40,7 +40,7 @@ export type LineWorkDeps = {
   /** The same for the Redis with the control streams. */
   replyUpkeepRedis: Redis;
   store: Store;
-  /** By `upkeepRedis`. */
+  /** By `upkeepRedis`, and in a cluster with one attempt: the next attempt at the line settles it. */
   settle: Settle;
   findAnswer: FindAnswer;
   shutdown: AbortSignal;
@@ -86,7 +86,7 @@ type Calls = { admitLine: AdmitLine; startRun: StartRun; release: Release; settl
 
 /**
  * The calls to Redis for a line. They fail with `SERVICE_UNAVAILABLE`, and it is unknown then whether they were executed: all of them are
- * idempotent, and the next attempt at the line repeats them. Settling is repeated, and then left to the next attempt.
+ * idempotent, and the next attempt at the line repeats them.
  */
 function openCalls({ upkeepRedis, settle }: LineWorkDeps, admitLine: AdmitLine): Calls {
   const [startRun, release] = [createStartRun(upkeepRedis), createRelease(upkeepRedis)];
@@ -95,7 +95,7 @@ function openCalls({ upkeepRedis, settle }: LineWorkDeps, admitLine: AdmitLine):
     admitLine: (job) => callPartition(job.account, () => admitLine(job)),
     startRun: (job) => callPartition(job.account, () => redisUnavailable(startRun(job))),
     release: (request) => callPartition(request.account, () => redisUnavailable(release(request))),
-    settle: (settlement) => redisUnavailable(settle(settlement)),
+    settle: (settlement) => callPartition(settlement.account, () => redisUnavailable(settle(settlement))),
   };
 }
 

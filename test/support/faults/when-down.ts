@@ -139,6 +139,12 @@ export const whenDown: readonly Row[] = [
     shownBy: ['B3'],
   },
   {
+    unavailable: 'a master of a Redis Cluster without a replica, for batches',
+    newRequests: 'of accounts on it: 503; others: unaffected',
+    inFlight: 'lines of its accounts continue automatically when it is back, and others run; each is charged once',
+    shownBy: ['B7'],
+  },
+  {
     unavailable: 'all backends of a model are full',
     newRequests: 'wait in its queue until `queue_ms`; requests for other models are unaffected',
     inFlight: 'unaffected',

@@ -48,7 +48,7 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
     ...{ upkeepRedis: redis, replyUpkeepRedis: redis, store, findAnswer, log },
     config: { planFile: batchPlan() },
     outboxLengthMax: 1_000,
-    settle: createSettle(redis, { pauseMs: 1 }),
+    settle: createSettle(redis, { attemptsMax: 1 }),
     shutdown: new AbortController().signal,
     metrics: createWorkerMetrics(new Registry()),
   });
