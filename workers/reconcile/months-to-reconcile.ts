@@ -1,10 +1,12 @@
-import { mastersOf, type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
+import type { Redis as SingleRedis } from 'ioredis';
+import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { accountOfCountersKey, countersKeys } from '../../shared/redis/keys.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { UsageMonth } from '../../shared/store/usage/usage-sums.ts';
 import { firstMonthKept } from '../usage/remove-old-months.ts';
 import { findCountedMonths, findRecentMonths } from './check-month.ts';
+import { mastersToScan } from './masters-to-scan.ts';
 import type { RetryUnavailable } from './retry-unavailable.ts';
 
 const monthsAtOnce = 100;
@@ -52,11 +54,16 @@ export function createMonthsToReconcile({
     },
 
     async *accountsOfRedis() {
-      for (const node of mastersOf(redis)) {
+      for (const connect of await retryUnavailable(() => redisUnavailable(mastersToScan(redis)))) {
+        let scanned: SingleRedis | undefined;
         let cursor = '0';
+        const scan = async () => {
+          const master = await connect();
+          // After a restart, the cursor of the old process can skip keys.
+          if (master !== scanned) [scanned, cursor] = [master, '0'];
+          return master.scan(cursor, 'MATCH', countersKeys, 'COUNT', keysAtOnce);
+        };
         do {
-          const from = cursor;
-          const scan = () => node.scan(from, 'MATCH', countersKeys, 'COUNT', keysAtOnce);
           const [next, keys] = await retryUnavailable(() => redisUnavailable(scan()));
           yield* keys.map(accountOfCountersKey);
           cursor = next;
