@@ -141,7 +141,8 @@ export const whenDown: readonly Row[] = [
   {
     unavailable: 'a master of a Redis Cluster without a replica, for batches',
     newRequests: 'of accounts on it: 503; others: unaffected',
-    inFlight: 'lines of its accounts continue automatically when it is back, and others run; each is charged once',
+    inFlight:
+      'lines of its accounts continue automatically when it is back; others run, slower if it has the control stream of the worker that queues them; each is charged once',
     shownBy: ['B7'],
   },
   {
