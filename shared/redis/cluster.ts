@@ -17,9 +17,12 @@ type Repeats = {
 
 /** Between two attempts to send a command. */
 const pauseMs = 100;
-/** The same for a command that has failed for 5 s: a node that is away has many, and each attempt asks another node where its slot is. */
+/**
+ * The same for a command that has failed for longer than a failover takes: a node that is away has many, and each attempt asks another node
+ * where its slot is.
+ */
 const longPauseMs = 1_000;
-const longAfterMs = 5_000;
+const longAfterMs = 15_000;
 /** A node that no longer has a slot, and the next one that does not have it yet, would redirect a command many times a second. */
 const movedPauseMs = 10;
 

@@ -14,7 +14,7 @@ import type { Store } from '../../shared/store/store.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
 import { createStartRun, type StartRun } from '../leases/start-run.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
-import { type CallPartition, createPartitionBreaker } from '../redis/partition-breaker.ts';
+import { createPartitionBreaker } from '../redis/partition-breaker.ts';
 import type { BatchMetrics } from './batch-metrics.ts';
 import { type AdmitLine, createAdmitLine } from './lines/admit-line.ts';
 import { createEndLine } from './lines/end-line.ts';
@@ -85,12 +85,13 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
 type Calls = { admitLine: AdmitLine; startRun: StartRun; release: Release; settle: Settle };
 
 /**
- * The calls to Redis for a line. They fail with `SERVICE_UNAVAILABLE`, and it is unknown then whether they were executed: all of them are
- * idempotent, and the next attempt at the line repeats them.
+ * The calls to Redis for a line. In a cluster they fail with `SERVICE_UNAVAILABLE` if a node is away, and it is unknown then whether they
+ * were executed: all of them are idempotent, and the next attempt at the line repeats them.
  */
 function openCalls({ upkeepRedis, settle }: LineWorkDeps, admitLine: AdmitLine): Calls {
   const [startRun, release] = [createStartRun(upkeepRedis), createRelease(upkeepRedis)];
-  const callPartition: CallPartition = upkeepRedis.isCluster ? createPartitionBreaker() : (_account, call) => call();
+  if (!upkeepRedis.isCluster) return { admitLine, startRun, release, settle };
+  const callPartition = createPartitionBreaker();
   return {
     admitLine: (job) => callPartition(job.account, () => admitLine(job)),
     startRun: (job) => callPartition(job.account, () => redisUnavailable(startRun(job))),

@@ -3,13 +3,15 @@ import type { Log } from '../../shared/process/log.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 
 const sumsAtOnce = 500;
+/** In these, the previous release may still count usage. */
+const newestMonths = 2;
 /** After each page of sums or records, so that the drain is not slowed down. */
 const pauseMs = 25;
 
 /**
  * Looks at the sums of all months, and completes the details of those that have usage from the previous release, or that a drainer left
- * behind (contract.md#r11-details), newest months first. One month that fails does not block the others; then it fails at the end. Returns
- * whether all details were complete already.
+ * behind (contract.md#r11-details), newest months first; if not `ofAll`, only at the newest. One month that fails does not block the
+ * others; then it fails at the end. Returns whether all details were complete already.
  */
 export function createCompleteUsageDetails({
   store,
@@ -19,8 +21,9 @@ export function createCompleteUsageDetails({
   store: Pick<UsageStore, 'listIncompleteUsage' | 'completeUsageDetails'>;
   log: Pick<Log, 'info'>;
   pause?: (signal: AbortSignal) => Promise<void>;
-}): (signal: AbortSignal) => Promise<boolean> {
-  return async function completeDetails(signal) {
+}): (signal: AbortSignal, bounds: { ofAll: boolean }) => Promise<boolean> {
+  return async function completeDetails(signal, { ofAll }) {
+    const months = new Set<string>();
     const failures: unknown[] = [];
     let [found, completed] = [0, 0];
     for (let after: Awaited<ReturnType<UsageStore['listIncompleteUsage']>>['last']; ; ) {
@@ -35,6 +38,8 @@ export function createCompleteUsageDetails({
         }
       }
       if (last === undefined) break;
+      months.add(last.month);
+      if (!ofAll && months.size > newestMonths) break;
       after = last;
       await pause(signal);
     }

@@ -8,8 +8,9 @@ export type CallPartition = <T>(account: string, call: () => Promise<T>) => Prom
 const pauseMs = 2_000;
 
 /**
- * Stops the calls for accounts whose node does not answer, except one at a time that finds out whether it does again. Each call takes a
- * second to fail, and hundreds of lines of such an account can be in the queue of a model. They would occupy the batch lane in turns.
+ * Stops the calls for accounts of a partition whose node does not answer, except one at a time that finds out whether it does again. Each
+ * call takes a second to fail, and hundreds of lines of such an account can be in the queue of a model. They would occupy the batch lane in
+ * turns. A call that fails because of the store stops them, too: they would fail like it.
  */
 export function createPartitionBreaker(now: () => number = () => performance.now()): CallPartition {
   const tryAt = new Map<number, number>();

@@ -5,7 +5,6 @@ import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Settle, Settled } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
-import { within } from '../../shared/process/shutdown.ts';
 import type { Run } from '../answers/run.ts';
 import { noTokens, usageReport } from '../answers/usage-report.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
@@ -23,13 +22,11 @@ export function createEndRequest(deps: {
   settle: Settle;
   /** Replies use the same connection as settling, so they arrive in the order in which they were sent. */
   oneConnection: boolean;
-  /** How long a reply waits for settling, in milliseconds; without it, as long as that takes. */
-  settleMsMax?: number | undefined;
   metrics: Pick<LimitMetrics, 'settled' | 'settleFailures'>;
   log: Log;
   now?: () => number;
 }): EndRequest {
-  const { settle, oneConnection, settleMsMax, metrics, log, now = () => performance.now() } = deps;
+  const { settle, oneConnection, metrics, log, now = () => performance.now() } = deps;
 
   return async function endRequest(run, ending) {
     const { job, reply, takenAt } = run;
@@ -55,8 +52,7 @@ export function createEndRequest(deps: {
       await settling;
       await sent;
     } else {
-      const inTime = settleMsMax === undefined || (await within(settleMsMax, settling));
-      const settled = inTime ? await settling : 'unknown';
+      const settled = await settling;
       if (settled === 'lost') await reply.error(replyLost(false));
       else if (settled !== 'refused') await sendEnding(reply, ending);
     }

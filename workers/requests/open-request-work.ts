@@ -16,12 +16,6 @@ import { createFailLostRequest } from './fail-lost-request.ts';
 import { createProcessRequest } from './process-request.ts';
 import type { RequestMetrics } from './request-metrics.ts';
 
-/**
- * In a cluster, the node of the account can be away while that of the replies is not. Then the client gets its answer after this long, and
- * it is charged when the node is back. A failover to a replica should be shorter.
- */
-const nodeAwayMsMax = 3_000;
-
 /** Opens all that a worker needs for requests: the work of the interactive lane. */
 export function openRequestWork(deps: {
   planFile: Pick<PlanFile, 'models' | 'timeouts'>;
@@ -42,8 +36,7 @@ export function openRequestWork(deps: {
   const { planFile, redis, replyRedis, oneConnection, startRun, settle, findAnswer, control, metrics, log } = deps;
   const { timeouts } = planFile;
   const owned = new DisposableStack();
-  const settleMsMax = redis.isCluster ? nodeAwayMsMax : undefined;
-  const endRequest = createEndRequest({ settle, oneConnection, settleMsMax, metrics, log });
+  const endRequest = createEndRequest({ settle, oneConnection, metrics, log });
   const replyFrames = createReplyFrames({ redis: replyRedis });
   const leases = owned.use(startLeaseHeartbeat({ renewLeases: createRenewLeases(deps.upkeepRedis), timeouts, log }));
   const processRequest = createProcessRequest({

@@ -8,9 +8,9 @@ const partitionsAtOnce = 16;
 const removeEveryMs = 24 * 60 * 60_000;
 const upkeepAgainMs = 60_000;
 const upkeepCheckMs = 10_000;
-const completeAgainMs = 60 * 60_000;
-/** While all details are complete: only a worker of the previous release can change that, or one that was killed. */
-const completeEveryMs = removeEveryMs;
+const completeEveryMs = 60 * 60_000;
+/** A store can have millions of older months, and once they are complete they remain so. */
+const completeAllEveryMs = 24 * 60 * 60_000;
 /** The worker that holds these partitions removes old months or completes details, so that not all workers do. */
 const removingPartition = 0;
 const completingPartition = 1;
@@ -26,7 +26,7 @@ export function createPartitionUpkeep(deps: {
   expireLeases: ExpireLeases;
   removeOldMonths: (signal: AbortSignal) => Promise<void>;
   /** Returns whether there was nothing to complete. */
-  completeDetails: (signal: AbortSignal) => Promise<boolean>;
+  completeDetails: (signal: AbortSignal, bounds: { ofAll: boolean }) => Promise<boolean>;
   /** Called if there is usage in the outbox of this partition. */
   notify: (partition: number) => void;
   /** False if the work failed, which is logged. */
@@ -39,7 +39,7 @@ export function createPartitionUpkeep(deps: {
   const { held, attempt, pause, jitter, now, signal } = deps;
   /** When the leases of a partition are checked next; at once if it is unknown. */
   const expireAt = new Map<number, number>();
-  let [removeAt, completeAt] = [now(), now()];
+  let [removeAt, completeAt, completeAllAt] = [now(), now(), now()];
 
   async function expirePartition(partition: number): Promise<void> {
     const { ended, nextMs = expireEveryMsMax } = await deps.expireLeases(partition);
@@ -65,11 +65,12 @@ export function createPartitionUpkeep(deps: {
     },
     async completeDetails() {
       if (held().includes(completingPartition) && now() >= completeAt) {
-        let wereComplete = false;
+        const ofAll = now() >= completeAllAt;
         const succeeded = await attempt('completing usage details', async () => {
-          wereComplete = await deps.completeDetails(signal);
+          const wereComplete = await deps.completeDetails(signal, { ofAll });
+          if (ofAll && wereComplete) completeAllAt = now() + completeAllEveryMs;
         });
-        completeAt = now() + (!succeeded ? upkeepAgainMs : wereComplete ? completeEveryMs : completeAgainMs);
+        completeAt = now() + (succeeded ? completeEveryMs : upkeepAgainMs);
       }
       await pause(upkeepCheckMs);
     },

@@ -83,8 +83,8 @@ export function createUsageStore(tables: UsageTables): UsageStore {
     const near = incomplete.filter((month) => !farBehind.has(keyOf(month)));
     for (const [key, month] of [...new Map(near.map((month) => [keyOf(month), month]))].slice(0, months)) {
       // The usage is counted, and the task of one worker logs what fails here.
-      const isComplete = await completeDetails(month, { recordsMax }).catch(() => false);
-      if (!isComplete) farBehind.set(key, true);
+      const isComplete = await completeDetails(month, { recordsMax }).catch(() => undefined);
+      if (isComplete === false) farBehind.set(key, true);
     }
   }
 

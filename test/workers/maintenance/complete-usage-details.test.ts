@@ -36,7 +36,7 @@ test('the incomplete months of all pages are completed, with a pause after each 
   const pause = async () => {
     pauses += 1;
   };
-  t.false(await createCompleteUsageDetails({ store, log, pause })(new AbortController().signal));
+  t.false(await createCompleteUsageDetails({ store, log, pause })(new AbortController().signal, { ofAll: true }));
   t.deepEqual(completed, ['a', 'b', 'e']);
   t.deepEqual(store.asked, [undefined, monthOf('b'), monthOf('d')]);
   t.is(pauses, 3 + 2, 'one in each month, and one between two pages');
@@ -52,7 +52,7 @@ test('a month that fails does not block the others, and fails the pass', async (
     return true;
   });
   const complete = createCompleteUsageDetails({ store, log, pause: async () => {} });
-  await t.throwsAsync(complete(new AbortController().signal), { message: 'unreadable' });
+  await t.throwsAsync(complete(new AbortController().signal, { ofAll: true }), { message: 'unreadable' });
   t.deepEqual(completed, ['b', 'e']);
 });
 
@@ -64,6 +64,26 @@ test('it ends at once when the worker stops', async (t) => {
     await pause?.();
     return true;
   });
-  await t.throwsAsync(createCompleteUsageDetails({ store, log })(stopping.signal), { name: 'AbortError' });
+  await t.throwsAsync(createCompleteUsageDetails({ store, log })(stopping.signal, { ofAll: true }), {
+    name: 'AbortError',
+  });
   t.is(store.asked.length, 1);
+});
+
+test('a pass that is not of all months ends after the newest two', async (t) => {
+  const { log } = recordedLog();
+  const asked: (UsageMonth | undefined)[] = [];
+  const store = {
+    async listIncompleteUsage({ after }: Parameters<Store['listIncompleteUsage']>[0]) {
+      asked.push(after);
+      return { incomplete: [], last: { account: 'a', month: `2026-${12 - asked.length}` } };
+    },
+    completeUsageDetails: async () => t.fail() as never,
+  };
+  const complete = createCompleteUsageDetails({ store, log, pause: async () => {} });
+  t.true(await complete(new AbortController().signal, { ofAll: false }));
+  t.deepEqual(
+    asked.map((after) => after?.month),
+    [undefined, '2026-11', '2026-10'],
+  );
 });

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { ApiError } from '../../../shared/errors.ts';
@@ -15,10 +14,10 @@ const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 4, estimate
 const answered = { outcome: 'completed', usage, answer: { body: '{}', usage } } as const;
 const failed = { outcome: 'failed', error: new ApiError('INTERNAL_ERROR', 'No.') } as const;
 
-type World = { settled?: Settled | Error; oneConnection?: boolean; settleMsMax?: number; runsForMs?: number };
+type World = { settled?: Settled | Error; oneConnection?: boolean; runsForMs?: number };
 
 /** Ends a run of the given duration. `events`: the calls and replies, in order. */
-function createSubject({ settled = 'settled', oneConnection = true, settleMsMax, runsForMs = 100 }: World = {}) {
+function createSubject({ settled = 'settled', oneConnection = true, runsForMs = 100 }: World = {}) {
   const events: string[] = [];
   let now = 0;
   const settlements: Settlement[] = [];
@@ -31,7 +30,6 @@ function createSubject({ settled = 'settled', oneConnection = true, settleMsMax,
       return settling.promise;
     },
     oneConnection,
-    settleMsMax,
     metrics: createWorkerMetrics(registry),
     log: recordedLog().log,
     now: () => now,
@@ -69,20 +67,6 @@ test('if another run may have begun, or replies use another connection, the last
     await ending;
     t.deepEqual(events, ['settle', 'end']);
   }
-});
-
-test('a reply waits no longer for a settlement than it may, and the run ends when it is settled', async (t) => {
-  const { endRequest, run, events, answer, registry } = createSubject({ oneConnection: false, settleMsMax: 1 });
-  let ended = false;
-  const ending = endRequest(run, answered).then(() => {
-    ended = true;
-  });
-  while (!events.includes('end')) await nextTurn();
-  t.deepEqual([events, ended], [['settle', 'end'], false]);
-  answer();
-  await ending;
-  t.deepEqual(events, ['settle', 'end']);
-  t.regex(await registry.metrics(), /svc_requests_settled_total\{outcome="completed",counted="reported"\} 1/);
 });
 
 test('a run that may not settle sends nothing', async (t) => {

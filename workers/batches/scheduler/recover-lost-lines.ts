@@ -31,7 +31,7 @@ export function createRecoverLostLines({
 }: {
   store: Pick<BatchStore, 'findLine'>;
   queue: Pick<LineQueue, 'remaining'>;
-  finishAttempt: Pick<FinishLineAttempt, 'settle' | 'lose'>;
+  finishAttempt: Pick<FinishLineAttempt, 'settle' | 'lose' | 'drop'>;
   planFile: Pick<PlanFile, 'models'>;
 }) {
   return async function recoverLostLines({ batch, plan, lines }: Searched, recovery: Recovery): Promise<void> {
@@ -43,6 +43,9 @@ export function createRecoverLostLines({
       const taken = { job: requestOf(line), taken: afterAll };
       let known = await store.findLine(batch.id, line.line);
       const isLost = known !== undefined && known.result === undefined && known.number <= line.number;
+      // The next request was recorded, but this one may not have been released.
+      if (known !== undefined && known.result === undefined && known.number > line.number)
+        await finishAttempt.drop(taken);
       if (isLost) {
         await finishAttempt.lose(taken, new ApiError('INTERNAL_ERROR', 'The line could not be run.'), recovery.signal);
         known = await store.findLine(batch.id, line.line);

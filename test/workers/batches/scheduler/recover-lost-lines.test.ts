@@ -63,6 +63,15 @@ test.serial('a line with a recorded retry is tried again as the retry says', asy
   t.like(await side.search(), { 0: { line: 1, retry: { number: 2, failures: 7 } }, length: 1 });
 });
 
+test.serial('a line whose retry was recorded, but not its release, is released', async (t) => {
+  await using side = await open();
+  await side.lease(1);
+  await side.store.batches.recordRetry(retryOf(side.batch.id, 1, { failures: 7 }));
+  t.like(await side.search(), { 0: { line: 1, retry: { number: 2, failures: 7 } }, length: 1 });
+  t.is(await side.leases(), 0);
+  t.like(await side.counters(), { used: 0, reserved: 0 });
+});
+
 test.serial('a lost line releases its lease, and its retry is recorded with one loss', async (t) => {
   await using side = await open();
   await side.lease(1);
