@@ -34,18 +34,20 @@ const streamsKeptMax = 1_000;
 
 type Frame = { replies: Reply[]; characters: number; isUrgent: boolean; sent: PromiseWithResolvers<boolean> };
 
-/** `entryCharacters`: the average of the latest entries. */
+/** `entryCharacters`: the average of the latest entries. `appending`: settles when all frames so far are in the stream. */
 type Stream = {
   key: string;
   frame: Frame | undefined;
   sentAt: number;
   timer: NodeJS.Timeout | undefined;
   entryCharacters: number;
+  appending: Promise<unknown> | undefined;
 };
 
 export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; now?: () => number }): ReplyFrames {
   const { redis, charactersMax = streamCharactersMax, now = () => performance.now() } = deps;
   const streams = createStreams();
+  const append = createAppend({ redis, charactersMax, onGone: streams.forget });
 
   function frameFor(stream: Stream, characters: number): Frame {
     const { frame } = stream;
@@ -63,8 +65,14 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
     if (frame.isUrgent) return;
     const waitMs = stream.sentAt + gatherMs - now();
     frame.isUrgent = isUrgent || waitMs <= 0;
-    if (frame.isUrgent) atEndOfTurn(() => send(stream, frame), 'gather');
-    else stream.timer ??= setTimeout(() => send(stream, frame), waitMs);
+    if (frame.isUrgent) atEndOfTurn(() => sendInTurn(stream, frame), 'gather');
+    else stream.timer ??= setTimeout(() => sendInTurn(stream, frame), waitMs);
+  }
+
+  /** A frame that has to wait takes in what is posted meanwhile. */
+  function sendInTurn(stream: Stream, frame: Frame): void {
+    if (stream.appending === undefined) send(stream, frame);
+    else void stream.appending.then(() => send(stream, frame));
   }
 
   function send(stream: Stream, frame: Frame): void {
@@ -74,17 +82,6 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
     stream.frame = undefined;
     stream.sentAt = now();
     frame.sent.resolve(append(stream, frame));
-  }
-
-  async function append(stream: Stream, { replies, characters }: Frame): Promise<boolean> {
-    const { key } = stream;
-    // Other workers write here, too: one large entry of ours must not remove theirs.
-    const latest = Math.min(frameCharactersMax, characters);
-    stream.entryCharacters += (latest - stream.entryCharacters) / 16;
-    const lengthMax = Math.min(streamEntriesMax, Math.ceil(charactersMax / Math.max(1, stream.entryCharacters)));
-    const isThere = await appendEntry(redis, key, { fields: encodeFrame(replies), lengthMax });
-    if (!isThere && stream.frame === undefined) streams.forget(key);
-    return isThere;
   }
 
   return {
@@ -111,12 +108,45 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
   };
 }
 
+type Append = (stream: Stream, frame: Frame) => Promise<boolean>;
+
+/** Appends a frame to its stream. Resolves with false if the stream is gone. */
+function createAppend(deps: { redis: Redis; charactersMax: number; onGone: (key: string) => void }): Append {
+  const { redis, charactersMax, onGone } = deps;
+
+  async function append(stream: Stream, { replies, characters }: Frame): Promise<boolean> {
+    const { key } = stream;
+    // Other workers write here, too: one large entry of ours must not remove theirs.
+    const latest = Math.min(frameCharactersMax, characters);
+    stream.entryCharacters += (latest - stream.entryCharacters) / 16;
+    const lengthMax = Math.min(streamEntriesMax, Math.ceil(charactersMax / Math.max(1, stream.entryCharacters)));
+    const isThere = await appendEntry(redis, key, { fields: encodeFrame(replies), lengthMax });
+    if (!isThere && stream.frame === undefined) onGone(key);
+    return isThere;
+  }
+
+  /** In a cluster, a command that is sent again can be overtaken by the next one, and an ingress takes that for a gap. */
+  function appendInTurn(stream: Stream, frame: Frame): Promise<boolean> {
+    const appended = Promise.resolve(stream.appending).then(() => append(stream, frame));
+    const appending = appended
+      .catch(() => {}) // senders handle it
+      .then(() => {
+        if (stream.appending === appending) stream.appending = undefined;
+      });
+    stream.appending = appending;
+    return appended;
+  }
+
+  return redis.isCluster ? appendInTurn : append;
+}
+
 /** The streams that replies are sent to, by their keys. */
 function createStreams() {
   const streams = new Map<string, Stream>();
 
   function forgetIdle(): void {
-    for (const [key, { frame }] of streams) if (frame === undefined) streams.delete(key);
+    for (const [key, { frame, appending }] of streams)
+      if (frame === undefined && appending === undefined) streams.delete(key);
   }
 
   return {
@@ -124,7 +154,14 @@ function createStreams() {
       const known = streams.get(key);
       if (known !== undefined) return known;
       if (streams.size >= streamsKeptMax) forgetIdle();
-      const stream = { key, frame: undefined, sentAt: Number.NEGATIVE_INFINITY, timer: undefined, entryCharacters: 0 };
+      const stream = {
+        key,
+        frame: undefined,
+        sentAt: Number.NEGATIVE_INFINITY,
+        timer: undefined,
+        entryCharacters: 0,
+        appending: undefined,
+      };
       streams.set(key, stream);
       return stream;
     },

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
 import type { Reply } from '../../../shared/jobs/replies.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { createReplyFrames, type PostedReply, type ReplyFrames } from '../../../workers/replies/reply-frames.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { openReplyStream, type ReplyStream } from '../../support/reply-stream.ts';
@@ -131,4 +132,28 @@ test('each sender learns that the stream is gone, and nothing is created', async
   const posted = ['a', 'b'].map((request) => frames.post(key, text(request, 'x'), { isUrgent: true }));
   t.deepEqual(await Promise.all(posted.map(({ sent }) => sent)), [false, false]);
   t.is(await given.redis.exists(key), 0);
+});
+
+test('in a cluster a frame follows the one before it, and takes in what is posted meanwhile', async (t) => {
+  const answers: ((id: string) => void)[] = [];
+  const written: string[] = [];
+  const xadd = (...args: string[]) => {
+    written.push([...(args.at(-1) ?? '').matchAll(/^\w+ (\S+) \d+ \d+/gm)].map(([, request]) => request).join(' '));
+    return new Promise<string>((resolve) => answers.push(resolve));
+  };
+  const frames = createReplyFrames({ redis: { isCluster: true, xadd } as unknown as Redis });
+  const send = (request: string) => frames.post('svc:reply-frames:x', text(request, 'x'), { isUrgent: true }).sent;
+  const first = send('a');
+  await turn();
+  const others = [send('b')];
+  await turn();
+  others.push(send('c'));
+  await turn();
+  t.deepEqual(written, ['a'], 'nothing overtakes a frame that may be sent again');
+  answers[0]?.('1-0');
+  t.true(await first);
+  await turn();
+  t.deepEqual(written, ['a', 'b c']);
+  answers[1]?.('2-0');
+  t.deepEqual(await Promise.all(others), [true, true]);
 });
