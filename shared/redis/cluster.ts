@@ -47,7 +47,7 @@ export function connectCluster(address: ClusterAddress, { node, retryStrategy, .
     dnsLookup: (host, callback) => callback(null, host),
   });
   boundRepeats(cluster, bounds);
-  cluster.on('+node', sendOnlyUnsettled);
+  cluster.on('+node', guardSending);
   return cluster;
 }
 
@@ -75,10 +75,17 @@ function isClosed(error: Error): boolean {
   return error.message === 'Connection is closed.';
 }
 
-/** A repetition is scheduled before it is sent. By then, the deadline of its command may have passed. */
-function sendOnlyUnsettled(node: { sendCommand: (command: Command, stream?: never) => unknown }): void {
+/**
+ * A repetition is scheduled before it is sent. By then, the deadline of its command may have passed. Before a command that a moving slot
+ * redirects, the library sends `asking` and ignores its result. If the connection closes then, its failure would end this process; the
+ * command after it fails, too, and is repeated.
+ */
+function guardSending(node: { sendCommand: (command: Command, stream?: never) => unknown }): void {
   const send = node.sendCommand.bind(node);
-  node.sendCommand = (command, stream) => (command.isSettled ? command.promise : send(command, stream));
+  node.sendCommand = (command, stream) => {
+    if (command.name === 'asking') command.promise.catch(() => {});
+    return command.isSettled ? command.promise : send(command, stream);
+  };
 }
 
 /** Keys with the same hash tag, in groups: commands and scripts can use several keys only if these are in one slot. */

@@ -192,6 +192,21 @@ test.serial('a node whose connection was lost is found again by the checks alone
   t.is(mastersOf(redis).length, 3);
 });
 
+test.serial('a connection that closes during a redirection does not end the process', async (t) => {
+  const redis = await side.connect(t, 'work');
+  for (const { key } of await side.keys('asking-')) await redis.exists(key);
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => unhandled.push(reason);
+  process.on('unhandledRejection', note);
+  t.teardown(() => process.off('unhandledRejection', note));
+  const [node] = mastersOf(redis);
+  void node?.asking(); // as the library does
+  node?.stream.destroy();
+  await until(t, () => mastersOf(redis).length < 3);
+  await sleep(50);
+  t.deepEqual(unhandled, []);
+});
+
 type Inbox = { inbox: ReturnType<typeof openInbox>; taken: string[]; lost: string[] };
 
 async function openMovable(t: ExecutionContext, isInUse: (key: string) => boolean): Promise<Inbox> {
