@@ -141,9 +141,10 @@ function parseYaml(text: string): { value: unknown } | { issues: ValidationIssue
   try {
     return { value: document.toJS() };
   } catch (error) {
-    // The error is an undefined alias, which the message names, or too many aliases; or a wrong merge, which the message does not name.
+    // An undefined alias, which the message names, or too many aliases; or a wrong merge or ordered map, whose place it does not name.
     const { message } = error as Error; // YAML throws only errors
-    return { issues: [{ path: /^merge/i.test(message) ? '<<' : '', message }] };
+    const path = /^merge/i.test(message) ? '<<' : /^ordered maps/i.test(message) ? '!!omap' : '';
+    return { issues: [{ path, message }] };
   }
 }
 
