@@ -1,5 +1,5 @@
 import { Cluster } from 'ioredis';
-import { nodeOf, type Redis } from './connections.ts';
+import { masterAddresses, masterAt, nodeOf, type Redis } from './connections.ts';
 
 type Check = () => Promise<unknown>;
 
@@ -16,8 +16,7 @@ export async function checkAny(redis: Redis, keys: readonly string[]): Promise<v
 /** A check of each master of a cluster, by its address; none without a cluster. */
 export function checksOfNodes(name: string, redis: Redis): Readonly<Record<string, Check>> {
   if (!(redis instanceof Cluster)) return {};
-  const masters = new Set(redis.slots.flatMap((nodes) => nodes.slice(0, 1)));
-  return Object.fromEntries([...masters].map((node) => [`${name} ${node}`, () => pingNode(redis, node)]));
+  return Object.fromEntries(masterAddresses(redis).map((node) => [`${name} ${node}`, () => pingNode(redis, node)]));
 }
 
 /**
@@ -25,7 +24,7 @@ export function checksOfNodes(name: string, redis: Redis): Readonly<Record<strin
  * which node has which slots: then the next check finds it.
  */
 async function pingNode(cluster: Cluster, address: string): Promise<void> {
-  const node = cluster.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === address);
+  const node = masterAt(cluster, address);
   if (node !== undefined) return void (await node.ping());
   cluster.refreshSlotsCache();
   throw new Error('not connected');

@@ -161,6 +161,16 @@ export function mastersOf(redis: Redis): SingleRedis[] {
   return redis instanceof Cluster ? redis.nodes('master') : [redis];
 }
 
+/** The addresses (`host:port`) of the masters that have slots, as far as this connection knows, also of those that are away. */
+export function masterAddresses(cluster: Cluster): string[] {
+  return [...new Set(cluster.slots.flatMap(([master]) => master ?? []))];
+}
+
+/** The connection to this master. Undefined after it was lost, until the library makes another one. */
+export function masterAt(cluster: Cluster, address: string): SingleRedis | undefined {
+  return cluster.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === address);
+}
+
 /** Awaits a call to one node. In a cluster, undefined if that node is unavailable, because others may be available. */
 export async function ifAvailable<T>(redis: Redis, call: Promise<T>): Promise<T | undefined> {
   try {

@@ -1,5 +1,5 @@
 import { Cluster, type Redis as SingleRedis } from 'ioredis';
-import type { Redis } from '../../shared/redis/connections.ts';
+import { masterAddresses, masterAt, type Redis } from '../../shared/redis/connections.ts';
 
 /** Returns the current connection to a master. Fails while there is none. It is another one after a connection was lost. */
 type ConnectToMaster = () => Promise<SingleRedis>;
@@ -11,15 +11,14 @@ type ConnectToMaster = () => Promise<SingleRedis>;
 export async function mastersToScan(redis: Redis): Promise<ConnectToMaster[]> {
   if (!(redis instanceof Cluster)) return [async () => redis];
   await refreshSlots(redis);
-  const addresses = new Set(redis.slots.flatMap(([master]) => master ?? []));
-  if (addresses.size === 0) throw new Error('no master of the Redis Cluster is known');
-  return [...addresses].map((address) => () => connectTo(redis, address));
+  const addresses = masterAddresses(redis);
+  if (addresses.length === 0) throw new Error('no master of the Redis Cluster is known');
+  return addresses.map((address) => () => connectTo(redis, address));
 }
 
 async function connectTo(cluster: Cluster, address: string): Promise<SingleRedis> {
-  const find = () => cluster.nodes('master').find(({ options: { host, port } }) => `${host}:${port}` === address);
-  if (find() === undefined) await refreshSlots(cluster);
-  const node = find();
+  if (masterAt(cluster, address) === undefined) await refreshSlots(cluster);
+  const node = masterAt(cluster, address);
   if (node === undefined) throw new Error(`${address} is not a master of the Redis Cluster`);
   return node;
 }

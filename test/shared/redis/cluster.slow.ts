@@ -102,6 +102,7 @@ test.serial(
     await withoutFirst(keys, async ([dead, ...alive]) => {
       const startedAt = performance.now();
       await t.throwsAsync(redis.incr(dead));
+      await t.throwsAsync(redis.multi().incr(dead).exec(), undefined, 'a transaction too');
       const waitedMs = performance.now() - startedAt;
       t.true(waitedMs < 5_000, `${waitedMs} ms`);
       for (const key of alive) t.is(await redis.incr(key), 1);
