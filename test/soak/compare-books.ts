@@ -1,5 +1,5 @@
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
-import type { Call } from '../stack/model-server-calls.ts';
+import type { Call } from '../stack/model-server/calls.ts';
 
 export type Charged = Pick<UsageRecord, 'outcome' | 'chargedTokens'>;
 type Served = Pick<Call, 'requestId' | 'state' | 'promptTokens' | 'completionTokens'>;

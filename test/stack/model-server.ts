@@ -1,16 +1,16 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Call, createCallList } from './model-server-calls.ts';
-import { createChatRoute } from './model-server-chat.ts';
-import { answerControl } from './model-server-control.ts';
-import { createFaults, type Fault } from './model-server-faults.ts';
-import { isAuthorized, sendError, sendJson } from './model-server-http.ts';
+import { createAnswerCall } from './model-server/answer-call.ts';
+import { type Call, createCallList } from './model-server/calls.ts';
+import { answerControl } from './model-server/control.ts';
+import { endpointsByPath } from './model-server/endpoints.ts';
+import { createFaults, type Fault } from './model-server/faults.ts';
+import { isAuthorized, sendError, sendJson } from './model-server/http.ts';
 
-export { toolArgumentsFor } from './model-server-answer.ts';
-export type { Call } from './model-server-calls.ts';
-export type { Fault } from './model-server-faults.ts';
-export { answerFor, pieces, promptTokensOf } from './model-server-text.ts';
+export type { Call } from './model-server/calls.ts';
+export type { Fault } from './model-server/faults.ts';
+export { answerFor, pieces, promptTokensOf, toolArgumentsFor } from './model-server/model/text.ts';
 
 export interface ModelServerOptions {
   /** Shown as `system_fingerprint` in every reply, so that a test can identify the server. */
@@ -41,14 +41,16 @@ export async function startModelServer(options: ModelServerOptions) {
   const { name, port: wanted = 0, host = '127.0.0.1', callsKept = 100_000 } = options;
   const calls = createCallList(callsKept);
   const faults = createFaults();
-  const answerChat = createChatRoute(options, { calls, takeFault: faults.take });
+  const answerCall = createAnswerCall(options, { calls, takeFault: faults.take });
+  const endpoints = endpointsByPath();
   const models = { object: 'list', data: (options.models ?? [name]).map((id) => modelOf(id, name)) };
 
   async function route(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const path = req.url ?? '/';
     const request = `${req.method} ${path}`;
     if (path.startsWith('/control')) return answerControl(req, res, { faults, calls });
-    if (request === 'POST /v1/chat/completions') return answerChat(req, res);
+    const endpoint = req.method === 'POST' ? endpoints.get(path) : undefined;
+    if (endpoint !== undefined) return answerCall(endpoint, req, res);
     if (request === 'GET /health') return sendJson(res, 200, { status: 'ok', name });
     if (request !== 'GET /v1/models') return sendError(res, 404, { message: `Unknown request URL: ${request}` });
     if (!isAuthorized(req, options.apiKey)) return sendError(res, 401, { message: 'Incorrect API key provided.' });

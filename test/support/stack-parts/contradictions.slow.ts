@@ -11,7 +11,7 @@ const record = usageRecord({
 const call: BackendCall = {
   ...{ id: 1, backend: 'onprem-a', requestId: 'req_1', model: 'small-chat', stream: false, body: undefined, ...tokens },
   ...{ headers: { contentType: undefined, hasAuthorization: false }, state: 'completed', chunksSent: 1 },
-  ...{ atOnce: 1, startedAt: 0, endedAt: 1 },
+  ...{ path: '/v1/chat/completions', ownHeaders: {}, atOnce: 1, startedAt: 0, endedAt: 1 },
 };
 const asked = { requestId: 'req_1', question: 'Who is there?', stream: true } as const;
 const answer = answerTo(asked.question).join('');

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import OpenAI from 'openai';
+import { oddPieces } from '../../stack/model-server/bytes.ts';
 import { answerFor, pieces, promptTokensOf, startModelServer, toolArgumentsFor } from '../../stack/model-server.ts';
-import { oddPieces } from '../../stack/model-server-bytes.ts';
 
 const system = { role: 'system' as const, content: 'Be brief.' };
 const user = { role: 'user' as const, content: 'Grüße aus 東京 👩‍👩‍👧‍👦' };

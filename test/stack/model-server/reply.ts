@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { oddPieces, withInvalidUtf8 } from './model-server-bytes.ts';
-import type { Call, CallList } from './model-server-calls.ts';
-import { type Derailment, derail, pour } from './model-server-derail.ts';
-import type { Fault } from './model-server-faults.ts';
-import type { StreamEvent } from './model-server-format.ts';
+import { oddPieces, withInvalidUtf8 } from './bytes.ts';
+import type { Call, CallList } from './calls.ts';
+import { type Derailment, derail, pour } from './derail.ts';
+import { type Answered, type ErrorForm, type StreamEvent, textOf } from './endpoint.ts';
+import type { Fault } from './faults.ts';
 
-/** One reply that is being sent. `signal` aborts when the client leaves, which ends every wait in here. */
-export interface Reply {
+/** A call that is being answered. `signal` aborts when the client leaves, which ends every wait in here. */
+export interface Begun {
   readonly res: ServerResponse;
   readonly calls: CallList;
   readonly call: Call;
@@ -16,6 +16,12 @@ export interface Reply {
   readonly pace: { readonly firstTokenMs: number; readonly tokenMs: number };
   readonly splitBytes: boolean;
   readonly signal: AbortSignal;
+  readonly errors: ErrorForm;
+}
+
+/** One reply that is being sent. */
+export interface Reply extends Begun {
+  readonly answered: Answered;
 }
 
 /** The most bytes to gather before a write: enough to make one packet of a complete fast stream. */
@@ -30,25 +36,28 @@ const beforeBreakMs = 20;
 export const streamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 
 /** Sends a whole JSON reply, at the pace of a stream and with the given fault. */
-export async function writeWhole(reply: Reply, json: string, completionTokens: number): Promise<void> {
-  const { res, calls, call, fault, pace, signal } = reply;
+export async function writeWhole(reply: Reply): Promise<void> {
+  const { res, calls, call, fault, pace, signal, answered } = reply;
+  const { completionTokens, form } = answered;
   await wait(pace.firstTokenMs + pace.tokenMs * completionTokens, signal);
   if (fault.endless) return writeWithoutEnd(reply);
-  const bytes = fault.invalidUtf8 ? withInvalidUtf8(json) : Buffer.from(json);
+  const json = answered.whole();
+  const bytes = fault.invalidUtf8 ? withInvalidUtf8(json, form.textOpenings) : Buffer.from(json);
   const length = fault.derails === undefined ? { 'content-length': bytes.length } : {};
   res.writeHead(200, { 'content-type': 'application/json', ...length });
   const point = breakingPoint(fault);
   if (point !== undefined) {
     res.write(bytes.subarray(0, bytes.length / 2));
-    return breakOff(reply, point.how);
+    return breakOff(reply, point.how, 0);
   }
   res.end(bytes);
   calls.change(call, { state: 'completed', chunksSent: 1, completionTokens });
 }
 
 /** Sends events at the requested pace and with the given fault. Without a pace they are sent in as few packets as possible. */
-export async function writeStream(reply: Reply, events: Iterable<StreamEvent>): Promise<void> {
-  const { res, calls, call, fault, pace, signal } = reply;
+export async function writeStream(reply: Reply): Promise<void> {
+  const { res, calls, call, fault, pace, signal, answered } = reply;
+  const events = answered.events();
   const output = createOutput(reply);
   const point = breakingPoint(fault);
   res.writeHead(200, streamHeaders);
@@ -56,17 +65,19 @@ export async function writeStream(reply: Reply, events: Iterable<StreamEvent>): 
   await wait(pace.firstTokenMs, signal);
   const startedAt = performance.now();
   let tokens = 0;
+  let sent = 0;
   for (const event of fault.endless ? withoutEnd(events) : events) {
     if (point !== undefined && isReached(point.after, event, tokens)) {
       await output.flush();
-      return breakOff(reply, point.how);
+      return breakOff(reply, point.how, sent);
     }
     if (event.kind === 'chunk' && tokens > 0 && pace.tokenMs > 0) {
       await output.flush();
       await wait(startedAt + tokens * pace.tokenMs - performance.now(), signal);
     }
     if (event.kind === 'chunk') tokens += 1;
-    await output.add(bytesOf(event, fault), tokens);
+    await output.add(bytesOf(event, sent, reply), tokens);
+    sent += 1;
   }
   await output.flush();
   res.end();
@@ -107,26 +118,27 @@ function createOutput({ res, calls, call, splitBytes, signal }: Reply) {
   };
 }
 
-function bytesOf({ kind, text }: StreamEvent, fault: Fault): Buffer {
+function bytesOf({ kind, text: given }: StreamEvent, sent: number, { fault, answered }: Reply): Buffer {
+  const text = textOf(given, sent);
   if (fault.noDone && kind === 'done') return Buffer.alloc(0);
   if (fault.badEvents && kind === 'chunk') return Buffer.from(`${text.slice(0, text.length / 2).trimEnd()}\n\n`);
-  return fault.invalidUtf8 ? withInvalidUtf8(text) : Buffer.from(text);
+  return fault.invalidUtf8 ? withInvalidUtf8(text, answered.form.textOpenings) : Buffer.from(text);
 }
 
 /** A stream that repeats the same tokens endlessly. */
 function* withoutEnd(events: Iterable<StreamEvent>): Generator<StreamEvent> {
   const chunks: StreamEvent[] = [];
   for (const event of events) {
-    if (event.kind !== 'role' && event.kind !== 'chunk') break;
+    if (event.kind !== 'open' && event.kind !== 'chunk') break;
     if (event.kind === 'chunk') chunks.push(event);
     yield event;
   }
   while (true) yield* chunks;
 }
 
-async function writeWithoutEnd({ res, signal }: Reply): Promise<void> {
+async function writeWithoutEnd({ res, signal, answered }: Reply): Promise<void> {
   res.writeHead(200, { 'content-type': 'application/json' });
-  res.write('{"choices":[{"index":0,"message":{"role":"assistant","content":"');
+  res.write(answered.form.wholeUpToText);
   await pour(res, 'and so on '.repeat(6_500), signal);
 }
 
@@ -153,19 +165,24 @@ function breakingPoint(fault: Fault): BreakingPoint | undefined {
 
 /** A stream with fewer tokens than the fault's number breaks off before it finishes. */
 function isReached(after: number, { kind }: StreamEvent, tokens: number): boolean {
-  return kind === 'chunk' ? tokens >= after : kind !== 'role';
+  return kind === 'chunk' ? tokens >= after : kind !== 'open' && kind !== 'close';
 }
 
-async function breakOff(reply: Reply, how: BreakingPoint['how']): Promise<void> {
+async function breakOff(reply: Reply, how: BreakingPoint['how'], sent: number): Promise<void> {
   const { res, calls, call, signal } = reply;
   if (how === 'stall') return untilClosed(signal);
   await wait(beforeBreakMs, signal);
-  if (how !== 'cut' && how !== 'end') return derail(reply, how);
+  if (how !== 'cut' && how !== 'end') return derail(reply, how, sent);
   calls.change(call, { state: 'failed' });
   if (how === 'cut') res.socket?.resetAndDestroy();
   // A whole reply has announced its length, so only the end of the connection can end it early.
   else if (!call.stream) res.socket?.end();
   else res.end();
+}
+
+/** The bytes of a complete stream, as one text. */
+export function joinEvents(events: Iterable<StreamEvent>): string {
+  return Array.from(events, ({ text }, sent) => textOf(text, sent)).join('');
 }
 
 /** Waits until the client has disconnected. */

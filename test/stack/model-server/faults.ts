@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { derailments } from './model-server-derail.ts';
+import { derailments } from './derail.ts';
 
 const milliseconds = z.int().min(0).max(3_600_000);
 const chunks = z.int().min(0);
@@ -28,13 +28,16 @@ export const faultSchema = z
     /** Announces a body this many times its length, sends the body, and closes the connection. */
     lengthFactor: z.number().min(0).max(10).optional(),
     /**
-     * After this many tokens: resets the connection; ends the response properly, with neither `finish_reason` nor `[DONE]`; goes silent.
+     * After this many tokens: resets the connection; ends the response properly, without the events that end a complete one; goes silent.
      * A whole reply breaks off half-way through its body instead.
      */
     cutAfterChunks: chunks.optional(),
     endAfterChunks: chunks.optional(),
     stallAfterChunks: chunks.optional(),
-    /** After this many tokens, or after half of a whole reply, this replaces the rest. */
+    /**
+     * After this many tokens, or after half of a whole reply, this replaces the rest, in the format of the endpoint. `a failed event` is an
+     * error event where the format has no event for a failed answer.
+     */
     derails: z.strictObject({ afterChunks: chunks, into: z.enum(derailments) }).optional(),
     /** The pause before each token except the first, instead of the server's own pace. */
     chunkMs: milliseconds.optional(),
@@ -46,7 +49,9 @@ export const faultSchema = z
     invalidUtf8: z.boolean().optional(),
     /** Produces its complete answer, without regard to the requested limit. */
     ignoresLimit: z.boolean().optional(),
+    /** Reports no token counts. */
     noUsage: z.boolean().optional(),
+    /** Streams only: omits the event that ends a complete stream, such as `[DONE]`, `response.completed` or `message_stop`. */
     noDone: z.boolean().optional(),
     /** How many of the following calls are affected. Omitted: all, until it is cleared. */
     times: z.int().min(1).optional(),

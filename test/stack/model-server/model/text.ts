@@ -20,10 +20,23 @@ const multiByteText = 'Crème brûlée, Żółć, 東京の空, 한글, 🙂 and
 export function answerFor(messages: readonly Message[], choice = 0): string {
   const said = lastUserText(messages);
   const opening = choice === 0 ? '' : `Choice ${choice + 1}. `;
-  const echoed = said.slice(0, echoedMax).toWellFormed();
-  const text = `${opening}You said: ${echoed}. ${multiByteText} Digest ${digest(messages)}.`;
-  const times = Number(/\brepeat (\d{1,4})\b/.exec(said)?.[1] ?? 1);
-  return Array.from({ length: Math.max(1, times) }, () => text).join('\n');
+  return repeated(`${opening}You said: ${echoOf(said)}. ${closingFor(messages)}`, said);
+}
+
+/** The text that the simulated model answers to the result of a tool, which it quotes. Otherwise as `answerFor`. */
+export function resultAnswerFor(messages: readonly Message[]): string {
+  const results = messages.slice(messages.findLastIndex(({ role }) => role !== 'tool') + 1).map(textOf);
+  return repeated(`The tool says: ${echoOf(results.join(' '))}. ${closingFor(messages)}`, lastUserText(messages));
+}
+
+/** Whether the last message is the result of a tool. */
+export function answersResult(messages: readonly Message[]): boolean {
+  return messages.at(-1)?.role === 'tool';
+}
+
+/** The arguments that the simulated model passes to every tool, as JSON. */
+export function toolArgumentsFor(messages: readonly Message[]): string {
+  return JSON.stringify({ said: lastUserText(messages).slice(0, 200).toWellFormed(), digest: digest(messages) });
 }
 
 /** The refusal of the simulated model, if the last user message says `refuse to answer`. */
@@ -56,6 +69,19 @@ export function promptTokensOf(messages: readonly Message[]): number {
 export function digest(messages: readonly Message[]): string {
   const texts = messages.map((message) => [message.role, textOf(message)]);
   return hash('sha256', JSON.stringify(texts)).slice(0, 12);
+}
+
+function echoOf(text: string): string {
+  return text.slice(0, echoedMax).toWellFormed();
+}
+
+function closingFor(messages: readonly Message[]): string {
+  return `${multiByteText} Digest ${digest(messages)}.`;
+}
+
+function repeated(text: string, said: string): string {
+  const times = Number(/\brepeat (\d{1,4})\b/.exec(said)?.[1] ?? 1);
+  return Array.from({ length: Math.max(1, times) }, () => text).join('\n');
 }
 
 function textOf({ content }: Message): string {

@@ -1,4 +1,7 @@
-import type { Answer, Choice } from './model-server-answer.ts';
+import type { StreamEvent } from '../endpoint.ts';
+import type { Choice } from '../model/choose-answer.ts';
+import { dataEvent, doneEvent, openAiForm } from '../openai-form.ts';
+import type { ChatAnswer } from './answer-chat.ts';
 
 /** The identity of a reply: its id, its server (shown as `system_fingerprint`), the requested model, Unix seconds. */
 export interface ReplyName {
@@ -8,20 +11,22 @@ export interface ReplyName {
   readonly created: number;
 }
 
-/** One server-sent event. Only a `chunk` carries a token; the `role` events come before the first. */
-export interface StreamEvent {
-  readonly kind: 'role' | 'chunk' | 'finish' | 'usage' | 'done';
-  readonly text: string;
-}
+export const chatForm = openAiForm({
+  textOpenings: ['"content":"'],
+  wholeUpToText: '{"choices":[{"index":0,"message":{"role":"assistant","content":"',
+  eventUpToText: 'data: {"choices":[{"index":0,"delta":{"content":"',
+  eventAfterText: '"},"finish_reason":null}]}\n\n',
+  emptyEvent: 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n',
+});
 
 /** The complete reply as JSON. */
-export function formatReply(answer: Answer, name: ReplyName, withUsage: boolean): string {
+export function formatReply(answer: ChatAnswer, name: ReplyName, withUsage: boolean): string {
   return JSON.stringify({
     ...heading(name, 'chat.completion'),
     choices: answer.choices.map((choice, index) => ({
       index,
       message: messageOf(choice),
-      logprobs: choice.logprobs ? logprobsOf(choice) : null,
+      logprobs: answer.logprobs && choice.toolCalls.length === 0 ? logprobsOf(choice) : null,
       finish_reason: choice.finishReason,
     })),
     ...(withUsage && { usage: usageOf(answer) }),
@@ -29,27 +34,27 @@ export function formatReply(answer: Answer, name: ReplyName, withUsage: boolean)
 }
 
 /** The reply as server-sent events: several choices take turns, token by token, and all of them finish at the end. */
-export function* formatEvents(answer: Answer, name: ReplyName, withUsage: boolean): Generator<StreamEvent> {
+export function* formatEvents(answer: ChatAnswer, name: ReplyName, withUsage: boolean): Generator<StreamEvent> {
   const head = heading(name, 'chat.completion.chunk');
   const event = (kind: StreamEvent['kind'], index: number, { value, logprobs = null, finishReason = null }: Delta) => ({
     kind,
-    text: data({ ...head, choices: [{ index, delta: value, logprobs, finish_reason: finishReason }] }),
+    text: dataEvent({ ...head, choices: [{ index, delta: value, logprobs, finish_reason: finishReason }] }),
   });
   const { choices } = answer;
   for (const [index, { content }] of choices.entries()) {
-    yield event('role', index, { value: { role: 'assistant', content: content === null ? null : '' } });
+    yield event('open', index, { value: { role: 'assistant', content: content === null ? null : '' } });
   }
-  const deltas = choices.map((choice) => [...deltasOf(choice)]);
+  const deltas = choices.map((choice) => [...deltasOf(choice, answer.logprobs)]);
   const longest = deltas.reduce((most, { length }) => Math.max(most, length), 0);
   for (let turn = 0; turn < longest; turn += 1) {
     for (const [index, ofChoice] of deltas.entries()) {
       const delta = ofChoice[turn];
-      if (delta !== undefined) yield event(delta.token ? 'chunk' : 'role', index, delta);
+      if (delta !== undefined) yield event(delta.token ? 'chunk' : 'open', index, delta);
     }
   }
   for (const [index, { finishReason }] of choices.entries()) yield event('finish', index, { value: {}, finishReason });
-  if (withUsage) yield { kind: 'usage', text: data({ ...head, choices: [], usage: usageOf(answer) }) };
-  yield { kind: 'done', text: 'data: [DONE]\n\n' };
+  if (withUsage) yield { kind: 'usage', text: dataEvent({ ...head, choices: [], usage: usageOf(answer) }) };
+  yield { kind: 'done', text: doneEvent };
 }
 
 function heading({ id, server, model, created }: ReplyName, object: string) {
@@ -74,15 +79,15 @@ function messageOf({ reasoning, content, refusal, toolCalls }: Choice) {
   };
 }
 
-function* deltasOf(choice: Choice): Generator<Delta & { token: boolean }> {
+function* deltasOf(choice: Choice, withLogprobs: boolean): Generator<Delta & { token: boolean }> {
   const { reasoning, content, refusal, toolCalls } = choice;
   for (const piece of reasoning) yield { token: true, value: { reasoning_content: piece } };
   for (const piece of content ?? []) {
-    const logprobs = choice.logprobs ? logprobsOf({ content: [piece], refusal: null }) : null;
+    const logprobs = withLogprobs ? logprobsOf({ content: [piece], refusal: null }) : null;
     yield { token: true, value: { content: piece }, logprobs };
   }
   for (const piece of refusal ?? []) {
-    const logprobs = choice.logprobs ? logprobsOf({ content: null, refusal: [piece] }) : null;
+    const logprobs = withLogprobs ? logprobsOf({ content: null, refusal: [piece] }) : null;
     yield { token: true, value: { refusal: piece }, logprobs };
   }
   for (const [index, { id, name, arguments: tokens }] of toolCalls.entries()) {
@@ -104,15 +109,11 @@ function logprobsOf({ content, refusal }: Pick<Choice, 'content' | 'refusal'>) {
   return { content: content?.map(ofToken) ?? null, refusal: refusal?.map(ofToken) ?? null };
 }
 
-function usageOf({ promptTokens, completionTokens }: Answer) {
+function usageOf({ promptTokens, completionTokens }: ChatAnswer) {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
     prompt_tokens_details: { cached_tokens: 0 },
   };
-}
-
-function data(value: object): string {
-  return `data: ${JSON.stringify(value)}\n\n`;
 }

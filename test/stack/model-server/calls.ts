@@ -1,12 +1,16 @@
 /** One call as received by a model server. `body` is the parsed body, `undefined` if it was not JSON. */
 export interface Call {
   readonly id: number;
+  /** The endpoint, such as `/v1/chat/completions`. */
+  readonly path: string;
   readonly model: string;
   readonly stream: boolean;
   readonly body: unknown;
   /** The caller's `x-request-id`. */
   readonly requestId: string | undefined;
   readonly headers: { readonly contentType: string | undefined; readonly hasAuthorization: boolean };
+  /** The headers that only this endpoint has, such as `anthropic-version`. */
+  readonly ownHeaders: Readonly<Record<string, string | undefined>>;
   /** `aborted`: the client left first. `failed`: the server answered with an error or cut off the reply. */
   readonly state: 'running' | 'completed' | 'aborted' | 'failed';
   /** Events that carried a token; 1 for a whole reply. */
@@ -22,7 +26,7 @@ export interface Call {
 }
 
 export type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
-export type Arrival = Pick<Call, 'model' | 'stream' | 'body' | 'requestId' | 'headers'>;
+export type Arrival = Pick<Call, 'path' | 'model' | 'stream' | 'body' | 'requestId' | 'headers' | 'ownHeaders'>;
 type Change = Partial<Pick<Call, 'state' | 'chunksSent' | 'promptTokens' | 'completionTokens'>>;
 
 export type CallList = ReturnType<typeof createCallList>;

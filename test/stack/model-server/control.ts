@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { CallList } from './model-server-calls.ts';
-import { type Faults, faultSchema } from './model-server-faults.ts';
-import { parseJson, readBody, sendError, sendJson } from './model-server-http.ts';
+import type { CallList } from './calls.ts';
+import { type Faults, faultSchema } from './faults.ts';
+import { parseJson, readBody, sendError, sendJson } from './http.ts';
 
 /** The control endpoints for tests. An unknown fault is rejected, because a misspelt one would prove nothing. */
 export async function answerControl(

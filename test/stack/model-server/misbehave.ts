@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import { pour } from './model-server-derail.ts';
-import type { Fault } from './model-server-faults.ts';
-import { sendError, sendJson } from './model-server-http.ts';
-import { type Reply, streamHeaders, untilClosed, wait } from './model-server-reply.ts';
+import { pour } from './derail.ts';
+import type { ErrorForm } from './endpoint.ts';
+import type { Fault } from './faults.ts';
+import { sendError, sendJson } from './http.ts';
+import { type Begun, type Reply, streamHeaders, untilClosed, wait } from './reply.ts';
 
 /** The number of pieces of slow headers. */
 const slowPieces = 20;
@@ -14,7 +15,7 @@ export function answersInstead(fault: Fault): boolean {
 }
 
 /** Does what the fault requires instead of an answer. */
-export async function answerInstead({ res, calls, call, fault, signal }: Reply): Promise<void> {
+export async function answerInstead({ res, calls, call, fault, signal, errors }: Begun): Promise<void> {
   if (fault.hang) return untilClosed(signal);
   if (fault.endlessHeaders) return writeEndlessHeaders(res, signal);
   calls.change(call, { state: 'failed' });
@@ -23,15 +24,16 @@ export async function answerInstead({ res, calls, call, fault, signal }: Reply):
   } else if (fault.closeBeforeHeaders) {
     res.socket?.end();
   } else if (fault.garbage !== undefined) {
-    sendGarbage(res, fault.garbage);
+    sendGarbage(res, fault.garbage, errors);
   } else if (fault.status !== undefined) {
     if (fault.retryAfterSeconds !== undefined) res.setHeader('retry-after', fault.retryAfterSeconds);
     if (fault.location !== undefined) res.setHeader('location', fault.location);
-    sendError(res, fault.status, { message: fault.errorMessage ?? `The model server answers ${fault.status}.` });
+    const message = fault.errorMessage ?? `The model server answers ${fault.status}.`;
+    sendError(res, fault.status, { message }, errors);
   }
 }
 
-function sendGarbage(res: ServerResponse, garbage: NonNullable<Fault['garbage']>): void {
+function sendGarbage(res: ServerResponse, garbage: NonNullable<Fault['garbage']>, errors: ErrorForm): void {
   switch (garbage) {
     case 'http':
       res.socket?.end('\u0000\u0001 this is no HTTP \u0002\r\n\r\n');
@@ -43,7 +45,7 @@ function sendGarbage(res: ServerResponse, garbage: NonNullable<Fault['garbage']>
       res.writeHead(200, { 'content-type': 'text/html' }).end('<html>Please sign in.</html>');
       return;
     case 'error':
-      sendJson(res, 200, { error: { message: 'The engine is dead.', type: 'server_error', code: 500 } });
+      sendJson(res, 200, errors.deadEngine('The engine is dead.'));
   }
 }
 
@@ -63,8 +65,9 @@ export function writeWrongLength({ res, calls, call, fault }: Reply, body: strin
 }
 
 /** Writes a reply whose header is sent in small pieces, bypassing Node's writer, and whose body ends with its connection. */
-export async function writeSlowHeaders(reply: Reply, body: string, completionTokens: number): Promise<void> {
-  const { res, calls, call, fault, signal } = reply;
+export async function writeSlowHeaders(reply: Reply, body: string): Promise<void> {
+  const { res, calls, call, fault, signal, answered } = reply;
+  const { completionTokens } = answered;
   const types = call.stream ? streamHeaders : { 'content-type': 'application/json' };
   const lines = [
     'HTTP/1.1 200 OK',

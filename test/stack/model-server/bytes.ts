@@ -23,10 +23,11 @@ export function oddPieces(bytes: Buffer): Buffer[] {
   return result;
 }
 
-/** The bytes of a JSON reply or event with one byte in each content that is never valid UTF-8. */
-export function withInvalidUtf8(json: string): Buffer {
+/** The bytes of a JSON reply or event with one byte that is never valid UTF-8 after each of the openings, such as `"content":"`. */
+export function withInvalidUtf8(json: string, openings: readonly string[]): Buffer {
   // JSON never contains an unescaped U+0001, so each one found afterwards was inserted here.
-  const bytes = Buffer.from(json.replaceAll('"content":"', '"content":"\u0001'));
+  const marked = openings.reduce((text, opening) => text.replaceAll(opening, `${opening}\u0001`), json);
+  const bytes = Buffer.from(marked);
   for (let at = bytes.indexOf(1); at !== -1; at = bytes.indexOf(1, at + 1)) bytes[at] = 0xff;
   return bytes;
 }

@@ -2,12 +2,14 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { Call, CallList } from './model-server-calls.ts';
+import type { Call, CallList } from './calls.ts';
+import { type Answered, textOf } from './endpoint.ts';
 
 /** What can replace the rest of a reply. The endless ones continue until the client leaves. */
 export const derailments = [
   'a closed connection',
   'an error event',
+  'a failed event',
   'half an event',
   'invalid UTF-8',
   'a broken chunk',
@@ -18,8 +20,6 @@ export const derailments = [
 
 export type Derailment = (typeof derailments)[number];
 
-/** A careless reader skips what it cannot read, and takes this as the end of the answer. */
-const end = 'data: [DONE]\n\n';
 const paceMs = 20;
 
 /** `signal` aborts when the client leaves, and then the call rejects. */
@@ -29,41 +29,52 @@ type Begun = {
   call: Call;
   fault: { errorMessage?: string | undefined };
   signal: AbortSignal;
+  answered: Answered;
 };
 
-export async function derail({ res, calls, call, fault, signal }: Begun, into: Derailment): Promise<void> {
+/** Replaces the rest of a reply, of which `sent` events were sent. */
+export async function derail(
+  { res, calls, call, fault, signal, answered }: Begun,
+  into: Derailment,
+  sent: number,
+): Promise<void> {
+  const { form } = answered;
+  const upToText = textOf(form.eventUpToText, sent);
   switch (into) {
     case 'an endless line':
-      res.write('data: {"choices":[{"index":0,"delta":{"content":"');
+      res.write(upToText);
       return pour(res, 'and so on '.repeat(6_500), signal);
     case 'endless comments':
-      return drip(res, ': still at it\n\n', signal);
-    case 'endless roles':
-      return drip(res, 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n', signal);
+      return drip(() => res.write(': still at it\n\n'), signal);
+    case 'endless roles': {
+      let written = sent;
+      return drip(() => res.write(textOf(form.emptyEvent, written++)), signal);
+    }
   }
   calls.change(call, { state: 'failed' });
+  const { errorMessage = 'The engine is dead.' } = fault;
+  const end = textOf(form.end, sent + 1);
   switch (into) {
     case 'a closed connection':
       res.socket?.end();
       return;
     case 'an error event':
-      res.end(`data: ${JSON.stringify({ error: errorOf(fault.errorMessage) })}\n\n${end}`);
+      res.end(`${textOf(form.errorEvent(errorMessage), sent)}${end}`);
+      return;
+    case 'a failed event':
+      res.end(textOf((form.failedEvent ?? form.errorEvent)(errorMessage), sent));
       return;
     case 'half an event':
-      res.end(`data: {"choices":[{"index":0,"delta":{"content":"and\n\n${end}`);
+      res.end(`${upToText}and\n\n${end}`);
       return;
     case 'invalid UTF-8':
-      res.write('data: {"choices":[{"index":0,"delta":{"content":"');
+      res.write(upToText);
       res.write(Buffer.from([0xff, 0xfe]));
-      res.end(`"},"finish_reason":null}]}\n\n${end}`);
+      res.end(`${form.eventAfterText}${end}`);
       return;
     case 'a broken chunk':
       res.socket?.end('this is no length of a chunk\r\n');
   }
-}
-
-function errorOf(message = 'The engine is dead.') {
-  return { message, type: 'server_error', code: 500 };
 }
 
 /** Writes the same text endlessly, as fast as it is read. */
@@ -75,9 +86,9 @@ export async function pour(to: Writable, text: string, signal: AbortSignal): Pro
   }
 }
 
-async function drip(to: Writable, text: string, signal: AbortSignal): Promise<void> {
+async function drip(write: () => void, signal: AbortSignal): Promise<void> {
   while (true) {
-    to.write(text);
+    write();
     await sleep(paceMs, undefined, { signal });
   }
 }

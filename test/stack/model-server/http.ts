@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ErrorFields, ErrorForm } from './endpoint.ts';
+import { openAiErrors } from './openai-form.ts';
 
 const bodyBytesMax = 64 * 1024 * 1024;
 
@@ -31,18 +33,18 @@ export function sendJson(res: ServerResponse, status: number, value: unknown): v
   res.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
 }
 
-/** An error in OpenAI's shape. */
+/** An error, in OpenAI's shape unless the endpoint has its own. */
 export function sendError(
   res: ServerResponse,
   status: number,
-  error: { message: string; param?: string | null; code?: string | null },
+  error: ErrorFields,
+  { body }: ErrorForm = openAiErrors,
 ): void {
-  const type = status < 500 ? 'invalid_request_error' : 'server_error';
-  sendJson(res, status, {
-    error: { message: error.message, type, param: error.param ?? null, code: error.code ?? null },
-  });
+  sendJson(res, status, body(status, error));
 }
 
-export function isAuthorized(req: IncomingMessage, apiKey: string | undefined): boolean {
-  return apiKey === undefined || req.headers.authorization === `Bearer ${apiKey}`;
+/** Whether the call has the key, as bearer token or in the header that its endpoint allows instead. */
+export function isAuthorized(req: IncomingMessage, apiKey: string | undefined, keyHeader?: string): boolean {
+  if (apiKey === undefined || req.headers.authorization === `Bearer ${apiKey}`) return true;
+  return keyHeader !== undefined && req.headers[keyHeader] === apiKey;
 }

@@ -1,0 +1,83 @@
+import {
+  answerFor,
+  answersResult,
+  digest,
+  lastUserText,
+  type Message,
+  pieces,
+  refusalFor,
+  resultAnswerFor,
+  thoughtsFor,
+  toolArgumentsFor,
+} from './text.ts';
+
+/** One choice, as the tokens that it consists of. */
+export interface Choice {
+  /** The reasoning before the text. */
+  readonly reasoning: readonly string[];
+  readonly content: readonly string[] | null;
+  readonly refusal: readonly string[] | null;
+  readonly toolCalls: readonly ToolCall[];
+  readonly finishReason: 'stop' | 'length' | 'tool_calls';
+}
+
+export interface ToolCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: readonly string[];
+}
+
+/** What the model is asked, in whichever format. */
+export interface Conversation {
+  readonly messages: readonly Message[];
+  /** The names of the tools that it may call. */
+  readonly tools: readonly string[];
+  readonly tokensMax: number;
+  /** Whether it quotes the result of a tool if that is the last message. */
+  readonly quotesResults: boolean;
+}
+
+/**
+ * What the model answers: text, or calls of the tools that the last user message requests with `call <name>`, or a refusal if that
+ * message says `refuse to answer`. It reasons first if the message says `think aloud`.
+ */
+export function chooseAnswer(conversation: Conversation, index: number): Choice {
+  const { messages, tokensMax, quotesResults } = conversation;
+  if (quotesResults && answersResult(messages)) return textChoice(conversation, resultAnswerFor(messages), false);
+  const names = toolsCalled(conversation);
+  const refusal = refusalFor(messages);
+  if (names.length === 0) return textChoice(conversation, refusal ?? answerFor(messages, index), refusal !== undefined);
+  const tokens = pieces(toolArgumentsFor(messages));
+  const toolCalls = names.map((name, call) => ({
+    id: `call_${digest(messages)}_${index}_${call}`,
+    name,
+    // The limit applies to all calls of the choice together: each gets what the previous ones left.
+    arguments: tokens.slice(0, Math.max(0, tokensMax - call * tokens.length)),
+  }));
+  const cut = names.length * tokens.length > tokensMax;
+  return { reasoning: [], content: null, refusal: null, toolCalls, finishReason: cut ? 'length' : 'tool_calls' };
+}
+
+export function tokensOf({ reasoning, content, refusal, toolCalls }: Choice): number {
+  const text = reasoning.length + (content?.length ?? 0) + (refusal?.length ?? 0);
+  return toolCalls.reduce((sum, call) => sum + call.arguments.length, text);
+}
+
+function textChoice({ messages, tokensMax }: Conversation, text: string, refuses: boolean): Choice {
+  const thoughts = pieces(thoughtsFor(messages));
+  const said = pieces(text);
+  const cut = thoughts.length + said.length > tokensMax;
+  const tokens = said.slice(0, Math.max(0, tokensMax - thoughts.length));
+  return {
+    reasoning: thoughts.slice(0, tokensMax),
+    content: refuses ? null : tokens,
+    refusal: refuses ? tokens : null,
+    toolCalls: [],
+    finishReason: cut ? 'length' : 'stop',
+  };
+}
+
+function toolsCalled({ tools, messages }: Conversation): string[] {
+  const asked = new Set(Array.from(lastUserText(messages).matchAll(/\bcall ([\w-]+)/g), ([, name]) => name));
+  return tools.filter((name) => asked.has(name));
+}
