@@ -9,15 +9,22 @@ import { createFaults, type Fault } from './model-server/faults.ts';
 import { isAuthorized, sendError, sendJson } from './model-server/http.ts';
 
 export type { Call } from './model-server/calls.ts';
+export { answerCompletion } from './model-server/completions/answer-completion.ts';
 export type { Fault } from './model-server/faults.ts';
+export { answerMessages, countedTokensOf } from './model-server/messages/answer-messages.ts';
+export { messagesOfAnthropic } from './model-server/messages/read-messages.ts';
 export { answerFor, pieces, promptTokensOf, toolArgumentsFor } from './model-server/model/text.ts';
+export { embeddingFor, embeddingTokensOf } from './model-server/pooling/embeddings.ts';
+export { relevanceOf, rerankTokensOf } from './model-server/pooling/rerank.ts';
+export { answerResponse } from './model-server/responses/answer-response.ts';
+export { messagesOfResponse } from './model-server/responses/read-response.ts';
 
 export interface ModelServerOptions {
   /** Shown as `system_fingerprint` in every reply, so that a test can identify the server. */
   name: string;
   port?: number;
   host?: string;
-  /** The models that `GET /v1/models` lists; chat completions accept any model. Default: the server's name. */
+  /** The models that `GET /v1/models` lists; the endpoints accept any model. Default: the server's name. */
   models?: readonly string[];
   /** From the request to the first token. A whole reply takes as long as its stream would have. */
   firstTokenMs?: number;
@@ -29,24 +36,27 @@ export interface ModelServerOptions {
   splitBytes?: boolean;
   /** How many of the last calls are kept. Default: 100,000. */
   callsKept?: number;
+  /** Whether it serves `/v1/messages/count_tokens`. Otherwise that path is unknown. Default: true. */
+  countTokens?: boolean;
 }
 
 export type ModelServer = Awaited<ReturnType<typeof startModelServer>>;
 
 /**
- * An OpenAI-compatible model server with known answers, token counts and faults. Resolves when it listens. `PUT /control` with a `Fault`
- * makes chat completions fail, `DELETE /control` ends that; `GET /control/calls` lists the calls, `DELETE /control/calls` removes them.
+ * A model server with known answers, token counts and faults, which serves the endpoints of OpenAI and Anthropic that vLLM serves.
+ * Resolves when it listens. `PUT /control` with a `Fault` makes its endpoints fail, `DELETE /control` ends that; `GET /control/calls` lists
+ * the calls, `DELETE /control/calls` removes them.
  */
 export async function startModelServer(options: ModelServerOptions) {
-  const { name, port: wanted = 0, host = '127.0.0.1', callsKept = 100_000 } = options;
+  const { name, port: wanted = 0, host = '127.0.0.1', callsKept = 100_000, countTokens = true } = options;
   const calls = createCallList(callsKept);
   const faults = createFaults();
   const answerCall = createAnswerCall(options, { calls, takeFault: faults.take });
-  const endpoints = endpointsByPath();
+  const endpoints = endpointsByPath({ countTokens });
   const models = { object: 'list', data: (options.models ?? [name]).map((id) => modelOf(id, name)) };
 
   async function route(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const path = req.url ?? '/';
+    const [path = '/'] = (req.url ?? '/').split('?', 1);
     const request = `${req.method} ${path}`;
     if (path.startsWith('/control')) return answerControl(req, res, { faults, calls });
     const endpoint = req.method === 'POST' ? endpoints.get(path) : undefined;

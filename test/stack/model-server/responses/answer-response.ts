@@ -1,0 +1,33 @@
+import { type Part, partsOf } from '../model/answer-parts.ts';
+import { chooseAnswer, tokensOf } from '../model/choose-answer.ts';
+import { promptTokensOf } from '../model/text.ts';
+import { messagesOfResponse, type ResponseRequest } from './read-response.ts';
+
+export interface ResponseAnswer {
+  readonly parts: readonly Part[];
+  /** Whether the limit cut it. */
+  readonly incomplete: boolean;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** The tokens of the reasoning, which `completionTokens` includes. */
+  readonly reasoningTokens: number;
+}
+
+/** What the model answers to a response request. Tests use it to predict a reply and its token counts. */
+export function answerResponse(request: ResponseRequest): ResponseAnswer {
+  const messages = messagesOfResponse(request);
+  const tokensMax = request.max_output_tokens ?? Number.POSITIVE_INFINITY;
+  const choice = chooseAnswer({ messages, tools: toolsOf(request), tokensMax, quotesResults: true }, 0);
+  return {
+    parts: partsOf(choice),
+    incomplete: choice.finishReason === 'length',
+    promptTokens: promptTokensOf(messages),
+    completionTokens: tokensOf(choice),
+    reasoningTokens: choice.reasoning.length,
+  };
+}
+
+function toolsOf({ tools, tool_choice: toolChoice }: ResponseRequest): string[] {
+  if (toolChoice === 'none') return [];
+  return (tools ?? []).flatMap(({ type, name }) => (type === 'function' && name !== undefined ? [name] : []));
+}
