@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import Koa from 'koa';
+import { endpoints } from '../shared/endpoints/routes.ts';
 import type { SuspensionWatch } from '../shared/limits/watch-suspensions.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { PlanFile } from '../shared/process/plan-file.ts';
@@ -34,7 +35,7 @@ import { requireScope } from './middleware/authentication/require-scope.ts';
 import { cutSlowReaders } from './middleware/cut-slow-readers.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { logRequest } from './middleware/log-request.ts';
-import { readChatCall } from './middleware/read-chat-call.ts';
+import { readCalls } from './middleware/read-call.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
@@ -48,8 +49,8 @@ import type { QueueTurns } from './queue/queue-turns.ts';
 import type { RequestQueues } from './queue/request-queues.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestState } from './request-state.ts';
+import { answerCall } from './routes/answer-call.ts';
 import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
-import { chatCompletions } from './routes/chat-completions.ts';
 import {
   listDeveloperKeys,
   mintDeveloperKey,
@@ -168,16 +169,19 @@ function createStages(deps: AppDeps) {
 
 function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
   const { withKey, withEither, check, readBody } = stages;
-  router.post(
-    '/v1/chat/completions',
-    withKey,
-    checkRefusedCaller(deps),
-    readBody,
-    readChatCall(deps),
-    refuseFullQueue(deps),
-    admitRequest(deps),
-    chatCompletions(deps),
-  );
+  const readCall = readCalls(deps);
+  for (const endpoint of endpoints) {
+    router.post(
+      endpoint.path,
+      withKey,
+      checkRefusedCaller(deps),
+      readBody,
+      readCall(endpoint),
+      refuseFullQueue(deps),
+      admitRequest(deps),
+      answerCall(deps),
+    );
+  }
   router.get('/v1/models', withEither, check, listModels(deps));
   router.get('/v1/models/*model', withEither, check, retrieveModel(deps));
 }

@@ -1,6 +1,6 @@
 import type { ParameterizedContext } from 'koa';
 import type { Caller } from '../shared/caller.ts';
-import type { ChatCall } from '../shared/chat-call/chat-call.ts';
+import type { Call } from '../shared/endpoints/read-call.ts';
 import type { TokenUsage } from '../shared/jobs/replies.ts';
 import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
 import type { JsonBody } from './api/json-body.ts';
@@ -36,7 +36,7 @@ export type RequestState = {
   body?: JsonBody;
   /** The share of this request's body in the budget of this process. */
   bodyShare?: BodyShare;
-  call?: ChatCall;
+  call?: Call;
   /** The request's room in its model's queue, until the stage that queues it takes it over. */
   place?: HeldPlace;
   /** The most requests at once of the account while the room to wait is short. */

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { ApiError, validationError } from '../../shared/errors.ts';
-import { exceededJsonBound } from '../../shared/json-bounds.ts';
+import { exceededJsonBound } from '../../shared/json/json-bounds.ts';
 import { validationIssuesOf } from '../../shared/validation-issues.ts';
 import { shownFieldName } from './shown-text.ts';
 

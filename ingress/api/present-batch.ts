@@ -1,4 +1,4 @@
-import type { Batch } from '../../shared/batches/batch.ts';
+import { type Batch, endpointOf } from '../../shared/batches/batch.ts';
 import { secondsOf } from './present-file.ts';
 
 /** OpenAI's batch object; times are in seconds, and null until they are known. */
@@ -7,7 +7,7 @@ export function presentBatch(batch: Batch) {
   return {
     id: batch.id,
     object: 'batch',
-    endpoint: batch.endpoint,
+    endpoint: endpointOf(batch),
     errors: errors.length === 0 ? null : { object: 'list', data: errors },
     input_file_id: batch.inputFile,
     completion_window: batch.completionWindow,

@@ -1,9 +1,10 @@
 import { lineBytesMax } from '../../shared/batches/batch.ts';
 import { createLineSplitter, type FileLine } from '../../shared/batches/split-lines.ts';
-import { estimateTokens } from '../../shared/chat-call/estimate-tokens.ts';
-import { estimatePrompt } from '../../shared/chat-call/prompt-size.ts';
+import { endpoints } from '../../shared/endpoints/routes.ts';
+import { estimateTokens } from '../../shared/endpoints/tokens/estimate-tokens.ts';
 import { validationError } from '../../shared/errors.ts';
-import { exceededJsonBound } from '../../shared/json-bounds.ts';
+import { isObject } from '../../shared/is-object.ts';
+import { exceededJsonBound } from '../../shared/json/json-bounds.ts';
 
 /** `tokens` is an estimate for all prompts. */
 export type LineCount = { lines: number; tokens: number };
@@ -48,8 +49,10 @@ function refuse(message: string) {
 /** A line that is not an object within the bounds of JSON counts as text: its batch will fail. */
 function estimateLine(bytes: Buffer): number {
   const text = bytes.toString();
-  const body = mayBeObject(text) && exceededJsonBound(bytes) === undefined ? parseBody(text) : undefined;
-  return isChat(body) ? estimatePrompt(body, JSON.stringify(body)) : estimateTokens(text);
+  const line = mayBeObject(text) && exceededJsonBound(bytes) === undefined ? parseLine(text) : undefined;
+  const endpoint = endpoints.find(({ path, inBatches }) => inBatches && path === line?.url);
+  if (endpoint === undefined || !isObject(line?.body)) return estimateTokens(text);
+  return endpoint.request.estimatePrompt(line.body, JSON.stringify(line.body));
 }
 
 /** A cheap check before parsing, because all lines of a file can be invalid. */
@@ -57,14 +60,10 @@ function mayBeObject(text: string): boolean {
   return /^\s*\{.*\}\s*$/s.test(text);
 }
 
-function parseBody(text: string): unknown {
+function parseLine(text: string): { url?: unknown; body?: unknown } | undefined {
   try {
-    return (JSON.parse(text) as { body?: unknown }).body; // undefined if the value is not an object
+    return JSON.parse(text) as { url?: unknown; body?: unknown }; // it is an object, because it is in braces
   } catch {
     return undefined;
   }
-}
-
-function isChat(body: unknown): body is { messages: readonly unknown[] } {
-  return typeof body === 'object' && body !== null && 'messages' in body && Array.isArray(body.messages);
 }

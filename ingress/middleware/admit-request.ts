@@ -1,6 +1,6 @@
 import type { Caller } from '../../shared/caller.ts';
-import type { ChatCall } from '../../shared/chat-call/chat-call.ts';
-import { refuseLargerThanLimit } from '../../shared/chat-call/request-cost.ts';
+import type { Call } from '../../shared/endpoints/read-call.ts';
+import { refuseLargerThanLimit } from '../../shared/endpoints/tokens/request-cost.ts';
 import { planLimit } from '../../shared/errors.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
@@ -53,10 +53,10 @@ export function admitRequest({
     ctx.state.inFlight = inFlight;
   }
 
-  function askFor(call: ChatCall, caller: Caller, fairShare: number | undefined): ReturnType<DecideCharge> {
+  function askFor(call: Call, caller: Caller, fairShare: number | undefined): ReturnType<DecideCharge> {
     const { plan, keyId = '' } = caller;
     const limits = planFile.plans[plan];
-    if (!limits?.modelTiers.includes(call.tier)) return { refusal: planLimit(call.model, plan) };
+    if (!limits?.modelTiers.includes(call.tier)) return { refusal: planLimit(call.requestedModel ?? call.model, plan) };
     const refusal = refuseLargerThanLimit(call.cost, limits.tokensPerMinute);
     if (refusal !== undefined) return { refusal };
     const report = lostReport({ ...call, keyId, plan, batch: null });

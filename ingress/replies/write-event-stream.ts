@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { errorFrame, toApiError } from '../../shared/errors.ts';
+import type { StreamEnding } from '../../shared/endpoints/definition/error-format.ts';
+import { toApiError } from '../../shared/errors.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import type { AppContext } from '../request-state.ts';
@@ -21,14 +22,13 @@ const waitingComment = ': waiting\n\n';
 /**
  * Writes a reply as server-sent events, and returns its usage if it is complete. Nothing is sent before the first event, so an early failure
  * is thrown and gets its own status, which SDKs obey (contract.md#d6-held-status). After `heldBackMs` without an event the stream begins
- * anyway, with a comment, and sends one more after each further `heldBackMs`. A stream that has begun ends with `[DONE]` if it is complete,
- * otherwise with an error frame and no `[DONE]`. So a client can always tell a complete answer from an incomplete one
- * (contract.md#d4-broken-streams).
+ * anyway, with a comment, and sends one more after each further `heldBackMs`. A stream that has begun ends in the form of its endpoint, so
+ * that a client can always tell a complete answer from an incomplete one (contract.md#d4-broken-streams).
  */
 export async function writeEventStream(
   ctx: AppContext,
   reply: Pick<ExpectedReply, 'next'>,
-  { heldBackMs }: { heldBackMs: number },
+  { heldBackMs, ending }: { heldBackMs: number; ending: StreamEnding },
 ): Promise<TokenUsage | undefined> {
   const first = reply.next();
   let isThere = await within(heldBackMs, first);
@@ -38,11 +38,14 @@ export async function writeEventStream(
   try {
     for (; !isThere; isThere = await within(heldBackMs, first)) await write(ctx.res, frame(waitingComment));
     let event = await first;
-    for (; event.kind === 'chunk'; event = await reply.next()) await write(ctx.res, frame(event.text));
-    end(ctx.res, frame('data: [DONE]\n\n') + last);
+    for (; event.kind === 'chunk'; event = await reply.next()) {
+      ending.follow?.(event.text);
+      await write(ctx.res, frame(event.text));
+    }
+    end(ctx.res, frame(ending.complete()) + last);
     return event.usage;
   } catch (error) {
-    end(ctx.res, frame(`data: ${JSON.stringify(errorFrame(toApiError(error)))}\n\n`) + last);
+    end(ctx.res, frame(ending.broken(toApiError(error), ctx.state.requestId)) + last);
     return undefined;
   }
 }

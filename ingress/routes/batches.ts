@@ -2,6 +2,7 @@ import { ulid } from 'ulid';
 import { z } from 'zod';
 import type { Batch, StoredFile } from '../../shared/batches/batch.ts';
 import { nextBatch } from '../../shared/batches/batch-states.ts';
+import { endpoints } from '../../shared/endpoints/routes.ts';
 import { ApiError, rateLimitExceeded, validationError } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
@@ -37,9 +38,12 @@ const metadata = z
     documentedAs: z.record(metadataKey, z.string().max(512)).meta({ maxProperties: pairsMax }),
   });
 
+const usualEndpoint = '/v1/chat/completions';
+const batchEndpoints = endpoints.filter(({ inBatches }) => inBatches).map(({ path }) => path);
+
 export const batchBody = z.strictObject({
   input_file_id: z.string().meta({ description: 'A file of the purpose `batch`.' }),
-  endpoint: z.literal('/v1/chat/completions'),
+  endpoint: z.enum(batchEndpoints),
   completion_window: z.literal('24h'),
   metadata: metadata.nullish(),
   output_expires_after: z.never({ error: 'is not supported' }).optional(),
@@ -71,7 +75,8 @@ export function createBatch({ store, planFile }: BatchStores & { planFile: PlanF
       id: `batch_${ulid(now)}`,
       account,
       keyId,
-      endpoint: body.endpoint,
+      endpoint: usualEndpoint,
+      ...(body.endpoint !== usualEndpoint && { linesEndpoint: body.endpoint }),
       completionWindow: body.completion_window,
       inputFile: file.id,
       metadata: body.metadata ?? null,

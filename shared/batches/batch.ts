@@ -29,6 +29,7 @@ export const batchSchema = z.object({
   account: z.string(),
   keyId: z.string(),
   endpoint: z.literal('/v1/chat/completions'),
+  linesEndpoint: z.string().optional(),
   completionWindow: z.literal('24h'),
   inputFile: z.string(),
   metadata: z.record(z.string(), z.string()).nullable(),
@@ -58,12 +59,19 @@ export const batchSchema = z.object({
 
 /**
  * A stored batch: one document, updated with its `version` as guard. `account` owns it. `keyId` is the key that it was created with, empty
- * for a sign-in token. `listedFieldsOnly`: its lines may have no field that the plan file does not list; missing in batches created before
+ * for a sign-in token. `linesEndpoint` is the path of the endpoint of its lines, if it is not `endpoint`, the only one that processes of the
+ * previous release can read. `listedFieldsOnly`: its lines may have no field that the plan file does not list; missing in batches created before
  * there were lists. `tokens` is the estimate of all its prompts. `position` is the first line (from 1) that may have no result yet, and its
  * offset in the file. Every line before it has a result. `errors` are those of its file, at most 100.
  */
 export type Batch = z.infer<typeof batchSchema>;
 export type BatchState = Batch['state'];
+
+/** Returns the path of the endpoint of a batch's lines. */
+export function endpointOf({ endpoint, linesEndpoint }: Pick<Batch, 'endpoint' | 'linesEndpoint'>): string {
+  return linesEndpoint ?? endpoint;
+}
+
 export type BatchEnding = NonNullable<Batch['ending']>;
 export type BatchError = z.infer<typeof batchErrorSchema>;
 

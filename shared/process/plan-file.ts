@@ -1,5 +1,6 @@
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
+import { endpointNames } from '../endpoints/routes.ts';
 import { isMediaHost } from '../media-hosts.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
 
@@ -28,11 +29,12 @@ const plan = z.strictObject({
 
 const fieldName = z.string().regex(/^[A-Za-z_][\w.-]{0,127}$/, 'expected the name of a field, or "default"');
 
-/** `extra_fields` defaults to `[default]` (`shared/chat-call/extra-fields.ts`). */
+/** `extra_fields` defaults to `[default]` (`shared/endpoints/fields/extra-fields.ts`). */
 const model = z.strictObject({
   tier: name,
   pool: poolName,
   backends: z.array(name).min(1),
+  endpoints: z.array(z.enum(endpointNames)).min(1).default(['chat']),
   output_tokens_max: positive.max(1_000_000_000),
   extra_fields: z.array(fieldName).optional(),
   extra_tools: z.array(name).optional(),
@@ -88,6 +90,7 @@ const planFileSchema = z.strictObject({
     .default([]),
   plans: z.record(name, plan),
   models: z.record(name, model),
+  aliases: z.record(name, name).default({}),
   backends: z.record(name, backend),
   batch: batch.prefault({}),
   timeouts: timeouts.prefault({}),
@@ -148,7 +151,7 @@ function parseYaml(text: string): { value: unknown } | { issues: ValidationIssue
   }
 }
 
-function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): ValidationIssue[] {
+function crossCheck({ plans, models, aliases, backends, default_plan }: RawPlanFile): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
   if (!Object.hasOwn(plans, default_plan)) {
     issues.push({ path: 'default_plan', message: `there is no plan "${default_plan}"` });
@@ -158,6 +161,11 @@ function crossCheck({ plans, models, backends, default_plan }: RawPlanFile): Val
       if (Object.hasOwn(backends, backendName)) return;
       issues.push({ path: `models.${modelName}.backends[${index}]`, message: `there is no backend "${backendName}"` });
     });
+  }
+  for (const [alias, target] of Object.entries(aliases)) {
+    const path = `aliases.${alias}`;
+    if (Object.hasOwn(models, alias)) issues.push({ path, message: 'a model has this name' });
+    if (!Object.hasOwn(models, target)) issues.push({ path, message: `there is no model "${target}"` });
   }
   return [...issues, ...checkGuestPlan(Object.hasOwn(plans, guestPlan) ? plans[guestPlan] : undefined)];
 }
@@ -181,7 +189,7 @@ type Camel<T> = T extends readonly (infer Item)[]
     ? { readonly [Key in keyof T as CamelName<Key>]: Camel<T[Key]> }
     : T;
 
-const namedSections = new Set(['plans', 'models', 'backends']);
+const namedSections = new Set(['plans', 'models', 'aliases', 'backends']);
 
 /** Returns objects without a prototype, so that looking up a model named `constructor` finds nothing. */
 function camelCase<T>(value: T, keysAreNames = false): Camel<T> {

@@ -4,7 +4,7 @@ import test from 'ava';
 import OpenAI from 'openai';
 import type { z } from 'zod';
 import { accountList, planLimits, planList, usage } from '../../ingress/api/response-schemas.ts';
-import { countPromptTokens, countTokens } from '../../workers/chat-answers/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../workers/answers/count-tokens.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
@@ -167,7 +167,7 @@ test('an interrupted stream is reported as failed, and is charged its prompt and
   t.not(delivered, '');
   const { total, data } = await usageWith(1, key);
   t.like(data, [{ model: 'cut-server', requests: 1, failed: 1, cancelled: 0 }]);
-  const promptTokens = await countPromptTokens(JSON.stringify(asked));
+  const promptTokens = await countPromptTokens({ endpoint: '/v1/chat/completions', body: JSON.stringify(asked) });
   const completionTokens = await countTokens(delivered);
   t.like(total, { promptTokens, completionTokens, chargedTokens: promptTokens + completionTokens });
   const { body: quota } = await keys.send('GET', '/billing/quota', { bearer: key });

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import type { Dispatcher } from 'undici';
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { answerStream, answerWhole } from '../../workers/answers/answer-request.ts';
-import { BackendError } from '../../workers/exchange/backend-error.ts';
 import { createCallBackend } from '../../workers/exchange/call-backend.ts';
 import { inPieces } from './fake-request.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
@@ -211,7 +211,11 @@ function callOf(stream: boolean): QueuedCall {
 function answering(pieces: Pieces, job: QueuedCall) {
   const callBackend = createCallBackend({ agent: fakeAgent(pieces), timeouts });
   const signal = new AbortController().signal;
-  return { job, callBackend, call: { backend, apiKey, requestId: job.requestId, body, signal } };
+  return {
+    job,
+    callBackend,
+    call: { backend, path: '/chat/completions', headers: {}, apiKey, requestId: job.requestId, body, signal },
+  };
 }
 
 /** Delivers these pieces, one in each turn of the event loop, until it is aborted. */

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { createBodyBudget } from '../../ingress/bodies/body-budget.ts';
-import { readChatCall } from '../../ingress/middleware/read-chat-call.ts';
+import { readCalls } from '../../ingress/middleware/read-call.ts';
 import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
-import type { ChatCall } from '../../shared/chat-call/chat-call.ts';
-import { exceededJsonBound } from '../../shared/json-bounds.ts';
-import { countPromptTokens } from '../../workers/chat-answers/count-tokens.ts';
+import type { Call } from '../../shared/endpoints/read-call.ts';
+import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { exceededJsonBound } from '../../shared/json/json-bounds.ts';
+import { countPromptTokens } from '../../workers/answers/count-tokens.ts';
 import { bodyFor } from '../../workers/exchange/body-for.ts';
 import { declaredError } from './declared-error.ts';
 import { fakeContext, inPieces } from './fake-request.ts';
@@ -22,7 +23,7 @@ const readBody = readJsonBody({
   refusedBodies: { mustWait: () => false, turn: async () => {}, add: () => {} },
   metrics: { bodyRefusals: counter },
 });
-const readCall = readChatCall({ planFile, metrics: { refusedFields: counter } });
+const readCall = readCalls({ planFile, metrics: { refusedFields: counter } })(endpointAt('/v1/chat/completions'));
 
 const caller = { account: 'user:alice', plan: 'free', suspended: false, version: 0, overageEnabled: false };
 const sent = { 'content-type': 'application/json' };
@@ -159,7 +160,7 @@ const ours = new Set(['model', 'max_tokens', 'max_completion_tokens', 'service_t
 const backends = Object.values(planFile.backends);
 
 /** The client's fields reach each backend unchanged, in addition to the fields that the service sets. */
-async function checkCall(call: ChatCall, text: string): Promise<void> {
+async function checkCall(call: Call, text: string): Promise<void> {
   const { cost, outputTokensMax } = call;
   const model = planFile.models[call.model];
   require(model !== undefined &&
@@ -175,7 +176,7 @@ async function checkCall(call: ChatCall, text: string): Promise<void> {
     require(!('service_tier' in sent), 'service_tier is sent');
     require((sent.stream === true) === (call.stream || call.assembled), 'stream differs');
   }
-  require(isCount(await countPromptTokens(call.body)), 'the prompt cannot be counted');
+  require(isCount(await countPromptTokens(call)), 'the prompt cannot be counted');
 }
 
 function withoutOurs(value: object): object {

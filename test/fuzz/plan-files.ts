@@ -1,4 +1,5 @@
-import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
+import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
+import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/process/plan-file.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
 
@@ -121,7 +122,8 @@ function checkPlan(planFile: PlanFile): void {
   for (const names of [planFile.plans, planFile.models, planFile.backends]) {
     require(Object.getPrototypeOf(names) === null, 'names of the prototype are found');
   }
-  createListedFields(planFile).issuesIn({ model: Object.keys(planFile.models)[0] });
+  const [model = ''] = Object.keys(planFile.models);
+  createListedFields(planFile).issuesIn({ model }, model, endpointAt('/v1/chat/completions').request.fields);
 }
 
 function requireFrozen(value: unknown): void {

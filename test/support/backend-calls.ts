@@ -1,6 +1,8 @@
+import { chatKind } from '../../shared/endpoints/chat/chat.ts';
+import { createChunkConverter } from '../../shared/endpoints/choices/convert-chunks.ts';
 import type { Backend, Timeouts } from '../../shared/process/plan-file.ts';
-import { createChunkConverter } from '../../workers/chat-answers/convert-chunks.ts';
 import { type BackendCall, createBackendAgent, createCallBackend } from '../../workers/exchange/call-backend.ts';
+import { streamOptions } from './stream-options.ts';
 
 export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
 
@@ -26,7 +28,7 @@ export function openBackend(
   function call(stream: boolean, signal: AbortSignal): BackendCall {
     const options = stream ? { stream, stream_options: { include_usage: true } } : {};
     const body = JSON.stringify({ model: 'm', messages, ...options });
-    return { backend, apiKey: undefined, requestId: 'req_1', body, signal };
+    return { backend, path: '/chat/completions', headers: {}, apiKey: undefined, requestId: 'req_1', body, signal };
   }
 
   return {
@@ -40,7 +42,7 @@ export function openBackend(
     stream:
       (signal = asked): Stream =>
       (onReady) => {
-        const converter = createChunkConverter({ model: 'm' });
+        const converter = createChunkConverter(chatKind, streamOptions({ model: 'm' }));
         const take = (data: string) => onReady(converter.take(data)) === true;
         return callBackend.stream(call(true, signal), { take, begun: converter.begun });
       },

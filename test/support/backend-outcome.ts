@@ -1,4 +1,4 @@
-import { countPromptTokens, countTokens } from '../../workers/chat-answers/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../workers/answers/count-tokens.ts';
 import type { Ending } from './chat-ending.ts';
 
 /** Complete responses are requested as a stream and assembled, unless they may contain audio, whose streams have another format. */
@@ -79,6 +79,9 @@ export async function chargeOf({ outcome }: Case, { text, messages, reported }: 
   if (text === '') return { promptTokens: 0, completionTokens: 0, counted: 'estimated' };
   const isReported = outcome.what === 'moves on' || (outcome.what === 'answers' && outcome.counted === 'reported');
   if (isReported) return { ...reported, counted: 'reported' };
-  const promptTokens = await countPromptTokens(JSON.stringify({ messages }));
+  const promptTokens = await countPromptTokens({
+    endpoint: '/v1/chat/completions',
+    body: JSON.stringify({ messages }),
+  });
   return { promptTokens, completionTokens: await countTokens(text), counted: 'estimated' };
 }

@@ -1,4 +1,4 @@
-import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
+import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/process/plan-file.ts';
 import type { LineRules } from '../../workers/batches/files/parse-line.ts';
 import { planFileFor } from '../stack/plan.ts';
@@ -20,5 +20,6 @@ export function batchPlan({ urls = ['http://127.0.0.1:1/v1'], requestsAtOnce, ..
 
 /** The rules for lines with this plan file. */
 export function lineRules(planFile: PlanFile): LineRules {
-  return { models: planFile.models, listedFields: createListedFields(planFile) };
+  const { models, aliases } = planFile;
+  return { models, aliases, listedFields: createListedFields(planFile) };
 }

@@ -10,12 +10,12 @@ import { createQueueTurns } from '../../ingress/queue/queue-turns.ts';
 import type { JobLocation } from '../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../ingress/replies/waiting-requests.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
-import { chatCompletions } from '../../ingress/routes/chat-completions.ts';
-import { parseChatCall } from '../../shared/chat-call/chat-call.ts';
+import { answerCall } from '../../ingress/routes/answer-call.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import { parsePlanFile } from '../../shared/process/plan-file.ts';
 import { planText } from './plan-text.ts';
+import { readChat } from './read-chat.ts';
 import { recordedLog } from './recorded-log.ts';
 
 type Wishes = { heldBackMs?: number; clientStuckMs?: number; add?: () => Promise<void> };
@@ -74,7 +74,7 @@ export async function startChatRoute(
         left = true;
       },
     };
-    const call = parseChatCall({ value: JSON.parse(text), text }, planFile.models, { rule: 'any field' });
+    const call = readChat({ value: JSON.parse(text), text }, planFile.models, { rule: 'any field' });
     const caller = { account: 'user:alice', keyId: 'key_1', plan: 'free', suspended: false, version: 1 };
     Object.assign(ctx.state, {
       requestId,
@@ -98,7 +98,7 @@ export async function startChatRoute(
     }
   });
   app.use(
-    chatCompletions({
+    answerCall({
       planFile,
       queues,
       queueTurns: createQueueTurns(planFile),

@@ -151,7 +151,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     const { line = 1, number = 1, model = 'small-chat' } = given;
     const read = parseLine(
       { number: line, bytes: Buffer.from(lineOf(`line ${line}`, { model })) },
-      { models: planFile.models, fields: 'any field' },
+      { ...planFile, endpoint: '/v1/chat/completions', fields: 'any field' },
     );
     if ('errors' in read) throw new Error(JSON.stringify(read.errors));
     const { cost, ...call } = read.parsed.call;

@@ -1,16 +1,22 @@
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import type {
+  AnswerFormat,
+  ReportedUsage,
+  StreamFormat,
+  StreamOptions,
+  StreamProgress,
+  WholeAnswer,
+} from '../../shared/endpoints/definition/answer-format.ts';
+import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
-import { createAnswerAssembler } from '../chat-answers/assemble-answer.ts';
-import { answerText, type BackendAnswer, parseAnswer, presentAnswer } from '../chat-answers/convert-answer.ts';
-import { type ChunkConverter, createChunkConverter } from '../chat-answers/convert-chunks.ts';
-import { countPromptTokens, countTokens } from '../chat-answers/count-tokens.ts';
-import { cutAnswer } from '../chat-answers/cut-answer.ts';
-import { createOutputGuard, type OutputGuard } from '../chat-answers/output-guard.ts';
-import { BackendError } from '../exchange/backend-error.ts';
 import { isAssembled } from '../exchange/body-for.ts';
 import type { BackendCall, CallBackend, StreamReader } from '../exchange/call-backend.ts';
+import { relayedText } from '../exchange/relayed-text.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
+import { countPromptTokens, countTokens } from './count-tokens.ts';
+import { createOutputGuard, type OutputGuard } from './output-guard.ts';
 
 type Answering = {
   job: QueuedCall;
@@ -33,24 +39,37 @@ export type Answered = Answer & { isOverLimit: boolean };
 /** Gets the whole answer from one backend. Fails with `BackendError`; nothing was sent then. */
 export async function answerWhole(answering: Answering): Promise<Answered> {
   const { job, call, callBackend } = answering;
+  const format = endpointAt(job.endpoint).answer;
   const guard = createOutputGuard(job);
   const given = isAssembled(job, call.backend)
-    ? await assemble(answering, guard)
-    : { isCut: false, answer: parseAnswer(await callBackend.whole(call)) };
+    ? await assemble(answering, format, guard)
+    : { isCut: false, answer: format.parse(await callBackend.whole(call)) };
   const used = await usageOf(job, guard.hasPassedOurs() ? undefined : given.answer.usage, () => {
-    const sample = answerText(given.answer);
+    const sample = format.writtenIn(given.answer);
     return { sample, characters: sample.length };
   });
   const share = guard.shareWithin(used);
   const usage = guard.capped(used);
-  const answer = share < 1 ? cutAnswer(given.answer, share) : given.answer;
-  return { body: presentAnswer(answer, job.model, usage), usage, isOverLimit: given.isCut || share < 1 };
+  const answer = share < 1 ? format.cut(given.answer, share) : given.answer;
+  return { body: format.present(answer, usage, optionsOf(answering)), usage, isOverLimit: given.isCut || share < 1 };
 }
 
-type Assembled = { isCut: boolean; answer: BackendAnswer };
+function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOptions {
+  return {
+    model: job.requestedModel ?? job.model,
+    requestId: job.requestId,
+    createdAt: Math.floor(Date.now() / 1_000),
+    relay: (message) => relayedText(message, call.apiKey),
+  };
+}
 
-async function assemble({ job, call, callBackend, onFirstToken }: Answering, guard: OutputGuard): Promise<Assembled> {
-  const assembler = createAnswerAssembler({ model: job.model, apiKey: call.apiKey });
+type Assembled = { isCut: boolean; answer: WholeAnswer };
+
+async function assemble(answering: Answering, format: AnswerFormat, guard: OutputGuard): Promise<Assembled> {
+  const { job, call, callBackend, onFirstToken } = answering;
+  const assembly = format.stream?.assembly;
+  if (assembly === undefined) throw new Error(`answers of ${job.endpoint} cannot be assembled`);
+  const assembler = assembly.create(optionsOf(answering));
   let whole: string | undefined;
   const isCut = await readStream(
     { call, callBackend },
@@ -69,16 +88,17 @@ async function assemble({ job, call, callBackend, onFirstToken }: Answering, gua
     },
   );
   if (isCut) assembler.cut(job.choices);
-  return { isCut, answer: whole === undefined ? assembler.answer() : parseAnswer(whole) };
+  return { isCut, answer: whole === undefined ? assembler.answer() : format.parse(whole) };
 }
 
 /**
  * Streams the answer of one backend to the client. Fails with `BackendError`: before `onFirstToken`, nothing was sent. After it, the
  * client has a part of the answer, and needs an error.
  */
-export async function answerStream({ job, call, callBackend, reply, onFirstToken }: Answering): Promise<Answered> {
+export async function answerStream(answering: Answering): Promise<Answered> {
+  const { job, call, callBackend, reply, onFirstToken } = answering;
   const guard = createOutputGuard(job);
-  const converter = createChunkConverter({ model: job.model, apiKey: call.apiKey });
+  const converter = streamFormatOf(job).convert(optionsOf(answering));
   const used = () => usageOf(job, guard.hasPassedOurs() ? undefined : converter.usage(), converter.text);
   const received = async () => guard.capped(await used());
   const send = (ready: string) => reply.chunk(ready, guard.cappedTokens(converter.tokensWritten()));
@@ -110,14 +130,19 @@ export async function answerStream({ job, call, callBackend, reply, onFirstToken
   }
   const all = await used();
   const usage = guard.capped(all);
-  if (job.includeUsage) await send(converter.usageChunk(usage));
+  const last = converter.end(usage, job);
+  if (last !== '') await send(last);
   return { usage, isOverLimit: isCut || guard.shareWithin(all) < 1 };
 }
 
-type Progress = Pick<ChunkConverter, 'written' | 'complete'>;
+function streamFormatOf({ endpoint }: QueuedCall): StreamFormat {
+  const { stream } = endpointAt(endpoint).answer;
+  if (stream === undefined) throw new Error(`answers of ${endpoint} cannot be streamed`);
+  return stream;
+}
 
 /** Whether the answer exceeds its limit. An answer that is complete and has no more text does not. */
-function isPassed(guard: OutputGuard, progress: Progress, job: QueuedCall): boolean | Promise<boolean> {
+function isPassed(guard: OutputGuard, progress: StreamProgress, job: QueuedCall): boolean | Promise<boolean> {
   const written = progress.written();
   const goesOn = () => written.text !== '' || !progress.complete(() => job.choices);
   const passes = guard.passes(written);
@@ -144,8 +169,8 @@ async function readStream(
 /** The usage that the backend reported, else counted by tokenizer and marked as estimated. */
 async function usageOf(
   job: QueuedCall,
-  reported: BackendAnswer['usage'],
-  text: ChunkConverter['text'],
+  reported: ReportedUsage | undefined,
+  text: () => { sample: string; characters: number },
 ): Promise<TokenUsage> {
   if (reported !== undefined) return { ...reported, estimated: false };
   const { sample, characters } = text();
@@ -155,8 +180,8 @@ async function usageOf(
 }
 
 /** The usage of the prompt only, counted by tokenizer. */
-export async function promptUsage({ body }: QueuedCall): Promise<TokenUsage> {
-  return { promptTokens: await countPromptTokens(body), completionTokens: 0, cachedTokens: 0, estimated: true };
+export async function promptUsage(job: QueuedCall): Promise<TokenUsage> {
+  return { promptTokens: await countPromptTokens(job), completionTokens: 0, cachedTokens: 0, estimated: true };
 }
 
 /** The error for a client whose stream has begun when its backend breaks off. */

@@ -1,5 +1,5 @@
+import type { AttemptOutcome } from '../../shared/endpoints/answers/backend-error.ts';
 import type { UsageAttempt } from '../../shared/store/usage/usage-record.ts';
-import type { AttemptOutcome } from '../exchange/backend-error.ts';
 
 /** Records what one run of a job does, for its usage record. Times are milliseconds since the request was admitted. */
 export interface RunLedger {

@@ -1,7 +1,7 @@
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { CallOutcome } from '../backends/backend-health.ts';
 import type { Slot } from '../backends/reservation.ts';
-import { BackendError } from '../exchange/backend-error.ts';
 import { bodyFor } from '../exchange/body-for.ts';
 import type { CallBackend } from '../exchange/call-backend.ts';
 import type { createOwnFields } from '../exchange/own-fields.ts';
@@ -38,6 +38,8 @@ export function createTryBackend(deps: {
     const call = {
       backend,
       apiKey: deps.apiKeys[name],
+      path: job.endpoint.replace(/^\/v1/, ''),
+      headers: job.headers ?? {},
       requestId: job.requestId,
       body: bodyFor(job, backend, deps.ownFields(run, backend)),
       signal,

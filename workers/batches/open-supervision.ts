@@ -1,4 +1,4 @@
-import { createListedFields } from '../../shared/chat-call/listed-fields.ts';
+import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
 import { createListWorkers } from '../../shared/jobs/list-workers.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
@@ -76,7 +76,8 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
   const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, planFile });
   const countBatch = createCountBatch({ store: store.batches });
   const heldBy = async (account: string) => new Set(await upkeepRedis.hkeys(leasesKey(account, 'batch')));
-  const rules = { models: planFile.models, listedFields: createListedFields(planFile) };
+  const { models, aliases } = planFile;
+  const rules = { models, aliases, listedFields: createListedFields(planFile) };
   const line = { store, queue, release: createRelease(upkeepRedis), writeResult, planFile };
   return superviseBatches({
     store: store.batches,

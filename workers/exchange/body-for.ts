@@ -1,25 +1,28 @@
-import { parseExactly } from '../../shared/chat-call/chat-call.ts';
-import { mayBeInexact } from '../../shared/chat-call/may-be-inexact.ts';
+import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
+import { parseExactly } from '../../shared/json/exact-json.ts';
+import { mayBeInexact } from '../../shared/json/may-be-inexact.ts';
 import type { Backend } from '../../shared/process/plan-file.ts';
 import type { OwnFields } from './own-fields.ts';
 
-type Queued = Pick<QueuedCall, 'body' | 'model' | 'outputTokensMax' | 'assembled'>;
+type Queued = Pick<QueuedCall, 'endpoint' | 'body' | 'model' | 'outputTokensMax' | 'assembled'>;
 
 /**
  * Returns the request body for a backend: the queued object, with the backend's own name for the model and the output limit before it. The
- * limit is always sent, by both names that servers know, because a server that does not know the only name it gets would produce without
- * a bound. If a backend refuses one of them, the plan file names the one to use. An answer that is assembled is requested as a stream, with
+ * limit is always sent, by all names of the endpoint that servers know, because a server that does not know the only name it gets would
+ * produce without a bound. If a backend refuses one of them, the plan file names the one to use. An answer that is assembled is requested as a stream, with
  * its usage (decisions.md#whole-answers-as-streams). Our own fields (`own`) replace the client's.
  */
 export function bodyFor(job: Queued, backend: Backend, own: OwnFields = {}): string {
   const { model, outputTokensMax } = job;
   const body = withoutFields(job.body, Object.keys(own));
-  const fields = backend.outputLimitField === undefined ? bothFields : [backend.outputLimitField];
-  const limits = fields.map((field) => `"${field}":${outputTokensMax},`).join('');
-  const streaming = isAssembled(job, backend) ? askForStream : '';
-  const ours = Object.entries(own).map(([name, value]) => `"${name}":${JSON.stringify(value)},`);
-  return `{"model":${JSON.stringify(backend.model ?? model)},${limits}${ours.join('')}${streaming}${body.slice(1)}`;
+  const { request, answer } = endpointAt(job.endpoint);
+  const { outputLimitField: only = '' } = backend;
+  const limitFields = request.limitFields.includes(only) ? [only] : request.limitFields;
+  const limits = Object.fromEntries(limitFields.map((field) => [field, outputTokensMax]));
+  const streaming = isAssembled(job, backend) ? answer.stream?.assembly?.fields : {};
+  const front = JSON.stringify({ model: backend.model ?? model, ...limits, ...own, ...streaming });
+  return body === '{}' ? front : `${front.slice(0, -1)},${body.slice(1)}`;
 }
 
 /** Some servers use the last of two fields with one name. A body is queued as `JSON.stringify` writes it. */
@@ -34,6 +37,3 @@ function withoutFields(body: string, names: readonly string[]): string {
 export function isAssembled({ assembled }: Pick<QueuedCall, 'assembled'>, { wholeAsStream }: Backend): boolean {
   return assembled && wholeAsStream !== false;
 }
-
-const askForStream = '"stream":true,"stream_options":{"include_usage":true},';
-const bothFields = ['max_tokens', 'max_completion_tokens'] as const;

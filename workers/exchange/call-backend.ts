@@ -1,13 +1,18 @@
 import { Agent, type Dispatcher } from 'undici';
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { Backend, Timeouts } from '../../shared/process/plan-file.ts';
-import { BackendError } from './backend-error.ts';
 import { type BodyReader, type Exchange, exchange, type Head } from './exchange.ts';
 import { readRefusal, readWhole } from './read-body.ts';
 import { type EventReader, readEvents, type StreamEnd } from './read-events.ts';
 
-/** `requestId` is sent with the call, so that a model server's log can be compared with ours. */
+/**
+ * `path`: below the address of the backend. `headers`: those of the client that the backend gets. `requestId` is sent with the call, so that
+ * a model server's log can be compared with ours.
+ */
 export type BackendCall = {
   backend: Backend;
+  path: string;
+  headers: Readonly<Record<string, string>>;
   apiKey: string | undefined;
   requestId: string;
   body: string;
@@ -86,11 +91,13 @@ export function createCallBackend({
   }
 }
 
-function requestOf({ backend, apiKey, requestId, body }: BackendCall, accept: string): Dispatcher.DispatchOptions {
+function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOptions {
+  const { backend, path, apiKey, requestId, body } = call;
   return {
-    ...endpointOf(backend, '/chat/completions'),
+    ...endpointOf(backend, path),
     method: 'POST',
     headers: {
+      ...call.headers,
       'content-type': 'application/json',
       accept,
       'x-request-id': requestId,

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { errors } from 'undici';
-import { chatErrorSchema } from '../../shared/chat-call/chat-completion.ts';
-import { BackendError } from './backend-error.ts';
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { backendMessageIn } from '../../shared/endpoints/answers/backend-message.ts';
 import { relayedText } from './relayed-text.ts';
 
 /** The backend reports an error in the request: another backend would report the same (contract.md#d9-faults-of-the-request). */
@@ -60,8 +60,8 @@ function single(header: string | string[] | undefined): string | undefined {
 function messageOf({ body, apiKey, relayMessages = true }: Refusal): string | undefined {
   if (!relayMessages) return undefined;
   try {
-    const parsed = chatErrorSchema.safeParse(JSON.parse(body));
-    return parsed.success ? relayedText(parsed.data, apiKey) : undefined;
+    const message = backendMessageIn(JSON.parse(body));
+    return message === undefined ? undefined : relayedText(message, apiKey);
   } catch {
     return undefined;
   }

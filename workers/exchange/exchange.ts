@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { BackendError } from './backend-error.ts';
+import type { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { classifyFailure } from './classify-failure.ts';
 import { createTimeLimit, type TimeLimit } from './time-limit.ts';
 

@@ -1,5 +1,5 @@
 import { createParser } from 'eventsource-parser';
-import { BackendError } from './backend-error.ts';
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { createUtf8Decoder } from './decode-utf8.ts';
 
 const eventCharactersMax = 4_194_304;

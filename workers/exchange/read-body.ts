@@ -1,4 +1,4 @@
-import { BackendError } from './backend-error.ts';
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { classifyStatus } from './classify-failure.ts';
 import type { BodyReader, Exchange, Head } from './exchange.ts';
 

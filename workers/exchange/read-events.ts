@@ -1,4 +1,4 @@
-import type { BackendError } from './backend-error.ts';
+import type { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { BodyReader, Exchange } from './exchange.ts';
 import { createEventStreamParser } from './parse-event-stream.ts';
 

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { publishedFields } from '../../shared/chat-call/chat-completion.ts';
+import { endpoints } from '../../shared/endpoints/routes.ts';
 
 const relayedLengthMax = 500;
 /** The rest of a longer text is not read. */
@@ -80,15 +80,15 @@ function isRandom(run: string): boolean {
 
 const windowsPath = /(?<![A-Za-z0-9])[A-Za-z]:[\\/][^\s"'<>|]*|\\\\[\w.-]+\\[^\s"'<>|]+/g;
 const unixPath = /(?<![\w)\]}>.:/~*-])~?(?:\/[\w.@+%~-]+){2,}\/?|(?<![\w)\]}>.:/~*-])~?\/[\w@+%~-]+\.[\w.]+/g;
+/** Fields of requests, which a message may name by their path. */
+const fields = new Set(endpoints.flatMap(({ request }) => [...request.fields.published]));
 const apiPath = /^\/v\d+(?:\/[a-z_]+){1,2}$/;
 
 /** Removes absolute paths, except those of this API and of fields (`/messages/0/content`, RFC 6901). */
 function withoutPaths(text: string): string {
   return text
     .replace(windowsPath, path)
-    .replace(unixPath, (found) =>
-      apiPath.test(found) || publishedFields.has(found.split('/')[1] ?? '') ? found : path,
-    );
+    .replace(unixPath, (found) => (apiPath.test(found) || fields.has(found.split('/')[1] ?? '') ? found : path));
 }
 
 const withUser = /[^\s:@/"']+:[^\s@/"']+@[\w.-]+(?::\d{1,5})?/g;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { publishedRequestSchema } from '../../../shared/chat-call/chat-completion.ts';
+import { publishedRequestSchema } from '../../../shared/endpoints/chat/chat-request.ts';
 import * as answers from '../../api/response-schemas.ts';
 import { batchBody } from '../../routes/batches.ts';
 import { emptyObject, namedKeyBody } from '../../routes/developer-keys.ts';

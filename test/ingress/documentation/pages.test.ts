@@ -127,7 +127,7 @@ test('shown responses, plan files and batch lines are valid for the service', (t
     if (example.role === 'plan') t.true('planFile' in parsePlanFile(example.text), example.text);
     if (example.role !== 'line') continue;
     for (const [index, line] of example.text.split('\n').entries()) {
-      const rules = rulesOf(lineRules(batchPlan()), { listedFieldsOnly: true });
+      const rules = rulesOf(lineRules(batchPlan()), { endpoint: '/v1/chat/completions', listedFieldsOnly: true });
       const read = parseLine({ number: index + 1, bytes: Buffer.from(line) }, rules);
       t.true('parsed' in read, line);
     }

@@ -1,8 +1,8 @@
 import test from 'ava';
 import { createCountLines } from '../../../ingress/files/count-lines.ts';
 import { lineBytesMax } from '../../../shared/batches/batch.ts';
-import { estimateTokens } from '../../../shared/chat-call/estimate-tokens.ts';
-import { estimatePrompt } from '../../../shared/chat-call/prompt-size.ts';
+import { estimateChatPrompt } from '../../../shared/endpoints/chat/prompt-size.ts';
+import { estimateTokens } from '../../../shared/endpoints/tokens/estimate-tokens.ts';
 
 function count(text: string, linesMax = 50_000) {
   const counting = createCountLines({ linesMax });
@@ -20,7 +20,7 @@ test('counts every line, also empty ones and a last one without a line feed', (t
 });
 
 test('a chat request counts like its prompt does elsewhere', (t) => {
-  const tokens = estimatePrompt(chat, JSON.stringify(chat));
+  const tokens = estimateChatPrompt(chat, JSON.stringify(chat));
   t.is(count(line).tokens, tokens);
   t.is(count(`${line}\r\n${line}\n`).tokens, 2 * tokens);
 });
@@ -28,7 +28,7 @@ test('a chat request counts like its prompt does elsewhere', (t) => {
 test('an image counts as an image and not as its base64 text', (t) => {
   const url = `data:image/png;base64,${'A'.repeat(100_000)}`;
   const body = { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] };
-  t.true(count(JSON.stringify({ body })).tokens < 2_000);
+  t.true(count(JSON.stringify({ url: '/v1/chat/completions', body })).tokens < 2_000);
 });
 
 test('a line that is not a chat request counts as text, without an error', (t) => {
@@ -41,18 +41,18 @@ test('a line that is not a chat request counts as text, without an error', (t) =
 
 test('a line beyond the bounds of JSON counts as text, and one within them as its prompt', (t) => {
   const nested = (depth: number, content: (inner: string) => string) =>
-    `{"body":{"messages":[${content('['.repeat(depth) + ']'.repeat(depth))}]}}`;
+    `{"url":"/v1/chat/completions","body":{"messages":[${content('['.repeat(depth) + ']'.repeat(depth))}]}}`;
   for (const deep of [
     nested(2_000_000, (inner) => inner),
     nested(126, (inner) => inner),
     nested(100_000, (inner) => `{"role":"user","content":${inner}}`),
-    `{"body":{"messages":[${'[],'.repeat(25_000)}[]]}}`,
+    `{"url":"/v1/chat/completions","body":{"messages":[${'[],'.repeat(25_000)}[]]}}`,
   ]) {
     t.deepEqual(count(`${deep}\n${line}`), { lines: 2, tokens: estimateTokens(deep) + count(line).tokens });
   }
   const shallow = nested(125, (inner) => inner);
   const { body } = JSON.parse(shallow);
-  t.is(count(shallow).tokens, estimatePrompt(body, JSON.stringify(body)));
+  t.is(count(shallow).tokens, estimateChatPrompt(body, JSON.stringify(body)));
 });
 
 test('a line beyond the limit is refused by its number, and the last one within it is not', (t) => {

@@ -8,12 +8,13 @@ import { createRefusedBodies } from '../../../ingress/bodies/refused-bodies.ts';
 import type { CheckCaller } from '../../../ingress/callers/check-caller.ts';
 import type { IngressMetrics } from '../../../ingress/metrics.ts';
 import { admitRequest } from '../../../ingress/middleware/admit-request.ts';
-import { readChatCall } from '../../../ingress/middleware/read-chat-call.ts';
+import { readCalls } from '../../../ingress/middleware/read-call.ts';
 import { readJsonBody } from '../../../ingress/middleware/read-json-body.ts';
 import { refuseFullQueue } from '../../../ingress/middleware/refuse-full-queue.ts';
 import { createQueueBounds } from '../../../ingress/queue/queue-bounds.ts';
 import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
 import type { Caller } from '../../../shared/caller.ts';
+import { chat } from '../../../shared/endpoints/chat/chat.ts';
 import type { LimitCounters } from '../../../shared/limits/admission.ts';
 import { parsePlanFile } from '../../../shared/process/plan-file.ts';
 import { untilCollected } from '../../support/collect-garbage.ts';
@@ -63,7 +64,7 @@ test('while a request waits for its answer no stage holds its body, parsed or se
     parsedBody = new WeakRef(stateOf(ctx, 'body').value);
     return next();
   });
-  app.use(readChatCall(parts));
+  app.use(readCalls(parts)(chat));
   app.use((ctx, next) => {
     // A string cannot be weakly referenced, so bytes with the same length stand in for the text of the body.
     Object.assign(stateOf(ctx, 'call'), { body: Buffer.from(stateOf(ctx, 'call').body) });

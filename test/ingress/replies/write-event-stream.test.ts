@@ -9,6 +9,7 @@ import Koa from 'koa';
 import { createReplyBuffer, type ReplyBuffer } from '../../../ingress/replies/reply-buffer.ts';
 import { writeEventStream } from '../../../ingress/replies/write-event-stream.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
+import { doneEnding } from '../../../shared/endpoints/choices/done-ending.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { TokenUsage } from '../../../shared/jobs/replies.ts';
 
@@ -31,7 +32,7 @@ async function start(t: ExecutionContext): Promise<Subject> {
   app.use(async (ctx) => {
     const reply = { next: () => buffer.next(), abandon: () => {} };
     response.resolve(ctx.res);
-    written.resolve(writeEventStream(ctx, reply, { heldBackMs: 10_000 }));
+    written.resolve(writeEventStream(ctx, reply, { ending: doneEnding, heldBackMs: 10_000 }));
     await written.promise;
   });
   app.on('error', () => {});

@@ -48,6 +48,7 @@ test('the documented plan file is parsed, with names unchanged and settings in c
     guestDaysKept: 400,
     usageMonthsKept: 24,
     mediaHosts: ['media.example.com', '*.cdn.example.com'],
+    aliases: {},
     plans: {
       free: {
         requestsPerMinute: 20,
@@ -74,6 +75,7 @@ test('the documented plan file is parsed, with names unchanged and settings in c
         tier: 'guest',
         pool: 'default',
         backends: ['onprem-a', 'cloud'],
+        endpoints: ['chat'],
         outputTokensMax: 4_096,
         extraFields: ['default', 'guided_regex'],
         extraTools: ['mcp'],

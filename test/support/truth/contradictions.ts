@@ -87,7 +87,7 @@ function wrongCharge(record: UsageRecord, calls: readonly BackendCall[]): string
   return wrong;
 }
 
-/** The tokens around the one message of a request, as workers/chat-answers/count-tokens.ts counts them. */
+/** The tokens around the one message of a request, as shared/endpoints/chat/prompt-size.ts counts them. */
 const tokensPerMessage = 4;
 
 /**

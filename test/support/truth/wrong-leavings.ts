@@ -1,5 +1,5 @@
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
-import { countPromptTokens, countTokens } from '../../../workers/chat-answers/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
 import { type Asked, answerTo, questionOf } from './ask.ts';
 import type { BackendCall, Evidence } from './contradictions.ts';
 
@@ -44,7 +44,10 @@ async function isCharged({ gone, record, calls }: Case): Promise<boolean> {
   if (counted === 'reported') {
     return calls.some((call) => call.promptTokens === promptTokens && call.completionTokens === completionTokens);
   }
-  const prompt = await countPromptTokens(JSON.stringify({ messages: [{ content: gone.question }] }));
+  const prompt = await countPromptTokens({
+    endpoint: '/v1/chat/completions',
+    body: JSON.stringify({ messages: [{ content: gone.question }] }),
+  });
   if (completionTokens > 0) {
     // An ingress that ends the stream of a dead worker has its own estimate of the prompt.
     const isPrompt = outcome === 'failed' ? promptTokens > 0 : promptTokens === prompt;

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
 import { answerWhole } from '../../../workers/answers/answer-request.ts';
-import { countPromptTokens, countTokens } from '../../../workers/chat-answers/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
 import { bodyFor } from '../../../workers/exchange/body-for.ts';
 import { answerFor, type Fault, startModelServer } from '../../stack/model-server.ts';
 import { openBackend } from '../../support/backend-calls.ts';
@@ -99,7 +99,7 @@ test('an assembled answer without reported usage has the counted usage', async (
   await using server = await startModelServer({ name: 'a' });
   server.fail({ noUsage: true });
   const { answer, usage } = await ask({ url: server.url });
-  const promptTokens = await countPromptTokens(JSON.stringify(plain));
+  const promptTokens = await countPromptTokens({ endpoint: '/v1/chat/completions', body: JSON.stringify(plain) });
   const completionTokens = await countTokens(expected);
   t.deepEqual(usage, { promptTokens, completionTokens, cachedTokens: 0, estimated: true });
   t.like(answer.usage, { prompt_tokens: promptTokens, completion_tokens: completionTokens });
@@ -143,8 +143,10 @@ test('an answer without [DONE] is complete when all its choices have ended, and 
 });
 
 test('a whole answer to a request for a stream is accepted', async (t) => {
-  const answer = { id: 'x', choices: [{ index: 0, message: { role: 'assistant', content: 'Yes' } }] };
-  const usage = { prompt_tokens: 1, completion_tokens: 2 };
+  const message = { role: 'assistant', content: 'Yes', refusal: null };
+  const choice = { index: 0, message, logprobs: null, finish_reason: 'stop' };
+  const answer = { id: 'x', object: 'chat.completion', created: 1, choices: [choice] };
+  const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 };
   for (const type of ['application/json', 'Application/JSON; charset=utf-8']) {
     const body = JSON.stringify({ ...answer, usage });
     const head = `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n`;

@@ -1,9 +1,10 @@
 import test from 'ava';
 import { type Answered, answerStream, answerWhole } from '../../../workers/answers/answer-request.ts';
-import { countTokens } from '../../../workers/chat-answers/count-tokens.ts';
+import { countTokens } from '../../../workers/answers/count-tokens.ts';
 import type { CallBackend } from '../../../workers/exchange/call-backend.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
+const head = { id: 'x', object: 'chat.completion', created: 1, model: 'medium-chat' };
 const prompt = { messages: [{ role: 'user', content: 'Hi' }] };
 const backend = { url: 'http://127.0.0.1:1/v1', location: 'on-prem' } as const;
 
@@ -27,7 +28,7 @@ const stops = (index = 0): Chunk => ({ choices: [{ index, delta: {}, finish_reas
 function backendOf(given: readonly Chunk[] | object) {
   const seen = { isRead: false, taken: 0 };
   const callBackend: CallBackend = {
-    whole: async () => JSON.stringify({ id: 'x', model: 'medium-chat', ...given }),
+    whole: async () => JSON.stringify({ ...head, ...given }),
     async stream(_call, { take }) {
       for (const chunk of given as Chunk[]) {
         seen.taken++;
@@ -50,7 +51,15 @@ async function ask(
   const { callBackend, seen } = backendOf(given);
   const body = JSON.stringify({ ...prompt, ...(n !== undefined && { n }) });
   const job = jobFor('no stream', { body, choices: n ?? 1, outputTokensMax: limit, assembled, includeUsage });
-  const call = { backend, apiKey: undefined, requestId: 'r', body: '', signal: AbortSignal.timeout(30_000) };
+  const call = {
+    backend,
+    path: '/chat/completions',
+    headers: {},
+    apiKey: undefined,
+    requestId: 'r',
+    body: '',
+    signal: AbortSignal.timeout(30_000),
+  };
   let text = '';
   const reported: number[] = [];
   const begun: unknown[] = [];
@@ -155,7 +164,15 @@ test('text that is still being counted when its call is aborted is not delivered
     },
   };
   const job = jobFor('no stream', { body: JSON.stringify(prompt), outputTokensMax: 1_000 });
-  const call = { backend, apiKey: undefined, requestId: 'r', body: '', signal: aborting.signal };
+  const call = {
+    backend,
+    path: '/chat/completions',
+    headers: {},
+    apiKey: undefined,
+    requestId: 'r',
+    body: '',
+    signal: aborting.signal,
+  };
   const reply = { chunk: async () => t.fail() };
   const answering = answerStream({ job, call, callBackend, reply, onFirstToken: () => {} });
   await t.throwsAsync(answering, { message: 'the client left' });
@@ -258,21 +275,21 @@ test('an assembled answer is ended in the same way, and its last part is cut off
   t.true(content.length >= 2 * 70 && content.length <= 2 * 79, String(content.length));
 });
 
-const message = { role: 'assistant', content: 'x'.repeat(100) };
+const message = { role: 'assistant', content: 'x'.repeat(100), refusal: null };
 const whole = (tokens: number | undefined, more: object = {}) => ({
-  choices: [{ index: 0, message, finish_reason: 'stop', ...more }],
+  choices: [{ index: 0, message, finish_reason: 'stop', logprobs: null, ...more }],
   ...(tokens !== undefined && { usage: usageOf(tokens) }),
 });
 
 test('a whole answer within the limit is passed on unchanged, and a longer one is cut', async (t) => {
   const within = await ask(whole(50), { limit: 50 }, false);
-  t.is(within.body, JSON.stringify({ id: 'x', model: 'medium-chat', ...whole(50) }));
+  t.is(within.body, JSON.stringify({ ...head, ...whole(50) }));
   t.like(within, { isOverLimit: false, usage: { completionTokens: 50 } });
 
   const over = await ask(whole(200), { limit: 50 }, false);
   const { choices, usage } = JSON.parse(over.body ?? '');
   t.deepEqual(choices, [
-    { index: 0, message: { role: 'assistant', content: 'x'.repeat(25) }, finish_reason: 'length' },
+    { index: 0, message: { ...message, content: 'x'.repeat(25) }, finish_reason: 'length', logprobs: null },
   ]);
   t.deepEqual(usage, { prompt_tokens: 7, completion_tokens: 50, total_tokens: 57 });
   t.like(over, { isOverLimit: true, usage: { promptTokens: 7, completionTokens: 50, estimated: false } });

@@ -5,6 +5,7 @@ import { bodyFor } from '../../../workers/exchange/body-for.ts';
 const backend: Backend = { url: 'http://127.0.0.1:8000/v1', location: 'on-prem' };
 const queued = {
   model: 'small-chat',
+  endpoint: '/v1/chat/completions',
   outputTokensMax: 64,
   assembled: false,
   body: '{"messages":[],"seed":9223372036854775807}',

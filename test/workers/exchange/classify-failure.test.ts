@@ -1,6 +1,6 @@
 import test from 'ava';
 import { errors } from 'undici';
-import { BackendError } from '../../../workers/exchange/backend-error.ts';
+import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
 import { classifyFailure, classifyStatus } from '../../../workers/exchange/classify-failure.ts';
 import { withoutAddresses } from '../../../workers/exchange/relayed-text.ts';
 

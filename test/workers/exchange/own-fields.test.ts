@@ -45,7 +45,7 @@ test("a request has its plan's priority, lower first, and lines of batches come 
 test("the service's fields replace the client's, and nothing else changes", (t) => {
   const body =
     '{"messages":[{"content":"\\"priority\\":1"}],"priority":-9,"seed":9223372036854775807,"cache_salt":"mine"}';
-  const job = { model: 'small-chat', outputTokensMax: 64, assembled: false, body };
+  const job = { endpoint: '/v1/chat/completions', model: 'small-chat', outputTokensMax: 64, assembled: false, body };
   const head = '{"model":"small-chat","max_tokens":64,"max_completion_tokens":64,';
   const messages = '"messages":[{"content":"\\"priority\\":1"}]';
   t.is(

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { BackendError } from '../../../workers/exchange/backend-error.ts';
+import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
 import { createEventStreamParser } from '../../../workers/exchange/parse-event-stream.ts';
 
 /** The events that each piece completes, up to a piece that cannot be read. */

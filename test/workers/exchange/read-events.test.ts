@@ -1,5 +1,5 @@
 import test from 'ava';
-import { BackendError } from '../../../workers/exchange/backend-error.ts';
+import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
 import type { Exchange } from '../../../workers/exchange/exchange.ts';
 import { readEvents, type StreamEnd } from '../../../workers/exchange/read-events.ts';
 

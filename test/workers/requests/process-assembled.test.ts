@@ -1,5 +1,5 @@
 import test from 'ava';
-import { countPromptTokens } from '../../../workers/chat-answers/count-tokens.ts';
+import { countPromptTokens } from '../../../workers/answers/count-tokens.ts';
 import { answerFor, type Fault, promptTokensOf } from '../../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { kindsOf, messages, openWorkerSide, textOf } from '../../support/worker-side.ts';
@@ -64,7 +64,10 @@ test('a client that leaves during the answer is charged only the prompt, and its
   stop('cancelled');
   t.like(await outcome, { outcome: 'done' });
   t.is((await side.servers[0].waitForCall(({ state }) => state !== 'running')).state, 'aborted');
-  const promptTokens = await countPromptTokens(JSON.stringify({ messages }));
+  const promptTokens = await countPromptTokens({
+    endpoint: '/v1/chat/completions',
+    body: JSON.stringify({ messages }),
+  });
   t.like((await side.records())[0], {
     ...{ outcome: 'cancelled', counted: 'estimated', promptTokens, completionTokens: 0, chargedTokens: promptTokens },
   });

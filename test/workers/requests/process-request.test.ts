@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
-import { countPromptTokens, countTokens } from '../../../workers/chat-answers/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
 import { answerFor, type Fault, promptTokensOf } from '../../stack/model-server.ts';
 import { streamEvents } from '../../support/chat.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
@@ -42,7 +42,10 @@ for (const stream of [false, true]) {
     const job = await side.admit({ stream, includeUsage: stream });
     await side.run(job);
     const replies = await side.stream.replies();
-    const counted = { promptTokens: await countPromptTokens(job.body), completionTokens: await countTokens(expected) };
+    const counted = {
+      promptTokens: await countPromptTokens({ endpoint: '/v1/chat/completions', body: job.body }),
+      completionTokens: await countTokens(expected),
+    };
     t.like(replies.at(-1)?.data, { usage: { ...counted, estimated: true } });
     const last = stream ? streamEvents(chunksOf(replies)).at(-1) : bodyOf(replies.at(-1)?.data);
     t.like(last, { usage: { prompt_tokens: counted.promptTokens, completion_tokens: counted.completionTokens } });

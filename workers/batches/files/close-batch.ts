@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Batch, BatchResult } from '../../../shared/batches/batch.ts';
+import { type Batch, type BatchResult, endpointOf } from '../../../shared/batches/batch.ts';
 import type { FileLine } from '../../../shared/batches/split-lines.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
@@ -8,7 +8,7 @@ import { requestIdOf } from '../lines/ids.ts';
 import type { LineQueue, QueuedLine } from '../lines/line-queue.ts';
 import { failedLine, unfinished } from '../lines/line-results.ts';
 import type { WriteResult } from '../lines/write-results.ts';
-import { parseLine } from './parse-line.ts';
+import { type BatchRules, parseLine } from './parse-line.ts';
 import { FileGone, readLines } from './read-lines.ts';
 
 /** A line without a result, and the job that it may have. */
@@ -27,7 +27,7 @@ type Deps = {
   /** The requests of an account's lines that hold leases. */
   heldBy: (account: string) => Promise<ReadonlySet<string>>;
   writeResult: WriteResult;
-  planFile: Pick<PlanFile, 'models'>;
+  planFile: Pick<PlanFile, 'models' | 'aliases'>;
 };
 
 /**
@@ -45,7 +45,7 @@ export function createCloseBatch(deps: Deps) {
     const since = (batch.cancellingAt ?? batch.finalizingAt ?? batch.createdAt).getTime();
     const endsAt = performance.now() + Math.max(0, since + endsWithinMs - now);
     const running: OpenLine[] = [];
-    for await (const lines of openLines(store, planFile.models, batch)) {
+    for await (const lines of openLines(store, planFile, batch)) {
       signal.throwIfAborted();
       const left = await takeOut(batch, lines);
       running.push(...lines.filter((line) => left.has(line.requestId)));
@@ -93,15 +93,21 @@ function createTakeOut({ queue, release, heldBy }: Pick<Deps, 'queue' | 'release
   };
 }
 
-async function* openLines(store: Deps['store'], models: PlanFile['models'], batch: Batch): AsyncGenerator<OpenLine[]> {
+async function* openLines(
+  store: Deps['store'],
+  { models, aliases }: Deps['planFile'],
+  batch: Batch,
+): AsyncGenerator<OpenLine[]> {
   const { id, inputFile, position } = batch;
+  // Only the line's name and model are read, so any field is accepted.
+  const rules: BatchRules = { models, aliases, endpoint: endpointOf(batch), fields: 'any field' };
   const ended = new Set(await store.batches.listEndedLines(id, position.line));
   const numbers = new Map((await store.batches.listRetries(id)).map(({ line, number }) => [line, number]));
   let lines: OpenLine[] = [];
   try {
     for await (const line of readLines(store.files, inputFile, position)) {
       if (ended.has(line.number)) continue;
-      lines.push(openLineOf(id, line, { number: numbers.get(line.number) ?? 1, models }));
+      lines.push(openLineOf(id, line, { number: numbers.get(line.number) ?? 1, rules }));
       if (lines.length < linesAtOnce) continue;
       yield lines;
       lines = [];
@@ -113,13 +119,8 @@ async function* openLines(store: Deps['store'], models: PlanFile['models'], batc
   yield lines;
 }
 
-/** Reads only the line's name and model, so any field is accepted. */
-function openLineOf(
-  batch: string,
-  line: FileLine,
-  { number, models }: { number: number; models: PlanFile['models'] },
-): OpenLine {
-  const read = parseLine(line, { models, fields: 'any field' });
+function openLineOf(batch: string, line: FileLine, { number, rules }: { number: number; rules: BatchRules }): OpenLine {
+  const read = parseLine(line, rules);
   const parsed = 'parsed' in read ? read.parsed : undefined;
   return {
     batch,

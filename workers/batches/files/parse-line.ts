@@ -1,43 +1,57 @@
 import { z } from 'zod';
-import type { Batch, BatchError } from '../../../shared/batches/batch.ts';
+import { type Batch, type BatchError, endpointOf } from '../../../shared/batches/batch.ts';
 import type { FileLine } from '../../../shared/batches/split-lines.ts';
-import { type ChatCall, type FieldRule, parseChatCall, parseExactly } from '../../../shared/chat-call/chat-call.ts';
-import type { ListedFields } from '../../../shared/chat-call/listed-fields.ts';
-import { mayBeInexact } from '../../../shared/chat-call/may-be-inexact.ts';
+import type { ListedFields } from '../../../shared/endpoints/fields/listed-fields.ts';
+import { type Call, type CallableModels, type FieldRule, readCall } from '../../../shared/endpoints/read-call.ts';
+import { endpointAt, endpoints } from '../../../shared/endpoints/routes.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { exceededJsonBound } from '../../../shared/json-bounds.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import { parseExactly } from '../../../shared/json/exact-json.ts';
+import { exceededJsonBound } from '../../../shared/json/json-bounds.ts';
+import { mayBeInexact } from '../../../shared/json/may-be-inexact.ts';
 import { validationIssuesOf } from '../../../shared/validation-issues.ts';
 
 /** A line that can run. `customId` is the client's name for it. */
-export type ParsedLine = { customId: string; call: ChatCall };
+export type ParsedLine = { customId: string; call: Call };
 
 const customIdLengthMax = 512;
 
-const lineSchema = z.looseObject({
-  custom_id: z
-    .string()
-    .min(1, 'expected at least one character')
-    .max(customIdLengthMax, `expected at most ${customIdLengthMax} characters`)
-    // Half a surrogate pair would become another character in the results, and the client could not find its line.
-    .refine((customId) => customId.isWellFormed(), 'expected whole characters'),
-  method: z.literal('POST', 'expected "POST"'),
-  url: z.literal('/v1/chat/completions', 'expected "/v1/chat/completions"'),
-  body: z.looseObject({}),
-});
+const customId = z
+  .string()
+  .min(1, 'expected at least one character')
+  .max(customIdLengthMax, `expected at most ${customIdLengthMax} characters`)
+  // Half a surrogate pair would become another character in the results, and the client could not find its line.
+  .refine((id) => id.isWellFormed(), 'expected whole characters');
+
+/** By the endpoint of their batch. */
+const lineSchemas = new Map<string, ReturnType<typeof lineSchemaOf>>(
+  endpoints.filter(({ inBatches }) => inBatches).map(({ path }) => [path, lineSchemaOf(path)]),
+);
+
+function lineSchemaOf(path: string) {
+  return z.looseObject({
+    custom_id: customId,
+    method: z.literal('POST', 'expected "POST"'),
+    url: z.literal(path, `expected "${path}"`),
+    body: z.looseObject({}),
+  });
+}
 
 type LineError = Omit<BatchError, 'line'>;
 
 /** Why a line cannot run. `error` is set if its body is at fault. `customId` is empty if it could not be read. */
 export type Refused = { errors: BatchError[]; customId: string; error?: ApiError };
 
-/** The models and fields that lines may use: in general, and in one batch. */
-export type LineRules = { models: PlanFile['models']; listedFields: ListedFields };
-export type BatchRules = { models: PlanFile['models']; fields: FieldRule };
+/** The models and fields that lines may use: in general, and in one batch, whose lines are for one endpoint. */
+export type LineRules = CallableModels & { listedFields: ListedFields };
+export type BatchRules = CallableModels & { endpoint: string; fields: FieldRule };
 
 /** Batches that were submitted before there was a list of fields may use any field. */
-export function rulesOf({ models, listedFields }: LineRules, batch: Pick<Batch, 'listedFieldsOnly'>): BatchRules {
-  return { models, fields: batch.listedFieldsOnly === true ? listedFields : 'any field' };
+export function rulesOf(
+  { models, aliases, listedFields }: LineRules,
+  batch: Pick<Batch, 'endpoint' | 'linesEndpoint' | 'listedFieldsOnly'>,
+): BatchRules {
+  const fields = batch.listedFieldsOnly === true ? listedFields : 'any field';
+  return { models, aliases, endpoint: endpointOf(batch), fields };
 }
 
 /**
@@ -46,7 +60,7 @@ export function rulesOf({ models, listedFields }: LineRules, batch: Pick<Batch, 
  */
 export function parseLine(
   { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
-  { models, fields }: BatchRules,
+  { models, aliases, endpoint, fields }: BatchRules,
 ): { parsed: ParsedLine } | Refused {
   const refuse = (errors: readonly LineError[], customId = ''): Refused => ({
     customId,
@@ -55,7 +69,8 @@ export function parseLine(
   if (bytes === undefined) return refuse([lineError('line_too_long', 'is longer than 4 MiB')]);
   const read = readObject(number, bytes);
   if ('invalid' in read) return refuse([read.invalid]);
-  const line = lineSchema.safeParse(read.value);
+  const line = lineSchemas.get(endpoint)?.safeParse(read.value);
+  if (line === undefined) throw new Error(`batches cannot use ${endpoint}`);
   if (!line.success) {
     return refuse(
       validationIssuesOf(line.error).map(({ path, message }) => ({ code: codeOf(path), param: path, message })),
@@ -67,7 +82,8 @@ export function parseLine(
     return refuse([streamed], customId);
   }
   try {
-    const call = parseChatCall({ value: body, text: exactText(read.text, body) }, models, { rule: fields });
+    const sent = { value: body, text: exactText(read.text, body) };
+    const call = readCall(endpointAt(endpoint), sent, { models, aliases, rule: fields });
     return { parsed: { customId, call } };
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;

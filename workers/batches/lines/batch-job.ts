@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Batch } from '../../../shared/batches/batch.ts';
-import type { ChatCall } from '../../../shared/chat-call/chat-call.ts';
+import type { Call } from '../../../shared/endpoints/read-call.ts';
 import { queuedCallSchema } from '../../../shared/jobs/inference-job.ts';
 
 /**
@@ -26,10 +26,10 @@ export type BatchJob = z.infer<typeof batchJobSchema>;
 /** A line's request without its content. */
 export type LineRequest = Omit<
   BatchJob,
-  'body' | 'tokens' | 'outputTokensMax' | 'choices' | 'assembled' | 'stream' | 'includeUsage'
+  'body' | 'headers' | 'tokens' | 'outputTokensMax' | 'choices' | 'assembled' | 'stream' | 'includeUsage'
 >;
 
-type Line = Pick<BatchJob, 'requestId' | 'line' | 'customId' | 'number' | 'failures' | 'losses'> & { call: ChatCall };
+type Line = Pick<BatchJob, 'requestId' | 'line' | 'customId' | 'number' | 'failures' | 'losses'> & { call: Call };
 type Owner = Pick<BatchJob, 'account' | 'plan' | 'tellTo'>;
 
 /** Builds the job of a line. */

@@ -1,4 +1,4 @@
-import type { Batch, BatchRetry } from '../../../shared/batches/batch.ts';
+import { type Batch, type BatchRetry, endpointOf } from '../../../shared/batches/batch.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
@@ -56,7 +56,8 @@ export function createRecoverLostLines({
     }
 
     function requestOf({ model, customId, requestId, line, number, failures, losses }: LineInProgress): LineRequest {
-      const { id, account, keyId, endpoint } = batch;
+      const { id, account, keyId } = batch;
+      const endpoint = endpointOf(batch);
       const tier = planFile.models[model]?.tier ?? '';
       return {
         ...{ requestId, account, keyId, plan, model, tier, endpoint, earlierRuns: [], tellTo: '' },

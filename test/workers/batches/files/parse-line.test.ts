@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { parseLine } from '../../../../workers/batches/files/parse-line.ts';
 import { batchPlan } from '../../../support/batch-plan.ts';
 
-const rules = { models: batchPlan().models, fields: 'any field' } as const;
+const rules = { ...batchPlan(), endpoint: '/v1/chat/completions', fields: 'any field' } as const;
 const messages = [{ role: 'user', content: 'hello' }];
 const body = { model: 'small-chat', messages };
 const line = { custom_id: 'one', method: 'POST', url: '/v1/chat/completions', body };

@@ -1,8 +1,8 @@
 import test from 'ava';
-import { parseChatCall } from '../../../../shared/chat-call/chat-call.ts';
 import { parsePlanFile } from '../../../../shared/process/plan-file.ts';
 import { batchJobOf, batchJobSchema } from '../../../../workers/batches/lines/batch-job.ts';
 import { planText } from '../../../support/plan-text.ts';
+import { readChat } from '../../../support/read-chat.ts';
 
 test('the job of a line has exactly the fields that a worker reads', (t) => {
   const parsed = parsePlanFile(planText());
@@ -10,7 +10,7 @@ test('the job of a line has exactly the fields that a worker reads', (t) => {
   const { models } = parsed.planFile;
   const [model = ''] = Object.keys(models);
   const value = { model, messages: [{ role: 'user', content: 'Hello' }], n: 2 };
-  const call = parseChatCall({ value, text: JSON.stringify(value) }, models, { rule: 'any field' });
+  const call = readChat({ value, text: JSON.stringify(value) }, models, { rule: 'any field' });
   const line = { requestId: 'req_1', line: 1, customId: 'one', number: 1, failures: 0, losses: 0, call };
   const job = batchJobOf({ id: 'batch_1', keyId: 'key_1' }, line, { account: 'user:a', plan: 'free', tellTo: 'svc:1' });
   t.deepEqual(Object.keys(job).sort(), Object.keys(batchJobSchema.shape).sort());

@@ -1,0 +1,38 @@
+import type { Endpoint } from '../../shared/endpoints/definition/endpoint.ts';
+import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
+import { readCall as readBody } from '../../shared/endpoints/read-call.ts';
+import { countRefusedFields } from '../../shared/process/metrics.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { noSuchModel } from '../api/no-such-model.ts';
+import type { IngressMetrics } from '../metrics.ts';
+import { type Stage, stateOf } from '../request-state.ts';
+
+/**
+ * Returns the stage of each endpoint that reads the body as a call. It fails with 400 for an invalid field, an unknown model, or a field
+ * that the plan file does not list (contract.md#d3-unknown-model).
+ */
+export function readCalls({
+  planFile,
+  metrics,
+}: {
+  planFile: PlanFile;
+  metrics: Pick<IngressMetrics, 'refusedFields'>;
+}): (endpoint: Endpoint) => Stage {
+  const rule = createListedFields(planFile);
+  const { models, aliases } = planFile;
+
+  return (endpoint) =>
+    function readCall(ctx, next) {
+      const { plan } = stateOf(ctx, 'caller');
+      const noSuch = (name: string) => noSuchModel(name, plan, planFile);
+      try {
+        ctx.state.call = readBody(endpoint, stateOf(ctx, 'body'), { models, aliases, rule, noSuchModel: noSuch });
+      } catch (error) {
+        countRefusedFields(metrics, error);
+        throw error;
+      }
+      // From now on memory holds the request only as it will be queued, not also its text and its parsed body.
+      delete ctx.state.body;
+      return next();
+    };
+}

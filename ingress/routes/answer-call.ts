@@ -1,0 +1,87 @@
+import type { StreamEnding } from '../../shared/endpoints/definition/error-format.ts';
+import { endpointAt } from '../../shared/endpoints/routes.ts';
+import { temporarilyUnavailable } from '../../shared/errors.ts';
+import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
+import type { PlanFile } from '../../shared/process/plan-file.ts';
+import { accountSuspended } from '../callers/check-caller.ts';
+import type { QueueTurns } from '../queue/queue-turns.ts';
+import type { RequestQueues } from '../queue/request-queues.ts';
+import type { ExpectedReply } from '../replies/expected-reply.ts';
+import type { WaitingRequests } from '../replies/waiting-requests.ts';
+import { writeEventStream } from '../replies/write-event-stream.ts';
+import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+
+/** An inference request after admission: queues it, waits for the reply, and writes it as one body or as a stream. */
+export function answerCall(deps: {
+  planFile: PlanFile;
+  queues: RequestQueues;
+  queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
+  waitingRequests: WaitingRequests;
+  suspensions: Pick<SuspensionWatch, 'follow'>;
+  /** This ingress's reply stream, undefined while it has none. */
+  replyTo: () => string | undefined;
+  /** How long the status of a stream waits for the first event (contract.md#d6-held-status). */
+  heldBackMs?: number;
+}): Stage {
+  const { planFile, queues, queueTurns, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = deps;
+
+  return async function answerCall(ctx) {
+    const { endpoint, stream } = stateOf(ctx, 'call');
+    const reply = await enqueue(ctx);
+    // The body is in the queue, and no longer held here.
+    delete ctx.state.call;
+    ctx.state.bodyShare?.leave();
+    const unfollow = suspensions.follow(stateOf(ctx, 'caller'), () => reply.fail(accountSuspended()));
+    const leave = () => {
+      unfollow();
+      reply.abandon();
+    };
+    // Also while the answer is written: a client that disconnects is noticed when its connection ends.
+    if (ctx.res.closed) leave();
+    else ctx.res.once('close', leave);
+    if (stream) {
+      ctx.state.usage = await writeEventStream(ctx, reply, { heldBackMs, ending: endingOf(endpoint) });
+      return;
+    }
+    const first = await reply.next();
+    if (first.kind !== 'end' || first.body === undefined) throw new Error('a complete answer arrived without its body');
+    ctx.state.usage = first.usage;
+    ctx.res.setHeader('content-type', 'application/json; charset=utf-8');
+    ctx.body = first.body;
+  };
+
+  async function enqueue(ctx: AppContext): Promise<ExpectedReply> {
+    const { cost: _, pool: __, ...call } = stateOf(ctx, 'call');
+    const lease = stateOf(ctx, 'lease');
+    const { requestId, account, admission, report } = lease;
+    const { keyId, plan } = report;
+    const { queueMs, requestMs } = planFile.timeouts;
+    const inFlight = stateOf(ctx, 'inFlight');
+    const place = stateOf(ctx, 'place').takeOver();
+    const priority = queueTurns.next({ model: call.model, plan, inFlight, latest: place.latestTurn });
+    const onQueued = ({ ms, isTaken }: { ms: number; isTaken: boolean }) => {
+      if (isTaken) queueTurns.taken(call.model, priority);
+      if (!ctx.res.headersSent) ctx.res.setHeader('x-svc-queue-ms', ms);
+    };
+    const address = replyTo() ?? '';
+    const expected = { lease, model: call.model, replyTo: address, queueMs, requestMs, place, onQueued };
+    const reply = waitingRequests.expect(expected);
+    try {
+      if (address === '') throw temporarilyUnavailable();
+      const owner = { requestId, account, keyId, plan };
+      const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [] };
+      await queues.add(job, priority);
+      place.queued();
+    } catch (error) {
+      reply.abandon();
+      throw error;
+    }
+    return reply;
+  }
+}
+
+function endingOf(endpoint: string): StreamEnding {
+  const { stream } = endpointAt(endpoint).answer;
+  if (stream === undefined) throw new Error(`answers of ${endpoint} cannot be streamed`);
+  return stream.ending();
+}

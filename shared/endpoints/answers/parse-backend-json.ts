@@ -1,0 +1,29 @@
+import { exceededJsonBound, jsonDepthMax } from '../../json/json-bounds.ts';
+import { BackendError } from './backend-error.ts';
+
+/** Enough for four choices with the log probabilities of 4,096 tokens each, with four alternatives for each token. */
+const partsMax = 1_000_000;
+
+/** Parses JSON from a backend. Fails with `unreadable` if it is not JSON or exceeds the bounds. `what` names it in the error. */
+export function parseBackendJson(text: string, what: string): unknown {
+  const exceeded = mayExceed(text) ? exceededJsonBound(Buffer.from(text), { partsMax }) : undefined;
+  if (exceeded !== undefined) throw new BackendError('unreadable', `${what} ${exceeded}`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The parser's own error quotes the text, which must not be logged.
+    throw new BackendError('unreadable', `${what} is not JSON`);
+  }
+}
+
+/** False for a chunk or a short answer, at a tenth of the cost of checking each byte. */
+function mayExceed(text: string): boolean {
+  if (text.length > partsMax) return true;
+  let opened = 0;
+  for (const opening of ['{', '[']) {
+    for (let at = text.indexOf(opening); at >= 0; at = text.indexOf(opening, at + 1)) {
+      if (++opened > jsonDepthMax) return true;
+    }
+  }
+  return false;
+}

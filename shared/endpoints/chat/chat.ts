@@ -1,0 +1,77 @@
+import { choicesAnswers } from '../choices/choices-answers.ts';
+import type { ChoicesKind } from '../choices/required-properties.ts';
+import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
+import type { Prompt, RequestFormat } from '../definition/request-format.ts';
+import { choicesMax, readOutputLimit } from '../fields/output-limit.ts';
+import { generationCost } from '../tokens/request-cost.ts';
+import { createAnswerAssembler } from './assemble-answer.ts';
+import { canBeAssembled } from './can-be-assembled.ts';
+import { type ChatRequest, chatRequestSchema, publishedRequestSchema, queuedMessagesSchema } from './chat-request.ts';
+import { isPlainRequest } from './is-plain-request.ts';
+import { estimateChatPrompt, tokensPerMessage } from './prompt-size.ts';
+
+const request: RequestFormat = {
+  schema: publishedRequestSchema,
+  olderSchema: chatRequestSchema,
+  fields: {
+    published: new Set(Object.keys(publishedRequestSchema.shape)),
+    media: ['messages', 'prediction'],
+    holdTools: ['messages'],
+    outputFormat: ['response_format'],
+  },
+  isPlain: isPlainRequest,
+  limitFields: ['max_tokens', 'max_completion_tokens'],
+
+  ask(chat: ChatRequest) {
+    const stream = chat.stream === true;
+    const assembled = !stream && canBeAssembled(chat);
+    return {
+      ...{ model: chat.model, stream, assembled },
+      includeUsage: chat.stream_options?.include_usage === true,
+      choices: chat.n ?? 1,
+      // The client's fields would contradict the stream that the worker requests.
+      fields: assembled ? { stream: undefined, stream_options: undefined } : {},
+      members: stream ? { stream_options: { include_usage: true } } : {},
+    };
+  },
+
+  cost(chat: ChatRequest, { text, model }) {
+    const promptTokens = estimateChatPrompt(chat, text);
+    return generationCost(chat, { promptTokens, promptField: 'messages', limitField: 'max_tokens', model });
+  },
+  estimatePrompt: estimateChatPrompt,
+
+  promptOf(body): Prompt {
+    const { messages } = queuedMessagesSchema.parse(body);
+    const texts = messages.map(({ content }) =>
+      Array.isArray(content) ? content.map(({ text }) => text ?? '').join('') : (content ?? ''),
+    );
+    return { texts, tokens: messages.length * tokensPerMessage };
+  },
+  choicesOf: (body) => readOutputLimit({ ...body }, Number.POSITIVE_INFINITY).choices.value,
+};
+
+export const chatKind: ChoicesKind = {
+  object: 'chat.completion',
+  chunkObject: 'chat.completion.chunk',
+  idPrefix: 'chatcmpl-',
+  choicesMax,
+  choice: { message: {}, finish_reason: null, logprobs: null },
+  chunkChoice: { delta: {}, finish_reason: null },
+  message: { role: 'assistant', content: null, refusal: null },
+  // With the role, for a choice of which nothing has come yet.
+  ended: { delta: { role: 'assistant' } },
+};
+
+/** `POST /v1/chat/completions`. */
+export const chat: Endpoint = {
+  name: 'chat',
+  path: '/v1/chat/completions',
+  request,
+  answer: choicesAnswers(chatKind, {
+    fields: { stream: true, stream_options: { include_usage: true } },
+    create: createAnswerAssembler,
+  }),
+  headers: noHeaders,
+  inBatches: true,
+};

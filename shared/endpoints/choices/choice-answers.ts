@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { writtenText } from '../answers/written.ts';
+
+/**
+ * Answers that consist of choices: chat completions and text completions. Known fields are checked; unknown fields pass through. Source:
+ * the OpenAI API reference, chat completions and completions.
+ */
+
+/** No request has this many tokens; a larger count is invalid. */
+const tokensMax = 1_000_000_000;
+export const reportedTokens = z.int().nonnegative().max(tokensMax);
+
+/** Usage as a backend reports it. */
+export const usageSchema = z.looseObject({
+  prompt_tokens: reportedTokens,
+  completion_tokens: reportedTokens,
+  prompt_tokens_details: z.looseObject({ cached_tokens: reportedTokens.nullish() }).nullish().catch(undefined),
+});
+
+/** A whole answer. `usage` is checked separately: unreadable usage counts as missing. */
+export const choicesAnswerSchema = z.looseObject({
+  model: z.string().optional(),
+  choices: z.array(z.looseObject({ message: z.looseObject({}).optional(), text: z.string().optional() })),
+});
+
+export type ChoicesAnswer = z.infer<typeof choicesAnswerSchema>;
+
+/** One event of a streamed answer. */
+export const chunkSchema = z.looseObject({
+  model: z.string().optional(),
+  choices: z.array(
+    z.looseObject({
+      index: z.int().nonnegative().default(0),
+      delta: z.looseObject({}).nullish(),
+      text: z.string().optional(),
+      finish_reason: z.string().nullish(),
+    }),
+  ),
+});
+
+export type Chunk = z.infer<typeof chunkSchema>;
+
+type Choice = { delta?: unknown; message?: unknown; text?: unknown };
+
+/** What the model wrote in a choice. Some servers send a message in a stream as in a whole answer. */
+export function writtenIn({ delta, message, text }: Choice): string {
+  return writtenText(delta ?? message ?? text);
+}

@@ -1,0 +1,41 @@
+import { isObject } from '../../is-object.ts';
+import { BackendError } from '../answers/backend-error.ts';
+import { backendMessageIn } from '../answers/backend-message.ts';
+import { parseBackendJson } from '../answers/parse-backend-json.ts';
+import type { StreamOptions } from '../definition/answer-format.ts';
+import { type Chunk, chunkSchema } from './choice-answers.ts';
+
+/**
+ * Parses the data of one event of a streamed answer. Fails with `BackendError`, with the backend's own message if there is one.
+ */
+export function parseChunk(data: string, relay: StreamOptions['relay']): Chunk {
+  const value = parseBackendJson(data, 'an event');
+  const chunk = isPlainChunk(value) ? value : chunkSchema.safeParse(value).data;
+  // A chunk with an error is no chunk, even if it has other fields: passed on, it would be followed by [DONE].
+  if (chunk !== undefined && chunk.error == null) return chunk;
+  const message = backendMessageIn(value);
+  if (message === undefined) throw new BackendError('unreadable', 'an event is not a chunk');
+  throw new BackendError('interrupted', relay(message) || 'the backend broke off with an error');
+}
+
+/**
+ * Whether the schema would accept the value unchanged. This holds for nearly every chunk, at a tenth of the schema's cost. The schema
+ * decides about all others.
+ */
+export function isPlainChunk(value: unknown): value is Chunk {
+  if (!isObject(value) || !Array.isArray(value.choices)) return false;
+  if (value.model !== undefined && typeof value.model !== 'string') return false;
+  return value.choices.every(isPlainChoice);
+}
+
+function isPlainChoice(choice: unknown): boolean {
+  if (!isObject(choice)) return false;
+  const { index, delta, text, finish_reason: finishReason } = choice;
+  return (
+    Number.isSafeInteger(index) &&
+    Number(index) >= 0 &&
+    (delta == null || isObject(delta)) &&
+    (text === undefined || typeof text === 'string') &&
+    (finishReason == null || typeof finishReason === 'string')
+  );
+}

@@ -1,0 +1,58 @@
+import type { AnswerContext } from '../definition/answer-format.ts';
+
+/** What differs between the endpoints whose answers are choices. */
+export type ChoicesKind = {
+  /** `object` of a whole answer and of a chunk, and the beginning of ids. */
+  object: string;
+  chunkObject: string;
+  idPrefix: string;
+  /** The most choices that one answer can have. */
+  choicesMax: number;
+  /** Properties that a choice of a whole answer, and of a chunk, must have. */
+  choice: Readonly<Record<string, unknown>>;
+  chunkChoice: Readonly<Record<string, unknown>>;
+  /** Properties that a message must have, if choices have messages. */
+  message?: Readonly<Record<string, unknown>>;
+  /** What a choice has that is ended at the output limit. */
+  ended: Readonly<Record<string, unknown>>;
+};
+
+type Json = Readonly<Record<string, unknown>>;
+type Answer = Json & { choices: readonly Json[] };
+
+/** Returns a whole answer with all properties that OpenAI's description requires: the answer itself if none is missing. */
+export function completeAnswer<T extends Answer>(answer: T, kind: ChoicesKind, context: AnswerContext): T {
+  const { message: required } = kind;
+  const choices = mapped(answer.choices, (choice, index) => {
+    const whole = withMissing(choice, { index, ...kind.choice });
+    if (required === undefined) return whole;
+    const { message } = whole as { message?: Json }; // the schema has checked it
+    const complete = withMissing(message ?? {}, required);
+    return complete === message ? whole : { ...whole, message: complete };
+  });
+  return withMissing(withChoices(answer, choices), headOf(kind.object, kind, context));
+}
+
+/** Does the same for a chunk. */
+export function completeChunk<T extends Answer>(chunk: T, kind: ChoicesKind, context: AnswerContext): T {
+  const choices = mapped(chunk.choices, (choice) => withMissing(choice, { index: 0, ...kind.chunkChoice }));
+  return withMissing(withChoices(chunk, choices), headOf(kind.chunkObject, kind, context));
+}
+
+function headOf(object: string, { idPrefix }: ChoicesKind, { requestId, createdAt, model }: AnswerContext): Json {
+  return { id: idPrefix + requestId, object, created: createdAt, model };
+}
+
+function withChoices<T extends Answer>(answer: T, choices: readonly Json[]): T {
+  return choices === answer.choices ? answer : { ...answer, choices };
+}
+
+function mapped(list: readonly Json[], change: (item: Json, index: number) => Json): readonly Json[] {
+  const changed = list.map(change);
+  return changed.every((item, index) => item === list[index]) ? list : changed;
+}
+
+function withMissing<T extends Json>(value: T, required: Json): T {
+  for (const name in required) if (value[name] === undefined) return { ...required, ...value };
+  return value;
+}

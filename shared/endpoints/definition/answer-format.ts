@@ -1,0 +1,86 @@
+import type { Written } from '../answers/written.ts';
+import type { StreamEnding } from './error-format.ts';
+
+/** Tokens as a backend reported them. `cachedTokens` are part of the prompt. */
+export type ReportedUsage = { promptTokens: number; completionTokens: number; cachedTokens: number };
+
+/** The tokens that the answer reports to its client. */
+export type AnswerTokens = Pick<ReportedUsage, 'promptTokens' | 'completionTokens'>;
+
+/** `model`: the name that the client knows. The others stand in for an id and a time that a backend left out; `createdAt` in Unix seconds. */
+export type AnswerContext = { model: string; requestId: string; createdAt: number };
+
+/** A whole answer of a backend. `usage` is undefined if the backend reported none that can be read. */
+export type WholeAnswer = { text: string; answer: object; usage: ReportedUsage | undefined };
+
+/** How the answers of one endpoint are read, counted and passed on. Each method gets answers that its own `parse` has returned. */
+export interface AnswerFormat {
+  /** Fails with `BackendError`. */
+  parse(text: string): WholeAnswer;
+  /** All that the model has written, for counting. */
+  writtenIn(answer: WholeAnswer): string;
+  /** Returns this share of the answer, ended as a backend ends it at its output limit. */
+  cut(answer: WholeAnswer, share: number): WholeAnswer;
+  /**
+   * The body for the client: as the backend wrote it, except another name of the model, a usage that was not reported or is too large, and
+   * properties that are missing although the endpoint's published description requires them.
+   */
+  present(answer: WholeAnswer, tokens: AnswerTokens, context: AnswerContext): string;
+  /** Undefined if the endpoint has no streams. */
+  readonly stream?: StreamFormat;
+  /** Answers without a backend, if none of them can: `promptTokens` is counted by tokenizer. */
+  estimate?(promptTokens: number): string;
+}
+
+export interface StreamFormat {
+  convert(options: StreamOptions): StreamConverter;
+  /** For whole answers that are requested as streams: the fields that ask for a stream, and what makes the answer of it. */
+  readonly assembly?: {
+    readonly fields: Readonly<Record<string, unknown>>;
+    create(options: StreamOptions): AnswerAssembler;
+  };
+  /** The end of a stream for its client. */
+  ending(): StreamEnding;
+}
+
+/** `relay` returns a backend's message as it may be logged. */
+export type StreamOptions = AnswerContext & { relay: (message: string) => string };
+
+/** The progress of a stream. */
+export interface StreamProgress {
+  /** Whether the answer proper has begun: a token came, or an end without tokens. Until then another backend can take over. */
+  begun(): boolean;
+  /**
+   * Whether the backend has reported the end of the answer. A stream that ends without it broke off
+   * (contract.md#q4-completeness).
+   */
+  complete(choicesAsked: () => number): boolean;
+  /** What came with the event that was taken last. */
+  written(): Written;
+}
+
+/** Converts a streamed answer, event by event, for the client. */
+export interface StreamConverter extends StreamProgress {
+  /** Takes the data of one event. Returns what is ready to be sent, which is empty until the answer has begun. Fails with `BackendError`. */
+  take(data: string): string;
+  /** Ends what is open as a backend would at its output limit, in place of the event that was taken last. */
+  cut(choicesAsked: number): string;
+  /** The usage that was reported last. */
+  usage(): ReportedUsage | undefined;
+  /** The least number of tokens written so far: a piece has at least one, and no model's tokens are longer than eight characters on average. */
+  tokensWritten(): number;
+  /** What the model has written so far, cut at a million characters, for counting if no usage was reported. */
+  text(): { sample: string; characters: number };
+  /** The last events, with the tokens of the answer: the backend's own usage if it has as many (contract.md#d5-usage-of-a-request). */
+  end(tokens: AnswerTokens, options: { includeUsage: boolean }): string;
+}
+
+/** Assembles a streamed answer into a whole one. */
+export interface AnswerAssembler extends StreamProgress {
+  /** Takes the data of one event. Fails with `BackendError`. */
+  take(data: string): void;
+  /** Ends each choice that was open before the last event, as a backend would at its limit. */
+  cut(choicesAsked: number): void;
+  /** The answer so far, as the backend would write it whole, with the client's name of the model. */
+  answer(): WholeAnswer;
+}

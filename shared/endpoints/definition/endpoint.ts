@@ -1,0 +1,30 @@
+import type { AnswerFormat } from './answer-format.ts';
+import type { ErrorFormat } from './error-format.ts';
+import type { RequestFormat } from './request-format.ts';
+
+/**
+ * An endpoint for inference: all that differs from one endpoint to the next (contract.md#g1-endpoints). Routes, admission, queue, dispatch
+ * and settlement are the same for all, and know no endpoint by name.
+ */
+export interface Endpoint {
+  /** The name in `endpoints` of a model in the plan file. Endpoints that are offered together have the same. */
+  readonly name: string;
+  /** The route. Usage records and metrics name the endpoint by it, and backends serve the same path, without `/v1`. */
+  readonly path: `/v1/${string}`;
+  readonly request: RequestFormat;
+  readonly answer: AnswerFormat;
+  /** Undefined for the errors that all other routes have. */
+  readonly errors?: ErrorFormat;
+  readonly headers: PassedHeaders;
+  /** Whether lines of batches may use it. */
+  readonly inBatches: boolean;
+}
+
+export type PassedHeaders = {
+  /** Another header that may hold the API key. */
+  readonly apiKey?: string;
+  /** Headers of the client that backends get unchanged. */
+  readonly passedOn: readonly string[];
+};
+
+export const noHeaders: PassedHeaders = { passedOn: [] };

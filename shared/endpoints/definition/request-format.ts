@@ -1,0 +1,48 @@
+import type { z } from 'zod';
+import type { FieldFormat } from '../fields/listed-fields.ts';
+import type { RequestCost } from '../tokens/request-cost.ts';
+
+/** What a valid request asks for. */
+export type Asked = {
+  model: string;
+  stream: boolean;
+  /** Whether the stream ends with the usage. */
+  includeUsage: boolean;
+  /** Whether a whole answer may be requested as a stream, and assembled. */
+  assembled: boolean;
+  /** The number of choices in the answer. */
+  choices: number;
+  /** Fields of the queued body that replace the client's. Undefined removes a field. */
+  fields: Readonly<Record<string, unknown>>;
+  /** Members that are added to objects in the queued body. */
+  members?: Readonly<Record<string, object>>;
+};
+
+/** `text` is the queued body. Without `outputTokensMax`, the model generates nothing. */
+export type Priced = { text: string; model: { outputTokensMax?: number | undefined } };
+
+/** The texts of a prompt, and tokens that they do not show: of token ids, and around messages. */
+export type Prompt = { texts: string[]; tokens: number };
+
+/** How a request of one endpoint is read. The methods get requests that the schema has accepted. */
+export interface RequestFormat {
+  /** All fields of the endpoint's published description, as far as the service checks them. */
+  readonly schema: z.ZodType<object>;
+  /** Which fields, tools and addresses may reach a backend. */
+  readonly fields: FieldFormat;
+  /** The schema for batches that are older than the lists of fields. */
+  readonly olderSchema?: z.ZodType<object>;
+  /** Whether neither the schema nor the lists can find an issue. If false, the request may be valid or not. */
+  isPlain?(value: object): boolean;
+  ask(request: object): Asked;
+  /** The most that the request may cost. Fails with `VALIDATION_ERROR` if it asks for more than the model may generate. */
+  cost(request: object, priced: Priced): RequestCost;
+  /** Estimates the tokens of the prompt of any object, also one that the schema would refuse. `text` is the object as JSON. */
+  estimatePrompt(request: object, text: string): number;
+  /** The names of the output limit: the service removes them from the client's request, and sends its own limit under them. */
+  readonly limitFields: readonly string[];
+  /** The prompt of a queued body, for the tokenizer. */
+  promptOf(body: object): Prompt;
+  /** The number of choices that tokens were reserved for, in a queued body. */
+  choicesOf(body: object): number;
+}

@@ -1,0 +1,144 @@
+import { isObject } from '../../is-object.ts';
+import { foldedName } from './folded-name.ts';
+
+/**
+ * A value of a request in a place where model servers look for media. `field` is the field of the part that holds it, one of a few names.
+ * `address`: the server may fetch it. `data`: base64, an id, or another value that no server fetches. `cacheName`: the name of media in a
+ * cache that accounts share. `tooDeep`: the value was not searched.
+ */
+export type MediaValue = { path: string; field: string } & (
+  | { kind: 'address'; address: string }
+  | { kind: 'data' | 'cacheName' | 'tooDeep' }
+);
+
+/** Fields of a content part, or of a message, in which model servers look for media, regardless of the part's `type`. */
+const mediaFields = new Set([
+  ...['image_url', 'image', 'images', 'input_image', 'video_url', 'video', 'videos', 'input_video'],
+  ...['audio_url', 'audio', 'audios', 'input_audio', 'file_url', 'file', 'files', 'input_file'],
+]);
+/** Members of such a field, and fields of a part that is not text, that are or contain an address. */
+const addressMembers = new Set([...mediaFields, 'url', 'uri', 'href', 'path', 'source']);
+/** Members that hold the data itself or an id; for some servers also an address. */
+const dataMembers = new Set(['data', 'file_data', 'file_id', 'id']);
+/** Members with which a client chooses the cache name of media, in vLLM and in SGLang. */
+const cacheMembers = new Set(['uuid', 'content_hash']);
+
+/** Counted from the request: a part within six others, and the address in it. */
+const stepsMax = 16;
+
+type Json = Readonly<Record<string, unknown>>;
+/** A linked list, because a path is written for only a few of the visited values. */
+type JsonPosition = { outer?: JsonPosition; step: string | number; depth: number };
+
+/**
+ * Yields all such values in these fields of a request, each an object or a list of objects, in order. An array is read only as far as the
+ * caller takes values, so a caller that takes a bounded number visits a bounded number of items.
+ */
+export function* mediaValues(request: Json, fields: readonly string[]): Generator<MediaValue> {
+  for (const field of fields) {
+    const value = request[field];
+    const place = { step: field, depth: 0 };
+    if (isObject(value)) yield* ofFields(value, place, false);
+    if (!Array.isArray(value)) continue;
+    for (let index = 0; index < value.length; index++) {
+      if (isObject(value[index])) yield* ofFields(value[index], within(place, index), false);
+    }
+  }
+}
+
+/** Searches the fields of a message or of a part; `isMedia` for a part that is not text. */
+function* ofFields(fields: Json, place: JsonPosition, isMedia: boolean): Generator<MediaValue> {
+  for (const name in fields) {
+    const value = fields[name];
+    const field = foldedName(name);
+    if (mediaFields.has(field) || (isMedia && addressMembers.has(field))) {
+      yield* ofMedia(value, { place: within(place, name), field, isData: false });
+    } else if (isMedia && cacheMembers.has(field)) {
+      yield* ofCacheName(value, within(place, name));
+    } else if (contentFields.has(field) && isContainer(value)) {
+      yield* ofContent(value, within(place, name));
+    }
+  }
+}
+
+/** Fields with parts: of a message, and of the output of a tool. */
+const contentFields = new Set(['content', 'output']);
+
+/** Searches a part, or a list of parts. */
+function* ofContent(content: object, place: JsonPosition): Generator<MediaValue> {
+  if (place.depth >= stepsMax) {
+    yield { path: pathOf(place), field: 'content', kind: 'tooDeep' };
+  } else if (isObject(content)) {
+    if (!isResult(content)) yield* ofFields(content, place, !isText(content));
+  } else if (Array.isArray(content)) {
+    for (let index = 0; index < content.length; index++) {
+      if (isContainer(content[index])) yield* ofContent(content[index], within(place, index));
+    }
+  }
+}
+
+function isText(part: Json): boolean {
+  return hasType(part, 'text');
+}
+
+/** Results of a search: their addresses say where a text is from, and no server fetches them. */
+function isResult(part: Json): boolean {
+  return hasType(part, 'search_result') || hasType(part, 'web_search_result');
+}
+
+/** A server may use the last of `type` and `Type`. */
+function hasType(part: Json, type: string): boolean {
+  for (const name in part) if (foldedName(name) === 'type' && part[name] !== type) return false;
+  return part.type === type;
+}
+
+type Medium = { place: JsonPosition; field: string; isData: boolean };
+
+function* ofMedia(value: unknown, { place, field, isData }: Medium): Generator<MediaValue> {
+  if (!isContainer(value)) {
+    // Base64 and ids contain no colon, and every address contains one.
+    const isAddress = typeof value === 'string' && (!isData || value.includes(':'));
+    yield { path: pathOf(place), field, ...(isAddress ? { kind: 'address', address: value } : { kind: 'data' }) };
+  } else if (place.depth >= stepsMax) {
+    yield { path: pathOf(place), field, kind: 'tooDeep' };
+  } else if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      yield* ofMedia(value[index], { place: within(place, index), field, isData });
+    }
+  } else if (isObject(value)) {
+    yield* ofMembers(value, place, field);
+  }
+}
+
+function* ofMembers(members: Json, place: JsonPosition, field: string): Generator<MediaValue> {
+  // The text of a document may contain anything.
+  const isDocument = field === 'source' && isText(members);
+  for (const name in members) {
+    const member = foldedName(name);
+    if (isDocument && member === 'data') continue;
+    if (member === 'content' && isContainer(members[name])) yield* ofContent(members[name], within(place, name));
+    const isData = dataMembers.has(member);
+    if (isData || addressMembers.has(member)) {
+      yield* ofMedia(members[name], { place: within(place, name), field, isData });
+    } else if (cacheMembers.has(member)) {
+      yield* ofCacheName(members[name], within(place, name));
+    }
+  }
+}
+
+function* ofCacheName(value: unknown, place: JsonPosition): Generator<MediaValue> {
+  if (value !== null) yield { path: pathOf(place), field: foldedName(String(place.step)), kind: 'cacheName' };
+}
+
+function within(outer: JsonPosition, step: string | number): JsonPosition {
+  return { outer, step, depth: outer.depth + 1 };
+}
+
+function pathOf({ outer, step }: JsonPosition): string {
+  if (outer === undefined) return String(step);
+  return pathOf(outer) + (typeof step === 'number' ? `[${step}]` : `.${step}`);
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}

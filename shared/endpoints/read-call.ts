@@ -1,0 +1,106 @@
+import { validationError } from '../errors.ts';
+import { exactly, type SentJson } from '../json/exact-json.ts';
+import { validationIssuesOf } from '../validation-issues.ts';
+import type { Endpoint } from './definition/endpoint.ts';
+import type { ListedFields } from './fields/listed-fields.ts';
+import type { RequestCost } from './tokens/request-cost.ts';
+
+/**
+ * A request for any endpoint, ready to be queued. `body` is the client's object as JSON text, without its `model` and its output limit.
+ * `outputTokensMax` is the limit that the backend gets instead, 0 if the model generates nothing. `assembled` is as in the job.
+ */
+export type Call = {
+  /** The path of the endpoint. */
+  endpoint: string;
+  model: string;
+  /** The name that the client sent, if it is an alias. */
+  requestedModel?: string;
+  tier: string;
+  /** The pool of the model's workers. */
+  pool: string;
+  stream: boolean;
+  includeUsage: boolean;
+  assembled: boolean;
+  body: string;
+  outputTokensMax: number;
+  /** The number of choices in the answer. */
+  choices: number;
+  cost: RequestCost;
+};
+
+/** A model of the plan file, as far as a request needs it. */
+export type CallableModel = {
+  tier: string;
+  pool: string;
+  endpoints: readonly string[];
+  outputTokensMax?: number | undefined;
+};
+
+/** Which fields of a request may reach a backend: those that the plan file lists; or any field, for batches older than the lists. */
+export type FieldRule = ListedFields | 'any field';
+
+/** The models of the plan file, and other names for them. */
+export type CallableModels = {
+  models: Readonly<Record<string, CallableModel>>;
+  aliases: Readonly<Record<string, string>>;
+};
+
+type Options = CallableModels & {
+  rule: FieldRule;
+  noSuchModel?: (name: string) => string;
+};
+
+/**
+ * Checks the body and prepares the backend's body: the client's without `service_tier`, with an output limit, and with usage if it is a
+ * stream (contract.md#d1-accepted-requests). Fails with `VALIDATION_ERROR`, which names each field that is invalid or not allowed by the
+ * rule, a model that does not exist (with the text of `noSuchModel`), and a model that does not offer the endpoint.
+ */
+export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): Call {
+  const { rule } = options;
+  const { request } = endpoint;
+  if (request.isPlain?.(sent.value) !== true) checkFields(endpoint, sent.value, options);
+  const { fields, members = {}, model: named, ...asked } = request.ask(sent.value);
+  const { name, model } = modelOf(named, endpoint, options);
+  const replaced = { ...fields, model: undefined, ...(rule !== 'any field' && { service_tier: undefined }) };
+  const unlimited = Object.fromEntries(request.limitFields.map((name) => [name, undefined]));
+  // Fields that the worker inserts in front are removed: if a field occurs twice, some servers use the last.
+  const body = JSON.stringify({ ...withMembers(exactly(sent), members), ...replaced, ...unlimited });
+  const cost = request.cost(sent.value, { text: body, model });
+  return {
+    ...{ endpoint: endpoint.path, ...asked, model: name, tier: model.tier, pool: model.pool },
+    ...(name !== named && { requestedModel: named }),
+    ...{ body, outputTokensMax: cost.outputTokensMax, cost },
+  };
+}
+
+function withMembers(request: object, added: Readonly<Record<string, object>>): object {
+  const sent: Readonly<Record<string, unknown>> = { ...request };
+  const merged = Object.entries(added).map(([name, members]) => [name, Object.assign({}, sent[name], members)]);
+  return merged.length === 0 ? request : { ...sent, ...Object.fromEntries(merged) };
+}
+
+function checkFields({ request }: Endpoint, value: object, { rule, aliases }: Options): void {
+  const isAnyField = rule === 'any field';
+  const schema = (isAnyField ? request.olderSchema : undefined) ?? request.schema;
+  const parsed = schema.safeParse(value);
+  const issues = [
+    ...(parsed.success ? [] : validationIssuesOf(parsed.error)),
+    ...(isAnyField ? [] : rule.issuesIn(value, modelNamed(value, aliases), request.fields)),
+  ];
+  if (issues.length > 0) throw validationError(issues);
+}
+
+function modelNamed({ model }: { model?: unknown }, aliases: Options['aliases']): string {
+  return typeof model === 'string' ? (aliases[model] ?? model) : '';
+}
+
+function modelOf(named: string, endpoint: Endpoint, options: Options): { name: string; model: CallableModel } {
+  const { models, aliases, noSuchModel = () => 'no such model' } = options;
+  const name = aliases[named] ?? named;
+  const model = models[name];
+  if (model === undefined) throw validationError([{ path: 'model', message: `there is ${noSuchModel(named)}` }]);
+  if (model.endpoints.includes(endpoint.name)) return { name, model };
+  const offered = model.endpoints.join(', ');
+  const message = `"${named}" does not offer ${endpoint.name} (${endpoint.path}); it offers ${offered}`;
+  throw validationError([{ path: 'model', message }]);
+}

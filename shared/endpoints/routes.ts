@@ -1,0 +1,17 @@
+import { chat } from './chat/chat.ts';
+import type { Endpoint } from './definition/endpoint.ts';
+
+/** Every endpoint. The ingress has a route for each of them. */
+export const endpoints: readonly Endpoint[] = [chat];
+
+const byPath = new Map<string, Endpoint>(endpoints.map((endpoint) => [endpoint.path, endpoint]));
+
+/** Returns the endpoint of a job or a record. Throws if this program has no such endpoint. */
+export function endpointAt(path: string): Endpoint {
+  const endpoint = byPath.get(path);
+  if (endpoint === undefined) throw new Error(`there is no endpoint "${path.slice(0, 100)}"`);
+  return endpoint;
+}
+
+/** The names that the plan file can list for a model. */
+export const endpointNames: readonly string[] = [...new Set(endpoints.map(({ name }) => name))];

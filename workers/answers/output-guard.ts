@@ -1,0 +1,68 @@
+import type { Written } from '../../shared/endpoints/answers/written.ts';
+import { endpointAt } from '../../shared/endpoints/routes.ts';
+import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
+import type { TokenUsage } from '../../shared/jobs/replies.ts';
+import { createTokenMeter } from './token-meter.ts';
+
+/**
+ * Keeps an answer within the limit that its request was admitted with (contract.md#l8-output-limit,
+ * decisions.md#the-worker-enforces-the-output-limit).
+ */
+export interface OutputGuard {
+  /** Whether the answer exceeds its limit with this chunk, by the backend's count, else by ours. */
+  passes(written: Written): boolean | Promise<boolean>;
+  /** Whether it exceeded its limit by our count. Then the backend's earlier count no longer applies. */
+  hasPassedOurs(): boolean;
+  /** The part of a whole answer that is within its limit; 1 if all of it is. */
+  shareWithin(usage: Pick<TokenUsage, 'completionTokens' | 'estimated'>): number;
+  /** The usage, with no more tokens than may be charged. */
+  capped(usage: TokenUsage): TokenUsage;
+  cappedTokens(tokens: number): number;
+}
+
+/** Tokenizers differ: one token of the backend can be 1.5 of ours. */
+function slackOf(tokensMax: number): number {
+  return Math.floor(1.5 * tokensMax) + 64;
+}
+
+export function createOutputGuard({
+  endpoint,
+  body,
+  outputTokensMax,
+}: Pick<QueuedCall, 'endpoint' | 'body' | 'outputTokensMax'>): OutputGuard {
+  const meter = createTokenMeter();
+  let choices: number | undefined;
+  let passedOurs = false;
+
+  /** The most that may be charged: the limit for each choice. The body is parsed only once the limit of one choice is exceeded. */
+  function tokensMax(): number {
+    choices ??= endpointAt(endpoint).request.choicesOf(JSON.parse(body));
+    return outputTokensMax * choices;
+  }
+
+  const isAbove = (tokens: number) => tokens > outputTokensMax && tokens > tokensMax();
+
+  async function isOverOurs(): Promise<boolean> {
+    passedOurs = await meter.isOver(slackOf(tokensMax()));
+    return passedOurs;
+  }
+
+  const cappedTokens = (tokens: number) => (isAbove(tokens) ? tokensMax() : tokens);
+
+  return {
+    passes({ text, tokens }) {
+      meter.add(text);
+      if (tokens !== undefined) return isAbove(tokens);
+      const mayBe = meter.isOver(slackOf(outputTokensMax));
+      return mayBe === false ? false : mayBe.then((isOver) => isOver && isOverOurs());
+    },
+    hasPassedOurs: () => passedOurs,
+    shareWithin({ completionTokens, estimated }) {
+      if (!isAbove(completionTokens)) return 1;
+      const most = estimated ? slackOf(tokensMax()) : tokensMax();
+      return Math.min(1, most / completionTokens);
+    },
+    capped: (usage) => ({ ...usage, completionTokens: cappedTokens(usage.completionTokens) }),
+    cappedTokens,
+  };
+}
