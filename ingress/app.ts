@@ -32,6 +32,7 @@ import { limitGuestCalls } from './middleware/authentication/limit-guest-calls.t
 import { noteClientAddress } from './middleware/authentication/note-client-address.ts';
 import { refuseGuests } from './middleware/authentication/refuse-guests.ts';
 import { requireScope } from './middleware/authentication/require-scope.ts';
+import { chooseErrorFormat } from './middleware/choose-error-format.ts';
 import { cutSlowReaders } from './middleware/cut-slow-readers.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { logRequest } from './middleware/log-request.ts';
@@ -124,6 +125,7 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   app.use(cutSlowReaders());
   app.use(setSecurityHeaders(deps.securityHeaders));
   app.use(assignRequestId);
+  app.use(chooseErrorFormat);
   app.use(noteClientAddress(deps));
   app.use(logRequest(deps));
   app.use(answerErrors(deps));
@@ -168,12 +170,12 @@ function createStages(deps: AppDeps) {
 }
 
 function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withKey, withEither, check, readBody } = stages;
+  const { withEither, check, readBody } = stages;
   const readCall = readCalls(deps);
   for (const endpoint of endpoints) {
     router.post(
       endpoint.path,
-      withKey,
+      authenticateKey({ ...deps, otherHeader: endpoint.headers.apiKey }),
       checkRefusedCaller(deps),
       readBody,
       readCall(endpoint),

@@ -1,5 +1,6 @@
 import type { ParameterizedContext } from 'koa';
 import type { Caller } from '../shared/caller.ts';
+import type { ErrorFormat } from '../shared/endpoints/definition/error-format.ts';
 import type { Call } from '../shared/endpoints/read-call.ts';
 import type { TokenUsage } from '../shared/jobs/replies.ts';
 import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
@@ -18,6 +19,10 @@ export type CallerCheck = 'due' | 'begun';
 /** The data that the stages of one request leave for later stages. */
 export type RequestState = {
   requestId: string;
+  /** The path below which the API was called, if it is not the root. */
+  basePath?: string;
+  /** Undefined for the usual one. */
+  errorFormat?: ErrorFormat | undefined;
   clientRequestId?: string;
   /** Where the request came from, as the outermost trusted proxy saw it. */
   address?: string;

@@ -162,8 +162,19 @@ export function toApiError(error: unknown): ApiError {
 export function errorBody(error: ApiError, docsUrl: string): Record<string, unknown> {
   const { code, message, fields } = error;
   if (errorCodes[code].shape === 'flat') return { error: message, code, ...fields };
-  const docs = code === 'rate_limit_exceeded' ? { docs: errorPage(docsUrl, code) } : {};
-  return { error: { code, message, param: null, ...fields, ...docs } };
+  return { error: { code, message, param: null, ...errorDetails(error, docsUrl) } };
+}
+
+/** Returns the fields of the error beside its code and message. */
+export function errorDetails({ code, fields }: ApiError, docsUrl: string): Readonly<Record<string, unknown>> {
+  return code === 'rate_limit_exceeded' ? { ...fields, docs: errorPage(docsUrl, code) } : fields;
+}
+
+/** Returns the JSON body of the same error below `/openai/v1`: always nested (contract.md#b10-errors-by-base-url). */
+export function nestedErrorBody(error: ApiError, { docsUrl }: { docsUrl: string }): Record<string, unknown> {
+  const { code, message, issues } = error;
+  const details = { type: typeOf(error), ...errorDetails(error, docsUrl) };
+  return { error: { message, ...details, code, param: issues[0]?.path ?? null } };
 }
 
 /** Returns the `Link` header with the documentation of the error (RFC 8288): of the limit if one was exceeded, or else of the code. */
@@ -177,9 +188,13 @@ function errorPage(docsUrl: string, anchor: string): string {
 }
 
 /** Returns the last frame of a stream that fails after its start, for any code (contract.md#d4-broken-streams). */
-export function errorFrame({ code, message, fields }: ApiError): Record<string, unknown> {
-  const type = fields.type ?? (errorStatus(code) < 500 ? 'invalid_request_error' : 'server_error');
-  return { error: { code, type, message, param: null } };
+export function errorFrame(error: ApiError): { error: { code: string; type: unknown; message: string; param: null } } {
+  const { code, message } = error;
+  return { error: { code, type: typeOf(error), message, param: null } };
+}
+
+function typeOf({ code, fields }: ApiError): unknown {
+  return fields.type ?? (errorStatus(code) < 500 ? 'invalid_request_error' : 'server_error');
 }
 
 /**

@@ -16,12 +16,14 @@ type Wanted = 'API key' | 'sign-in token' | 'API key or sign-in token';
 
 /**
  * Returns the token of `Authorization: Bearer <token>`. A missing or empty header is `NO_AUTH`; any other form, or more than one header,
- * is `INVALID_TOKEN`.
+ * is `INVALID_TOKEN`. Without that header, the value of `otherHeader` is the token.
  */
-export function bearerToken(request: IncomingMessage, wanted: Wanted): string {
+export function bearerToken(request: IncomingMessage, wanted: Wanted, otherHeader?: string): string {
   const values = headerValues(request, 'authorization');
   const help = `Send "Authorization: Bearer <${wanted}>".`;
   if (values.every((value) => value.trim() === '')) {
+    const key = otherHeader === undefined ? undefined : keyIn(request, otherHeader);
+    if (key !== undefined) return key;
     throw new ApiError('NO_AUTH', `No Authorization header. ${help}`);
   }
   const [value = '', another] = values;
@@ -32,6 +34,12 @@ export function bearerToken(request: IncomingMessage, wanted: Wanted): string {
   const token = bearer.exec(value)?.[1];
   if (token === undefined) throw invalidToken();
   return token;
+}
+
+function keyIn(request: IncomingMessage, header: string): string | undefined {
+  const [value = '', another] = headerValues(request, header).map((each) => each.trim());
+  if (another !== undefined) throw new ApiError('INVALID_TOKEN', `More than one ${header} header.`);
+  return value === '' ? undefined : value;
 }
 
 /** The credential of a key. A malformed key is `INVALID_KEY`, without I/O. */

@@ -1,11 +1,13 @@
 import cors from '@koa/cors';
+import { endpoints } from '../../shared/endpoints/routes.ts';
 import type { AppContext, Stage } from '../request-state.ts';
 
 /**
  * Routes that a page of any origin may call: inference and guest keys, because they run in end users' browsers, and the description of the
  * API.
  */
-const openPaths = /^\/(v1\/(chat\/completions|models|models\/.+|keys\/guest)|openapi\.json)$/;
+const openPaths = /^\/(v1\/(models|models\/.+|keys\/guest)|openapi\.json)$/;
+const inferencePaths = new Set<string>(endpoints.map(({ path }) => path));
 
 const quota = ['limit', 'used', 'remaining', 'reset', 'overage'].map((name) => `x-svc-quota-${name}`);
 const rateLimits = ['limit', 'remaining', 'reset'].flatMap((name) => [
@@ -15,9 +17,11 @@ const rateLimits = ['limit', 'remaining', 'reset'].flatMap((name) => [
 const ofErrors = ['retry-after', 'retry-after-ms', 'x-should-retry', 'link'];
 const exposedNames = [
   'x-request-id',
+  'request-id',
   'x-client-request-id',
   ...ofErrors,
   'x-svc-queue-ms',
+  'x-svc-estimated',
   ...quota,
   ...rateLimits,
 ].join(',');
@@ -29,7 +33,11 @@ const exposedNames = [
 export function allowOrigins({ consoleUrl }: { consoleUrl: string }): Stage {
   const consoleOrigin = new URL(consoleUrl).origin;
   const originFor = (ctx: Pick<AppContext, 'path' | 'get'>) =>
-    openPaths.test(ctx.path) ? '*' : ctx.get('origin') === consoleOrigin ? consoleOrigin : '';
+    inferencePaths.has(ctx.path) || openPaths.test(ctx.path)
+      ? '*'
+      : ctx.get('origin') === consoleOrigin
+        ? consoleOrigin
+        : '';
   const answerPreflight = cors({
     origin: originFor,
     allowMethods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],

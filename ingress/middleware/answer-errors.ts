@@ -12,8 +12,8 @@ import type { SecurityHeaders } from './set-security-headers.ts';
 const lingerMs = 2_000;
 
 /**
- * Converts every failure to an HTTP response, in one of the two formats of errors (contract.md#b1-two-shapes). Nothing else writes errors
- * to HTTP.
+ * Converts every failure to an HTTP response, in the format that was chosen for its path, or else in one of the two usual ones
+ * (contract.md#b1-two-shapes). Nothing else writes errors to HTTP.
  */
 export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): Stage {
   return async function answerErrors(ctx, next) {
@@ -29,7 +29,8 @@ export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): S
       ctx.remove('content-length');
       ctx.status = errorStatus(error.code);
       ctx.set({ ...errorHeaders(error), link: errorLink(error, docsUrl) });
-      ctx.body = errorBody(error, docsUrl);
+      const { requestId, errorFormat } = ctx.state;
+      ctx.body = errorFormat?.body(error, { docsUrl, requestId }) ?? errorBody(error, docsUrl);
       if (!ctx.req.complete && ctx.state.isBodyWhole !== true) lingerOverUnreadBody(ctx);
     }
   };

@@ -4,6 +4,7 @@ import { readCall as readBody } from '../../shared/endpoints/read-call.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { noSuchModel } from '../api/no-such-model.ts';
+import { passedHeaders } from '../api/passed-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
@@ -26,7 +27,9 @@ export function readCalls({
       const { plan } = stateOf(ctx, 'caller');
       const noSuch = (name: string) => noSuchModel(name, plan, planFile);
       try {
-        ctx.state.call = readBody(endpoint, stateOf(ctx, 'body'), { models, aliases, rule, noSuchModel: noSuch });
+        const headers = passedHeaders(ctx.req, endpoint.headers.passedOn);
+        const call = readBody(endpoint, stateOf(ctx, 'body'), { models, aliases, rule, noSuchModel: noSuch });
+        ctx.state.call = headers === undefined ? call : { ...call, headers };
       } catch (error) {
         countRefusedFields(metrics, error);
         throw error;

@@ -2,7 +2,7 @@ import type Router from '@koa/router';
 import { ApiError } from '../../shared/errors.ts';
 import { shownText } from '../api/shown-text.ts';
 import { isOpenAiRoute, suggestRoute } from '../api/suggest-route.ts';
-import type { RequestState, Stage } from '../request-state.ts';
+import type { AppContext, RequestState, Stage } from '../request-state.ts';
 
 /**
  * Answers requests that no route has taken: 404 for an unknown path, with the route that was probably meant; 405 with `Allow` for a known
@@ -24,12 +24,13 @@ export function refuseUnrouted(router: Router<RequestState>): Stage {
     ctx.status = 204;
   };
 
-  function describeUnknown({ method, path }: { method: string; path: string }): string {
+  function describeUnknown({ method, path, state: { basePath = '' } }: AppContext): string {
     const meant = suggestRoute({ method, path }, methodsAt);
+    const shown = shownText(basePath + path);
     if (meant !== undefined) {
-      return `There is nothing at ${shownText(path)}. Did you mean ${meant.method} ${shownText(meant.path)}?`;
+      return `There is nothing at ${shown}. Did you mean ${meant.method} ${shownText(basePath + meant.path)}?`;
     }
-    if (isOpenAiRoute(path)) return `${shownText(path)} is not offered by this service.`;
-    return `There is nothing at ${shownText(path)}.`;
+    if (isOpenAiRoute(path)) return `${shown} is not offered by this service.`;
+    return `There is nothing at ${shown}.`;
   }
 }

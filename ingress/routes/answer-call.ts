@@ -46,6 +46,9 @@ export function answerCall(deps: {
     const first = await reply.next();
     if (first.kind !== 'end' || first.body === undefined) throw new Error('a complete answer arrived without its body');
     ctx.state.usage = first.usage;
+    const { estimate } = endpointAt(endpoint).answer;
+    // Such an answer says how many tokens there are, so its client has to know who counted them.
+    if (estimate !== undefined && first.usage.estimated) ctx.res.setHeader('x-svc-estimated', 'true');
     ctx.res.setHeader('content-type', 'application/json; charset=utf-8');
     ctx.body = first.body;
   };

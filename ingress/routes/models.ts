@@ -11,16 +11,20 @@ export function listModels({ planFile }: { planFile: PlanFile }): Stage {
   };
 }
 
-/** `GET /v1/models/{model}`: one model of the caller's plan. 404 for any other, whether it exists or not (contract.md#d2-models). */
+/**
+ * `GET /v1/models/{model}`: one model of the caller's plan. An alias is answered
+ * under its own name. 404 for any other, whether it exists or not (contract.md#d2-models).
+ */
 export function retrieveModel({ planFile }: { planFile: PlanFile }): Stage {
   return async function retrieveModel(ctx) {
     const name = pathParameter(ctx, 'model');
-    const found = included(ctx, planFile).find(([each]) => each === name);
+    const meant = planFile.aliases[name] ?? name;
+    const found = included(ctx, planFile).find(([each]) => each === meant);
     if (found === undefined) {
       const { plan } = stateOf(ctx, 'caller');
       throw new ApiError('NOT_FOUND', `There is ${noSuchModel(name, plan, planFile)}.`);
     }
-    ctx.body = present(found);
+    ctx.body = present([name, found[1]]);
   };
 }
 

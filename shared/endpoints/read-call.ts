@@ -25,6 +25,8 @@ export type Call = {
   outputTokensMax: number;
   /** The number of choices in the answer. */
   choices: number;
+  /** Headers of the client for the backend. */
+  headers?: Record<string, string>;
   cost: RequestCost;
 };
 

@@ -1,8 +1,13 @@
 import { chat } from './chat/chat.ts';
+import { completions } from './completions/completions.ts';
 import type { Endpoint } from './definition/endpoint.ts';
+import { embeddings } from './embeddings/embeddings.ts';
+import { countTokens } from './messages/count-tokens.ts';
+import { messages } from './messages/messages.ts';
+import { responses } from './responses/responses.ts';
 
 /** Every endpoint. The ingress has a route for each of them. */
-export const endpoints: readonly Endpoint[] = [chat];
+export const endpoints: readonly Endpoint[] = [chat, completions, embeddings, responses, messages, countTokens];
 
 const byPath = new Map<string, Endpoint>(endpoints.map((endpoint) => [endpoint.path, endpoint]));
 
@@ -15,3 +20,8 @@ export function endpointAt(path: string): Endpoint {
 
 /** The names that the plan file can list for a model. */
 export const endpointNames: readonly string[] = [...new Set(endpoints.map(({ name }) => name))];
+
+/** Those that generate text, and need an output limit. */
+export const generatingNames: readonly string[] = [
+  ...new Set(endpoints.filter(({ request }) => request.limitFields.length > 0).map(({ name }) => name)),
+];

@@ -1,6 +1,6 @@
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
-import { endpointNames } from '../endpoints/routes.ts';
+import { endpointNames, generatingNames } from '../endpoints/routes.ts';
 import { isMediaHost } from '../media-hosts.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
 
@@ -35,7 +35,7 @@ const model = z.strictObject({
   pool: poolName,
   backends: z.array(name).min(1),
   endpoints: z.array(z.enum(endpointNames)).min(1).default(['chat']),
-  output_tokens_max: positive.max(1_000_000_000),
+  output_tokens_max: positive.max(1_000_000_000).optional(),
   extra_fields: z.array(fieldName).optional(),
   extra_tools: z.array(name).optional(),
 });
@@ -156,7 +156,11 @@ function crossCheck({ plans, models, aliases, backends, default_plan }: RawPlanF
   if (!Object.hasOwn(plans, default_plan)) {
     issues.push({ path: 'default_plan', message: `there is no plan "${default_plan}"` });
   }
-  for (const [modelName, { backends: names }] of Object.entries(models)) {
+  for (const [modelName, { backends: names, endpoints, output_tokens_max }] of Object.entries(models)) {
+    const generating = endpoints.find((endpoint) => generatingNames.includes(endpoint));
+    if (generating !== undefined && output_tokens_max === undefined) {
+      issues.push({ path: `models.${modelName}.output_tokens_max`, message: `is required for ${generating}` });
+    }
     names.forEach((backendName, index) => {
       if (Object.hasOwn(backends, backendName)) return;
       issues.push({ path: `models.${modelName}.backends[${index}]`, message: `there is no backend "${backendName}"` });

@@ -164,7 +164,7 @@ async function checkCall(call: Call, text: string): Promise<void> {
   const { cost, outputTokensMax } = call;
   const model = planFile.models[call.model];
   require(model !== undefined &&
-    outputTokensMax <= model.outputTokensMax, 'its output limit is above that of its model');
+    outputTokensMax <= (model.outputTokensMax ?? 0), 'its output limit is above that of its model');
   const isCount = (tokens: number) => Number.isSafeInteger(tokens) && tokens >= 0;
   require(outputTokensMax >= 1 &&
     Object.values(cost).every((one) => typeof one === 'string' || isCount(one)), 'its cost is invalid');

@@ -117,7 +117,8 @@ function checkPlan(planFile: PlanFile): void {
   require(Object.hasOwn(planFile.plans, planFile.defaultPlan), 'there is no default plan');
   for (const [name, { backends, outputTokensMax }] of Object.entries(planFile.models)) {
     require(backends.every((backend) => planFile.backends[backend] !== undefined), `a backend of ${name} is missing`);
-    require(Number.isSafeInteger(outputTokensMax) && outputTokensMax > 0, `the output limit of ${name} is invalid`);
+    const limit = outputTokensMax ?? 1;
+    require(Number.isSafeInteger(limit) && limit > 0, `the output limit of ${name} is invalid`);
   }
   for (const names of [planFile.plans, planFile.models, planFile.backends]) {
     require(Object.getPrototypeOf(names) === null, 'names of the prototype are found');

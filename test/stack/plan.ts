@@ -19,6 +19,8 @@ export type StackModel = {
   output_tokens_max?: number;
   extra_fields?: readonly string[];
   extra_tools?: readonly string[];
+  /** Default: chat only. */
+  endpoints?: readonly string[];
 };
 
 type Settings = {
@@ -28,6 +30,7 @@ type Settings = {
   models?: Record<string, StackModel>;
   batch?: Record<string, number>;
   mediaHosts?: readonly string[];
+  aliases?: Record<string, string>;
   guests?: Record<string, number>;
 };
 
@@ -53,12 +56,15 @@ export function planFileFor({
   models = {},
   batch = {},
   mediaHosts = [],
+  aliases = {},
   guests = {},
 }: Settings): string {
   const names = Object.keys(backends);
   return stringify({
     default_plan: 'free',
+    // The previous release refuses keys that it does not know.
     ...(mediaHosts.length > 0 && { media_hosts: mediaHosts }),
+    ...(Object.keys(aliases).length > 0 && { aliases }),
     ...guests,
     plans: {
       free: {

@@ -37,10 +37,15 @@ export type StackOptions = {
   backends?: Record<string, BackendSettings>;
   /** Hosts that media may be fetched from. */
   mediaHosts?: readonly string[];
+  /** Other names of models. */
+  aliases?: Record<string, string>;
   env?: Record<string, string>;
   /** Whether ingress and worker restart each time their source changes. */
   watch?: boolean;
-  modelServers?: Pick<ModelServerOptions, 'firstTokenMs' | 'tokensPerSecond' | 'splitBytes' | 'callsKept'>;
+  modelServers?: Pick<
+    ModelServerOptions,
+    'firstTokenMs' | 'tokensPerSecond' | 'splitBytes' | 'callsKept' | 'countTokens'
+  >;
   onLine?: (from: string, line: LogLine) => void;
 };
 
@@ -103,13 +108,14 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const [first, second, cloud] = modelServers;
   const planFile = join(directory, 'plans.yaml');
   const { timeouts = {}, plans = {}, models = {}, batch = {}, mediaHosts = [], guests = {} } = options;
+  const { aliases = {} } = options;
   const { backends: given = {} } = options;
   const backends = {
     'onprem-a': { url: first.url, location: 'on-prem' as const, ...given['onprem-a'] },
     'onprem-b': { url: second.url, location: 'on-prem' as const, ...given['onprem-b'] },
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...given.cloud },
   };
-  await writeFile(planFile, planFileFor({ backends, timeouts, plans, models, batch, mediaHosts, guests }));
+  await writeFile(planFile, planFileFor({ backends, timeouts, plans, models, batch, mediaHosts, aliases, guests }));
   const databaseUrl = options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`;
   const settings = {
     REDIS_URL: redis?.serviceUrl ?? redisUrl,

@@ -175,8 +175,10 @@ async function usageOf(
   if (reported !== undefined) return { ...reported, estimated: false };
   const { sample, characters } = text();
   const counted = await countTokens(sample);
-  const completionTokens = Math.ceil(counted * Math.max(1, characters / Math.max(1, sample.length)));
-  return { ...(await promptUsage(job)), completionTokens };
+  const all = Math.ceil(counted * Math.max(1, characters / Math.max(1, sample.length)));
+  const prompt = await promptUsage(job);
+  const repeats = endpointAt(job.endpoint).request.repeatsOfPrompt?.(job.body) ?? 0;
+  return { ...prompt, completionTokens: Math.max(0, all - repeats * prompt.promptTokens) };
 }
 
 /** The usage of the prompt only, counted by tokenizer. */

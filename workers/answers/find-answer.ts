@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { BackendSlots, SlotAnswer } from '../backends/backend-slots.ts';
 import type { RetryBudget } from '../backends/retry-budget.ts';
 import type { AnswerMetrics } from './answer-metrics.ts';
 import type { Answer, Received } from './answer-request.ts';
+import { countPromptTokens } from './count-tokens.ts';
 import type { CallingRun } from './run.ts';
 import { createTryBackend } from './try-backend.ts';
 
@@ -44,7 +46,7 @@ export function createFindAnswer(
    * The first pass over the backends is never limited. A second one is, or an outage would double its own load. A line of a batch has
    * no second pass: it waits longer, and not in a worker (contract.md#q3-failover).
    */
-  return async function findAnswer(run) {
+  async function askAll(run: CallingRun): Promise<Found> {
     const { model } = run.job;
     const attempted: string[] = [];
     if (run.lane === 'interactive') retryBudget.earn();
@@ -56,9 +58,16 @@ export function createFindAnswer(
     await sleep(random() * roundPauseMs, undefined, { signal: run.signal }).catch(() => {}); // passOver checks the signal
     const second = await passOver(run, attempted);
     return second.outcome === 'failed' ? { outcome: 'exhausted', attempted } : second;
+  }
+
+  return async function findAnswer(run) {
+    const found = await askAll(run);
+    return found.outcome === 'exhausted' || found.outcome === 'late' ? ((await estimated(run)) ?? found) : found;
   };
 
   function mayTryAgain({ job, lane, leftMs }: CallingRun): boolean {
+    // An answer without a backend is better than a second round.
+    if (endpointAt(job.endpoint).answer.estimate !== undefined) return false;
     if (lane === 'batch' || slots.allRefuse(job.model) || leftMs() < roundPauseMs + deps.firstTokenMs) return false;
     return retryBudget.spend();
   }
@@ -95,4 +104,12 @@ export function createFindAnswer(
     if (reserved !== undefined) return { outcome: 'slot', slot: reserved };
     return slots.take({ model: job.model, lane, tried, waitMs: run.mayWaitMs(), signal });
   }
+}
+
+/** The answer without a backend, if the endpoint has one. */
+async function estimated({ job }: CallingRun): Promise<Found | undefined> {
+  const { estimate } = endpointAt(job.endpoint).answer;
+  if (estimate === undefined) return undefined;
+  const usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
+  return { outcome: 'answered', answer: { body: estimate(await countPromptTokens(job)), usage } };
 }

@@ -1,4 +1,4 @@
-import type { Written } from '../../shared/endpoints/answers/written.ts';
+import type { Written } from '../../shared/endpoints/definition/answer-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
@@ -30,13 +30,15 @@ export function createOutputGuard({
   body,
   outputTokensMax,
 }: Pick<QueuedCall, 'endpoint' | 'body' | 'outputTokensMax'>): OutputGuard {
+  const { request } = endpointAt(endpoint);
+  const repeatsPrompt = (request.repeatsOfPrompt?.(body) ?? 0) > 0;
   const meter = createTokenMeter();
   let choices: number | undefined;
   let passedOurs = false;
 
   /** The most that may be charged: the limit for each choice. The body is parsed only once the limit of one choice is exceeded. */
   function tokensMax(): number {
-    choices ??= endpointAt(endpoint).request.choicesOf(JSON.parse(body));
+    choices ??= request.choicesOf(JSON.parse(body));
     return outputTokensMax * choices;
   }
 
@@ -51,7 +53,8 @@ export function createOutputGuard({
 
   return {
     passes({ text, tokens }) {
-      meter.add(text);
+      // Text that repeats the prompt cannot be told from the model's own.
+      if (!repeatsPrompt) meter.add(text);
       if (tokens !== undefined) return isAbove(tokens);
       const mayBe = meter.isOver(slackOf(outputTokensMax));
       return mayBe === false ? false : mayBe.then((isOver) => isOver && isOverOurs());

@@ -1,4 +1,5 @@
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { CallOutcome } from '../backends/backend-health.ts';
 import type { Slot } from '../backends/reservation.ts';
@@ -40,6 +41,7 @@ export function createTryBackend(deps: {
       apiKey: deps.apiKeys[name],
       path: job.endpoint.replace(/^\/v1/, ''),
       headers: job.headers ?? {},
+      isOptional: endpointAt(job.endpoint).answer.estimate !== undefined,
       requestId: job.requestId,
       body: bodyFor(job, backend, deps.ownFields(run, backend)),
       signal,
@@ -76,7 +78,7 @@ export function createTryBackend(deps: {
       slot.end(wasSilent ? 'failed' : callOutcomeOf(outcome), error.retryAfterMs);
       measured.end(outcome);
       // A refused request is the client's error, and the backend's message may quote the request.
-      if (outcome !== 'stopped' && outcome !== 'refused_request')
+      if (outcome !== 'stopped' && outcome !== 'refused_request' && outcome !== 'not_offered')
         log.warn({ err: error, requestId: job.requestId, backend: name }, 'a backend failed');
       return { outcome: 'failed', error, received };
     }
@@ -105,5 +107,5 @@ function measure(metrics: CallMetrics, { job, ledger }: CallingRun, backend: str
 /** What a failed call shows about the health of its backend. */
 function callOutcomeOf(outcome: BackendError['outcome']): CallOutcome {
   if (outcome === 'stopped') return 'abandoned';
-  return outcome === 'refused_request' ? 'answered' : 'failed';
+  return outcome === 'refused_request' || outcome === 'not_offered' ? 'answered' : 'failed';
 }

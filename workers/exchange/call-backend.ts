@@ -13,6 +13,8 @@ export type BackendCall = {
   backend: Backend;
   path: string;
   headers: Readonly<Record<string, string>>;
+  /** Not every server has this route: its absence says nothing about the health of the backend. */
+  isOptional?: boolean;
   apiKey: string | undefined;
   requestId: string;
   body: string;
@@ -110,8 +112,8 @@ function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOption
 /** For every status except 2xx. */
 function refusalOf<Result>(call: BackendCall, head: Head, answer: Exchange<Result>): BodyReader | undefined {
   if (head.status < 300) return undefined;
-  const { apiKey, backend } = call;
-  return readRefusal(answer, { ...head, apiKey, relayMessages: backend.relayMessages });
+  const { apiKey, backend, isOptional } = call;
+  return readRefusal(answer, { ...head, apiKey, isOptional, relayMessages: backend.relayMessages });
 }
 
 type Base = { origin: string; pathname: string };

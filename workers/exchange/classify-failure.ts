@@ -7,6 +7,9 @@ import { relayedText } from './relayed-text.ts';
 /** The backend reports an error in the request: another backend would report the same (contract.md#d9-faults-of-the-request). */
 const clientMistakes = new Set([400, 413, 422]);
 
+/** The backend has no such route. */
+const withoutRoute = new Set([404, 405, 501]);
+
 /** A backend that asks for a longer pause is called again after this time. */
 const retryAfterMsMax = 600_000;
 
@@ -17,13 +20,16 @@ type Refusal = {
   now?: number;
   /** The key of the call. The backend may repeat it. */
   apiKey?: string | undefined;
+  /** Whether the backend may lack the route. */
+  isOptional?: boolean | undefined;
   /** Whether its message may reach a client. Default: true. */
   relayMessages?: boolean | undefined;
 };
 
 /** Classifies a status other than 2xx: the client's error with the backend's message, or a failure of the backend. */
 export function classifyStatus(refusal: Refusal): BackendError {
-  const { status, headers = {}, now = Date.now() } = refusal;
+  const { status, headers = {}, now = Date.now(), isOptional } = refusal;
+  if (isOptional && withoutRoute.has(status)) return new BackendError('not_offered', `the backend answered ${status}`);
   if (!clientMistakes.has(status)) {
     const retryAfterMs = readRetryAfter(headers, now);
     return new BackendError('status', `the backend answered ${status}`, { retryAfterMs });

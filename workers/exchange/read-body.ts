@@ -25,7 +25,11 @@ export function readWhole<Result>(exchange: Exchange<Result>, { onBytes, onText 
 
 type WholeCallbacks = { onBytes: () => void; onText: (text: string) => void };
 
-type Refusal = Head & { apiKey: string | undefined; relayMessages: boolean | undefined };
+type Refusal = Head & {
+  apiKey: string | undefined;
+  isOptional: boolean | undefined;
+  relayMessages: boolean | undefined;
+};
 
 /** Fails the exchange by its status and the first part of its body. A broken body is not a separate failure. */
 export function readRefusal<Result>(exchange: Exchange<Result>, refusal: Refusal): BodyReader {

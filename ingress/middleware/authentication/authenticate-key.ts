@@ -15,10 +15,12 @@ export function authenticateKey(deps: {
   limitAuthFailures: LimitAuthFailures;
   peppers: readonly string[];
   signIn: SignIn;
+  /** Another header that may hold the key. */
+  otherHeader?: string | undefined;
 }): Stage {
-  const { callers, limitAuthFailures, peppers, signIn } = deps;
+  const { callers, limitAuthFailures, peppers, signIn, otherHeader } = deps;
   return async function authenticateKey(ctx, next) {
-    const token = bearerToken(ctx.req, 'API key');
+    const token = bearerToken(ctx.req, 'API key', otherHeader);
     if (!token.startsWith(keyPrefix)) {
       await signIn.identify(token);
       throw keyNeeded();

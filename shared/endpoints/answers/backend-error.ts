@@ -1,6 +1,6 @@
 /**
- * The outcome of a call to a backend, for metrics and usage records. `over_limit`: it answered, and exceeded the output limit. `fault`: an
- * internal error.
+ * The outcome of a call to a backend, for metrics and usage records. `over_limit`: it answered, and exceeded the output limit. `not_offered`: it
+ * does not have the route, which not every server has. `fault`: an internal error.
  */
 export type AttemptOutcome =
   | 'completed'
@@ -8,6 +8,7 @@ export type AttemptOutcome =
   | 'stopped'
   | 'fault'
   | 'refused_request'
+  | 'not_offered'
   | 'status'
   | 'connection'
   | 'connect_timeout'

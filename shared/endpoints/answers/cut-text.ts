@@ -3,7 +3,7 @@ import { isObject } from '../../is-object.ts';
 type Json = Readonly<Record<string, unknown>>;
 
 /** Fields that name a part of a message, and were not written by the model. */
-const labels = new Set(['role', 'id', 'type', 'name', 'index']);
+const labels = new Set(['role', 'id', 'type', 'name', 'index', 'call_id', 'status', 'signature']);
 const thoughts = /^(?:reasoning|thinking)/;
 
 /** The length to which texts are cut so that all of them have `total`. */

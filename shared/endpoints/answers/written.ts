@@ -1,9 +1,4 @@
-/** What came with one event: the text of the model, and the backend's token count so far, if it reports one. */
-export type Written = { text: string; tokens: number | undefined };
-
-export const nothingWritten: Written = { text: '', tokens: undefined };
-
-const labels = new Set(['role', 'id', 'type']);
+const labels = new Set(['role', 'id', 'type', 'call_id', 'status', 'signature', 'encrypted_content']);
 const depthMax = 8;
 
 /** What the model wrote in a message or a part of one: every text in it, as content, reasoning or a tool call. */

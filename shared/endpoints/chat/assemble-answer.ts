@@ -1,12 +1,12 @@
 import { isObject } from '../../is-object.ts';
-import { nothingWritten } from '../answers/written.ts';
+import { charactersMax, createSizeBudget, type SizeBudget } from '../answers/size-budget.ts';
 import type { Chunk } from '../choices/choice-answers.ts';
 import type { BackendAnswer } from '../choices/convert-answer.ts';
 import { createAnswerProgress } from '../choices/follow-answer.ts';
 import { parseChunk } from '../choices/parse-chunk.ts';
-import type { AnswerAssembler, StreamOptions } from '../definition/answer-format.ts';
+import { type AnswerAssembler, nothingWritten, type StreamOptions } from '../definition/answer-format.ts';
 import { choicesMax } from '../fields/output-limit.ts';
-import { createSizeBudget, type MergedDeltas, mergeDeltas, type SizeBudget } from './merge-deltas.ts';
+import { type MergedDeltas, mergeDeltas } from './merge-deltas.ts';
 import { extendFunction, type MergedToolCalls, mergeToolCalls } from './merge-tool-calls.ts';
 
 type Choice = {
@@ -18,9 +18,6 @@ type Choice = {
   logprobs: MergedDeltas | undefined;
 };
 type ChunkChoice = Chunk['choices'][number];
-
-/** As large as a whole answer may be. */
-const charactersMax = 33_554_432;
 
 /** Fields that are written below, kept separately (`usage`), or without meaning in a whole answer: OpenAI pads its chunks. */
 const notKept = new Set(['object', 'model', 'choices', 'usage', 'error', 'obfuscation']);

@@ -1,6 +1,18 @@
 import { z } from 'zod';
-import { isObject } from '../../is-object.ts';
 import { checkItems, listOf } from '../fields/checked-lists.ts';
+import {
+  areFewTexts,
+  fewStops,
+  logitBias,
+  penalty,
+  stops,
+  streamFlag,
+  streamOptions,
+  temperature,
+  textsMax,
+  topP,
+} from '../fields/common-fields.ts';
+import { choicesMax } from '../fields/output-limit.ts';
 
 /**
  * The schemas of requests of `POST /v1/chat/completions`, as far as the service reads them. Source: the OpenAI API reference, chat
@@ -32,20 +44,6 @@ const message = z
     error: 'expected a string or an array',
   });
 
-const isText = (value: unknown) => typeof value === 'string';
-
-const areTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
-
-const stop = z
-  .custom<string | string[]>((value) => isText(value) || areTexts(value), 'expected a string or an array of strings')
-  .meta({ documentedAs: z.union([z.string(), z.array(z.string())]) });
-const logitBias = z
-  .custom<Record<string, number>>(
-    (value) => isObject(value) && Object.values(value).every((bias) => typeof bias === 'number'),
-    'expected an object of numbers',
-  )
-  .meta({ documentedAs: z.record(z.string(), z.number()) });
-
 const count = z.int().positive();
 
 /** The fields that the service checks and reads in every request. */
@@ -55,21 +53,18 @@ export const chatRequestSchema = z
     messages: listOf(message)
       .refine((messages) => messages.length > 0, 'expected at least one message')
       .meta({ documentedAs: z.array(message).min(1) }),
-    stream: z.boolean().nullish().meta({ description: 'Whether to stream the response as server-sent events.' }),
-    stream_options: z
-      .looseObject({ include_usage: z.boolean().nullish() })
-      .nullish()
-      .meta({ description: 'With `stream` only.' }),
+    stream: streamFlag.nullish(),
+    stream_options: streamOptions.nullish(),
     max_tokens: count.nullish().meta({ description: 'Maximum number of output tokens for each choice.' }),
     max_completion_tokens: count
       .nullish()
       .meta({ description: 'Same as `max_tokens`. If both are set, the larger counts.' }),
-    n: count.max(128).nullish().meta({ description: 'Number of choices to generate.' }),
-    temperature: z.number().min(0).max(2).nullish(),
-    top_p: z.number().min(0).max(1).nullish(),
-    presence_penalty: z.number().min(-2).max(2).nullish(),
-    frequency_penalty: z.number().min(-2).max(2).nullish(),
-    stop: stop.nullish(),
+    n: count.max(choicesMax).nullish().meta({ description: 'Number of choices to generate.' }),
+    temperature: temperature.nullish(),
+    top_p: topP.nullish(),
+    presence_penalty: penalty.nullish(),
+    frequency_penalty: penalty.nullish(),
+    stop: stops.nullish(),
     logprobs: z.boolean().nullish(),
     top_logprobs: z.int().min(0).max(20).nullish(),
     logit_bias: logitBias.nullish(),
@@ -89,16 +84,6 @@ export type ChatRequest = z.infer<typeof chatRequestSchema>;
 
 const object = z.looseObject({});
 
-/** OpenAI allows 4 for `stop`. Model servers search for each of them after every token. */
-const textsMax = 64;
-const areFewTexts = (value: unknown) => Array.isArray(value) && value.length <= textsMax && areTexts(value);
-
-const fewStops = z
-  .custom<string | string[]>(
-    (value) => isText(value) || areFewTexts(value),
-    `expected a string or an array of at most ${textsMax} strings`,
-  )
-  .meta({ documentedAs: z.union([z.string(), z.array(z.string()).max(textsMax)]) });
 const modalities = z
   .custom<string[]>(areFewTexts, `expected an array of at most ${textsMax} strings`)
   .meta({ documentedAs: z.array(z.string()).max(textsMax) });

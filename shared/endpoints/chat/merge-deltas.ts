@@ -1,4 +1,4 @@
-import { BackendError } from '../answers/backend-error.ts';
+import type { SizeBudget } from '../answers/size-budget.ts';
 
 /** Fields of an object that arrives in parts. `size`: the characters of the event with the value. */
 export interface MergedDeltas {
@@ -8,19 +8,6 @@ export interface MergedDeltas {
   /** Texts and lists are extended. Anything else is replaced. */
   extend(name: string, value: unknown, size: number): void;
   toObject(): Record<string, unknown>;
-}
-
-/** The limit of all fields of an answer together, in characters. Fails with `unreadable` beyond it. */
-export type SizeBudget = { spend(characters: number): void };
-
-export function createSizeBudget(charactersMax: number): SizeBudget {
-  let left = charactersMax;
-  return {
-    spend(characters) {
-      left -= characters;
-      if (left < 0) throw new BackendError('unreadable', `the answer is larger than ${charactersMax} characters`);
-    },
-  };
 }
 
 /** Memory of a part besides its text, because a stream of empty or tiny parts has a cost, too. */

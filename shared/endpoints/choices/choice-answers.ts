@@ -1,14 +1,11 @@
 import { z } from 'zod';
+import { reportedTokens } from '../answers/reported-tokens.ts';
 import { writtenText } from '../answers/written.ts';
 
 /**
  * Answers that consist of choices: chat completions and text completions. Known fields are checked; unknown fields pass through. Source:
  * the OpenAI API reference, chat completions and completions.
  */
-
-/** No request has this many tokens; a larger count is invalid. */
-const tokensMax = 1_000_000_000;
-export const reportedTokens = z.int().nonnegative().max(tokensMax);
 
 /** Usage as a backend reports it. */
 export const usageSchema = z.looseObject({

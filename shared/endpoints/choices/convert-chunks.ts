@@ -1,7 +1,6 @@
 import { createHoldBack } from '../answers/hold-back.ts';
 import { createSample } from '../answers/sample.ts';
-import { nothingWritten } from '../answers/written.ts';
-import type { StreamConverter, StreamOptions } from '../definition/answer-format.ts';
+import { nothingWritten, type StreamConverter, type StreamOptions } from '../definition/answer-format.ts';
 import { type Chunk, writtenIn } from './choice-answers.ts';
 import { presentUsage } from './convert-answer.ts';
 import { createAnswerProgress } from './follow-answer.ts';

@@ -1,6 +1,5 @@
 import { BackendError } from '../answers/backend-error.ts';
-import type { Written } from '../answers/written.ts';
-import type { ReportedUsage } from '../definition/answer-format.ts';
+import type { ReportedUsage, Written } from '../definition/answer-format.ts';
 import { type Chunk, writtenIn } from './choice-answers.ts';
 import { readUsage } from './convert-answer.ts';
 

@@ -1,3 +1,4 @@
+import { mapped, withMissing } from '../answers/with-missing.ts';
 import type { AnswerContext } from '../definition/answer-format.ts';
 
 /** What differs between the endpoints whose answers are choices. */
@@ -45,14 +46,4 @@ function headOf(object: string, { idPrefix }: ChoicesKind, { requestId, createdA
 
 function withChoices<T extends Answer>(answer: T, choices: readonly Json[]): T {
   return choices === answer.choices ? answer : { ...answer, choices };
-}
-
-function mapped(list: readonly Json[], change: (item: Json, index: number) => Json): readonly Json[] {
-  const changed = list.map(change);
-  return changed.every((item, index) => item === list[index]) ? list : changed;
-}
-
-function withMissing<T extends Json>(value: T, required: Json): T {
-  for (const name in required) if (value[name] === undefined) return { ...required, ...value };
-  return value;
 }

@@ -1,4 +1,3 @@
-import type { Written } from '../answers/written.ts';
 import type { StreamEnding } from './error-format.ts';
 
 /** Tokens as a backend reported them. `cachedTokens` are part of the prompt. */
@@ -45,6 +44,11 @@ export interface StreamFormat {
 
 /** `relay` returns a backend's message as it may be logged. */
 export type StreamOptions = AnswerContext & { relay: (message: string) => string };
+
+/** What came with one event: the text of the model, and the backend's token count so far, if it reports one. */
+export type Written = { text: string; tokens: number | undefined };
+
+export const nothingWritten: Written = { text: '', tokens: undefined };
 
 /** The progress of a stream. */
 export interface StreamProgress {

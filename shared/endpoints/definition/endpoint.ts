@@ -15,16 +15,19 @@ export interface Endpoint {
   readonly answer: AnswerFormat;
   /** Undefined for the errors that all other routes have. */
   readonly errors?: ErrorFormat;
-  readonly headers: PassedHeaders;
+  readonly headers: EndpointHeaders;
   /** Whether lines of batches may use it. */
   readonly inBatches: boolean;
 }
 
-export type PassedHeaders = {
+/** Headers by their names in lower case. */
+export type EndpointHeaders = {
   /** Another header that may hold the API key. */
   readonly apiKey?: string;
+  /** Another header of the response that names the request. */
+  readonly requestId?: string;
   /** Headers of the client that backends get unchanged. */
   readonly passedOn: readonly string[];
 };
 
-export const noHeaders: PassedHeaders = { passedOn: [] };
+export const noHeaders: EndpointHeaders = { passedOn: [] };

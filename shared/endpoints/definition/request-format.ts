@@ -43,6 +43,8 @@ export interface RequestFormat {
   readonly limitFields: readonly string[];
   /** The prompt of a queued body, for the tokenizer. */
   promptOf(body: object): Prompt;
+  /** How often the answer repeats the prompt, which then does not count as output. `body` is a queued body as text. */
+  repeatsOfPrompt?(body: string): number;
   /** The number of choices that tokens were reserved for, in a queued body. */
   choicesOf(body: object): number;
 }

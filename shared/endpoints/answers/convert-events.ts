@@ -1,0 +1,107 @@
+import { isObject } from '../../is-object.ts';
+import {
+  type AnswerTokens,
+  nothingWritten,
+  type ReportedUsage,
+  type StreamConverter,
+  type StreamOptions,
+} from '../definition/answer-format.ts';
+import { BackendError } from './backend-error.ts';
+import { backendMessageIn } from './backend-message.ts';
+import { parseBackendJson } from './parse-backend-json.ts';
+import { createSample } from './sample.ts';
+
+/** An event whose data names its type. */
+export type TypedEvent = Readonly<Record<string, unknown>> & { readonly type: string };
+
+/** What an event means for its stream. */
+export type TakenEvent = {
+  /** The event for the client. Undefined if it is kept until the end. */
+  event: TypedEvent | undefined;
+  /** What the model wrote in it. */
+  text: string;
+  /** The backend's count of the tokens so far, if the event has one. */
+  tokens?: number | undefined;
+};
+
+/** How the events of one endpoint are followed to the end of an answer. */
+export interface EventFormat {
+  /** Takes an event. The event before it was sent. Fails with `BackendError` for an event that reports a failure. */
+  take(event: TypedEvent): TakenEvent;
+  /** Whether the end of the answer has come. */
+  complete(): boolean;
+  usage(): ReportedUsage | undefined;
+  /** Ends what is open, as if the event that was taken last had not come. Returns the events for that. */
+  cut(): TypedEvent[];
+  /** The last events. */
+  end(tokens: AnswerTokens): TypedEvent[];
+}
+
+/** Events before the first token can repeat the request, with all its tools. */
+const heldCharactersMax = 16_777_216;
+
+/** Converts a stream of typed events. Each is sent with its type as its name, because SDKs skip events without a name. */
+export function createEventConverter(format: EventFormat, { relay }: Pick<StreamOptions, 'relay'>): StreamConverter {
+  const sample = createSample();
+  let held = '';
+  let begun = false;
+  let latest = { before: '', written: nothingWritten };
+
+  return {
+    take(data) {
+      if (data === '[DONE]') return '';
+      const event = parseEvent(data, relay);
+      const taken = format.take(event);
+      sample.add(taken.text);
+      begun ||= taken.text !== '' || format.complete();
+      const before = begun ? held : '';
+      const ready = taken.event === undefined ? '' : namedEvent(taken.event, taken.event === event ? data : undefined);
+      held = begun ? '' : held + ready;
+      if (held.length > heldCharactersMax) {
+        throw new BackendError('unreadable', `no token within ${heldCharactersMax} characters`);
+      }
+      latest = { before, written: { text: taken.text, tokens: taken.tokens } };
+      return begun ? before + ready : '';
+    },
+    begun: () => begun,
+    complete: format.complete,
+    written: () => latest.written,
+    // What was held back was not sent, if the latest event is the first token.
+    cut: () =>
+      latest.before +
+      format
+        .cut()
+        .map((event) => namedEvent(event))
+        .join(''),
+    usage: format.usage,
+    tokensWritten: sample.tokens,
+    text: sample.text,
+    end: (tokens) =>
+      format
+        .end(tokens)
+        .map((event) => namedEvent(event))
+        .join(''),
+  };
+}
+
+function parseEvent(data: string, relay: StreamOptions['relay']): TypedEvent {
+  const value = parseBackendJson(data, 'an event');
+  if (isObject(value) && typeof value.type === 'string' && value.type !== 'error' && value.error == null) {
+    return value as TypedEvent; // its type was checked
+  }
+  const message = backendMessageIn(value);
+  if (message === undefined) throw new BackendError('unreadable', 'an event has no type');
+  throw brokenOff(message, relay);
+}
+
+/** The error of a backend that reports a failure in its stream. */
+export function brokenOff(message: string, relay: StreamOptions['relay']): BackendError {
+  return new BackendError('interrupted', relay(message) || 'the backend broke off with an error');
+}
+
+/** An event by its name and its data, which is on one line. */
+export function namedEvent(event: TypedEvent, data = JSON.stringify(event)): string {
+  // The type is a part of the framing, and a line end in it would end the line.
+  const name = event.type.replace(/[\r\n]/g, ' ');
+  return `event: ${name}\ndata: ${/[\r\n]/.test(data) ? JSON.stringify(event) : data}\n\n`;
+}

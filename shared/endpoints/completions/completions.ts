@@ -1,0 +1,74 @@
+import { choicesAnswers } from '../choices/choices-answers.ts';
+import type { ChoicesKind } from '../choices/required-properties.ts';
+import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
+import type { RequestFormat } from '../definition/request-format.ts';
+import { choicesMax, readOutputLimit } from '../fields/output-limit.ts';
+import { promptsIn, promptsMax } from '../fields/prompt-input.ts';
+import { estimatePrompts } from '../tokens/estimate-prompts.ts';
+import { generationCost } from '../tokens/request-cost.ts';
+import { type CompletionRequest, completionRequestSchema } from './completion-request.ts';
+
+const request: RequestFormat = {
+  schema: completionRequestSchema,
+  fields: {
+    published: new Set(Object.keys(completionRequestSchema.shape)),
+    media: ['messages'],
+    holdTools: ['messages'],
+    outputFormat: ['response_format'],
+  },
+  limitFields: ['max_tokens'],
+
+  ask(completion: CompletionRequest) {
+    const stream = completion.stream === true;
+    return {
+      ...{ model: completion.model, stream, assembled: false, fields: {} },
+      includeUsage: completion.stream_options?.include_usage === true,
+      choices: (completion.n ?? 1) * promptsIn(completion.prompt).prompts,
+      members: stream ? { stream_options: { include_usage: true } } : {},
+    };
+  },
+
+  cost(completion: CompletionRequest, { text, model }) {
+    const { prompts } = promptsIn(completion.prompt);
+    const promptTokens = request.estimatePrompt(completion, text);
+    return generationCost(completion, {
+      promptTokens,
+      promptField: 'prompt',
+      limitField: 'max_tokens',
+      prompts,
+      model,
+    });
+  },
+  estimatePrompt: (completion, text) => estimatePrompts(completion, 'prompt', text),
+
+  promptOf: ({ prompt }: { prompt?: unknown }) => promptsIn(prompt),
+  choicesOf: (body: { prompt?: unknown }) => choicesOfEach(body) * promptsIn(body.prompt).prompts,
+  repeatsOfPrompt(body) {
+    // A quote inside of a string is escaped, so this is never a part of the prompt.
+    return body.includes('"echo":true') ? choicesOfEach(JSON.parse(body)) : 0;
+  },
+};
+
+function choicesOfEach(body: object): number {
+  return readOutputLimit({ ...body }, Number.POSITIVE_INFINITY).choices.value;
+}
+
+export const completionsKind: ChoicesKind = {
+  object: 'text_completion',
+  chunkObject: 'text_completion',
+  idPrefix: 'cmpl-',
+  choicesMax: choicesMax * promptsMax,
+  choice: { text: '', finish_reason: null, logprobs: null },
+  chunkChoice: { text: '', finish_reason: null, logprobs: null },
+  ended: { text: '' },
+};
+
+/** `POST /v1/completions`. */
+export const completions: Endpoint = {
+  name: 'completions',
+  path: '/v1/completions',
+  request,
+  answer: choicesAnswers(completionsKind),
+  headers: noHeaders,
+  inBatches: true,
+};

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { BackendError } from '../answers/backend-error.ts';
+import { parseBackendJson } from '../answers/parse-backend-json.ts';
+import { reportedTokens } from '../answers/reported-tokens.ts';
+import { withModel } from '../answers/with-model.ts';
+import type { AnswerFormat, ReportedUsage, WholeAnswer } from '../definition/answer-format.ts';
+
+const answerSchema = z.looseObject({
+  model: z.string().optional(),
+  data: z.array(z.looseObject({})),
+});
+
+type EmbeddingAnswer = WholeAnswer & { answer: z.infer<typeof answerSchema> };
+
+const usageSchema = z.looseObject({ prompt_tokens: reportedTokens });
+
+function readUsage(usage: unknown): ReportedUsage | undefined {
+  const tokens = usageSchema.safeParse(usage).data?.prompt_tokens;
+  return tokens === undefined ? undefined : { promptTokens: tokens, completionTokens: 0, cachedTokens: 0 };
+}
+
+/** Lists of embeddings (OpenAI API reference, embeddings). The vectors pass as the backend wrote them. */
+export const embeddingAnswers: AnswerFormat = {
+  parse(text): EmbeddingAnswer {
+    const parsed = answerSchema.safeParse(parseBackendJson(text, 'the answer'));
+    if (!parsed.success) throw new BackendError('unreadable', 'the answer has no data', { cause: parsed.error });
+    if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
+    return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
+  },
+  writtenIn: () => '',
+  cut: (answer) => answer,
+
+  present({ text, answer, usage }: EmbeddingAnswer, { promptTokens }, { model }) {
+    const isWhole = answer.object === 'list' && usage !== undefined && hasTotal(answer.usage);
+    if (isWhole) return withModel({ text, answer }, model);
+    const tokens = { prompt_tokens: promptTokens, total_tokens: promptTokens };
+    return JSON.stringify({ object: 'list', ...answer, model, usage: { ...Object(answer.usage), ...tokens } });
+  },
+};
+
+function hasTotal(usage: unknown): boolean {
+  return typeof usage === 'object' && usage !== null && 'total_tokens' in usage;
+}

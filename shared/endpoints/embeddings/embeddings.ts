@@ -1,0 +1,39 @@
+import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
+import type { RequestFormat } from '../definition/request-format.ts';
+import { promptsIn } from '../fields/prompt-input.ts';
+import { estimatePrompts } from '../tokens/estimate-prompts.ts';
+import { promptCost } from '../tokens/request-cost.ts';
+import { embeddingAnswers } from './embedding-answers.ts';
+import { type EmbeddingRequest, embeddingRequestSchema } from './embedding-request.ts';
+
+const request: RequestFormat = {
+  schema: embeddingRequestSchema,
+  fields: {
+    published: new Set(Object.keys(embeddingRequestSchema.shape)),
+    // Some model servers take messages with images in place of `input`.
+    media: ['messages', 'input'],
+    holdTools: ['messages'],
+    outputFormat: ['response_format'],
+  },
+  limitFields: [],
+
+  ask: ({ model }: EmbeddingRequest) => ({
+    ...{ model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} },
+  }),
+  cost: (embedding, { text }) =>
+    promptCost({ promptTokens: request.estimatePrompt(embedding, text), promptField: 'input' }),
+  estimatePrompt: (embedding, text) => estimatePrompts(embedding, 'input', text),
+
+  promptOf: ({ input }: { input?: unknown }) => promptsIn(input),
+  choicesOf: () => 1,
+};
+
+/** `POST /v1/embeddings`. */
+export const embeddings: Endpoint = {
+  name: 'embeddings',
+  path: '/v1/embeddings',
+  request,
+  answer: embeddingAnswers,
+  headers: noHeaders,
+  inBatches: true,
+};

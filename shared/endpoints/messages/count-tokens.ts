@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { BackendError } from '../answers/backend-error.ts';
+import { parseBackendJson } from '../answers/parse-backend-json.ts';
+import { reportedTokens } from '../answers/reported-tokens.ts';
+import type { AnswerFormat } from '../definition/answer-format.ts';
+import type { Endpoint } from '../definition/endpoint.ts';
+import type { RequestFormat } from '../definition/request-format.ts';
+import { promptCost } from '../tokens/request-cost.ts';
+import { messageErrors } from './message-errors.ts';
+import { estimateMessages, messagesPrompt } from './message-prompt.ts';
+import { type CountRequest, countRequestSchema } from './message-request.ts';
+import { messageFields, messageHeaders } from './messages.ts';
+
+const request: RequestFormat = {
+  schema: countRequestSchema,
+  fields: { ...messageFields, published: new Set(Object.keys(countRequestSchema.shape)) },
+  limitFields: [],
+
+  ask: ({ model }: CountRequest) => ({
+    ...{ model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} },
+  }),
+  // It counts against requests per minute, and nothing is charged.
+  cost: () => promptCost({ promptTokens: 0, promptField: 'messages' }),
+  estimatePrompt: estimateMessages,
+  promptOf: messagesPrompt,
+  choicesOf: () => 1,
+};
+
+const countSchema = z.looseObject({ input_tokens: reportedTokens });
+
+const answer: AnswerFormat = {
+  parse(text) {
+    const parsed = countSchema.safeParse(parseBackendJson(text, 'the answer'));
+    if (!parsed.success)
+      throw new BackendError('unreadable', 'the answer has no input_tokens', { cause: parsed.error });
+    return { text, answer: parsed.data, usage: { promptTokens: 0, completionTokens: 0, cachedTokens: 0 } };
+  },
+  writtenIn: () => '',
+  cut: (counted) => counted,
+  present: ({ text }) => text,
+  estimate: (promptTokens) => JSON.stringify({ input_tokens: promptTokens }),
+};
+
+/** `POST /v1/messages/count_tokens`. */
+export const countTokens: Endpoint = {
+  name: 'messages',
+  path: '/v1/messages/count_tokens',
+  request,
+  answer,
+  errors: messageErrors,
+  headers: messageHeaders,
+  inBatches: false,
+};

@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import { BackendError } from '../answers/backend-error.ts';
+import { createEventConverter, type EventFormat, type TypedEvent } from '../answers/convert-events.ts';
+import { withMissing } from '../answers/with-missing.ts';
+import { writtenText } from '../answers/written.ts';
+import type { StreamConverter, StreamOptions } from '../definition/answer-format.ts';
+import { requiredOf } from './message-answers.ts';
+import { presentUsage, readUsage } from './message-usage.ts';
+
+/** The events of a streamed message, as far as the service reads them (Anthropic API reference, streaming messages). */
+const startSchema = z.looseObject({ message: z.looseObject({ usage: z.unknown().optional() }) });
+const blockSchema = z.looseObject({ index: z.int().nonnegative(), content_block: z.looseObject({}) });
+const deltaSchema = z.looseObject({ index: z.int().nonnegative(), delta: z.looseObject({}) });
+const stopSchema = z.looseObject({ index: z.int().nonnegative() });
+const endSchema = z.looseObject({ delta: z.looseObject({}), usage: z.unknown().optional() });
+
+type Usage = Readonly<Record<string, unknown>>;
+
+export function createMessageConverter(options: StreamOptions): StreamConverter {
+  return createEventConverter(createMessageFormat(options), options);
+}
+
+/** The blocks that were begun and not ended. A change is made when its event was sent, which is when the next one comes. */
+function createOpenBlocks() {
+  const open = new Set<number>();
+  let pending = () => {};
+  return {
+    settle(): void {
+      pending();
+      pending = () => {};
+    },
+    begin(index: number): void {
+      pending = () => open.add(index);
+    },
+    end(index: number): void {
+      pending = () => open.delete(index);
+    },
+    list: () => [...open],
+  };
+}
+
+function createMessageFormat(options: StreamOptions): EventFormat {
+  const blocks = createOpenBlocks();
+  let hasStarted = false;
+  let usage: Usage = {};
+  let end: z.infer<typeof endSchema> | undefined;
+  let isComplete = false;
+
+  const reported = () => (end === undefined ? undefined : readUsage(usage));
+
+  function start(event: TypedEvent): TypedEvent {
+    const { message } = parse(startSchema, event);
+    hasStarted = true;
+    usage = usageOf(message.usage);
+    const required = { ...requiredOf(options), content: [], usage: { input_tokens: 0, output_tokens: 0 } };
+    const complete = withMissing(message, required);
+    if (complete === message && message.model === options.model) return event;
+    return { ...event, message: { ...complete, model: options.model } };
+  }
+
+  return {
+    take(event) {
+      blocks.settle();
+      switch (event.type) {
+        case 'message_start':
+          return { event: start(event), text: '' };
+        case 'content_block_start': {
+          const { index, content_block: block } = parse(blockSchema, event);
+          blocks.begin(index);
+          return { event, text: block.type === 'tool_use' ? '' : writtenText(block) };
+        }
+        case 'content_block_delta':
+          return { event, text: writtenText(parse(deltaSchema, event).delta) };
+        case 'content_block_stop':
+          blocks.end(parse(stopSchema, event).index);
+          return { event, text: '' };
+        case 'message_delta':
+          end = parse(endSchema, event);
+          usage = { ...usage, ...withoutNulls(usageOf(end.usage)) };
+          // The backend has ended the message. What follows is only the event that says so.
+          isComplete ||= typeof end.delta.stop_reason === 'string';
+          return { event: undefined, text: '', tokens: reported()?.completionTokens };
+        case 'message_stop':
+          isComplete = true;
+          return { event: undefined, text: '' };
+        default:
+          return { event, text: '' };
+      }
+    },
+    complete: () => hasStarted && isComplete,
+    usage: reported,
+    cut() {
+      end = { delta: { stop_reason: 'max_tokens', stop_sequence: null } };
+      return blocks.list().map((index) => ({ type: 'content_block_stop', index }));
+    },
+    end(tokens) {
+      const delta = withMissing(end?.delta ?? {}, { stop_reason: 'end_turn', stop_sequence: null });
+      const presented = presentUsage(tokens, readUsage(usage) === undefined ? undefined : usage);
+      return [{ type: 'message_delta', ...end, delta, usage: presented }, { type: 'message_stop' }];
+    },
+  };
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, event: TypedEvent): z.infer<Schema> {
+  const parsed = schema.safeParse(event);
+  if (!parsed.success) throw new BackendError('unreadable', `an event is no ${event.type}`, { cause: parsed.error });
+  return parsed.data;
+}
+
+function usageOf(value: unknown): Usage {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
+}
+
+function withoutNulls(usage: Usage): Usage {
+  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== null));
+}

@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import type { Prompt } from '../definition/request-format.ts';
+import {
+  base64,
+  estimateJson,
+  fileBytesPerToken,
+  type ReadMedia,
+  tokensOfBase64,
+  tokensPerImage,
+  withoutMedia,
+} from '../tokens/media-tokens.ts';
+import { textsIn } from '../tokens/texts-in.ts';
+
+/** Tokens around each message, as for chat completions. */
+const tokensPerMessage = 4;
+
+/**
+ * Estimates the tokens of the prompt of a request, valid or not. `text` is the request as JSON. Only base64 data is not counted as text: an
+ * image counts 1,500 tokens, and a document one token per 2 bytes.
+ */
+export function estimateMessages(request: object, text: string): number {
+  const { messages } = request as { messages?: unknown };
+  if (!Array.isArray(messages)) return estimateJson(text);
+  const media = { tokens: 0 };
+  const emptied = withoutMedia(messages, readMedia, media);
+  const written = media.tokens === 0 ? text : JSON.stringify({ ...request, messages: emptied });
+  return estimateJson(written) + messages.length * tokensPerMessage + media.tokens;
+}
+
+const mediaTypes = new Set<unknown>(['image', 'document']);
+const readMedia: ReadMedia = (part) => (mediaTypes.has(part.type) ? mediaPart.safeParse(part).data : undefined);
+
+const imagePart = z
+  .looseObject({ type: z.literal('image'), source: z.looseObject({ type: z.string(), data: base64.optional() }) })
+  .transform(({ source, ...part }) => {
+    const emptied = source.data === undefined ? source : { ...source, data: '' };
+    return { tokens: tokensPerImage, emptied: { ...part, source: emptied } };
+  });
+
+const documentPart = z
+  .looseObject({ type: z.literal('document'), source: z.looseObject({ type: z.literal('base64'), data: base64 }) })
+  .transform(({ source, ...part }) => ({
+    tokens: tokensOfBase64(source.data, fileBytesPerToken),
+    emptied: { ...part, source: { ...source, data: '' } },
+  }));
+
+const mediaPart = z.discriminatedUnion('type', [imagePart, documentPart]);
+
+/** The texts of a queued body, for the tokenizer. */
+export function messagesPrompt({ system, messages }: { system?: unknown; messages?: unknown }): Prompt {
+  const count = Array.isArray(messages) ? messages.length : 0;
+  return { texts: textsIn([system, messages], textFields), tokens: count * tokensPerMessage };
+}
+
+const textFields = new Set(['content', 'text', 'input', 'thinking']);

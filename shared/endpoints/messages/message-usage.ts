@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { isObject } from '../../is-object.ts';
+import { reportedTokens } from '../answers/reported-tokens.ts';
+import type { AnswerTokens, ReportedUsage } from '../definition/answer-format.ts';
+
+const usageSchema = z.looseObject({
+  input_tokens: reportedTokens,
+  output_tokens: reportedTokens,
+  cache_creation_input_tokens: reportedTokens.nullish(),
+  cache_read_input_tokens: reportedTokens.nullish(),
+});
+
+/** Returns the tokens in a backend's `usage`, or undefined if there is none. `input_tokens` are only those that no cache has. */
+export function readUsage(usage: unknown): ReportedUsage | undefined {
+  const { data } = usageSchema.safeParse(usage);
+  if (data === undefined) return undefined;
+  const cachedTokens = data.cache_read_input_tokens ?? 0;
+  const promptTokens = data.input_tokens + (data.cache_creation_input_tokens ?? 0) + cachedTokens;
+  return { promptTokens, completionTokens: data.output_tokens, cachedTokens };
+}
+
+/** Usage in Anthropic's shape: as the backend reported it, except for the tokens that are charged; or all of it, if it reported none. */
+export function presentUsage({ promptTokens, completionTokens }: AnswerTokens, reported?: unknown): object {
+  const counts = { cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
+  if (!isObject(reported)) return { input_tokens: promptTokens, ...counts, output_tokens: completionTokens };
+  return reported.output_tokens === completionTokens ? reported : { ...reported, output_tokens: completionTokens };
+}

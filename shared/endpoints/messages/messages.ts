@@ -1,0 +1,57 @@
+import type { AnswerFormat } from '../definition/answer-format.ts';
+import type { Endpoint, EndpointHeaders } from '../definition/endpoint.ts';
+import type { RequestFormat } from '../definition/request-format.ts';
+import { generationCost } from '../tokens/request-cost.ts';
+import { cutMessage, type MessageAnswer, messageText, parseMessage, presentMessage } from './message-answers.ts';
+import { messageEnding, messageErrors } from './message-errors.ts';
+import { createMessageConverter } from './message-events.ts';
+import { estimateMessages, messagesPrompt } from './message-prompt.ts';
+import { type MessageRequest, messageRequestSchema } from './message-request.ts';
+
+export const messageFields = {
+  media: ['messages', 'system'],
+  holdTools: [],
+  outputFormat: ['output_config', 'format'],
+} as const;
+
+const request: RequestFormat = {
+  schema: messageRequestSchema,
+  fields: { ...messageFields, published: new Set(Object.keys(messageRequestSchema.shape)) },
+  limitFields: ['max_tokens'],
+
+  ask: ({ model, stream }: MessageRequest) => ({
+    ...{ model, stream: stream === true, includeUsage: true, assembled: false, choices: 1, fields: {} },
+  }),
+  cost(message: MessageRequest, { text, model }) {
+    const promptTokens = estimateMessages(message, text);
+    return generationCost(message, { promptTokens, promptField: 'messages', limitField: 'max_tokens', model });
+  },
+  estimatePrompt: estimateMessages,
+  promptOf: messagesPrompt,
+  choicesOf: () => 1,
+};
+
+const answer: AnswerFormat = {
+  parse: parseMessage,
+  writtenIn: (message: MessageAnswer) => messageText(message),
+  cut: (message: MessageAnswer, share) => cutMessage(message, share),
+  present: (message: MessageAnswer, tokens, context) => presentMessage(message, tokens, context),
+  stream: { convert: createMessageConverter, ending: () => messageEnding },
+};
+
+export const messageHeaders: EndpointHeaders = {
+  apiKey: 'x-api-key',
+  requestId: 'request-id',
+  passedOn: ['anthropic-version', 'anthropic-beta'],
+};
+
+/** `POST /v1/messages`. */
+export const messages: Endpoint = {
+  name: 'messages',
+  path: '/v1/messages',
+  request,
+  answer,
+  errors: messageErrors,
+  headers: messageHeaders,
+  inBatches: false,
+};

@@ -1,0 +1,53 @@
+import type { TypedEvent } from '../answers/convert-events.ts';
+import { type OpenText, type OutputItem, type TextKind, textMembers } from './output-progress.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** The type of a part, and the events that end it. Arguments are no part, but a member of their item. */
+const parts: Partial<Record<TextKind, { type: string; done: string; list: 'content' | 'summary' }>> = {
+  'response.output_text': { type: 'output_text', done: 'response.content_part.done', list: 'content' },
+  'response.refusal': { type: 'refusal', done: 'response.content_part.done', list: 'content' },
+  'response.reasoning_text': { type: 'reasoning_text', done: 'response.content_part.done', list: 'content' },
+  'response.reasoning_summary_text': {
+    type: 'summary_text',
+    done: 'response.reasoning_summary_part.done',
+    list: 'summary',
+  },
+};
+
+/** Ends the open items of an output. Returns the events for that, and all items as they are then. */
+export function closeOutput(items: readonly OutputItem[]): { events: TypedEvent[]; output: Json[] } {
+  const events: TypedEvent[] = [];
+  const output = items.map((open) => {
+    if (open.isDone) return open.item;
+    const item = endedItem(open);
+    for (const text of open.texts.values()) events.push(...endOfText(text, item));
+    events.push({ type: 'response.output_item.done', output_index: open.index, item });
+    return item;
+  });
+  return { events, output };
+}
+
+function endedItem({ item, texts }: OutputItem): Json & { name?: unknown } {
+  const lists: Record<string, unknown[]> = {};
+  const members: Record<string, string> = {};
+  for (const { kind, text } of texts.values()) {
+    const part = parts[kind];
+    if (part === undefined) members[textMembers[kind]] = text;
+    else lists[part.list] = [...(lists[part.list] ?? []), partOf(kind, text)];
+  }
+  return { ...item, ...lists, ...members, status: 'incomplete' };
+}
+
+function partOf(kind: TextKind, text: string): Json {
+  const more = kind === 'response.output_text' ? { annotations: [], logprobs: [] } : {};
+  return { type: parts[kind]?.type, [textMembers[kind]]: text, ...more };
+}
+
+function endOfText({ kind, place, text }: OpenText, { name }: { name?: unknown }): TypedEvent[] {
+  const logprobs = kind === 'response.output_text' ? { logprobs: [] } : {};
+  const named = kind === 'response.function_call_arguments' ? { name } : {};
+  const done = { type: `${kind}.done`, ...place, [textMembers[kind]]: text, ...logprobs, ...named };
+  const part = parts[kind];
+  return part === undefined ? [done] : [done, { type: part.done, ...place, part: partOf(kind, text) }];
+}

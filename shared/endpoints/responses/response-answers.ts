@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { BackendError } from '../answers/backend-error.ts';
+import { cutFields } from '../answers/cut-text.ts';
+import { parseBackendJson } from '../answers/parse-backend-json.ts';
+import { writtenText } from '../answers/written.ts';
+import type { AnswerContext, AnswerTokens, WholeAnswer } from '../definition/answer-format.ts';
+import { completeResponse } from './required-properties.ts';
+import { presentUsage, readUsage } from './response-usage.ts';
+
+/** A response that is `in_progress` would have to be asked for again. */
+const responseSchema = z.looseObject({
+  model: z.string().optional(),
+  status: z.enum(['completed', 'incomplete']).optional(),
+  output: z.array(z.looseObject({})),
+});
+
+/** A whole response (OpenAI API reference, responses). */
+export type ResponseAnswer = WholeAnswer & { answer: z.infer<typeof responseSchema> };
+
+export function parseResponse(text: string): ResponseAnswer {
+  const parsed = responseSchema.safeParse(parseBackendJson(text, 'the answer'));
+  if (!parsed.success) throw new BackendError('unreadable', 'the answer is no ended response', { cause: parsed.error });
+  if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
+  return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
+}
+
+export function responseText({ answer }: ResponseAnswer): string {
+  return writtenText(answer.output);
+}
+
+export const cutShort = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } };
+
+/** Returns this share of a response, from its beginning. */
+export function cutResponse({ answer, usage }: ResponseAnswer, share: number): ResponseAnswer {
+  const budget = { left: Math.floor(writtenText(answer.output).length * share) };
+  const cut = { ...answer, ...cutFields({ output: answer.output }, budget), ...cutShort };
+  return { text: JSON.stringify(cut), answer: cut as ResponseAnswer['answer'], usage }; // only texts and the end of lists were cut
+}
+
+/** Returns the response for the client: unchanged, unless the model has another name, or a property or the usage has to be added. */
+export function presentResponse(
+  { text, answer, usage }: ResponseAnswer,
+  tokens: AnswerTokens,
+  context: AnswerContext,
+): string {
+  const complete = completeResponse(answer, context);
+  const counted = presentUsage(tokens, answer.usage);
+  const isSame = usage !== undefined && JSON.stringify(counted) === JSON.stringify(answer.usage);
+  return complete === answer && isSame ? text : JSON.stringify({ ...complete, usage: counted });
+}

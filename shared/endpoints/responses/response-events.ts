@@ -1,0 +1,104 @@
+import { isObject } from '../../is-object.ts';
+import { BackendError } from '../answers/backend-error.ts';
+import { backendMessageIn } from '../answers/backend-message.ts';
+import { brokenOff, createEventConverter, type EventFormat, type TypedEvent } from '../answers/convert-events.ts';
+import { withMissing } from '../answers/with-missing.ts';
+import type { StreamConverter, StreamOptions } from '../definition/answer-format.ts';
+import { closeOutput } from './close-output.ts';
+import { createOutputProgress } from './output-progress.ts';
+import { completeItem, completePart, completeResponse, requiredOfEvent } from './required-properties.ts';
+import { cutShort } from './response-answers.ts';
+import { presentUsage, readUsage } from './response-usage.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+type Lifecycle = TypedEvent & { response: Json };
+
+const finalTypes = new Set(['response.completed', 'response.incomplete']);
+
+export function createResponseConverter(options: StreamOptions): StreamConverter {
+  return createEventConverter(createResponseFormat(options), options);
+}
+
+/** Follows the named events of a streamed response (OpenAI API reference, streaming events of responses). */
+function createResponseFormat(options: StreamOptions): EventFormat {
+  const output = createOutputProgress();
+  const numbers = createNumbers();
+  let response: Json = {};
+  let final: Lifecycle | undefined;
+
+  return {
+    take(event) {
+      numbers.settle();
+      output.take(event);
+      if (event.type === 'response.failed') throw brokenOff(messageOf(event), options.relay);
+      if (hasResponse(event)) {
+        const known = { ...event, response: completeResponse(event.response, options) };
+        response = known.response;
+        if (!finalTypes.has(event.type)) return { event: numbers.given(known), text: '' };
+        final = known;
+        return { event: undefined, text: '', tokens: readUsage(known.response.usage)?.completionTokens };
+      }
+      if (finalTypes.has(event.type)) throw new BackendError('unreadable', `an event is no ${event.type}`);
+      const text = event.type.endsWith('.delta') && typeof event.delta === 'string' ? event.delta : '';
+      return { event: numbers.given(completeEvent(event)), text };
+    },
+    complete: () => final !== undefined,
+    usage: () => readUsage(final?.response.usage),
+    cut() {
+      numbers.undo();
+      const closed = closeOutput(output.items());
+      final = {
+        type: 'response.incomplete',
+        response: { ...completeResponse(response, options), ...cutShort, output: closed.output, usage: null },
+      };
+      return closed.events.map(numbers.next);
+    },
+    end(tokens) {
+      if (final === undefined) return [];
+      const { response: ended, sequence_number: _, ...event } = final;
+      return [numbers.next({ ...event, response: { ...ended, usage: presentUsage(tokens, ended.usage) } })];
+    },
+  };
+}
+
+/** The sequence numbers of events: the backend's, as long as they grow. An event counts when the next one comes. */
+function createNumbers() {
+  let next = 0;
+  let pending: number | undefined;
+  const settle = () => {
+    if (pending !== undefined) next = pending + 1;
+    pending = undefined;
+  };
+  return {
+    settle,
+    undo(): void {
+      pending = undefined;
+    },
+    given(event: TypedEvent): TypedEvent {
+      const { sequence_number: own } = event;
+      pending = typeof own === 'number' && Number.isSafeInteger(own) && own >= next ? own : next;
+      return own === pending ? event : { ...event, sequence_number: pending };
+    },
+    next(event: TypedEvent): TypedEvent {
+      settle();
+      return { ...event, sequence_number: next++ };
+    },
+  };
+}
+
+function hasResponse(event: TypedEvent): event is Lifecycle {
+  return isObject(event.response);
+}
+
+function messageOf({ response }: TypedEvent): string {
+  return backendMessageIn(response) ?? '';
+}
+
+/** The event with the properties that OpenAI's description requires: the event itself if it has all. */
+function completeEvent(event: TypedEvent): TypedEvent {
+  const item = event.item === undefined ? undefined : completeItem(event.item, Number(event.output_index) || 0);
+  const part = event.part === undefined ? undefined : completePart(event.part);
+  const complete = withMissing(event, requiredOfEvent(event.type));
+  if (item === event.item && part === event.part) return complete;
+  return { ...complete, ...(item !== undefined && { item }), ...(part !== undefined && { part }) };
+}

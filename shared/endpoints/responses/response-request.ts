@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { listOf } from '../fields/checked-lists.ts';
+import { areFewTexts, streamFlag, temperature, topP } from '../fields/common-fields.ts';
+
+const object = z.looseObject({});
+const nullableObject = object.nullish();
+
+const noState = 'is not supported: this service stores no responses';
+
+const input = z
+  .unknown()
+  .superRefine((value, ctx) => {
+    if (typeof value === 'string') return;
+    const items = listOf(object).safeParse(value);
+    if (!Array.isArray(value)) ctx.addIssue('expected a string or an array');
+    for (const { path, message } of items.error?.issues ?? []) {
+      if (path.length > 0) ctx.addIssue({ code: 'custom', path: [...path], message });
+    }
+  })
+  .meta({ documentedAs: z.union([z.string(), z.array(object)]) });
+
+const texts = z
+  .custom<string[]>(areFewTexts, 'expected an array of at most 64 strings')
+  .meta({ documentedAs: z.array(z.string()).max(64) });
+
+/**
+ * All fields of OpenAI's published description of `POST /v1/responses` (openai/openai-openapi, `CreateResponse`). The service keeps no
+ * state, so fields that refer to a stored response, or ask to store one, are refused.
+ */
+export const responseRequestSchema = z.looseObject({
+  model: z.string().min(1).meta({ description: "A model of the caller's plan that offers `responses`." }),
+  input,
+  background: z.literal(false, { error: noState }).nullish(),
+  context_management: listOf(object).nullish(),
+  conversation: z.null({ error: noState }).optional(),
+  include: texts.nullish(),
+  instructions: z.string().nullish(),
+  max_output_tokens: z
+    .int()
+    .positive()
+    .nullish()
+    .meta({ description: 'Maximum number of output tokens, with reasoning.' }),
+  max_tool_calls: z.int().positive().nullish(),
+  metadata: nullableObject,
+  moderation: z.unknown().optional(),
+  parallel_tool_calls: z.boolean().nullish(),
+  previous_response_id: z.null({ error: noState }).optional(),
+  prompt: nullableObject,
+  prompt_cache_key: z.string().nullish(),
+  prompt_cache_options: nullableObject,
+  prompt_cache_retention: z.string().nullish(),
+  reasoning: nullableObject,
+  safety_identifier: z.string().nullish(),
+  service_tier: z.string().nullish().meta({ description: 'Accepted, but not sent to the model server.' }),
+  store: z.literal(false, { error: noState }).nullish(),
+  stream: streamFlag.nullish(),
+  stream_options: nullableObject,
+  temperature: temperature.nullish(),
+  text: nullableObject,
+  tool_choice: z.union([z.string(), object], { error: 'expected a string or an object' }).nullish(),
+  tools: listOf(z.looseObject({ type: z.string() })).nullish(),
+  top_logprobs: z.int().min(0).max(20).nullish(),
+  top_p: topP.nullish(),
+  truncation: z.string().nullish(),
+  user: z.string().nullish(),
+});
+
+export type ResponseRequest = z.infer<typeof responseRequestSchema>;

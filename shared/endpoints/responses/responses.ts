@@ -1,0 +1,54 @@
+import type { AnswerFormat } from '../definition/answer-format.ts';
+import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
+import type { RequestFormat } from '../definition/request-format.ts';
+import { generationCost } from '../tokens/request-cost.ts';
+import { cutResponse, parseResponse, presentResponse, type ResponseAnswer, responseText } from './response-answers.ts';
+import { createResponseEnding } from './response-ending.ts';
+import { createResponseConverter } from './response-events.ts';
+import { estimateInput, inputPrompt } from './response-prompt.ts';
+import { type ResponseRequest, responseRequestSchema } from './response-request.ts';
+
+/** Fields that clients send, and no model server needs. They are dropped. */
+const dropped = ['client_metadata'];
+const unsent = { background: undefined, conversation: undefined, previous_response_id: undefined };
+
+const request: RequestFormat = {
+  schema: responseRequestSchema,
+  fields: {
+    published: new Set([...Object.keys(responseRequestSchema.shape), ...dropped]),
+    media: ['input'],
+    holdTools: ['input'],
+    outputFormat: ['text', 'format'],
+  },
+  limitFields: ['max_output_tokens'],
+
+  ask: ({ model, stream }: ResponseRequest) => ({
+    ...{ model, stream: stream === true, includeUsage: true, assembled: false, choices: 1 },
+    fields: { ...unsent, ...Object.fromEntries(dropped.map((name) => [name, undefined])), store: false },
+  }),
+  cost(response: ResponseRequest, { text, model }) {
+    const promptTokens = estimateInput(response, text);
+    return generationCost(response, { promptTokens, promptField: 'input', limitField: 'max_output_tokens', model });
+  },
+  estimatePrompt: estimateInput,
+  promptOf: inputPrompt,
+  choicesOf: () => 1,
+};
+
+const answer: AnswerFormat = {
+  parse: parseResponse,
+  writtenIn: (response: ResponseAnswer) => responseText(response),
+  cut: (response: ResponseAnswer, share) => cutResponse(response, share),
+  present: (response: ResponseAnswer, tokens, context) => presentResponse(response, tokens, context),
+  stream: { convert: createResponseConverter, ending: createResponseEnding },
+};
+
+/** `POST /v1/responses`, without state. */
+export const responses: Endpoint = {
+  name: 'responses',
+  path: '/v1/responses',
+  request,
+  answer,
+  headers: noHeaders,
+  inBatches: true,
+};

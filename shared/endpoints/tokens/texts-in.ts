@@ -1,0 +1,12 @@
+const depthMax = 16;
+
+/** Returns every text in these fields of a value, at any depth. A list is searched, and so is a text itself. */
+export function textsIn(value: unknown, fields: ReadonlySet<string>, depth = 0): string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null || depth > depthMax) return [];
+  if (Array.isArray(value)) return value.flatMap((item) => textsIn(item, fields, depth + 1));
+  // Below a field with text, an object is data, such as the arguments of a tool: all of it counts.
+  return Object.entries(value).flatMap(([name, member]) =>
+    fields.has(name) ? textsIn(member, fields, depth + 1) : [],
+  );
+}
