@@ -34,13 +34,13 @@ export function createIngressMetrics(registry: Registry) {
     admissions: new Counter({
       name: 'svc_admissions_total',
       help: 'Inference requests by the outcome of their admission, and the limit that refused them, if any',
-      labelNames: ['outcome', 'limit'],
+      labelNames: ['endpoint', 'outcome', 'limit'],
       registers,
     }),
     queueRefusals: new Counter({
       name: 'svc_queue_refusals_total',
       help: 'Requests refused because too many jobs wait for their model, or too many bytes in this ingress, by reason',
-      labelNames: ['pool', 'model', 'reason'],
+      labelNames: ['pool', 'model', 'endpoint', 'reason'],
       registers,
     }),
     bodyRefusals: new Counter({

@@ -1,4 +1,4 @@
-import { type Batch, endpointOf } from '../../shared/batches/batch.ts';
+import { type Batch, type BatchUsage, endpointOf } from '../../shared/batches/batch.ts';
 import { secondsOf } from './present-file.ts';
 
 /** OpenAI's batch object; times are in seconds, and null until they are known. */
@@ -8,6 +8,7 @@ export function presentBatch(batch: Batch) {
     id: batch.id,
     object: 'batch',
     endpoint: endpointOf(batch),
+    model: batch.model ?? null,
     errors: errors.length === 0 ? null : { object: 'list', data: errors },
     input_file_id: batch.inputFile,
     completion_window: batch.completionWindow,
@@ -24,7 +25,19 @@ export function presentBatch(batch: Batch) {
     cancelling_at: timeOf(batch.cancellingAt),
     cancelled_at: timeOf(batch.cancelledAt),
     request_counts: { total: counts.total, completed: counts.completed, failed: counts.failed },
+    usage: batch.usage === undefined ? null : presentUsage(batch.usage),
     metadata: batch.metadata,
+  };
+}
+
+/** Results do not have the tokens of reasoning separately. */
+function presentUsage({ promptTokens, cachedTokens, completionTokens }: BatchUsage) {
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: { cached_tokens: cachedTokens },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: promptTokens + completionTokens,
   };
 }
 

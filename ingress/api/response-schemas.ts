@@ -58,10 +58,23 @@ const batchError = z.strictObject({
   param: z.string().nullable(),
   message: z.string(),
 });
+const batchUsage = z.strictObject({
+  input_tokens: count,
+  input_tokens_details: z.strictObject({ cached_tokens: count }),
+  output_tokens: count,
+  output_tokens_details: z.strictObject({
+    reasoning_tokens: count.meta({ description: 'Always 0: they are not counted separately.' }),
+  }),
+  total_tokens: count,
+});
 export const batch = z.strictObject({
   id: z.string(),
   object: z.literal('batch'),
   endpoint: z.string(),
+  model: z
+    .string()
+    .nullable()
+    .meta({ description: 'The model of all lines; null if they differ, or are not validated.' }),
   errors: z.strictObject({ object: z.literal('list'), data: z.array(batchError) }).nullable(),
   input_file_id: z.string(),
   completion_window: z.string(),
@@ -78,6 +91,7 @@ export const batch = z.strictObject({
   cancelling_at: seconds.nullable(),
   cancelled_at: seconds.nullable(),
   request_counts: requestCounts,
+  usage: batchUsage.nullable().meta({ description: 'Tokens of all results; null until the batch has ended.' }),
   metadata: z.record(z.string(), z.string()).nullable(),
 });
 

@@ -33,6 +33,7 @@ export function createSettleInterrupted({
 }) {
   return async function settleInterrupted(lease: HeldLease, delivered: Delivered): Promise<void> {
     const { account, requestId, admission } = lease;
+    const { endpoint } = lease.report;
     const { run, tokens: completionTokens } = delivered;
     // If no part of the answer was delivered, nothing is charged.
     const promptTokens = completionTokens === 0 ? 0 : (delivered.promptTokens ?? lease.promptTokens);
@@ -44,10 +45,10 @@ export function createSettleInterrupted({
     const tokens = promptTokens + completionTokens;
     try {
       const settled = await settle({ account, requestId, run, settler: 'ingress', tokens, report, admission });
-      if (settled === 'settled') metrics.settled.inc({ outcome: 'failed', counted: 'estimated' });
-      else metrics.settleFailures.inc({ reason: settled });
+      if (settled === 'settled') metrics.settled.inc({ endpoint, outcome: 'failed', counted: 'estimated' });
+      else metrics.settleFailures.inc({ endpoint, reason: settled });
     } catch (error) {
-      metrics.settleFailures.inc({ reason: 'error' });
+      metrics.settleFailures.inc({ endpoint, reason: 'error' });
       log.error({ err: error, requestId }, 'an interrupted request could not be settled; its lease will expire');
     }
   };

@@ -43,7 +43,8 @@ export function admitRequest({
     const allowance = allowanceOf(checked.caller, planFile);
     ctx.state.caller = checked.caller;
     setHeaders(ctx.res, limitHeaders(checked.counters, allowance));
-    metrics.admissions.inc({ outcome: checked.outcome, limit: 'limit' in checked ? checked.limit : 'none' });
+    const limit = 'limit' in checked ? checked.limit : 'none';
+    metrics.admissions.inc({ endpoint: call.endpoint, outcome: checked.outcome, limit });
     if (checked.outcome === 'refused') throw checked.error;
     if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, fairShare, topupUrl });
     const { caller, admission, charge, inFlight } = checked;

@@ -31,7 +31,7 @@ export function readCalls({
         const call = readBody(endpoint, stateOf(ctx, 'body'), { models, aliases, rule, noSuchModel: noSuch });
         ctx.state.call = headers === undefined ? call : { ...call, headers };
       } catch (error) {
-        countRefusedFields(metrics, error);
+        countRefusedFields(metrics, endpoint.path, error);
         throw error;
       }
       // From now on memory holds the request only as it will be queued, not also its text and its parsed body.

@@ -38,13 +38,13 @@ export function refuseFullQueue({
 
   /** A separate function, because a waiting stage keeps its local variables in memory, and the body would be one of them. */
   function enterQueue(ctx: AppContext): QueuePlace {
-    const { pool, model, body } = stateOf(ctx, 'call');
+    const { pool, model, endpoint, body } = stateOf(ctx, 'call');
     // An unknown account may not exist; admission answers that.
     const account = ctx.state.caller?.account ?? '';
     if (replyTo() === undefined) throw temporarilyUnavailable(new Error('no reply could be received'));
     const entry = queueBounds.enter({ model, account, bytes: Buffer.byteLength(body) });
     if ('full' in entry) {
-      metrics.queueRefusals.inc({ pool, model, reason: entry.full });
+      metrics.queueRefusals.inc({ pool, model, endpoint, reason: entry.full });
       throw overloaded('its queue is full', random);
     }
     ctx.state.fairShare = entry.requestsAtOnceMax;

@@ -1,15 +1,23 @@
-import { type Batch, type BatchEnding, type BatchError, type BatchState, batchErrorsMax } from './batch.ts';
+import {
+  type Batch,
+  type BatchEnding,
+  type BatchError,
+  type BatchState,
+  type BatchUsage,
+  batchErrorsMax,
+} from './batch.ts';
 
 /**
  * An event of a batch. `validated`: its file is valid. `refused`: its file has errors. `counted`: the current counts of results, and the
- * first line that may have no result. `ran`: every line has its result. `written`: its files exist. `cleared`: nothing is left to clean up.
+ * first line that may have no result. `ran`: every line has its result. `written`: its files exist, with results of this usage. `cleared`:
+ * nothing is left to clean up.
  */
 export type BatchEvent =
-  | { type: 'validated'; total: number }
+  | { type: 'validated'; total: number; model?: string }
   | { type: 'refused'; errors: readonly BatchError[] }
   | { type: 'counted'; completed: number; failed: number; position: Batch['position'] }
   | { type: 'cancel' | 'expire' | 'ran' | 'cleared' }
-  | { type: 'written'; completed: number; failed: number; outputFile?: string; errorFile?: string };
+  | { type: 'written'; completed: number; failed: number; usage: BatchUsage; outputFile?: string; errorFile?: string };
 
 type Moves = { [Type in BatchEvent['type']]: readonly BatchState[] };
 
@@ -47,7 +55,10 @@ export function nextBatch(batch: Batch, event: BatchEvent, at: Date): Batch | un
 function move(batch: Batch, event: BatchEvent, at: Date): Batch | undefined {
   switch (event.type) {
     case 'validated':
-      return { ...batch, state: 'in_progress', inProgressAt: at, counts: { ...batch.counts, total: event.total } };
+      return {
+        ...{ ...batch, state: 'in_progress', inProgressAt: at, counts: { ...batch.counts, total: event.total } },
+        ...(event.model !== undefined && { model: event.model }),
+      };
     case 'refused':
       return { ...batch, state: 'failed', failedAt: at, errors: event.errors.slice(0, batchErrorsMax) };
     case 'counted':
@@ -72,12 +83,13 @@ const endedAt = { completed: 'completedAt', expired: 'expiredAt', cancelled: 'ca
 
 function end(batch: Batch, event: Extract<BatchEvent, { type: 'written' }>, at: Date): Batch | undefined {
   if (batch.ending === undefined) return undefined;
-  const { outputFile, errorFile } = event;
+  const { outputFile, errorFile, usage } = event;
   return {
     ...batch,
     state: batch.ending,
     [endedAt[batch.ending]]: at,
     counts: grown(batch, event),
+    usage,
     ...(outputFile !== undefined && { outputFile }),
     ...(errorFile !== undefined && { errorFile }),
   };

@@ -24,6 +24,11 @@ const batchErrorSchema = z.object({
   message: z.string(),
 });
 
+const batchUsageSchema = z.object({ promptTokens: count, cachedTokens: count, completionTokens: count });
+
+/** The tokens of all results of a batch. */
+export type BatchUsage = z.infer<typeof batchUsageSchema>;
+
 export const batchSchema = z.object({
   id: z.string(),
   account: z.string(),
@@ -41,6 +46,8 @@ export const batchSchema = z.object({
   open: z.boolean(),
   tokens: count,
   counts: z.object({ total: count, completed: count, failed: count }),
+  model: z.string().optional(),
+  usage: batchUsageSchema.optional(),
   position: z.object({ line: z.int().positive(), byte: count }),
   errors: z.array(batchErrorSchema),
   outputFile: z.string().optional(),
@@ -62,7 +69,8 @@ export const batchSchema = z.object({
  * for a sign-in token. `linesEndpoint` is the path of the endpoint of its lines, if it is not `endpoint`, the only one that processes of the
  * previous release can read. `listedFieldsOnly`: its lines may have no field that the plan file does not list; missing in batches created before
  * there were lists. `tokens` is the estimate of all its prompts. `position` is the first line (from 1) that may have no result yet, and its
- * offset in the file. Every line before it has a result. `errors` are those of its file, at most 100.
+ * offset in the file. Every line before it has a result. `model` is that of its lines, if all have the same. `usage` is set once the results
+ * are written. `errors` are those of its file, at most 100.
  */
 export type Batch = z.infer<typeof batchSchema>;
 export type BatchState = Batch['state'];

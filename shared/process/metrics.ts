@@ -25,27 +25,29 @@ export function createLimitMetrics(registry: Registry) {
     settled: new Counter({
       name: 'svc_requests_settled_total',
       help: 'Requests that were ended and charged, by outcome, and whether the backend reported their tokens',
-      labelNames: ['outcome', 'counted'],
+      labelNames: ['endpoint', 'outcome', 'counted'],
       registers,
     }),
     settleFailures: new Counter({
       name: 'svc_settle_failures_total',
       help: 'Requests that were not settled: refused (another run had begun, or they had ended), lost (their lease had expired), or error',
-      labelNames: ['reason'],
+      labelNames: ['endpoint', 'reason'],
       registers,
     }),
     refusedFields: new Counter({
       name: 'svc_refused_fields_total',
       help: 'Requests and lines of batches refused for a field, tool or address that the plan file does not allow, by field',
-      labelNames: ['field'],
+      labelNames: ['endpoint', 'field'],
       registers,
     }),
   };
 }
 
+type RefusedFields = { refusedFields: Counter<'endpoint' | 'field'> };
+
 /** Counts a refusal once for each field that the plan file does not allow. Ignores any other error. */
-export function countRefusedFields({ refusedFields }: { refusedFields: Counter<'field'> }, error: unknown): void {
+export function countRefusedFields({ refusedFields }: RefusedFields, endpoint: string, error: unknown): void {
   if (!(error instanceof ApiError)) return;
   const fields = error.issues.flatMap(({ refused }) => refused ?? []);
-  for (const field of new Set(fields)) refusedFields.inc({ field });
+  for (const field of new Set(fields)) refusedFields.inc({ endpoint, field });
 }

@@ -55,7 +55,10 @@ faultTest(
     await repeatJobs(); // when they are finished and removed
     await awaitMetric(
       worker,
-      new RegExp(`^svc_jobs_not_started_total\\{pool="default",reason="settled"\\} ${requests}$`, 'm'),
+      new RegExp(
+        `^svc_jobs_not_started_total\\{pool="default",endpoint="/v1/chat/completions",reason="settled"\\} ${requests}$`,
+        'm',
+      ),
     );
 
     const { calls, records } = await witnesses.agreeOn(t, asked);

@@ -107,7 +107,7 @@ faultTest(
     const invalid = await keys.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'small-chat' } });
     t.is(invalid.status, 400, 'an invalid request gets 400 before the queue is checked');
     t.truthy(invalid.headers.get('x-svc-quota-limit'));
-    const refusalsMetric = `^svc_queue_refusals_total\\{pool="default",model="small-chat",reason="jobs"\\} ${refusals + 1}$`;
+    const refusalsMetric = `^svc_queue_refusals_total\\{pool="default",model="small-chat",endpoint="/v1/chat/completions",reason="jobs"\\} ${refusals + 1}$`;
     await metric(stack, new RegExp(refusalsMetric, 'm'));
 
     const client = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0, fetch: documentedFetch });
@@ -182,7 +182,10 @@ faultTest(
     const refused = await ask('x'.repeat(3_000));
     t.is(refused.status, 503);
     t.like(await refused.json(), { code: 'SERVICE_UNAVAILABLE' });
-    await metric(stack, /^svc_queue_refusals_total\{pool="default",model="small-chat",reason="bytes"\} 1$/m);
+    await metric(
+      stack,
+      /^svc_queue_refusals_total\{pool="default",model="small-chat",endpoint="\/v1\/chat\/completions",reason="bytes"\} 1$/m,
+    );
 
     // Refused at admission: its bytes are released as well.
     t.is((await keys.change('user:alice', { suspended: true })).status, 200);

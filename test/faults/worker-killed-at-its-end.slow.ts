@@ -30,7 +30,10 @@ async function dies({ stack, victim }: { stack: Stack; victim: RunningProcess },
   const killedAt = performance.now();
   stack.workers.splice(stack.workers.indexOf(victim), 1);
   const other = await stack.startWorker();
-  const found = new RegExp(`^svc_jobs_not_started_total\\{pool="default",reason="settled"\\} ${jobs}$`, 'm');
+  const found = new RegExp(
+    `^svc_jobs_not_started_total\\{pool="default",endpoint="/v1/chat/completions",reason="settled"\\} ${jobs}$`,
+    'm',
+  );
   while (!found.test(await (await fetch(`${other.operationsUrl}/metrics`)).text())) await sleep(100);
   return Math.round(performance.now() - killedAt);
 }

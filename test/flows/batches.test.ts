@@ -54,6 +54,8 @@ test('the official SDK creates, finds and cancels a batch', async (t) => {
   t.deepEqual(rest as object, {
     object: 'batch',
     endpoint: '/v1/chat/completions',
+    model: null,
+    usage: null,
     errors: null,
     input_file_id: file,
     completion_window: '24h',

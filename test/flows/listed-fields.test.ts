@@ -94,7 +94,10 @@ test('a field that could harm others is refused from any key, naming the setting
     t.regex(body.error, error);
     const [ingress] = stack.ingresses;
     if (ingress !== undefined)
-      await awaitMetric(ingress, new RegExp(`^svc_refused_fields_total\\{field="${label}"\\} [1-9]`, 'm'));
+      await awaitMetric(
+        ingress,
+        new RegExp(`^svc_refused_fields_total\\{endpoint="/v1/chat/completions",field="${label}"\\} [1-9]`, 'm'),
+      );
   }
   t.false(stack.modelServers.some((server) => JSON.stringify(server.calls()).includes('refused')));
 });

@@ -50,10 +50,22 @@ test('metrics count requests, waits and attempts and contain no key, account or 
     );
   t.regex(atWorker ?? '', /^svc_jobs_waiting_for_backend 0$/m);
   t.regex(atIngress ?? '', /^svc_queue_bytes_waiting 0$/m);
-  t.regex(atWorker ?? '', /svc_queue_wait_seconds_count\{pool="default",lane="interactive"\} 2/);
-  t.regex(atWorker ?? '', /svc_backend_attempts_total\{backend="onprem-a",model="small-chat",outcome="completed"\} 2/);
-  t.regex(atIngress ?? '', /svc_admissions_total\{outcome="admitted",limit="none"\} 2/);
-  t.regex(atWorker ?? '', /svc_requests_settled_total\{outcome="completed",counted="reported"\} 2/);
+  t.regex(
+    atWorker ?? '',
+    /svc_queue_wait_seconds_count\{pool="default",lane="interactive",endpoint="\/v1\/chat\/completions"\} 2/,
+  );
+  t.regex(
+    atWorker ?? '',
+    /svc_backend_attempts_total\{backend="onprem-a",model="small-chat",endpoint="\/v1\/chat\/completions",outcome="completed"\} 2/,
+  );
+  t.regex(
+    atIngress ?? '',
+    /svc_admissions_total\{endpoint="\/v1\/chat\/completions",outcome="admitted",limit="none"\} 2/,
+  );
+  t.regex(
+    atWorker ?? '',
+    /svc_requests_settled_total\{endpoint="\/v1\/chat\/completions",outcome="completed",counted="reported"\} 2/,
+  );
   t.regex(atWorker ?? '', /^svc_leases_held 0$/m);
   for (const name of ['usage_outbox_entries', 'usage_outbox_age_seconds', 'leases_expired_total'])
     t.regex(atWorker ?? '', new RegExp(`^svc_${name} \\d`, 'm'));

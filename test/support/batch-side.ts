@@ -115,7 +115,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
   };
 }
 
-type Given = Partial<Batch> & { lines?: number; model?: string };
+type Given = Partial<Batch> & { lines?: number };
 
 export type BatchSide = Awaited<ReturnType<typeof openBatchSide>>;
 

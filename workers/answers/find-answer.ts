@@ -47,14 +47,14 @@ export function createFindAnswer(
    * no second pass: it waits longer, and not in a worker (contract.md#q3-failover).
    */
   async function askAll(run: CallingRun): Promise<Found> {
-    const { model } = run.job;
+    const { model, endpoint } = run.job;
     const attempted: string[] = [];
     if (run.lane === 'interactive') retryBudget.earn();
     const first = await passOver(run, attempted);
     if (first.outcome !== 'failed') return first;
     if (attempted.length === 0) return { outcome: 'exhausted', attempted: slots.namesOf(model) };
     if (!mayTryAgain(run)) return { outcome: 'exhausted', attempted };
-    metrics.retryRounds.inc({ model });
+    metrics.retryRounds.inc({ model, endpoint });
     await sleep(random() * roundPauseMs, undefined, { signal: run.signal }).catch(() => {}); // passOver checks the signal
     const second = await passOver(run, attempted);
     return second.outcome === 'failed' ? { outcome: 'exhausted', attempted } : second;

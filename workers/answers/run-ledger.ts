@@ -3,8 +3,8 @@ import type { UsageAttempt } from '../../shared/store/usage/usage-record.ts';
 
 /** Records what one run of a job does, for its usage record. Times are milliseconds since the request was admitted. */
 export interface RunLedger {
-  /** A call of a backend begins. Call the returned function at its end. */
-  beginAttempt(backend: string): (outcome: AttemptOutcome) => void;
+  /** A call of a backend begins, with its own name of the model if it has one. Call the returned function at its end. */
+  beginAttempt(backend: string, model?: string): (outcome: AttemptOutcome) => void;
   /** The first token of the backend that answers. The last call counts. */
   firstToken(): void;
   attempts(): readonly UsageAttempt[];
@@ -26,10 +26,11 @@ export function createRunLedger({
   const sinceAdmission = () => queueWaitMs + Math.round(now() - startedAt);
 
   return {
-    beginAttempt(backend) {
+    beginAttempt(backend, model) {
       const begunAt = now();
       return (outcome) => {
-        attempts.push({ run, backend, outcome, durationMs: Math.round(now() - begunAt) });
+        const durationMs = Math.round(now() - begunAt);
+        attempts.push({ run, backend, ...(model !== undefined && { model }), outcome, durationMs });
       };
     },
     firstToken() {

@@ -35,7 +35,7 @@ export function createTryBackend(deps: {
   return async function tryBackend(run, slot) {
     const { job, reply, signal } = run;
     const { name, backend } = slot;
-    const measured = measure(metrics, run, name);
+    const measured = measure(metrics, run, slot);
     const call = {
       backend,
       apiKey: deps.apiKeys[name],
@@ -86,11 +86,11 @@ export function createTryBackend(deps: {
 }
 
 /** Measures a call for the metrics and for the usage record. */
-function measure(metrics: CallMetrics, { job, ledger }: CallingRun, backend: string) {
-  const labels = { backend, model: job.model };
+function measure(metrics: CallMetrics, { job, ledger }: CallingRun, { name, backend }: Slot) {
+  const labels = { backend: name, model: job.model, endpoint: job.endpoint };
   const endTimer = metrics.attemptDuration.startTimer(labels);
   const endFirstToken = metrics.firstToken.startTimer(labels);
-  const endAttempt = ledger.beginAttempt(backend);
+  const endAttempt = ledger.beginAttempt(name, backend.model);
   return {
     firstToken() {
       ledger.firstToken();

@@ -4,7 +4,7 @@ import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { RunLedger } from './run-ledger.ts';
 
 type Ended = {
-  job: Pick<QueuedCall, 'keyId' | 'model' | 'tier' | 'endpoint' | 'earlierRuns'> & { plan: string };
+  job: Pick<QueuedCall, 'keyId' | 'model' | 'requestedModel' | 'tier' | 'endpoint' | 'earlierRuns'> & { plan: string };
   /** The batch that the request is a line of. */
   batch: string | null;
   run: number;
@@ -19,10 +19,10 @@ export function usageReport(
   outcome: UsageReport['outcome'],
   usage: TokenUsage,
 ): UsageReport {
-  const { keyId, plan, model, tier, endpoint, earlierRuns } = job;
+  const { keyId, plan, model, requestedModel, tier, endpoint, earlierRuns } = job;
   const { promptTokens, completionTokens, cachedTokens, estimated } = usage;
   return {
-    ...{ keyId, plan, model, tier, endpoint, batch },
+    ...{ keyId, plan, model, ...(requestedModel !== undefined && { requestedModel }), tier, endpoint, batch },
     ...{ promptTokens, completionTokens, cachedTokens, counted: estimated ? 'estimated' : 'reported', outcome },
     ...ledger.timing(),
     attempts: [...earlierRuns.flatMap(({ attempts }) => attempts), ...ledger.attempts()],

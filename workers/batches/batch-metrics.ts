@@ -11,13 +11,13 @@ export function createBatchMetrics(registry: Registry) {
     batchLines: new Counter({
       name: 'svc_batch_lines_total',
       help: 'Lines of batches that have ended, by outcome: completed, or their error code',
-      labelNames: ['outcome'],
+      labelNames: ['endpoint', 'outcome'],
       registers,
     }),
     batchLineRetries: new Counter({
       name: 'svc_batch_line_retries_total',
       help: 'Retries of lines of batches, by reason: failed (their backends failed), or lost',
-      labelNames: ['reason'],
+      labelNames: ['endpoint', 'reason'],
       registers,
     }),
     /** `look` is called at each scrape, once for each gauge; undefined while the store does not answer. */

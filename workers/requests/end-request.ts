@@ -56,12 +56,16 @@ export function createEndRequest(deps: {
       if (settled === 'lost') await reply.error(replyLost(false));
       else if (settled !== 'refused') await sendEnding(reply, ending);
     }
-    count(run, await settling, { outcome: ending.outcome, counted: report.counted });
+    count(run, await settling, { endpoint: job.endpoint, outcome: ending.outcome, counted: report.counted });
   };
 
-  function count({ job, run }: Run, settled: Settled | 'error', labels: { outcome: string; counted: string }): void {
+  function count(
+    { job, run }: Run,
+    settled: Settled | 'error',
+    labels: { endpoint: string; outcome: string; counted: string },
+  ): void {
     if (settled === 'settled') metrics.settled.inc(labels);
-    else metrics.settleFailures.inc({ reason: settled });
+    else metrics.settleFailures.inc({ endpoint: job.endpoint, reason: settled });
     if (settled === 'refused')
       log.warn(
         { requestId: job.requestId, run },

@@ -50,12 +50,12 @@ export function createProcessRequest(deps: {
     const common: Run = { job, run, taken, takenAt, reply, ledger: createRunLedger({ run, queueWaitMs }) };
     const pool = models[job.model]?.pool ?? 'none';
     if (start.outcome !== 'run') {
-      metrics.notStarted.inc({ pool, reason: start.outcome });
+      metrics.notStarted.inc({ pool, endpoint: job.endpoint, reason: start.outcome });
       await endUnstarted(common, { outcome: start.outcome, endRequest });
       return { outcome: 'done' };
     }
 
-    metrics.queueWait.observe({ pool, lane: 'interactive' }, queueWaitMs / 1000);
+    metrics.queueWait.observe({ pool, lane: 'interactive', endpoint: job.endpoint }, queueWaitMs / 1000);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(deps.control, queueWaitMs);
     const releaseLease = deps.leases.hold(job);

@@ -6,10 +6,14 @@ const milliseconds = z.int().nonnegative();
 /** `YYYY-MM`, in UTC. */
 export const usageMonthSchema = z.string().regex(/^\d{4}-\d{2}$/);
 
-/** One call of a backend, or (`outcome` `lost`, no `backend`) a run whose worker died, of which nothing else is known. */
+/**
+ * One call of a backend, by its own name of the model if it has one; or (`outcome` `lost`, no `backend`) a run whose worker died, of which nothing else is
+ * known.
+ */
 export const usageAttemptSchema = z.object({
   run: z.int().positive(),
   backend: z.string().optional(),
+  model: z.string().optional(),
   outcome: z.string(),
   durationMs: milliseconds.optional(),
 });
@@ -22,6 +26,7 @@ export const usageRecordSchema = z.object({
   keyId: z.string(),
   plan: z.string(),
   model: z.string(),
+  requestedModel: z.string().optional(),
   tier: z.string(),
   endpoint: z.string(),
   batch: z.string().nullable(),
@@ -45,7 +50,7 @@ export const usageRecordSchema = z.object({
 
 /**
  * The usage of one request; written once and never changed (contract.md#r4-records, contract.md#e7-usage-records). `month` (`YYYY-MM`, UTC)
- * is the month of its admission, no matter when it was settled. `chargedTokens` count against the quota; `cachedTokens` are part of the
+ * is the month of its admission, no matter when it was settled. `requestedModel` is the name that the client sent, if it is an alias. `chargedTokens` count against the quota; `cachedTokens` are part of the
  * prompt tokens. `entry` is its position in the outbox, padded so that it sorts as text. Times are durations in milliseconds, null if there
  * was nothing to measure.
  */

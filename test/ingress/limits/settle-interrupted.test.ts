@@ -64,7 +64,9 @@ test('a request that could not be settled is counted, and logged if it is an err
       tokens: 1,
       promptTokens: 1,
     });
-    t.deepEqual((await counted.settleFailures.get()).values, [{ value: 1, labels: { reason } }]);
+    t.deepEqual((await counted.settleFailures.get()).values, [
+      { value: 1, labels: { endpoint: lease.report.endpoint, reason } },
+    ]);
     t.is(lines.length, reason === 'error' ? 1 : 0);
   }
 });

@@ -5,16 +5,17 @@ import { type BatchEvent, isOver, isRunning, nextBatch } from '../../../shared/b
 import { batchOf } from '../store/batch-records.ts';
 
 const at = new Date('2026-12-05T10:11:12.345Z');
+const usage = { promptTokens: 30, cachedTokens: 10, completionTokens: 20 };
 const fault = { code: 'invalid_json', line: 3, param: null, message: 'not JSON' };
 
 const events = {
-  validated: { type: 'validated', total: 10 },
+  validated: { type: 'validated', total: 10, model: 'small-chat' },
   refused: { type: 'refused', errors: [fault] },
   counted: { type: 'counted', completed: 4, failed: 1, position: { line: 5, byte: 400 } },
   cancel: { type: 'cancel' },
   expire: { type: 'expire' },
   ran: { type: 'ran' },
-  written: { type: 'written', completed: 9, failed: 1, outputFile: 'file-out', errorFile: 'file-err' },
+  written: { type: 'written', completed: 9, failed: 1, usage, outputFile: 'file-out', errorFile: 'file-err' },
   cleared: { type: 'cleared' },
 } as const satisfies Record<BatchEvent['type'], BatchEvent>;
 
@@ -57,11 +58,18 @@ test('each step sets its time and its results', (t) => {
   t.like(step('validating', 'refused'), { failedAt: at, errors: [fault], open: true });
   t.like(step('validating', 'cancel'), { cancellingAt: at, ending: 'cancelled' });
   t.like(step('validating', 'expire'), { finalizingAt: at, ending: 'expired', inProgressAt: undefined });
+  t.like(step('validating', 'validated'), { model: 'small-chat' });
   t.like(step('in_progress', 'counted'), { counts: { completed: 4, failed: 1 }, position: { line: 5, byte: 400 } });
   t.like(step('in_progress', 'cancel'), { cancellingAt: at, ending: 'cancelled' });
   t.like(step('in_progress', 'expire'), { finalizingAt: at, ending: 'expired' });
   t.like(step('in_progress', 'ran'), { finalizingAt: at, ending: 'completed' });
-  const files = { outputFile: 'file-out', errorFile: 'file-err', counts: { completed: 9, failed: 1 }, open: true };
+  const files = {
+    outputFile: 'file-out',
+    errorFile: 'file-err',
+    counts: { completed: 9, failed: 1 },
+    usage,
+    open: true,
+  };
   t.like(step('finalizing', 'written'), { ...files, completedAt: at });
   t.like(step('cancelling', 'written'), { ...files, cancelledAt: at });
   t.like(step('completed', 'cleared'), { open: false });
@@ -74,13 +82,13 @@ test('a batch whose file was not validated expires without lines or files, and n
   const expiring = nextBatch(batchIn('validating'), events.expire, at);
   if (expiring === undefined) return t.fail('the batch must be able to expire');
   for (const late of [events.validated, events.refused, events.cancel]) t.is(nextBatch(expiring, late, at), undefined);
-  const expired = nextBatch(expiring, { type: 'written', completed: 0, failed: 0 }, at);
+  const expired = nextBatch(expiring, { type: 'written', completed: 0, failed: 0, usage }, at);
   t.like(expired, { state: 'expired', expiredAt: at, open: true, counts: { total: 0, completed: 0, failed: 0 } });
   t.false(expired === undefined || 'outputFile' in expired || 'errorFile' in expired || 'inProgressAt' in expired);
 });
 
 test('the batch does not name a file that was not written', (t) => {
-  const next = nextBatch(batchIn('finalizing'), { type: 'written', completed: 0, failed: 0 }, at);
+  const next = nextBatch(batchIn('finalizing'), { type: 'written', completed: 0, failed: 0, usage }, at);
   t.false(next === undefined || 'outputFile' in next || 'errorFile' in next);
 });
 
@@ -107,7 +115,7 @@ const count = fc.nat(20);
 const position = fc.record({ line: fc.integer({ min: 1, max: 20 }), byte: fc.nat() });
 const anyEvent: fc.Arbitrary<BatchEvent> = fc.oneof(
   fc.record({ type: fc.constant('counted' as const), completed: count, failed: count, position }),
-  fc.record({ type: fc.constant('written' as const), completed: count, failed: count }),
+  fc.record({ type: fc.constant('written' as const), completed: count, failed: count, usage: fc.constant(usage) }),
   fc.record({ type: fc.constant('validated' as const), total: count }),
   fc.constantFrom<BatchEvent>(events.refused, events.cancel, events.expire, events.ran, events.cleared),
 );

@@ -74,7 +74,10 @@ test('a run that may not settle sends nothing', async (t) => {
   answer();
   await endRequest(run, answered);
   t.deepEqual(events, ['settle']);
-  t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="refused"\} 1/);
+  t.regex(
+    await registry.metrics(),
+    /svc_settle_failures_total\{endpoint="\/v1\/chat\/completions",reason="refused"\} 1/,
+  );
 });
 
 test('the client of a lost request gets an error instead of an answer that is not charged', async (t) => {
@@ -82,7 +85,7 @@ test('the client of a lost request gets an error instead of an answer that is no
   answer();
   await endRequest(run, answered);
   t.deepEqual(events, ['settle', 'error']);
-  t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="lost"\} 1/);
+  t.regex(await registry.metrics(), /svc_settle_failures_total\{endpoint="\/v1\/chat\/completions",reason="lost"\} 1/);
 });
 
 test('a client gets its answer even if its request could not be settled, and that is counted', async (t) => {
@@ -90,7 +93,7 @@ test('a client gets its answer even if its request could not be settled, and tha
   answer();
   await endRequest(run, answered);
   t.deepEqual(events, ['settle', 'end']);
-  t.regex(await registry.metrics(), /svc_settle_failures_total\{reason="error"\} 1/);
+  t.regex(await registry.metrics(), /svc_settle_failures_total\{endpoint="\/v1\/chat\/completions",reason="error"\} 1/);
   t.notRegex(await registry.metrics(), /svc_requests_settled_total\{/);
 });
 
@@ -121,7 +124,10 @@ test('the report has the usage and the outcome, and the charge is prompt and com
     ],
     endedRuns: [1, 2],
   });
-  t.regex(await registry.metrics(), /svc_requests_settled_total\{outcome="completed",counted="reported"\} 1/);
+  t.regex(
+    await registry.metrics(),
+    /svc_requests_settled_total\{endpoint="\/v1\/chat\/completions",outcome="completed",counted="reported"\} 1/,
+  );
 });
 
 test('a failed request is charged nothing', async (t) => {

@@ -41,7 +41,6 @@ export function createCloseBatch(deps: Deps) {
 
   return async function closeBatch(batch: Batch, { now, signal }: { now: number; signal: AbortSignal }): Promise<void> {
     if (batch.inProgressAt === undefined || batch.ending === undefined || batch.ending === 'completed') return;
-    const error = unfinished[batch.ending];
     const since = (batch.cancellingAt ?? batch.finalizingAt ?? batch.createdAt).getTime();
     const endsAt = performance.now() + Math.max(0, since + endsWithinMs - now);
     const running: OpenLine[] = [];
@@ -50,12 +49,12 @@ export function createCloseBatch(deps: Deps) {
       const left = await takeOut(batch, lines);
       running.push(...lines.filter((line) => left.has(line.requestId)));
       const out = lines.filter((line) => !left.has(line.requestId));
-      await end(out, error, signal);
+      await end(batch, out, signal);
     }
     while (running.length > 0 && performance.now() < endsAt && (await queue.remaining(running)).size > 0) {
       await sleep(lookEveryMs, undefined, { signal });
     }
-    await end(running, error, signal);
+    await end(batch, running, signal);
     await requireOpen(batch);
   };
 
@@ -68,13 +67,10 @@ export function createCloseBatch(deps: Deps) {
   }
 
   /** The first result of a line is kept: a line that has ended on its own meanwhile keeps its result. */
-  async function end(
-    lines: readonly OpenLine[],
-    error: { code: string; message: string },
-    signal: AbortSignal,
-  ): Promise<void> {
+  async function end(batch: Batch, lines: readonly OpenLine[], signal: AbortSignal): Promise<void> {
+    const error = batch.ending === 'cancelled' ? unfinished.cancelled : unfinished.expired;
     const results = lines.map((line) => failedLine(line, error));
-    await Promise.all(results.map((result) => writeResult(result, signal)));
+    await Promise.all(results.map((result) => writeResult(result, endpointOf(batch), signal)));
   }
 }
 

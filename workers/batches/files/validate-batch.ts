@@ -47,6 +47,7 @@ export function createValidateBatch(deps: {
   async function validateLines(batch: Batch, plan: string, signal: AbortSignal): Promise<Verdict> {
     const errors: BatchError[] = [];
     const known = new Map<string, number>();
+    const models = new Set<string>();
     const rules = rulesOf(lineRules, batch);
     let total = 0;
     let workMs = 0;
@@ -66,16 +67,20 @@ export function createValidateBatch(deps: {
       workMs += now() - since;
       if ('errors' in read) {
         errors.push(...read.errors);
-        countRefusedFields(metrics, read.error);
-      } else
+        countRefusedFields(metrics, rules.endpoint, read.error);
+      } else {
+        models.add(read.parsed.call.model);
         errors.push(...checkModel(line.number, read.parsed.call, plan), ...checkName(line.number, read.parsed, known));
+      }
       if (errors.length >= batchErrorsMax) break;
       if (workMs < busyMs) continue;
       await rest(workMs);
       workMs = 0;
     }
     if (total === 0) errors.push({ ...wholeLine, code: 'empty_file', line: null, message: 'the file has no lines' });
-    return errors.length > 0 ? refuse(errors.slice(0, batchErrorsMax)) : { type: 'validated', total };
+    if (errors.length > 0) return refuse(errors.slice(0, batchErrorsMax));
+    const [model] = models;
+    return { type: 'validated', total, ...(model !== undefined && models.size === 1 && { model }) };
   }
 
   function checkModel(line: number, { model, tier }: { model: string; tier: string }, plan: string): BatchError[] {

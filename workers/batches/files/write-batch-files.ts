@@ -1,4 +1,4 @@
-import type { Batch, BatchResult, StoredFile } from '../../../shared/batches/batch.ts';
+import type { Batch, BatchResult, BatchUsage, StoredFile } from '../../../shared/batches/batch.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { resultFileOf, resultIdOf } from '../lines/ids.ts';
@@ -9,6 +9,7 @@ type Kind = 'output' | 'error';
 /** Few, because each may be as large as an answer may be. */
 const resultsAtOnce = 16;
 const blockCharacters = 262_144;
+const usageNames = ['promptTokens', 'cachedTokens', 'completionTokens'] as const;
 const dayMs = 86_400_000;
 
 /**
@@ -28,19 +29,26 @@ export function createWriteBatchFiles({
     { now, signal }: { now: number; signal: AbortSignal },
   ): Promise<Written> {
     const { completed, failed } = await store.batches.countResults(batch.id);
-    const outputFile = completed > 0 ? await write(batch, 'output', { now, signal, lines: completed }) : undefined;
-    const errorFile = failed > 0 ? await write(batch, 'error', { now, signal, lines: failed }) : undefined;
-    return { type: 'written', completed, failed, ...(outputFile && { outputFile }), ...(errorFile && { errorFile }) };
+    const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+    const options = { now, signal, usage };
+    const outputFile = completed > 0 ? await write(batch, 'output', { ...options, lines: completed }) : undefined;
+    const errorFile = failed > 0 ? await write(batch, 'error', { ...options, lines: failed }) : undefined;
+    const files = { ...(outputFile && { outputFile }), ...(errorFile && { errorFile }) };
+    return { type: 'written', completed, failed, usage, ...files };
   };
 
   async function write(
     batch: Batch,
     kind: Kind,
-    { now, signal, lines }: { now: number; signal: AbortSignal; lines: number },
+    { now, ...reading }: { now: number; signal: AbortSignal; lines: number; usage: BatchUsage },
   ): Promise<string> {
     const id = resultFileOf(batch.id, kind);
+    const wanted = { batch: batch.id, kind, ...reading };
     const known = await store.batches.findFile(id);
-    if (known?.state === 'ready') return id;
+    if (known?.state === 'ready') {
+      for await (const _ of blocks(store, wanted)); // for the usage
+      return id;
+    }
     const file: StoredFile = {
       ...{ id, account: batch.account, filename: `${batch.id}_${kind}.jsonl`, purpose: 'batch_output' },
       ...{ state: 'writing', bytes: 0, lines: 0, tokens: 0 },
@@ -51,18 +59,23 @@ export function createWriteBatchFiles({
     if (!(await store.batches.insertFile(file))) {
       await store.batches.changeFile(id, 'writing', { createdAt: file.createdAt, expiresAt: file.expiresAt });
     }
-    const bytes = await store.files.write(id, blocks(store, { batch: batch.id, kind, lines, signal }));
-    const isReady = await store.batches.changeFile(id, 'writing', { state: 'ready', bytes, lines });
+    const bytes = await store.files.write(id, blocks(store, wanted));
+    const isReady = await store.batches.changeFile(id, 'writing', { state: 'ready', bytes, lines: reading.lines });
     if (!isReady && (await store.batches.findFile(id))?.state !== 'ready')
       throw new Error(`${id} was removed meanwhile`);
     return id;
   }
 }
 
-/** Fails if results are missing: another worker may have written the file and cleared the batch, and a shorter file must not replace it. */
+type Wanted = { batch: string; kind: Kind; lines: number; signal: AbortSignal; usage: BatchUsage };
+
+/**
+ * Formats the results of one kind, and adds their tokens to `usage`. Fails if results are missing: another worker may have written the file
+ * and cleared the batch, and a shorter file must not replace it.
+ */
 async function* blocks(
   store: Pick<Store, 'batches'>,
-  { batch, kind, lines, signal }: { batch: string; kind: Kind; lines: number; signal: AbortSignal },
+  { batch, kind, lines, signal, usage }: Wanted,
 ): AsyncGenerator<Uint8Array> {
   let left = lines;
   let text = '';
@@ -70,6 +83,7 @@ async function* blocks(
     signal.throwIfAborted();
     if (result.failed !== (kind === 'error')) continue;
     text += presentLine(result);
+    for (const name of usageNames) usage[name] += result[name];
     left--;
     if (text.length < blockCharacters) continue;
     yield Buffer.from(text);

@@ -31,7 +31,7 @@ export function createConcludeLine(deps: {
   finishAttempt: FinishLineAttempt;
   writeResult: WriteResult;
   endLine: EndLine;
-  metrics: { batchLineRetries: Counter<'reason'> };
+  metrics: { batchLineRetries: Counter<'endpoint' | 'reason'> };
   now: () => number;
 }): ConcludeLine {
   const { store, finishAttempt, writeResult, endLine, metrics, now } = deps;
@@ -45,7 +45,7 @@ export function createConcludeLine(deps: {
         return end(run, refusedLine(job, validationError([{ path: 'body', message: found.message }])), signal);
       case 'exhausted':
       case 'interrupted':
-        metrics.batchLineRetries.inc({ reason: 'failed' });
+        metrics.batchLineRetries.inc({ endpoint: job.endpoint, reason: 'failed' });
         return finishAttempt.retry(run, retryAfterFailure(job, Date.now()));
       case 'late':
         return finishAttempt.postpone(withRun(run), { pauseMs: fullMs });
@@ -72,7 +72,7 @@ export function createConcludeLine(deps: {
   /** After the result is stored, a failure to settle it is no reason to run the line again. */
   async function end(run: StartedLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
     if (now() - run.takenAt > unchallengedMs && (await isCleared(run.job))) return finishAttempt.drop(run);
-    const stored = await writeResult(result, signal);
+    const stored = await writeResult(result, run.job.endpoint, signal);
     return endLine(run, stored).then(
       () => done,
       (error: unknown) => finishAttempt.postpone(withRun(run), unavailable(error)),

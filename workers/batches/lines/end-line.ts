@@ -52,9 +52,9 @@ export function createEndLine({
       admission,
     });
     if (settled === 'settled') {
-      metrics.settled.inc({ outcome, counted: report.counted });
+      metrics.settled.inc({ endpoint: job.endpoint, outcome, counted: report.counted });
     } else {
-      metrics.settleFailures.inc({ reason: settled });
+      metrics.settleFailures.inc({ endpoint: job.endpoint, reason: settled });
       log.debug({ requestId: job.requestId, run }, 'a line was already settled');
     }
     sendLineEvent(job, { type: 'ended', answered: stored.status !== null });

@@ -49,7 +49,7 @@ type Deps = {
   writeResult: WriteResult;
   endLine: EndLine;
   sendLineEvent: SendLineEvent;
-  metrics: { batchLineRetries: Counter<'reason'> };
+  metrics: { batchLineRetries: Counter<'endpoint' | 'reason'> };
   log: Log;
 };
 
@@ -74,9 +74,9 @@ export function createFinishLineAttempt(deps: Deps): FinishLineAttempt {
 
   async function lose(line: TakenLine, error: ApiError, signal: AbortSignal): Promise<Outcome> {
     const next = retryAfterLoss(line.job, Date.now());
-    metrics.batchLineRetries.inc({ reason: 'lost' });
+    metrics.batchLineRetries.inc({ endpoint: line.job.endpoint, reason: 'lost' });
     if (next !== undefined) return retry(line, next);
-    await deps.writeResult(failedLine(line.job, error), signal);
+    await deps.writeResult(failedLine(line.job, error), line.job.endpoint, signal);
     return drop(line, 'has ended');
   }
 

@@ -51,7 +51,7 @@ type Deps = {
   followBatch: BatchWatch['follow'];
   followAccount: SuspensionWatch['follow'];
   sendLineEvent: SendLineEvent;
-  metrics: { batchLineRetries: Counter<'reason'> };
+  metrics: { batchLineRetries: Counter<'endpoint' | 'reason'> };
   log: Log;
   now?: () => number;
 };
@@ -106,7 +106,7 @@ export function createProcessLine(deps: Deps): ProcessJob {
 
   /** An earlier attempt may hold a lease, because it was admitted. That is released. */
   async function endUnrun(line: TakenLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
-    await deps.writeResult(result, signal);
+    await deps.writeResult(result, line.job.endpoint, signal);
     if (line.taken > 1) return finishAttempt.drop(line, 'has ended');
     deps.sendLineEvent(line.job, { type: 'ended', answered: false });
     return done;

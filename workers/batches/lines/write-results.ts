@@ -7,12 +7,13 @@ import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 
 /**
- * Writes a result, and waits while the store is unavailable. Resolves with the stored result of the line: this one, or an earlier one.
+ * Writes the result of a line for an endpoint, and waits while the store is unavailable. Resolves with the stored result of the line: this one, or an earlier one.
  * Fails with the reason of `signal`; then it is unknown whether the result was written.
  */
-export type WriteResult = (result: BatchResult, signal: AbortSignal) => Promise<BatchResult>;
+export type WriteResult = (result: BatchResult, endpoint: string, signal: AbortSignal) => Promise<BatchResult>;
 type Waiting = {
   result: BatchResult;
+  endpoint: string;
   signal: AbortSignal;
   resolve: (stored: BatchResult) => void;
   reject: (error: unknown) => void;
@@ -33,7 +34,7 @@ export function createWriteResults({
   pauseMs = 500,
 }: {
   store: Pick<BatchStore, 'insertResults'>;
-  metrics: { batchLines: Counter<'outcome'> };
+  metrics: { batchLines: Counter<'endpoint' | 'outcome'> };
   log: Log;
   gatherMs?: number;
   pauseMs?: number;
@@ -49,9 +50,10 @@ export function createWriteResults({
       if (taken.length === 0) continue;
       try {
         const stored = await store.insertResults(taken.map(({ result }) => result));
-        for (const [index, { resolve, result }] of taken.entries()) {
+        for (const [index, { resolve, result, endpoint }] of taken.entries()) {
           const kept = stored[index] ?? result;
-          if (isDeepStrictEqual(kept, result)) metrics.batchLines.inc({ outcome: result.error?.code ?? 'completed' });
+          const outcome = result.error?.code ?? 'completed';
+          if (isDeepStrictEqual(kept, result)) metrics.batchLines.inc({ endpoint, outcome });
           resolve(kept);
         }
       } catch (error) {
@@ -88,9 +90,9 @@ export function createWriteResults({
     await sleep(pauseMs * (0.5 + Math.random()));
   }
 
-  return function writeResult(result, signal) {
+  return function writeResult(result, endpoint, signal) {
     const written = Promise.withResolvers<BatchResult>();
-    waiting.push({ result, signal, resolve: written.resolve, reject: written.reject });
+    waiting.push({ result, endpoint, signal, resolve: written.resolve, reject: written.reject });
     if (!isWriting) void writeAll();
     return written.promise;
   };

@@ -1,4 +1,4 @@
-import type { Batch } from '../../../shared/batches/batch.ts';
+import { type Batch, endpointOf } from '../../../shared/batches/batch.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
@@ -78,10 +78,12 @@ export function createQueueLines(deps: {
     await deps.queue.add(batchJobOf(batch, line, owner));
   }
 
-  async function endWrong({ id }: Batch, { line, customId, requestId, errors }: WrongLine): Promise<void> {
+  async function endWrong(batch: Batch, { line, customId, requestId, errors }: WrongLine): Promise<void> {
+    const { id } = batch;
     const message = errors.map((fault) => `${fault.param ?? 'line'}: ${fault.message}`).join('; ');
     const error = { code: 'VALIDATION_ERROR', message };
-    await deps.writeResult(failedLine({ batch: id, line, customId, requestId }, error), signal);
+    const result = failedLine({ batch: id, line, customId, requestId }, error);
+    await deps.writeResult(result, endpointOf(batch), signal);
     // An earlier attempt may have been postponed with its lease.
     await deps.release({ account, requestId, lane: 'batch', run: 'any' });
     await dispatch({ type: 'rejected', batch: id, line });

@@ -318,7 +318,7 @@ test('a name under which media is cached is rejected unless it is listed', async
   t.true(errorOf(asked).message.includes('"messages.uuid" in extra_fields of the model "m"'));
   t.notThrows(() => parse(asked, { extraFields: ['default', 'messages.uuid', 'messages.content_hash'] }));
   const metrics = createLimitMetrics(new Registry());
-  countRefusedFields(metrics, errorOf(asked));
+  countRefusedFields(metrics, '/v1/chat/completions', errorOf(asked));
   const { values } = await metrics.refusedFields.get();
   t.deepEqual(values.map(({ labels }) => labels.field).toSorted(), ['content_hash', 'uuid']);
 });
@@ -438,13 +438,13 @@ test('published fields are type-checked, also those that were added with the lis
 
 test('rejections are counted by field, once per request, unknown names as other, and other errors are not counted', async (t) => {
   const metrics = createLimitMetrics(new Registry());
-  const count = (fields: object) => countRefusedFields(metrics, errorOf(fields));
+  const count = (fields: object) => countRefusedFields(metrics, '/v1/chat/completions', errorOf(fields));
   count({ priority: 1, x_a: 1, x_b: 2 });
   count({ priority: 1, tools: [{ type: 'mcp' }, { type: 'mcp' }] });
   count({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: bad } }] }] });
   count({ chat_template_kwargs: { tokenize: 1 }, response_format: { type: 'x_c' } });
   count({ temperature: 9 });
-  countRefusedFields(metrics, new Error('something else'));
+  countRefusedFields(metrics, '/v1/chat/completions', new Error('something else'));
   const { values } = await metrics.refusedFields.get();
   t.deepEqual(Object.fromEntries(values.map(({ labels, value }) => [labels.field, value])), {
     ...{ priority: 2, other: 1, tools: 1, image_url: 1, chat_template_kwargs: 1, response_format: 1 },

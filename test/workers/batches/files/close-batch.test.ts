@@ -110,7 +110,10 @@ test.serial('a line that runs for more than ten seconds is closed, and its lease
     cachedTokens: 0,
     estimated: false,
   });
-  t.like(await side.writeResult(late, never), { error: { code: 'batch_cancelled' }, promptTokens: 0 });
+  t.like(await side.writeResult(late, '/v1/chat/completions', never), {
+    error: { code: 'batch_cancelled' },
+    promptTokens: 0,
+  });
 });
 
 test.serial('closing again gives no line a second result', async (t) => {

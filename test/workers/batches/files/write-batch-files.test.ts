@@ -43,7 +43,17 @@ const fileNames = ({ id }: Batch) => ({ outputFile: resultFileOf(id, 'output'), 
 test.serial('each result is one line of one of the files, in the order of the input', async (t) => {
   await using side = await open(100);
   const files = fileNames(side.batch);
-  t.deepEqual(await write(side), { type: 'written', completed: 67, failed: 33, ...files });
+  const sum = (name: 'promptTokens' | 'cachedTokens' | 'completionTokens') =>
+    side.expected.reduce((total, result) => total + result[name], 0);
+  const usage = {
+    promptTokens: sum('promptTokens'),
+    cachedTokens: sum('cachedTokens'),
+    completionTokens: sum('completionTokens'),
+  };
+  t.true(usage.promptTokens > 0);
+  const written = { type: 'written', completed: 67, failed: 33, usage, ...files };
+  t.deepEqual(await write(side), written);
+  t.deepEqual(await write(side), written, 'also if the files were written before');
   for (const [file, of] of [
     [files.outputFile, false],
     [files.errorFile, true],
@@ -67,7 +77,10 @@ test.serial('an empty file is not written', async (t) => {
   await using refused = await open(3, () => true);
   t.is((await write(refused)).outputFile, undefined);
   await using none = await open(0);
-  t.deepEqual(await write(none), { type: 'written', completed: 0, failed: 0 });
+  t.deepEqual(await write(none), {
+    ...{ type: 'written', completed: 0, failed: 0 },
+    usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 },
+  });
 });
 
 test.serial('large results are written completely', async (t) => {

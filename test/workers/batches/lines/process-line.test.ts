@@ -37,7 +37,10 @@ test('an answered line has a result, is charged its usage, and its event is sent
     { type: 'started', batch: side.batch.id, line: 1, number: 1 },
     { type: 'ended', answered: true, batch: side.batch.id, line: 1, number: 1 },
   ]);
-  t.regex(await side.registry.metrics(), /^svc_batch_lines_total\{outcome="completed"\} 1$/m);
+  t.regex(
+    await side.registry.metrics(),
+    /^svc_batch_lines_total\{endpoint="\/v1\/chat\/completions",outcome="completed"\} 1$/m,
+  );
 });
 
 test('a line that its backend refuses ends in the error file with the backend’s message, and costs nothing', async (t) => {

@@ -37,12 +37,14 @@ function open() {
     }
   }
   return {
-    write: (line: number, signal = never) => write(resultOf('batch_1', line), signal),
+    write: (line: number, signal = never) => write(resultOf('batch_1', line), endpoint, signal),
     writeResult: write,
     call,
     calls,
   };
 }
+
+const endpoint = '/v1/chat/completions';
 
 test('a result is written at once, and those that come meanwhile are written together', async (t) => {
   const { write, call, calls } = open();
@@ -72,7 +74,7 @@ test('a call has at most a hundred results, and fewer if they are large', async 
   await Promise.all(many);
   t.deepEqual(sizes, [1, 100, 100, 50]);
   const body = 'x'.repeat(4_000_000);
-  const large = lineNumbers(6).map((line) => writeResult(resultOf('batch_1', line, { body }), never));
+  const large = lineNumbers(6).map((line) => writeResult(resultOf('batch_1', line, { body }), endpoint, never));
   for (const [number, count] of [
     [5, 1],
     [6, 3],
