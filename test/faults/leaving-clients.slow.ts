@@ -58,8 +58,9 @@ faultTest(
 function leaveAtRandom({ modelServers }: Stack, random: Random) {
   const waiting = new Map<string, { tokens: number; leaving: AbortController }>();
   const look = () => {
-    for (const { body, state, completionTokens } of modelServers.flatMap((server) => server.calls())) {
-      const client = state === 'running' ? waiting.get(questionOf(body) ?? '') : undefined;
+    for (const call of modelServers.flatMap((server) => server.calls())) {
+      const { state, completionTokens } = call;
+      const client = state === 'running' ? waiting.get(questionOf(call) ?? '') : undefined;
       if (client !== undefined && completionTokens >= client.tokens) client.leaving.abort();
     }
   };

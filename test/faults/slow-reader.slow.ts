@@ -69,7 +69,7 @@ faultTest(
       }),
     );
     const calls = () =>
-      stack.modelServers.flatMap((server) => server.calls()).filter(({ body }) => questionOf(body)?.startsWith('Slow'));
+      stack.modelServers.flatMap((server) => server.calls()).filter((call) => questionOf(call)?.startsWith('Slow'));
     let cut = false;
     const meanwhile = askOthers('Meanwhile', () => cut);
     while (calls().filter(({ state }) => state === 'aborted').length < readers) await sleep(50);

@@ -4,6 +4,8 @@ import { Agent } from 'undici';
 import { leaseGraceMs } from '../../shared/limits/lease-life.ts';
 import { openStore } from '../../shared/open-store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { everyForm } from '../support/client-forms/every-form.ts';
+import { everyEndpoint } from '../support/every-endpoint.ts';
 import { faultTest, type See } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { openRedis } from '../support/open-redis.ts';
@@ -42,6 +44,8 @@ const plans = {
     model_tiers: ['guest', 'standard'],
   },
 };
+const everything = everyEndpoint.everything;
+const models = { 'everything-1': everything, 'everything-2': everything };
 const timeouts = { queue_ms: 5_000, request_ms: 25_000, first_token_ms: 8_000, idle_ms: 3_000 };
 /** The maximum lifetime of a lease: until its request's deadline, and a minute. */
 const leaseMsMax = timeouts.request_ms + leaseGraceMs.started.interactive;
@@ -57,7 +61,7 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
     const home = await openHome(parts);
     const stack = parts.use(
       await startStack({
-        ...{ ingresses: 2, workers: 3, databaseUrl: home.url, timeouts, plans },
+        ...{ ingresses: 2, workers: 3, databaseUrl: home.url, timeouts, plans, models },
         modelServers: { firstTokenMs: 30, tokensPerSecond: 150 },
       }),
     );
@@ -100,7 +104,10 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
       const { ingresses } = stack;
       const leavingOf = () =>
         random() < leaving.share ? AbortSignal.timeout(Math.round(random.between(0, leaving.withinMs))) : undefined;
-      const sending = sendRequests({ ingresses, keys: [...keys.values()], requests, clients, leavingOf, random });
+      const sending = sendRequests({
+        ...{ ingresses, keys: [...keys.values()], requests, clients, leavingOf, random },
+        ...{ models: Object.keys(models), forms: everyForm },
+      });
       await sending.reached(requests * 0.3);
       await home.cut();
       await sending.reached(requests * 0.5);

@@ -96,7 +96,7 @@ faultTest(
       t.true(one.stream && one.text !== '', 'requests without output are run again');
       const record = evidence.records.get(one.requestId ?? '');
       t.like(record, { outcome: 'failed', counted: 'estimated' });
-      const charged = answerTo(one.question).slice(0, record?.completionTokens).join('');
+      const charged = answerTo(one).slice(0, record?.completionTokens).join('');
       t.is(charged, one.text, 'delivered output is charged');
     }
     see(`${interrupted.length} streams ended with an error frame, each charged the delivered text`);

@@ -1,10 +1,10 @@
 import type { StackModel } from '../stack/plan.ts';
 
-/** Models that offer every endpoint, by any of the stack's backends. */
-export const everyEndpoint: Record<string, StackModel> = {
+/** A model that offers every endpoint, by any of the stack's backends. */
+export const everyEndpoint = {
   everything: {
     tier: 'guest',
     pool: 'default',
     endpoints: ['chat', 'completions', 'embeddings', 'responses', 'messages'],
   },
-};
+} satisfies Record<string, StackModel>;

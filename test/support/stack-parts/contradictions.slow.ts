@@ -13,8 +13,9 @@ const call: BackendCall = {
   ...{ headers: { contentType: undefined, hasAuthorization: false }, state: 'completed', chunksSent: 1 },
   ...{ path: '/v1/chat/completions', ownHeaders: {}, atOnce: 1, startedAt: 0, endedAt: 1 },
 };
-const asked = { requestId: 'req_1', question: 'Who is there?', stream: true } as const;
-const answer = answerTo(asked.question).join('');
+const path = '/v1/chat/completions';
+const asked = { requestId: 'req_1', path, question: 'Who is there?', stream: true } as const;
+const answer = answerTo(asked).join('');
 const truth: Evidence = {
   asked: [{ ...asked, ending: 'answered', usage: tokens, text: answer }],
   calls: [call],
@@ -62,7 +63,7 @@ test('finds nothing in an estimate within the size of prompt and output', (t) =>
     }),
     [],
   );
-  const whole = [{ ...call, body, completionTokens: answerTo(asked.question).length }];
+  const whole = [{ ...call, body, completionTokens: answerTo(asked).length }];
   t.deepEqual(contradictionsIn({ ...truth, ...kept(estimated), calls: whole, ...unusedAnswer }), []);
 });
 

@@ -5,18 +5,19 @@ import { answerTo } from '../truth/ask.ts';
 import type { BackendCall } from '../truth/contradictions.ts';
 import { type Gone, goneIn, wrongLeavingsIn } from '../truth/wrong-leavings.ts';
 
+const path = '/v1/chat/completions';
 const question = 'Who is there?';
-const answer = answerTo(question);
+const answer = answerTo({ path, question });
 const beginning = (tokens: number) => answer.slice(0, tokens).join('');
 const messages = [{ role: 'user', content: question }];
-const promptTokens = await countPromptTokens({ endpoint: '/v1/chat/completions', body: JSON.stringify({ messages }) });
+const promptTokens = await countPromptTokens({ endpoint: path, body: JSON.stringify({ messages }) });
 
-const stream: Gone = { ending: 'left', requestId: undefined, question, stream: true, at: 1, text: beginning(3) };
+const stream: Gone = { ending: 'left', requestId: undefined, path, question, stream: true, at: 1, text: beginning(3) };
 const whole: Gone = { ...stream, stream: false, text: '' };
 const call: BackendCall = {
   ...{ id: 1, backend: 'onprem-a', requestId: 'req_1', model: 'small-chat', stream: true, body: { messages } },
   ...{ headers: { contentType: undefined, hasAuthorization: false }, state: 'aborted', chunksSent: 6 },
-  ...{ path: '/v1/chat/completions', ownHeaders: {} },
+  ...{ path, ownHeaders: {} },
   ...{ promptTokens: 4, completionTokens: 6, atOnce: 1, startedAt: 0, endedAt: 1 },
 };
 const called = [{ run: 1, backend: 'onprem-a', outcome: 'stopped' }];

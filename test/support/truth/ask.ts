@@ -1,26 +1,15 @@
 import { type Dispatcher, request } from 'undici';
 import { z } from 'zod';
 import { answerFor, pieces } from '../../stack/model-server.ts';
+import { chatForm } from '../client-forms/choices-forms.ts';
+import { type ClientForm, parseJson, type Tokens } from '../client-forms/client-form.ts';
+import { formAt } from '../client-forms/every-form.ts';
 
 const tokensMax = 1_000;
-const usageSchema = z.object({ prompt_tokens: z.int(), completion_tokens: z.int() });
-const answerSchema = z.object({
-  choices: z.tuple([z.object({ message: z.object({ content: z.string() }) })]),
-  usage: usageSchema,
-});
 const errorSchema = z.union([
   z.object({ code: z.string() }),
   z.object({ error: z.object({ code: z.string() }) }).transform(({ error }) => error),
 ]);
-const bodySchema = z.object({ messages: z.tuple([z.object({ content: z.string() })]) });
-const eventSchema = z.looseObject({
-  choices: z.array(z.looseObject({ delta: z.looseObject({ content: z.string().nullish() }).optional() })).optional(),
-  usage: usageSchema.nullish(),
-  error: z.object({ code: z.string() }).optional(),
-});
-
-type StreamEvent = z.infer<typeof eventSchema>;
-
 export type Wish = {
   url: string;
   key: string;
@@ -28,6 +17,8 @@ export type Wish = {
   stream: boolean;
   includeUsage: boolean;
   model: string;
+  /** Default: chat. */
+  form?: ClientForm;
   /** When this is aborted the client closes its connection, unless its response is complete. */
   leaving?: AbortSignal | undefined;
 };
@@ -37,7 +28,7 @@ export type Wish = {
  * `left`: by the client, at that time (milliseconds of Unix time); `broken`: its connection broke; `malformed`: an invalid response, such
  * as a stream that stops without an end. `text` is the text received so far; without a `requestId` no header had arrived.
  */
-export type Asked = { requestId: string | undefined; question: string; stream: boolean } & (
+export type Asked = { requestId: string | undefined; path: string; question: string; stream: boolean } & (
   | { ending: 'answered'; usage: Tokens | undefined; text: string }
   | { ending: 'refused'; status: number; code: string }
   | { ending: 'interrupted'; code: string; text: string }
@@ -46,21 +37,22 @@ export type Asked = { requestId: string | undefined; question: string; stream: b
   | { ending: 'malformed'; status: number; text: string }
 );
 
-export type Tokens = { promptTokens: number; completionTokens: number };
-
-/** The question of a request that `ask` sent, from its body as a model server received it. */
-export function questionOf(body: unknown): string | undefined {
-  return bodySchema.safeParse(body).data?.messages[0].content;
+/** The question of a request that `ask` sent, from the call as a model server received it. */
+export function questionOf({ path, body }: { path: string; body: unknown }): string | undefined {
+  return formAt(path)?.questionOf(body);
 }
 
-/** The tokens of the answer that every model server gives. */
-export function answerTo(question: string): string[] {
+/** The tokens of the answer that every model server gives at this endpoint. */
+export function answerTo({ path, question }: { path: string; question: string }): string[] {
+  if (formAt(path)?.hasText !== true) return [];
   return pieces(answerFor([{ role: 'user', content: question }])).slice(0, tokensMax);
 }
 
 /** Sends one request, without retries: a client whose connection breaks knows no more than that. */
 export async function ask(wish: Wish, dispatcher: Dispatcher): Promise<Asked> {
-  const { question, stream, leaving } = wish;
+  const { question, leaving, form = chatForm } = wish;
+  const stream = wish.stream && form.hasStreams;
+  const common = { path: form.path, question, stream };
   let at: number | undefined;
   const leave = () => {
     at = Date.now();
@@ -69,39 +61,31 @@ export async function ask(wish: Wish, dispatcher: Dispatcher): Promise<Asked> {
   let requestId: string | undefined;
   let text = '';
   try {
-    const { statusCode: status, headers, body } = await send(wish, dispatcher);
+    const { statusCode: status, headers, body } = await send({ ...wish, stream }, form, dispatcher);
     requestId = typeof headers['x-request-id'] === 'string' ? headers['x-request-id'] : undefined;
     for await (const characters of body.setEncoding('utf8')) text += characters;
-    const read = status !== 200 ? readRefusal(status, text) : stream ? readStream(text) : readWhole(text);
-    return { requestId, question, stream, ...(read ?? { ending: 'malformed', status, text: text.slice(-500) }) };
+    const read = status !== 200 ? readRefusal(status, text) : readAnswer(form, stream, text);
+    return { requestId, ...common, ...(read ?? { ending: 'malformed', status, text: text.slice(-500) }) };
   } catch {
-    const arrived = stream ? textOf(readEvents(text.slice(0, text.lastIndexOf('\n\n') + 2)) ?? []) : '';
-    const common = { requestId, question, stream, text: arrived };
-    return at === undefined ? { ...common, ending: 'broken' } : { ...common, ending: 'left', at };
+    const arrived = { requestId, ...common, text: stream ? form.textIn(text) : '' };
+    return at === undefined ? { ...arrived, ending: 'broken' } : { ...arrived, ending: 'left', at };
   } finally {
     leaving?.removeEventListener('abort', leave);
   }
 }
 
-function send(wish: Wish, dispatcher: Dispatcher) {
-  const { url, key, question, stream, includeUsage, model, leaving } = wish;
-  const options = includeUsage ? { stream_options: { include_usage: true } } : {};
-  return request(`${url}/v1/chat/completions`, {
+function send(wish: Wish, form: ClientForm, dispatcher: Dispatcher) {
+  const { url, key, leaving } = wish;
+  return request(`${url}${form.path}`, {
     method: 'POST',
     dispatcher,
     ...(leaving !== undefined && { signal: leaving }),
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-    body: JSON.stringify({
-      model,
-      stream,
-      ...options,
-      max_tokens: tokensMax,
-      messages: [{ role: 'user', content: question }],
-    }),
+    body: JSON.stringify(form.bodyOf({ ...wish, tokensMax })),
   });
 }
 
-type Ending<Asked> = Asked extends unknown ? Omit<Asked, 'requestId' | 'question' | 'stream'> : never;
+type Ending<Asked> = Asked extends unknown ? Omit<Asked, 'requestId' | 'path' | 'question' | 'stream'> : never;
 type Read = Ending<Asked> | undefined;
 
 function readRefusal(status: number, text: string): Read {
@@ -109,43 +93,8 @@ function readRefusal(status: number, text: string): Read {
   return parsed.success ? { ending: 'refused', status, code: parsed.data.code } : undefined;
 }
 
-function readWhole(text: string): Read {
-  const parsed = answerSchema.safeParse(parseJson(text));
-  if (!parsed.success) return undefined;
-  const { choices, usage } = parsed.data;
-  return { ending: 'answered', usage: tokensOf(usage), text: choices[0].message.content };
-}
-
-function readStream(stream: string): Read {
-  const end = 'data: [DONE]\n\n';
-  const done = stream.endsWith(end);
-  const events = readEvents(done ? stream.slice(0, -end.length) : stream);
-  if (events === undefined) return undefined;
-  const error = events.at(-1)?.error;
-  const text = textOf(events);
-  if (error !== undefined && !done) return { ending: 'interrupted', code: error.code, text };
-  if (!done || events.some((event) => event.error !== undefined)) return undefined;
-  const usage = events.find((event) => event.usage)?.usage;
-  return { ending: 'answered', usage: usage ? tokensOf(usage) : undefined, text };
-}
-
-function readEvents(stream: string): StreamEvent[] | undefined {
-  const blocks = stream.split('\n\n').filter((block) => block.startsWith('data: '));
-  return z.array(eventSchema).safeParse(blocks.map((block) => parseJson(block.slice('data: '.length)))).data;
-}
-
-function textOf(events: readonly StreamEvent[]): string {
-  return events.map(({ choices }) => choices?.[0]?.delta?.content ?? '').join('');
-}
-
-function tokensOf(usage: z.infer<typeof usageSchema>): Tokens {
-  return { promptTokens: usage.prompt_tokens, completionTokens: usage.completion_tokens };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+function readAnswer(form: ClientForm, stream: boolean, text: string): Read {
+  if (stream) return form.readStream(text);
+  const whole = form.readWhole(parseJson(text));
+  return whole && { ending: 'answered', ...whole };
 }

@@ -48,8 +48,8 @@ function wrongAnswer(asked: Asked, records: Evidence['records']): string[] {
 }
 
 /** Whether the text is the complete answer, or its beginning if the request did not complete. */
-function isText({ question, ending, text }: Extract<Asked, { text: string }>): boolean {
-  const answer = answerTo(question).join('');
+function isText({ ending, text, ...asked }: Extract<Asked, { text: string }>): boolean {
+  const answer = answerTo(asked).join('');
   return ending === 'answered' ? text === answer : answer.startsWith(text);
 }
 
@@ -96,8 +96,8 @@ const tokensPerMessage = 4;
  */
 function promptTokensMax({ outcome }: UsageRecord, calls: readonly BackendCall[]): number {
   if (calls.length === 0) return Number.POSITIVE_INFINITY; // `chargedUncalled` checks those
-  const ofCall = ({ body }: BackendCall) =>
-    outcome === 'failed' ? Buffer.byteLength(show(body)) : countTokens(questionOf(body) ?? '');
+  const ofCall = (call: BackendCall) =>
+    outcome === 'failed' ? Buffer.byteLength(show(call.body)) : countTokens(questionOf(call) ?? '');
   return Math.max(...calls.map(ofCall)) + tokensPerMessage;
 }
 
@@ -109,9 +109,10 @@ const cutWordTokens = 2;
  * request, so calls do not add up.
  */
 function completionTokensMax(calls: readonly BackendCall[]): number {
-  const ofCall = ({ body, completionTokens }: BackendCall) => {
+  const ofCall = (call: BackendCall) => {
+    const { path, completionTokens } = call;
     if (completionTokens === 0) return 0;
-    const pieces = answerTo(questionOf(body) ?? '');
+    const pieces = answerTo({ path, question: questionOf(call) ?? '' });
     // An endless one repeats from the beginning.
     const written = Array.from({ length: completionTokens }, (_, index) => pieces[index % pieces.length]);
     return Math.max(completionTokens, countTokens(written.join('')) + cutWordTokens);
@@ -127,9 +128,11 @@ function answeringCall(record: UsageRecord, calls: readonly BackendCall[], attem
 }
 
 /** Also if the client left, and ended the call, between the last token and the end of the stream. */
-function hasAnswered({ state, body, completionTokens }: BackendCall): boolean {
-  const question = questionOf(body);
-  return state === 'completed' || (question !== undefined && completionTokens >= answerTo(question).length);
+function hasAnswered(call: BackendCall): boolean {
+  const { state, path, completionTokens } = call;
+  const question = questionOf(call);
+  if (question === undefined || completionTokens === 0) return state === 'completed';
+  return state === 'completed' || completionTokens >= answerTo({ path, question }).length;
 }
 
 export function producedBy(calls: readonly Call[]): number {

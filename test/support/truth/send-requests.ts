@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
 import type { RunningIngress } from '../../stack/stack.ts';
+import { chatForm } from '../client-forms/choices-forms.ts';
+import type { ClientForm } from '../client-forms/client-form.ts';
 import type { Random } from '../random.ts';
 import { type Asked, ask } from './ask.ts';
 
@@ -11,6 +13,10 @@ type Load = {
   keys: readonly string[];
   requests: number;
   clients: number;
+  /** Default: those of the stack. */
+  models?: readonly string[];
+  /** Default: chat. */
+  forms?: readonly ClientForm[];
   /** Aborted when the client of this question leaves. Undefined for one that waits. */
   leavingOf: (question: string) => AbortSignal | undefined;
   random: Random;
@@ -23,12 +29,12 @@ export type Sending = {
   done: Promise<void>;
 };
 
-const models = ['small-chat', 'medium-chat'];
-
 /**
  * Clients of several accounts that send questions of all kinds one after another, complete and streamed. Some do not wait for the response.
  */
-export function sendRequests({ ingresses, keys, requests, clients, leavingOf, random }: Load): Sending {
+export function sendRequests(load: Load): Sending {
+  const { ingresses, keys, requests, clients, leavingOf, random } = load;
+  const { models = ['small-chat', 'medium-chat'], forms = [chatForm] } = load;
   const asked: Asked[] = [];
   const waiting = new Set<{ count: number; resolve: () => void }>();
   const agent = new Agent({ connections: clients, headersTimeout: 0, bodyTimeout: 0 });
@@ -56,6 +62,7 @@ export function sendRequests({ ingresses, keys, requests, clients, leavingOf, ra
         stream,
         includeUsage: stream && random() < 0.7,
         model: isMistake ? 'no-such-model' : random.oneOf(models),
+        form: random.oneOf(forms),
         leaving: leavingOf(question),
       };
       const answer = await ask(wish, agent);

@@ -1,5 +1,6 @@
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
+import { formAt } from '../client-forms/every-form.ts';
 import { type Asked, answerTo, questionOf } from './ask.ts';
 import type { BackendCall, Evidence } from './contradictions.ts';
 
@@ -11,7 +12,7 @@ const tokensUnderWay = 1;
 
 /** The clients that are gone, each with the id of its request. Without a header the id comes from the call of the request. */
 export function goneIn({ asked, calls }: Pick<Evidence, 'asked' | 'calls'>): Gone[] {
-  const ids = new Map(calls.map(({ body, requestId }) => [questionOf(body), requestId]));
+  const ids = new Map(calls.map((call) => [questionOf(call), call.requestId]));
   return asked
     .filter((one) => one.ending === 'left' || one.ending === 'broken')
     .map((one) => ({ ...one, requestId: one.requestId ?? ids.get(one.question) }));
@@ -44,10 +45,9 @@ async function isCharged({ gone, record, calls }: Case): Promise<boolean> {
   if (counted === 'reported') {
     return calls.some((call) => call.promptTokens === promptTokens && call.completionTokens === completionTokens);
   }
-  const prompt = await countPromptTokens({
-    endpoint: '/v1/chat/completions',
-    body: JSON.stringify({ messages: [{ content: gone.question }] }),
-  });
+  const asked = { model: '', stream: false, includeUsage: false, tokensMax: 1, question: gone.question };
+  const body = JSON.stringify(formAt(gone.path)?.bodyOf(asked));
+  const prompt = await countPromptTokens({ endpoint: gone.path, body });
   if (completionTokens > 0) {
     // An ingress that ends the stream of a dead worker has its own estimate of the prompt.
     const isPrompt = outcome === 'failed' ? promptTokens > 0 : promptTokens === prompt;
@@ -60,7 +60,7 @@ async function isCharged({ gone, record, calls }: Case): Promise<boolean> {
 
 /** By the tokenizer, or token for token if the ingress has counted what it delivered. */
 async function isReceived({ gone, record, calls }: Case): Promise<boolean> {
-  const answer = answerTo(gone.question);
+  const answer = answerTo(gone);
   const sent = Math.max(...calls.map((call) => call.completionTokens)) + tokensUnderWay;
   const { completionTokens } = record;
   for (let tokens = 1; tokens <= Math.min(sent, answer.length); tokens += 1) {
