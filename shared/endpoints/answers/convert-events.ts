@@ -54,7 +54,7 @@ export function createEventConverter(format: EventFormat, { relay }: Pick<Stream
       const taken = format.take(event);
       sample.add(taken.text);
       begun ||= taken.text !== '' || format.complete();
-      const before = begun ? held : '';
+      const before = held;
       const ready = taken.event === undefined ? '' : namedEvent(taken.event, taken.event === event ? data : undefined);
       held = begun ? '' : held + ready;
       if (held.length > heldCharactersMax) {
@@ -66,7 +66,7 @@ export function createEventConverter(format: EventFormat, { relay }: Pick<Stream
     begun: () => begun,
     complete: format.complete,
     written: () => latest.written,
-    // What was held back was not sent, if the latest event is the first token.
+    // What was held back was not sent, if no token came before the latest event.
     cut: () =>
       latest.before +
       format

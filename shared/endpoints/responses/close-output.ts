@@ -1,5 +1,5 @@
 import type { TypedEvent } from '../answers/convert-events.ts';
-import { type OpenText, type OutputItem, type TextKind, textMembers } from './output-progress.ts';
+import { type OutputItem, type TextKind, textMembers, type WrittenText } from './output-progress.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -44,10 +44,11 @@ function partOf(kind: TextKind, text: string): Json {
   return { type: parts[kind]?.type, [textMembers[kind]]: text, ...more };
 }
 
-function endOfText({ kind, place, text }: OpenText, { name }: { name?: unknown }): TypedEvent[] {
+function endOfText({ kind, place, text, isDone, isPartDone }: WrittenText, { name }: { name?: unknown }): TypedEvent[] {
   const logprobs = kind === 'response.output_text' ? { logprobs: [] } : {};
   const named = kind === 'response.function_call_arguments' ? { name } : {};
   const done = { type: `${kind}.done`, ...place, [textMembers[kind]]: text, ...logprobs, ...named };
   const part = parts[kind];
-  return part === undefined ? [done] : [done, { type: part.done, ...place, part: partOf(kind, text) }];
+  const partDone = part && { type: part.done, ...place, part: partOf(kind, text) };
+  return [...(isDone ? [] : [done]), ...(isPartDone || partDone === undefined ? [] : [partDone])];
 }

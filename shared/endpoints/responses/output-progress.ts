@@ -4,11 +4,14 @@ import { charactersMax, createSizeBudget } from '../answers/size-budget.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A text of an item that is written piece by piece. `place`: where its events say that it is. */
-export type OpenText = { kind: TextKind; place: Json; text: string };
+/**
+ * A text of an item that is written piece by piece. `place`: where its events say that it is. `isDone` and `isPartDone`: whether the events
+ * that end the text, and the part that has it, have come.
+ */
+export type WrittenText = { kind: TextKind; place: Json; text: string; isDone: boolean; isPartDone: boolean };
 
 /** An item of the output. `texts` are those that have begun, by their place. */
-export type OutputItem = { index: number; item: Json; isDone: boolean; texts: Map<string, OpenText> };
+export type OutputItem = { index: number; item: Json; isDone: boolean; texts: Map<string, WrittenText> };
 
 /** By the type of their events without `.delta`. */
 export type TextKind =
@@ -29,6 +32,14 @@ export const textMembers: Readonly<Record<TextKind, string>> = {
   'response.custom_tool_call_input': 'input',
 };
 
+/** By the type of a part: the text that it has. */
+const kindsOfParts: ReadonlyMap<unknown, TextKind> = new Map([
+  ['output_text', 'response.output_text'],
+  ['refusal', 'response.refusal'],
+  ['reasoning_text', 'response.reasoning_text'],
+  ['summary_text', 'response.reasoning_summary_text'],
+]);
+
 /**
  * Follows the output of a response, so that it can be ended early. Each event counts when the next one comes, because the latest one may not
  * be sent.
@@ -39,29 +50,45 @@ export function createOutputProgress() {
   let pending: TypedEvent | undefined;
 
   function apply(event: TypedEvent): void {
-    const { type, output_index: index, item } = event;
+    const { type, output_index: index, item, part } = event;
     if (typeof index !== 'number') return;
     if (type === 'response.output_item.added' || type === 'response.output_item.done') {
       if (!isObject(item)) return;
+      budget.spend(JSON.stringify(item).length);
       const isDone = type === 'response.output_item.done';
       items.set(index, { index, item, isDone, texts: items.get(index)?.texts ?? new Map() });
       return;
     }
-    const kind = kindOf(type);
-    if (kind !== undefined) extend(items.get(index), kind, event);
+    const isPart = isObject(part) && partEvent.test(type);
+    const kind = isPart ? kindsOfParts.get(part.type) : kindOf(type);
+    const text = kind && textAt(items.get(index), kind, event);
+    if (text === undefined) return;
+    if (isPart) text.isPartDone = type.endsWith('.done');
+    else extend(text, event);
   }
 
-  function extend(item: OutputItem | undefined, kind: TextKind, event: TypedEvent): void {
-    const { item_id, output_index, content_index, summary_index, delta, type } = event;
-    const place = { item_id, output_index, content_index, summary_index };
+  function textAt(item: OutputItem | undefined, kind: TextKind, event: TypedEvent): WrittenText | undefined {
+    const { item_id, output_index, content_index, summary_index } = event;
     const key = `${kind} ${content_index} ${summary_index}`;
     const known = item?.texts.get(key);
+    if (known !== undefined || item === undefined) return known;
+    budget.spend(key.length);
+    const place = { item_id, output_index, content_index, summary_index };
+    const text = { kind, place, text: '', isDone: false, isPartDone: false };
+    item.texts.set(key, text);
+    return text;
+  }
+
+  function extend(text: WrittenText, event: TypedEvent): void {
+    const { delta, type, [textMembers[text.kind]]: whole } = event;
     if (type.endsWith('.done')) {
-      item?.texts.delete(key);
+      text.isDone = true;
+      if (typeof whole !== 'string') return;
+      budget.spend(Math.max(0, whole.length - text.text.length));
+      text.text = whole;
     } else if (typeof delta === 'string') {
       budget.spend(delta.length);
-      if (known !== undefined) known.text += delta;
-      else item?.texts.set(key, { kind, place, text: delta });
+      text.text += delta;
     }
   }
 
@@ -72,10 +99,14 @@ export function createOutputProgress() {
     },
     /** In the order of their indexes. */
     items: (): OutputItem[] => [...items.values()].sort((one, other) => one.index - other.index),
+    /** The name of the tool that an item calls. */
+    nameAt: (index: unknown): unknown => items.get(Number(index))?.item.name,
   };
 }
 
+const partEvent = /^response\.(?:content|reasoning_summary)_part\.(?:added|done)$/;
+
 function kindOf(type: string): TextKind | undefined {
   const kind = type.replace(/\.(?:delta|done)$/, '');
-  return kind !== type && kind in textMembers ? (kind as TextKind) : undefined; // it is one of the keys
+  return kind !== type && Object.hasOwn(textMembers, kind) ? (kind as TextKind) : undefined; // it is one of the keys
 }

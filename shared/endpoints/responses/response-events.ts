@@ -40,7 +40,7 @@ function createResponseFormat(options: StreamOptions): EventFormat {
       }
       if (finalTypes.has(event.type)) throw new BackendError('unreadable', `an event is no ${event.type}`);
       const text = event.type.endsWith('.delta') && typeof event.delta === 'string' ? event.delta : '';
-      return { event: numbers.given(completeEvent(event)), text };
+      return { event: numbers.given(completeEvent(event, output.nameAt)), text };
     },
     complete: () => final !== undefined,
     usage: () => readUsage(final?.response.usage),
@@ -95,10 +95,11 @@ function messageOf({ response }: TypedEvent): string {
 }
 
 /** The event with the properties that OpenAI's description requires: the event itself if it has all. */
-function completeEvent(event: TypedEvent): TypedEvent {
+function completeEvent(event: TypedEvent, nameAt: (index: unknown) => unknown): TypedEvent {
   const item = event.item === undefined ? undefined : completeItem(event.item, Number(event.output_index) || 0);
   const part = event.part === undefined ? undefined : completePart(event.part);
-  const complete = withMissing(event, requiredOfEvent(event.type));
+  const isCallDone = event.type === 'response.function_call_arguments.done';
+  const complete = withMissing(event, isCallDone ? { name: nameAt(event.output_index) } : requiredOfEvent(event.type));
   if (item === event.item && part === event.part) return complete;
   return { ...complete, ...(item !== undefined && { item }), ...(part !== undefined && { part }) };
 }

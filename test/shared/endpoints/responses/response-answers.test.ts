@@ -1,0 +1,110 @@
+import test from 'ava';
+import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
+import {
+  cutResponse,
+  parseResponse,
+  presentResponse,
+  responseText,
+} from '../../../../shared/endpoints/responses/response-answers.ts';
+import { backendAnswer } from '../../../support/endpoints/backend-answer.ts';
+
+const context = { model: 'm', requestId: 'req_1', createdAt: 1_700_000_000 };
+const { whole, promptTokens, completionTokens } = backendAnswer('/v1/responses', { model: 'm', input: 'think aloud' });
+const tokens = { promptTokens, completionTokens };
+const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+const presented = (answer: unknown, used = tokens, model = 'm') =>
+  JSON.parse(presentResponse(parseResponse(textOf(answer)), used, { ...context, model }));
+
+test('a whole response passes byte for byte', (t) => {
+  t.is(presentResponse(parseResponse(whole), tokens, context), whole);
+});
+
+test('another name of the model is replaced, and nothing else', (t) => {
+  t.deepEqual(presented(whole, tokens, 'alias'), { ...JSON.parse(whole), model: 'alias' });
+});
+
+test('the usage is what the backend reported, with the tokens of its cache', (t) => {
+  const usage = { input_tokens: 10, output_tokens: 5, input_tokens_details: { cached_tokens: 4 } };
+  t.deepEqual(parseResponse(textOf({ output: [], usage })).usage, {
+    ...{ promptTokens: 10, completionTokens: 5, cachedTokens: 4 },
+  });
+  const more = { ...usage, input_tokens_details: { cached_tokens: 400 } };
+  t.is(parseResponse(textOf({ output: [], usage: more })).usage?.cachedTokens, 10, 'no more than the prompt');
+  t.is(parseResponse(textOf({ output: [], usage: { ...usage, input_tokens_details: 5 } })).usage?.cachedTokens, 0);
+});
+
+test('a usage that is missing, partial or wrong is replaced by what is charged', (t) => {
+  const used = { promptTokens: 30, completionTokens: 7 };
+  for (const usage of [undefined, null, {}, { input_tokens: 3 }, { input_tokens: '3', output_tokens: 1 }]) {
+    t.is(parseResponse(textOf({ output: [], usage })).usage, undefined);
+    t.deepEqual(presented({ output: [], usage }, used).usage, {
+      ...{ input_tokens: 30, output_tokens: 7, total_tokens: 37 },
+      input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+      output_tokens_details: { reasoning_tokens: 0 },
+    });
+  }
+});
+
+test('required properties that a server leaves out are added', (t) => {
+  const output = [
+    { type: 'message', content: [{ type: 'output_text', text: 'Hi' }] },
+    { type: 'reasoning', id: 'rs_1' },
+    { type: 'function_call', call_id: 'c', name: 'f' },
+    { type: 'a_new_type' },
+  ];
+  t.like(presented({ output }), {
+    ...{ id: 'resp_req_1', object: 'response', created_at: 1_700_000_000, status: 'completed', model: 'm' },
+    ...{ error: null, incomplete_details: null, instructions: null, metadata: {}, tools: [], tool_choice: 'auto' },
+    ...{ parallel_tool_calls: true, temperature: null, top_p: null },
+    output: [
+      {
+        ...{ id: 'item_0', role: 'assistant', status: 'completed' },
+        content: [{ type: 'output_text', text: 'Hi', annotations: [], logprobs: [] }],
+      },
+      { id: 'rs_1', summary: [] },
+      { id: 'item_2', arguments: '', status: 'completed' },
+      { id: 'item_3', type: 'a_new_type' },
+    ],
+  });
+});
+
+const unreadable: Record<string, unknown> = {
+  'no JSON': '{"output"',
+  'no object': [],
+  'no output': {},
+  'an output that is no list': { output: {} },
+  'an item that is no object': { output: ['x'] },
+  'a response that is not over': { output: [], status: 'in_progress' },
+  'a failed response': { output: [], status: 'failed', error: { message: 'Dead.' } },
+  'an error beside its output': { output: [], error: { message: 'Dead.' } },
+  'a model that is no text': { output: [], model: 5 },
+};
+for (const [title, answer] of Object.entries(unreadable)) {
+  test(`not taken for an answer: ${title}`, (t) => {
+    const error = t.throws(() => parseResponse(textOf(answer)), { instanceOf: BackendError });
+    t.is(error.outcome, 'unreadable');
+  });
+}
+
+test('cut to any share, the answer keeps its beginning: the reasoning, the text, then the calls', (t) => {
+  const given = parseResponse(whole);
+  const all = responseText(given);
+  for (let share = 0; share < 1; share += 0.05) {
+    const cut = cutResponse(given, share);
+    const left = responseText(cut);
+    t.true(all.startsWith(left), left);
+    const most = Math.floor(all.length * share);
+    t.true(left.length <= most && left.length >= most - 2, `${left.length} of ${most}`);
+    t.is(cut.text, JSON.stringify(cut.answer));
+    t.like(JSON.parse(cut.text), { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
+    t.notThrows(() => parseResponse(cut.text));
+  }
+});
+
+test('names, ids and signatures are not cut, and do not count as text', (t) => {
+  const output = [
+    { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'f', arguments: '{"a":1}', status: 'completed' },
+  ];
+  const cut = cutResponse(parseResponse(textOf({ output })), 0.5).answer.output[0];
+  t.like(cut, { id: 'fc_1', call_id: 'call_1', type: 'function_call' });
+});
