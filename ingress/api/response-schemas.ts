@@ -35,6 +35,9 @@ export const model = z.strictObject({
   created: count,
   owned_by: z.string(),
   tier: z.string(),
+  endpoints: z
+    .array(z.string())
+    .meta({ description: 'The endpoints that the model offers, as the plan file names them.' }),
 });
 export const modelList = z.strictObject({ object: z.literal('list'), data: z.array(model) });
 

@@ -3,14 +3,15 @@ import { describeOperation } from './description/describe-operation.ts';
 import { headerComponents } from './description/headers.ts';
 import { toComponents } from './description/json-schema.ts';
 import { refusalSchemas } from './description/refusals.ts';
-import type { RouteDescriptions, Tag } from './description/route-description.ts';
+import type { RouteDescription, Tag } from './description/route-description.ts';
 import { answerSchemas, requestSchemas } from './description/schemas.ts';
+import { endpointAnswerSchemas, endpointRequestSchemas, keyHeaders } from './endpoints/descriptions.ts';
 import { documentedRoutes } from './routes.ts';
 
 type Addresses = { baseUrl: string; docsUrl: string; authUrl: string };
 
 const tags: Record<Tag, string> = {
-  Inference: 'Chat completions, and the models that answer them.',
+  Inference: 'Endpoints that call a model, and the models. `endpoints` of a model lists those that it offers.',
   Keys: 'The API key of an account, managed with a sign-in token; and the keys of devices.',
   Files: 'Input and results of batches.',
   Batches: 'Many requests in one file, run within a day.',
@@ -21,7 +22,10 @@ const tags: Record<Tag, string> = {
 
 const about = `Keys, inference, batches and usage. Every response has an \`x-request-id\`; an \`x-client-request-id\` of the client is returned
 with it. Errors have a stable \`code\`, in one of two shapes: \`{"error": "…", "code": "…"}\`, or \`{"error": {"code": "…", …}}\`
-for \`rate_limit_exceeded\` and \`quota_exceeded\`. A method that a path does not support gets 405 \`METHOD_NOT_ALLOWED\`.`;
+for \`rate_limit_exceeded\` and \`quota_exceeded\`. Below \`/openai/v1\` the same routes as below \`/v1\` are served, and every error is nested
+as OpenAI's SDKs read it: a \`NestedError\`. A method that a path does not support gets 405 \`METHOD_NOT_ALLOWED\`.`;
+
+const nestedErrors = "The same routes below `/v1`, with errors as OpenAI's SDKs read them: `NestedError`.";
 
 /**
  * The API as an OpenAPI 3.1 document: plain JSON, made from the schemas of requests and responses
@@ -32,13 +36,13 @@ export function createOpenApiDocument({ baseUrl, docsUrl, authUrl }: Addresses):
     openapi: '3.1.1',
     info: { title: 'Inference API', version: '1.0.0', description: about },
     externalDocs: { description: 'Documentation', url: docsUrl },
-    servers: [{ url: withoutSlash(baseUrl) }],
+    servers: [{ url: withoutSlash(baseUrl) }, { url: `${withoutSlash(baseUrl)}/openai`, description: nestedErrors }],
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths: pathsOf(documentedRoutes),
     components: {
       schemas: {
-        ...toComponents(requestSchemas, 'input'),
-        ...toComponents({ ...answerSchemas, ...refusalSchemas }, 'output'),
+        ...toComponents({ ...requestSchemas, ...endpointRequestSchemas }, 'input'),
+        ...toComponents({ ...answerSchemas, ...endpointAnswerSchemas, ...refusalSchemas }, 'output'),
       },
       headers: headerComponents,
       parameters: { clientRequestId },
@@ -66,10 +70,20 @@ function securitySchemesFor(authUrl: string): object {
       openIdConnectUrl: `${withoutSlash(authUrl)}/.well-known/openid-configuration`,
       description: 'An access token of the identity provider for this API: `Authorization: Bearer <token>`.',
     },
+    ...Object.fromEntries(keyHeaders.map((name) => [name, keyIn(name)])),
   };
 }
 
-function pathsOf(routes: RouteDescriptions): Record<string, object> {
+function keyIn(name: string): object {
+  return {
+    type: 'apiKey',
+    in: 'header',
+    name,
+    description: `An API key: \`${name}: svc_…\`, without \`Authorization\`.`,
+  };
+}
+
+function pathsOf(routes: Readonly<Record<string, RouteDescription>>): Record<string, object> {
   const paths: Record<string, Record<string, object>> = {};
   for (const [name, route] of Object.entries(routes)) {
     const [method = '', pattern = ''] = name.split(' ');

@@ -1,9 +1,10 @@
-import { type RouteDescriptions, refusedHead } from './description/route-description.ts';
+import { type RouteDescription, type RouteDescriptions, refusedHead } from './description/route-description.ts';
+import { endpointRoutes } from './endpoints/descriptions.ts';
 import { batchRoutes } from './routes/batches.ts';
 import { billingRoutes } from './routes/billing.ts';
 import { fileRoutes } from './routes/files.ts';
-import { inferenceRoutes } from './routes/inference.ts';
 import { keyRoutes } from './routes/keys.ts';
+import { modelRoutes } from './routes/models.ts';
 import { operatorRoutes } from './routes/operators.ts';
 
 const ownRoutes = {
@@ -35,8 +36,9 @@ const ownRoutes = {
 } as const satisfies RouteDescriptions;
 
 /** All routes of the public listener except pages, by method and path in the syntax of the router. */
-export const documentedRoutes = {
-  ...inferenceRoutes,
+export const documentedRoutes: Readonly<Record<string, RouteDescription>> = {
+  ...endpointRoutes,
+  ...modelRoutes,
   ...keyRoutes,
   ...fileRoutes,
   ...batchRoutes,

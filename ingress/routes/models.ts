@@ -4,7 +4,7 @@ import { noSuchModel } from '../api/no-such-model.ts';
 import { modelsOf } from '../api/plan-models.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../request-state.ts';
 
-/** `GET /v1/models`: the models of the caller's plan, in OpenAI's format plus `tier`. */
+/** `GET /v1/models`: the models of the caller's plan, in OpenAI's format plus `tier` and `endpoints`. */
 export function listModels({ planFile }: { planFile: PlanFile }): Stage {
   return async function listModels(ctx) {
     ctx.body = { object: 'list', data: included(ctx, planFile).map(present) };
@@ -33,6 +33,6 @@ function included(ctx: AppContext, planFile: PlanFile): [string, Model][] {
 }
 
 /** OpenAI's format requires `created` and `owned_by`. They have no meaning here: the plan file does not have the age of a model. */
-function present([id, { tier }]: [string, Model]) {
-  return { id, object: 'model', created: 0, owned_by: 'service', tier };
+function present([id, { tier, endpoints }]: [string, Model]) {
+  return { id, object: 'model', created: 0, owned_by: 'service', tier, endpoints };
 }

@@ -238,7 +238,7 @@ function createCases(cast: Cast): Case[] {
     invalid('nothing', call({ bearer: cast.fileKey, body: {} }), {
       says: /input_file_id: .*endpoint: .*completion_window: /,
     }),
-    invalid('another endpoint', as({ endpoint: '/v1/embeddings' }), { says: 'endpoint: ' }),
+    invalid('another endpoint', as({ endpoint: '/v1/messages' }), { says: 'endpoint: ' }),
     invalid('another window', as({ completion_window: '48h' }), { says: 'completion_window: ' }),
     invalid('results that expire', as({ output_expires_after: { anchor: 'created_at', seconds: 3_600 } }), {
       says: 'output_expires_after: is not supported',

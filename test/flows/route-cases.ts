@@ -15,23 +15,26 @@ import {
   headCases,
   invalid,
   invalidKey,
-  keyCases,
   limited,
   notFound,
   ok,
   signedInCases,
-  spent,
 } from './common-cases.ts';
+import { endpointCases } from './endpoint-cases.ts';
 import { createFileCast, fileCases, filePlans } from './file-cases.ts';
 
 /** Callers and their credentials, created once before all cases. */
 export type Cast = Awaited<ReturnType<typeof createCast>>;
 
-const chatBody = { model: 'small-chat', messages: [{ role: 'user', content: 'Hi' }] };
 const deviceOf = (id: string) => `device:${createHash('sha256').update(id).digest('hex')}`;
 
-/** The plan of the account whose first request uses up its month. */
-export const plans = { ...filePlans, 'one-token': { tokens_per_month: 1, model_tiers: ['guest'] } };
+/** One is of the account whose first request uses up its month. */
+export const plans = {
+  ...filePlans,
+  'one-token': { tokens_per_month: 1, model_tiers: ['guest'] },
+  // One device sends a request to each endpoint.
+  'guest-device': { requests_per_minute: 100, requests_per_day: 50, priority: 100, model_tiers: ['guest'] },
+};
 
 /** Accounts and devices in each state that routes distinguish. */
 export async function createCast(stack: Stack, keys: KeyClient, store: Store) {
@@ -352,29 +355,6 @@ function guestCases(): Case[] {
   ];
 }
 
-function chatCases(cast: Cast): Case[] {
-  const call = callTo('POST', '/v1/chat/completions');
-  const as = (body: unknown, bearer = cast.key) => call({ bearer, body });
-  return [
-    ...keyCases(call, cast, chatBody),
-    ...bodyCases(call, chatBody, cast.key),
-    ok('a developer key', as(chatBody)),
-    ok('a guest key', as(chatBody, cast.guestKey)),
-    spent('a used-up month', as(chatBody, cast.spentKey)),
-    invalid('no messages', as({ model: 'small-chat' }), { says: 'messages: ' }),
-    invalid('no model', as({ messages: chatBody.messages }), { says: 'model: ' }),
-    invalid('an unknown model', as({ ...chatBody, model: 'constructor' }), {
-      says: 'model: there is no such model \\"constructor\\"; the plan \\"free\\" has small-chat, medium-chat"',
-    }),
-    invalidKey('a sign-in token', as(chatBody, cast.token)),
-    ...[cast.guestKey, cast.key].map((key) =>
-      limited('a model outside the plan', as({ ...chatBody, model: 'large-chat' }, key), {
-        check: (t, { error }) => void t.like(error, { type: 'plan_limit', retry_after_ms: 0 }),
-      }),
-    ),
-  ];
-}
-
 /**
  * Every case of every route. Their order does not matter. Each except the first mint, the rotations and the revocations can be sent
  * repeatedly.
@@ -392,7 +372,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
   const nameOf = ({ key, token }: { key: string; token: string }) => ({ bearer: token, body: { key } });
   const maskOf = ({ key, token }: { key: string; token: string }) => ({ bearer: token, body: { key: maskKey(key) } });
   return {
-    'POST /v1/chat/completions': chatCases(cast),
+    ...endpointCases(cast),
     'GET /v1/models': [
       ...eitherCases(models, cast),
       ok('a key', models({ bearer: cast.key })),

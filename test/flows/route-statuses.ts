@@ -1,13 +1,22 @@
 import type { ExecutionContext } from 'ava';
+import { documentedRoutes } from '../../ingress/openapi/routes.ts';
 import { openStore } from '../../shared/open-store.ts';
 import { startStack } from '../stack/stack.ts';
-import { answerName, documentedAnswers, type Route, routes, shapeFaults } from '../support/documented-answers.ts';
+import {
+  answerName,
+  documentedAnswers,
+  type Route,
+  routes,
+  shapeFaults,
+  shapeFaultsOffRoute,
+} from '../support/documented-answers.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';
 import { exchange } from '../support/raw-http.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { assertDisclosesNothing, assertRefused, head, stillServes, wrongMethod } from '../support/refusal.ts';
 import { bodyBytesMax, type Case } from './common-cases.ts';
+import { models } from './endpoint-cases.ts';
 import { filesOfTests } from './file-cases.ts';
 import { type Cast, casesOf, createCast, plans } from './route-cases.ts';
 
@@ -29,6 +38,7 @@ const env = {
   POOLS: 'default',
   TOPUP_URL: 'https://billing.example.com/top-up',
 };
+const hasOwnErrors = (path: string) => documentedRoutes[`POST ${path}`]?.errorSchema !== undefined;
 const pathOf = (route: Route) => route.slice(route.indexOf(' ') + 1);
 const paths = [...new Set(routes.map(pathOf))];
 
@@ -46,14 +56,14 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
   let stack: Awaited<ReturnType<typeof startStack>>;
   let port: number;
   let cast: Cast;
-  let cases: Record<Route, Case[]>;
+  let cases: Readonly<Record<Route, readonly Case[]>>;
   const seen = new Set<string>();
   const parts = new AsyncDisposableStack();
 
   test.before(async () => {
     if (mongo !== undefined) parts.use(mongo);
     const storeUrl = mongo && databaseUrl(mongo.url, `route_statuses_${process.pid}`);
-    stack = parts.use(await startStack({ databaseUrl: storeUrl, env, plans, batch: filesOfTests }));
+    stack = parts.use(await startStack({ databaseUrl: storeUrl, env, plans, models, batch: filesOfTests }));
     port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
     const keys = createKeyClient(stack);
     const url = storeUrl ?? `sqlite:${stack.directory}/store.sqlite`;
@@ -66,9 +76,9 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
   test.after.always(() => parts.disposeAsync());
 
   for (const route of routes) {
-    for (const answer of documentedAnswers[route]) {
+    for (const answer of documentedAnswers(route)) {
       test.serial(`${route} answers ${answer} in every case that should`, async (t) => {
-        const wanted = cases[route].filter((one) => one.answer === answer);
+        const wanted = (cases[route] ?? []).filter((one) => one.answer === answer);
         t.true(wanted.length > 0, 'there is a case for it');
         for (const one of wanted) seen.add(`${route} ${await provesCase(t, route, one)}`);
       });
@@ -110,6 +120,7 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
         const title = `${method} ${target}`;
         const answer = await exchange({ port, method, send: head(`${method} ${target} HTTP/1.1`) });
         if (method === 'HEAD') t.deepEqual([answer.status, answer.body], [405, ''], title);
+        else if (hasOwnErrors(path)) t.deepEqual([answer.status, shapeFaultsOffRoute(method, path, answer)], [405, []]);
         else assertRefused(t, answer, { ...wrongMethod, title });
         t.deepEqual((answer.headers.allow ?? '').split(', ').sort(), [...taken, 'OPTIONS'].sort(), title);
       }
@@ -123,14 +134,14 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
   test.serial(
     'the table is complete: every route has its rows, every row was seen, and none is an internal fault',
     async (t) => {
-      const documented = routes.flatMap((route) => documentedAnswers[route].map((answer) => `${route} ${answer}`));
+      const documented = routes.flatMap((route) => documentedAnswers(route).map((answer) => `${route} ${answer}`));
       t.deepEqual(
         documented.filter((row) => !seen.has(row)),
         [],
         'documented, but never seen',
       );
       const undocumented = routes.flatMap((route) =>
-        cases[route].filter(({ answer }) => !(documentedAnswers[route] as readonly string[]).includes(answer)),
+        (cases[route] ?? []).filter(({ answer }) => !documentedAnswers(route).includes(answer)),
       );
       t.deepEqual(undocumented, []);
       await stillServes(t, stack.ingresses[0], cast.key);

@@ -1,28 +1,28 @@
-import type { RouteDescription } from '../../ingress/openapi/description/route-description.ts';
 import { documentedRoutes } from '../../ingress/openapi/routes.ts';
 import { type ErrorCode, errorStatus } from '../../shared/errors.ts';
 import { undocumentedIn } from './documented/check-answer.ts';
 import type { RawAnswer } from './raw-http.ts';
 import { requestId } from './refusal.ts';
 
-export type Route = keyof typeof documentedRoutes;
-export const routes = Object.keys(documentedRoutes) as Route[]; // the keys of a literal table are its routes
+/** A method and a path of the router. */
+export type Route = string;
+export const routes: readonly Route[] = Object.keys(documentedRoutes);
 
 /** Refusals with separate tests: an account that uploads too many files at once. */
-const shownElsewhere: Partial<Record<Route, readonly ErrorCode[]>> = { 'POST /v1/files': ['rate_limit_exceeded'] };
+const shownElsewhere: Readonly<Record<Route, readonly ErrorCode[]>> = { 'POST /v1/files': ['rate_limit_exceeded'] };
 
 /**
  * Every response of each route, by method and router path: `200`, or the status and code of a refusal. Cases with separate tests are
  * omitted: those that are the same for every route, and internal faults (503, 504).
  */
-export const documentedAnswers = Object.fromEntries<readonly string[]>(
-  routes.map((route) => [route, ['200', ...refusalsOf(route)]]),
-) as Record<Route, readonly string[]>; // each route has its own
-
-function refusalsOf(route: Route): string[] {
-  const { refusals }: RouteDescription = documentedRoutes[route];
+export function documentedAnswers(route: Route): readonly string[] {
+  const { refusals } = documentedRoutes[route] ?? unknown(route);
   const shownHere = refusals.filter((code) => errorStatus(code) < 500 && !shownElsewhere[route]?.includes(code));
-  return shownHere.map((code) => `${errorStatus(code)} ${code}`);
+  return ['200', ...shownHere.map((code) => `${errorStatus(code)} ${code}`)];
+}
+
+function unknown(route: Route): never {
+  throw new Error(`there is no route ${route}`);
 }
 
 /** The only response that is a file. Its one line is JSON in these tests. */
@@ -35,9 +35,22 @@ export function answerName({ status, body }: Pick<RawAnswer, 'status' | 'body'>)
   return `${status} ${code ?? error?.code}`;
 }
 
+/** A refusal in any shape. */
+type RefusalBody = {
+  type?: 'error';
+  code?: string;
+  error: string | { code?: string; type?: string; limit?: string; message?: string };
+};
+
 /** A refusal links to its code, or to the type of its limit, on the configured page of errors. */
-function leadsToHelp(link: string | undefined, { code, error }: { code?: string; error: { type?: string } }): boolean {
-  return /^<https?:/.test(link ?? '') && link?.endsWith(`/errors#${code ?? error.type}>; rel="help"`) === true;
+function leadsToHelp(link: string | undefined, { type, code, error }: RefusalBody): boolean {
+  const nested = typeof error === 'object' ? error : {};
+  const about = code ?? (type === 'error' ? (nested.limit ?? nested.code) : nested.type);
+  return /^<https?:/.test(link ?? '') && link?.endsWith(`/errors#${about}>; rel="help"`) === true;
+}
+
+function messageOf({ error }: RefusalBody): unknown {
+  return typeof error === 'object' ? error.message : error;
 }
 
 /** Refusals of an invalid head: no route is known yet, and they contain nothing of a caller. */
@@ -53,7 +66,7 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
   const { status, headers, body } = answer;
   const [method = '', path = ''] = route.split(' ');
   const seen = { method, path: pathLike(path), status, body, header: (name: string) => headers[name] };
-  const { error } = status === 200 ? {} : JSON.parse(body);
+  const message = status === 200 ? '' : messageOf(JSON.parse(body));
   const nested = status === 402 || status === 429;
   const isFile = status === 200 && route === contentRoute;
   const type = isFile ? 'application/octet-stream' : 'application/json; charset=utf-8';
@@ -62,8 +75,8 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
     'has a request id': requestId.test(headers['x-request-id'] ?? ''),
     'names the scheme of a 401, and of no other status':
       headers['www-authenticate'] === (status === 401 ? 'Bearer' : undefined),
-    'has the caching of its route': headers['cache-control'] === cachingOf(route, status, error),
-    'says what is wrong': status === 200 || nested || typeof error === 'string',
+    'has the caching of its route': headers['cache-control'] === cachingOf(route, status, message),
+    'says what is wrong': typeof message === 'string',
     'links to the explanation of its error':
       status === 200 ? headers.link === undefined : leadsToHelp(headers.link, JSON.parse(body)),
     'says that a retry is useless': headers['x-should-retry'] === (nested || status === 409 ? 'false' : undefined),
@@ -72,13 +85,18 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
   return [...undocumentedIn(seen), ...Object.keys(claims).filter((claim) => claims[claim] === false)];
 }
 
+/** Differences of a response from the document, if its path does not support its method. */
+export function shapeFaultsOffRoute(method: string, path: string, { status, headers, body }: RawAnswer): string[] {
+  return undocumentedIn({ method, path, status, body, header: (name) => headers[name] });
+}
+
 /** Any path of the route. The document does not depend on it. */
 function pathLike(pattern: string): string {
   return pattern.replace(/[:*]/g, '');
 }
 
-function cachingOf(route: Route, status: number, error: unknown): string | undefined {
+function cachingOf(route: Route, status: number, message: unknown): string | undefined {
   if (route === 'GET /openapi.json') return status === 200 ? 'no-cache' : undefined;
   const hasSecrets = route.includes('/v1/keys/') || route === contentRoute;
-  return hasSecrets && !beforeAnyRoute.test(String(error)) ? 'no-store' : undefined;
+  return hasSecrets && !beforeAnyRoute.test(String(message)) ? 'no-store' : undefined;
 }

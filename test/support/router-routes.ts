@@ -1,13 +1,22 @@
 import { readFileSync } from 'node:fs';
+import { endpoints } from '../../shared/endpoints/routes.ts';
 
 /** Pages for people are not part of the API: the document does not list them. */
 const page = /^\w+ \/(docs|console)\b/;
+/** `router.post(` with a path, or with that of every endpoint. */
+const use = /\brouter\.(\w+)\(\s*(?:'([^']+)'|(endpoint\.path))/g;
 
 /** Every route of the public listener's router except those of pages, as `ingress/app.ts` writes them: `GET /v1/files/:file`. */
 export function routerRoutes(): string[] {
   const text = readFileSync(new URL('../../ingress/app.ts', import.meta.url), 'utf8');
-  const routed = [...text.matchAll(/\brouter\.(\w+)\(\s*'([^']+)'/g)];
+  const routed = [...text.matchAll(use)];
   const uses = [...text.matchAll(/\brouter\.(?!routes\(\))\w+/g)];
   if (routed.length !== uses.length) throw new Error('the router is used in an unknown way');
-  return routed.map(([, method = '', path]) => `${method.toUpperCase()} ${path}`).filter((route) => !page.test(route));
+  return routed
+    .flatMap(([, method = '', path, ofEach]) =>
+      (ofEach === undefined ? [path] : endpoints.map((endpoint) => endpoint.path)).map(
+        (each) => `${method.toUpperCase()} ${each}`,
+      ),
+    )
+    .filter((route) => !page.test(route));
 }

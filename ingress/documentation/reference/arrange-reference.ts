@@ -37,15 +37,21 @@ function otherSchemas(
   operations: readonly Operation[],
 ): string[] {
   const shown = parts.join('');
-  const refusals = JSON.stringify(
-    operations.map(({ responses }) => Object.entries(responses).filter(([status]) => isRefusal(status))),
-  );
+  const codes = new Set(operations.flatMap(codesOf));
   const others = schemas.filter((schema) => {
     const [, name = ''] = /^### (.*)/.exec(schema) ?? [];
-    return !shown.includes(`schema: \`${name}\``) && !refusals.includes(`"#/components/schemas/${name}"`);
+    return !shown.includes(`schema: \`${name}\``) && !codes.has(name);
   });
   if (others.length === 0) return [];
   return ['## Schemas', ...others.map((schema) => plainer(schema).replace(/^- \*\*Type:.*\n+/m, ''))];
+}
+
+/** The codes in the descriptions of refusals. The schema of an error has the name of its code. */
+function codesOf({ responses }: Operation): string[] {
+  const refused = Object.entries(responses).filter(([status]) => isRefusal(status));
+  return refused.flatMap(([, { description }]) =>
+    [...description.matchAll(/^`(\w+)`: /gm)].map(([, code = '']) => code),
+  );
 }
 
 function introduction({ info, servers }: OpenApiDocument): string {

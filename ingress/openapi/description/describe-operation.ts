@@ -1,22 +1,23 @@
-import { errorStatus } from '../../../shared/errors.ts';
-import { type HeaderName, headersOf } from './headers.ts';
+import { type ErrorCode, errorStatus } from '../../../shared/errors.ts';
+import { headersOf } from './headers.ts';
 import { type JsonSchema, propertiesOf, refTo, toJsonSchema } from './json-schema.ts';
 import { limitTypes, meanings } from './refusals.ts';
 import { codesOf, limitsOf } from './route-codes.ts';
-import type { Credential, RouteDescription } from './route-description.ts';
+import type { Credential, RouteDescription, StreamDescription } from './route-description.ts';
 
 /** One route as an Operation Object (OpenAPI 3.1, 4.8.10); `path` in the syntax of OpenAPI. */
 export function describeOperation(path: string, route: RouteDescription): object {
-  const { id, tag, summary, description, credential, body } = route;
+  const { id, tag, summary, description, body } = route;
   return {
     operationId: id,
     tags: [tag],
     summary,
     ...(description !== undefined && { description }),
-    security: securities[credential],
+    security: securityOf(route),
     parameters: [
       ...pathParameters(path),
       ...queryParameters(route),
+      ...headerParameters(route),
       { $ref: '#/components/parameters/clientRequestId' },
     ],
     ...(body !== undefined && { requestBody: describeBody(body) }),
@@ -34,6 +35,10 @@ const securities: Record<Credential, object[]> = {
   account: [withKey, signedIn],
   operator: [{ signIn: ['svc:admin'] }],
 };
+
+function securityOf({ credential, keyHeader }: RouteDescription): object[] {
+  return [...securities[credential], ...(keyHeader === undefined ? [] : [{ [keyHeader]: [] }])];
+}
 
 const pathDescriptions: Record<string, string> = {
   model: 'The name of a model. It can contain slashes.',
@@ -62,6 +67,11 @@ function queryParameters({ query }: RouteDescription): object[] {
   }));
 }
 
+function headerParameters({ passedOn = [] }: RouteDescription): object[] {
+  const description = 'The model server gets it unchanged.';
+  return passedOn.map((name) => ({ name, in: 'header', description, schema: { type: 'string', maxLength: 1_024 } }));
+}
+
 function describeBody({ schema, form, example }: NonNullable<RouteDescription['body']>): object {
   const type = form ? 'multipart/form-data' : 'application/json';
   return {
@@ -70,28 +80,28 @@ function describeBody({ schema, form, example }: NonNullable<RouteDescription['b
   };
 }
 
-const eventStream = {
-  schema: { type: 'string', description: 'Events, each a `ChatCompletionChunk`, at last `[DONE]` or a `StreamError`.' },
-  example: 'data: {"model":"small-chat","choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\ndata: [DONE]\n\n',
-};
-
-/** Only routes that can stream are queued. */
-function ofQueue({ stream }: RouteDescription['answer']): HeaderName[] {
-  return stream ? ['x-svc-queue-ms'] : [];
+/** In OpenAPI 3.1 a stream is a text. The extension names the schemas of the data of its events. */
+function describeStream({ events, description, example }: StreamDescription): object {
+  return { schema: { type: 'string', description }, example, 'x-event-schema': { anyOf: events.map(refTo) } };
 }
 
-function describeAnswer({ answer, credential }: RouteDescription): object {
-  const { description, schema, stream, cached, redirect, example } = answer;
+/** Further headers of every response of a route. */
+function ownHeaders({ headers = [], queued }: RouteDescription): string[] {
+  return [...headers, ...(queued ? ['x-svc-queue-ms'] : [])];
+}
+
+function describeAnswer(route: RouteDescription): object {
+  const { description, schema, stream, cached, redirect, example, headers: further = [] } = route.answer;
   const isFile = schema === 'bytes';
-  const ofFile: HeaderName[] = isFile ? ['content-disposition'] : cached ? ['etag'] : [];
-  const common = headersOf(200, credential);
-  const headers = refsTo([...common, ...ofFile, ...ofQueue(answer)]);
+  const ofFile = isFile ? ['content-disposition'] : cached ? ['etag'] : [];
+  const common = headersOf(200, route.credential);
+  const headers = refsTo([...common, ...ofFile, ...further, ...ownHeaders(route)]);
   const content = {
     [isFile ? 'application/octet-stream' : 'application/json']: {
       schema: bodySchema(schema),
       ...(example !== undefined && { example }),
     },
-    ...(stream && { 'text/event-stream': eventStream }),
+    ...(stream && { 'text/event-stream': describeStream(stream) }),
   };
   return {
     200: { description, headers, content },
@@ -111,16 +121,25 @@ function bodySchema(schema: RouteDescription['answer']['schema']): JsonSchema {
 function describeRefusals(route: RouteDescription): Record<number, object> {
   const byStatus = Map.groupBy(codesOf(route), errorStatus);
   const described = [...byStatus].map(([status, codes]) => {
-    const schemas = codes.map(refTo);
     const meant = codes.map((code) => `\`${code}\`: ${meanings[code]}`);
     const response = {
       description: [...meant, ...(status === 429 ? describeLimits(route) : [])].join('\n\n'),
-      headers: refsTo([...headersOf(status, route.credential), ...ofQueue(route.answer)]),
-      content: { 'application/json': { schema: schemas.length === 1 ? schemas[0] : { oneOf: schemas } } },
+      headers: refsTo([...headersOf(status, route.credential), ...ownHeaders(route)]),
+      content: { 'application/json': { schema: errorSchemaOf(codes, route) } },
     };
     return [status, response] as const;
   });
   return Object.fromEntries(described);
+}
+
+/** One schema for each code; or the schema of all errors, with these codes. */
+function errorSchemaOf(codes: readonly ErrorCode[], { errorSchema }: RouteDescription): JsonSchema {
+  if (errorSchema !== undefined) {
+    const error = { type: 'object', properties: { code: { enum: codes } } };
+    return { allOf: [refTo(errorSchema), { type: 'object', properties: { error } }] };
+  }
+  const [schema = {}, ...others] = codes.map(refTo);
+  return others.length === 0 ? schema : { oneOf: [schema, ...others] };
 }
 
 function describeLimits(route: RouteDescription): string[] {
@@ -131,6 +150,6 @@ function describeLimits(route: RouteDescription): string[] {
   ];
 }
 
-function refsTo(names: readonly HeaderName[]): Record<string, object> {
+function refsTo(names: readonly string[]): Record<string, object> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }

@@ -34,6 +34,7 @@ export const headerComponents = {
     required: true,
     schema: { ...text, pattern: '^req_[0-9A-HJKMNP-TV-Z]{26}$' },
   },
+  'request-id': { description: 'The same as `x-request-id`.', schema: text },
   'x-client-request-id': { description: 'The id that the client sent, if any.', schema: text },
   'retry-after': { description: 'Whole seconds to wait before a retry.', schema: { type: 'integer', minimum: 1 } },
   'retry-after-ms': { description: 'The same in milliseconds; official SDKs prefer it.', schema: count },
@@ -46,6 +47,10 @@ export const headerComponents = {
   'x-svc-queue-ms': {
     description: 'Queue time of the request in milliseconds, until a worker took it or the wait timed out.',
     schema: count,
+  },
+  'x-svc-estimated': {
+    description: '`true` if a tokenizer of the service has counted, because no model server could.',
+    schema: { const: 'true' },
   },
   ...quotaHeaders,
 };

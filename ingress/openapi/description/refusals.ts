@@ -82,6 +82,34 @@ export const refusalSchemas: Record<string, z.ZodType> = Object.fromEntries(
   bodyCodes.map((code) => [code, bodyOf(code)]),
 );
 
+const allCodes = Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]; // its keys are the codes
+
+/** What errors of all codes have in shapes that do not depend on the code. `details` are the additional fields, except `type`. */
+export const errorParts = {
+  message,
+  code: z.enum(allCodes).meta({ description: 'The stable code.' }),
+  limit: z.enum([...limitNames, 'quota_limit']),
+  details: optionalFields([...Object.values(extraFields), ...Object.values(nestedFields)]),
+};
+
+function optionalFields(tables: readonly Record<string, z.ZodType>[]): Record<string, z.ZodType> {
+  const fields = tables.flatMap((table) => Object.entries(table)).filter(([name]) => name !== 'type');
+  return Object.fromEntries(fields.map(([name, field]) => [name, field.optional()]));
+}
+
+/** Every error below the base path for OpenAI's SDKs. */
+export const nestedError = z
+  .strictObject({
+    error: z.strictObject({
+      message,
+      type: z.string().meta({ description: 'The type of the limit, `invalid_request_error` or `server_error`.' }),
+      code: errorParts.code,
+      param: z.string().nullable().meta({ description: 'The first invalid field.' }),
+      ...errorParts.details,
+    }),
+  })
+  .meta({ description: 'Every error below `/openai/v1`.' });
+
 function bodyOf(code: ErrorCode): z.ZodType {
   const description = meanings[code];
   if (errorCodes[code].shape === 'flat') {

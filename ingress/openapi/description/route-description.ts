@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { ErrorCode } from '../../../shared/errors.ts';
 import type { LimitType } from './refusals.ts';
-import type { answerSchemas, requestSchemas } from './schemas.ts';
+import type { AnswerName, RequestName } from './schemas.ts';
 
 /** `either` is an API key or a sign-in token, `account` the same without guest keys, `operator` a token with `svc:admin`. */
 export type Credential = 'none' | 'key' | 'signIn' | 'either' | 'account' | 'operator';
@@ -9,13 +9,19 @@ export type Credential = 'none' | 'key' | 'signIn' | 'either' | 'account' | 'ope
 export type Tag = 'Inference' | 'Keys' | 'Files' | 'Batches' | 'Billing' | 'Operators' | 'Documentation';
 
 /** `form` for `multipart/form-data`, else JSON. */
-type Body = { schema: keyof typeof requestSchemas; form?: true; example?: unknown };
+type Body<Schema> = { schema: Schema; form?: true; example?: unknown };
 
-/** `schema`: JSON of this schema, the bytes of a file, or JSON that the document does not describe further. `stream`: events on request. */
-type Answer = {
+/** Server-sent events: the schemas of their data, and an example of a whole stream. */
+export type StreamDescription = { events: readonly string[]; description: string; example: string };
+
+/** `schema`: JSON of this schema, the bytes of a file, or JSON that the document does not describe further. */
+type Answer<Schema> = {
   description: string;
-  schema: keyof typeof answerSchemas | 'bytes' | 'object';
-  stream?: true;
+  schema: Schema | 'bytes' | 'object';
+  /** Events on request. */
+  stream?: StreamDescription;
+  /** Names of further headers. */
+  headers?: readonly string[];
   /** 304 for a client that has it already. */
   cached?: true;
   /** 302 with the same body: for which clients, and the target. */
@@ -27,21 +33,31 @@ type Answer = {
  * The documentation of one route. `id` never changes: generated clients name their methods after it. `refusals` are the errors of this
  * route; the common ones are added. `limits` are the types of its own 429.
  */
-export type RouteDescription = {
+export type RouteDescription<Request = string, Answered = string> = {
   id: string;
   tag: Tag;
   summary: string;
   description?: string;
   credential: Credential;
   query?: z.ZodObject;
-  body?: Body;
-  answer: Answer;
+  body?: Body<Request>;
+  answer: Answer<Answered>;
   refusals: readonly ErrorCode[];
   limits?: readonly LimitType[];
+  /** Whether requests wait in a queue. */
+  queued?: boolean;
+  /** Another header that may hold the API key. */
+  keyHeader?: string | undefined;
+  /** Headers of the client that model servers get unchanged. */
+  passedOn?: readonly string[];
+  /** Further headers of every response. */
+  headers?: readonly string[];
+  /** The schema of all errors, if they have a shape of their own. */
+  errorSchema?: string | undefined;
 };
 
 /** By method and path in the syntax of the router: `GET /v1/files/:file`. */
-export type RouteDescriptions = Readonly<Record<string, RouteDescription>>;
+export type RouteDescriptions = Readonly<Record<string, RouteDescription<RequestName, AnswerName>>>;
 
 const keyRefusals = ['NO_AUTH', 'INVALID_KEY', 'INVALID_TOKEN', 'FORBIDDEN'] as const;
 

@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import { publishedRequestSchema } from '../../../shared/endpoints/chat/chat-request.ts';
 import * as answers from '../../api/response-schemas.ts';
 import { batchBody } from '../../routes/batches.ts';
 import { emptyObject, namedKeyBody } from '../../routes/developer-keys.ts';
 import { guestBody } from '../../routes/guest-keys.ts';
 import { settingsBody } from '../../routes/operators/account-settings.ts';
-import * as chat from './chat-answers.ts';
+import { nestedError } from './refusals.ts';
 
 /** The form that `ingress/files/read-form.ts` reads. */
 const fileUpload = z.strictObject({
@@ -13,9 +12,8 @@ const fileUpload = z.strictObject({
   file: z.file().meta({ description: 'JSON lines, one request per line.' }),
 });
 
-/** The schemas that validate request bodies, by their names in the document. */
+/** The schemas that validate request bodies, by their names in the document; those of endpoints are in their descriptions. */
 export const requestSchemas = {
-  ChatCompletionRequest: publishedRequestSchema,
   EmptyObject: emptyObject,
   NamedKey: namedKeyBody,
   Device: guestBody,
@@ -24,11 +22,8 @@ export const requestSchemas = {
   AccountSettings: settingsBody,
 };
 
-/** The responses, by their names in the document. */
+/** The responses, in the same way. */
 export const answerSchemas = {
-  ChatCompletion: chat.chatCompletion,
-  ChatCompletionChunk: chat.chatCompletionChunk,
-  StreamError: chat.streamError,
   Model: answers.model,
   ModelList: answers.modelList,
   MintedKey: answers.mintedKey,
@@ -51,4 +46,8 @@ export const answerSchemas = {
   AccountList: answers.accountList,
   AuditRecordList: answers.auditRecordList,
   Home: answers.home,
+  NestedError: nestedError,
 };
+
+export type RequestName = keyof typeof requestSchemas;
+export type AnswerName = keyof typeof answerSchemas;

@@ -5,6 +5,7 @@ const batch = {
   id: 'batch_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
   object: 'batch',
   endpoint: '/v1/chat/completions',
+  model: 'small-chat',
   errors: null,
   input_file_id: 'file-01KBN4V4W0R2E9Z6Y5QH3T8MXA',
   completion_window: '24h',
@@ -21,6 +22,7 @@ const batch = {
   cancelling_at: null,
   cancelled_at: null,
   request_counts: { total: 100, completed: 42, failed: 1 },
+  usage: null,
   metadata: null,
 } as const;
 
@@ -30,7 +32,7 @@ export const batchRoutes = {
     tag: 'Batches',
     summary: 'Create a batch',
     description:
-      'Its lines run within 24 hours, next to direct requests. Errors in the file are found while the batch is `validating`.',
+      'Its lines run within 24 hours, next to direct requests. They are all for its `endpoint`. Errors in the file are found while the batch is `validating`.',
     credential: 'account',
     body: {
       schema: 'NewBatch',
@@ -41,6 +43,7 @@ export const batchRoutes = {
       schema: 'Batch',
       example: {
         ...batch,
+        model: null,
         status: 'validating',
         in_progress_at: null,
         request_counts: { total: 0, completed: 0, failed: 0 },

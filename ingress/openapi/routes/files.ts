@@ -18,7 +18,7 @@ export const fileRoutes = {
     tag: 'Files',
     summary: 'Upload the input file of a batch',
     description: `A form with \`purpose\`, which is \`batch\`, and one \`file\` of JSON lines:
-\`{"custom_id": "…", "method": "POST", "url": "/v1/chat/completions", "body": {…}}\`.`,
+\`{"custom_id": "…", "method": "POST", "url": "/v1/chat/completions", "body": {…}}\`. \`url\` is the endpoint of the batch, the same in all lines.`,
     credential: 'account',
     body: { schema: 'FileUpload', form: true },
     answer: { description: 'The file.', schema: 'File', example: file },

@@ -156,9 +156,13 @@ test('inputs are documented as they are sent: query numbers with their range, li
 });
 
 test('it names the address of the service, and the credential of each route', (t) => {
-  t.deepEqual(document.servers, [{ url: 'https://api.example.com' }]);
+  t.deepEqual(
+    document.servers.map(({ url }) => url),
+    ['https://api.example.com', 'https://api.example.com/openai'],
+  );
   const securityOf = (path: string, method: string) => document.paths[path]?.[method]?.security;
   t.deepEqual(securityOf('/v1/chat/completions', 'post'), [{ apiKey: [] }]);
+  t.deepEqual(securityOf('/v1/messages', 'post'), [{ apiKey: [] }, { 'x-api-key': [] }]);
   t.deepEqual(securityOf('/v1/keys/developer', 'post'), [{ signIn: [] }]);
   t.deepEqual(securityOf('/billing/usage', 'get'), [{ apiKey: [] }, { signIn: [] }]);
   t.deepEqual(securityOf('/v1/keys/guest', 'post'), []);

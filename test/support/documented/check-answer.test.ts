@@ -50,10 +50,54 @@ test('deviations from the document are found: status, type, fields, codes, heade
 });
 
 test('an event of a stream is a chunk, an error of the service, or the end', (t) => {
-  t.deepEqual(undocumentedInEvent('[DONE]'), []);
-  t.deepEqual(undocumentedInEvent('{"model":"m","choices":[]}'), []);
+  const faultsIn = (event: string) => undocumentedInEvent('/v1/chat/completions', event);
+  t.deepEqual(faultsIn('data: [DONE]'), []);
+  t.deepEqual(faultsIn(': waiting'), []);
+  t.deepEqual(faultsIn('data: {"model":"m","choices":[]}'), []);
   const error = { code: 'UPSTREAM_INTERRUPTED', type: 'server_error', message: 'It broke off.', param: null };
-  t.deepEqual(undocumentedInEvent(JSON.stringify({ error })), []);
-  t.true(undocumentedInEvent('{"choices":[]}').length > 0);
-  t.true(undocumentedInEvent(JSON.stringify({ error: { ...error, code: 'OTHER' } })).length > 0);
+  t.deepEqual(faultsIn(`data: ${JSON.stringify({ error })}`), []);
+  t.true(faultsIn('data: {"choices":[]}').length > 0);
+  t.true(faultsIn('event: chunk\ndata: {"model":"m","choices":[]}').length > 0);
+  t.true(faultsIn(`data: ${JSON.stringify({ error: { ...error, code: 'OTHER' } })}`).length > 0);
+  t.true(undocumentedInEvent('/v1/embeddings', 'data: {}').length > 0);
+});
+
+test('an event with a name has a documented form, and the name is its type', (t) => {
+  const faultsIn = (path: string, value: { type: string }, name: string = value.type) =>
+    undocumentedInEvent(path, `event: ${name}\ndata: ${JSON.stringify(value)}`);
+  const ping = { type: 'ping' };
+  t.deepEqual(faultsIn('/v1/messages', ping), []);
+  t.true(faultsIn('/v1/messages', ping, 'pong').length > 0);
+  t.true(undocumentedInEvent('/v1/messages', `data: ${JSON.stringify(ping)}`).length > 0);
+  t.true(undocumentedInEvent('/v1/messages', 'data: [DONE]').length > 0);
+  const failure = { type: 'api_error', message: 'It broke off.', code: 'UPSTREAM_INTERRUPTED' };
+  t.deepEqual(faultsIn('/v1/messages', { type: 'error', error: failure, request_id: 'req_1' } as { type: string }), []);
+  t.true(faultsIn('/v1/messages', { type: 'error', error: failure } as { type: string }).length > 0);
+  const error = { code: 'UPSTREAM_INTERRUPTED', message: 'It broke off.', param: null };
+  const event = { type: 'error', ...error, sequence_number: 4, error: { ...error, type: 'server_error' } };
+  t.deepEqual(faultsIn('/openai/v1/responses', event), []);
+  t.true(faultsIn('/v1/responses', { ...event, code: 'OTHER' } as { type: string }).length > 0);
+});
+
+test('errors have the shape of their path', (t) => {
+  const failure = { message: 'No.', code: 'NOT_FOUND' };
+  const anthropic = { type: 'error', error: { type: 'not_found_error', ...failure }, request_id: 'req_1' };
+  const nested = { error: { type: 'invalid_request_error', ...failure, param: null } };
+  const flat = { error: 'No.', code: 'NOT_FOUND' };
+  const faults = (path: string, body: object) => faultsOf({ method: 'GET', path, status: 404, body });
+  t.is(faults('/v1/messages/batches', anthropic), '');
+  t.is(faults('/openai/v1/none', nested), '');
+  t.is(faults('/v1/none', flat), '');
+  t.not(faults('/v1/messages/batches', flat), '');
+  t.not(faults('/openai/v1/none', flat), '');
+  const refused = (path: string, body: object) => faultsOf({ path, status: 400, headers: { link }, body });
+  const invalid = { message: 'No.', code: 'VALIDATION_ERROR' };
+  const asNested = { error: { type: 'invalid_request_error', ...invalid, param: 'model' } };
+  const asAnthropic = { type: 'error', error: { type: 'invalid_request_error', ...invalid }, request_id: 'req_1' };
+  t.is(refused('/openai/v1/messages', asNested), '');
+  t.is(refused('/v1/messages', asAnthropic), '');
+  t.is(refused('/v1/responses', { error: 'No.', code: 'VALIDATION_ERROR' }), '');
+  t.not(refused('/v1/messages', asNested), '');
+  t.not(refused('/v1/messages', { ...asAnthropic, error: { ...asAnthropic.error, code: 'NO_AUTH' } }), '');
+  t.not(refused('/openai/v1/responses', { error: { ...asNested.error, code: 'NO_AUTH' } }), '');
 });

@@ -1,6 +1,7 @@
-import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { z } from 'zod';
-import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
+import { codesOf } from '../../../ingress/openapi/description/route-codes.ts';
+import { documentedRoutes } from '../../../ingress/openapi/routes.ts';
+import { errorStatus } from '../../../shared/errors.ts';
+import { type Content, component, components, faultsBy, isHeaderValue, paths, pointer } from './schema-faults.ts';
 
 /** A complete response of the public listener. `path` is the requested one, with its query. */
 export type SeenAnswer = {
@@ -11,36 +12,8 @@ export type SeenAnswer = {
   body: string;
 };
 
-const media = z.record(z.string(), z.object({}));
-const responseSchema = z.object({ headers: z.record(z.string(), z.unknown()), content: media.default({}) });
-const documentSchema = z.object({
-  paths: z.record(z.string(), z.record(z.string(), z.object({ responses: z.record(z.string(), responseSchema) }))),
-  components: z.object({ headers: z.record(z.string(), z.object({ required: z.boolean().default(false) })) }),
-});
-
-/** The document of the service, except for its addresses. */
-export const openApiDocument: object = JSON.parse(
-  JSON.stringify(
-    createOpenApiDocument({
-      baseUrl: 'https://api.example.com',
-      docsUrl: 'https://docs.example.com',
-      authUrl: 'https://id.example.com',
-    }),
-  ),
-);
-
-const { paths, components } = documentSchema.parse(openApiDocument);
-const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
-// In OpenAPI a file is a string in binary format. Validation ignores definitions outside of schemas.
-const formats = { date: /^\d{4}-\d\d-\d\d$/, 'date-time': time, binary: true } as const;
-const ajv = new Ajv2020({ strict: false, allErrors: true, formats });
-ajv.addSchema({ $id: 'openapi.json', ...openApiDocument });
-const ajvOfHeaders = new Ajv2020({ strict: false, coerceTypes: true, formats });
-ajvOfHeaders.addSchema({ $id: 'openapi.json', ...openApiDocument });
-const compiled = new Map<string, ValidateFunction>();
-
-const escaped = (name: string) => encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'));
-const pointer = (...names: readonly string[]) => `openapi.json#/${names.map(escaped).join('/')}`;
+/** The same API with errors as OpenAI's SDKs read them. */
+const openAiBase = '/openai';
 
 const templates = Object.keys(paths).map((path) => {
   const source = path
@@ -50,17 +23,31 @@ const templates = Object.keys(paths).map((path) => {
   return { path, matches: new RegExp(`^${source}$`) };
 });
 
+/** Routes by method and path in the syntax of OpenAPI. */
+const routes = new Map(
+  Object.entries(documentedRoutes).map(([route, described]) => [route.replace(/[:*](\w+)/g, '{$1}'), described]),
+);
+
+/** A path without its query and its base path, and what the document says of it. */
+function placeOf(requested: string) {
+  const whole = requested.replace(/[?#].*$/s, '');
+  const isNested = whole.startsWith(`${openAiBase}/v1/`);
+  const pathname = isNested ? whole.slice(openAiBase.length) : whole;
+  return { pathname, isNested, template: templates.find(({ matches }) => matches.test(pathname))?.path };
+}
+
 /** Deviations of a response from the document, in words. Empty if it is as documented. */
 export function undocumentedIn(answer: SeenAnswer): string[] {
   const method = answer.method === 'HEAD' ? 'get' : answer.method.toLowerCase();
-  const pathname = answer.path.replace(/[?#].*$/s, '');
-  const path = templates.find(({ matches }) => matches.test(pathname))?.path;
-  const operation = path === undefined ? undefined : paths[path]?.[method];
-  if (path === undefined || operation === undefined) return undocumentedOffRoute(answer, path);
+  const { template, isNested } = placeOf(answer.path);
+  const operation = template === undefined ? undefined : paths[template]?.[method];
+  if (template === undefined || operation === undefined) return undocumentedOffRoute(answer);
   const response = operation.responses[answer.status];
   if (response === undefined) return [`the status ${answer.status} is not documented`];
-  const place = ['paths', path, method, 'responses', String(answer.status)];
-  return [...headerFaults(answer, Object.keys(response.headers)), ...bodyFaults(answer, response.content, place)];
+  const headers = headerFaults(answer, Object.keys(response.headers));
+  if (isNested && answer.status >= 400) return [...headers, ...nestedFaults(answer, `${answer.method} ${template}`)];
+  const place = ['paths', template, method, 'responses', String(answer.status)];
+  return [...headers, ...bodyFaults(answer, response.content, place)];
 }
 
 /** Throws if a response is not as documented. Responses of the HTTP parser precede any route and are not checked here. */
@@ -73,20 +60,69 @@ export function requireDocumented(answer: SeenAnswer): void {
   );
 }
 
-/** Deviations of one event of a stream from the document. `data` is the text after `data: `. */
-export function undocumentedInEvent(data: string): string[] {
-  if (data === '[DONE]') return [];
-  const isError = Object.hasOwn(JSON.parse(data) as object, 'error'); // an event of the service, which is an object
-  return faultsBy(pointer('components', 'schemas', isError ? 'StreamError' : 'ChatCompletionChunk'), JSON.parse(data));
+/** Deviations of one event of a stream from the document: of its lines, without the empty one. */
+export function undocumentedInEvent(path: string, event: string): string[] {
+  const { template = '' } = placeOf(path);
+  const type = 'text/event-stream';
+  const { example } = paths[template]?.post?.responses['200']?.content[type] ?? {};
+  if (typeof example !== 'string') return [`${path} has no documented stream`];
+  const [name] = valuesIn(event, 'event');
+  const data = valuesIn(event, 'data').join('\n');
+  if (data === '') return name === undefined ? [] : [`the event ${name} has no data`];
+  if (data === '[DONE]') return example.includes('data: [DONE]') ? [] : ['[DONE] is not documented'];
+  const value: unknown = JSON.parse(data);
+  return [
+    ...nameFaults(name, { example, value }),
+    ...faultsBy(pointer('paths', template, 'post', 'responses', '200', 'content', type, 'x-event-schema'), value),
+  ];
 }
 
+function valuesIn(event: string, field: string): string[] {
+  const start = `${field}: `;
+  return event.split('\n').flatMap((line) => (line.startsWith(start) ? [line.slice(start.length)] : []));
+}
+
+/** Events have names if those of the example have. A name is the type in the data. */
+function nameFaults(name: string | undefined, { example, value }: { example: string; value: unknown }): string[] {
+  const { type } = Object(value) as { type?: unknown };
+  const expected = example.startsWith('event: ') ? type : undefined;
+  return name === expected ? [] : [`an event of the type ${type} has the name ${name}`];
+}
+
+const codesOffRoute: Readonly<Record<number, string>> = {
+  400: 'VALIDATION_ERROR',
+  404: 'NOT_FOUND',
+  405: 'METHOD_NOT_ALLOWED',
+};
+
 /** Responses outside of operations, the same for every path. An invalid head is refused before any path is read. */
-function undocumentedOffRoute(answer: SeenAnswer, path: string | undefined): string[] {
-  if (answer.method === 'OPTIONS' && answer.status === 204) return answer.body === '' ? [] : ['it has a body'];
-  const code = { 400: 'VALIDATION_ERROR', 404: 'NOT_FOUND', 405: 'METHOD_NOT_ALLOWED' }[answer.status];
-  if (code === undefined) return [`the path is not documented, and answers ${answer.status}`];
-  if (path !== undefined && code === 'NOT_FOUND') return ['the path exists, but the response says that it does not'];
-  return answer.body === '' ? [] : faultsBy(pointer('components', 'schemas', code), JSON.parse(answer.body));
+function undocumentedOffRoute({ method, status, path, body }: SeenAnswer): string[] {
+  if (method === 'OPTIONS' && status === 204) return body === '' ? [] : ['it has a body'];
+  const code = codesOffRoute[status];
+  const { pathname, isNested, template } = placeOf(path);
+  if (code === undefined) return [`the path is not documented, and answers ${status}`];
+  if (template !== undefined && code === 'NOT_FOUND')
+    return ['the path exists, but the response says that it does not'];
+  if (body === '') return [];
+  return faultsBy(component(isNested ? 'NestedError' : (errorSchemaAt(pathname) ?? code)), JSON.parse(body));
+}
+
+/** The schema of errors of a path whose errors have a shape of their own, and of the paths below it. */
+function errorSchemaAt(pathname: string): string | undefined {
+  const found = [...routes].find(([route, { errorSchema }]) => {
+    const own = route.slice(route.indexOf(' ') + 1);
+    return errorSchema !== undefined && (pathname === own || pathname.startsWith(`${own}/`));
+  });
+  return found?.[1].errorSchema;
+}
+
+/** Below the base path for OpenAI's SDKs all errors have one shape, with the codes of the route. */
+function nestedFaults({ status, body }: SeenAnswer, route: string): string[] {
+  const value = JSON.parse(body) as { error?: { code?: string } };
+  const described = routes.get(route);
+  const codes = (described === undefined ? [] : codesOf(described)).filter((code) => errorStatus(code) === status);
+  const isKnown = codes.some((code) => code === value.error?.code);
+  return [...faultsBy(component('NestedError'), value), ...(isKnown ? [] : [`the code ${value.error?.code}`])];
 }
 
 function headerFaults({ header }: SeenAnswer, documented: readonly string[]): string[] {
@@ -94,42 +130,15 @@ function headerFaults({ header }: SeenAnswer, documented: readonly string[]): st
     const value = header(name);
     if (value === undefined) return required && documented.includes(name) ? [`there is no ${name}`] : [];
     if (!documented.includes(name)) return [`${name} is not documented`];
-    const validate = validatorOf(ajvOfHeaders, pointer('components', 'headers', name, 'schema'));
-    return validate(value) ? [] : [`${name} is ${value}`];
+    return isHeaderValue(name, value) ? [] : [`${name} is ${value}`];
   });
 }
 
-function bodyFaults(
-  { method, status, header, body }: SeenAnswer,
-  content: z.infer<typeof media>,
-  place: readonly string[],
-) {
+function bodyFaults({ method, path, status, header, body }: SeenAnswer, content: Content, place: readonly string[]) {
   const [type = ''] = (header('content-type') ?? '').split(';');
   if (status === 304 || Object.keys(content).length === 0) return body === '' ? [] : ['it has a body'];
   if (content[type] === undefined) return [`the type "${type}" is not documented`];
   if (method === 'HEAD' || type === 'application/octet-stream') return [];
-  if (type === 'text/event-stream') return eventsOf(body).flatMap(undocumentedInEvent);
+  if (type === 'text/event-stream') return body.split('\n\n').flatMap((event) => undocumentedInEvent(path, event));
   return faultsBy(pointer(...place, 'content', type, 'schema'), JSON.parse(body));
-}
-
-function eventsOf(body: string): string[] {
-  return body
-    .split('\n\n')
-    .filter((event) => event.startsWith('data: '))
-    .map((event) => event.slice('data: '.length));
-}
-
-function faultsBy(schema: string, value: unknown): string[] {
-  const validate = validatorOf(ajv, schema);
-  if (validate(value)) return [];
-  return (validate.errors ?? []).map(({ instancePath, message, params }) =>
-    [instancePath, message, JSON.stringify(params)].join(' '),
-  );
-}
-
-/** Compiled at first use: most tests see only a few responses. */
-function validatorOf(by: Ajv2020, $ref: string): ValidateFunction {
-  const known = compiled.get($ref) ?? by.compile({ $ref });
-  compiled.set($ref, known);
-  return known;
 }

@@ -14,7 +14,7 @@ export const documentedFetch: Fetch = async (url, init) => {
   const type = response.headers.get('content-type') ?? '';
   if (type.startsWith('text/event-stream') && response.body !== null) {
     check('');
-    return sameAs(response, response.body.pipeThrough(checkingEvents()));
+    return sameAs(response, response.body.pipeThrough(checkingEvents(pathname)));
   }
   if (type.startsWith('application/octet-stream')) {
     check('');
@@ -43,7 +43,7 @@ function sameAs({ status, statusText, headers }: Response, body: ReadableStream 
 }
 
 /** Passes a stream on, and fails it at the first event that is not documented. */
-function checkingEvents(): TransformStream<Uint8Array, Uint8Array> {
+function checkingEvents(path: string): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder();
   let rest = '';
   return new TransformStream({
@@ -51,7 +51,7 @@ function checkingEvents(): TransformStream<Uint8Array, Uint8Array> {
       const events = (rest + decoder.decode(bytes, { stream: true })).split('\n\n');
       rest = events.pop() ?? '';
       for (const event of events) {
-        const faults = event.startsWith('data: ') ? undocumentedInEvent(event.slice('data: '.length)) : [];
+        const faults = undocumentedInEvent(path, event);
         if (faults.length > 0) throw new Error(`not as documented: ${faults.join('; ')}: ${event.slice(0, 500)}`);
       }
       controller.enqueue(bytes);
