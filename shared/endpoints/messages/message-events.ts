@@ -20,6 +20,9 @@ export function createMessageConverter(options: StreamOptions): StreamConverter 
   return createEventConverter(createMessageFormat(options), options);
 }
 
+/** A model writes one block at a time, or a few. */
+const openBlocksMax = 10_000;
+
 /** The blocks that were begun and not ended. A change is made when its event was sent, which is when the next one comes. */
 function createOpenBlocks() {
   const open = new Set<number>();
@@ -30,6 +33,8 @@ function createOpenBlocks() {
       pending = () => {};
     },
     begin(index: number): void {
+      if (open.size >= openBlocksMax)
+        throw new BackendError('unreadable', `more than ${openBlocksMax} blocks are open`);
       pending = () => open.add(index);
     },
     end(index: number): void {

@@ -46,10 +46,20 @@ const documentPart = z
 
 const mediaPart = z.discriminatedUnion('type', [imagePart, documentPart]);
 
-/** The texts of a queued body, for the tokenizer. */
-export function messagesPrompt({ system, messages }: { system?: unknown; messages?: unknown }): Prompt {
+/** The texts of a queued body, for the tokenizer. Tools are a part of the prompt that can be longer than all messages. */
+export function messagesPrompt({
+  system,
+  messages,
+  tools,
+}: {
+  system?: unknown;
+  messages?: unknown;
+  tools?: unknown;
+}): Prompt {
   const count = Array.isArray(messages) ? messages.length : 0;
-  return { texts: textsIn([system, messages], textFields), tokens: count * tokensPerMessage };
+  const described = Array.isArray(tools) ? tools.map((tool) => JSON.stringify(tool)) : [];
+  const texts = [...textsIn([system, messages], textFields), ...described];
+  return { texts, tokens: count * tokensPerMessage };
 }
 
 const textFields = new Set(['content', 'text', 'input', 'thinking']);

@@ -19,9 +19,14 @@ export function readUsage(usage: unknown): ReportedUsage | undefined {
   return { promptTokens, completionTokens: data.output_tokens, cachedTokens };
 }
 
-/** Usage in Anthropic's shape: as the backend reported it, except for the tokens that are charged; or all of it, if it reported none. */
+/**
+ * Usage in Anthropic's shape: as the backend reported it, except for the tokens that are charged; or all of it, if it reported none. Details
+ * of other tokens could be more than those that they are a part of.
+ */
 export function presentUsage({ promptTokens, completionTokens }: AnswerTokens, reported?: unknown): object {
   const counts = { cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
   if (!isObject(reported)) return { input_tokens: promptTokens, ...counts, output_tokens: completionTokens };
-  return reported.output_tokens === completionTokens ? reported : { ...reported, output_tokens: completionTokens };
+  if (reported.output_tokens === completionTokens) return reported;
+  const { output_tokens_details: _, ...rest } = reported;
+  return { ...rest, output_tokens: completionTokens };
 }

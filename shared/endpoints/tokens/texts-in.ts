@@ -1,3 +1,5 @@
+import { isObject } from '../../is-object.ts';
+
 const depthMax = 16;
 
 /** Returns every text in these fields of a value, at any depth. A list is searched, and so is a text itself. */
@@ -5,8 +7,9 @@ export function textsIn(value: unknown, fields: ReadonlySet<string>, depth = 0):
   if (typeof value === 'string') return [value];
   if (typeof value !== 'object' || value === null || depth > depthMax) return [];
   if (Array.isArray(value)) return value.flatMap((item) => textsIn(item, fields, depth + 1));
-  // Below a field with text, an object is data, such as the arguments of a tool: all of it counts.
-  return Object.entries(value).flatMap(([name, member]) =>
-    fields.has(name) ? textsIn(member, fields, depth + 1) : [],
-  );
+  return Object.entries(value).flatMap(([name, member]) => {
+    if (!fields.has(name)) return [];
+    // Below a field with text, an object is data, such as the arguments of a tool: all of it counts.
+    return isObject(member) ? [JSON.stringify(member)] : textsIn(member, fields, depth + 1);
+  });
 }

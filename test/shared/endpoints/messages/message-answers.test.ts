@@ -1,0 +1,103 @@
+import test from 'ava';
+import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
+import { countTokens } from '../../../../shared/endpoints/messages/count-tokens.ts';
+import {
+  cutMessage,
+  messageText,
+  parseMessage,
+  presentMessage,
+} from '../../../../shared/endpoints/messages/message-answers.ts';
+import { backendAnswer } from '../../../support/endpoints/backend-answer.ts';
+
+const context = { model: 'm', requestId: 'req_1', createdAt: 1_700_000_000 };
+const asked = { model: 'm', max_tokens: 1_000, messages: [{ role: 'user', content: 'think aloud' }] };
+const { whole, promptTokens, completionTokens } = backendAnswer('/v1/messages', asked);
+const tokens = { promptTokens, completionTokens };
+const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+const presented = (answer: unknown, used = tokens, model = 'm') =>
+  JSON.parse(presentMessage(parseMessage(textOf(answer)), used, { ...context, model }));
+
+test('a whole message passes byte for byte', (t) => {
+  t.is(presentMessage(parseMessage(whole), tokens, context), whole);
+});
+
+test('another name of the model is replaced, and nothing else', (t) => {
+  t.deepEqual(presented(whole, tokens, 'alias'), { ...JSON.parse(whole), model: 'alias' });
+});
+
+test('properties that a server leaves out are added', (t) => {
+  t.deepEqual(presented({ type: 'message', content: [] }, { promptTokens: 3, completionTokens: 1 }), {
+    ...{ id: 'msg_req_1', type: 'message', role: 'assistant', model: 'm', content: [] },
+    ...{ stop_reason: null, stop_sequence: null },
+    usage: { input_tokens: 3, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
+  });
+});
+
+test('the prompt is what no cache has, what the cache had, and what it keeps', (t) => {
+  const usage = { input_tokens: 3, output_tokens: 2, cache_read_input_tokens: 50, cache_creation_input_tokens: 7 };
+  const parsed = parseMessage(textOf({ type: 'message', content: [], usage }));
+  t.deepEqual(parsed.usage, { promptTokens: 60, completionTokens: 2, cachedTokens: 50 });
+  t.deepEqual(
+    presented({ type: 'message', content: [], usage }, { promptTokens: 60, completionTokens: 2 }).usage,
+    usage,
+  );
+});
+
+test('a usage above what may be charged is lowered', (t) => {
+  const usage = { input_tokens: 3, output_tokens: 500, output_tokens_details: { thinking_tokens: 400 }, vendor: 1 };
+  t.deepEqual(presented({ type: 'message', content: [], usage }, { promptTokens: 3, completionTokens: 100 }).usage, {
+    ...{ input_tokens: 3, output_tokens: 100, vendor: 1 },
+  });
+});
+
+const unreadable: Record<string, unknown> = {
+  'no JSON': '{"type"',
+  'another type': { type: 'completion', content: [] },
+  'an error': { type: 'error', error: { message: 'Dead.' } },
+  'an error beside its content': { type: 'message', content: [], error: { message: 'Dead.' } },
+  'no content': { type: 'message' },
+  'a content that is a text': { type: 'message', content: 'Hi' },
+  'a block that is no object': { type: 'message', content: ['Hi'] },
+};
+for (const [title, answer] of Object.entries(unreadable)) {
+  test(`not taken for a message: ${title}`, (t) => {
+    const error = t.throws(() => parseMessage(textOf(answer)), { instanceOf: BackendError });
+    t.is(error.outcome, 'unreadable');
+  });
+}
+
+test('cut to any share, the message keeps its beginning and says that it ended at its limit', (t) => {
+  const given = parseMessage(whole);
+  const all = messageText(given);
+  for (let share = 0; share < 1; share += 0.05) {
+    const cut = cutMessage(given, share);
+    t.true(all.startsWith(messageText(cut)));
+    t.true(messageText(cut).length <= Math.floor(all.length * share));
+    t.is(JSON.parse(cut.text).stop_reason, 'max_tokens');
+    t.notThrows(() => parseMessage(cut.text));
+  }
+});
+
+test('a cut call of a tool keeps its name and its id', (t) => {
+  const content = [{ type: 'tool_use', id: 'toolu_1', name: 'weather', input: { place: 'x'.repeat(100) } }];
+  const cut = cutMessage(parseMessage(textOf({ type: 'message', content })), 0.5);
+  t.like(cut.answer.content[0], { type: 'tool_use', id: 'toolu_1', name: 'weather' });
+});
+
+test('a count of tokens passes byte for byte; any other answer is not taken for one', (t) => {
+  const { answer } = countTokens;
+  const text = '{ "input_tokens": 12, "context_management": null }';
+  t.is(answer.present(answer.parse(text), { promptTokens: 0, completionTokens: 0 }, context), text);
+  t.is(answer.writtenIn(answer.parse(text)), '');
+  for (const other of [
+    '{}',
+    '[]',
+    '{"input_tokens":"12"}',
+    '{"input_tokens":-1}',
+    '{"input_tokens":1.5}',
+    'null',
+    '<html>',
+  ])
+    t.throws(() => answer.parse(other), { instanceOf: BackendError }, other);
+  t.is(answer.estimate?.(17), '{"input_tokens":17}');
+});

@@ -1,0 +1,141 @@
+import test from 'ava';
+import { countTokens } from '../../../../shared/endpoints/messages/count-tokens.ts';
+import { messages } from '../../../../shared/endpoints/messages/messages.ts';
+import { callOf, faultsOf, faultyFields } from '../../../support/endpoints/endpoint-call.ts';
+
+const base = { messages: [{ role: 'user', content: 'Hi' }] };
+const asked = { ...base, max_tokens: 10 };
+
+/** Every field of Anthropic's description that both routes take, with a value of each of its types. */
+const prompt: Record<string, readonly unknown[]> = {
+  cache_control: [{ type: 'ephemeral', ttl: '1h' }, null],
+  context_management: [{ edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] }, null],
+  output_config: [{ effort: 'high' }, { format: { type: 'json_schema', schema: {} } }, null],
+  output_format: [{ type: 'json_schema', schema: {} }, null],
+  speed: ['fast', null],
+  system: ['Be brief.', '', [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }]],
+  thinking: [{ type: 'enabled', budget_tokens: 1_024 }, { type: 'adaptive' }, { type: 'disabled' }, null],
+  tool_choice: [{ type: 'auto' }, { type: 'tool', name: 'f', disable_parallel_tool_use: true }, null],
+  tools: [
+    [],
+    [{ name: 'f', input_schema: { type: 'object' } }],
+    [{ type: 'custom', name: 'f', input_schema: {} }],
+    null,
+  ],
+};
+
+const published: Record<string, readonly unknown[]> = {
+  ...prompt,
+  container: ['container_1', { id: 'x', skills: [] }, null],
+  diagnostics: [{ previous_message_id: null }, null],
+  inference_geo: ['eu', null],
+  metadata: [{ user_id: '{"device":"x"}' }, { user_id: null }, null],
+  service_tier: ['auto', 'standard_only', null],
+  stop_sequences: [[], ['END'], null],
+  stream: [true, false, null],
+  temperature: [0, 1, null],
+  top_k: [0, 40, null],
+  top_p: [0, 1, null],
+};
+
+test('every published field is accepted in each of its types', (t) => {
+  const cases = [
+    { endpoint: messages, fields: published, body: asked },
+    { endpoint: countTokens, fields: prompt, body: base },
+  ];
+  for (const { endpoint, fields, body } of cases) {
+    for (const [field, values] of Object.entries(fields)) {
+      for (const value of values)
+        t.deepEqual(faultsOf(endpoint, { ...body, [field]: value }), [], `${field}: ${value}`);
+    }
+    const schema = endpoint.request.schema as unknown as { shape: object };
+    t.deepEqual(Object.keys(schema.shape).sort(), [...Object.keys({ ...fields, ...body }), 'model'].sort());
+  }
+});
+
+test('blocks of every kind are accepted in messages, and messages of the role system between them', (t) => {
+  const content = [
+    { type: 'text', text: 'Hi', citations: null },
+    { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
+    { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' }, title: null },
+    { type: 'tool_use', id: 'toolu_1', name: 'f', input: {}, caller: { type: 'direct' } },
+    {
+      type: 'tool_result',
+      tool_use_id: 'toolu_1',
+      content: 'x',
+      is_error: false,
+      cache_control: { type: 'ephemeral' },
+    },
+    { type: 'tool_result', tool_use_id: 'toolu_1', content: [{ type: 'text', text: 'x' }] },
+    { type: 'thinking', thinking: 'Hm', signature: 's' },
+    { type: 'redacted_thinking', data: 'x' },
+    { type: 'a_new_type' },
+  ];
+  const turns = ['user', 'system', 'assistant'].map((role) => ({ role, content }));
+  t.deepEqual(faultsOf(messages, { ...asked, messages: [...turns, { role: 'system', content: 'x' }] }), []);
+});
+
+/** A wrong value, and the path that the error names. */
+const wrong: readonly [object, string][] = [
+  [{ messages: undefined }, 'messages'],
+  [{ messages: [] }, 'messages'],
+  [{ messages: 'Hi' }, 'messages'],
+  [{ messages: [{ role: 'tool', content: 'x' }] }, 'messages[0].role'],
+  [{ messages: [...base.messages, { role: 'user' }] }, 'messages[1].content'],
+  [{ messages: [{ role: 'user', content: null }] }, 'messages[0].content'],
+  [{ messages: [{ role: 'user', content: [{ text: 'x' }] }] }, 'messages[0].content[0].type'],
+  [{ messages: [{ role: 'user', content: ['x'] }] }, 'messages[0].content[0]'],
+  [{ messages: [{ role: 'user', content: [{ type: 'text', text: 5 }] }] }, 'messages[0].content[0].text'],
+  [{ system: 5 }, 'system'],
+  [{ system: [{ text: 'x' }] }, 'system[0].type'],
+  [{ tools: {} }, 'tools'],
+  [{ tools: ['f'] }, 'tools[0]'],
+  [{ tools: [{ name: 5 }] }, 'tools[0].name'],
+  [{ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, 'tools[0].type'],
+  [{ tool_choice: 'auto' }, 'tool_choice'],
+  [{ thinking: 'on' }, 'thinking'],
+  [{ cache_control: [] }, 'cache_control'],
+  [{ context_management: 'x' }, 'context_management'],
+  [{ output_config: 5 }, 'output_config'],
+  [{ speed: 1 }, 'speed'],
+  [{ not_published: 1 }, 'not_published'],
+  [{ mcp_servers: [] }, 'mcp_servers'],
+];
+const wrongOfMessages: readonly [object, string][] = [
+  ...[undefined, null, 0, 1.5, '10', 1_001].map((max_tokens): [object, string] => [{ max_tokens }, 'max_tokens']),
+  ...[
+    { container: 5 },
+    { diagnostics: 'x' },
+    { inference_geo: 5 },
+    { metadata: 'x' },
+    { service_tier: {} },
+    { stop_sequences: 'END' },
+    { stream: 1 },
+    { temperature: 3 },
+    { top_k: 1.5 },
+    { top_p: 2 },
+  ].map((fields): [object, string] => [fields, Object.keys(fields)[0] ?? '']),
+  [{ stop_sequences: [5] }, 'stop_sequences[0]'],
+];
+
+test('a wrong type is refused on both routes, and named by its path', (t) => {
+  for (const [fields, path] of [...wrong, ...wrongOfMessages]) {
+    const [first] = faultyFields(messages, { ...asked, ...fields });
+    t.is(first, path, JSON.stringify(fields));
+  }
+  for (const [fields, path] of wrong) t.is(faultyFields(countTokens, { ...base, ...fields })[0], path);
+  t.deepEqual(faultyFields(countTokens, asked), ['max_tokens'], 'it counts, and generates nothing');
+});
+
+test('the backend gets the request as it came, without its limit and without a tier', (t) => {
+  const kept = { ...base, system: 'x', metadata: { user_id: 'u' }, top_k: 3 };
+  const call = callOf(messages, { ...kept, max_tokens: 7, service_tier: 'auto', stream: true });
+  t.deepEqual(JSON.parse(call.body), { ...kept, stream: true });
+  t.like(call, { endpoint: '/v1/messages', stream: true, includeUsage: true, assembled: false, outputTokensMax: 7 });
+});
+
+test('counting costs no tokens, whatever the size of the prompt', (t) => {
+  const { cost, outputTokensMax, endpoint } = callOf(countTokens, { ...base, system: 'word '.repeat(1_000) });
+  t.like(cost, { tokens: 0, promptTokens: 0, outputTokensMax: 0 });
+  t.deepEqual([endpoint, outputTokensMax], ['/v1/messages/count_tokens', 0]);
+});
