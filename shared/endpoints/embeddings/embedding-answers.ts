@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import { reportedTokens } from '../answers/reported-tokens.ts';
+import { mapped, withMissing } from '../answers/with-missing.ts';
 import { withModel } from '../answers/with-model.ts';
 import type { AnswerFormat, ReportedUsage, WholeAnswer } from '../definition/answer-format.ts';
 
@@ -31,13 +33,21 @@ export const embeddingAnswers: AnswerFormat = {
   cut: (answer) => answer,
 
   present({ text, answer, usage }: EmbeddingAnswer, { promptTokens }, { model }) {
-    const isWhole = answer.object === 'list' && usage !== undefined && hasTotal(answer.usage);
+    const data = mapped(answer.data, (item, index) => withMissing(item, { object: 'embedding', index }));
+    const isWhole =
+      data === answer.data && answer.object !== undefined && usage !== undefined && hasTotal(answer.usage);
     if (isWhole) return withModel({ text, answer }, model);
     const tokens = { prompt_tokens: promptTokens, total_tokens: promptTokens };
-    return JSON.stringify({ object: 'list', ...answer, model, usage: { ...Object(answer.usage), ...tokens } });
+    return JSON.stringify({
+      object: 'list',
+      ...answer,
+      data,
+      model,
+      usage: { ...(isObject(answer.usage) && answer.usage), ...tokens },
+    });
   },
 };
 
 function hasTotal(usage: unknown): boolean {
-  return typeof usage === 'object' && usage !== null && 'total_tokens' in usage;
+  return isObject(usage) && usage.total_tokens !== undefined;
 }

@@ -1,0 +1,145 @@
+import test from 'ava';
+import { completions } from '../../../../shared/endpoints/completions/completions.ts';
+import { callOf, faultsOf, faultyFields } from '../../../support/endpoints/endpoint-call.ts';
+
+const prompt = 'Hi';
+
+/** Every field of OpenAI's description of completions, with a value of each of its types. */
+const published: Record<string, readonly unknown[]> = {
+  prompt: ['Hi', '', ['a', 'b'], [1, 2, 3], [[1], [2, 3]]],
+  best_of: [1, 20, null],
+  echo: [true, false, null],
+  frequency_penalty: [-2, 2, null],
+  logit_bias: [{ '50256': -100 }, {}, null],
+  logprobs: [0, 5, null],
+  max_tokens: [1, 1_000, null],
+  n: [1, 128, null],
+  presence_penalty: [-2, 2, null],
+  seed: [1, -1, null],
+  stop: ['END', ['a', 'b', 'c', 'd'], null],
+  stream: [true, false, null],
+  stream_options: [null],
+  suffix: ['x', '', null],
+  temperature: [0, 2, null],
+  top_p: [0, 1, null],
+  user: ['x', null],
+};
+
+test('every published field is accepted in each of its types', (t) => {
+  for (const [field, values] of Object.entries(published)) {
+    for (const value of values)
+      t.deepEqual(faultsOf(completions, { prompt, [field]: value }), [], `${field}: ${value}`);
+  }
+  const options = { include_usage: true, include_obfuscation: false };
+  t.deepEqual(faultsOf(completions, { prompt, stream: true, stream_options: options }), []);
+  const schema = completions.request.schema as unknown as { shape: object };
+  t.deepEqual(Object.keys(schema.shape).sort(), [...Object.keys(published), 'model'].sort());
+});
+
+test('a wrong type is refused, and named by its path', (t) => {
+  const wrong: readonly object[] = [
+    ...[5, null, {}, [], [1, 'a'], ['a', 1], [[1], 'a'], [[]], [-1], [1.5], [['a']], Array(2_049).fill('a')].map(
+      (given) => ({ prompt: given }),
+    ),
+    ...[0, 129, 1.5, '1'].map((best_of) => ({ best_of })),
+    ...[0, -5, '7', 1_001].map((max_tokens) => ({ max_tokens })),
+    ...[0, 129].map((n) => ({ n })),
+    { echo: 'yes' },
+    { frequency_penalty: 3 },
+    { presence_penalty: -3 },
+    { logit_bias: { a: 'b' } },
+    { logprobs: true },
+    { logprobs: 21 },
+    { seed: '1' },
+    { stop: 5 },
+    { stop: [5] },
+    { stop: Array(65).fill('a') },
+    { stream: 'true' },
+    { stream_options: {} },
+    { suffix: 5 },
+    { temperature: 2.5 },
+    { top_p: 1.5 },
+    { user: 5 },
+    { not_published: 1 },
+  ];
+  for (const fields of wrong) {
+    t.deepEqual(
+      faultyFields(completions, { prompt, ...fields }),
+      [Object.keys(fields)[0]],
+      JSON.stringify(fields).slice(0, 80),
+    );
+  }
+  const inside = { prompt, stream: true, stream_options: { include_usage: 1 } };
+  t.deepEqual(faultyFields(completions, inside), ['stream_options.include_usage']);
+});
+
+test('the prompt and the model are required', (t) => {
+  t.deepEqual(faultyFields(completions, {}), ['prompt']);
+  t.deepEqual(faultyFields(completions, { prompt, model: undefined }), ['model']);
+});
+
+test('the backend gets the request as it came, without its limit, and a stream asks for its usage', (t) => {
+  const call = callOf(completions, { prompt, max_tokens: 7, top_k: 3, echo: true });
+  t.deepEqual(JSON.parse(call.body), { prompt, top_k: 3, echo: true });
+  t.like(call, {
+    endpoint: '/v1/completions',
+    stream: false,
+    includeUsage: false,
+    assembled: false,
+    outputTokensMax: 7,
+  });
+  const options = { include_obfuscation: false };
+  const stream = callOf(completions, { prompt, stream: true, stream_options: options });
+  t.deepEqual(JSON.parse(stream.body).stream_options, { ...options, include_usage: true });
+  t.like(stream, { stream: true, includeUsage: false });
+});
+
+test('reserves for every choice of every prompt', (t) => {
+  const cases: [object, number][] = [
+    [{ prompt: 'a' }, 1],
+    [{ prompt: ['a', 'b', 'c'] }, 3],
+    [{ prompt: ['a', 'b', 'c'], n: 2 }, 6],
+    [{ prompt: [1, 2, 3], n: 2 }, 2],
+    [{ prompt: [[1], [2, 3]], n: 2, best_of: 5 }, 10],
+  ];
+  for (const [fields, choices] of cases) {
+    const { cost, body } = callOf(completions, { max_tokens: 7, ...fields });
+    t.like(cost, { choices, tokens: cost.promptTokens + 7 * choices, promptField: 'prompt' }, JSON.stringify(fields));
+    t.is(completions.request.choicesOf(JSON.parse(body)), choices);
+  }
+  t.is(callOf(completions, { prompt: ['a', 'b'], n: 2 }).choices, 4, 'the choices of the answer');
+  t.is(callOf(completions, { prompt: 'a', n: 2, best_of: 5 }).choices, 2, 'only those that are returned');
+});
+
+test('token ids count one each, and texts by their length; all other fields count as text', (t) => {
+  const tokensOf = (fields: object) => callOf(completions, fields).cost.promptTokens;
+  const ids = (count: number) => Array.from({ length: count }, (_, index) => 100_000 + index);
+  t.is(tokensOf({ prompt: ids(5_000) }) - tokensOf({ prompt: ids(1_000) }), 4_000);
+  t.is(tokensOf({ prompt: [ids(500), ids(500)] }), tokensOf({ prompt: ids(1_000) }));
+  t.true(tokensOf({ prompt: 'word '.repeat(400) }) > 400);
+  const suffix = 'word '.repeat(400);
+  t.true(tokensOf({ prompt: 'a', suffix }) > 400);
+  t.true(tokensOf({ prompt: ids(10), suffix }) > 400);
+});
+
+test('any object can be estimated, valid or not', (t) => {
+  for (const given of [undefined, null, 5, {}, [null], [[], 'a'], [{}]])
+    t.true(completions.request.estimatePrompt({ prompt: given }, JSON.stringify({ prompt: given })) > 0);
+});
+
+test('the tokenizer gets the texts of the prompt and the number of its token ids', (t) => {
+  const { promptOf } = completions.request;
+  t.like(promptOf({ prompt: 'a' }), { texts: ['a'], tokens: 0 });
+  t.like(promptOf({ prompt: ['a', 'b'] }), { texts: ['a', 'b'], tokens: 0 });
+  t.like(promptOf({ prompt: [1, 2, 3] }), { texts: [], tokens: 3 });
+  t.like(promptOf({ prompt: [[1], [2, 3]] }), { texts: [], tokens: 3 });
+  t.like(promptOf({}), { texts: [], tokens: 0 });
+});
+
+test('with echo the answer repeats the prompt once for each choice of it', (t) => {
+  const repeats = (fields: object) => completions.request.repeatsOfPrompt?.(callOf(completions, fields).body);
+  t.is(repeats({ prompt: 'a' }), 0);
+  t.is(repeats({ prompt: '"echo":true' }), 0, 'a prompt that only says so');
+  t.is(repeats({ prompt: 'a', echo: true }), 1);
+  t.is(repeats({ prompt: ['a', 'b'], echo: true, n: 3 }), 3, 'of all prompts together');
+});
