@@ -60,7 +60,7 @@ export function planFileFor({
   guests = {},
 }: Settings): string {
   const names = Object.keys(backends);
-  return stringify({
+  const planFile = {
     default_plan: 'free',
     // The previous release refuses keys that it does not know.
     ...(mediaHosts.length > 0 && { media_hosts: mediaHosts }),
@@ -100,5 +100,6 @@ export function planFileFor({
     backends,
     batch,
     timeouts,
-  });
+  };
+  return stringify(planFile, { aliasDuplicateObjects: false });
 }

@@ -1,0 +1,199 @@
+import test, { type ExecutionContext } from 'ava';
+import { openStore } from '../../shared/open-store.ts';
+import { countPromptTokens, countTokens, loadTokenizer } from '../../workers/answers/count-tokens.ts';
+import { answerFor, type Fault, pieces, promptTokensOf } from '../stack/model-server.ts';
+import { type Stack, startStack } from '../stack/stack.ts';
+import { attemptsOf, type Case, endingOf, fails, type Outcome } from '../support/backend-outcome.ts';
+import type { Ending } from '../support/chat-ending.ts';
+import { chatForm } from '../support/client-forms/choices-forms.ts';
+import { type ClientForm, parseJson } from '../support/client-forms/client-form.ts';
+import { everyForm } from '../support/client-forms/every-form.ts';
+import { responseForm } from '../support/client-forms/named-event-forms.ts';
+import { everyEndpoint } from '../support/every-endpoint.ts';
+import { backendFaults, type Row } from '../support/faults/backend-faults.ts';
+import { faultTest } from '../support/faults/fault-test.ts';
+import { recordedLog } from '../support/recorded-log.ts';
+import { createRequestEvidence } from '../support/request-evidence.ts';
+
+/** One request to one endpoint, whose first backend has a fault. The second, if there is one, has none. */
+type EndpointCase = { form: ClientForm; stream: boolean; fault: Fault } & Omit<Case, 'way'>;
+
+const question = 'Was heißt 東京 👩‍👩‍👧‍👦 ?';
+const messages = [{ role: 'user', content: question }];
+const answer = answerFor(messages);
+const reported = { promptTokens: promptTokensOf(messages), completionTokens: pieces(answer).length };
+
+/** No whole answer of these endpoints is assembled, so it fares like a chat completion that is passed on as it came. */
+function outcomeAt(form: ClientForm, stream: boolean, row: Row): Outcome | undefined {
+  if (!stream) return row['as it came'];
+  // Only its last event says that a response is complete.
+  const isUnended = row.fault.noDone && form === responseForm;
+  return isUnended ? { what: 'breaks off', attempt: 'interrupted' } : row.streamed;
+}
+
+const others = everyForm.filter((form) => form !== chatForm);
+/** Cases that run at the same time. */
+const atOnce = 24;
+const cases: EndpointCase[] = others.flatMap((form) =>
+  [true, false].flatMap((stream) => (stream && !form.hasStreams ? [] : casesOf(form, stream))),
+);
+
+/** Breakers belong to a backend and a model. Each case has its own model, so cases do not affect each other. */
+function casesOf(form: ClientForm, stream: boolean): EndpointCase[] {
+  return backendFaults.flatMap((row, index) => {
+    const outcome = outcomeAt(form, stream, row);
+    if (outcome === undefined) return [];
+    const name = `${index}-${form.path.split('/').at(-1)}-${stream ? 'streamed' : 'whole'}`;
+    const common = { form, stream, fault: row.fault, outcome };
+    return [
+      { ...common, model: `alone-${name}`, backends: ['onprem-a'] },
+      { ...common, model: `followed-${name}`, backends: ['onprem-a', 'cloud'] },
+    ];
+  });
+}
+
+const parts = new AsyncDisposableStack();
+let stack: Stack;
+let evidence: ReturnType<typeof createRequestEvidence>;
+let key: string;
+
+test.before(async () => {
+  await loadTokenizer(); // it would block the model servers, which are in this process, in the middle of a case
+  const models = cases.map(({ model, backends }) => [model, { ...everyEndpoint.everything, backends }]);
+  stack = parts.use(
+    await startStack({
+      timeouts: { first_token_ms: 1_200, idle_ms: 1_200, request_ms: 5_000 },
+      models: { ...Object.fromEntries(models), ...everyEndpoint },
+      plans: { free: { model_tiers: ['guest'] } },
+    }),
+  );
+  const store = parts.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
+  evidence = createRequestEvidence(stack, store);
+  key = await stack.mintKey('alice');
+});
+
+test.after.always(() => parts.disposeAsync());
+
+for (const { path, ...fault } of [
+  {
+    path: '/v1/completions',
+    id: '17i',
+    done: 'a backend of completions refuses, breaks off, stalls, derails or answers unusually, in every way',
+    promised: 'status, failover and charge are as for chat completions, and no stream ends silently',
+  },
+  {
+    path: '/v1/responses',
+    id: '17j',
+    done: 'a backend of responses does the same',
+    promised: 'status, failover and charge are as for chat completions, and a broken stream ends with an error event',
+  },
+  {
+    path: '/v1/messages',
+    id: '17k',
+    done: 'a backend of messages does the same',
+    promised: 'status, failover and charge are as for chat completions, and a broken stream ends with an error event',
+  },
+  {
+    path: '/v1/embeddings',
+    id: '17l',
+    done: 'a backend of embeddings does the same',
+    promised: 'status, failover and charge are as for whole chat completions',
+  },
+]) {
+  faultTest(test.serial, fault, async (t, see) => {
+    t.timeout(300_000);
+    const own = cases.filter(({ form }) => form.path === path);
+    for (const { model, fault } of own) stack.modelServers[0].fail(fault, model);
+    for (let from = 0; from < own.length; from += atOnce) {
+      await saveUpRounds();
+      await Promise.all(own.slice(from, from + atOnce).map((one) => isAsItShouldBe(t, one)));
+    }
+    await t.notThrowsAsync(evidence.untilNothingIsOpen());
+    for (const worker of stack.workers) t.is(worker.process.errors(), '');
+    see(`${own.length} requests answered, charged and counted against their backend as expected`);
+  });
+}
+
+/** Second rounds are limited to a fifth of all requests: these requests make room for one per case. */
+async function saveUpRounds(): Promise<void> {
+  const asking = { model: 'everything', form: chatForm, stream: false };
+  await Promise.all(Array.from({ length: 5 * atOnce }, () => ask(asking)));
+}
+
+const bodyOf = ({ form, model, stream }: Pick<EndpointCase, 'form' | 'model' | 'stream'>) =>
+  form.bodyOf({ model, question, stream, includeUsage: false, tokensMax: 4_000 });
+
+async function ask(asked: Pick<EndpointCase, 'form' | 'model' | 'stream'>) {
+  const { form, stream } = asked;
+  const response = await fetch(`${stack.ingresses[0]?.url}${form.path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+    body: JSON.stringify(bodyOf(asked)),
+    signal: AbortSignal.timeout(30_000),
+  });
+  const text = await response.text();
+  const requestId = response.headers.get('x-request-id') ?? '';
+  return {
+    requestId,
+    ...(response.status === 200 ? readAnswer(form, stream, text) : readError(response.status, text)),
+  };
+}
+
+type Asked = { ending: Ending; text: string };
+
+function readAnswer(form: ClientForm, stream: boolean, text: string): Asked {
+  const unlike: Ending = { kind: 'unlike anything', detail: text.slice(-500) };
+  const expected = form.hasText ? answer : '';
+  if (!stream) {
+    const whole = form.readWhole(parseJson(text));
+    return { ending: whole?.text === expected ? { kind: 'answer' } : unlike, text: whole?.text ?? '' };
+  }
+  const read = form.readStream(text);
+  if (read === undefined) return { ending: unlike, text: '' };
+  if (read.ending === 'interrupted') return { ending: { kind: 'part', code: read.code }, text: read.text };
+  return { ending: read.text === expected ? { kind: 'answer' } : unlike, text: read.text };
+}
+
+/** In the shape of the service, or in Anthropic's. */
+function readError(status: number, text: string): Asked {
+  const body = JSON.parse(text); // a response of the service itself
+  const { code, tier, attempted } = typeof body.error === 'string' ? body : body.error;
+  const named = { ...(tier !== undefined && { tier }), ...(attempted !== undefined && { attempted }) };
+  return { ending: { kind: 'error', status, code, ...named }, text: '' };
+}
+
+async function isAsItShouldBe(t: ExecutionContext, one: EndpointCase): Promise<void> {
+  const { form, stream, model, fault, outcome, backends } = one;
+  const what = `${model} ${JSON.stringify(fault)}`;
+  const likeChat: Case = { model, backends, outcome, way: stream ? 'streamed' : 'whole' };
+  const { requestId, ending, text } = await ask(one);
+  t.deepEqual(ending, endingOf(likeChat), what);
+  const attempts = attemptsOf(likeChat);
+  t.deepEqual(
+    evidence.calls(requestId),
+    attempts.map(([backend]) => backend),
+    what,
+  );
+  const record = await evidence.record(requestId);
+  t.is(record.endpoint, form.path);
+  t.is(record.outcome, ending.kind === 'answer' ? 'completed' : 'failed', what);
+  t.deepEqual(
+    record.attempts.map((attempt) => [attempt.backend, attempt.outcome]),
+    attempts,
+    what,
+  );
+  const { promptTokens, completionTokens, counted, chargedTokens } = record;
+  t.deepEqual({ promptTokens, completionTokens, counted }, await chargeOf(one, { ending, text }), what);
+  t.is(chargedTokens, promptTokens + completionTokens, what);
+  if (backends.length === 1 && !fails(outcome)) t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'closed' });
+}
+
+/** Reported usage for an answer, the delivered text for a part of one, nothing for an error. */
+async function chargeOf(one: EndpointCase, { ending, text }: Asked) {
+  const { form, outcome } = one;
+  if (ending.kind === 'error') return { promptTokens: 0, completionTokens: 0, counted: 'estimated' };
+  const isEstimated = ending.kind === 'part' || (outcome.what === 'answers' && outcome.counted === 'estimated');
+  if (!isEstimated) return { ...reported, ...(!form.hasText && { completionTokens: 0 }), counted: 'reported' };
+  const promptTokens = await countPromptTokens({ endpoint: form.path, body: JSON.stringify(bodyOf(one)) });
+  return { promptTokens, completionTokens: await countTokens(text), counted: 'estimated' };
+}
