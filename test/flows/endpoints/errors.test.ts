@@ -68,8 +68,9 @@ for (const name of endpointNames) {
     t.true(waitMs > 0 && waitMs <= 60_000);
 
     const tokens = await open(name, 'tokens', 'few-tokens-a-minute');
-    await ask(tokens, { tokens: 250 });
-    t.like(await errorOf(t, ask(tokens, { tokens: 373 })), {
+    const large = { tokens: 250, question: 'repeat 9' };
+    await ask(tokens, large);
+    t.like(await errorOf(t, ask(tokens, large)), {
       status: 429,
       code: 'rate_limit_exceeded',
       limit: 'tokens_limit',

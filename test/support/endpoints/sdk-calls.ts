@@ -1,17 +1,17 @@
 import type { Account } from './open-account.ts';
 
-type Wishes = { model?: string; tokens?: number };
+type Wishes = { model?: string; tokens?: number; question?: string };
 
 /** One whole answer of each endpoint, requested with the endpoint's official package. */
 export const sdkCalls = {
-  completions: ({ openai }: Account, { model = 'everything', tokens = 20 }: Wishes = {}) =>
-    openai.completions.create({ model, prompt: 'Hello', max_tokens: tokens }),
+  completions: ({ openai }: Account, { model = 'everything', tokens = 20, question = 'Hello' }: Wishes = {}) =>
+    openai.completions.create({ model, prompt: question, max_tokens: tokens }),
   embeddings: ({ openai }: Account, { model = 'everything', tokens = 1 }: Wishes = {}) =>
     openai.embeddings.create({ model, input: Array(tokens).fill(7) }),
-  responses: ({ openai }: Account, { model = 'everything', tokens = 20 }: Wishes = {}) =>
-    openai.responses.create({ model, input: 'Hello', max_output_tokens: tokens }),
-  messages: ({ anthropic }: Account, { model = 'everything', tokens = 20 }: Wishes = {}) =>
-    anthropic.messages.create({ model, max_tokens: tokens, messages: [{ role: 'user', content: 'Hello' }] }),
+  responses: ({ openai }: Account, { model = 'everything', tokens = 20, question = 'Hello' }: Wishes = {}) =>
+    openai.responses.create({ model, input: question, max_output_tokens: tokens }),
+  messages: ({ anthropic }: Account, { model = 'everything', tokens = 20, question = 'Hello' }: Wishes = {}) =>
+    anthropic.messages.create({ model, max_tokens: tokens, messages: [{ role: 'user', content: question }] }),
 } as const;
 
 export type EndpointName = keyof typeof sdkCalls;
