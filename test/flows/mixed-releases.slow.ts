@@ -2,8 +2,8 @@ import test, { type ExecutionContext } from 'ava';
 import OpenAI from 'openai';
 import { type RunningIngress, type RunningProcess, type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
+import { openRelease } from '../support/earlier-releases.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
-import { openPreviousRelease } from '../support/previous-release.ts';
 
 const plans = {
   'ten-a-minute': { requests_per_minute: 10, model_tiers: ['guest', 'standard'] },
@@ -23,7 +23,7 @@ let ingresses: Record<Release, RunningIngress>;
 const parts = new AsyncDisposableStack();
 
 test.before(async () => {
-  ({ root } = parts.use(await openPreviousRelease()));
+  ({ root } = parts.use(await openRelease('previous')));
   const models = { [slowModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } };
   stack = parts.use(await startStack({ ingresses: 0, workers: 0, plans, models }));
   stack.modelServers[0].fail({ chunkMs: 50 }, slowModel);
@@ -81,7 +81,7 @@ for (const worker of releases) {
   test(`a worker of release ${worker} answers ingresses of both releases, and each request is charged once`, async (t) => {
     const { process } = await startWorker(worker);
     for (const ingress of releases) await assertServed(t, { worker, ingress });
-    const batches = await openBatchClient({ ...stack, ingresses: [ingresses.before] }, `batches-${worker}`);
+    const batches = await openBatchClient({ ...stack, ingresses: [ingresses.before], fetch }, `batches-${worker}`);
     const { id } = await batches.create(linesOf(20));
     const { status, request_counts } = await batches.until(id, ({ status }) => status === 'completed');
     t.deepEqual([status, request_counts?.completed], ['completed', 20]);

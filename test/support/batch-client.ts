@@ -27,11 +27,14 @@ export function linesOf(count: number, options?: LineOptions, prefix = 'line'): 
 
 const over = ['failed', 'completed', 'expired', 'cancelled'];
 
+/** `fetch`: for an ingress whose answers are not those of this version's document. */
+type Service = Pick<Stack, 'ingresses' | 'mintKey'> & { fetch?: typeof fetch };
+
 /** A batch user with the official SDK, by default with a new developer key of this account. */
-export async function openBatchClient(stack: Stack, account: string, key?: string) {
+export async function openBatchClient(stack: Service, account: string, key?: string) {
   const apiKey = key ?? (await stack.mintKey(account));
   const baseURL = `${stack.ingresses[0]?.url}/v1`;
-  const client = new OpenAI({ baseURL, apiKey, maxRetries: 0, fetch: documentedFetch });
+  const client = new OpenAI({ baseURL, apiKey, maxRetries: 0, fetch: stack.fetch ?? documentedFetch });
 
   async function upload(text: string | Uint8Array): Promise<string> {
     const file = await client.files.create({ file: await toFile(Buffer.from(text), 'in.jsonl'), purpose: 'batch' });

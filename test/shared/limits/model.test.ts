@@ -4,7 +4,7 @@ import type { Redis } from '../../../shared/redis/connections.ts';
 import { createLimitsPair } from '../../support/limits-pair.ts';
 import type { LimitScripts } from '../../support/limits-side.ts';
 import { allowances, steps } from '../../support/limits-steps.ts';
-import { loadLimitScripts, openPreviousRelease } from '../../support/previous-release.ts';
+import { loadLimitScripts, openRelease } from '../../support/earlier-releases.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 import { sized } from '../../support/size.ts';
@@ -26,7 +26,7 @@ let setTime: (nowMs: number) => Promise<void>;
 test.before(async () => {
   own = parts.use(await openRedisDatabase());
   setTime = replaceClock(own.redis);
-  const scripts = await loadLimitScripts(parts.use(await openPreviousRelease()));
+  const scripts = await loadLimitScripts(parts.use(await openRelease('previous')));
   previous = { redis: own.connect(), scripts };
   replaceClock(previous.redis);
 });

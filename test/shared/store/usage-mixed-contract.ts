@@ -5,7 +5,7 @@ import type { ApiError } from '../../../shared/errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { UsageMonth } from '../../../shared/store/usage/usage-sums.ts';
-import { openPreviousRelease } from '../../support/previous-release.ts';
+import { openRelease } from '../../support/earlier-releases.ts';
 import { sized } from '../../support/size.ts';
 import type { Contract, StoreHome } from './store-contract.ts';
 import { daysOf, entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
@@ -37,7 +37,7 @@ export function testMixedUsageContract({
   const prove = (title: string, proof: Proof) =>
     test(title, async (t) => {
       t.timeout(180_000);
-      await using release = await openPreviousRelease();
+      await using release = await openRelease('before details');
       const { openStore } = await import(join(release.root, 'shared/open-store.ts'));
       await using home = await createHome();
       await using store = await home.open();

@@ -6,15 +6,22 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { LimitScripts } from './limits-side.ts';
 
-/** The last commit of the previous release. */
-const commit = 'd54c39603cc6baed83d2c6af8ca29c49ccbbbf1b';
+/** The last commits of releases. */
+const commits = {
+  previous: '4fa453e59904d49c90cc9c1a96b3e0113bf8e8cd',
+  /** Its stores have no details of usage. A store may not be migrated yet. */
+  'before details': 'd54c39603cc6baed83d2c6af8ca29c49ccbbbf1b',
+} as const;
+
+export type ReleaseName = keyof typeof commits;
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const git = (...words: string[]) => run('git', words, { cwd: root });
 
-/** The code of the previous release, from the history of this clone, with the packages of this version. */
-export async function openPreviousRelease(): Promise<AsyncDisposable & { root: string }> {
+/** The code of an earlier release, from the history of this clone, with the packages of this version. */
+export async function openRelease(name: ReleaseName): Promise<AsyncDisposable & { root: string }> {
+  const commit = commits[name];
   const directory = await mkdtemp(join(tmpdir(), 'inference-release-'));
   const remove = () => rm(directory, { recursive: true, force: true });
   try {
@@ -26,7 +33,7 @@ export async function openPreviousRelease(): Promise<AsyncDisposable & { root: s
     await symlink(join(root, 'node_modules'), join(directory, 'node_modules'));
   } catch (error) {
     await remove();
-    throw new Error(`the previous release needs commit ${commit}: fetch the complete history`, { cause: error });
+    throw new Error(`the release needs commit ${commit}: fetch the complete history`, { cause: error });
   }
   return { root: directory, [Symbol.asyncDispose]: remove };
 }
