@@ -20,7 +20,7 @@ import { createBodyBudget } from './bodies/body-budget.ts';
 import { createRefusedBodies } from './bodies/refused-bodies.ts';
 import { createSignIn, type SignIn } from './callers/sign-in.ts';
 import { createDocumentation } from './documentation/documentation.ts';
-import { exampleModel } from './documentation/example-model.ts';
+import { exampleModels } from './documentation/example-model.ts';
 import { createRenderReference } from './documentation/reference/render-reference.ts';
 import { createReleaseLater } from './limits/release-later.ts';
 import { createSettleInterrupted, createSettlements } from './limits/settle-interrupted.ts';
@@ -173,7 +173,7 @@ function createPages({ links, signIn, planFile }: IngressConfig) {
     openApiDocument: createStaticContent(JSON.stringify(document), 'application/json; charset=utf-8'),
     documentation: createDocumentation({
       links: docsLinks,
-      model: exampleModel(planFile),
+      models: exampleModels(planFile),
       renderReference: createRenderReference({ document }),
     }),
   };

@@ -4,6 +4,7 @@ import { withoutSlash } from '../api/without-slash.ts';
 import { createAssetSet } from '../pages/asset-set.ts';
 import { onceMade } from '../pages/once-made.ts';
 import { createStaticContent, type StaticContent } from '../pages/static-content.ts';
+import type { ExampleModels } from './example-model.ts';
 import { fillPlaceholders, type Placeholders } from './fill-placeholders.ts';
 import { type Frame, layOutPage, type PageLink, pageType, type RenderReference } from './page-layout.ts';
 import { linkedPage, pageGroups, pageNames, readPages, reference } from './page-list.ts';
@@ -34,13 +35,12 @@ export type DocumentationLinks = {
 /** Reads and renders every page that is written by hand. Throws for an unknown placeholder, or a link to a page that does not exist. */
 export function createDocumentation({
   links,
-  model,
+  models,
   renderReference,
   now,
 }: {
   links: DocumentationLinks;
-  /** The model in examples. */
-  model: string;
+  models: ExampleModels;
   renderReference: RenderReference;
   /** Milliseconds of a monotonic clock. */
   now?: () => number;
@@ -49,7 +49,7 @@ export function createDocumentation({
   const home = new URL(docsUrl).pathname.replace(/\/$/, '');
   const files = readAssets();
   const { assets, nameOf } = createAssetSet(files);
-  const pages = renderPages(placeholders(links, model), home);
+  const pages = renderPages(placeholders(links, models), home);
   const titles = new Map([
     ...pages.map(({ name, page }) => [name, page.title] as const),
     [reference.name, reference.title],
@@ -97,11 +97,15 @@ function renderMissing(home: string): RenderedPage {
   return renderMarkdown(text, { hrefOf: (name) => `${home}/${name}` });
 }
 
-/** The values of placeholders. The API's address has no trailing slash, so that a path can follow. */
-export function placeholders(links: DocumentationLinks, model: string): Placeholders {
+/**
+ * The values of placeholders. The API's address has no trailing slash, so that a path can follow. `model` is for chat, and
+ * `<endpoint>_model` for another endpoint.
+ */
+export function placeholders(links: DocumentationLinks, models: ExampleModels): Placeholders {
   const { baseUrl, authUrl, consoleUrl, topupUrl, docsUrl } = links;
   return {
-    model,
+    ...Object.fromEntries(Object.entries(models).map(([endpoint, model]) => [`${endpoint}_model`, model])),
+    model: models.chat ?? '',
     base_url: withoutSlash(baseUrl),
     auth_url: authUrl,
     console_url: consoleUrl,

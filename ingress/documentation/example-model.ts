@@ -1,12 +1,19 @@
+import { endpointNames } from '../../shared/endpoints/routes.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 
-/** The model in examples: the first one that a new account may use, because readers run the examples unchanged. */
-export function exampleModel({
-  models,
-  plans,
-  defaultPlan,
-}: Pick<PlanFile, 'models' | 'plans' | 'defaultPlan'>): string {
+type Plans = Pick<PlanFile, 'models' | 'plans' | 'defaultPlan'>;
+
+/** The models in examples, by the name of the endpoint. */
+export type ExampleModels = Readonly<Record<string, string>>;
+
+/** Returns for each endpoint the first model with it that a new account may use, because readers run the examples unchanged. */
+export function exampleModels({ models, plans, defaultPlan }: Plans): ExampleModels {
   const tiers = plans[defaultPlan]?.modelTiers ?? [];
-  const names = Object.keys(models);
-  return names.find((name) => tiers.includes(models[name]?.tier ?? '')) ?? names[0] ?? '';
+  return Object.fromEntries(
+    endpointNames.map((endpoint) => {
+      const offering = Object.entries(models).filter(([, model]) => model.endpoints.includes(endpoint));
+      const [name] = offering.find(([, { tier }]) => tiers.includes(tier)) ?? offering[0] ?? [`${endpoint}-model`];
+      return [endpoint, name];
+    }),
+  );
 }

@@ -31,6 +31,16 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
     ],
   },
   {
+    title: 'Endpoints',
+    names: [
+      'endpoints/chat',
+      'endpoints/responses',
+      'endpoints/messages',
+      'endpoints/completions',
+      'endpoints/embeddings',
+    ],
+  },
+  {
     title: 'Internals',
     names: ['internals/architecture', 'internals/contract', 'internals/decisions', 'internals/glossary'],
   },

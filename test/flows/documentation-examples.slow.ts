@@ -2,6 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import { readPages } from '../../ingress/documentation/page-list.ts';
 import { freePort } from '../stack/free-port.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { startedAliases, startedModels } from '../stack/started-models.ts';
 import { misfits, textFits } from '../support/documentation/fits-example.ts';
 import { type Example, examplesOf } from '../support/documentation/page-examples.ts';
 import { asRead } from '../support/documentation/pages-of-stack.ts';
@@ -23,8 +24,8 @@ let stack: Stack;
 const python = await findPython();
 
 test.before(async () => {
-  const models = { [batchesModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } };
-  stack = parts.use(await startStack({ ports: { ingress: await freePort() }, models }));
+  const models = { ...startedModels, [batchesModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } };
+  stack = parts.use(await startStack({ ports: { ingress: await freePort() }, models, aliases: startedAliases }));
 });
 test.after.always(() => parts.disposeAsync());
 

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { createDocumentation } from '../../../ingress/documentation/documentation.ts';
-import { exampleModel } from '../../../ingress/documentation/example-model.ts';
+import { exampleModels } from '../../../ingress/documentation/example-model.ts';
 import { createRenderReference } from '../../../ingress/documentation/reference/render-reference.ts';
 import { createStaticContent } from '../../../ingress/pages/static-content.ts';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
@@ -16,7 +16,7 @@ const links = {
 };
 const renderReference = () => Promise.reject(temporarilyUnavailable());
 const create = (more: object = {}) =>
-  createDocumentation({ links: { ...links, ...more }, model: 'm', renderReference });
+  createDocumentation({ links: { ...links, ...more }, models: exampleModels(batchPlan()), renderReference });
 const textOf = async (page: ReturnType<ReturnType<typeof create>['page']>) => String((await page)?.bytes);
 
 test('a page is HTML with a language, a title, landmarks and no script, and is revalidated each time', async (t) => {
@@ -134,15 +134,16 @@ test('the navigation has a list of pages for each group, and pages about the int
     ...navigation.matchAll(/<p class="list-title">(.*?)<\/p><ul class="links" aria-label="(.*?)">(.*?)<\/ul>/g),
   ];
   t.deepEqual(
-    groups.slice(0, 2).map(([, title, label]) => [title, label]),
+    groups.slice(0, 3).map(([, title, label]) => [title, label]),
     [
       ['Guides', 'Guides'],
+      ['Endpoints', 'Endpoints'],
       ['Internals', 'Internals'],
     ],
   );
   t.regex(groups[0]?.[3] ?? '', /<a href="\/help\/reference">API reference<\/a><\/li>$/);
-  t.regex(groups[1]?.[3] ?? '', /^<li><a href="\/help\/internals\/architecture">Architecture<\/a><\/li>/);
-  t.true(groups[1]?.[3]?.includes('<a href="/help/internals/decisions" aria-current="page">Decisions</a>'));
+  t.regex(groups[2]?.[3] ?? '', /^<li><a href="\/help\/internals\/architecture">Architecture<\/a><\/li>/);
+  t.true(groups[2]?.[3]?.includes('<a href="/help/internals/decisions" aria-current="page">Decisions</a>'));
   t.true(html.includes('<link rel="canonical" href="https://docs.example.com/help/internals/decisions">'));
   t.true(html.includes('<a rel="prev" href="/help/internals/contract">'));
   t.true(html.includes('href="/help/internals/glossary"'), 'links of a page are relative to its folder');
@@ -162,10 +163,15 @@ test('a page about the internals is served below its folder, and the folder has 
 
 test('examples use a model that a new account may use', (t) => {
   const plan = batchPlan();
-  t.is(exampleModel(plan), 'small-chat');
+  t.like(exampleModels(plan), { chat: 'small-chat', embeddings: 'embeddings-model' });
+  const embeddings = { endpoints: ['embeddings'], backends: [], tier: 'premium', pool: 'default' };
+  t.like(exampleModels({ ...plan, models: { other: embeddings, ...plan.models } }), {
+    chat: 'small-chat',
+    embeddings: 'other',
+  });
   const { 'small-chat': small, ...others } = plan.models;
-  t.is(exampleModel({ ...plan, models: { ...others, last: small ?? never() } }), 'medium-chat');
-  t.is(exampleModel({ ...plan, models: {} }), '');
+  t.is(exampleModels({ ...plan, models: { ...others, last: small ?? never() } }).chat, 'medium-chat');
+  t.is(exampleModels({ ...plan, models: {} }).chat, 'chat-model');
 });
 
 function never(): never {
@@ -177,7 +183,12 @@ test('the reference is made on demand, once for all requests; after a failure th
   const content = createStaticContent('<p>made</p>', 'text/html');
   const make = () => (asked++ === 0 ? Promise.reject(temporarilyUnavailable()) : Promise.resolve(content));
   let now = 0;
-  const documentation = createDocumentation({ links, model: 'm', renderReference: make, now: () => now });
+  const documentation = createDocumentation({
+    links,
+    models: exampleModels(batchPlan()),
+    renderReference: make,
+    now: () => now,
+  });
   t.is(asked, 0);
   for (now of [0, 4_999]) {
     await t.throwsAsync(async () => documentation.page('reference'), { message: /not available/ });

@@ -2,10 +2,12 @@ import { existsSync, readdirSync } from 'node:fs';
 import test from 'ava';
 import { usage } from '../../../ingress/api/response-schemas.ts';
 import { placeholders } from '../../../ingress/documentation/documentation.ts';
+import { exampleModels } from '../../../ingress/documentation/example-model.ts';
 import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
 import { linkedPage, readPages, reference } from '../../../ingress/documentation/page-list.ts';
 import { renderMarkdown } from '../../../ingress/documentation/render-markdown.ts';
 import { limitTypes } from '../../../ingress/openapi/description/refusals.ts';
+import { endpointAt, endpoints } from '../../../shared/endpoints/routes.ts';
 import {
   type ApiError,
   deadlineExceeded,
@@ -22,13 +24,18 @@ import { parsePlanFile } from '../../../shared/process/plan-file.ts';
 import { settingNames } from '../../../shared/process/settings.ts';
 import { parseLine, rulesOf } from '../../../workers/batches/files/parse-line.ts';
 import { unfinished } from '../../../workers/batches/lines/line-results.ts';
+import { startedModels } from '../../stack/started-models.ts';
 import { batchPlan, lineRules } from '../../support/batch-plan.ts';
-import { misfits } from '../../support/documentation/fits-example.ts';
+import { misfits, textFits } from '../../support/documentation/fits-example.ts';
 import { examplesOf } from '../../support/documentation/page-examples.ts';
 
 const docsUrl = 'https://docs.example.com';
 const links = { baseUrl: 'https://api.example.com', authUrl: 'https://auth.example.com', docsUrl };
-const values = placeholders({ ...links, consoleUrl: 'https://c.example', topupUrl: 'https://t.example' }, 'small-chat');
+const plan = batchPlan({ models: startedModels });
+const values = placeholders(
+  { ...links, consoleUrl: 'https://c.example', topupUrl: 'https://t.example' },
+  exampleModels(plan),
+);
 const pages = readPages().map(({ name, markdown }) => {
   const page = renderMarkdown(markdown, {
     hrefOf: (link) => `/${linkedPage(name, link)}`,
@@ -86,6 +93,17 @@ test('a link is relative to the file that it is in', (t) => {
   t.is(linkedPage('internals/contract', '../errors'), 'errors');
 });
 
+test('every page about an endpoint is in the navigation, and every endpoint has one', (t) => {
+  const files = readdirSync(new URL('../../../ingress/documentation/endpoints', import.meta.url));
+  const listed = readPages().filter(({ name }) => name.startsWith('endpoints/'));
+  t.deepEqual(files.toSorted(), listed.map(({ name }) => `${name.replace('endpoints/', '')}.md`).toSorted());
+  for (const { path } of endpoints)
+    t.true(
+      listed.some(({ markdown }) => markdown.includes(`POST ${path}\``)),
+      path,
+    );
+});
+
 test('every page about the internals is in the navigation', (t) => {
   const files = readdirSync(new URL('../../../ingress/documentation/internals', import.meta.url));
   const listed = readPages().filter(({ name }) => name.startsWith('internals/'));
@@ -116,6 +134,30 @@ test('each code with a special body is shown', (t) => {
   for (const code of Object.keys(errorCodes)) t.is(shown.has(code), code !== 'UPSTREAM_INTERRUPTED', code);
 });
 
+test('a shown end of an interrupted stream is the real one', (t) => {
+  const shown = pages.flatMap(({ examples }) => examples).filter(({ role }) => role === 'ending');
+  t.true(shown.length >= 2);
+  for (const example of shown) {
+    if (example.role !== 'ending') continue;
+    const { path } = example;
+    const failure = failures[example.about as ErrorCode]; // or not a failure
+    const end = failure && endpointAt(path).answer.stream?.ending().broken(failure, 'req_1');
+    t.true(textFits(example.text, end ?? 'none'), end);
+  }
+});
+
+test('settings of other programs use the addresses of this service, and the key of the examples', (t) => {
+  const shown = pages.flatMap(({ examples }) => examples).filter(({ role }) => role === 'settings');
+  t.true(shown.length >= 2);
+  const bases = [links.baseUrl, `${links.baseUrl}/openai/v1`];
+  for (const { text } of shown) {
+    const addresses = text.match(/https?:[^\s"']+/g) ?? [];
+    t.true(addresses.length > 0, text);
+    for (const address of addresses) t.true(bases.includes(address), address);
+    t.regex(text, /\bKEY\b/);
+  }
+});
+
 const answers: Record<string, { safeParse(value: unknown): { success: boolean } }> = { usage };
 
 test('shown responses, plan files and batch lines are valid for the service', (t) => {
@@ -127,12 +169,25 @@ test('shown responses, plan files and batch lines are valid for the service', (t
     if (example.role === 'plan') t.true('planFile' in parsePlanFile(example.text), example.text);
     if (example.role !== 'line') continue;
     for (const [index, line] of example.text.split('\n').entries()) {
-      const rules = rulesOf(lineRules(batchPlan()), { endpoint: '/v1/chat/completions', listedFieldsOnly: true });
+      const { url: endpoint } = JSON.parse(line);
+      const rules = rulesOf(lineRules(plan), { endpoint, linesEndpoint: endpoint, listedFieldsOnly: true });
       const read = parseLine({ number: index + 1, bytes: Buffer.from(line) }, rules);
       t.true('parsed' in read, line);
     }
   }
-  for (const role of ['answer', 'plan', 'line', 'error', 'frame', 'stream', 'run', 'output', 'query'])
+  for (const role of [
+    'answer',
+    'plan',
+    'line',
+    'error',
+    'frame',
+    'stream',
+    'ending',
+    'settings',
+    'run',
+    'output',
+    'query',
+  ])
     t.true(seen.has(role), role);
 });
 

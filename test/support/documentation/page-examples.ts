@@ -5,7 +5,10 @@ export type Example = { text: string; under: string } & (
   | { role: 'run'; language: 'sh' | 'ts' | 'python' }
   | { role: 'output'; language: 'json' | 'text' }
   | { role: 'error' | 'frame' | 'answer'; about: string }
-  | { role: 'stream' | 'line' | 'plan' | 'query' | 'diagram' | 'memory' | 'manifest' | 'shards' | 'rights' }
+  | { role: 'ending'; about: string; path: string }
+  | {
+      role: 'stream' | 'line' | 'plan' | 'settings' | 'query' | 'diagram' | 'memory' | 'manifest' | 'shards' | 'rights';
+    }
 );
 
 const runnable = ['sh', 'ts', 'python'] as const;
@@ -26,12 +29,14 @@ export function examplesOf(markdown: string): Example[] {
 }
 
 function exampleOf(text: string, info: string, under: string): Example {
-  const [language = '', role = '', about = ''] = info.split(' ');
+  const [language = '', role = '', about = '', path = ''] = info.split(' ');
   const known = runnable.find((name) => name === language);
   if (known !== undefined && role === 'run') return { text, under, role, language: known };
   if ((language === 'json' || language === 'text') && role === 'output') return { text, under, role, language };
   if (language === 'json' && (role === 'error' || role === 'frame')) return { text, under, role, about };
   if (language === 'json' && role !== '') return { text, under, role: 'answer', about: role };
+  if (language === 'text' && role === 'ending') return { text, under, role, about, path };
+  if (info === 'toml settings' || info === 'sh settings') return { text, under, role: 'settings' };
   if (info === 'text stream') return { text, under, role: 'stream' };
   if (info === 'jsonl line') return { text, under, role: 'line' };
   if (info === 'yaml plan') return { text, under, role: 'plan' };

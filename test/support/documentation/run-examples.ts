@@ -18,8 +18,11 @@ const runMs = 90_000;
 const importMs = 20_000;
 /** For creating the environment and checking that it is complete. */
 const environmentMs = 150_000;
-const openaiVersion = '3.54.0';
-const environment = join(modules, '.cache', `python-openai-${openaiVersion}`);
+/** The official packages, by name. */
+const packages = { openai: '3.54.0', anthropic: '2.14.0' };
+const names = Object.keys(packages);
+const requirements = Object.entries(packages).map(([name, version]) => `${name}==${version}`);
+const environment = join(modules, '.cache', ['python', ...requirements].join('-').replaceAll('==', '-'));
 
 /** A temporary folder for the examples of one page, in which Node finds this project's packages. */
 export async function openExampleFolder(): Promise<AsyncDisposable & { path: string }> {
@@ -62,27 +65,27 @@ async function run(command: string, args: readonly string[], { folder, env }: Pl
 }
 
 /** Why examples in Python are skipped. */
-export const noPython = 'there is no Python with the package openai, and none could be created';
+export const noPython = `there is no Python with the packages ${names.join(' and ')}, and none could be created`;
 
 /**
- * The Python of an environment with the package `openai`, kept with this project's packages and reused; created again if it is incomplete.
- * Undefined without Python, or if the package cannot be installed within three minutes; the reason is written to standard error.
+ * The Python of an environment with the official packages, kept with this project's packages and reused; created again if it is incomplete.
+ * Undefined without Python, or if they cannot be installed within three minutes; the reason is written to standard error.
  */
 export async function findPython(): Promise<string | undefined> {
   const signal = AbortSignal.timeout(environmentMs);
-  if (await hasOpenai(environment, signal)) return pythonIn(environment);
+  if (await hasPackages(environment, signal)) return pythonIn(environment);
   const making = `${environment}-${randomUUID()}`;
   try {
     await makeEnvironment(making, signal);
     // Another process may have created it meanwhile, and be using it.
-    if (await hasOpenai(environment, signal)) return pythonIn(environment);
+    if (await hasPackages(environment, signal)) return pythonIn(environment);
     await rm(environment, { recursive: true, force: true });
     // `bin/python` finds its packages relative to its own path, so a complete environment can be moved to its place.
     await rename(making, environment);
     return pythonIn(environment);
   } catch (error) {
-    if (await hasOpenai(environment, AbortSignal.timeout(importMs))) return pythonIn(environment);
-    console.error('There is no Python with the package openai:', error);
+    if (await hasPackages(environment, AbortSignal.timeout(importMs))) return pythonIn(environment);
+    console.error('There is no Python with the packages of the examples:', error);
     return undefined;
   } finally {
     await rm(making, { recursive: true, force: true });
@@ -92,13 +95,13 @@ export async function findPython(): Promise<string | undefined> {
 async function makeEnvironment(folder: string, signal: AbortSignal): Promise<void> {
   await mkdir(dirname(folder), { recursive: true });
   await execute('python3', ['-m', 'venv', folder], { signal });
-  await execute(pythonIn(folder), ['-m', 'pip', 'install', '--quiet', `openai==${openaiVersion}`], { signal });
-  if (!(await hasOpenai(folder, signal))) throw new Error('openai was installed, but cannot be imported');
+  await execute(pythonIn(folder), ['-m', 'pip', 'install', '--quiet', ...requirements], { signal });
+  if (!(await hasPackages(folder, signal))) throw new Error('they were installed, but cannot be imported');
 }
 
-async function hasOpenai(folder: string, signal: AbortSignal): Promise<boolean> {
+async function hasPackages(folder: string, signal: AbortSignal): Promise<boolean> {
   if (!existsSync(pythonIn(folder))) return false;
-  return execute(pythonIn(folder), ['-c', 'import openai'], { signal }).then(
+  return execute(pythonIn(folder), ['-c', `import ${names.join(', ')}`], { signal }).then(
     () => true,
     () => false,
   );

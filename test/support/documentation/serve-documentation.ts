@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import Router from '@koa/router';
 import Koa from 'koa';
 import { createDocumentation, type DocumentationLinks } from '../../../ingress/documentation/documentation.ts';
+import { exampleModels } from '../../../ingress/documentation/example-model.ts';
 import type { RenderReference } from '../../../ingress/documentation/page-layout.ts';
 import { createRenderReference } from '../../../ingress/documentation/reference/render-reference.ts';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
@@ -12,6 +13,7 @@ import { serveAsset } from '../../../ingress/pages/serve-content.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import { showDocumentation, showMissingPage } from '../../../ingress/routes/documentation.ts';
 import { freePort } from '../../stack/free-port.ts';
+import { batchPlan } from '../batch-plan.ts';
 import { recordedLog } from '../recorded-log.ts';
 import { smallDocument } from './small-document.ts';
 
@@ -30,7 +32,7 @@ export async function serveDocumentation({ links, renderReference }: Wishes = {}
       docsUrl: `${url}/docs`,
       ...links,
     },
-    model: 'small-chat',
+    models: exampleModels(batchPlan()),
     renderReference: renderReference ?? createRenderReference({ document: smallDocument }),
   });
   const router = new Router<RequestState>({ strict: true, sensitive: true });
