@@ -11,7 +11,6 @@ export const controlStreamLengthMax = 10_000;
  * gone.
  */
 export async function sendCancellation(redis: Redis, control: string, request: string): Promise<void> {
-  if (control === '') return; // a worker of the previous release, while its stream did not answer
   await redis.xadd(control, 'NOMKSTREAM', 'MAXLEN', '~', controlStreamLengthMax, '*', 'request', request);
 }
 

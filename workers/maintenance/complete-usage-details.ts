@@ -3,13 +3,13 @@ import type { Log } from '../../shared/process/log.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 
 const sumsAtOnce = 500;
-/** In these, the previous release may still count usage. */
+/** In these, a release without details may still count usage. */
 const newestMonths = 2;
 /** After each page of sums or records, so that the drain is not slowed down. */
 const pauseMs = 25;
 
 /**
- * Looks at the sums of all months, and completes the details of those that have usage from the previous release, or that a drainer left
+ * Looks at the sums of all months, and completes the details of those that have usage from a release without details, or that a drainer left
  * behind (contract.md#r11-details), newest months first; if not `ofAll`, only at the newest. One month that fails does not block the
  * others; then it fails at the end. Returns whether all details were complete already.
  */

@@ -112,7 +112,7 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
 
   async function takeBatch(batch: readonly UsageRecord[]): Promise<Taken> {
     const storedEntries = await calls.call(() => insert(batch));
-    // Read after a majority has the records: after a failover, an earlier read could miss a move of the previous release.
+    // Read after a majority has the records: after a failover, an earlier read could miss a move of a release without details.
     const incomplete = await calls.call(() => findIncomplete(batch));
     const batches = byMonth(batch, storedEntries);
     const detailed = batches.filter((month) => !incomplete.has(sumId(month)));

@@ -16,7 +16,7 @@ import { type CollectionIndexes, index } from './database/mongo-indexes.ts';
 
 const recordDocumentSchema = usageRecordSchema.omit({ requestId: true }).extend({ _id: z.string() });
 
-/** The previous release does not write `detailedTo` and `detailedRepairs`, and leaves them as they are. */
+/** A release without details does not write `detailedTo` and `detailedRepairs`, and leaves them as they are. */
 const sumDocumentSchema = z.object({
   _id: z.string(),
   account: z.string(),
@@ -28,7 +28,7 @@ const sumDocumentSchema = z.object({
   detailedRepairs: z.int().default(0),
 });
 
-/** What the previous release stores as the days of a month, and requires to be an object. */
+/** What a release without details stores as the days of a month, and requires to be an object. */
 const previousDaysSchema = z.record(z.string(), z.record(z.string(), usageCountsSchema));
 
 /** By month and id to remove old documents; the others read one account's records in order, and iterate over all months. */
@@ -51,7 +51,7 @@ export function sumsOf(database: Db): Collection<SumDocument> {
   return database.collection('usage_sums');
 }
 
-/** The fields of a sum. Without the days that the previous release wrote, which can be megabytes. */
+/** The fields of a sum. Without the days that a release without details wrote, which can be megabytes. */
 export const sumFields = Object.fromEntries(Object.keys(sumDocumentSchema.shape).map((name) => [name, 1]));
 
 export function toRecordDocument(record: UsageRecord): RecordDocument {
@@ -129,7 +129,7 @@ export function readMark(
 
 const previousSumSchema = z.object({ total: usageCountsSchema, days: previousDaysSchema });
 
-/** Returns the days that the previous release has written, if they add up to the total. */
+/** Returns the days that a release without details has written, if they add up to the total. */
 export function readPreviousDays(found: unknown): UsageDay[] | undefined {
   const { total, days } = previousSumSchema.parse(found);
   const flat = Object.entries(days).flatMap(([day, models]) =>

@@ -76,7 +76,7 @@ const daysFromDetails = `INSERT INTO usage_days (account, month, day, model, req
   FROM usage_details WHERE account = :account AND month = :month AND requests > 0 GROUP BY day, model`;
 
 /**
- * The usage of an account in a month, as rows. Its total is the sum of its days and models: those are what the previous release reads and
+ * The usage of an account in a month, as rows. Its total is the sum of its days and models: those are what a release without details reads and
  * writes, so that both count the same. The caller runs writes in a transaction.
  */
 export function createSqliteSums(database: DatabaseSync) {

@@ -16,7 +16,7 @@ export type CompleteDetails = (month: UsageMonth, bounds?: Bounds) => Promise<bo
 const attemptsMax = 50;
 
 /**
- * Adds to a month's details what its sum has beyond them: usage that a worker of the previous release counted, or a drainer before this was
+ * Adds to a month's details what its sum has beyond them: usage that a worker of a release without details counted, or a drainer before this was
  * done (contract.md#r11-details). It may be interrupted at any point and continues there. Several may run at once, while records arrive.
  */
 export function createCompleteDetails(tables: UsageTables): CompleteDetails {

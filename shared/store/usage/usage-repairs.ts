@@ -63,7 +63,7 @@ export function createUsageRepairs(tables: UsageTables) {
   };
 }
 
-/** Undefined if a worker of the previous release has repaired the sum: then details are compared when they are completed. */
+/** Undefined if a worker of a release without details has repaired the sum: then details are compared when they are completed. */
 function comparableTo(kept: KeptSum | undefined): string | undefined {
   if (kept === undefined) return '';
   return kept.detailed.repairs === kept.repairs ? kept.detailed.lastEntry : undefined;

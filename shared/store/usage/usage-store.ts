@@ -22,7 +22,7 @@ export interface UsageStore {
 
   /**
    * Returns a month's usage by day and model, in this order. It can be slightly ahead of the sum. Fails with `SERVICE_UNAVAILABLE` also
-   * while a store that was written by the previous release is being migrated, for an account with very many requests.
+   * while a store that was written by a release without details is being migrated, for an account with very many requests.
    */
   findUsageDays(account: string, month: string): Promise<UsageDay[]>;
 
@@ -68,7 +68,7 @@ export function createUsageStore(tables: UsageTables): UsageStore {
   const completeDetails = createCompleteDetails(tables);
   const farBehind = new LRUCache<string, true>(farBehindKept);
 
-  /** Complete also while the details are not: days of the previous release, while they have all usage of the month. */
+  /** Complete also while the details are not: days of a release without details, while they have all usage of the month. */
   async function findPreviousDays(month: UsageMonth): Promise<UsageDay[] | undefined> {
     const kept = await tables.readSum(month);
     if (kept === undefined || isDetailed(kept)) return undefined;

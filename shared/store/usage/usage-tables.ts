@@ -22,7 +22,7 @@ export interface UsageTables {
   /** Reads a month's details by day: the first `limit` after this place, or from this day. */
   readDetails(month: UsageMonth, page: DetailPage): Promise<KeptDetail[]>;
 
-  /** Reads what the previous release stores as the days of a month; undefined if they are not all of its usage. */
+  /** Reads what a release without details stores as the days of a month; undefined if they are not all of its usage. */
   readPreviousDays(month: UsageMonth): Promise<UsageDay[] | undefined>;
 
   /**

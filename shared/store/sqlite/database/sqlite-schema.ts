@@ -137,7 +137,7 @@ export const migrations: readonly string[] = [
 ];
 
 /**
- * Tables and indexes that the previous release does not know and does not damage. They do not change `user_version`, so that it can still
+ * Tables and indexes that an earlier release does not know and does not damage. They do not change `user_version`, so that it can still
  * open the database. An entry is never changed (contract.md#s3-stored-data).
  */
 export const additions: readonly string[] = [
@@ -154,7 +154,7 @@ export const additions: readonly string[] = [
   `CREATE INDEX IF NOT EXISTS accounts_behind_audit ON accounts (id)
     WHERE document ->> '$.version' > coalesce(document ->> '$.recorded', 0);`,
 
-  // The previous release keeps its own sums by day (usage_days), and does not write the other two tables. A mark says up to where the details
+  // A release without details keeps its own sums by day (usage_days), and does not write the other two tables. A mark says up to where the details
   // of a month are complete (contract.md#r11-details).
   `CREATE TABLE IF NOT EXISTS usage_details (
     account TEXT NOT NULL,
