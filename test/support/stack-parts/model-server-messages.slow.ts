@@ -147,6 +147,22 @@ test('calls the tool that the last user text names, and quotes its result', asyn
   }
 });
 
+test('does a task step by step, each after the result of the one before', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  const task = 'call get_weather with {"city":"Bonn"} then call get_weather with {"city":"Köln"}';
+  const messages: object[] = [{ role: 'user', content: task }];
+  for (const city of ['Bonn', 'Köln']) {
+    const { content, stop_reason } = await whole(server, { model, max_tokens: 1_000, tools, messages });
+    t.is(stop_reason, 'tool_use');
+    t.like(content, [{ type: 'tool_use', name: 'get_weather', input: { city } }]);
+    const result = { type: 'tool_result', tool_use_id: content[0]?.id, content: 'sunny' };
+    messages.push({ role: 'assistant', content }, { role: 'user', content: [result] });
+  }
+  const last = await whole(server, { model, max_tokens: 1_000, tools, messages });
+  t.is(last.stop_reason, 'end_turn');
+  t.regex(last.content[0]?.text ?? '', /^The tool says: sunny\./);
+});
+
 test('counts tokens, unless set not to', async (t) => {
   await using server = await startModelServer({ name: 'onprem-a' });
   const reply = await post(server, { model, messages: [user] }, {}, '/count_tokens?beta=true');

@@ -1,3 +1,4 @@
+import { nextStep, type TaskStep } from './task-steps.ts';
 import {
   answerFor,
   answersResult,
@@ -39,10 +40,12 @@ export interface Conversation {
 
 /**
  * What the model answers: text, or calls of the tools that the last user message requests with `call <name>`, or a refusal if that
- * message says `refuse to answer`. It reasons first if the message says `think aloud`.
+ * message says `refuse to answer`. It reasons first if the message says `think aloud`. A task is done step by step.
  */
 export function chooseAnswer(conversation: Conversation, index: number): Choice {
-  const { messages, tokensMax, quotesResults } = conversation;
+  const { messages, tools, tokensMax, quotesResults } = conversation;
+  const step = nextStep(messages);
+  if (typeof step !== 'string' && tools.includes(step.name)) return stepChoice(conversation, step);
   if (quotesResults && answersResult(messages)) return textChoice(conversation, resultAnswerFor(messages), false);
   const names = toolsCalled(conversation);
   const refusal = refusalFor(messages);
@@ -56,6 +59,13 @@ export function chooseAnswer(conversation: Conversation, index: number): Choice 
   }));
   const cut = names.length * tokens.length > tokensMax;
   return { reasoning: [], content: null, refusal: null, toolCalls, finishReason: cut ? 'length' : 'tool_calls' };
+}
+
+function stepChoice({ messages, tokensMax }: Conversation, step: TaskStep): Choice {
+  const tokens = pieces(step.arguments);
+  const toolCalls = [{ id: `call_${digest(messages)}`, name: step.name, arguments: tokens.slice(0, tokensMax) }];
+  const finishReason = tokens.length > tokensMax ? 'length' : 'tool_calls';
+  return { reasoning: [], content: null, refusal: null, toolCalls, finishReason };
 }
 
 export function tokensOf({ reasoning, content, refusal, toolCalls }: Choice): number {
