@@ -1,12 +1,18 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, stat, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
+import { endpoints } from '../../shared/endpoints/routes.ts';
+import { requestToken } from '../stack/identity-provider.ts';
+import { readRunningStack } from '../stack/running-stack.ts';
+import { startedModels } from '../stack/started-models.ts';
 import { descendantsOf, stillRunning } from '../support/process-tree.ts';
+import { bodiesFor } from './endpoint-cases.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -23,7 +29,8 @@ async function startScript(t: ExecutionContext, script: string) {
   });
   const { pid } = npm;
   if (pid === undefined) throw new Error('npm did not start');
-  const line = linesOf(npm);
+  const printed: string[] = [];
+  const line = linesOf(npm, printed);
   const started = () => [{ pid, command: 'npm' }, ...descendantsOf(pid)];
   let known = started();
   t.teardown(async () => {
@@ -32,19 +39,20 @@ async function startScript(t: ExecutionContext, script: string) {
   });
   const url = (await line(/^ready http/)).replace('ready ', '');
   known = started();
-  return { npm, pid, url, line };
+  return { npm, pid, url, line, directory, printed };
 }
 
 type Started = Awaited<ReturnType<typeof startScript>>;
 
-/** Waits for a line of standard output that no earlier call has consumed. */
-function linesOf({ stdout }: ChildProcess): (wanted: RegExp) => Promise<string> {
+/** Waits for a line of standard output that no earlier call has consumed. `printed` gets every consumed line. */
+function linesOf({ stdout }: ChildProcess, printed: string[]): (wanted: RegExp) => Promise<string> {
   if (stdout === null) throw new Error('it is a pipe');
   const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
   return async (wanted) => {
     for (;;) {
       const { value, done } = await lines.next();
       if (done) throw new Error(`it ended before it printed ${wanted}`);
+      printed.push(value);
       if (wanted.test(value)) return value;
     }
   };
@@ -62,6 +70,38 @@ async function endsEverything(t: ExecutionContext, { npm, pid }: Started, signal
   process.kill(pid, signal);
   t.deepEqual(await ended, [0, null]);
   t.deepEqual(await stillRunning(processes, 5_000), []);
+}
+
+test('npm start offers every endpoint, and the commands that it prints work', async (t) => {
+  const { url, directory, printed } = await startScript(t, 'start');
+  const token = await requestToken({ ...(await readRunningStack(directory)), account: 'alice' });
+  const send = (path: string, bearer: string, body: object = {}) =>
+    fetch(`${url}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const { key } = (await (await send('/v1/keys/developer', token)).json()) as { key: string }; // the service's own answer
+
+  const commands = printed.join('\n').match(/^curl .*\n.*$/gm) ?? [];
+  t.is(commands.length, 2);
+  const answers = await Promise.all(commands.map((command) => runShell(command, key)));
+  t.like(answers, [{ object: 'chat.completion' }, { object: 'list', model: 'small-embed' }]);
+  t.true(commands[1]?.includes(`${url}/openai/v1/embeddings`));
+
+  for (const { path, name } of endpoints) {
+    const model = Object.keys(startedModels).find((each) => startedModels[each]?.endpoints?.includes(name)) ?? '';
+    const { body } = bodiesFor(model)[path] ?? {};
+    t.is((await send(path, key, body)).status, 200, path);
+  }
+  const { body } = bodiesFor('old-chat')['/v1/chat/completions'] ?? {};
+  t.like(await (await send('/openai/v1/chat/completions', key, body)).json(), { model: 'old-chat' });
+});
+
+/** The JSON that a command prints. */
+async function runShell(command: string, key: string): Promise<unknown> {
+  const { stdout } = await promisify(execFile)('bash', ['-c', command], { env: { ...process.env, KEY: key } });
+  return JSON.parse(stdout);
 }
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {

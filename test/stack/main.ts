@@ -5,6 +5,7 @@ import { freePort } from './free-port.ts';
 import { dataDirectory, removeRunningStack, writeRunningStack } from './running-stack.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';
+import { startedAliases, startedModels } from './started-models.ts';
 
 const usage = `Usage: npm start [-- --quiet] [--watch] [--data <folder>] [--free-ports]
 Runs the whole service on this machine until Ctrl-C; its data is kept in .data/.
@@ -56,6 +57,8 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
       databaseUrl: process.env.DATABASE_URL || undefined,
       ports: freePorts ? { ingress: await freePort() } : usualPorts(),
       modelServers: { firstTokenMs: 100, tokensPerSecond: 50 },
+      models: startedModels,
+      aliases: startedAliases,
       // A restart waits for requests in flight. Half a minute is too long for a developer.
       ...(watch && { env: { SHUTDOWN_GRACE_MS: '1000' } }),
       onLine: quiet ? () => {} : show,
@@ -90,8 +93,11 @@ async function introduce(stack: Stack): Promise<void> {
   const url = stack.ingresses[0]?.url ?? stack.baseUrl;
   await writeRunningStack({ issuer, clientSecret, service: { url, redisUrl, databaseUrl, planFile } }, directory);
   const token = await stack.identity.token('alice');
+  const headers = `-H "authorization: Bearer $KEY" -H 'content-type: application/json'`;
   console.log(`
 API                ${url}
+                   for OpenAI's SDKs ${url}/openai/v1, for Anthropic's ${url}
+Models             ${modelsShown()}
 Console            ${url}/console (sign in with any name; olga is an operator)
 Operations         ${stack.ingresses[0]?.operationsUrl}/readyz (ingress), ${stack.workers[0]?.operationsUrl}/readyz (worker)
 Identity provider  ${issuer}
@@ -107,10 +113,21 @@ Mint a key with it and ask a first question, in another terminal:
 
 KEY=$(curl -s ${url}/v1/keys/developer -X POST -H "authorization: Bearer $(npm run --silent token -- $(date +%s))" \\
   -H 'content-type: application/json' -d '{}' | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
-curl -s ${url}/v1/chat/completions -H "authorization: Bearer $KEY" -H 'content-type: application/json' \\
+curl -s ${url}/v1/chat/completions ${headers} \\
   -d '{"model":"small-chat","messages":[{"role":"user","content":"Hello"}]}'
 
+The vector of a text:
+
+curl -s ${url}/openai/v1/embeddings ${headers} \\
+  -d '{"model":"small-embed","input":"Hello"}'
+
 ready ${url}`);
+}
+
+function modelsShown(): string {
+  const models = Object.entries(startedModels).map(([name, { endpoints = [] }]) => `${name} (${endpoints.join(', ')})`);
+  const aliases = Object.entries(startedAliases).map(([alias, model]) => `${alias} (${model})`);
+  return [...models, ...aliases].join('\n                   ');
 }
 
 /** Shows warnings and errors of a process, and what Node prints when it watches one. The rest of the log is not needed here. */

@@ -1,13 +1,14 @@
+import { endpointNames, generatingNames } from '../../shared/endpoints/routes.ts';
 import type { StackModel } from './plan.ts';
 
-const endpoints = ['chat', 'completions', 'responses', 'messages'];
+const others = endpointNames.filter((name) => !generatingNames.includes(name));
 
 /** The models of `npm start` and of the examples in the documentation: together they offer every endpoint. */
 export const startedModels: Record<string, StackModel> = {
-  'small-chat': { tier: 'guest', pool: 'default', endpoints },
-  'medium-chat': { tier: 'standard', pool: 'default', endpoints },
-  'large-chat': { tier: 'premium', pool: 'large', endpoints },
-  'small-embed': { tier: 'guest', pool: 'default', endpoints: ['embeddings'] },
+  'small-chat': { tier: 'guest', pool: 'default', endpoints: generatingNames },
+  'medium-chat': { tier: 'standard', pool: 'default', endpoints: generatingNames },
+  'large-chat': { tier: 'premium', pool: 'large', endpoints: generatingNames },
+  'small-embed': { tier: 'guest', pool: 'default', endpoints: others },
 };
 
 /** A name that a model had before. */
