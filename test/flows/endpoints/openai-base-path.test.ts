@@ -1,0 +1,175 @@
+import test, { type ExecutionContext } from 'ava';
+import { openStore } from '../../../shared/open-store.ts';
+import { type Stack, startStack } from '../../stack/stack.ts';
+import { createKeyClient } from '../../support/key-client.ts';
+import { exchange, type RawAnswer } from '../../support/raw-http.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { head } from '../../support/refusal.ts';
+import { routerRoutes } from '../../support/router-routes.ts';
+import { bodyBytesMax, type Case } from '../common-cases.ts';
+import { models } from '../endpoint-cases.ts';
+import { filesOfTests } from '../file-cases.ts';
+import { casesOf, createCast, plans } from '../route-cases.ts';
+
+const env = {
+  ...{ BODY_BYTES_MAX: String(bodyBytesMax), TRUST_PROXY: '1', DOCS_URL: 'https://docs.example.com/here/' },
+  ...{ POOLS: 'default', TOPUP_URL: 'https://billing.example.com/top-up' },
+};
+const routes = routerRoutes().filter((route) => route.includes(' /v1/'));
+const parts = new AsyncDisposableStack();
+let stack: Stack;
+let port: number;
+let cases: Readonly<Record<string, readonly Case[]>>;
+
+test.before(async () => {
+  stack = parts.use(await startStack({ env, plans, models, batch: filesOfTests }));
+  port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
+  const keys = createKeyClient(stack);
+  const store = parts.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
+  cases = casesOf(await createCast(stack, keys, store));
+  for (let device = 1; device <= 20; device++) await keys.guest(`device-${device}`, { 'x-forwarded-for': '10.9.9.9' });
+});
+test.after.always(() => parts.disposeAsync());
+
+/** The same request below the other base path. */
+function below(send: Buffer): Buffer {
+  const text = send.toString('latin1');
+  if (!/^\S+ \/v1\//.test(text)) throw new Error(`another path: ${text.slice(0, 50)}`);
+  return Buffer.from(text.replace(' /v1/', ' /openai/v1/'), 'latin1');
+}
+
+type Fields = Record<string, unknown>;
+
+/** The nested error that stands for an error of any of the usual shapes. */
+function nestedOf({ status, body }: RawAnswer): Fields {
+  const { error, code, ...fields } = JSON.parse(body) as { error: string | Fields; code?: string }; // a response of the service itself
+  const type = status < 500 ? 'invalid_request_error' : 'server_error';
+  if (typeof error === 'string') return { message: error, code, type, param: null, ...fields };
+  if (!('request_id' in fields)) return error;
+  const { limit, ...others } = error;
+  return { ...others, type: limit ?? type, param: null };
+}
+
+const varying =
+  /^(?:date|x-request-id|content-length|x-ratelimit-.*|x-svc-quota-.*|x-svc-queue-ms|retry-after.*|etag)$/;
+/** Only the endpoints with their own errors have it. */
+const ownHeader = 'request-id';
+
+const headersOf = ({ headers }: RawAnswer) =>
+  Object.fromEntries(
+    Object.entries(headers)
+      .filter(([name]) => name !== ownHeader)
+      .map(([name, value]) => [name, varying.test(name) ? 'varies' : value]),
+  );
+
+/** The types of all values. A list has the shape of its first item. */
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, 1).map(shapeOf);
+  if (typeof value !== 'object' || value === null) return typeof value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shapeOf(member)]));
+}
+
+function assertSame(t: ExecutionContext, usual: RawAnswer, other: RawAnswer, about: string): void {
+  t.is(other.status, usual.status, `${about}: ${other.body}`);
+  t.deepEqual(headersOf(other), headersOf(usual), about);
+  if (other.status < 400) {
+    if (other.headers['content-type'] === 'application/octet-stream') t.is(other.body, usual.body, about);
+    else t.deepEqual(shapeOf(JSON.parse(other.body)), shapeOf(JSON.parse(usual.body)), about);
+    return;
+  }
+  const { error } = JSON.parse(other.body) as { error: Fields }; // a response of the service itself
+  t.deepEqual(Object.keys(JSON.parse(other.body)), ['error'], about);
+  const { param, retry_after_ms: wait, ...fields } = error;
+  const { param: _, retry_after_ms: usualWait, ...expected } = nestedOf(usual);
+  t.deepEqual(fields, expected, about);
+  t.is(wait === undefined, usualWait === undefined, about);
+  for (const name of ['type', 'code', 'message']) t.is(typeof fields[name], 'string', `${about}: ${name}`);
+  if (param !== null) t.true(String(error.message).startsWith(`${param}: `), `${about}: ${param}`);
+  if (error.code !== 'VALIDATION_ERROR') t.is(param, null, about);
+}
+
+/** What it changes can be done once. */
+const once: Record<string, (title: string) => boolean> = {
+  'POST /v1/keys/developer': (title) => title === 'an account without any',
+  'POST /v1/keys/developer/rotate': () => true,
+  'POST /v1/keys/developer/revoke': () => true,
+  'DELETE /v1/files/:file': () => true,
+};
+
+for (const route of routes) {
+  test.serial(`${route} answers as usual below the other base path, and nests each error`, async (t) => {
+    const all = cases[route] ?? [];
+    t.true(all.length > 0, 'there are cases of this route');
+    const repeatable = all.filter(({ answer, title }) => answer !== '200' || once[route]?.(title) !== true);
+    for (const { title, send } of repeatable) {
+      const usual = await exchange({ port, send });
+      assertSame(t, usual, await exchange({ port, send: below(send) }), `${route}: ${title}`);
+    }
+  });
+}
+
+test.serial('what can be done once is done below the other base path, too', async (t) => {
+  for (const [route, isOnce] of Object.entries(once)) {
+    const changes = (cases[route] ?? []).filter(({ answer, title }) => answer === '200' && isOnce(title));
+    t.true(changes.length > 0, route);
+    for (const { title, send, check } of changes) {
+      const answer = await exchange({ port, send: below(send) });
+      t.is(answer.status, 200, `${route}: ${title}: ${answer.body}`);
+      check?.(t, JSON.parse(answer.body));
+    }
+  }
+});
+
+const paths = [...new Set(routes.map((route) => route.slice(route.indexOf(' ') + 1)))];
+
+test.serial('another method is refused as usual, with the list of methods', async (t) => {
+  for (const path of paths) {
+    const own = routes.filter((route) => route.endsWith(` ${path}`)).map((route) => route.split(' ')[0]);
+    for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'TRACE'].filter((each) => !own.includes(each))) {
+      const send = Buffer.from(head(`${method} ${path} HTTP/1.1`));
+      const usual = await exchange({ port, send });
+      t.is(usual.status, 405, `${method} ${path}`);
+      assertSame(t, usual, await exchange({ port, send: below(send) }), `${method} ${path}`);
+    }
+    const options = Buffer.from(head(`OPTIONS ${path} HTTP/1.1`));
+    const [usual, other] = [await exchange({ port, send: options }), await exchange({ port, send: below(options) })];
+    t.deepEqual([other.status, headersOf(other)], [usual.status, headersOf(usual)], path);
+  }
+});
+
+test.serial(
+  'an unknown path is refused with the path that was asked for, and a suggestion below the same base path',
+  async (t) => {
+    for (const path of [
+      '/v1/nothing',
+      '/v1/chat/completion',
+      '/v1/models/',
+      '/v1/assistants',
+      '/v1/%zz',
+      '/v1/v1/models',
+    ]) {
+      const send = Buffer.from(head(`GET ${path} HTTP/1.1`));
+      const usual = await exchange({ port, send });
+      const expected = { ...usual, body: usual.body.replaceAll('/v1/', '/openai/v1/') };
+      const about = expected.body.includes('/openai/v1/v1')
+        ? expected.body.replace('/openai/v1/openai', '/openai/v1')
+        : expected.body;
+      assertSame(t, { ...usual, body: about }, await exchange({ port, send: below(send) }), path);
+    }
+  },
+);
+
+test.serial('no other routes are served below the other base path', async (t) => {
+  for (const path of [
+    '/openai/',
+    '/openai',
+    '/openai/v1',
+    '/openai/billing/quota',
+    '/openai/admin/plans',
+    '/openai/docs',
+  ]) {
+    const { status, body } = await exchange({ port, send: head(`GET ${path} HTTP/1.1`) });
+    t.is(status, 404, path);
+    t.like(JSON.parse(body), { code: 'NOT_FOUND' }, 'with the usual error');
+  }
+});
