@@ -32,7 +32,7 @@ function createResponseFormat(options: StreamOptions): EventFormat {
       output.take(event);
       if (event.type === 'response.failed') throw brokenOff(messageOf(event), options.relay);
       if (hasResponse(event)) {
-        const known = { ...event, response: completeResponse(event.response, options) };
+        const known = { ...event, response: completeResponse(event.response, options, statusAfter(event.type)) };
         response = known.response;
         if (!finalTypes.has(event.type)) return { event: numbers.given(known), text: '' };
         final = known;
@@ -90,13 +90,19 @@ function hasResponse(event: TypedEvent): event is Lifecycle {
   return isObject(event.response);
 }
 
+/** The status of a response in an event of this type. */
+function statusAfter(type: string): string {
+  return finalTypes.has(type) ? type.slice('response.'.length) : 'in_progress';
+}
+
 function messageOf({ response }: TypedEvent): string {
   return backendMessageIn(response) ?? '';
 }
 
 /** The event with the properties that OpenAI's description requires: the event itself if it has all. */
 function completeEvent(event: TypedEvent, nameAt: (index: unknown) => unknown): TypedEvent {
-  const item = event.item === undefined ? undefined : completeItem(event.item, Number(event.output_index) || 0);
+  const status = event.type.endsWith('.added') ? 'in_progress' : 'completed';
+  const item = event.item === undefined ? undefined : completeItem(event.item, Number(event.output_index) || 0, status);
   const part = event.part === undefined ? undefined : completePart(event.part);
   const isCallDone = event.type === 'response.function_call_arguments.done';
   const complete = withMissing(event, isCallDone ? { name: nameAt(event.output_index) } : requiredOfEvent(event.type));

@@ -121,8 +121,10 @@ test('properties that OpenAI requires are added to events, items and parts of an
   );
   for (const event of events) {
     if (event.type === 'response.output_text.delta') t.deepEqual(event.logprobs, []);
-    if (event.type === 'response.output_item.added')
-      t.is((event.item as { status?: string }).status === undefined, event.item.type !== 'message');
+    if (event.type === 'response.created') t.is(event.response.status, 'in_progress');
+    const item = event.type.startsWith('response.output_item.') && 'item' in event ? event.item : undefined;
+    const status = event.type.endsWith('.added') ? 'in_progress' : 'completed';
+    if (item?.type === 'message') t.is(item.status, status);
     if (event.type === 'response.content_part.added' && event.part.type === 'output_text')
       t.like(event.part, { annotations: [], logprobs: [] });
   }
