@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
+import { startedModels } from '../stack/started-models.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { findPython, noPython, openExampleFolder } from '../support/documentation/run-examples.ts';
 import { skipTest } from '../support/skip-test.ts';
@@ -13,6 +14,7 @@ if (python === undefined) skipTest(test, { title: 'the Python code that is shown
 
 const { browserTest, stack, openConsole } = openBrowserTests(test, {
   modelServers: { firstTokenMs: 50, tokensPerSecond: 12 },
+  models: startedModels,
 });
 
 browserTest('an answer streams with its times and tokens, and the key is stored nowhere', async (t) => {
@@ -102,6 +104,71 @@ browserTest('a stopped answer, an interrupted one and a refusal are labelled as 
   await page.getByRole('button', { name: 'Send' }).click();
   await page.getByText('401 INVALID_KEY').waitFor();
   await page.getByLabel('API key').fill('');
+  await console.requireClean(t);
+});
+
+browserTest('each endpoint offers its models, streams or shows its answer, and its failures', async (t) => {
+  const key = await stack().mintKey('chooser');
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('try-it');
+  await console.signIn('chooser');
+  await page.getByLabel('API key').fill(key);
+  const model = page.getByRole('combobox', { name: 'Model', exact: true });
+  const answer = page.locator('.answer');
+  for (const endpoint of ['Responses', 'Messages']) {
+    await page.getByLabel(endpoint, { exact: true }).check();
+    t.deepEqual(await model.locator('option').allInnerTexts(), ['small-chat', 'medium-chat'], endpoint);
+    await page.getByLabel('Text of message 1').fill(`Tell me of ${endpoint}.`);
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('Streaming …').waitFor();
+    await page.getByText('The answer is complete.').waitFor();
+    t.true((await answer.innerText()).includes(`Tell me of ${endpoint}.`));
+    const figures = await page.locator('section:has(#answer-title) .figures').innerText();
+    t.regex(figures, /Prompt tokens\n+\d+\n+Completion tokens\n+\d+\n+Total tokens\n+\d+\n/);
+  }
+
+  await page.getByLabel('Embeddings', { exact: true }).check();
+  t.deepEqual(await model.locator('option').allInnerTexts(), ['small-embed']);
+  await page.getByText('No answer yet.').waitFor();
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('The answer is complete.').waitFor();
+  t.regex(await answer.innerText(), /^Vector of 8 numbers: (-?0\.\d{4}(, )?){8}$/);
+
+  console.expectFailures();
+  await page.getByLabel('Messages', { exact: true }).check();
+  await page.getByLabel('Max output tokens').fill('1000000');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('max_tokens: expected at most 4096').waitFor();
+  await page.getByText('400 VALIDATION_ERROR').waitFor();
+  await page.getByLabel('API key').fill('');
+  await console.requireClean(t);
+});
+
+browserTest('the shown code of each endpoint runs', async (t) => {
+  const key = await stack().mintKey('coders');
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('try-it');
+  await console.signIn('coders');
+  await using folder = await openExampleFolder();
+  const directory = folder.path;
+  const code = page.locator('pre code');
+  const wanted = { Responses: /You said/, Messages: /You said/, Embeddings: /8 *\[/ };
+  await page.getByLabel('Max output tokens').fill('4'); // of a slow model
+  for (const [endpoint, expected] of Object.entries(wanted)) {
+    await page.getByLabel(endpoint, { exact: true }).check();
+    await page.getByRole('radio', { name: 'curl' }).check();
+    const curl = await run('bash', ['-c', await code.innerText()], { key, directory });
+    t.regex(curl, /response\.incomplete|message_stop|"embedding"/, endpoint);
+    await page.getByRole('radio', { name: 'Node.js' }).check();
+    await writeFile(join(directory, 'shown.mjs'), await code.innerText());
+    t.regex(await run(process.execPath, ['shown.mjs'], { key, directory }), expected, endpoint);
+    if (python === undefined) continue;
+    await page.getByRole('radio', { name: 'Python' }).check();
+    await writeFile(join(directory, 'shown.py'), await code.innerText());
+    t.regex(await run(python, ['shown.py'], { key, directory }), expected, endpoint);
+  }
   await console.requireClean(t);
 });
 

@@ -34,7 +34,7 @@ export function brokenOff(status: number, requestId: string | null): ApiFailure 
   });
 }
 
-/** Reads both error formats of the API, and any response of a proxy in front of it. */
+/** Reads every error format of the API, and any response of a proxy in front of it. */
 export function failureOf(status: number, body: string, requestId: string | null): ApiFailure {
   const { error, code } = fieldsOf(body);
   const known = { status, requestId: requestId ?? undefined };

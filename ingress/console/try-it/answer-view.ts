@@ -1,12 +1,13 @@
 import { h } from 'preact';
 import { formatCount } from '../page/format.ts';
+import type { Tokens } from './endpoints/tried-endpoint.ts';
 import type { Answer } from './stream-answer.ts';
 
 type Props = { state: 'idle' | 'running' | 'stopped' | 'done' | 'failed'; answer: Answer | undefined };
 
 const words = {
   idle: 'No answer yet.',
-  running: 'Waiting for the first token …',
+  running: 'Waiting for the answer …',
   stopped: 'Stopped before the answer was complete. The part received so far is charged.',
   done: 'The answer is complete.',
   failed: 'The answer is incomplete.',
@@ -28,15 +29,20 @@ export function AnswerView({ state, answer }: Props) {
         [
           ['Time to first token', milliseconds(answer.firstTokenMs)],
           ['Total time', milliseconds(answer.totalMs)],
-          ['Prompt tokens', tokens(answer.usage?.prompt_tokens)],
-          ['Completion tokens', tokens(answer.usage?.completion_tokens)],
-          ['Total tokens', tokens(answer.usage?.total_tokens)],
+          ['Prompt tokens', tokens(answer.tokens.prompt)],
+          ['Completion tokens', tokens(answer.tokens.completion)],
+          ['Total tokens', tokens(totalOf(answer.tokens))],
           ['Finish reason', answer.finishReason ?? '–'],
           ['Request ID', answer.requestId ?? '–'],
         ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
       ),
     ],
   );
+}
+
+/** Not every endpoint reports the sum. */
+function totalOf({ prompt, completion, total }: Tokens): number | undefined {
+  return total ?? (prompt === undefined || completion === undefined ? undefined : prompt + completion);
 }
 
 function milliseconds(ms: number | undefined): string {

@@ -2,12 +2,14 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import { Choice } from '../page/choice.ts';
 import { CopyButton } from '../page/copy-button.ts';
-import { type ChatRequest, codeFor, type Language, languages } from './chat-request.ts';
+import { type Language, languages, type TriedEndpoint } from './endpoints/tried-endpoint.ts';
+
+type Props = { endpoint: TriedEndpoint; request: object; baseUrl: string };
 
 /** The request as program code. The key is not in it: programs read it from their environment. */
-export function CodeView({ request, baseUrl }: { request: ChatRequest; baseUrl: string }) {
+export function CodeView({ endpoint, request, baseUrl }: Props) {
   const [language, setLanguage] = useState<Language>('curl');
-  const code = codeFor(language, request, baseUrl);
+  const code = endpoint.codeFor(language, request, baseUrl);
   return h(
     'section',
     { 'aria-labelledby': 'code-title' },

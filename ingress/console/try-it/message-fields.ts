@@ -1,8 +1,7 @@
 import { h } from 'preact';
-import type { ChatRequest } from './chat-request.ts';
+import type { Message } from './endpoints/tried-endpoint.ts';
 
-type Messages = ChatRequest['messages'];
-type Message = Messages[number];
+type Messages = readonly Message[];
 type Props = { messages: Messages; change: (messages: Messages) => void };
 
 const roles: Message['role'][] = ['system', 'user', 'assistant'];

@@ -1,35 +1,36 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { ApiFailure, brokenOff, failureOf, unreachable } from '../api/api-failure.ts';
-import type { ChatRequest } from './chat-request.ts';
+import type { Step, Tokens, TriedEndpoint } from './endpoints/tried-endpoint.ts';
 
 /** The answer so far. Times are in milliseconds since the request was sent. */
 export type Answer = {
   text: string;
   firstTokenMs?: number;
   totalMs?: number;
-  usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
+  tokens: Tokens;
   finishReason?: string;
   requestId?: string;
 };
 
-type Chunk = {
-  choices?: { delta?: { content?: string | null }; finish_reason?: string | null }[];
-  usage?: NonNullable<Answer['usage']> | null;
-  error?: { code?: string; message?: string };
+export type Call = {
+  baseUrl: string;
+  key: string;
+  endpoint: TriedEndpoint;
+  request: object;
+  signal: AbortSignal;
+  show: (answer: Answer) => unknown;
 };
-
-type Call = { baseUrl: string; key: string; request: ChatRequest; signal: AbortSignal; show: (answer: Answer) => void };
 
 const bufferCharactersMax = 1_000_000;
 
 /**
  * Requests an answer and shows it as it arrives. Fails with `ApiFailure` if the request is refused, the connection is lost (the text so
- * far stays visible), or the stream ends without `[DONE]`; or with the reason of its signal.
+ * far stays visible), or the answer ends without its last event; or with the reason of its signal.
  */
-export async function streamAnswer({ baseUrl, key, request, signal, show }: Call): Promise<void> {
+export async function streamAnswer({ baseUrl, key, endpoint, request, signal, show }: Call): Promise<void> {
   const sentAt = performance.now();
   const sinceSent = () => Math.round(performance.now() - sentAt);
-  const response = await fetch(`${baseUrl}/v1/chat/completions`, {
+  const response = await fetch(`${baseUrl}${endpoint.path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify(request),
@@ -43,14 +44,14 @@ export async function streamAnswer({ baseUrl, key, request, signal, show }: Call
   const requestId = response.headers.get('x-request-id');
   if (!response.ok || body === null) throw failureOf(status, await response.text().catch(() => ''), requestId);
 
-  let answer: Answer = { text: '', ...(requestId !== null && { requestId }) };
+  let answer: Answer = { text: '', tokens: {}, ...(requestId !== null && { requestId }) };
   try {
-    for await (const { data } of eventsOf(body)) {
-      if (data === '[DONE]') return show({ ...answer, totalMs: sinceSent() });
-      const chunk = JSON.parse(data) as Chunk; // the service's own frame
-      if (chunk.error !== undefined) throw interrupted(chunk.error, requestId);
-      answer = withChunk(answer, chunk, sinceSent);
+    for await (const data of endpoint.isStreamed ? eventsOf(body) : [await response.text()]) {
+      const step = endpoint.read(data);
+      if (step.failure !== undefined) throw interrupted(step.failure, requestId);
+      answer = withStep(answer, step, sinceSent);
       show(answer);
+      if (step.isEnd) return;
     }
   } catch (error) {
     signal.throwIfAborted();
@@ -59,29 +60,29 @@ export async function streamAnswer({ baseUrl, key, request, signal, show }: Call
   throw brokenOff(status, requestId);
 }
 
-function interrupted({ code = '', message = '' }: NonNullable<Chunk['error']>, requestId: string | null): ApiFailure {
+function interrupted({ code = '', message = '' }: NonNullable<Step['failure']>, requestId: string | null): ApiFailure {
   return new ApiFailure(message, { code, status: 200, requestId: requestId ?? undefined });
 }
 
-function withChunk(answer: Answer, { choices, usage }: Chunk, sinceSent: () => number): Answer {
-  const [choice] = choices ?? [];
-  const text = choice?.delta?.content ?? '';
+function withStep(answer: Answer, { text = '', tokens, finishReason, isEnd }: Step, sinceSent: () => number): Answer {
   return {
     ...answer,
     text: answer.text + text,
+    tokens: { ...answer.tokens, ...tokens },
     ...(text !== '' && answer.firstTokenMs === undefined && { firstTokenMs: sinceSent() }),
-    ...(usage && { usage }),
-    ...(choice?.finish_reason && { finishReason: choice.finish_reason }),
+    ...(finishReason && { finishReason }),
+    ...(isEnd && { totalMs: sinceSent() }),
   };
 }
 
+/** The data of each event. Every event names its type in its data, too. */
 async function* eventsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>) {
   const reader = body
     .pipeThrough(new TextDecoderStream())
     .pipeThrough(new EventSourceParserStream({ maxBufferSize: bufferCharactersMax }))
     .getReader();
   try {
-    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value;
+    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value.data;
   } finally {
     await reader.cancel().catch(() => {});
   }

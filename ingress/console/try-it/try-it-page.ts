@@ -1,19 +1,19 @@
 import { h } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { Model } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
+import { Choice } from '../page/choice.ts';
 import { Failure } from '../page/failure.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { AnswerView } from './answer-view.ts';
-import { type ChatRequest, type Draft, requestOf } from './chat-request.ts';
 import { CodeView } from './code-view.ts';
-import { MessageFields } from './message-fields.ts';
-import { type Answer, streamAnswer } from './stream-answer.ts';
+import { DraftFields } from './draft-fields.ts';
+import { type Draft, type TriedEndpoint, written } from './endpoints/tried-endpoint.ts';
+import { modelsWith, offeredEndpoints, triedEndpoint } from './endpoints/tried-endpoints.ts';
+import { useRun } from './use-run.ts';
 
-type Run = { name: 'idle' | 'running' | 'stopped' | 'done' } | { name: 'failed'; error: unknown };
-
-/** Runs one chat completion with a pasted API key. The key stays in its field: it is not stored and not shown in the code. */
+/** Sends one request with a pasted API key. The key stays in its field: it is not stored and not shown in the code. */
 export function TryItPage({ api, baseUrl }: { api: Api; baseUrl: string }) {
   const models = useLoaded((signal) => api.call<{ data: Model[] }>('/v1/models', { signal }), []);
   return [
@@ -22,81 +22,51 @@ export function TryItPage({ api, baseUrl }: { api: Api; baseUrl: string }) {
       loaded: models,
       what: 'the models of your plan',
       children: ({ data }) =>
-        data.length === 0
-          ? h('p', { class: 'empty' }, 'Your plan includes no models.')
-          : h(TryIt, { models: data.map(({ id }) => id), baseUrl }),
+        Object.keys(offeredEndpoints(data)).length === 0
+          ? h('p', { class: 'empty' }, 'Your plan includes no models that can be tried here.')
+          : h(TryIt, { models: data, baseUrl }),
     }),
   ];
 }
 
 const firstMessages: Draft['messages'] = [{ role: 'user', content: 'Say hello in three languages.' }];
+const firstInput = 'A text to compare with others.';
 
-function TryIt({ models, baseUrl }: { models: readonly string[]; baseUrl: string }) {
-  const [draft, setDraft] = useState<Draft>({ model: models[0] ?? '', messages: firstMessages, maxTokens: '' });
-  const [run, setRun] = useState<Run>({ name: 'idle' });
-  const [answer, setAnswer] = useState<Answer>();
+function TryIt({ models, baseUrl }: { models: readonly Model[]; baseUrl: string }) {
+  const options = offeredEndpoints(models);
+  const [name, setName] = useState(Object.keys(options)[0] ?? '');
+  const [draft, setDraft] = useState<Draft>({ model: '', messages: firstMessages, input: firstInput, maxTokens: '' });
+  const { run, answer, start, stop, clear } = useRun();
   const key = useRef<HTMLInputElement>(null);
-  const stop = useRef(() => {});
-  useEffect(() => () => stop.current(), []);
+  const endpoint = triedEndpoint(name);
+  const offering = modelsWith(models, name);
   const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }));
-  const request = requestOf(draft);
+  // The chosen model is kept for when the user returns to an endpoint that it offers.
+  const shown = { ...draft, model: offering.includes(draft.model) ? draft.model : (offering[0] ?? '') };
+  const request = endpoint.requestOf(shown);
 
-  async function send(event: Event): Promise<void> {
+  function choose(chosen: string): void {
+    setName(chosen);
+    clear();
+  }
+
+  function send(event: Event): void {
     event.preventDefault();
-    if (run.name === 'running') return;
-    const aborting = new AbortController();
-    stop.current = () => aborting.abort();
-    setRun({ name: 'running' });
-    setAnswer(undefined);
-    const call = { baseUrl, key: key.current?.value.trim() ?? '', request, signal: aborting.signal };
-    try {
-      await streamAnswer({ ...call, show: (shown) => aborting.signal.aborted || setAnswer(shown) });
-      setRun({ name: 'done' });
-    } catch (error) {
-      setRun(aborting.signal.aborted ? { name: 'stopped' } : { name: 'failed', error });
-    }
+    void start({ baseUrl, key: key.current?.value.trim() ?? '', endpoint, request });
   }
 
   return [
     h(
       'form',
-      { onSubmit: (event: Event) => void send(event) },
-      h('div', { class: 'fields' }, h(KeyField, { field: key }), h(ModelFields, { models, draft, change })),
-      h(MessageFields, { messages: draft.messages, change: (messages) => change({ messages }) }),
-      h(Buttons, { request, isRunning: run.name === 'running', stop: () => stop.current() }),
+      { onSubmit: send },
+      h(Choice<string>, { legend: 'Endpoint', options, chosen: name, choose }),
+      h('div', { class: 'fields' }, h(KeyField, { field: key })),
+      h(DraftFields, { endpoint, models: offering, draft: shown, change }),
+      h(Buttons, { isEmpty: isEmpty(shown, endpoint), isRunning: run.name === 'running', stop }),
     ),
     h(AnswerView, { state: run.name, answer }),
     run.name === 'failed' && h(Failure, { error: run.error }),
-    h(CodeView, { request, baseUrl }),
-  ];
-}
-
-type ModelFieldsProps = { models: readonly string[]; draft: Draft; change: (part: Partial<Draft>) => void };
-
-function ModelFields({ models, draft, change }: ModelFieldsProps) {
-  return [
-    h(
-      'label',
-      null,
-      'Model',
-      h(
-        'select',
-        { value: draft.model, onChange: (event: Event) => change({ model: fieldValue(event) }) },
-        models.map((model) => h('option', { key: model, value: model }, model)),
-      ),
-    ),
-    h(
-      'label',
-      null,
-      'Max output tokens',
-      h('input', {
-        type: 'number',
-        min: 1,
-        value: draft.maxTokens,
-        placeholder: 'model limit',
-        onInput: (event: Event) => change({ maxTokens: fieldValue(event) }),
-      }),
-    ),
+    h(CodeView, { endpoint, request, baseUrl }),
   ];
 }
 
@@ -122,19 +92,15 @@ function KeyField({ field }: { field: { current: HTMLInputElement | null } }) {
   );
 }
 
-function Buttons({ request, isRunning, stop }: { request: ChatRequest; isRunning: boolean; stop: () => void }) {
+function isEmpty({ messages, input }: Draft, { takes }: TriedEndpoint): boolean {
+  return takes === 'messages' ? written(messages).length === 0 : input.trim() === '';
+}
+
+function Buttons({ isEmpty, isRunning, stop }: { isEmpty: boolean; isRunning: boolean; stop: () => void }) {
   return h(
     'div',
     { class: 'actions' },
-    h(
-      'button',
-      { type: 'submit', class: 'primary', disabled: request.messages.length === 0, 'aria-disabled': isRunning },
-      'Send',
-    ),
+    h('button', { type: 'submit', class: 'primary', disabled: isEmpty, 'aria-disabled': isRunning }, 'Send'),
     h('button', { type: 'button', 'aria-disabled': !isRunning, onClick: stop }, 'Stop'),
   );
-}
-
-function fieldValue({ currentTarget }: Event): string {
-  return (currentTarget as HTMLInputElement | HTMLSelectElement).value; // used on these elements only
 }

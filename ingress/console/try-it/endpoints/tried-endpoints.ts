@@ -1,0 +1,27 @@
+import type { Model } from '../../../api/response-schemas.ts';
+import { chat } from './chat.ts';
+import { embeddings } from './embeddings.ts';
+import { messages } from './messages.ts';
+import { responses } from './responses.ts';
+import type { TriedEndpoint } from './tried-endpoint.ts';
+
+/** The endpoints that the page can call, by their names in the plan file. */
+const triedEndpoints: Readonly<Record<string, TriedEndpoint>> = { chat, responses, messages, embeddings };
+
+export function triedEndpoint(name: string): TriedEndpoint {
+  return triedEndpoints[name] ?? chat;
+}
+
+/** The labels of those that at least one of the models offers. */
+export function offeredEndpoints(models: readonly Model[]): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(triedEndpoints)
+      .filter(([name]) => modelsWith(models, name).length > 0)
+      .map(([name, { label }]) => [name, label]),
+  );
+}
+
+/** The names of the models that offer an endpoint. */
+export function modelsWith(models: readonly Model[], endpoint: string): string[] {
+  return models.filter(({ endpoints }) => endpoints.includes(endpoint)).map(({ id }) => id);
+}
