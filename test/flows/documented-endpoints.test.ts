@@ -3,11 +3,10 @@ import { endpoints } from '../../shared/endpoints/routes.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { everyEndpoint } from '../support/every-endpoint.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
-import { bodiesFor } from './endpoint-cases.ts';
+import { bodyFor } from './endpoint-cases.ts';
 
 const shared = openSharedStack(test, { models: everyEndpoint });
 const model = 'everything';
-const bodies = bodiesFor(model);
 const streamed = endpoints.filter(({ answer }) => answer.stream !== undefined).map(({ path }) => path);
 
 let key = '';
@@ -15,12 +14,14 @@ test.before(async () => {
   key = await (await shared.started()).mintKey('documented');
 });
 
-async function ask(path: string, more: object, base = ''): Promise<Response> {
+type Wishes = { more?: object; stream?: boolean; base?: string };
+
+async function ask(path: string, { more = {}, stream = false, base = '' }: Wishes): Promise<Response> {
   const stack = shared.stack();
   return documentedFetch(`${stack.ingresses[0]?.url}${base}${path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-    body: JSON.stringify({ ...bodies[path]?.body, ...more }),
+    body: JSON.stringify({ ...bodyFor(path, { model, stream }), ...more }),
   });
 }
 
@@ -28,11 +29,11 @@ test.serial('answers, streams and errors of every endpoint are as documented, al
   t.true(streamed.length >= 4);
   for (const base of ['', '/openai']) {
     for (const { path } of endpoints) {
-      t.is((await ask(path, {}, base)).status, 200, path);
-      t.is((await ask(path, { priority: 1 }, base)).status, 400, path);
+      t.is((await ask(path, { base })).status, 200, path);
+      t.is((await ask(path, { more: { priority: 1 }, base })).status, 400, path);
     }
     for (const path of streamed) {
-      const response = await ask(path, { stream: true }, base);
+      const response = await ask(path, { stream: true, base });
       t.is(response.headers.get('content-type'), 'text/event-stream; charset=utf-8', path);
       t.regex(await response.text(), /(\[DONE\]|response\.completed|message_stop)/, path);
     }
@@ -47,7 +48,7 @@ test.serial('a broken stream of every endpoint ends with a documented event', as
   });
   for (const base of ['', '/openai']) {
     for (const path of streamed) {
-      const text = await (await ask(path, { stream: true }, base)).text();
+      const text = await (await ask(path, { stream: true, base })).text();
       t.regex(text, /UPSTREAM_INTERRUPTED/, path);
       t.notRegex(text, /(\[DONE\]|response\.completed|message_stop)/, path);
     }

@@ -1,5 +1,6 @@
 import { endpointNames, endpoints } from '../../shared/endpoints/routes.ts';
 import type { StackModel } from '../stack/plan.ts';
+import { formAt } from '../support/client-forms/every-form.ts';
 import {
   bodyCases,
   type Case,
@@ -19,22 +20,16 @@ export const models: Record<string, StackModel> = {
   'large-chat': { tier: 'premium', pool: 'large', endpoints: endpointNames },
 };
 
-type Body = { body: object; promptField: string };
+const counted = '/v1/messages/count_tokens';
+const asked = { question: 'Hi', includeUsage: false, tokensMax: 50 };
 
-/** A valid body for each endpoint by its path, with the field that holds the prompt. */
-export function bodiesFor(model: string): Readonly<Record<string, Body>> {
-  const conversation = { model, messages: [{ role: 'user', content: 'Hi' }] };
-  return {
-    '/v1/chat/completions': { body: conversation, promptField: 'messages' },
-    '/v1/completions': { body: { model, prompt: 'Hi' }, promptField: 'prompt' },
-    '/v1/embeddings': { body: { model, input: ['Hi', 'Good bye'] }, promptField: 'input' },
-    '/v1/responses': { body: { model, input: 'Hi' }, promptField: 'input' },
-    '/v1/messages': { body: { ...conversation, max_tokens: 50 }, promptField: 'messages' },
-    '/v1/messages/count_tokens': { body: conversation, promptField: 'messages' },
-  };
+/** A valid body for the endpoint at this path. Only a count has no form of its own: it has the prompt of a message. */
+export function bodyFor(path: string, { model, stream = false }: { model: string; stream?: boolean }): object {
+  if (path === counted) return { model, messages: [{ role: 'user', content: asked.question }] };
+  const form = formAt(path);
+  if (form === undefined) throw new Error(`there is no form for ${path}`);
+  return form.bodyOf({ ...asked, model, stream });
 }
-
-const bodies = bodiesFor('small-chat');
 
 type Cast = Credentials & Record<'guestKey' | 'spentKey', string>;
 
@@ -44,17 +39,17 @@ export function endpointCases(cast: Cast): Record<string, Case[]> {
 }
 
 function casesAt(path: string, cast: Cast): Case[] {
-  const { body = {}, promptField = '' } = bodies[path] ?? {};
+  const body = bodyFor(path, { model: 'small-chat' });
   const call = callTo('POST', path);
-  const says = 'model: \\"medium-chat\\" does not offer ';
   const as = (changed: object, bearer = cast.key) => call({ bearer, body: { ...body, ...changed } });
+  const says = 'model: \\"medium-chat\\" does not offer ';
   return [
     ...keyCases(call, cast, body),
     ...bodyCases(call, body, cast.key),
     ok('a developer key', as({})),
     ok('a guest key', as({}, cast.guestKey)),
     spent('a used-up month', as({}, cast.spentKey)),
-    invalid('no prompt', as({ [promptField]: undefined }), { says: `${promptField}: ` }),
+    invalid('no prompt', call({ bearer: cast.key, body: { model: 'small-chat' } }), { says: ': expected ' }),
     invalid('no model', as({ model: undefined }), { says: 'model: ' }),
     invalid('a field that is not listed', as({ priority: 1 }), { says: 'priority: is not accepted' }),
     // The plan file lists no endpoints of this model, so it offers only chat.

@@ -12,7 +12,7 @@ import { requestToken } from '../stack/identity-provider.ts';
 import { readRunningStack } from '../stack/running-stack.ts';
 import { startedModels } from '../stack/started-models.ts';
 import { descendantsOf, stillRunning } from '../support/process-tree.ts';
-import { bodiesFor } from './endpoint-cases.ts';
+import { bodyFor } from './endpoint-cases.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -91,10 +91,9 @@ test('npm start offers every endpoint, and the commands that it prints work', as
 
   for (const { path, name } of endpoints) {
     const model = Object.keys(startedModels).find((each) => startedModels[each]?.endpoints?.includes(name)) ?? '';
-    const { body } = bodiesFor(model)[path] ?? {};
-    t.is((await send(path, key, body)).status, 200, path);
+    t.is((await send(path, key, bodyFor(path, { model }))).status, 200, path);
   }
-  const { body } = bodiesFor('old-chat')['/v1/chat/completions'] ?? {};
+  const body = bodyFor('/v1/chat/completions', { model: 'old-chat' });
   t.like(await (await send('/openai/v1/chat/completions', key, body)).json(), { model: 'old-chat' });
 });
 
