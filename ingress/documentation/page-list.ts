@@ -38,6 +38,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'endpoints/messages',
       'endpoints/completions',
       'endpoints/embeddings',
+      'endpoints/rerank',
     ],
   },
   {

@@ -4,10 +4,11 @@ import type { Endpoint } from './definition/endpoint.ts';
 import { embeddings } from './embeddings/embeddings.ts';
 import { countTokens } from './messages/count-tokens.ts';
 import { messages } from './messages/messages.ts';
+import { rerank } from './rerank/rerank.ts';
 import { responses } from './responses/responses.ts';
 
 /** Every endpoint. The ingress has a route for each of them. */
-export const endpoints: readonly Endpoint[] = [chat, completions, embeddings, responses, messages, countTokens];
+export const endpoints: readonly Endpoint[] = [chat, completions, embeddings, responses, messages, countTokens, rerank];
 
 const byPath = new Map<string, Endpoint>(endpoints.map((endpoint) => [endpoint.path, endpoint]));
 

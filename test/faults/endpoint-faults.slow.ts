@@ -62,7 +62,7 @@ test.before(async () => {
   const models = cases.map(({ model, backends }) => [model, { ...everyEndpoint.everything, backends }]);
   stack = parts.use(
     await startStack({
-      timeouts: { first_token_ms: 1_200, idle_ms: 1_200, request_ms: 5_000 },
+      timeouts: { first_token_ms: 1_200, idle_ms: 1_200, request_ms: 9_000 },
       models: { ...Object.fromEntries(models), ...everyEndpoint },
       plans: { free: { model_tiers: ['guest'] } },
     }),
@@ -97,6 +97,12 @@ for (const { path, ...fault } of [
     path: '/v1/embeddings',
     id: '17l',
     done: 'a backend of embeddings does the same',
+    promised: 'status, failover and charge are as for whole chat completions',
+  },
+  {
+    path: '/v1/rerank',
+    id: '17m',
+    done: 'a backend of rerank does the same',
     promised: 'status, failover and charge are as for whole chat completions',
   },
 ]) {

@@ -5,6 +5,6 @@ export const everyEndpoint = {
   everything: {
     tier: 'guest',
     pool: 'default',
-    endpoints: ['chat', 'completions', 'embeddings', 'responses', 'messages'],
+    endpoints: ['chat', 'completions', 'embeddings', 'responses', 'messages', 'rerank'],
   },
 } satisfies Record<string, StackModel>;

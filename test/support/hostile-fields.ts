@@ -73,6 +73,14 @@ export const mediaPlaces: Readonly<Record<string, readonly Place<string>[]>> = {
       }),
     },
   ],
+  '/v1/rerank': [
+    {
+      path: 'documents[0].content[0].image_url.url',
+      fieldsWith: (url) => ({
+        documents: [{ text: 'a', content: [{ type: 'image_url', image_url: { url } }] }],
+      }),
+    },
+  ],
 };
 
 /** Where the requests of each endpoint can have a list of tools. */

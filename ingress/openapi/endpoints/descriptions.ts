@@ -5,6 +5,7 @@ import { completionsDescription } from './completions.ts';
 import { embeddingsDescription } from './embeddings.ts';
 import { type EndpointDescription, routeOf } from './endpoint-description.ts';
 import { countTokensDescription, messagesDescription } from './messages.ts';
+import { rerankDescription } from './rerank.ts';
 import { responsesDescription } from './responses.ts';
 
 /** Every endpoint, in the order of the document. */
@@ -15,6 +16,7 @@ const descriptions: readonly EndpointDescription[] = [
   countTokensDescription,
   completionsDescription,
   embeddingsDescription,
+  rerankDescription,
 ];
 
 export const endpointRoutes: Readonly<Record<string, RouteDescription>> = Object.fromEntries(descriptions.map(routeOf));

@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import { BackendError } from '../answers/backend-error.ts';
+import { parseBackendJson } from '../answers/parse-backend-json.ts';
+import { reportedTokens } from '../answers/reported-tokens.ts';
+import { withMissing } from '../answers/with-missing.ts';
+import { withModel } from '../answers/with-model.ts';
+import type { AnswerFormat, WholeAnswer } from '../definition/answer-format.ts';
+
+const answerSchema = z.looseObject({
+  model: z.string().optional(),
+  results: z.array(z.looseObject({})),
+});
+
+type RerankAnswer = WholeAnswer & { answer: z.infer<typeof answerSchema> };
+
+/** Tokens as vLLM and Jina report them, or as Cohere does. */
+const usageSchema = z.union([
+  z
+    .looseObject({ usage: z.looseObject({ total_tokens: reportedTokens }) })
+    .transform(({ usage }) => usage.total_tokens),
+  z
+    .looseObject({ meta: z.looseObject({ tokens: z.looseObject({ input_tokens: reportedTokens }) }) })
+    .transform(({ meta }) => meta.tokens.input_tokens),
+]);
+
+/** Lists of documents by their relevance (Cohere's and Jina's API references, rerank). */
+export const rerankAnswers: AnswerFormat = {
+  parse(text): RerankAnswer {
+    const parsed = answerSchema.safeParse(parseBackendJson(text, 'the answer'));
+    if (!parsed.success) throw new BackendError('unreadable', 'the answer has no results', { cause: parsed.error });
+    if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
+    const tokens = usageSchema.safeParse(parsed.data).data;
+    const usage = tokens === undefined ? undefined : { promptTokens: tokens, completionTokens: 0, cachedTokens: 0 };
+    return { text, answer: parsed.data, usage };
+  },
+  writtenIn: () => '',
+  cut: (answer) => answer,
+
+  present({ text, answer }: RerankAnswer, { promptTokens }, { model, requestId }) {
+    const complete = withMissing(answer, { id: `rerank-${requestId}`, model, usage: { total_tokens: promptTokens } });
+    return complete === answer ? withModel({ text, answer }, model) : JSON.stringify({ ...complete, model });
+  },
+};

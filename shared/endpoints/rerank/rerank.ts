@@ -1,0 +1,54 @@
+import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
+import type { Prompt, RequestFormat } from '../definition/request-format.ts';
+import { estimateTokens } from '../tokens/estimate-tokens.ts';
+import { estimateJson } from '../tokens/media-tokens.ts';
+import { promptCost } from '../tokens/request-cost.ts';
+import { textsIn } from '../tokens/texts-in.ts';
+import { rerankAnswers } from './rerank-answers.ts';
+import { type RerankRequest, rerankRequestSchema } from './rerank-request.ts';
+
+const textFields = new Set(['text', 'content']);
+
+/** Any object, also one that the schema would refuse. */
+type Sent = { query?: unknown; documents?: unknown };
+
+/** The model reads the query with each document: this many tokens more than the request has. */
+function repeatedTokens({ query, documents }: Sent): number {
+  const pairs = Array.isArray(documents) ? documents.length : 0;
+  return Math.max(0, pairs - 1) * estimateTokens(textsIn(query, textFields).join('\n'));
+}
+
+const request: RequestFormat = {
+  schema: rerankRequestSchema,
+  fields: {
+    published: new Set(Object.keys(rerankRequestSchema.shape)),
+    media: ['query', 'documents'],
+    holdTools: [],
+    outputFormat: ['response_format'],
+  },
+  limitFields: [],
+
+  ask: ({ model }: RerankRequest) => ({
+    ...{ model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} },
+  }),
+  cost(asked: RerankRequest, { text }) {
+    return promptCost({ promptTokens: request.estimatePrompt(asked, text), promptField: 'documents' });
+  },
+  estimatePrompt: (asked: Sent, text) => estimateJson(text) + repeatedTokens(asked),
+
+  promptOf: (body: Sent): Prompt => ({
+    texts: textsIn([body.query, body.documents], textFields),
+    tokens: repeatedTokens(body),
+  }),
+  choicesOf: () => 1,
+};
+
+/** `POST /v1/rerank`. */
+export const rerank: Endpoint = {
+  name: 'rerank',
+  path: '/v1/rerank',
+  request,
+  answer: rerankAnswers,
+  headers: noHeaders,
+  inBatches: false,
+};
