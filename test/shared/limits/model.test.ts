@@ -1,10 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
 import type { Redis } from '../../../shared/redis/connections.ts';
+import { loadLimitScripts, openRelease } from '../../support/earlier-releases.ts';
 import { createLimitsPair } from '../../support/limits-pair.ts';
 import type { LimitScripts } from '../../support/limits-side.ts';
 import { allowances, steps } from '../../support/limits-steps.ts';
-import { loadLimitScripts, openRelease } from '../../support/earlier-releases.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 import { sized } from '../../support/size.ts';
