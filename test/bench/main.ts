@@ -5,6 +5,7 @@ import { runCluster } from './cluster/run-cluster.ts';
 import { runCosts, runFleet, runPeers, runTruth } from './comparison/parts.ts';
 import { compareVersions } from './comparison/versions.ts';
 import { notWorthWriting } from './comparison/worth-writing.ts';
+import { runEndpoints } from './endpoints/run-endpoints.ts';
 import { measureFairness } from './fairness.ts';
 import { measureLanes } from './lanes.ts';
 import { loads } from './loads/load.ts';
@@ -16,7 +17,7 @@ const written = 'test/bench/results';
 const usage = `Usage: npm run bench [-- <part> [<lines>]] [--rounds 5] [--seconds 5] [--no-peers] [--peers <folder>] [--write]
 Peers are installed into a temporary folder, or into the given folder, which is kept. Results are written to .bench, and with --write
 also to ${written} and the page about benchmarks. The figures of peers are not written after fewer than 3 rounds, rounds of
-less than 3 s, or without a peer that was not measured; those of the cluster, after fewer or shorter rounds.
+less than 3 s, or without a peer that was not measured; those of the cluster and of endpoints, after fewer or shorter rounds.
 Parts; without a name, all except the last. Each prints tables, and those of batches also print JSON:
   peers               this service, a bare Koa proxy, Portkey's gateway and LiteLLM's proxy in front of the same model server
   truth               whether the limits of each hold: at a window's edge, with many at once, after kill -9, without Redis
@@ -29,6 +30,7 @@ Parts; without a name, all except the last. Each prints tables, and those of bat
                       --against <checkout> also measures another version while it is idle
   fleet               Redis commands a second of 1, 10 and 50 workers: idle, under load, and with waiting batches
   cluster             one Redis and a cluster of three masters, alternately, with 1 and 4 models; the limits on the cluster
+  endpoints           chat completions and embeddings, alternately
   versions            this version and another, alternately: --against <checkout> [--loads '64 clients,256 streams']`;
 
 /** Of the backends for batches; `--service-ms` makes them faster than the service. */
@@ -91,6 +93,9 @@ const parts: Record<string, (lines: number | undefined) => Promise<void>> = {
   async cluster() {
     endWith(await runCluster(comparison));
   },
+  async endpoints() {
+    endWith(await runEndpoints(comparison));
+  },
 };
 
 const wantedLoads = values.loads.split(',').map((name) => loads.find((load) => load.name === name.trim()));
@@ -113,7 +118,7 @@ if (values.help || !isKnown || !areLoads || !isNumber) {
 }
 
 const part = wanted ?? 'peers';
-const isBounded = part === 'peers' || part === 'truth' || part === 'cluster';
+const isBounded = part === 'peers' || part === 'truth' || part === 'cluster' || part === 'endpoints';
 const why = isBounded ? notWorthWriting({ ...comparison, part }) : undefined;
 if (values.write && why !== undefined) {
   console.error(`Not started, because the results could not be written: ${why}.`);

@@ -14,12 +14,16 @@ const cluster = 'three masters';
 /** Their queues are on all three masters. The first one is that of every stack. */
 export const clusterModels = ['small-chat', 'chat-a', 'chat-c', 'chat-d'] as const;
 
+const furtherModels = Object.fromEntries(
+  clusterModels.slice(1).map((model) => [model, { tier: 'guest', pool: 'default' }]),
+);
+
 export const clusterRows: readonly Row[] = ['one Redis', cluster].map((name) => ({
   name,
   does: 'one ingress, one worker',
   start: (place) =>
     serviceRow({
-      ...{ ...place, models: clusterModels.slice(1), isCluster: name === cluster },
+      ...{ ...place, models: furtherModels, isCluster: name === cluster },
       name: name.replaceAll(' ', '-'),
     }),
 }));

@@ -37,6 +37,7 @@ function partsOf(results: Results): string[] {
       ...fleetTable(results.fleet),
     ]),
     ...section('One Redis and a cluster', clusterLines(results)),
+    ...section('Endpoints', endpointLines(results)),
   ];
 }
 
@@ -168,10 +169,35 @@ function fleetTable({ workers, models }: Fleet = { workers: [], models: [] }): s
 /** Medians of the rounds, and the limits of the service on a cluster. */
 export function clusterLines({ cluster, taken }: Pick<Results, 'cluster' | 'taken'>): string[] {
   if (cluster === undefined) return ['Not measured yet.'];
-  const { rounds, seconds, warnings, runs, warmUps, truth } = cluster;
-  const byName = [...Map.groupBy(runs, ({ load, row }) => `${load}, ${row}`)].toSorted(([one], [other]) =>
-    one.localeCompare(other),
-  );
+  const { rounds, seconds, warnings, truth } = cluster;
+  return [
+    `This service with one ingress and one worker, with one Redis and with a cluster of three masters without replicas. Medians of ${rounds} rounds of ${seconds} s on ${takenOn(taken.cluster)}. All processes share these processors, so the table shows what a cluster costs, not what more machines give. CPU is for one request, and that of Redis is of all nodes. One account sends all requests.`,
+    ...warnings.map((each) => `\n**Warning: ${each}.**`),
+    '',
+    ...mediansTable(cluster, ({ load, row }) => `${load}, ${row}`),
+    '',
+    ...tableOf(
+      ['limits on the cluster', 'answer'],
+      truth.map(({ question, answer }) => [question, answer]),
+    ),
+  ];
+}
+
+/** Medians of the rounds, by endpoint. */
+export function endpointLines({ endpoints, taken }: Pick<Results, 'endpoints' | 'taken'>): string[] {
+  if (endpoints === undefined) return ['Not measured yet.'];
+  const { rounds, seconds, warnings } = endpoints;
+  return [
+    `One ingress and one worker for each endpoint, measured in turns. A chat completion has five tokens, an embedding is a vector of 1,024 numbers in base64. Medians of ${rounds} rounds of ${seconds} s on ${takenOn(taken.endpoints)}. CPU is for one request.`,
+    ...warnings.map((each) => `\n**Warning: ${each}.**`),
+    '',
+    ...mediansTable(endpoints, ({ row }) => row),
+  ];
+}
+
+/** Medians of the runs with 64 clients, by name, and all wrong requests of each row. */
+function mediansTable({ runs, warmUps }: Pick<Results, 'runs' | 'warmUps'>, nameOf: (run: Run) => string): string[] {
+  const byName = [...Map.groupBy(runs, nameOf)].toSorted(([one], [other]) => one.localeCompare(other));
   const measured = byName.map(([name, of]) => {
     const cpu = (process: string) => middle(of, ({ cpuMicros }) => cpuMicros[process] ?? Number.NaN, 0);
     const row = of[0]?.row;
@@ -187,17 +213,7 @@ export function clusterLines({ cluster, taken }: Pick<Results, 'cluster' | 'take
     ];
   });
   const head = ['64 clients', 'requests/s', 'p50, ms', 'p99, ms', 'ingress CPU, µs', 'worker', 'Redis'];
-  return [
-    `This service with one ingress and one worker, with one Redis and with a cluster of three masters without replicas. Medians of ${rounds} rounds of ${seconds} s on ${takenOn(taken.cluster)}. All processes share these processors, so the table shows what a cluster costs, not what more machines give. CPU is for one request, and that of Redis is of all nodes. One account sends all requests.`,
-    ...warnings.map((each) => `\n**Warning: ${each}.**`),
-    '',
-    ...tableOf([...head, 'over-admitted, lost, duplicates in all runs'], measured),
-    '',
-    ...tableOf(
-      ['limits on the cluster', 'answer'],
-      truth.map(({ question, answer }) => [question, answer]),
-    ),
-  ];
+  return tableOf([...head, 'over-admitted, lost, duplicates in all runs'], measured);
 }
 
 const fleetWords = {

@@ -39,7 +39,7 @@ const takenSchema = z.object({
   date: z.iso.date(),
 });
 export type Taken = z.infer<typeof takenSchema>;
-const partSchema = z.enum(['peers', 'truth', 'costs', 'fleet', 'cluster']);
+const partSchema = z.enum(['peers', 'truth', 'costs', 'fleet', 'cluster', 'endpoints']);
 export type Part = z.infer<typeof partSchema>;
 
 /** Per second: milliseconds of a processor by process, and the number of Redis calls by command. */
@@ -79,6 +79,9 @@ const clusterSchema = z.object({
 });
 export type ClusterResults = z.infer<typeof clusterSchema>;
 
+/** This service under the same load at different endpoints, which are the rows. */
+const endpointsSchema = clusterSchema.omit({ truth: true });
+
 export const resultsSchema = z.object({
   taken: z.partialRecord(partSchema, takenSchema),
   rounds: z.number(),
@@ -95,6 +98,7 @@ export const resultsSchema = z.object({
   costs: costsSchema.optional(),
   fleet: fleetSchema.optional(),
   cluster: clusterSchema.optional(),
+  endpoints: endpointsSchema.optional(),
 });
 export type Results = z.infer<typeof resultsSchema>;
 export type RowState = z.infer<typeof rowSchema>;

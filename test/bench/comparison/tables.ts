@@ -1,6 +1,6 @@
 import { loads } from '../loads/load.ts';
 import { barsOf, boundOf, verdictOf } from './bars.ts';
-import { clusterLines, takenOn } from './documents.ts';
+import { clusterLines, endpointLines, takenOn } from './documents.ts';
 import type { Results, Run } from './results.ts';
 import { isOurs, names } from './rows.ts';
 import {
@@ -35,6 +35,10 @@ export function printTables(results: Results): void {
 
 export function reportCluster(results: Results): void {
   console.log(`\n${clusterLines(results).join('\n')}`);
+}
+
+export function reportEndpoints(results: Results): void {
+  console.log(`\n${endpointLines(results).join('\n')}`);
 }
 
 export function printTruth({ truth, taken }: Pick<Results, 'truth' | 'taken'>): void {

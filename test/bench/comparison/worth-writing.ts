@@ -4,12 +4,12 @@ import type { Part, Results } from './results.ts';
 const [roundsMin, secondsMin] = [3, 3];
 const idleCpuMax = 0.15;
 
-/** The truth has no rounds, and the cluster no peers. */
+/** The truth has no rounds, and only it and the comparison have peers. */
 type Wanted = { part: Part; rounds: number; seconds: number; withPeers: boolean };
 
 /** Returns why figures of such a run must not be on the page about benchmarks; undefined if they may. */
 export function notWorthWriting({ part, rounds, seconds, withPeers }: Wanted): string | undefined {
-  if (!withPeers && part !== 'cluster') return 'the peers are left out';
+  if (!withPeers && (part === 'peers' || part === 'truth')) return 'the peers are left out';
   if (part === 'truth') return undefined;
   if (rounds < roundsMin) return `${rounds} rounds are no median: at least ${roundsMin}`;
   if (seconds < secondsMin) return `rounds of ${seconds} s are too short: at least ${secondsMin}`;

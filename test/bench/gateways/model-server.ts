@@ -10,6 +10,10 @@ import { z } from 'zod';
 const promptTokens = 10;
 const tokensUnlessAsked = 5;
 const callsKept = 1_000_000;
+const dimensions = 1_024;
+const vector = Buffer.from(Float32Array.from({ length: dimensions }, (_, place) => Math.sin(place)).buffer).toString(
+  'base64',
+);
 
 const chatSchema = z.object({
   model: z.string(),
@@ -35,10 +39,10 @@ const server = createServer({ keepAliveTimeout: 75_000 }, (req, res) => {
 async function answer(req: IncomingMessage, res: ServerResponse, text: string): Promise<void> {
   if (req.url === '/calls') return answerCalls(req, res);
   if (req.method !== 'POST') return sendJson(res, { object: 'list', data: [] });
+  if (req.url === '/v1/embeddings') return answerEmbedding(req, res);
   const chat = chatSchema.parse(JSON.parse(text));
   const wish = wishOf(String(chat.messages.at(-1)?.content));
-  const call = { id: String(req.headers['x-request-id'] ?? ''), at: Date.now(), tokens: promptTokens };
-  if (calls.length < callsKept) calls.push(call);
+  const call = noteCall(req);
   if (chat.stream !== true) {
     call.tokens += wish.tokens;
     return sendJson(res, wholeOf(chat, wish.tokens));
@@ -48,6 +52,20 @@ async function answer(req: IncomingMessage, res: ServerResponse, text: string): 
     call.tokens += wish.tokens;
     res.end(streamAtOnce(chat, wish.tokens));
   } else await streamPaced(res, chat, { wish, call });
+}
+
+/** Its vector is usual for a small model, in the format that OpenAI's packages ask for. */
+function answerEmbedding(req: IncomingMessage, res: ServerResponse): void {
+  noteCall(req);
+  const usage = { prompt_tokens: promptTokens, total_tokens: promptTokens };
+  const data = [{ object: 'embedding', index: 0, embedding: vector }];
+  sendJson(res, { object: 'list', data, model: 'small-embed', usage });
+}
+
+function noteCall(req: IncomingMessage): Call {
+  const call = { id: String(req.headers['x-request-id'] ?? ''), at: Date.now(), tokens: promptTokens };
+  if (calls.length < callsKept) calls.push(call);
+  return call;
 }
 
 function answerCalls(req: IncomingMessage, res: ServerResponse): void {

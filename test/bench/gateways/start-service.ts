@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../stack/free-port.ts';
 import { startIdentityProvider } from '../../stack/identity-provider.ts';
-import { planFileFor } from '../../stack/plan.ts';
+import { planFileFor, type StackModel } from '../../stack/plan.ts';
 import { startStackRedis } from '../../stack/stack-redis.ts';
 import { createKeyClient } from '../../support/key-client.ts';
 import { openBooks } from './books.ts';
@@ -31,7 +31,7 @@ type Options = Place & {
   workers?: number;
   plans?: Record<string, object>;
   /** Further models beside the usual ones. */
-  models?: readonly string[];
+  models?: Record<string, StackModel>;
   /** Whether its Redis is a cluster of three masters. */
   isCluster?: boolean;
   /** The folder of the processes' code. Default: this project. */
@@ -46,19 +46,12 @@ export async function startService({ directory: above, modelServer, name, root =
   await using parts = new AsyncDisposableStack();
   const directory = join(above, name);
   await mkdir(directory, { recursive: true });
-  const { isCluster = false, models = [] } = wanted;
+  const { isCluster = false, models = {} } = wanted;
   const redis = parts.use(await startStackRedis(join(directory, 'redis'), { isCluster }));
   const [baseUrl, planFile] = ['http://127.0.0.1:8080', join(directory, 'plans.yaml')];
   const identity = parts.use(await startIdentityProvider({ audience: baseUrl, dataDirectory: directory }));
   const backends = { 'model-server': { url: `${modelServer.url}/v1`, location: 'on-prem' as const } };
-  await writeFile(
-    planFile,
-    planFileFor({
-      backends,
-      plans: { free: highLimits, ...wanted.plans },
-      models: Object.fromEntries(models.map((model) => [model, { tier: 'guest', pool: 'default' }])),
-    }),
-  );
+  await writeFile(planFile, planFileFor({ backends, plans: { free: highLimits, ...wanted.plans }, models }));
   const settings = {
     ...{ REDIS_URL: redis.url, DATABASE_URL: `sqlite:${join(directory, 'store.sqlite')}`, PLAN_FILE: planFile },
     ...{ BASE_URL: baseUrl, AUTH_URL: identity.issuer, KEY_PEPPER: secret(), GUEST_KEY_SECRET: secret() },
@@ -115,7 +108,7 @@ export async function startService({ directory: above, modelServer, name, root =
 }
 
 /** The service with all its limits, and the account that sends the load. */
-export async function serviceRow(options: Options): Promise<Gateway> {
+export async function serviceRow(options: Options & Pick<Gateway, 'asked'>): Promise<Gateway> {
   await using parts = new AsyncDisposableStack();
   const service = parts.use(await startService(options));
   const key = await service.keyOn('free');
@@ -126,6 +119,7 @@ export async function serviceRow(options: Options): Promise<Gateway> {
   return {
     urls: service.urls,
     headers: { authorization: `Bearer ${key}` },
+    ...(options.asked && { asked: options.asked }),
     processes: service.processes,
     drained: books.drained,
     books: books.books,
