@@ -24,7 +24,8 @@ export function bearerToken(request: IncomingMessage, wanted: Wanted, otherHeade
   if (values.every((value) => value.trim() === '')) {
     const key = otherHeader === undefined ? undefined : keyIn(request, otherHeader);
     if (key !== undefined) return key;
-    throw new ApiError('NO_AUTH', `No Authorization header. ${help}`);
+    const missing = otherHeader === undefined ? 'Authorization' : `Authorization or ${otherHeader}`;
+    throw new ApiError('NO_AUTH', `No ${missing} header. ${help}`);
   }
   const [value = '', another] = values;
   if (another !== undefined) throw new ApiError('INVALID_TOKEN', 'More than one Authorization header.');

@@ -59,6 +59,8 @@ test('a refusal says what is wrong with the header, and what the route accepts',
     t.throws(() => bearerToken(requestWith(...values), 'sign-in token'), { instanceOf: ApiError })?.message;
   const help = 'Send "Authorization: Bearer <sign-in token>".';
   t.is(messageFor(), `No Authorization header. ${help}`);
+  const withoutBoth = t.throws(() => bearerToken(requestWith(''), 'sign-in token', 'x-api-key'));
+  t.is(withoutBoth?.message, `No Authorization or x-api-key header. ${help}`);
   const noScheme = `The Authorization header does not begin with "Bearer ". ${help}`;
   for (const value of ['svc_abc', 'Basic YTpi', 'Bearerabc', 'Bearer\tabc']) t.is(messageFor(value), noScheme, value);
   t.is(messageFor('Bearer a', 'Bearer a'), 'More than one Authorization header.');
