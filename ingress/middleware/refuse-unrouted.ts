@@ -28,7 +28,8 @@ export function refuseUnrouted(router: Router<RequestState>): Stage {
     const meant = suggestRoute({ method, path }, methodsAt);
     const shown = shownText(basePath + path);
     if (meant !== undefined) {
-      return `There is nothing at ${shown}. Did you mean ${meant.method} ${shownText(basePath + meant.path)}?`;
+      const base = meant.path.startsWith('/v1/') ? basePath : ''; // no other routes are below the base path
+      return `There is nothing at ${shown}. Did you mean ${meant.method} ${shownText(base + meant.path)}?`;
     }
     if (isOpenAiRoute(path)) return `${shown} is not offered by this service.`;
     return `There is nothing at ${shown}.`;
