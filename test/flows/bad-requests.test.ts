@@ -160,7 +160,7 @@ test('an unknown path gets 404 and an unsupported method 405, which lists the me
     ['a missing /v1', get('/models'), notFound],
     ['a missing /v1, by another method', get('/chat/completions'), notFound],
     ['a trailing slash', get('/v1/models/'), notFound],
-    ['a route of the OpenAI API', get('/v1/embeddings'), notFound],
+    ['a route of the OpenAI API', get('/v1/images/generations'), notFound],
     ['a key in a path', get(`/v1/keys/${key}`), notFound],
     ['a long path', get(`/v1/${'x'.repeat(10_000)}`), notFound],
   ]);
@@ -171,7 +171,7 @@ test('an unknown path gets 404 and an unsupported method 405, which lists the me
     'There is nothing at /models. Did you mean GET /v1/models?',
     'There is nothing at /chat/completions. Did you mean POST /v1/chat/completions?',
     'There is nothing at /v1/models/. Did you mean GET /v1/models?',
-    '/v1/embeddings is not offered by this service.',
+    '/v1/images/generations is not offered by this service.',
     'There is nothing at /v1/keys/svc_….',
     `There is nothing at /v1/${'x'.repeat(40)}….`,
   ]);
