@@ -23,7 +23,8 @@ const tags: Record<Tag, string> = {
 const about = `Keys, inference, batches and usage. Every response has an \`x-request-id\`; an \`x-client-request-id\` of the client is returned
 with it. Errors have a stable \`code\`, in one of two shapes: \`{"error": "…", "code": "…"}\`, or \`{"error": {"code": "…", …}}\`
 for \`rate_limit_exceeded\` and \`quota_exceeded\`. Below \`/openai/v1\` the same routes as below \`/v1\` are served, and every error is nested
-as OpenAI's SDKs read it: a \`NestedError\`. A method that a path does not support gets 405 \`METHOD_NOT_ALLOWED\`.`;
+as OpenAI's SDKs read it: a \`NestedError\`. Errors of \`/v1/messages\` and below are in Anthropic's shape: a \`MessageError\`. A method that
+a path does not support gets 405 \`METHOD_NOT_ALLOWED\`.`;
 
 const nestedErrors = "The same routes below `/v1`, with errors as OpenAI's SDKs read them: `NestedError`.";
 

@@ -3,7 +3,7 @@ import { type ErrorCode, errorCodes } from '../../../shared/errors.ts';
 
 /** The meaning of each error code, for clients. */
 export const meanings: Record<ErrorCode, string> = {
-  NO_AUTH: 'No `Authorization` header was sent.',
+  NO_AUTH: 'No credential was sent.',
   INVALID_KEY: 'The API key is unknown, revoked or rotated, or a sign-in token was sent where a key is required.',
   INVALID_TOKEN:
     'The bearer value is neither an API key nor a valid sign-in token, or a key was sent where a token is required.',

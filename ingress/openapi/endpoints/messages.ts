@@ -80,8 +80,8 @@ export const messagesDescription: EndpointDescription = {
   id: 'createMessage',
   summary: 'Create a message',
   description: `Compatible with Anthropic's Messages API, for models that offer \`messages\`. The key may be in \`x-api-key\` if there is no
-\`Authorization\`. Errors have Anthropic's shape. \`max_tokens\` is required. Tools whose \`type\` is not \`custom\` are refused unless the operator
-allows them for the model. With \`stream\` the response is server-sent events with names, each a \`MessageEvent\`, up to
+\`Authorization\`. Errors have Anthropic's shape. \`max_tokens\` is required. Tools of types other than \`custom\` and \`function\` are refused unless the
+operator allows them for the model. With \`stream\` the response is server-sent events with names, each a \`MessageEvent\`, up to
 \`message_stop\`. An interrupted stream ends with \`event: error\` and a \`MessageError\`. Lines that start with a colon are comments, sent
 while there is no data.`,
   request: { schema: 'MessageRequest', example: { ...prompt, max_tokens: 200 } },
