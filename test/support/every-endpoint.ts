@@ -1,3 +1,4 @@
+import { endpointNames } from '../../shared/endpoints/routes.ts';
 import type { StackModel } from '../stack/plan.ts';
 
 /** A model that offers every endpoint, by any of the stack's backends. */
@@ -5,6 +6,6 @@ export const everyEndpoint = {
   everything: {
     tier: 'guest',
     pool: 'default',
-    endpoints: ['chat', 'completions', 'embeddings', 'responses', 'messages', 'rerank'],
+    endpoints: endpointNames,
   },
 } satisfies Record<string, StackModel>;

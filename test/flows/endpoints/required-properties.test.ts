@@ -144,6 +144,10 @@ test('files and batches have every property, from their creation to their end', 
     return seen;
   }
   const first = await statesOf(await create());
+  const [created, ended] = [first[0], first.at(-1)];
+  t.like(created, { model: null, usage: null }, 'OpenAI does not require these, but its clients read them');
+  const usage = { input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } };
+  t.like(ended, { status: 'completed', model: 'full', usage });
   const second = await create();
   const cancelled = await batchOf(await account.post(`/openai/v1/batches/${second.id}/cancel`, {}));
   const seen = [...first, second, ...(await statesOf(cancelled))];
