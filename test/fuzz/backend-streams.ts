@@ -1,19 +1,21 @@
 import fc from 'fast-check';
-import type { Dispatcher } from 'undici';
-import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
-import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
-import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { answerStream, answerWhole } from '../../workers/answers/answer-request.ts';
-import { createCallBackend } from '../../workers/exchange/call-backend.ts';
+import {
+  answering,
+  apiKey,
+  beginsAsJson,
+  bothWays,
+  callOf,
+  checkUsage,
+  type Ended,
+  endOf,
+  model,
+  type Pieces,
+} from './backend-answers.ts';
 import { inPieces } from './fake-request.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
 
-const apiKey = 'backend-key-4711-0815';
-const model = 'small-chat';
-const outputTokensMax = 1_000;
-const body = '{"messages":[{"role":"user","content":"Hello"}]}';
-const timeouts = { connectMs: 60_000, firstTokenMs: 60_000, idleMs: 60_000, requestMs: 60_000, queueMs: 60_000 };
-const backend = { url: 'http://127.0.0.1:9/v1', location: 'on-prem' } as const;
+const endpoint = '/v1/chat/completions';
 
 const deltas = fc.oneof(
   fc.record({ content: fc.oneof(fc.string({ unit: 'binary', maxLength: 20 }), fc.constant(null)) }),
@@ -108,24 +110,10 @@ export const backendStreams: FuzzTarget = {
   },
 };
 
-const beginsAsJson = (bytes?: Uint8Array) => bytes?.[0] === 0x7b;
-
-/** The text sent to the client, and how it ended: `done`, or the outcome of a failure. */
-type Ended = { sent: string; end: string };
-type Pieces = readonly Uint8Array[];
-
-async function bothWays(whole: Buffer, pieces: Pieces, answer: (pieces: Pieces) => Promise<Ended>): Promise<string> {
-  const [one, other] = [await answer([whole]), await answer(pieces)];
-  require(one.end === other.end, `${one.end}, but in pieces ${other.end}`);
-  require(one.sent ===
-    other.sent, `the client gets ${one.sent.slice(0, 500)}, but in pieces ${other.sent.slice(0, 500)}`);
-  return one.end;
-}
-
 async function streamTo(pieces: Pieces): Promise<Ended> {
   let sent = '';
   let begun = 0;
-  const job = { ...callOf(true), includeUsage: true };
+  const job = { ...callOf(endpoint, true), includeUsage: true };
   const reply = {
     async chunk(text: string) {
       require(begun === 1, 'text was sent before the first token');
@@ -141,7 +129,7 @@ async function streamTo(pieces: Pieces): Promise<Ended> {
 }
 
 async function assemble(pieces: Pieces): Promise<Ended> {
-  const job = { ...callOf(false), assembled: true };
+  const job = { ...callOf(endpoint, false), assembled: true };
   let sent = '';
   const reply = { chunk: () => Promise.reject(new Error('a whole reply sends no chunk')) };
   const end = await endOf(async () => {
@@ -154,25 +142,6 @@ async function assemble(pieces: Pieces): Promise<Ended> {
     sent = body;
   });
   return { sent, end };
-}
-
-async function endOf(answer: () => Promise<void>): Promise<string> {
-  try {
-    await answer();
-    return 'accepted';
-  } catch (error) {
-    if (!(error instanceof BackendError)) throw error;
-    require(!error.message.includes(apiKey), "the message of a failure contains the backend's key");
-    return error.outcome;
-  }
-}
-
-function checkUsage({ promptTokens, completionTokens, cachedTokens }: TokenUsage): void {
-  for (const tokens of [promptTokens, completionTokens, cachedTokens]) {
-    require(Number.isSafeInteger(tokens) && tokens >= 0, `${tokens} tokens are charged`);
-  }
-  require(completionTokens <= outputTokensMax, 'more than the output limit is charged');
-  require(cachedTokens <= promptTokens, 'more is cached than was sent');
 }
 
 /** Each event is one line of JSON with the client's name of the model. The usage is only in the last event. */
@@ -189,67 +158,4 @@ function checkEvents(sent: string, isWhole: boolean): void {
     require((chunk.usage !== undefined) === isLast, 'usage is not in the last event only');
     if (isLast) require(chunk.choices.length === 0, 'the event with the usage has choices');
   }
-}
-
-function callOf(stream: boolean): QueuedCall {
-  return {
-    ...{
-      requestId: 'req_1',
-      account: 'user:alice',
-      keyId: 'key_1',
-      model,
-      tier: 'guest',
-      stream,
-      outputTokensMax,
-      body,
-    },
-    ...{ endpoint: '/v1/chat/completions', includeUsage: false, assembled: false, choices: 1, earlierRuns: [] },
-  };
-}
-
-/** The unchanged call of a backend, on a connection that delivers these pieces. */
-function answering(pieces: Pieces, job: QueuedCall) {
-  const callBackend = createCallBackend({ agent: fakeAgent(pieces), timeouts });
-  const signal = new AbortController().signal;
-  return {
-    job,
-    callBackend,
-    call: { backend, path: '/chat/completions', headers: {}, apiKey, requestId: job.requestId, body, signal },
-  };
-}
-
-/** Delivers these pieces, one in each turn of the event loop, until it is aborted. */
-function fakeAgent(pieces: Pieces): Pick<Dispatcher, 'dispatch'> {
-  const type = beginsAsJson(pieces[0]) ? 'application/json' : 'text/event-stream';
-  const controller = {
-    aborted: false,
-    paused: false,
-    reason: null,
-    pause() {
-      controller.paused = true;
-    },
-    resume() {
-      controller.paused = false;
-    },
-    abort() {
-      controller.aborted = true;
-    },
-  };
-  async function bring(handler: Dispatcher.DispatchHandler): Promise<void> {
-    handler.onRequestStart?.(controller, {});
-    handler.onResponseStart?.(controller, 200, { 'content-type': type });
-    for (const piece of pieces) {
-      await null;
-      while (controller.paused) await new Promise(setImmediate);
-      if (controller.aborted) return;
-      handler.onResponseData?.(controller, Buffer.from(piece));
-    }
-    handler.onResponseEnd?.(controller, {});
-  }
-  return {
-    dispatch(_options, handler) {
-      void bring(handler);
-      return true;
-    },
-  };
 }

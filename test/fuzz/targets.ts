@@ -2,6 +2,7 @@ import { backendStreams } from './backend-streams.ts';
 import { forms } from './forms.ts';
 import { jsonBodies } from './json-bodies.ts';
 import { keyStrings } from './key-strings.ts';
+import { namedEvents } from './named-events.ts';
 import { planFiles } from './plan-files.ts';
 import type { FuzzTargets } from './search/fuzz-target.ts';
 import { tokens } from './tokens.ts';
@@ -12,5 +13,6 @@ export const targets: FuzzTargets = {
   'key-strings': keyStrings,
   tokens,
   'backend-streams': backendStreams,
+  'named-events': namedEvents,
   'plan-files': planFiles,
 };
