@@ -1,32 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import { createBodyBudget } from '../../ingress/bodies/body-budget.ts';
-import { readCalls } from '../../ingress/middleware/read-call.ts';
-import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
 import type { Call } from '../../shared/endpoints/read-call.ts';
-import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { exceededJsonBound } from '../../shared/json/json-bounds.ts';
 import { countPromptTokens } from '../../workers/answers/count-tokens.ts';
 import { bodyFor } from '../../workers/exchange/body-for.ts';
-import { declaredError } from './declared-error.ts';
-import { fakeContext, inPieces } from './fake-request.ts';
 import { fuzzPlan } from './fuzz-plan.ts';
+import { createReadCall } from './read-body.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
 
 const planFile = fuzzPlan();
-const counter = { inc() {} } as never; // nothing reads it
-const bodyBytesMax = 60_000;
-const budget = createBodyBudget({ bytesMax: 1_000_000 });
-const readBody = readJsonBody({
-  ...{ bodyBytesMax, bodyMs: 60_000, budget },
-  giveUp: new AbortController().signal,
-  refusedBodies: { mustWait: () => false, turn: async () => {}, add: () => {} },
-  metrics: { bodyRefusals: counter },
-});
-const readCall = readCalls({ planFile, metrics: { refusedFields: counter } })(endpointAt('/v1/chat/completions'));
-
-const caller = { account: 'user:alice', plan: 'free', suspended: false, version: 0, overageEnabled: false };
-const sent = { 'content-type': 'application/json' };
+const readCall = createReadCall('/v1/chat/completions', planFile);
 
 const anyValue = fc.jsonValue({ maxDepth: 4 });
 const text = fc.string({ unit: 'binary' });
@@ -97,21 +80,9 @@ export const jsonBodies: FuzzTarget = {
   structured: calls.map((text) => Buffer.from(text)),
   async check(input) {
     checkBounds(input);
-    const ctx = fakeContext(sent, inPieces(input), { requestId: 'req_1', caller });
-    let text = '';
-    try {
-      await readBody(ctx, async () => {
-        text = ctx.state.body?.text ?? '';
-        await readCall(ctx, async () => {});
-      });
-    } catch (error) {
-      return declaredError(error, ['VALIDATION_ERROR', 'PAYLOAD_TOO_LARGE']);
-    } finally {
-      require(budget.bytesHeld() === 0, 'its bytes are still counted as held');
-    }
-    const { call } = ctx.state;
-    require(call !== undefined, 'a body that was accepted has no call');
-    await checkCall(call, text);
+    const read = await readCall(input);
+    if (typeof read === 'string') return read;
+    await checkCall(read.call, read.text);
     return 'accepted';
   },
 };

@@ -1,4 +1,5 @@
 import { backendStreams } from './backend-streams.ts';
+import { endpointBodies } from './endpoint-bodies.ts';
 import { forms } from './forms.ts';
 import { jsonBodies } from './json-bodies.ts';
 import { keyStrings } from './key-strings.ts';
@@ -9,6 +10,7 @@ import { tokens } from './tokens.ts';
 
 export const targets: FuzzTargets = {
   'json-bodies': jsonBodies,
+  'endpoint-bodies': endpointBodies,
   forms,
   'key-strings': keyStrings,
   tokens,
