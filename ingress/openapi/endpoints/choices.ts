@@ -6,9 +6,14 @@ import type { StreamDescription } from '../description/route-description.ts';
 
 export const count = z.int().nonnegative();
 
+/** About the usage in an answer of any endpoint. */
+export const countedBy = {
+  description: 'As counted by the model server, or by a tokenizer if the model server reports no counts.',
+};
+
 export const tokens = z
   .looseObject({ prompt_tokens: count, completion_tokens: count, total_tokens: count.optional() })
-  .meta({ description: 'As counted by the model server, or by a tokenizer if the model server reports no counts.' });
+  .meta(countedBy);
 
 export const modelName = z.string().meta({ description: 'The requested model name.' });
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { embeddings } from '../../../shared/endpoints/embeddings/embeddings.ts';
-import { count, modelName } from './choices.ts';
+import { count, countedBy, modelName } from './choices.ts';
 import type { EndpointDescription } from './endpoint-description.ts';
 
 const embedding = z.looseObject({
@@ -15,9 +15,7 @@ const embeddingList = z.looseObject({
   object: z.literal('list'),
   model: modelName,
   data: z.array(embedding).meta({ description: 'One vector for each input, as the model server wrote it.' }),
-  usage: z
-    .looseObject({ prompt_tokens: count, total_tokens: count })
-    .meta({ description: 'As counted by the model server, or by a tokenizer if the model server reports no counts.' }),
+  usage: z.looseObject({ prompt_tokens: count, total_tokens: count }).meta(countedBy),
 });
 
 export const embeddingsDescription: EndpointDescription = {

@@ -2,12 +2,10 @@ import { z } from 'zod';
 import { countTokens } from '../../../shared/endpoints/messages/count-tokens.ts';
 import { messages } from '../../../shared/endpoints/messages/messages.ts';
 import { errorParts } from '../description/refusals.ts';
-import { count, modelName } from './choices.ts';
+import { count, countedBy, modelName } from './choices.ts';
 import type { EndpointDescription } from './endpoint-description.ts';
 
-const usage = z
-  .looseObject({ input_tokens: count, output_tokens: count })
-  .meta({ description: 'As counted by the model server, or by a tokenizer if the model server reports no counts.' });
+const usage = z.looseObject({ input_tokens: count, output_tokens: count }).meta(countedBy);
 
 const message = z.looseObject({
   id: z.string(),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { rerank } from '../../../shared/endpoints/rerank/rerank.ts';
-import { count, modelName } from './choices.ts';
+import { count, countedBy, modelName } from './choices.ts';
 import type { EndpointDescription } from './endpoint-description.ts';
 
 const result = z.looseObject({
@@ -13,9 +13,7 @@ const ranking = z.looseObject({
   id: z.string(),
   model: modelName,
   results: z.array(result).meta({ description: 'The most relevant first, as the model server wrote them.' }),
-  usage: z
-    .looseObject({ total_tokens: count })
-    .meta({ description: 'As counted by the model server, or by a tokenizer if the model server reports no counts.' }),
+  usage: z.looseObject({ total_tokens: count }).meta(countedBy),
 });
 
 export const rerankDescription: EndpointDescription = {

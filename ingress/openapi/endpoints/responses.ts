@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { responses } from '../../../shared/endpoints/responses/responses.ts';
 import { errorParts } from '../description/refusals.ts';
-import { count, modelName, streamError } from './choices.ts';
+import { count, countedBy, modelName, streamError } from './choices.ts';
 import type { EndpointDescription } from './endpoint-description.ts';
 
-const usage = z
-  .looseObject({ input_tokens: count, output_tokens: count, total_tokens: count })
-  .meta({ description: 'As counted by the model server, or by a tokenizer if the model server reports no counts.' });
+const usage = z.looseObject({ input_tokens: count, output_tokens: count, total_tokens: count }).meta(countedBy);
 
 const item = z.looseObject({ type: z.string() }).meta({
   description: '`message`, `reasoning`, `function_call` and other types, as OpenAI describes them.',
