@@ -109,7 +109,7 @@ A sign-in token for the account "alice" (another: npm run --silent token -- bob)
 
 ${token}
 
-Mint a key with it and ask a first question, in another terminal:
+Create a key for a new account and send a first request, in another terminal:
 
 KEY=$(curl -s ${url}/v1/keys/developer -X POST -H "authorization: Bearer $(npm run --silent token -- $(date +%s))" \\
   -H 'content-type: application/json' -d '{}' | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
