@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
+import { answerStream } from '../../workers/answers/answer-request.ts';
 import { createCallBackend } from '../../workers/exchange/call-backend.ts';
 import { require } from './search/fuzz-target.ts';
 
@@ -44,6 +45,29 @@ export async function endOf(answer: () => Promise<void>): Promise<string> {
     require(!error.message.includes(apiKey), "the message of a failure contains the backend's key");
     return error.outcome;
   }
+}
+
+/** Answers a request for a stream. `checkEvents` gets what was sent to the client, and whether the answer was complete. */
+export async function streamTo(
+  job: QueuedCall,
+  pieces: Pieces,
+  checkEvents: (sent: string, isWhole: boolean) => void,
+): Promise<Ended> {
+  let sent = '';
+  let begun = 0;
+  const reply = {
+    async chunk(text: string) {
+      require(begun === 1, 'text was sent before the first token');
+      sent += text;
+    },
+  };
+  const end = await endOf(async () => {
+    const { usage } = await answerStream({ ...answering(pieces, job), reply, onFirstToken: () => void begun++ });
+    checkUsage(usage);
+  });
+  require(sent === '' || sent.endsWith('\n\n'), 'the last event is not complete');
+  checkEvents(sent, end === 'accepted');
+  return { sent, end };
 }
 
 export function checkUsage({ promptTokens, completionTokens, cachedTokens }: TokenUsage): void {

@@ -1,16 +1,5 @@
 import fc from 'fast-check';
-import { answerStream } from '../../workers/answers/answer-request.ts';
-import {
-  answering,
-  apiKey,
-  bothWays,
-  callOf,
-  checkUsage,
-  type Ended,
-  endOf,
-  model,
-  type Pieces,
-} from './backend-answers.ts';
+import { apiKey, bothWays, callOf, model, streamTo } from './backend-answers.ts';
 import { inPieces } from './fake-request.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
 
@@ -142,32 +131,17 @@ export const namedEvents: FuzzTarget = {
   async check(input) {
     const pieces = inPieces(input);
     const ends = [];
-    for (const endpoint of endpoints) ends.push(await bothWays(input, pieces, (parts) => streamAt(endpoint, parts)));
+    for (const endpoint of endpoints) {
+      const job = callOf(endpoint, true);
+      const check = (sent: string) => checkEvents(endpoint, sent);
+      ends.push(await bothWays(input, pieces, (parts) => streamTo(job, parts, check)));
+    }
     return ends.includes('accepted') ? 'accepted' : ends.join(', ');
   },
 };
 
-async function streamAt(endpoint: string, pieces: Pieces): Promise<Ended> {
-  let sent = '';
-  let begun = 0;
-  const reply = {
-    async chunk(text: string) {
-      require(begun === 1, 'text was sent before the first token');
-      sent += text;
-    },
-  };
-  const job = callOf(endpoint, true);
-  const end = await endOf(async () => {
-    const { usage } = await answerStream({ ...answering(pieces, job), reply, onFirstToken: () => void begun++ });
-    checkUsage(usage);
-  });
-  checkEvents(endpoint, sent);
-  return { sent, end };
-}
-
 /** Each event has a name, which is its type, and one line of JSON; models have the client's name. */
 function checkEvents(endpoint: string, sent: string): void {
-  require(sent === '' || sent.endsWith('\n\n'), 'the last event is not complete');
   for (const event of sent.split('\n\n').slice(0, -1)) {
     const [name = '', data = '', ...more] = event.split('\n');
     require(more.length === 0 &&

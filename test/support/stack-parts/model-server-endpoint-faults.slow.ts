@@ -1,6 +1,6 @@
-import { connect } from 'node:net';
 import test from 'ava';
-import { type Fault, type ModelServer, startModelServer } from '../../stack/model-server.ts';
+import { startModelServer } from '../../stack/model-server.ts';
+import { ask, askRaw, textOf, withFault } from '../model-server-calls.ts';
 
 interface Format {
   readonly path: string;
@@ -59,37 +59,6 @@ const formats: Record<string, Format> = {
 };
 
 const all = Object.entries(formats);
-
-async function withFault(fault: Fault): Promise<ModelServer> {
-  const server = await startModelServer({ name: 'onprem-a', splitBytes: false });
-  server.fail(fault);
-  return server;
-}
-
-function ask(server: ModelServer, { path, body }: Format, more: object = {}): Promise<Response> {
-  const sent = JSON.stringify({ model: 'm', ...body, ...more });
-  return fetch(new URL(path, server.url), { method: 'POST', body: sent });
-}
-
-async function textOf(server: ModelServer, format: Format, more: object = {}): Promise<string> {
-  return (await ask(server, format, more)).text();
-}
-
-/** What arrives until the connection ends, and how it ends. */
-async function askRaw(server: ModelServer, { path, body }: Format, more: object = {}) {
-  const sent = JSON.stringify({ model: 'm', ...body, ...more });
-  const socket = connect(server.port, '127.0.0.1');
-  const parts: Buffer[] = [];
-  let error: string | undefined;
-  socket.on('data', (part: Buffer) => parts.push(part));
-  socket.on('error', (cause: NodeJS.ErrnoException) => {
-    error = cause.code;
-  });
-  const head = `POST ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(sent)}`;
-  socket.write(`${head}\r\n\r\n${sent}`);
-  await new Promise((resolve) => socket.once('close', resolve));
-  return { text: Buffer.concat(parts).toString(), error };
-}
 
 for (const [name, format] of all) {
   test(`${name}: an error, instead of an answer or with status 200, has the shape of the endpoint`, async (t) => {

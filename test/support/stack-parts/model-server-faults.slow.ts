@@ -1,7 +1,7 @@
-import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { answerFor, type Fault, startModelServer } from '../../stack/model-server.ts';
+import { askRaw as sendRaw } from '../model-server-calls.ts';
 
 const messages = [{ role: 'user', content: 'Grüße' }];
 const text = answerFor(messages);
@@ -24,23 +24,8 @@ function ask(server: Server, stream: boolean, signal?: AbortSignal): Promise<Res
 }
 
 /** The raw bytes of a response, and how the connection ended. */
-async function askRaw(
-  server: Server,
-  stream: boolean,
-): Promise<{ bytes: Buffer; error: string | undefined; parts: number }> {
-  const body = JSON.stringify({ model: 'm', messages, stream });
-  const socket = connect(server.port, '127.0.0.1');
-  const parts: Buffer[] = [];
-  let error: string | undefined;
-  socket.on('data', (part: Buffer) => parts.push(part));
-  socket.on('error', (cause: NodeJS.ErrnoException) => {
-    error = cause.code;
-  });
-  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: ${Buffer.byteLength(body)}`;
-  socket.write(`${head}\r\n\r\n${body}`);
-  await new Promise((resolve) => socket.once('close', resolve));
-  return { bytes: Buffer.concat(parts), error, parts: parts.length };
-}
+const askRaw = (server: Server, stream: boolean) =>
+  sendRaw(server, { path: '/v1/chat/completions', body: { messages, stream } });
 
 /** The contents of a stream's events, each parsed. Throws if one is not JSON. */
 function contentsOf(stream: string): string[] {
