@@ -12,8 +12,8 @@ export function listModels({ planFile }: { planFile: PlanFile }): Stage {
 }
 
 /**
- * `GET /v1/models/{model}`: one model of the caller's plan. An alias is answered
- * under its own name. 404 for any other, whether it exists or not (contract.md#d2-models).
+ * `GET /v1/models/{model}`: one model of the caller's plan. An alias is answered under its own name. 404 for any other, whether it exists
+ * or not (contract.md#d2-models).
  */
 export function retrieveModel({ planFile }: { planFile: PlanFile }): Stage {
   return async function retrieveModel(ctx) {

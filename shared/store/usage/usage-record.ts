@@ -7,8 +7,8 @@ const milliseconds = z.int().nonnegative();
 export const usageMonthSchema = z.string().regex(/^\d{4}-\d{2}$/);
 
 /**
- * One call of a backend, by its own name of the model if it has one; or (`outcome` `lost`, no `backend`) a run whose worker died, of which nothing else is
- * known.
+ * One call of a backend, by its own name of the model if it has one; or (`outcome` `lost`, no `backend`) a run whose worker died, of which
+ * nothing else is known.
  */
 export const usageAttemptSchema = z.object({
   run: z.int().positive(),
@@ -50,9 +50,9 @@ export const usageRecordSchema = z.object({
 
 /**
  * The usage of one request; written once and never changed (contract.md#r4-records, contract.md#e7-usage-records). `month` (`YYYY-MM`, UTC)
- * is the month of its admission, no matter when it was settled. `requestedModel` is the name that the client sent, if it is an alias. `chargedTokens` count against the quota; `cachedTokens` are part of the
- * prompt tokens. `entry` is its position in the outbox, padded so that it sorts as text. Times are durations in milliseconds, null if there
- * was nothing to measure.
+ * is the month of its admission, no matter when it was settled. `requestedModel` is the name that the client sent, if it is an alias.
+ * `chargedTokens` count against the quota; `cachedTokens` are part of the prompt tokens. `entry` is its position in the outbox, padded so
+ * that it sorts as text. Times are durations in milliseconds, null if there was nothing to measure.
  */
 export type UsageRecord = z.infer<typeof usageRecordSchema>;
 export type UsageAttempt = z.infer<typeof usageAttemptSchema>;
