@@ -1,9 +1,8 @@
 import { isObject } from '../../is-object.ts';
+import { notWritten, writtenArguments } from './written.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Fields that name a part of a message, and were not written by the model. */
-const labels = new Set(['role', 'id', 'type', 'name', 'index', 'call_id', 'status', 'signature']);
 const thoughts = /^(?:reasoning|thinking)/;
 
 /** The length to which texts are cut so that all of them have `total`. */
@@ -18,14 +17,28 @@ export function longestWithin(lengths: readonly number[], total: number): number
   return Number.POSITIVE_INFINITY;
 }
 
+type Budget = { left: number };
+
 /** Cuts the texts in these fields to what is left of the budget in characters: reasoning first, then the others in their order. */
-export function cutFields(fields: Json, budget: { left: number }): Record<string, unknown> {
+export function cutFields(fields: Json, budget: Budget): Record<string, unknown> {
   const names = Object.keys(fields).sort((one, other) => Number(thoughts.test(other)) - Number(thoughts.test(one)));
-  const cut = new Map(names.map((name) => [name, labels.has(name) ? fields[name] : cutValue(fields[name], budget)]));
+  const cut = new Map(names.map((name) => [name, cutField(name, fields[name], budget)]));
+  // They repeat the text, token by token.
+  if (budget.left <= 0 && Array.isArray(fields.logprobs)) cut.set('logprobs', []);
   return Object.fromEntries(Object.keys(fields).map((name) => [name, cut.get(name)]));
 }
 
-function cutValue(value: unknown, budget: { left: number }): unknown {
+function cutField(name: string, value: unknown, budget: Budget): unknown {
+  if (name === 'name' || notWritten.has(name)) return value;
+  const written = writtenArguments(name, value);
+  if (written === undefined) return cutValue(value, budget);
+  // A part of them would be other arguments.
+  const isWithin = written.length <= budget.left;
+  budget.left = isWithin ? budget.left - written.length : 0;
+  return isWithin ? value : {};
+}
+
+function cutValue(value: unknown, budget: Budget): unknown {
   if (typeof value === 'string') {
     const kept = value.slice(0, budget.left);
     budget.left -= kept.length;

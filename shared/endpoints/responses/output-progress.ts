@@ -72,8 +72,8 @@ export function createOutputProgress() {
     const key = `${kind} ${content_index} ${summary_index}`;
     const known = item?.texts.get(key);
     if (known !== undefined || item === undefined) return known;
-    budget.spend(key.length);
     const place = { item_id, output_index, content_index, summary_index };
+    budget.spend(key.length + JSON.stringify(place).length);
     const text = { kind, place, text: '', isDone: false, isPartDone: false };
     item.texts.set(key, text);
     return text;
@@ -106,7 +106,8 @@ export function createOutputProgress() {
 
 const partEvent = /^response\.(?:content|reasoning_summary)_part\.(?:added|done)$/;
 
-function kindOf(type: string): TextKind | undefined {
+/** The kind of the text in an event. */
+export function kindOf(type: string): TextKind | undefined {
   const kind = type.replace(/\.(?:delta|done)$/, '');
   return kind !== type && Object.hasOwn(textMembers, kind) ? (kind as TextKind) : undefined; // it is one of the keys
 }

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { BackendError } from '../answers/backend-error.ts';
 import { cutFields } from '../answers/cut-text.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
-import { writtenText } from '../answers/written.ts';
 import type { AnswerContext, AnswerTokens, WholeAnswer } from '../definition/answer-format.ts';
 import { completeResponse } from './required-properties.ts';
 import { presentUsage, readUsage } from './response-usage.ts';
+import { outputText } from './written-output.ts';
 
 /** A response that is `in_progress` would have to be asked for again. */
 const responseSchema = z.looseObject({
@@ -25,14 +25,14 @@ export function parseResponse(text: string): ResponseAnswer {
 }
 
 export function responseText({ answer }: ResponseAnswer): string {
-  return writtenText(answer.output);
+  return outputText(answer.output);
 }
 
 export const cutShort = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } };
 
 /** Returns this share of a response, from its beginning. */
 export function cutResponse({ answer, usage }: ResponseAnswer, share: number): ResponseAnswer {
-  const budget = { left: Math.floor(writtenText(answer.output).length * share) };
+  const budget = { left: Math.floor(outputText(answer.output).length * share) };
   const cut = { ...answer, ...cutFields({ output: answer.output }, budget), ...cutShort };
   return { text: JSON.stringify(cut), answer: cut as ResponseAnswer['answer'], usage }; // only texts and the end of lists were cut
 }

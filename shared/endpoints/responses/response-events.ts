@@ -9,6 +9,7 @@ import { createOutputProgress } from './output-progress.ts';
 import { completeItem, completePart, completeResponse, requiredOfEvent } from './required-properties.ts';
 import { cutShort } from './response-answers.ts';
 import { presentUsage, readUsage } from './response-usage.ts';
+import { createWrittenOutput } from './written-output.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 type Lifecycle = TypedEvent & { response: Json };
@@ -22,6 +23,7 @@ export function createResponseConverter(options: StreamOptions): StreamConverter
 /** Follows the named events of a streamed response (OpenAI API reference, streaming events of responses). */
 function createResponseFormat(options: StreamOptions): EventFormat {
   const output = createOutputProgress();
+  const written = createWrittenOutput();
   const numbers = createNumbers();
   let response: Json = {};
   let final: Lifecycle | undefined;
@@ -30,16 +32,16 @@ function createResponseFormat(options: StreamOptions): EventFormat {
     take(event) {
       numbers.settle();
       output.take(event);
-      if (event.type === 'response.failed') throw brokenOff(messageOf(event), options.relay);
+      if (hasFailed(event)) throw brokenOff(messageOf(event), options.relay);
+      const text = written.take(event);
       if (hasResponse(event)) {
         const known = { ...event, response: completeResponse(event.response, options, statusAfter(event.type)) };
         response = known.response;
-        if (!finalTypes.has(event.type)) return { event: numbers.given(known), text: '' };
+        if (!finalTypes.has(event.type)) return { event: numbers.given(known), text };
         final = known;
-        return { event: undefined, text: '', tokens: readUsage(known.response.usage)?.completionTokens };
+        return { event: undefined, text, tokens: readUsage(known.response.usage)?.completionTokens };
       }
       if (finalTypes.has(event.type)) throw new BackendError('unreadable', `an event is no ${event.type}`);
-      const text = event.type.endsWith('.delta') && typeof event.delta === 'string' ? event.delta : '';
       return { event: numbers.given(completeEvent(event, output.nameAt)), text };
     },
     complete: () => final !== undefined,
@@ -88,6 +90,11 @@ function createNumbers() {
 
 function hasResponse(event: TypedEvent): event is Lifecycle {
   return isObject(event.response);
+}
+
+/** Passed on, an error in a response would show a client what is only for operators. */
+function hasFailed({ type, response }: TypedEvent): boolean {
+  return type === 'response.failed' || (isObject(response) && response.error != null);
 }
 
 /** The status of a response in an event of this type. */

@@ -15,6 +15,7 @@ const delta = (index: number, more: object) => ({ type: 'response.output_text.de
 const endless: Record<string, [(count: number) => object, number]> = {
   'text in one place': [() => delta(0, { content_index: 0, delta: long }), 40],
   'places of text': [(count) => delta(0, { content_index: count, delta: 'x'.repeat(1_000) }), 40_000],
+  'names of places': [(count) => delta(0, { content_index: count, item_id: `${long}${count}`, delta: '' }), 40],
   'empty places of text': [(count) => delta(0, { content_index: `${long}${count}`, delta: '' }), 40],
   items: [(count) => added(count, { id: `i${count}`, type: 'message', content: [long] }), 40],
   'texts that are done at once': [

@@ -108,3 +108,21 @@ test('names, ids and signatures are not cut, and do not count as text', (t) => {
   const cut = cutResponse(parseResponse(textOf({ output })), 0.5).answer.output[0];
   t.like(cut, { id: 'fc_1', call_id: 'call_1', type: 'function_call' });
 });
+
+test('what the model wrote counts once: without probabilities, sources, and what tools have written', (t) => {
+  const logprobs = ['Hello', ' you'].map((token) => ({ token, top_logprobs: [{ token }] }));
+  const annotations = [{ type: 'url_citation', title: 'no', url: 'https://no.example' }];
+  const output = [
+    { type: 'reasoning', summary: [{ type: 'summary_text', text: 'a' }], encrypted_content: 'no' },
+    { type: 'message', content: [{ type: 'output_text', text: 'Hello you', logprobs, annotations }] },
+    { type: 'message', content: [{ type: 'refusal', refusal: 'b' }] },
+    { type: 'function_call', call_id: 'no', name: 'no', arguments: '{"c":1}' },
+    { type: 'custom_tool_call', call_id: 'no', name: 'no', input: 'd' },
+    { type: 'mcp_call', name: 'no', arguments: 'e', output: 'no' },
+    { type: 'mcp_list_tools', tools: [{ name: 'no', description: 'no' }] },
+    { type: 'file_search_call', queries: ['f'], results: [{ text: 'no' }] },
+  ];
+  t.is(responseText(parseResponse(textOf({ output }))), 'aHello youb{"c":1}def');
+  const [, message] = cutResponse(parseResponse(textOf({ output })), 0.2).answer.output;
+  t.like(message, { content: [{ text: 'Hel', logprobs: [] }] });
+});

@@ -200,6 +200,11 @@ const breaks: Record<string, [Json | string, BackendError['outcome'], string]> =
   'an error event': [{ type: 'error', message: 'The engine is dead.' }, 'interrupted', 'The engine is dead.'],
   'an error in it': [{ type: 'response.x', error: { message: 'Dead.' } }, 'interrupted', 'Dead.'],
   'a failed response': [failed({ code: 'server_error', message: 'Dead.' }), 'interrupted', 'Dead.'],
+  'an error in a response that has not failed': [
+    { type: 'response.in_progress', response: { error: { message: 'Dead.' } } },
+    'interrupted',
+    'Dead.',
+  ],
   'a failed response that does not say why': [failed(null), 'interrupted', 'the backend broke off with an error'],
   'an error without a message': [{ type: 'error' }, 'unreadable', 'an event has no type'],
   'no type': [{ delta: 'x' }, 'unreadable', 'an event has no type'],
