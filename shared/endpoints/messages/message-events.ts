@@ -48,10 +48,12 @@ function createMessageFormat(options: StreamOptions): EventFormat {
   const blocks = createOpenBlocks();
   let hasStarted = false;
   let usage: Usage = {};
+  let hasCounted = false;
   let end: z.infer<typeof endSchema> | undefined;
   let isComplete = false;
 
-  const reported = () => (end === undefined ? undefined : readUsage(usage));
+  /** The first event has a count of output tokens, too, from before there was any. */
+  const reported = () => (hasCounted ? readUsage(usage) : undefined);
 
   function start(event: TypedEvent): TypedEvent {
     const { message } = parse(startSchema, event);
@@ -63,16 +65,22 @@ function createMessageFormat(options: StreamOptions): EventFormat {
     return { ...event, message: { ...complete, model: options.model } };
   }
 
+  function count(counts: Usage): void {
+    usage = { ...usage, ...counts };
+    hasCounted ||= counts.output_tokens !== undefined;
+  }
+
   return {
     take(event) {
       blocks.settle();
       switch (event.type) {
         case 'message_start':
-          return { event: start(event), text: '' };
+          return { event: start(event), text: writtenText(parse(startSchema, event).message.content) };
         case 'content_block_start': {
           const { index, content_block: block } = parse(blockSchema, event);
           blocks.begin(index);
-          return { event, text: block.type === 'tool_use' ? '' : writtenText(block) };
+          // The name of a tool is no token yet: until one comes, another backend can take over.
+          return { event, text: writtenText({ ...block, name: undefined }) };
         }
         case 'content_block_delta':
           return { event, text: writtenText(parse(deltaSchema, event).delta) };
@@ -81,7 +89,7 @@ function createMessageFormat(options: StreamOptions): EventFormat {
           return { event, text: '' };
         case 'message_delta':
           end = parse(endSchema, event);
-          usage = { ...usage, ...withoutNulls(usageOf(end.usage)) };
+          count(withoutNulls(usageOf(end.usage)));
           // The backend has ended the message. What follows is only the event that says so.
           isComplete ||= typeof end.delta.stop_reason === 'string';
           return { event: undefined, text: '', tokens: reported()?.completionTokens };

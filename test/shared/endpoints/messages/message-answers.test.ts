@@ -101,3 +101,19 @@ test('a count of tokens passes byte for byte; any other answer is not taken for 
     t.throws(() => answer.parse(other), { instanceOf: BackendError }, other);
   t.is(answer.estimate?.(17), '{"input_tokens":17}');
 });
+
+test('the arguments of a tool call count as they were written, with their names and numbers, and are cut as a whole', (t) => {
+  const input = { id: 'x', status: 'y', numbers: [1, 2, 3], nested: { deep: true } };
+  const parsed = parseMessage(
+    textOf({
+      type: 'message',
+      content: [
+        { type: 'text', text: 'Hi' },
+        { type: 'tool_use', id: 'no', name: 'f', input },
+      ],
+    }),
+  );
+  t.is(messageText(parsed), `Hif${JSON.stringify(input)}`);
+  t.deepEqual((cutMessage(parsed, 1).answer as { content?: unknown }).content, parsed.answer.content);
+  t.like(cutMessage(parsed, 0.5).answer, { content: [{ text: 'Hi' }, { name: 'f', input: {} }] });
+});

@@ -80,6 +80,8 @@ test('the usage is that of the first and the last event together, with what the 
       { promptTokens: 60, completionTokens: 9, cachedTokens: 50 },
     ],
     [{ input_tokens: 3 }, undefined, undefined],
+    [{ input_tokens: 3, output_tokens: 1 }, undefined, undefined],
+    [{ input_tokens: 3, output_tokens: 1 }, { output_tokens: null }, undefined],
     [undefined, { output_tokens: 9 }, undefined],
     [{ input_tokens: 3 }, { output_tokens: -1 }, undefined],
     [{ input_tokens: 3 }, { output_tokens: 1e12 }, undefined],
@@ -112,6 +114,23 @@ test('a usage that is missing is replaced, and one above what may be charged is 
     output_tokens: 4,
     ...details,
   });
+});
+
+test('text counts wherever it comes: in the message, at the start of a block, or in pieces', (t) => {
+  const textIn = (...events: object[]) => converted([start(), ...events]).converter.text().sample;
+  const began = (content_block: object) => ({ ...block, content_block });
+  const piece = (delta: object) => ({ ...word, delta });
+  t.is(
+    converted([{ type: 'message_start', message: { content: [{ type: 'text', text: 'Hi' }] } }]).converter.text()
+      .sample,
+    'Hi',
+  );
+  t.is(textIn(began({ type: 'text', text: 'Hi' }), word), 'HiHi');
+  t.is(textIn(began({ type: 'thinking', thinking: 'Hm', signature: 'no' })), 'Hm');
+  t.is(textIn(began({ type: 'tool_use', id: 'no', name: 'no', input: { id: [1, 2] } })), '{"id":[1,2]}');
+  t.is(textIn(began({ type: 'tool_use', id: 'no', name: 'no', input: {} })), '');
+  t.is(textIn(block, piece({ type: 'input_json_delta', partial_json: '{"a":' })), '{"a":');
+  t.is(textIn(block, piece({ type: 'signature_delta', signature: 'no' })), '');
 });
 
 test('a message is complete with its stop reason, or with its last event', (t) => {
