@@ -39,7 +39,11 @@ export type Chunk = z.infer<typeof chunkSchema>;
 
 type Choice = { delta?: unknown; message?: unknown; text?: unknown };
 
-/** What the model wrote in a choice. Some servers send a message in a stream as in a whole answer. */
+/**
+ * What the model wrote in a choice. Some servers send a message in a stream as in a whole answer, or the same text in both places: the
+ * longer one counts.
+ */
 export function writtenIn({ delta, message, text }: Choice): string {
-  return writtenText(delta ?? message ?? text);
+  const inMessage = writtenText(delta ?? message);
+  return typeof text === 'string' && text.length > inMessage.length ? text : inMessage;
 }

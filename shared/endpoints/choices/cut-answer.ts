@@ -23,11 +23,11 @@ type Choice = ChoicesAnswer['choices'][number];
 
 function cutChoice(choice: Choice, length: number, share: number): Choice {
   const { message, text, logprobs } = choice;
-  const budget = { left: Math.floor(length) };
+  const budget = () => ({ left: Math.floor(length) });
   return {
     ...choice,
-    ...(message !== undefined && { message: cutFields(message, budget) }),
-    ...(text !== undefined && cutFields({ text }, budget)),
+    ...(message !== undefined && { message: cutFields(message, budget()) }),
+    ...(text !== undefined && cutFields({ text }, budget())),
     ...(isObject(logprobs) && { logprobs: cutLists(logprobs, share) }),
     finish_reason: 'length',
   };

@@ -44,8 +44,11 @@ const request: RequestFormat = {
   promptOf: ({ prompt }: { prompt?: unknown }) => promptsIn(prompt),
   choicesOf: (body: { prompt?: unknown }) => choicesOfEach(body) * promptsIn(body.prompt).prompts,
   repeatsOfPrompt(body) {
-    // A quote inside of a string is escaped, so this is never a part of the prompt.
-    return body.includes('"echo":true') ? choicesOfEach(JSON.parse(body)) : 0;
+    // Most bodies need not be parsed: a quote inside of a string is escaped, so this is never a part of the prompt.
+    if (!body.includes('"echo":true')) return 0;
+    const { echo, n }: { echo?: unknown; n?: unknown } = JSON.parse(body);
+    // Only choices that are returned repeat it, unlike those that `best_of` adds.
+    return echo === true ? Number(n ?? 1) : 0;
   },
 };
 

@@ -140,3 +140,15 @@ test('choices without end are given up', (t) => {
   };
   t.is(t.throws(begin, { instanceOf: BackendError }).outcome, 'unreadable');
 });
+
+test('text counts also beside an empty message, in a stream and whole, and it is cut', (t) => {
+  const text = 'Grüße aus der Küche';
+  const { converter } = converted([{ choices: [{ index: 0, delta: {}, text }] }]);
+  t.is(converter.text().sample, text);
+  t.true(converter.begun());
+  const parsed = answer.parse(textOf({ choices: [{ message: {}, text }] }));
+  t.is(answer.writtenIn(parsed), text);
+  t.like(answer.cut(parsed, 0.5).answer, { choices: [{ text: text.slice(0, text.length / 2) }] });
+  const twice = answer.parse(textOf({ choices: [{ message: { content: text }, text }] }));
+  t.is(answer.writtenIn(twice), text, 'once, if it is in both places');
+});

@@ -142,4 +142,6 @@ test('with echo the answer repeats the prompt once for each choice of it', (t) =
   t.is(repeats({ prompt: '"echo":true' }), 0, 'a prompt that only says so');
   t.is(repeats({ prompt: 'a', echo: true }), 1);
   t.is(repeats({ prompt: ['a', 'b'], echo: true, n: 3 }), 3, 'of all prompts together');
+  t.is(repeats({ prompt: 'a', echo: true, n: 1, best_of: 128 }), 1, 'only those that are returned');
+  t.is(repeats({ prompt: 'a', stream: true, stream_options: { echo: true } }), 0, 'a member of another field');
 });
