@@ -17,6 +17,7 @@ import { relayedText } from '../exchange/relayed-text.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 import { countPromptTokens, countTokens } from './count-tokens.ts';
 import { createOutputGuard, type OutputGuard } from './output-guard.ts';
+import { noTokens } from './usage-report.ts';
 
 type Answering = {
   job: QueuedCall;
@@ -183,7 +184,8 @@ async function usageOf(
 
 /** The usage of the prompt only, counted by tokenizer. */
 export async function promptUsage(job: QueuedCall): Promise<TokenUsage> {
-  return { promptTokens: await countPromptTokens(job), completionTokens: 0, cachedTokens: 0, estimated: true };
+  const promptTokens = endpointAt(job.endpoint).request.isFree ? 0 : await countPromptTokens(job);
+  return { ...noTokens, promptTokens };
 }
 
 /** The error for a client whose stream has begun when its backend breaks off. */

@@ -7,6 +7,7 @@ import type { Answer, Received } from './answer-request.ts';
 import { countPromptTokens } from './count-tokens.ts';
 import type { CallingRun } from './run.ts';
 import { createTryBackend } from './try-backend.ts';
+import { noTokens } from './usage-report.ts';
 
 /**
  * The result of asking the backends of a run. `refused`: the request is at fault; `message` is the backend's. `exhausted`: no backend
@@ -110,6 +111,5 @@ export function createFindAnswer(
 async function estimated({ job }: CallingRun): Promise<Found | undefined> {
   const { estimate } = endpointAt(job.endpoint).answer;
   if (estimate === undefined) return undefined;
-  const usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, estimated: true };
-  return { outcome: 'answered', answer: { body: estimate(await countPromptTokens(job)), usage } };
+  return { outcome: 'answered', answer: { body: estimate(await countPromptTokens(job)), usage: noTokens } };
 }

@@ -4,11 +4,14 @@ import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { Prompt, RequestFormat } from '../definition/request-format.ts';
 import { choicesMax, readOutputLimit } from '../fields/output-limit.ts';
 import { generationCost } from '../tokens/request-cost.ts';
+import { textsIn, toolTexts } from '../tokens/texts-in.ts';
 import { createAnswerAssembler } from './assemble-answer.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
 import { type ChatRequest, chatRequestSchema, publishedRequestSchema, queuedMessagesSchema } from './chat-request.ts';
 import { isPlainRequest } from './is-plain-request.ts';
 import { estimateChatPrompt, tokensPerMessage } from './prompt-size.ts';
+
+const callFields = new Set(['function', 'custom']);
 
 const request: RequestFormat = {
   schema: publishedRequestSchema,
@@ -41,12 +44,14 @@ const request: RequestFormat = {
   },
   estimatePrompt: estimateChatPrompt,
 
-  promptOf(body): Prompt {
+  promptOf(body: { tools?: unknown; functions?: unknown }): Prompt {
     const { messages } = queuedMessagesSchema.parse(body);
     const texts = messages.map(({ content }) =>
       Array.isArray(content) ? content.map(({ text }) => text ?? '').join('') : (content ?? ''),
     );
-    return { texts, tokens: messages.length * tokensPerMessage };
+    const calls = messages.flatMap(({ tool_calls }) => textsIn(tool_calls, callFields));
+    const tools = [...toolTexts(body.tools), ...toolTexts(body.functions)];
+    return { texts: [...texts, ...calls, ...tools], tokens: messages.length * tokensPerMessage };
   },
   choicesOf: (body) => readOutputLimit({ ...body }, Number.POSITIVE_INFINITY).choices.value,
 };

@@ -35,6 +35,8 @@ export interface RequestFormat {
   /** Whether neither the schema nor the lists can find an issue. If false, the request may be valid or not. */
   isPlain?(value: object): boolean;
   ask(request: object): Asked;
+  /** Whether nothing is charged, however the request ends. */
+  readonly isFree?: boolean;
   /** The most that the request may cost. Fails with `VALIDATION_ERROR` if it asks for more than the model may generate. */
   cost(request: object, priced: Priced): RequestCost;
   /** Estimates the tokens of the prompt of any object, also one that the schema would refuse. `text` is the object as JSON. */

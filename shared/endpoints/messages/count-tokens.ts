@@ -19,7 +19,8 @@ const request: RequestFormat = {
   ask: ({ model }: CountRequest) => ({
     ...{ model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} },
   }),
-  // It counts against requests per minute, and nothing is charged.
+  // It counts against requests per minute.
+  isFree: true,
   cost: () => promptCost({ promptTokens: 0, promptField: 'messages' }),
   estimatePrompt: estimateMessages,
   promptOf: messagesPrompt,

@@ -9,7 +9,7 @@ import {
   tokensPerImage,
   withoutMedia,
 } from '../tokens/media-tokens.ts';
-import { textsIn } from '../tokens/texts-in.ts';
+import { textsIn, toolTexts } from '../tokens/texts-in.ts';
 
 /** Tokens around each message, as for chat completions. */
 const tokensPerMessage = 4;
@@ -46,7 +46,7 @@ const documentPart = z
 
 const mediaPart = z.discriminatedUnion('type', [imagePart, documentPart]);
 
-/** The texts of a queued body, for the tokenizer. Tools are a part of the prompt that can be longer than all messages. */
+/** The texts of a queued body, for the tokenizer. */
 export function messagesPrompt({
   system,
   messages,
@@ -57,8 +57,7 @@ export function messagesPrompt({
   tools?: unknown;
 }): Prompt {
   const count = Array.isArray(messages) ? messages.length : 0;
-  const described = Array.isArray(tools) ? tools.map((tool) => JSON.stringify(tool)) : [];
-  const texts = [...textsIn([system, messages], textFields), ...described];
+  const texts = [...textsIn([system, messages], textFields), ...toolTexts(tools)];
   return { texts, tokens: count * tokensPerMessage };
 }
 

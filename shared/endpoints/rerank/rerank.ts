@@ -1,3 +1,4 @@
+import { isObject } from '../../is-object.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { Prompt, RequestFormat } from '../definition/request-format.ts';
 import { estimateTokens } from '../tokens/estimate-tokens.ts';
@@ -15,7 +16,13 @@ type Sent = { query?: unknown; documents?: unknown };
 /** The model reads the query with each document: this many tokens more than the request has. */
 function repeatedTokens({ query, documents }: Sent): number {
   const pairs = Array.isArray(documents) ? documents.length : 0;
-  return Math.max(0, pairs - 1) * estimateTokens(textsIn(query, textFields).join('\n'));
+  return Math.max(0, pairs - 1) * estimateTokens(textsOf(query).join('\n'));
+}
+
+/** The texts of a query or a document. All of it is text if no known field has any. */
+function textsOf(item: unknown): string[] {
+  const isKnown = !isObject(item) || Object.keys(item).some((name) => textFields.has(name));
+  return isKnown ? textsIn(item, textFields) : [JSON.stringify(item)];
 }
 
 const request: RequestFormat = {
@@ -37,7 +44,7 @@ const request: RequestFormat = {
   estimatePrompt: (asked: Sent, text) => estimateJson(text) + repeatedTokens(asked),
 
   promptOf: (body: Sent): Prompt => ({
-    texts: textsIn([body.query, body.documents], textFields),
+    texts: [body.query, body.documents].flat().flatMap(textsOf),
     tokens: repeatedTokens(body),
   }),
   choicesOf: () => 1,

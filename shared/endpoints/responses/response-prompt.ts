@@ -12,7 +12,7 @@ import {
   tokensPerImage,
   withoutMedia,
 } from '../tokens/media-tokens.ts';
-import { textsIn } from '../tokens/texts-in.ts';
+import { textsIn, toolTexts } from '../tokens/texts-in.ts';
 
 /** Tokens around each item, as around a message of chat completions. */
 const tokensPerItem = 4;
@@ -56,10 +56,13 @@ const filePart = z
 
 const mediaPart = z.discriminatedUnion('type', [imagePart, audioPart, filePart]);
 
+type Queued = { instructions?: unknown; input?: unknown; tools?: unknown };
+
 /** The texts of a queued body, for the tokenizer. */
-export function inputPrompt({ instructions, input }: { instructions?: unknown; input?: unknown }): Prompt {
+export function inputPrompt({ instructions, input, tools }: Queued): Prompt {
   const items = Array.isArray(input) ? input.length : 1;
-  return { texts: textsIn([instructions, input], textFields), tokens: items * tokensPerItem };
+  const texts = [...textsIn([instructions, input], textFields), ...toolTexts(tools)];
+  return { texts, tokens: items * tokensPerItem };
 }
 
-const textFields = new Set(['content', 'text', 'arguments', 'output', 'summary', 'refusal']);
+const textFields = new Set(['content', 'text', 'arguments', 'input', 'output', 'summary', 'refusal']);

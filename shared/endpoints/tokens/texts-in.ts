@@ -13,3 +13,8 @@ export function textsIn(value: unknown, fields: ReadonlySet<string>, depth = 0):
     return isObject(member) ? [JSON.stringify(member)] : textsIn(member, fields, depth + 1);
   });
 }
+
+/** Returns each tool of a request as JSON. Tools are a part of the prompt that can be longer than all messages. */
+export function toolTexts(tools: unknown): string[] {
+  return Array.isArray(tools) ? tools.map((tool) => JSON.stringify(tool)) : [];
+}

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import { countTokens as countExactly } from 'gpt-tokenizer/encoding/o200k_base';
+import { promptUsage } from '../../../workers/answers/answer-request.ts';
 import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
+import { jobFor } from '../../support/worker-side.ts';
 
 const asText = { disallowedSpecial: new Set<string>() };
 
@@ -83,4 +85,26 @@ test("a prompt counts its messages' texts and four tokens for each message", asy
     await countPromptTokens({ endpoint: '/v1/chat/completions', body: body }),
     (await countTokens('hello world\nhello world\n\n')) + 4 * 4,
   );
+});
+
+test('tools and their calls are a part of the prompt', async (t) => {
+  const described = { name: 'weather', description: 'Says how it is outside. '.repeat(100) };
+  const tool = { type: 'function', function: described };
+  const call = { name: 'weather', arguments: JSON.stringify({ city: 'Reykjavik '.repeat(100) }) };
+  const messages = [{ role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: call }] }];
+  const count = (body: object) =>
+    countPromptTokens({ endpoint: '/v1/chat/completions', body: JSON.stringify({ messages: [], ...body }) });
+  for (const [body, text] of [
+    [{ tools: [tool] }, tool],
+    [{ functions: [described] }, described],
+    [{ messages }, call],
+  ] as const)
+    t.true((await count(body)) >= (await countTokens(JSON.stringify(text))), JSON.stringify(body).slice(0, 60));
+});
+
+test('a request that is free is charged no prompt, also if its client leaves', async (t) => {
+  const body = JSON.stringify({ messages: [{ role: 'user', content: 'hello world' }] });
+  const usageAt = (endpoint: string) => promptUsage(jobFor('no stream', { endpoint, body }));
+  t.like(await usageAt('/v1/messages/count_tokens'), { promptTokens: 0, completionTokens: 0 });
+  t.is((await usageAt('/v1/messages')).promptTokens, 2 + 4);
 });

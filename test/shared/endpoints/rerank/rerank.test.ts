@@ -62,6 +62,15 @@ test('the query counts once for each document', (t) => {
   t.true(tokens > 100);
 });
 
+test('the text of a document counts in whatever fields it is', (t) => {
+  const { promptOf } = rerank.request;
+  const document = { title: 'a', snippet: 'b' };
+  t.deepEqual(promptOf({ query: 'q', documents: [document] }).texts, ['q', JSON.stringify(document)]);
+  t.true(promptOf({ query: document, documents: ['a', 'b', 'c'] }).tokens > 2);
+  const image = { content: [{ type: 'image_url', image_url: { url: 'data:no' } }] };
+  t.deepEqual(promptOf({ query: 'q', documents: [image] }).texts, ['q']);
+});
+
 const results = [{ index: 0, relevance_score: 0.25 }];
 const { parse, present } = rerank.answer;
 

@@ -101,11 +101,14 @@ test('the tokenizer gets every text that the model reads, once', (t) => {
     { type: 'function_call', call_id: 'no', name: 'no', arguments: '{"d":1}' },
     { type: 'function_call_output', call_id: 'no', output: [{ type: 'input_text', text: 'e' }] },
     { type: 'message', role: 'assistant', content: [{ type: 'refusal', refusal: 'f' }] },
+    { type: 'custom_tool_call', call_id: 'no', name: 'no', input: 'g' },
   ];
   t.deepEqual(inputPrompt({ instructions: 'Be brief.', input }), {
-    texts: ['Be brief.', 'a', 'b', 'c', '{"d":1}', 'e', 'f'],
-    tokens: 6 * 4,
+    texts: ['Be brief.', 'a', 'b', 'c', '{"d":1}', 'e', 'f', 'g'],
+    tokens: 7 * 4,
   });
+  const tool = { type: 'function', name: 'weather', description: 'Says how it is outside.' };
+  t.deepEqual(inputPrompt({ input: 'Hi', tools: [tool] }).texts, ['Hi', JSON.stringify(tool)]);
   t.deepEqual(inputPrompt({ input: 'Hi' }), { texts: ['Hi'], tokens: 4 });
   t.deepEqual(inputPrompt({}), { texts: [], tokens: 4 });
 });
