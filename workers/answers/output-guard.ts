@@ -2,6 +2,7 @@ import type { Written } from '../../shared/endpoints/definition/answer-format.ts
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
+import { countPromptTokens } from './count-tokens.ts';
 import { createTokenMeter } from './token-meter.ts';
 
 /**
@@ -31,9 +32,10 @@ export function createOutputGuard({
   outputTokensMax,
 }: Pick<QueuedCall, 'endpoint' | 'body' | 'outputTokensMax'>): OutputGuard {
   const { request } = endpointAt(endpoint);
-  const repeatsPrompt = (request.repeatsOfPrompt?.(body) ?? 0) > 0;
+  const repeats = request.repeatsOfPrompt?.(body) ?? 0;
   const meter = createTokenMeter();
   let choices: number | undefined;
+  let repeatedTokens: number | undefined;
   let passedOurs = false;
 
   /** The most that may be charged: the limit for each choice. The body is parsed only once the limit of one choice is exceeded. */
@@ -44,8 +46,10 @@ export function createOutputGuard({
 
   const isAbove = (tokens: number) => tokens > outputTokensMax && tokens > tokensMax();
 
+  /** Text that repeats the prompt cannot be told from the model's own, so as much more is allowed. */
   async function isOverOurs(): Promise<boolean> {
-    passedOurs = await meter.isOver(slackOf(tokensMax()));
+    if (repeats > 0) repeatedTokens ??= repeats * (await countPromptTokens({ endpoint, body }));
+    passedOurs = await meter.isOver(slackOf(tokensMax() + (repeatedTokens ?? 0)));
     return passedOurs;
   }
 
@@ -53,8 +57,7 @@ export function createOutputGuard({
 
   return {
     passes({ text, tokens }) {
-      // Text that repeats the prompt cannot be told from the model's own.
-      if (!repeatsPrompt) meter.add(text);
+      meter.add(text);
       if (tokens !== undefined) return isAbove(tokens);
       const mayBe = meter.isOver(slackOf(outputTokensMax));
       return mayBe === false ? false : mayBe.then((isOver) => isOver && isOverOurs());

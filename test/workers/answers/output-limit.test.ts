@@ -1,6 +1,7 @@
 import test from 'ava';
 import { type Answered, answerStream, answerWhole } from '../../../workers/answers/answer-request.ts';
 import { countTokens } from '../../../workers/answers/count-tokens.ts';
+import { createOutputGuard } from '../../../workers/answers/output-guard.ts';
 import type { CallBackend } from '../../../workers/exchange/call-backend.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
@@ -306,4 +307,16 @@ test('a whole answer without a count is cut beyond 1.5 times the limit plus 64 t
   const over = await ask(of(2 * slack), { limit: 10 }, false);
   t.like(over, { isOverLimit: true, usage: { completionTokens: 10, estimated: true } });
   t.like(JSON.parse(over.body ?? '').choices[0], { finish_reason: 'length', message: { content: ' a'.repeat(slack) } });
+});
+
+test('a stream that repeats its prompt may be longer by the prompt, and is ended beyond that', async (t) => {
+  const prompt = ' b'.repeat(1_000);
+  const body = JSON.stringify({ prompt, echo: true, n: 2 });
+  const slack = Math.floor(1.5 * (2 * 10 + 2 * 1_000) + 64);
+  const passes = async (words: number) => {
+    const guard = createOutputGuard({ endpoint: '/v1/completions', body, outputTokensMax: 10 });
+    return guard.passes({ text: ' a'.repeat(words), tokens: undefined });
+  };
+  t.false(await passes(slack));
+  t.true(await passes(slack + 1));
 });
