@@ -7,7 +7,7 @@ import {
   type StreamOptions,
 } from '../definition/answer-format.ts';
 import { BackendError } from './backend-error.ts';
-import { backendMessageIn } from './backend-message.ts';
+import { backendMessageIn, brokenOff } from './backend-message.ts';
 import { parseBackendJson } from './parse-backend-json.ts';
 import { createSample } from './sample.ts';
 
@@ -92,11 +92,6 @@ function parseEvent(data: string, relay: StreamOptions['relay']): TypedEvent {
   const message = backendMessageIn(value);
   if (message === undefined) throw new BackendError('unreadable', 'an event has no type');
   throw brokenOff(message, relay);
-}
-
-/** The error of a backend that reports a failure in its stream. */
-export function brokenOff(message: string, relay: StreamOptions['relay']): BackendError {
-  return new BackendError('interrupted', relay(message) || 'the backend broke off with an error');
 }
 
 /** An event by its name and its data, which is on one line. */

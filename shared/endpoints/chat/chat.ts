@@ -3,13 +3,14 @@ import type { ChoicesKind } from '../choices/required-properties.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { Prompt, RequestFormat } from '../definition/request-format.ts';
 import { choicesMax, readOutputLimit } from '../fields/output-limit.ts';
+import { tokensPerMessage } from '../tokens/media-tokens.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { textsIn, toolTexts } from '../tokens/texts-in.ts';
 import { createAnswerAssembler } from './assemble-answer.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
 import { type ChatRequest, chatRequestSchema, publishedRequestSchema, queuedMessagesSchema } from './chat-request.ts';
 import { isPlainRequest } from './is-plain-request.ts';
-import { estimateChatPrompt, tokensPerMessage } from './prompt-size.ts';
+import { estimateChatPrompt } from './prompt-size.ts';
 
 const callFields = new Set(['function', 'custom']);
 

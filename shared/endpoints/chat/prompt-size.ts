@@ -3,29 +3,20 @@ import {
   audioBytesPerToken,
   base64,
   dataUrl,
-  estimateJson,
+  estimateMessages,
   fileBytesPerToken,
   imageUrl,
   type ReadMedia,
   tokensOfBase64,
   tokensPerImage,
-  withoutMedia,
 } from '../tokens/media-tokens.ts';
-
-/** Tokens around each message in the prompt of a chat model, from OpenAI's guide to counting tokens. */
-export const tokensPerMessage = 4;
 
 /**
  * Estimates the number of tokens in the prompt of a chat request, valid or not. `text` is the request as JSON. Only base64 data in a part
  * of a message is not counted as text: an image counts 1,500 tokens, sound one token per 100 bytes, and a file one token per 2 bytes.
  */
 export function estimateChatPrompt(request: object, text: string): number {
-  const { messages } = request as { messages?: unknown };
-  if (!Array.isArray(messages)) return estimateJson(text);
-  const media = { tokens: 0 };
-  const emptied = withoutMedia(messages, readMedia, media);
-  const written = media.tokens === 0 ? text : JSON.stringify({ ...request, messages: emptied });
-  return estimateJson(written) + messages.length * tokensPerMessage + media.tokens;
+  return estimateMessages(request, { text, field: 'messages', readMedia });
 }
 
 /** Parses a part only if its type is a media type, because a body can have a hundred thousand parts. */

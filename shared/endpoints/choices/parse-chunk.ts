@@ -1,6 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
-import { backendMessageIn } from '../answers/backend-message.ts';
+import { backendMessageIn, brokenOff } from '../answers/backend-message.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import type { StreamOptions } from '../definition/answer-format.ts';
 import { type Chunk, chunkSchema } from './choice-answers.ts';
@@ -15,7 +15,7 @@ export function parseChunk(data: string, relay: StreamOptions['relay']): Chunk {
   if (chunk !== undefined && chunk.error == null) return chunk;
   const message = backendMessageIn(value);
   if (message === undefined) throw new BackendError('unreadable', 'an event is not a chunk');
-  throw new BackendError('interrupted', relay(message) || 'the backend broke off with an error');
+  throw brokenOff(message, relay);
 }
 
 /**

@@ -7,7 +7,7 @@ import type { Endpoint } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
 import { promptCost } from '../tokens/request-cost.ts';
 import { messageErrors } from './message-errors.ts';
-import { estimateMessages, messagesPrompt } from './message-prompt.ts';
+import { estimateMessagePrompt, messagesPrompt } from './message-prompt.ts';
 import { type CountRequest, countRequestSchema } from './message-request.ts';
 import { messageFields, messageHeaders } from './messages.ts';
 
@@ -22,7 +22,7 @@ const request: RequestFormat = {
   // It counts against requests per minute.
   isFree: true,
   cost: () => promptCost({ promptTokens: 0, promptField: 'messages' }),
-  estimatePrompt: estimateMessages,
+  estimatePrompt: estimateMessagePrompt,
   promptOf: messagesPrompt,
   choicesOf: () => 1,
 };

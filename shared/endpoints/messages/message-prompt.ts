@@ -2,29 +2,21 @@ import { z } from 'zod';
 import type { Prompt } from '../definition/request-format.ts';
 import {
   base64,
-  estimateJson,
+  estimateMessages,
   fileBytesPerToken,
   type ReadMedia,
   tokensOfBase64,
   tokensPerImage,
-  withoutMedia,
+  tokensPerMessage,
 } from '../tokens/media-tokens.ts';
 import { textsIn, toolTexts } from '../tokens/texts-in.ts';
-
-/** Tokens around each message, as for chat completions. */
-const tokensPerMessage = 4;
 
 /**
  * Estimates the tokens of the prompt of a request, valid or not. `text` is the request as JSON. Only base64 data is not counted as text: an
  * image counts 1,500 tokens, and a document one token per 2 bytes.
  */
-export function estimateMessages(request: object, text: string): number {
-  const { messages } = request as { messages?: unknown };
-  if (!Array.isArray(messages)) return estimateJson(text);
-  const media = { tokens: 0 };
-  const emptied = withoutMedia(messages, readMedia, media);
-  const written = media.tokens === 0 ? text : JSON.stringify({ ...request, messages: emptied });
-  return estimateJson(written) + messages.length * tokensPerMessage + media.tokens;
+export function estimateMessagePrompt(request: object, text: string): number {
+  return estimateMessages(request, { text, field: 'messages', readMedia });
 }
 
 const mediaTypes = new Set<unknown>(['image', 'document']);

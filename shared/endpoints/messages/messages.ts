@@ -5,7 +5,7 @@ import { generationCost } from '../tokens/request-cost.ts';
 import { cutMessage, type MessageAnswer, messageText, parseMessage, presentMessage } from './message-answers.ts';
 import { messageEnding, messageErrors } from './message-errors.ts';
 import { createMessageConverter } from './message-events.ts';
-import { estimateMessages, messagesPrompt } from './message-prompt.ts';
+import { estimateMessagePrompt, messagesPrompt } from './message-prompt.ts';
 import { type MessageRequest, messageRequestSchema } from './message-request.ts';
 
 export const messageFields = {
@@ -23,10 +23,10 @@ const request: RequestFormat = {
     ...{ model, stream: stream === true, includeUsage: true, assembled: false, choices: 1, fields: {} },
   }),
   cost(message: MessageRequest, { text, model }) {
-    const promptTokens = estimateMessages(message, text);
+    const promptTokens = estimateMessagePrompt(message, text);
     return generationCost(message, { promptTokens, promptField: 'messages', limitField: 'max_tokens', model });
   },
-  estimatePrompt: estimateMessages,
+  estimatePrompt: estimateMessagePrompt,
   promptOf: messagesPrompt,
   choicesOf: () => 1,
 };

@@ -1,7 +1,7 @@
 import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
-import { backendMessageIn } from '../answers/backend-message.ts';
-import { brokenOff, createEventConverter, type EventFormat, type TypedEvent } from '../answers/convert-events.ts';
+import { backendMessageIn, brokenOff } from '../answers/backend-message.ts';
+import { createEventConverter, type EventFormat, type TypedEvent } from '../answers/convert-events.ts';
 import { withMissing } from '../answers/with-missing.ts';
 import type { StreamConverter, StreamOptions } from '../definition/answer-format.ts';
 import { closeOutput } from './close-output.ts';

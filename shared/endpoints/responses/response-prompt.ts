@@ -4,30 +4,22 @@ import {
   audioBytesPerToken,
   base64,
   dataUrl,
-  estimateJson,
+  estimateMessages,
   fileBytesPerToken,
   imageUrl,
   type ReadMedia,
   tokensOfBase64,
   tokensPerImage,
-  withoutMedia,
+  tokensPerMessage,
 } from '../tokens/media-tokens.ts';
 import { textsIn, toolTexts } from '../tokens/texts-in.ts';
-
-/** Tokens around each item, as around a message of chat completions. */
-const tokensPerItem = 4;
 
 /**
  * Estimates the tokens of the prompt of a request, valid or not. `text` is the request as JSON. Only base64 data is not counted as text: an
  * image counts 1,500 tokens, sound one token per 100 bytes, and a file one token per 2 bytes.
  */
 export function estimateInput(request: object, text: string): number {
-  const { input } = request as { input?: unknown };
-  if (!Array.isArray(input)) return estimateJson(text);
-  const media = { tokens: 0 };
-  const emptied = withoutMedia(input, readMedia, media);
-  const written = media.tokens === 0 ? text : JSON.stringify({ ...request, input: emptied });
-  return estimateJson(written) + input.length * tokensPerItem + media.tokens;
+  return estimateMessages(request, { text, field: 'input', readMedia });
 }
 
 const mediaTypes = new Set<unknown>(['input_image', 'input_audio', 'input_file']);
@@ -62,7 +54,7 @@ type Queued = { instructions?: unknown; input?: unknown; tools?: unknown };
 export function inputPrompt({ instructions, input, tools }: Queued): Prompt {
   const items = Array.isArray(input) ? input.length : 1;
   const texts = [...textsIn([instructions, input], textFields), ...toolTexts(tools)];
-  return { texts, tokens: items * tokensPerItem };
+  return { texts, tokens: items * tokensPerMessage };
 }
 
 const textFields = new Set(['content', 'text', 'arguments', 'input', 'output', 'summary', 'refusal']);

@@ -34,8 +34,26 @@ export type EmptiedPart = { tokens: number; emptied: object };
 /** Reads the media of one part; undefined if there is none. */
 export type ReadMedia = (part: Readonly<Record<string, unknown>>) => EmptiedPart | undefined;
 
+/** Tokens around each message in the prompt of a chat model, from OpenAI's guide to counting tokens. */
+export const tokensPerMessage = 4;
+
+type Prompted = { text: string; field: string; readMedia: ReadMedia };
+
+/**
+ * Estimates the tokens of a request, valid or not, whose prompt is a list of messages in one field. `text` is the request as JSON. Only the
+ * data of media is not counted as text.
+ */
+export function estimateMessages(request: object, { text, field, readMedia }: Prompted): number {
+  const { [field]: messages } = request as Readonly<Record<string, unknown>>;
+  if (!Array.isArray(messages)) return estimateJson(text);
+  const media = { tokens: 0 };
+  const emptied = withoutMedia(messages, readMedia, media);
+  const written = media.tokens === 0 ? text : JSON.stringify({ ...request, [field]: emptied });
+  return estimateJson(written) + messages.length * tokensPerMessage + media.tokens;
+}
+
 /** Returns messages or parts with the media in them emptied, and adds the tokens of the media to `total`. */
-export function withoutMedia(value: unknown, readMedia: ReadMedia, total: { tokens: number }): unknown {
+function withoutMedia(value: unknown, readMedia: ReadMedia, total: { tokens: number }): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutMedia(item, readMedia, total));
   if (!isObject(value)) return value;
   const media = readMedia(value);

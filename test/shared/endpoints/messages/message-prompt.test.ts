@@ -1,9 +1,9 @@
 import test from 'ava';
-import { estimateMessages, messagesPrompt } from '../../../../shared/endpoints/messages/message-prompt.ts';
+import { estimateMessagePrompt, messagesPrompt } from '../../../../shared/endpoints/messages/message-prompt.ts';
 import { messages } from '../../../../shared/endpoints/messages/messages.ts';
 import { callOf } from '../../../support/endpoints/endpoint-call.ts';
 
-const estimate = (request: object) => estimateMessages(request, JSON.stringify(request));
+const estimate = (request: object) => estimateMessagePrompt(request, JSON.stringify(request));
 const user = (...content: object[]) => ({ messages: [{ role: 'user', content }] });
 const data = (bytes: number) => 'A'.repeat((bytes / 3) * 4);
 const image = (bytes: number) => ({
@@ -59,7 +59,7 @@ test('any object can be estimated, valid or not', (t) => {
 
 test('the reservation is the estimate and the limit', (t) => {
   const call = callOf(messages, { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 });
-  const promptTokens = estimateMessages(JSON.parse(call.body), call.body);
+  const promptTokens = estimateMessagePrompt(JSON.parse(call.body), call.body);
   t.like(call.cost, { promptTokens, tokens: promptTokens + 9, promptField: 'messages', limitField: 'max_tokens' });
 });
 
