@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import { fewStops, logitBias, penalty, streamFlag, streamOptions, temperature, topP } from '../fields/common-fields.ts';
 import { choicesMax } from '../fields/output-limit.ts';
-import { promptInput } from '../fields/prompt-input.ts';
+import { promptInput, promptsIn } from '../fields/prompt-input.ts';
 
 const count = z.int().positive();
+
+/** An answer that is cut ends each of them with an event. */
+export const allChoicesMax = 2_048;
 
 /**
  * All fields of OpenAI's published description of `POST /v1/completions` (openai/openai-openapi, `CreateCompletionRequest`). Model servers
@@ -33,6 +36,10 @@ export const completionRequestSchema = z
   .refine(({ stream, stream_options }) => stream === true || stream_options == null, {
     path: ['stream_options'],
     error: 'is only allowed with stream: true',
+  })
+  .refine(({ prompt, n, best_of }) => Math.max(n ?? 1, best_of ?? 1) * promptsIn(prompt).prompts <= allChoicesMax, {
+    path: ['prompt'],
+    error: `expected at most ${allChoicesMax} choices of all prompts together`,
   });
 
 export type CompletionRequest = z.infer<typeof completionRequestSchema>;

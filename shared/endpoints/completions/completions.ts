@@ -2,11 +2,11 @@ import { choicesAnswers } from '../choices/choices-answers.ts';
 import type { ChoicesKind } from '../choices/required-properties.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
-import { choicesMax, readOutputLimit } from '../fields/output-limit.ts';
-import { promptsIn, promptsMax } from '../fields/prompt-input.ts';
+import { readOutputLimit } from '../fields/output-limit.ts';
+import { promptsIn } from '../fields/prompt-input.ts';
 import { estimatePrompts } from '../tokens/estimate-prompts.ts';
 import { generationCost } from '../tokens/request-cost.ts';
-import { type CompletionRequest, completionRequestSchema } from './completion-request.ts';
+import { allChoicesMax, type CompletionRequest, completionRequestSchema } from './completion-request.ts';
 
 const request: RequestFormat = {
   schema: completionRequestSchema,
@@ -60,7 +60,7 @@ export const completionsKind: ChoicesKind = {
   object: 'text_completion',
   chunkObject: 'text_completion',
   idPrefix: 'cmpl-',
-  choicesMax: choicesMax * promptsMax,
+  choicesMax: allChoicesMax,
   choice: { text: '', finish_reason: null, logprobs: null },
   chunkChoice: { text: '', finish_reason: null, logprobs: null },
   ended: { text: '' },

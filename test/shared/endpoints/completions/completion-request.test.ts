@@ -111,6 +111,17 @@ test('reserves for every choice of every prompt', (t) => {
   t.is(callOf(completions, { prompt: 'a', n: 2, best_of: 5 }).choices, 2, 'only those that are returned');
 });
 
+test('all prompts together have at most 2,048 choices', (t) => {
+  const prompts = (count: number) => Array.from({ length: count }, () => 'a');
+  const accepted = [{ prompt: prompts(2_048) }, { prompt: prompts(16), n: 128 }, { prompt: 'a', best_of: 128 }];
+  for (const fields of accepted) t.deepEqual(faultyFields(completions, fields), []);
+  const refused = [
+    { prompt: prompts(2_048), n: 2 },
+    { prompt: prompts(17), n: 1, best_of: 128 },
+  ];
+  for (const fields of refused) t.deepEqual(faultyFields(completions, fields), ['prompt']);
+});
+
 test('token ids count one each, and texts by their length; all other fields count as text', (t) => {
   const tokensOf = (fields: object) => callOf(completions, fields).cost.promptTokens;
   const ids = (count: number) => Array.from({ length: count }, (_, index) => 100_000 + index);
