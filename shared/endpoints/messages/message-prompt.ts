@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObject } from '../../is-object.ts';
 import type { Prompt } from '../definition/request-format.ts';
 import {
   base64,
@@ -8,6 +9,7 @@ import {
   tokensOfBase64,
   tokensPerImage,
   tokensPerMessage,
+  withoutMedia,
 } from '../tokens/media-tokens.ts';
 import { textsIn, toolTexts } from '../tokens/texts-in.ts';
 
@@ -49,8 +51,17 @@ export function messagesPrompt({
   tools?: unknown;
 }): Prompt {
   const count = Array.isArray(messages) ? messages.length : 0;
-  const texts = [...textsIn([system, messages], textFields), ...toolTexts(tools)];
+  const shown = withoutMedia(messages, readDocument, { tokens: 0 });
+  const texts = [...textsIn([system, shown], textFields), ...toolTexts(tools)];
   return { texts, tokens: count * tokensPerMessage };
 }
 
 const textFields = new Set(['content', 'text', 'input', 'thinking']);
+
+/** A document of text, as parts that have its text where a message has it. */
+const readDocument: ReadMedia = ({ type, source }) => {
+  if (type !== 'document' || !isObject(source)) return undefined;
+  const { type: kind, data, content } = source;
+  if (kind === 'text') return { tokens: 0, emptied: { text: data } };
+  return kind === 'content' ? { tokens: 0, emptied: { content } } : undefined;
+};

@@ -32,7 +32,7 @@ const prompt = {
   cache_control: nullableObject,
   context_management: nullableObject,
   output_config: nullableObject,
-  output_format: nullableObject,
+  output_format: z.looseObject({ type: z.literal('json_schema', 'expected "json_schema"') }).nullish(),
   speed: z.string().nullish(),
 };
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObject } from '../../is-object.ts';
 import { listOf } from '../fields/checked-lists.ts';
 import { areFewTexts, streamFlag, temperature, topP } from '../fields/common-fields.ts';
 
@@ -23,6 +24,14 @@ const texts = z
   .custom<string[]>(areFewTexts, 'expected an array of at most 64 strings')
   .meta({ documentedAs: z.array(z.string()).max(64) });
 
+/** A variable could also be a part with an address, which is not checked here. */
+const promptVariables = z
+  .custom<Record<string, string>>(
+    (value) => isObject(value) && Object.values(value).every((variable) => typeof variable === 'string'),
+    'expected an object of strings',
+  )
+  .meta({ documentedAs: z.record(z.string(), z.string()) });
+
 /**
  * All fields of OpenAI's published description of `POST /v1/responses` (openai/openai-openapi, `CreateResponse`). The service keeps no
  * state, so fields that refer to a stored response, or ask to store one, are refused.
@@ -45,7 +54,7 @@ export const responseRequestSchema = z.looseObject({
   moderation: z.unknown().optional(),
   parallel_tool_calls: z.boolean().nullish(),
   previous_response_id: z.null({ error: noState }).optional(),
-  prompt: nullableObject,
+  prompt: z.looseObject({ variables: promptVariables.nullish() }).nullish(),
   prompt_cache_key: z.string().nullish(),
   prompt_cache_options: nullableObject,
   prompt_cache_retention: z.string().nullish(),

@@ -53,7 +53,7 @@ export function estimateMessages(request: object, { text, field, readMedia }: Pr
 }
 
 /** Returns messages or parts with the media in them emptied, and adds the tokens of the media to `total`. */
-function withoutMedia(value: unknown, readMedia: ReadMedia, total: { tokens: number }): unknown {
+export function withoutMedia(value: unknown, readMedia: ReadMedia, total: { tokens: number }): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutMedia(item, readMedia, total));
   if (!isObject(value)) return value;
   const media = readMedia(value);

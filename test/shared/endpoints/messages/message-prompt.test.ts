@@ -70,9 +70,12 @@ test('the tokenizer gets every text that the model reads, once', (t) => {
     { type: 'tool_result', tool_use_id: 'no', content: [{ type: 'text', text: 'c' }] },
     { type: 'thinking', thinking: 'd', signature: 'no' },
     { type: 'image', source: { type: 'base64', data: 'no' } },
+    { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'e' } },
+    { type: 'document', source: { type: 'content', content: [{ type: 'text', text: 'f' }] } },
+    { type: 'document', source: { type: 'base64', data: 'no' } },
   ];
   t.deepEqual(messagesPrompt({ system: [{ type: 'text', text: 's' }], messages: [{ role: 'user', content }] }), {
-    texts: ['s', 'a', '{"text":"b"}', 'c', 'd'],
+    texts: ['s', 'a', '{"text":"b"}', 'c', 'd', 'e', 'f'],
     tokens: 4,
   });
   t.deepEqual(messagesPrompt({ messages: [{ role: 'user', content: 'x' }] }), { texts: ['x'], tokens: 4 });

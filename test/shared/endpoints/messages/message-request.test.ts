@@ -97,6 +97,7 @@ const wrong: readonly [object, string][] = [
   [{ cache_control: [] }, 'cache_control'],
   [{ context_management: 'x' }, 'context_management'],
   [{ output_config: 5 }, 'output_config'],
+  [{ output_format: { type: 'regex', pattern: '(a+)+' } }, 'output_format.type'],
   [{ speed: 1 }, 'speed'],
   [{ not_published: 1 }, 'not_published'],
   [{ mcp_servers: [] }, 'mcp_servers'],

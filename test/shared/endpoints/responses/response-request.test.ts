@@ -17,7 +17,7 @@ const published: Record<string, readonly unknown[]> = {
   moderation: [{ model: 'x' }, null],
   parallel_tool_calls: [true, false, null],
   previous_response_id: [null],
-  prompt: [{ id: 'x', variables: {} }, null],
+  prompt: [{ id: 'x', variables: { city: 'Köln' } }, { id: 'x', variables: null }, null],
   prompt_cache_key: ['x', null],
   prompt_cache_options: [{}, null],
   prompt_cache_retention: ['24h', null],
@@ -70,6 +70,10 @@ test('items of every kind are accepted, also with fields that are not known', (t
 /** A wrong value of each field, and the path that the error names. */
 const wrong: readonly [object, string][] = [
   [{ input: 5 }, 'input'],
+  [
+    { prompt: { id: 'x', variables: { a: { type: 'input_image', image_url: 'http://10.0.0.1' } } } },
+    'prompt.variables',
+  ],
   [{ input: {} }, 'input'],
   [{ input: null }, 'input'],
   [{ input: [5] }, 'input[0]'],
