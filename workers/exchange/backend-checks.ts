@@ -2,7 +2,7 @@ import type { Agent } from 'undici';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import { atMostEvery, type Check } from '../../shared/process/operations.ts';
 import type { Backend } from '../../shared/process/plan-file.ts';
-import { endpointOf } from './call-backend.ts';
+import { addressOf } from './call-backend.ts';
 
 const checkEveryMs = 10_000;
 const checkTimeoutMs = 1_000;
@@ -27,7 +27,7 @@ export function createBackendChecks(
 /** Fails unless the backend answers `GET /models` with a status below 500. */
 async function checkBackend(agent: Agent, backend: Backend, apiKey: string | undefined): Promise<void> {
   const { statusCode, body } = await agent.request({
-    ...endpointOf(backend, '/models'),
+    ...addressOf(backend, '/models'),
     method: 'GET',
     headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
     signal: AbortSignal.timeout(checkTimeoutMs),

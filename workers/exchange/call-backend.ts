@@ -96,7 +96,7 @@ export function createCallBackend({
 function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOptions {
   const { backend, path, apiKey, requestId, body } = call;
   return {
-    ...endpointOf(backend, path),
+    ...addressOf(backend, path),
     method: 'POST',
     headers: {
       ...call.headers,
@@ -122,7 +122,7 @@ type Base = { origin: string; pathname: string };
 const bases = new WeakMap<Backend, Base>();
 
 /** Returns the address of a path of the OpenAI API at this backend. */
-export function endpointOf(backend: Backend, path: string): { origin: string; path: string } {
+export function addressOf(backend: Backend, path: string): { origin: string; path: string } {
   const { origin, pathname } = bases.get(backend) ?? readBase(backend);
   return { origin, path: pathname + path };
 }

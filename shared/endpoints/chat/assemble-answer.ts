@@ -1,6 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import { charactersMax, createSizeBudget, type SizeBudget } from '../answers/size-budget.ts';
-import type { Chunk } from '../choices/choice-answers.ts';
+import type { Chunk } from '../choices/choices-schemas.ts';
 import type { BackendAnswer } from '../choices/convert-answer.ts';
 import { createAnswerProgress } from '../choices/follow-answer.ts';
 import { parseChunk } from '../choices/parse-chunk.ts';

@@ -2,7 +2,7 @@ import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import type { AnswerContext, AnswerTokens, ReportedUsage, WholeAnswer } from '../definition/answer-format.ts';
-import { type ChoicesAnswer, choicesAnswerSchema, usageSchema, writtenIn } from './choice-answers.ts';
+import { type ChoicesAnswer, choicesAnswerSchema, usageSchema, writtenIn } from './choices-schemas.ts';
 import { type ChoicesKind, completeAnswer } from './required-properties.ts';
 
 /** A whole answer, parsed. */

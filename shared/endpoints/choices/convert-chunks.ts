@@ -1,7 +1,7 @@
 import { createHoldBack } from '../answers/hold-back.ts';
 import { createSample } from '../answers/sample.ts';
 import { nothingWritten, type StreamConverter, type StreamOptions } from '../definition/answer-format.ts';
-import { type Chunk, writtenIn } from './choice-answers.ts';
+import { type Chunk, writtenIn } from './choices-schemas.ts';
 import { presentUsage } from './convert-answer.ts';
 import { createAnswerProgress } from './follow-answer.ts';
 import { parseChunk } from './parse-chunk.ts';

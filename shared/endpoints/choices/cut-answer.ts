@@ -1,7 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import { cutFields, cutLists, longestWithin } from '../answers/cut-text.ts';
-import type { ChoicesAnswer } from './choice-answers.ts';
-import { writtenIn } from './choice-answers.ts';
+import { type ChoicesAnswer, writtenIn } from './choices-schemas.ts';
 import type { BackendAnswer } from './convert-answer.ts';
 
 /**

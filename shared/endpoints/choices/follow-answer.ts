@@ -1,6 +1,6 @@
 import { BackendError } from '../answers/backend-error.ts';
 import type { ReportedUsage, Written } from '../definition/answer-format.ts';
-import { type Chunk, writtenIn } from './choice-answers.ts';
+import { type Chunk, writtenIn } from './choices-schemas.ts';
 import { readUsage } from './convert-answer.ts';
 
 /** Follows a streamed answer to its end. */

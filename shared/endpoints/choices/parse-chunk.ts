@@ -3,7 +3,7 @@ import { BackendError } from '../answers/backend-error.ts';
 import { backendMessageIn, brokenOff } from '../answers/backend-message.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import type { StreamOptions } from '../definition/answer-format.ts';
-import { type Chunk, chunkSchema } from './choice-answers.ts';
+import { type Chunk, chunkSchema } from './choices-schemas.ts';
 
 /**
  * Parses the data of one event of a streamed answer. Fails with `BackendError`, with the backend's own message if there is one.

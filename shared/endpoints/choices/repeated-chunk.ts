@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ownText } from '../../own-text.ts';
-import { type Chunk, writtenIn } from './choice-answers.ts';
+import { type Chunk, writtenIn } from './choices-schemas.ts';
 import { parseChunk } from './parse-chunk.ts';
 
 /** A chunk that was not parsed: the model's text in it, and the JSON for the client. */

@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
-import { chunkSchema } from '../../../../shared/endpoints/choices/choice-answers.ts';
+import { chunkSchema } from '../../../../shared/endpoints/choices/choices-schemas.ts';
 import { isPlainChunk, parseChunk } from '../../../../shared/endpoints/choices/parse-chunk.ts';
 
 const anything = fc.oneof(
