@@ -155,8 +155,9 @@ function onQueued(
   { line: taken, now }: Extract<OfBatch, { type: 'queued' }>,
 ): Next {
   const { requestId, customId, line, number, failures, losses, call } = taken;
-  const { model } = call;
-  const queued = { requestId, customId, line, number, failures, losses, model, since: now, isDoubtful: false };
+  const { model, requestedModel } = call;
+  const request = { requestId, customId, model, ...(requestedModel !== undefined && { requestedModel }) };
+  const queued = { ...request, line, number, failures, losses, since: now, isDoubtful: false };
   const next = withLine(state, held, { ...queued, state: 'queued' });
   return nextOf({ ...next, health: withProbe(state.health, model, now) });
 }

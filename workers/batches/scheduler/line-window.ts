@@ -9,6 +9,8 @@ import { isUnavailable, type ModelHealth, mayProbe } from './model-health.ts';
 export type LineInProgress = Pick<WaitingLine, 'line' | 'number' | 'failures' | 'losses' | 'model'> & {
   requestId: string;
   customId: string;
+  /** The name that the client sent, if it is an alias. */
+  requestedModel?: string;
   state: 'queued' | 'started' | 'postponed';
   since: number;
   isDoubtful: boolean;

@@ -55,12 +55,14 @@ export function createRecoverLostLines({
       return known?.result === undefined ? known?.retry : undefined;
     }
 
-    function requestOf({ model, customId, requestId, line, number, failures, losses }: LineInProgress): LineRequest {
+    function requestOf(lost: LineInProgress): LineRequest {
+      const { model, requestedModel, customId, requestId, line, number, failures, losses } = lost;
       const { id, account, keyId } = batch;
       const endpoint = endpointOf(batch);
       const tier = planFile.models[model]?.tier ?? '';
       return {
         ...{ requestId, account, keyId, plan, model, tier, endpoint, earlierRuns: [], tellTo: '' },
+        ...(requestedModel !== undefined && { requestedModel }),
         ...{ batch: id, line, customId, number, failures, losses },
       };
     }

@@ -89,6 +89,11 @@ test('a queued line is in progress from then on', (t) => {
   });
 });
 
+test('a queued line keeps the alias that its client sent', (t) => {
+  const call = { model: 'm', requestedModel: 'old-name' } as NextLine['call'];
+  t.like(lineIn(after([queued(1, { call })], holding()), 1), { model: 'm', requestedModel: 'old-name' });
+});
+
 test('a line that could not be queued comes back a second later, as the same request', (t) => {
   const next = reduceAccount(holding(1), { type: 'not queued', batch: batch.id, line: takenLine(1), now });
   const retry = { batch: batch.id, line: 1, number: 1, failures: 0, losses: 0, notBefore: new Date(now + 1_000) };

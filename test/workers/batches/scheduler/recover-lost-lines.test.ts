@@ -1,5 +1,6 @@
 import test from 'ava';
 import type { BatchRetry } from '../../../../shared/batches/batch.ts';
+import { outboxKey, partitionOf } from '../../../../shared/redis/keys.ts';
 import { answeredLine } from '../../../../workers/batches/lines/line-results.ts';
 import type { LineInProgress } from '../../../../workers/batches/scheduler/line-window.ts';
 import { createRecoverLostLines } from '../../../../workers/batches/scheduler/recover-lost-lines.ts';
@@ -40,6 +41,7 @@ async function open() {
   return Object.assign(side, { lineOf, search });
 }
 
+const usage = { promptTokens: 30, completionTokens: 12, cachedTokens: 0, estimated: false };
 const ended = [{ line: 1, retry: undefined }];
 
 test.serial('a line whose job is waiting or running is left alone', async (t) => {
@@ -107,11 +109,20 @@ test.serial('a line whose retry another worker recorded meanwhile is tried as th
 test.serial('a line whose worker died before it settled is settled once, by its result', async (t) => {
   await using side = await open();
   await side.lease(1);
-  const usage = { promptTokens: 30, completionTokens: 12, cachedTokens: 0, estimated: false };
   await side.store.batches.insertResults([answeredLine(side.jobOf(1), '{}', usage)]);
   t.deepEqual(await side.search(), ended);
   t.is(await side.leases(), 0);
   t.like(await side.counters(), { used: 42, reserved: 0 });
+});
+
+test.serial('the usage record of such a line has the alias that its client sent', async (t) => {
+  await using side = await open();
+  await side.lease(1);
+  await side.store.batches.insertResults([answeredLine(side.jobOf(1), '{}', usage)]);
+  t.deepEqual(await side.search([{ ...side.lineOf(1), requestedModel: 'old-name' }]), ended);
+  const entries = await own.redis.xrange(outboxKey(partitionOf(side.batch.account)), '-', '+');
+  t.is(entries.length, 1);
+  t.like(JSON.parse(entries[0]?.[1].at(-1) ?? ''), { model: 'small-chat', requestedModel: 'old-name' });
 });
 
 test.serial('a line of a batch that is gone has ended', async (t) => {
