@@ -1,4 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
+import { endpoints } from '../../shared/endpoints/routes.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
@@ -20,7 +21,9 @@ const foreign = [
 
 type Route = { method: string; path: string };
 const open: Route[] = [
-  { method: 'POST', path: '/v1/chat/completions' },
+  ...endpoints.map(({ path }) => ({ method: 'POST', path })),
+  { method: 'POST', path: '/openai/v1/chat/completions' },
+  { method: 'GET', path: '/openai/v1/models' },
   { method: 'GET', path: '/v1/models' },
   { method: 'GET', path: '/v1/models/small-chat' },
   { method: 'POST', path: '/v1/keys/guest' },
@@ -68,12 +71,14 @@ const requestHeaders = [
 
 const exposed = [
   'x-request-id',
+  'request-id',
   'x-client-request-id',
   'retry-after',
   'retry-after-ms',
   'x-should-retry',
   'link',
   'x-svc-queue-ms',
+  'x-svc-estimated',
   'x-svc-quota-limit',
   'x-svc-quota-used',
   'x-svc-quota-remaining',

@@ -3,7 +3,9 @@ import test from 'ava';
 import { clusterFiles, fastOnCluster, notOnCluster } from './cluster-files.ts';
 
 test('every flow runs on a Redis Cluster once, or is listed with the reason why it does not', (t) => {
-  const flows = readdirSync('test/flows').filter((name) => /\.(test|slow)\.ts$/.test(name));
+  const flows = readdirSync('test/flows', { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /\.(test|slow)\.ts$/.test(name),
+  );
   const listed = [...fastOnCluster, ...Object.keys(notOnCluster)];
   t.deepEqual(
     listed.filter((name) => !flows.includes(name)),

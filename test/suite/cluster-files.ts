@@ -27,6 +27,7 @@ export const notOnCluster: Readonly<Record<string, string>> = {
   'key-life-mongodb.slow.ts': otherStore,
   'route-statuses-mongodb.slow.ts': otherStore,
   'mixed-releases.slow.ts': 'the previous release cannot use a cluster',
+  'mixed-endpoints.slow.ts': 'the previous release cannot use a cluster',
   'npm-start.slow.ts': 'npm start starts one Redis',
   'documentation-examples.slow.ts': 'the answers in its examples are those with one Redis',
 };

@@ -53,6 +53,10 @@ function messageOf({ error }: RefusalBody): unknown {
   return typeof error === 'object' ? error.message : error;
 }
 
+/** A head that cannot be read has no path, so its refusal has the usual shape on every route. */
+const isUnreadHead = ({ error }: RefusalBody) => typeof error === 'string' && error.startsWith('request: ');
+const usualPath = '/v1/chat/completions';
+
 /** Refusals of an invalid head: no route is known yet, and they contain nothing of a caller. */
 const beforeAnyRoute = /^(x-client-request-id|request|Host): /;
 /** Far above any message of the service: input of a client is not echoed at length. */
@@ -65,8 +69,10 @@ const refusalBytesMax = 2_000;
 export function shapeFaults(route: Route, answer: RawAnswer): string[] {
   const { status, headers, body } = answer;
   const [method = '', path = ''] = route.split(' ');
-  const seen = { method, path: pathLike(path), status, body, header: (name: string) => headers[name] };
-  const message = status === 200 ? '' : messageOf(JSON.parse(body));
+  const refusal: RefusalBody | undefined = status === 200 ? undefined : JSON.parse(body); // a response of the service itself
+  const shown = refusal && method === 'POST' && isUnreadHead(refusal) ? usualPath : pathLike(path);
+  const seen = { method, path: shown, status, body, header: (name: string) => headers[name] };
+  const message = refusal ? messageOf(refusal) : '';
   const nested = status === 402 || status === 429;
   const isFile = status === 200 && route === contentRoute;
   const type = isFile ? 'application/octet-stream' : 'application/json; charset=utf-8';
@@ -78,7 +84,7 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
     'has the caching of its route': headers['cache-control'] === cachingOf(route, status, message),
     'says what is wrong': typeof message === 'string',
     'links to the explanation of its error':
-      status === 200 ? headers.link === undefined : leadsToHelp(headers.link, JSON.parse(body)),
+      refusal === undefined ? headers.link === undefined : leadsToHelp(headers.link, refusal),
     'says that a retry is useless': headers['x-should-retry'] === (nested || status === 409 ? 'false' : undefined),
     'is short if it is a refusal': status === 200 || Buffer.byteLength(body) <= refusalBytesMax,
   };
