@@ -19,6 +19,7 @@ const othersOnCluster: readonly string[] = [
   'test/faults/truth-batches-sqlite.slow.ts',
 ];
 
+const sameAnswers = 'it is about bodies and answers, which no Redis changes';
 const otherStore = 'its store is MongoDB; the same cases run with SQLite';
 
 /** Flows that cannot run on a cluster, or would show nothing more there, and why. */
@@ -28,6 +29,9 @@ export const notOnCluster: Readonly<Record<string, string>> = {
   'route-statuses-mongodb.slow.ts': otherStore,
   'mixed-releases.slow.ts': 'the previous release cannot use a cluster',
   'mixed-endpoints.slow.ts': 'the previous release cannot use a cluster',
+  'endpoints/hostile-fields.test.ts': sameAnswers,
+  'endpoints/openai-base-path.test.ts': sameAnswers,
+  'endpoints/required-properties.test.ts': sameAnswers,
   'npm-start.slow.ts': 'npm start starts one Redis',
   'documentation-examples.slow.ts': 'the answers in its examples are those with one Redis',
 };
