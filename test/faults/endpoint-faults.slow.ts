@@ -32,8 +32,8 @@ function outcomeAt(form: ClientForm, stream: boolean, row: Row): Outcome | undef
 }
 
 const others = everyForm.filter((form) => form !== chatForm);
-/** Cases that run at the same time. */
-const atOnce = 24;
+/** Cases that run at the same time. Every second one may need a second round, and a worker saves up ten. */
+const atOnce = 20;
 const cases: EndpointCase[] = others.flatMap((form) =>
   [true, false].flatMap((stream) => (stream && !form.hasStreams ? [] : casesOf(form, stream))),
 );
