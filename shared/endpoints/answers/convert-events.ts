@@ -8,6 +8,7 @@ import {
 } from '../definition/answer-format.ts';
 import { BackendError } from './backend-error.ts';
 import { backendMessageIn, brokenOff } from './backend-message.ts';
+import { createHoldBack } from './hold-back.ts';
 import { parseBackendJson } from './parse-backend-json.ts';
 import { createSample } from './sample.ts';
 
@@ -43,32 +44,31 @@ const heldCharactersMax = 16_777_216;
 /** Converts a stream of typed events. Each is sent with its type as its name, because SDKs skip events without a name. */
 export function createEventConverter(format: EventFormat, { relay }: Pick<StreamOptions, 'relay'>): StreamConverter {
   const sample = createSample();
-  let held = '';
   let begun = false;
-  let latest = { before: '', written: nothingWritten };
+  const { release, held } = createHoldBack(() => begun, heldCharactersMax);
+  let written = nothingWritten;
+  let heldBefore = '';
 
   return {
     take(data) {
+      written = nothingWritten;
+      heldBefore = held();
       if (data === '[DONE]') return '';
       const event = parseEvent(data, relay);
       const taken = format.take(event);
       sample.add(taken.text);
       begun ||= taken.text !== '' || format.complete();
-      const before = held;
-      const ready = taken.event === undefined ? '' : namedEvent(taken.event, taken.event === event ? data : undefined);
-      held = begun ? '' : held + ready;
-      if (held.length > heldCharactersMax) {
-        throw new BackendError('unreadable', `no token within ${heldCharactersMax} characters`);
-      }
-      latest = { before, written: { text: taken.text, tokens: taken.tokens } };
-      return begun ? before + ready : '';
+      written = { text: taken.text, tokens: taken.tokens };
+      return release(
+        taken.event === undefined ? '' : namedEvent(taken.event, taken.event === event ? data : undefined),
+      );
     },
     begun: () => begun,
     complete: format.complete,
-    written: () => latest.written,
+    written: () => written,
     // What was held back was not sent, if no token came before the latest event.
     cut: () =>
-      latest.before +
+      heldBefore +
       format
         .cut()
         .map((event) => namedEvent(event))

@@ -1,20 +1,23 @@
 import { BackendError } from './backend-error.ts';
 
-/**
- * Holds the beginning of a stream back until the answer proper has begun. The returned function takes what is ready, and returns what may
- * be sent. Fails with `unreadable` if more than `charactersMax` are held.
- */
-export function createHoldBack(begun: () => boolean, charactersMax: number): (ready: string) => string {
+/** The beginning of a stream, which is held back until the answer proper has begun: until then another backend can take over. */
+export interface HoldBack {
+  /** Takes what an event gives. Returns what may be sent. Fails with `unreadable` if too much is held. */
+  release(ready: string): string;
+  held(): string;
+}
+
+export function createHoldBack(begun: () => boolean, charactersMax: number): HoldBack {
   let held = '';
-  return function release(ready) {
-    if (begun() && held === '') return ready;
-    held += ready;
-    if (!begun() && held.length > charactersMax) {
-      throw new BackendError('unreadable', `no token within ${charactersMax} characters`);
-    }
-    if (!begun()) return '';
-    const before = held;
-    held = '';
-    return before;
+  return {
+    release(ready) {
+      const all = held + ready;
+      held = begun() ? '' : all;
+      if (held.length > charactersMax) {
+        throw new BackendError('unreadable', `no token within ${charactersMax} characters`);
+      }
+      return begun() ? all : '';
+    },
+    held: () => held,
   };
 }

@@ -17,9 +17,10 @@ export function createChunkConverter(kind: ChoicesKind, options: StreamOptions):
   const { begun, complete, usage } = progress;
   const repeated = createRepeatedChunks((data, chunk) => present(data, chunk));
   const sample = createSample();
-  const release = createHoldBack(begun, heldCharactersMax);
+  const { release, held } = createHoldBack(begun, heldCharactersMax);
   let latest: () => Chunk | undefined = () => undefined;
   let latestWritten = nothingWritten;
+  let heldBefore = '';
 
   /** The data as it came, unless something in it has to be replaced, or the chunk has a usage, which is sent at the end. */
   function present(data: string, chunk: Chunk): string {
@@ -42,6 +43,7 @@ export function createChunkConverter(kind: ChoicesKind, options: StreamOptions):
   return {
     take(data) {
       latestWritten = nothingWritten;
+      heldBefore = held();
       if (data === '[DONE]') {
         progress.finish();
         return '';
@@ -67,7 +69,8 @@ export function createChunkConverter(kind: ChoicesKind, options: StreamOptions):
       const ends = progress
         .unfinished(choicesAsked)
         .map((index) => ({ index, ...kind.ended, finish_reason: 'length' }));
-      return ends.map((end) => event(presentChunk(ownChunk([end])))).join('');
+      // What was held back was not sent, if no token came before the latest chunk.
+      return heldBefore + ends.map((end) => event(presentChunk(ownChunk([end])))).join('');
     },
     ...{ begun, complete, usage, tokensWritten: sample.tokens, text: sample.text },
     end(tokens, { includeUsage }) {

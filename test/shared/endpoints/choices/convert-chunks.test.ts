@@ -53,6 +53,14 @@ for (const [title, data] of Object.entries(noTokens)) {
   });
 }
 
+test('a stream that is cut at its first token has what was held back, and one that is cut later has it once', (t) => {
+  const atFirst = converted(role, text);
+  t.true(atFirst.converter.cut(1).startsWith(event(role)));
+  const later = converted(role, text, usageOnly);
+  t.is(later.ready[1], event(role) + event(text));
+  t.false(later.converter.cut(1).includes(event(role)));
+});
+
 const tokens = {
   'a content': chunk({ content: ' ' }),
   'a reasoning': chunk({ reasoning_content: 'Hm' }),

@@ -192,6 +192,15 @@ const anyEvent = fc.record({
   usage: fc.oneof(anyValue, fc.record({ input_tokens: anyValue, output_tokens: anyValue })),
 });
 
+test('nothing is written in [DONE], and what was sent before it is not sent again', (t) => {
+  const { converter } = converted([start(), block, word, '[DONE]']);
+  t.deepEqual(converter.written(), { text: '', tokens: undefined });
+  t.deepEqual(
+    namedEvents(converter.cut(1)).map(({ name }) => name),
+    ['content_block_stop'],
+  );
+});
+
 test('any events at all are passed on in their order, or given up; and a stream of them can always be cut', (t) => {
   fc.assert(
     fc.property(fc.array(anyEvent, { maxLength: 12 }), (events) => {
