@@ -41,8 +41,9 @@ export function watchSuspensions({
     const accounts = [...followed.keys()];
     const versions = await readStrings(redis, accounts.map(versionKey));
     const changed = accounts.filter((account, index) => {
+      const known = followed.get(account); // its requests may have ended during the read
       const version = versions[index];
-      return version !== undefined && version !== String(followed.get(account)?.version);
+      return known !== undefined && version !== undefined && version !== String(known.version);
     });
     await Promise.all(changed.slice(0, looksMax).map(lookAt));
   }

@@ -96,6 +96,37 @@ test.serial('the watch sends nothing to Redis while nothing runs', async (t) => 
   );
 });
 
+test.serial('an account whose last request ends while its version is read is not looked at', async (t) => {
+  const reading = Promise.withResolvers<void>();
+  const read = Promise.withResolvers<void>();
+  const redis = Object.assign(Object.create(own.redis), {
+    async mget(keys: string[]) {
+      reading.resolve();
+      await read.promise;
+      return own.redis.mget(keys);
+    },
+  });
+  await own.redis.set(versionKey('user:h'), 1);
+  const looked: string[] = [];
+  using watch = watchSuspensions({
+    redis,
+    log: recordedLog().log,
+    everyMs: 5,
+    async look(account) {
+      looked.push(account);
+      return { account, version: 1, suspended: false } as Caller;
+    },
+  });
+  const unfollow = watch.follow({ account: 'user:h', version: 1 }, () => {});
+  await reading.promise;
+  unfollow();
+  // The next account shows that the watch has compared the versions.
+  watch.follow({ account: 'user:i' }, () => {});
+  read.resolve();
+  await until(() => looked.length > 0);
+  t.deepEqual(looked, ['user:i']);
+});
+
 test.serial('a failed look is repeated', async (t) => {
   let looks = 0;
   using watch = watchSuspensions({
