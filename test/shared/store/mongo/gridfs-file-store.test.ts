@@ -3,6 +3,7 @@ import { ulid } from 'ulid';
 import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
 import { urlThrough } from '../../../support/mongodb/start-mongo.ts';
+import { untilItWorks } from '../../../support/mongodb/until-it-works.ts';
 import { startTcpProxy } from '../../../support/tcp-proxy.ts';
 import { inChunks } from '../file-bytes.ts';
 import { testFilesContract, testLargeFilesContract } from '../files-contract.ts';
@@ -55,7 +56,7 @@ mongoTest('a file whose removal has begun is not created, even if the removal ne
   await using store = await home.open();
   await using proxy = await startTcpProxy(home.primary);
   await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
-  await cut.ping();
+  await untilItWorks(() => cut.ping());
   const id = newFile();
   async function* source() {
     yield* inChunks(bytes, [100_000]);

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import net, { createServer, type Server } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { z } from 'zod';
 import { rotateKey } from '../../../../ingress/callers/account-changes.ts';
@@ -9,6 +8,7 @@ import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../shared/store/store.ts';
 import { freePort } from '../../../stack/free-port.ts';
 import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
+import { untilItWorks } from '../../../support/mongodb/until-it-works.ts';
 import { testAccountsContract } from '../accounts-contract.ts';
 import { testChangesContract } from '../changes-contract.ts';
 import { testKeyUseContract } from '../key-use-contract.ts';
@@ -248,19 +248,6 @@ async function failsInTime(t: ExecutionContext, store: Store): Promise<ApiError>
   const [failure] = failures;
   if (failure === undefined) throw new Error('a store has methods');
   return failure;
-}
-
-/** Repeats the call after each 503, with a pause, as a client would, until ava's own time-out. */
-async function untilItWorks(call: () => Promise<unknown>): Promise<void> {
-  for (;;) {
-    try {
-      await call();
-      return;
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== 'SERVICE_UNAVAILABLE') throw error;
-    }
-    await sleep(20);
-  }
 }
 
 function portOf(server: Server): number {
