@@ -7,7 +7,7 @@ type Fetch = (url: string | URL | Request, init?: RequestInit) => Promise<Respon
  * body, JSON at once and the events of a stream one by one. A body that breaks off is not reported here.
  */
 export const documentedFetch: Fetch = async (url, init) => {
-  const response = await fetch(url, init);
+  const response = await fetchUnlessUnread(url, init);
   const { pathname, search } = new URL(url instanceof Request ? url.url : url);
   const method = init?.method ?? (url instanceof Request ? url.method : 'GET');
   const check = (body: string) => requireDocumented({ ...seen(response), method, path: pathname + search, body });
@@ -21,6 +21,18 @@ export const documentedFetch: Fetch = async (url, init) => {
     return response;
   }
   return wholeAnswer(response, check);
+};
+
+/**
+ * `fetch` that repeats a request of which the server has read nothing, as SDKs do (RFC 9110 15.5.9): it was sent on a connection that an
+ * aborted request had left unused, at the moment when the server closed that.
+ */
+const fetchUnlessUnread: Fetch = async (url, init) => {
+  const response = await fetch(url, init);
+  const isUnread =
+    response.status === 408 && (await response.clone().text()).includes('The request did not arrive in time.');
+  const canRepeat = !(url instanceof Request) && (init?.body == null || typeof init.body === 'string');
+  return isUnread && canRepeat ? fetch(url, init) : response;
 };
 
 function seen({ status, headers }: Response): Pick<SeenAnswer, 'status' | 'header'> {
