@@ -8,7 +8,7 @@ import type { LimitScripts } from './limits-side.ts';
 
 /** The last commits of releases. */
 const commits = {
-  previous: '4fa453e59904d49c90cc9c1a96b3e0113bf8e8cd',
+  previous: '92a25081b566372946f279df4816354bb6e5a5ac',
   /** Its stores have no details of usage. A store may not be migrated yet. */
   'before details': 'd54c39603cc6baed83d2c6af8ca29c49ccbbbf1b',
 } as const;
