@@ -26,6 +26,13 @@ export type Limit = (typeof limits)[number];
  */
 export type Admission = { admittedAt: number; startBy: number; deadline: number; overage: boolean };
 
+/**
+ * What became of the request that has claimed the same idempotency key (contract.md#h1-idempotency-keys). `mismatch`: its body was another
+ * one. `kept`: its answer is kept. `lost`: it was charged, and its answer is not kept.
+ */
+const repeats = ['mismatch', 'running', 'kept', 'lost'] as const;
+export type Repeat = (typeof repeats)[number];
+
 /** The token under which a caller was read again after the answer `stale`. */
 export type Reading = { token: string };
 
@@ -38,13 +45,14 @@ type Cold = { outcome: 'cold'; month: string };
 export type Looked = Stale | { outcome: 'current'; now: number };
 export type CountersAnswer = Stale | Cold | { outcome: 'counters'; counters: LimitCounters };
 /**
- * `full`: too much usage waits to be stored. `ended`: the request was ended before it could be admitted. `inFlight`: how many requests the
- * account has in the lane, including this one.
+ * `full`: too much usage waits to be stored. `ended`: the request was ended before it could be admitted. `repeated`: the request `first` has
+ * claimed its idempotency key. `inFlight`: how many requests the account has in the lane, including this one.
  */
 export type Admitted =
   | Stale
   | Cold
   | { outcome: 'ended' }
+  | { outcome: 'repeated'; how: Repeat; first: string; counters: LimitCounters }
   | { outcome: 'full'; counters: LimitCounters }
   | { outcome: 'refused'; limit: Limit; waitMs: number; counters: LimitCounters }
   | { outcome: 'admitted'; admission: Admission; counters: LimitCounters; inFlight: number };
@@ -66,7 +74,9 @@ export function parseAdmission(answer: unknown): AdmissionAnswer {
       return { outcome, admission, counters: countersOf(words.slice(4)), inFlight: intOf(words.at(-1)) };
     }
     case 'refused':
-      return { outcome, limit: limitOf(one), waitMs: intOf(two), counters: countersOf(words.slice(2)) };
+      return { outcome, limit: oneOf(limits, one), waitMs: intOf(two), counters: countersOf(words.slice(2)) };
+    case 'repeated':
+      return { outcome, how: oneOf(repeats, one), first: wordOf(two), counters: countersOf(words.slice(2)) };
     case 'counters':
     case 'full':
       return { outcome, counters: countersOf(words) };
@@ -96,8 +106,8 @@ function countersOf(words: readonly string[]): LimitCounters {
   };
 }
 
-function limitOf(value: unknown): Limit {
-  const limit = limits.find((limit) => limit === value);
-  if (limit === undefined) throw new Error('unknown limit in the answer of the admission script');
-  return limit;
+function oneOf<Word extends string>(words: readonly Word[], value: unknown): Word {
+  const found = words.find((word) => word === value);
+  if (found === undefined) throw new Error('unknown word in the answer of the admission script');
+  return found;
 }

@@ -13,27 +13,30 @@ local clock = redis.call('TIME')
 -- KEYS[8]   string: how this request was ended
 -- KEYS[9]   sorted set: the holders of leases in the partition
 -- KEYS[10]  stream: the partition's outbox
+-- KEYS[11]  hash: the claim of the request's idempotency key (parts/find-claim.lua); left out if it has none
 -- constants versionLifeMs: life of a version after its last renewal; use renews it once half of that has passed; readLifeMs:
 --           longer than a read of the store may take; queueMs, requestMs, graceMs: time until the job's first start, time for
---           the request in total, and how long a lease outlives either; leaseLifeMs: how often a holder is checked;
+--           the request in total, and how long a lease outlives either; claimLifeMs: life of a claim; leaseLifeMs: how often a holder is checked;
 --           outboxLengthMax
 -- ARGV      version of the caller that was read, -1 for none; `known`, or `read` if it was read from the store after the
 --           answer `stale`; token: the one in the answer `stale`, for `known` an id of this request;
 --           request; its usage report in case it is lost, as a JSON string; tokens to reserve; the limits,
 --           -1 for none: requests and tokens per minute, requests per day, requests at once, tokens this month without top-ups;
 --           month (YYYY-MM) of the latest top-ups and their tokens; 1 if overage is on; holder: the account's name in KEYS[9];
---           1 if the request counts against the minute and the day, 0 for a line of a batch
+--           1 if the request counts against the minute and the day, 0 for a line of a batch; with KEYS[11]: the marks of its
+--           body, separated by spaces, of which the claim gets the first
 -- returns   words separated by spaces, because a list would cost Redis 5 µs more: `stale` token, `cold` month,
 --           `ended`: this request was already ended
---           `full` counters: the outbox is too long, `refused` limit waitMs counters, or
+--           `repeated` how request counters (parts/find-claim.lua), `full` counters: the outbox is too long, `refused` limit waitMs counters, or
 --           `admitted` admittedAt startBy deadline overage counters inFlight (leases of the lane, including this one).
 --           The counters are those after the call (current-counters.lua)
 -- include parts/counters
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
-local versionKey, fillKey, changesKey, countersKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
+local versionKey, fillKey, changesKey, countersKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey,
+  claimKey = unpack(KEYS)
 local version, how, token, request, report, tokens, perMinute, tokensPerMinute, perDay, atOnce, perMonth, topUpMonth,
-  topUpTokens, overageOn, holder, counts = unpack(ARGV)
+  topUpTokens, overageOn, holder, counts, bodyMarks = unpack(ARGV)
 
 -- include parts/check-version
 
@@ -43,6 +46,7 @@ if call('EXISTS', endedKey, lostKey) > 0
 end
 
 -- include parts/current-counters
+-- include parts/find-claim
 
 local function admittedBefore(lease)
   lease = cjson.decode(lease)
@@ -95,6 +99,11 @@ local lease = format('{"state":"admitted","run":0,"startBy":%d,"deadline":%d,"to
   .. '"overage":%d,"admittedAt":%s,"report":%s}', startBy, deadline, tokens, bucket, isCounted and day or 0, month, overage,
   atText, report)
 if call('HSETNX', leasesKey, request, lease) == 0 then return admittedBefore(call('HGET', leasesKey, request)) end
+if claimKey then
+  call('DEL', claimKey)
+  call('HSET', claimKey, 'request', request, 'body', match(bodyMarks, '^%S+'))
+  call('PEXPIRE', claimKey, claimLifeMs)
+end
 local endsAt = startBy + graceMs
 call('ZADD', endsKey, format('%d', endsAt), request)
 

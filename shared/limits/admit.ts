@@ -1,8 +1,10 @@
+import type { Claim } from '../idempotency/claim.ts';
 import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
 import { loadScript, type Redis, redisUnavailable } from '../redis/connections.ts';
 import {
   changesKey,
+  claimKey,
   countersKey,
   endedRequestKey,
   fillKey,
@@ -24,15 +26,16 @@ import {
   parseAdmission,
   type Reading,
 } from './admission.ts';
-import { leaseGraceMs, leaseLifeMs } from './lease-life.ts';
+import { endedLifeMs, leaseGraceMs, leaseLifeMs } from './lease-life.ts';
 
-/** `version` is that of the caller that was read, omitted if there is none. */
+/** `version` is that of the caller that was read, omitted if there is none. `claim`: if the request has an idempotency key. */
 export type Look = {
   account: string;
   requestId: string;
   version?: number | undefined;
   reading?: Reading | undefined;
   lane?: Lane | undefined;
+  claim?: Claim | undefined;
 };
 
 /** What a plan and its account's settings allow in a lane. An omitted limit means unlimited. */
@@ -77,18 +80,24 @@ export function createAdmit(
 ): Admit {
   const { queueMs, requestMs } = timeouts;
   const versionTimes = { versionLifeMs, readLifeMs };
-  const leaseTimes = { queueMs, requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs };
-  const load = (name: string, script: string, { keys, constants = {} }: { keys: number; constants?: Constants }) => {
-    const lua = loadLua(new URL(`./${script}.lua`, import.meta.url), { ...versionTimes, ...constants });
-    return loadScript(redis, { name, lua, numberOfKeys: keys });
+  const leaseTimes = {
+    queueMs,
+    requestMs,
+    graceMs: leaseGraceMs.admitted,
+    leaseLifeMs,
+    claimLifeMs: requestMs + endedLifeMs,
   };
-  const runAdmit = load('svcAdmit', 'admit', { keys: 10, constants: { ...leaseTimes, outboxLengthMax } });
+  const load = (name: string, script: string, { keys, constants = {} }: { keys?: number; constants?: Constants }) => {
+    const lua = loadLua(new URL(`./${script}.lua`, import.meta.url), { ...versionTimes, ...constants });
+    return loadScript(redis, { name, lua, ...(keys !== undefined && { numberOfKeys: keys }) });
+  };
+  const runAdmit = load('svcAdmit', 'admit', { constants: { ...leaseTimes, outboxLengthMax } });
   const runReadCounters = load('svcReadCounters', 'read-counters', { keys: 4 });
   const runLook = load('svcLook', 'look', { keys: 3 });
 
   return {
     async admit(request, charge) {
-      const { account, lane, requestId } = request;
+      const { account, lane, requestId, claim } = request;
       const partition = partitionOf(account);
       const keys = [
         ...[...versionKeysOf(account), countersKey(account), leasesKey(account, lane), leaseEndsKey(account, lane)],
@@ -98,6 +107,7 @@ export function createAdmit(
           leaseHoldersKey(partition),
           outboxKey(partition),
         ],
+        ...(claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)]),
       ];
       const answer = await ask(runAdmit(keys, [...versionArgs(request), ...chargeArgs(request, charge)]));
       if (answer.outcome === 'counters' || answer.outcome === 'current') throw unexpected(answer);
@@ -131,7 +141,7 @@ function versionArgs({ version = noVersion, reading, requestId }: Look): (string
   return reading === undefined ? [version, 'known', requestId] : [version, 'read', reading.token];
 }
 
-function chargeArgs({ account, requestId, lane = 'interactive' }: Look, charge: Charge): (string | number)[] {
+function chargeArgs({ account, requestId, lane = 'interactive', claim }: Look, charge: Charge): (string | number)[] {
   const { allowance, tokens, report } = charge;
   const { topUp = noTopUp } = allowance;
   return [
@@ -148,6 +158,7 @@ function chargeArgs({ account, requestId, lane = 'interactive' }: Look, charge: 
     allowance.overageEnabled ? 1 : 0,
     leaseHolderOf({ account, lane }),
     lane === 'interactive' ? 1 : 0,
+    ...(claim === undefined ? [] : [claim.bodyMarks.join(' ')]),
   ];
 }
 

@@ -7,6 +7,7 @@
 -- KEYS[3]  sorted set: when they expire
 -- KEYS[4]  sorted set: its lost requests
 -- KEYS[5]  string: how this request was ended
+-- KEYS[6]  hash: the claim of the request's idempotency key (parts/find-claim.lua); left out if it has none
 -- ARGV     request; lifeMs of the mark; which: `admitted`, to release it only if its job has not started; the number of its
 --          latest run, given by the process that runs it; or `any`, if the caller knows that no process runs it
 -- returns  'released', 'started' or 'ended' (settled or lost)
@@ -28,4 +29,5 @@ else
   if redis.call('ZSCORE', KEYS[4], request) then return 'ended' end
 end
 redis.call('SET', KEYS[5], 'released', 'PX', lifeMs)
+if KEYS[6] and redis.call('HGET', KEYS[6], 'request') == request then redis.call('DEL', KEYS[6]) end
 return 'released'

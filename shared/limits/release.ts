@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import type { Claim } from '../idempotency/claim.ts';
 import type { Lane } from '../lane.ts';
 import { loadScript, type Redis } from '../redis/connections.ts';
-import { countersKey, endedRequestKey, leaseEndsKey, leasesKey, lostRequestsKey } from '../redis/keys.ts';
+import { claimKey, countersKey, endedRequestKey, leaseEndsKey, leasesKey, lostRequestsKey } from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
 import { endedLifeMs } from './lease-life.ts';
 
@@ -12,18 +13,31 @@ export type Released = z.infer<typeof answerSchema>;
 
 /**
  * `run` is the run of the process that started the request and gives it back; `any` means that no process holds it. If omitted, only a
- * request that has not started is released.
+ * request that has not started is released. `claim` is omitted if the request has no idempotency key.
  */
-type Request = { account: string; requestId: string; lane?: Lane | undefined; run?: number | 'any' };
+type Request = {
+  account: string;
+  requestId: string;
+  lane?: Lane | undefined;
+  run?: number | 'any';
+  claim?: Pick<Claim, 'idempotencyKey'> | undefined;
+};
 export type Release = (request: Request) => Promise<Released>;
 
 /** Takes an admission back, even one that Redis executes later. Idempotent. Fails as the connection does. */
 export function createRelease(redis: Redis): Release {
   const lua = loadLua(new URL('./release.lua', import.meta.url));
-  const call = loadScript(redis, { name: 'svcRelease', lua, numberOfKeys: 5 });
-  return async ({ account, requestId, lane, run = 'admitted' }) => {
+  const call = loadScript(redis, { name: 'svcRelease', lua });
+  return async ({ account, requestId, lane, run = 'admitted', claim }) => {
     const leases = [leasesKey(account, lane), leaseEndsKey(account, lane)];
-    const keys = [countersKey(account), ...leases, lostRequestsKey(account), endedRequestKey(account, requestId)];
+    const claims = claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)];
+    const keys = [
+      countersKey(account),
+      ...leases,
+      lostRequestsKey(account),
+      endedRequestKey(account, requestId),
+      ...claims,
+    ];
     return answerSchema.parse(await call(keys, [requestId, endedLifeMs, run]));
   };
 }

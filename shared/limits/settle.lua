@@ -9,9 +9,11 @@ local clock = redis.call('TIME')
 -- KEYS[4]  sorted set: its lost requests
 -- KEYS[5]  string: how this request was ended
 -- KEYS[6]  stream: the partition's outbox
+-- KEYS[7]  hash: the claim of the request's idempotency key (find-claim.lua); left out if it has none
 -- ARGV     account; request; run that settles; settler, an id of the process that settles; tokens to charge; report for the usage
 --          record, JSON; and for a lease that is not known: month, overage (0 or 1), when it was admitted, and its deadline,
---          milliseconds of this clock
+--          milliseconds of this clock; with KEYS[7]: the mark of its body; how it ends: `kept`, `lost` or `free`; how long a repeat
+--          gets its answer, in milliseconds; and that answer, if it is kept
 -- returns  'settled', also if the same settler has already settled; 'refused': it belongs to another run, or was already ended;
 --          'lost': its lease has expired, and its record says so
 -- include parts/counters
@@ -19,7 +21,8 @@ local clock = redis.call('TIME')
 -- include parts/correct-counters
 local call = redis.call
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local account, request, run, settler, tokens, report, month, overage, admittedAt, deadline = unpack(ARGV)
+local account, request, run, settler, tokens, report, month, overage, admittedAt, deadline,
+  bodyMark, claimEnd, keptMs, answer = unpack(ARGV)
 
 local mark = 'settled ' .. run .. ' ' .. settler
 local text = call('HGET', KEYS[2], request)
@@ -51,4 +54,14 @@ call('XADD', KEYS[6], '*', 'request', request, 'account', account, 'month', mont
 -- Bounds the life of the mark: otherwise a clock that was put back would keep it for too long, and one put ahead would delete it at once.
 local markMs = math.min(math.max(deadline - now, 0), dayMs) + lostLifeMs
 call('SET', KEYS[5], mark, 'PX', string.format('%d', markMs))
+-- After Redis was emptied, the claim is written again, unless another request has it.
+local claimedBy = KEYS[7] and call('HGET', KEYS[7], 'request')
+if KEYS[7] and (not claimedBy or claimedBy == request) then
+  if claimEnd == 'free' then call('DEL', KEYS[7])
+  else
+    call('HSET', KEYS[7], 'request', request, 'body', bodyMark, 'ended', claimEnd)
+    if claimEnd == 'kept' then call('HSET', KEYS[7], 'answer', answer) end
+    call('PEXPIRE', KEYS[7], keptMs)
+  end
+end
 return 'settled'

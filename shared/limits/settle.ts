@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { answerKeptMs, type ClaimEnd } from '../idempotency/claim.ts';
 import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
 import { loadScript, type Redis } from '../redis/connections.ts';
 import {
+  claimKey,
   countersKey,
   endedRequestKey,
   leaseEndsKey,
@@ -17,7 +19,8 @@ import { monthOf } from '../store/accounts/account.ts';
 
 /**
  * The end of a request. `run` is the run that ends it. `settler` is an id of the process that settles, by which a repeated call is
- * distinguished from that of another process. `tokens` are charged. `admission` is used if Redis has lost the lease.
+ * distinguished from that of another process. `tokens` are charged. `admission` is used if Redis has lost the lease. `claim` ends with a
+ * request that has an idempotency key.
  */
 export type Settlement = {
   account: string;
@@ -28,6 +31,7 @@ export type Settlement = {
   tokens: number;
   report: UsageReport;
   admission: { admittedAt: number; deadline: number; overage: boolean };
+  claim?: ({ idempotencyKey: string; bodyMark: string } & ClaimEnd) | undefined;
 };
 
 const answerSchema = z.enum(['settled', 'refused', 'lost']);
@@ -49,8 +53,8 @@ export function createSettle(
   { attemptsMax = 10, pauseMs = 500 }: { attemptsMax?: number; pauseMs?: number } = {},
 ): Settle {
   const lua = loadLua(new URL('./settle.lua', import.meta.url));
-  const call = loadScript(redis, { name: 'svcSettle', lua, numberOfKeys: 6 });
-  return async ({ account, requestId, run, settler, lane, tokens, report, admission }) => {
+  const call = loadScript(redis, { name: 'svcSettle', lua });
+  return async ({ account, requestId, run, settler, lane, tokens, report, admission, claim }) => {
     const keys = [
       countersKey(account),
       leasesKey(account, lane),
@@ -58,10 +62,11 @@ export function createSettle(
       lostRequestsKey(account),
       endedRequestKey(account, requestId),
       outboxKey(partitionOf(account)),
+      ...(claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)]),
     ];
     const { admittedAt, overage, deadline } = admission;
     const known = [monthOf(new Date(admittedAt)), Number(overage), admittedAt, deadline] as const;
-    const args = [account, requestId, run, settler, tokens, JSON.stringify(report), ...known];
+    const args = [account, requestId, run, settler, tokens, JSON.stringify(report), ...known, ...claimArgs(claim)];
     for (let attempt = 1; ; attempt++) {
       try {
         return answerSchema.parse(await call(keys, args));
@@ -71,4 +76,9 @@ export function createSettle(
       }
     }
   };
+}
+
+function claimArgs(claim: Settlement['claim']): (string | number | Buffer)[] {
+  if (claim === undefined) return [];
+  return [claim.bodyMark, claim.end, answerKeptMs, ...('answer' in claim ? [claim.answer] : [])];
 }

@@ -73,6 +73,15 @@ export function endedRequestKey(account: string, requestId: string): string {
 }
 
 /**
+ * Hash: the request that has claimed an idempotency key of an account, and its kept answer (contract.md#h1-idempotency-keys). Its name has
+ * only a hash of the key. Expires ten minutes after the request's end, and at the latest an hour after its deadline.
+ */
+export function claimKey(account: string, idempotencyKey: string): string {
+  const hash = createHash('sha256').update(idempotencyKey).digest('base64url');
+  return `svc:${partitionTag(account)}:claim:${account}:${hash}`;
+}
+
+/**
  * Sorted set: the holders of leases in a partition, and those charged in the last two minutes, by the time of their next check
  * (milliseconds). Expires with the leases.
  */

@@ -1,10 +1,11 @@
+import type { Claim } from '../../shared/idempotency/claim.ts';
 import { parseOutboxEntry, type UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Admitted, LimitCounters } from '../../shared/limits/admission.ts';
 import { type Admit, type Allowance, createAdmit } from '../../shared/limits/admit.ts';
 import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
-import { createSettle } from '../../shared/limits/settle.ts';
+import { createSettle, type Settlement } from '../../shared/limits/settle.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { leasesKey, outboxKey, partitionOf, versionKey } from '../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
@@ -49,7 +50,12 @@ type Options = {
   sum?: () => UsageSum | undefined;
   scripts?: LimitScripts;
 };
-type Asked = { requestId: string; tokens?: number; allowance?: Partial<Allowance> };
+type Asked = { requestId: string; tokens?: number; allowance?: Partial<Allowance>; claim?: Claim };
+
+type Settled = Partial<Pick<Settlement, 'tokens' | 'run' | 'settler' | 'claim'>> & {
+  admittedAt?: number;
+  overage?: boolean;
+};
 
 /** All scripts of one account, as ingresses and workers use them together. The store returns `sum`, or nothing. */
 export function openLimits(redis: Redis, options: Options = {}) {
@@ -76,9 +82,9 @@ export function openLimits(redis: Redis, options: Options = {}) {
       const lease = JSON.parse((await redis.hget(leasesKey(account), idOf(name))) ?? '');
       await redis.hset(leasesKey(account), idOf(name), JSON.stringify({ ...lease, startBy, deadline }));
     },
-    admit: ({ requestId: name, tokens = 100, allowance = {} }: Asked): Promise<Admitted> =>
+    admit: ({ requestId: name, tokens = 100, allowance = {}, claim }: Asked): Promise<Admitted> =>
       admission.admit(
-        { account, requestId: idOf(name), version },
+        { account, requestId: idOf(name), version, ...(claim && { claim }) },
         { allowance: { overageEnabled: false, ...allowance }, tokens, report: lostReport },
       ),
     async counters(): Promise<LimitCounters> {
@@ -90,13 +96,16 @@ export function openLimits(redis: Redis, options: Options = {}) {
     markStreaming: (name: string, run = 1) => markStreaming({ account, requestId: idOf(name), run }),
     renew: (name: string, lifeMs = leaseLifeMs) => renewLeases([{ account, requestId: idOf(name) }], lifeMs),
     /** Returns whether it was settled. */
-    async settle(name: string, { tokens = 10, run = 1, settler = 'worker', admittedAt = 0, overage = false } = {}) {
+    async settle(
+      name: string,
+      { tokens = 10, run = 1, settler = 'worker', admittedAt = 0, overage = false, claim }: Settled = {},
+    ) {
       const report: UsageReport = { ...lostReport, outcome: 'completed', counted: 'reported', endedRuns: [run] };
       const admission = { admittedAt, deadline: admittedAt + timeouts.requestMs, overage };
-      const settled = await settle({ account, requestId: idOf(name), run, settler, tokens, report, admission });
+      const settled = await settle({ account, requestId: idOf(name), run, settler, tokens, report, admission, claim });
       return settled === 'settled';
     },
-    release: (name: string) => release({ account, requestId: idOf(name) }),
+    release: (name: string, claim?: Claim) => release({ account, requestId: idOf(name), claim }),
     /** Ends leases due by this time of Redis's clock. The default is all. */
     endLeases: (dueBy = Number.MAX_SAFE_INTEGER) => endLeases({ account, lane: 'interactive' }, dueBy),
     seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed(account, month, mode),

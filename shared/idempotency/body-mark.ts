@@ -1,0 +1,39 @@
+import { createHmac } from 'node:crypto';
+import { type ClaimOwner, derivedKey } from './derived-key.ts';
+
+/**
+ * Returns the marks of a body, one under each pepper in use (base64url). Equal bodies have equal marks; who reads Redis alone cannot tell
+ * from a mark whether a guessed body is the one. `body`: its canonical text.
+ */
+export function bodyMarks(
+  peppers: readonly [string, ...string[]],
+  owner: ClaimOwner,
+  { endpoint, body }: { endpoint: string; body: string },
+): [string, ...string[]] {
+  const mark = (pepper: string) =>
+    createHmac('sha256', derivedKey(pepper, 'body', owner))
+      .update(`${endpoint}\0${body}`)
+      .digest('base64url');
+  const [first, ...others] = peppers;
+  return [mark(first), ...others.map(mark)];
+}
+
+/** Returns the same text for the same JSON value, whatever the order of its members and its spaces. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, item: unknown) => (isPlainObject(item) ? inOrder(item) : item));
+}
+
+function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
+}
+
+/** A number in the text of its client: it is written as it is. */
+function isRawNumber(value: object): boolean {
+  return (JSON as unknown as { isRawJSON(value: object): boolean }).isRawJSON(value); // not in TypeScript's library yet
+}
+
+function inOrder(members: Record<string, unknown>): Record<string, unknown> {
+  const sorted = Object.entries(members).sort(([one], [other]) => (one < other ? -1 : 1));
+  // Without a prototype, so that a member named `__proto__` stays a member.
+  return Object.assign(Object.create(null) as Record<string, unknown>, Object.fromEntries(sorted));
+}

@@ -1,0 +1,50 @@
+import test from 'ava';
+import { answerBytesMax, createKeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
+
+const owner = { account: 'user:alice', idempotencyKey: 'order 17' };
+const answer = { body: '{"text":"Zażółć 🐬 in May"}', estimated: true };
+const kept = createKeptAnswers(['new pepper', 'old pepper']);
+
+function seal(answers = kept, of = owner, what = answer): Buffer {
+  const sealed = answers.seal(of, what);
+  if (sealed === undefined) throw new Error('the answer was not sealed');
+  return sealed;
+}
+
+test('a sealed answer opens unchanged, and no word of it can be read', (t) => {
+  const sealed = seal();
+  t.deepEqual(kept.open(owner, sealed), answer);
+  t.deepEqual(kept.open(owner, seal(kept, owner, { body: '', estimated: false })), { body: '', estimated: false });
+  for (const text of [sealed.toString('latin1'), sealed.toString('utf8')])
+    t.notRegex(text, /text|May|alice|order|pepper/);
+  t.notDeepEqual(seal(), sealed, 'two seals of the same answer differ');
+});
+
+test('it opens for its owner only', (t) => {
+  const sealed = seal();
+  t.is(kept.open({ ...owner, account: 'user:bob' }, sealed), undefined);
+  t.is(kept.open({ ...owner, idempotencyKey: 'order 18' }, sealed), undefined);
+});
+
+test('it opens with any pepper in use, and with no other', (t) => {
+  const before = createKeptAnswers(['old pepper']);
+  t.deepEqual(kept.open(owner, seal(before)), answer);
+  t.is(before.open(owner, seal()), undefined);
+  t.is(createKeptAnswers(['another pepper']).open(owner, seal()), undefined);
+});
+
+test('changed or shortened bytes do not open', (t) => {
+  const sealed = seal();
+  for (let index = 0; index < sealed.length; index++) {
+    const changed = Buffer.from(sealed);
+    changed[index] = (changed[index] ?? 0) ^ 1;
+    t.is(kept.open(owner, changed), undefined, `byte ${index}`);
+    t.is(kept.open(owner, sealed.subarray(0, index)), undefined, `${index} bytes`);
+  }
+});
+
+test('an answer of 1 MiB is kept, and a larger one is not', (t) => {
+  const body = 'ü'.repeat(answerBytesMax / 2);
+  t.is(kept.open(owner, seal(kept, owner, { body, estimated: false }))?.body, body);
+  t.is(kept.seal(owner, { body: `${body}x`, estimated: false }), undefined);
+});

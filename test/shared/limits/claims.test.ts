@@ -1,0 +1,172 @@
+import test from 'ava';
+import type { Claim, ClaimEnd } from '../../../shared/idempotency/claim.ts';
+import { claimKey, endedRequestKey } from '../../../shared/redis/keys.ts';
+import { openLimits } from '../../support/limits-side.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
+
+const noon = Date.UTC(2030, 4, 15, 12);
+const claim: Claim = { idempotencyKey: 'order 17', bodyMarks: ['mark-a'] };
+const otherBody: Claim = { ...claim, bodyMarks: ['mark-b'] };
+const answer = Buffer.from([0, 255, 128, 10, 13, 0]);
+const kept: ClaimEnd = { end: 'kept', answer };
+
+let own: RedisDatabase;
+let setTime: (nowMs: number) => Promise<void>;
+let accounts = 0;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+  setTime = replaceClock(own.redis);
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+async function freshAccount() {
+  await setTime(noon);
+  const side = openLimits(own.redis, { account: `user:${accounts++}` });
+  await side.prepare('2030-05');
+  return side;
+}
+
+const endOf = (end: ClaimEnd) => ({ claim: { idempotencyKey: claim.idempotencyKey, bodyMark: 'mark-a', ...end } });
+
+test.serial(
+  'a key is claimed by the request that is admitted, and a repeat while it runs changes nothing',
+  async (t) => {
+    const side = await freshAccount();
+    t.like(await side.admit({ requestId: 'a', claim }), { outcome: 'admitted' });
+    const before = await side.counters();
+    const repeat = await side.admit({ requestId: 'b', claim });
+    t.like(repeat, { outcome: 'repeated', how: 'running', first: side.idOf('a'), counters: before });
+    await side.start('a');
+    t.like(await side.admit({ requestId: 'c', claim }), { how: 'running' });
+    t.deepEqual(await side.counters(), before);
+    t.like(await side.admit({ requestId: 'a', claim }), { outcome: 'admitted' }, 'its own call, sent again');
+  },
+);
+
+test.serial('a refused request claims no key', async (t) => {
+  const side = await freshAccount();
+  const allowance = { requestsPerMinute: 1 };
+  await side.admit({ requestId: 'a', allowance });
+  t.like(await side.admit({ requestId: 'b', allowance, claim }), { outcome: 'refused' });
+  t.is(await own.redis.exists(claimKey(side.account, claim.idempotencyKey)), 0);
+  await setTime(noon + 60_000);
+  t.like(await side.admit({ requestId: 'c', allowance, claim }), { outcome: 'admitted' });
+});
+
+test.serial('a repeat is not limited by what its first request has used up', async (t) => {
+  const side = await freshAccount();
+  const allowance = { requestsPerMinute: 1, requestsAtOnce: 1, tokensPerMonth: 1 };
+  await side.admit({ requestId: 'a', allowance, claim });
+  t.like(await side.admit({ requestId: 'b', allowance, claim }), { outcome: 'repeated', how: 'running' });
+  await side.start('a');
+  await side.settle('a', endOf(kept));
+  t.like(await side.admit({ requestId: 'b', allowance, claim }), { outcome: 'repeated', how: 'kept' });
+});
+
+test.serial('the answer is kept with the settlement, byte for byte, for ten minutes', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', claim });
+  await side.start('a');
+  t.true(await side.settle('a', { tokens: 10, ...endOf(kept) }));
+  const charged = await side.counters();
+  t.like(await side.admit({ requestId: 'b', claim }), { outcome: 'repeated', how: 'kept', first: side.idOf('a') });
+  t.deepEqual(await own.redis.hgetBuffer(claimKey(side.account, claim.idempotencyKey), 'answer'), answer);
+  t.deepEqual(await side.counters(), charged);
+  const left = await own.redis.pttl(claimKey(side.account, claim.idempotencyKey));
+  t.true(left > 590_000 && left <= 600_000, String(left));
+  await own.redis.del(claimKey(side.account, claim.idempotencyKey));
+  t.like(await side.admit({ requestId: 'b', claim }), { outcome: 'admitted' });
+});
+
+test.serial('another body with the same key is a mismatch, while it runs and afterwards', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', claim });
+  t.like(await side.admit({ requestId: 'b', claim: otherBody }), { outcome: 'repeated', how: 'mismatch' });
+  await side.start('a');
+  await side.settle('a', endOf(kept));
+  t.like(await side.admit({ requestId: 'b', claim: otherBody }), { how: 'mismatch' });
+  const marks = { ...claim, bodyMarks: ['mark', 'mark-a'] } as const;
+  t.like(
+    await side.admit({ requestId: 'b', claim: marks }),
+    { how: 'kept' },
+    'any of the marks counts, if it is whole',
+  );
+  t.like(await side.admit({ requestId: 'b', claim: { ...claim, bodyMarks: ['mark'] } }), { how: 'mismatch' });
+});
+
+test.serial('accounts do not share keys', async (t) => {
+  const [one, other] = [await freshAccount(), await freshAccount()];
+  await one.admit({ requestId: 'a', claim });
+  t.like(await other.admit({ requestId: 'a', claim: otherBody }), { outcome: 'admitted' });
+});
+
+test.serial('a request that was charged and has no answer is lost, and one that was not is free', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', claim });
+  await side.start('a');
+  await side.settle('a', { tokens: 5, ...endOf({ end: 'lost' }) });
+  t.like(await side.admit({ requestId: 'b', claim }), { outcome: 'repeated', how: 'lost' });
+
+  const other = await freshAccount();
+  await other.admit({ requestId: 'a', claim });
+  await other.start('a');
+  await other.settle('a', { tokens: 0, ...endOf({ end: 'free' }) });
+  t.like(await other.admit({ requestId: 'b', claim: otherBody }), { outcome: 'admitted' });
+});
+
+test.serial('a request that was released, or whose lease expired, leaves its key free', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', claim });
+  await side.release('a', claim);
+  t.is(await own.redis.exists(claimKey(side.account, claim.idempotencyKey)), 0);
+  await side.admit({ requestId: 'b', claim });
+  await side.release('b'); // by a process that does not know its key
+  t.like(await side.admit({ requestId: 'c', claim: otherBody }), { outcome: 'admitted' });
+  await setTime(noon + 3_600_000);
+  t.is(await side.endLeases(), 1);
+  t.like(await side.admit({ requestId: 'd', claim }), { outcome: 'admitted' });
+  t.false(await side.settle('c', endOf(kept)), 'a worker that was only slow does not charge');
+  t.like(await side.admit({ requestId: 'e', claim }), { how: 'running', first: side.idOf('d') });
+});
+
+test.serial('a release of a repeat does not free the key of the first request', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', claim });
+  await side.admit({ requestId: 'b', claim });
+  await side.release('b', claim);
+  t.like(await side.admit({ requestId: 'c', claim }), { how: 'running' });
+});
+
+test.serial('a run that was overtaken keeps no answer', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', claim });
+  await side.start('a');
+  await side.start('a', 2);
+  t.false(await side.settle('a', { run: 1, ...endOf({ end: 'kept', answer: Buffer.from('of the first run') }) }));
+  t.like(await side.admit({ requestId: 'b', claim }), { how: 'running' });
+  t.true(await side.settle('a', { run: 2, ...endOf(kept) }));
+  t.false(await side.settle('a', { run: 1, ...endOf({ end: 'kept', answer: Buffer.from('of the first run') }) }));
+  t.deepEqual(await own.redis.hgetBuffer(claimKey(side.account, claim.idempotencyKey), 'answer'), answer);
+});
+
+test.serial('a request that was settled by a process without claims counts as lost', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', claim });
+  await side.start('a');
+  t.true(await side.settle('a'));
+  t.true((await own.redis.get(endedRequestKey(side.account, side.idOf('a'))))?.startsWith('settled'));
+  t.like(await side.admit({ requestId: 'b', claim }), { outcome: 'repeated', how: 'lost' });
+});
+
+test.serial('a request that is settled after Redis was emptied keeps its answer', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', claim });
+  await own.redis.del(claimKey(side.account, claim.idempotencyKey));
+  await side.start('a');
+  t.true(await side.settle('a', endOf(kept)));
+  t.like(await side.admit({ requestId: 'b', claim }), { how: 'kept' });
+  t.like(await side.admit({ requestId: 'b', claim: otherBody }), { how: 'mismatch' });
+});
