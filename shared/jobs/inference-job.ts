@@ -29,7 +29,10 @@ export const queuedCallSchema = z.object({
 
 export type QueuedCall = z.infer<typeof queuedCallSchema>;
 
-/** A job whose client waits for replies at `replyTo`. Times are milliseconds of Redis's clock. */
+/**
+ * A job whose client waits for replies at `replyTo`. Times are milliseconds of Redis's clock. `claim` is set if the request has an idempotency
+ * key: its answer is kept, also if nobody waits for it any more.
+ */
 export const inferenceJobSchema = queuedCallSchema.extend({
   plan: z.string(),
   replyTo: z.string(),
@@ -37,6 +40,7 @@ export const inferenceJobSchema = queuedCallSchema.extend({
   startBy: z.number(),
   deadline: z.number(),
   overage: z.boolean(),
+  claim: z.object({ idempotencyKey: z.string(), bodyMark: z.string() }).optional(),
 });
 
 export type InferenceJob = z.infer<typeof inferenceJobSchema>;

@@ -44,15 +44,16 @@ type Cold = { outcome: 'cold'; month: string };
 /** `now` is Redis's time, in milliseconds. */
 export type Looked = Stale | { outcome: 'current'; now: number };
 export type CountersAnswer = Stale | Cold | { outcome: 'counters'; counters: LimitCounters };
+/** The key of the request was claimed by the request `first`. */
+export type Repeated = { outcome: 'repeated'; how: Repeat; first: string; counters: LimitCounters };
 /**
- * `full`: too much usage waits to be stored. `ended`: the request was ended before it could be admitted. `repeated`: the request `first` has
- * claimed its idempotency key. `inFlight`: how many requests the account has in the lane, including this one.
+ * `full`: too much usage waits to be stored. `ended`: the request was ended before it could be admitted. `inFlight`: how many requests the account has in the lane, including this one.
  */
 export type Admitted =
   | Stale
   | Cold
   | { outcome: 'ended' }
-  | { outcome: 'repeated'; how: Repeat; first: string; counters: LimitCounters }
+  | Repeated
   | { outcome: 'full'; counters: LimitCounters }
   | { outcome: 'refused'; limit: Limit; waitMs: number; counters: LimitCounters }
   | { outcome: 'admitted'; admission: Admission; counters: LimitCounters; inFlight: number };

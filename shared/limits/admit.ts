@@ -25,6 +25,7 @@ import {
   type Looked,
   parseAdmission,
   type Reading,
+  type Repeated,
 } from './admission.ts';
 import { endedLifeMs, leaseGraceMs, leaseLifeMs } from './lease-life.ts';
 
@@ -58,6 +59,8 @@ export interface Admit {
   admit(request: Look, charge: Charge): Promise<Admitted>;
   /** Checks the caller as `admit` does, and returns the account's counters. */
   readCounters(request: Look): Promise<CountersAnswer>;
+  /** Finds the claim of a request that is refused for another reason, unless it is a repeat. */
+  findClaim(request: Look & { claim: Claim }): Promise<CountersAnswer | Repeated>;
   /** Checks only the caller. */
   look(request: Look): Promise<Looked>;
 }
@@ -93,6 +96,7 @@ export function createAdmit(
   };
   const runAdmit = load('svcAdmit', 'admit', { constants: { ...leaseTimes, outboxLengthMax } });
   const runReadCounters = load('svcReadCounters', 'read-counters', { keys: 4 });
+  const runFindClaim = load('svcFindClaim', 'find-claim', { keys: 7 });
   const runLook = load('svcLook', 'look', { keys: 3 });
 
   return {
@@ -116,6 +120,17 @@ export function createAdmit(
     async readCounters(request) {
       const keys = [...versionKeysOf(request.account), countersKey(request.account)];
       const answer = await ask(runReadCounters(keys, versionArgs(request)));
+      if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
+      throw unexpected(answer);
+    },
+    async findClaim(request) {
+      const { account, lane, requestId, claim } = request;
+      const keys = [
+        ...[...versionKeysOf(account), countersKey(account), leasesKey(account, lane)],
+        ...[endedRequestKey(account, requestId), claimKey(account, claim.idempotencyKey)],
+      ];
+      const answer = await ask(runFindClaim(keys, [...versionArgs(request), requestId, claim.bodyMarks.join(' ')]));
+      if (answer.outcome === 'repeated') return answer;
       if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
     },

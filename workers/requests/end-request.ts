@@ -1,8 +1,10 @@
 import { type ApiError, replyLost } from '../../shared/errors.ts';
+import type { ClaimEnd } from '../../shared/idempotency/claim.ts';
+import type { KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import { unchallengedMs } from '../../shared/jobs/queues.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
-import type { Settle, Settled } from '../../shared/limits/settle.ts';
+import type { Settle, Settled, Settlement } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import type { Run } from '../answers/run.ts';
@@ -22,11 +24,13 @@ export function createEndRequest(deps: {
   settle: Settle;
   /** Replies use the same connection as settling, so they arrive in the order in which they were sent. */
   oneConnection: boolean;
+  /** Undefined without `KEY_PEPPER`: then no answer is kept. */
+  keptAnswers: Pick<KeptAnswers, 'seal'> | undefined;
   metrics: Pick<LimitMetrics, 'settled' | 'settleFailures'>;
   log: Log;
   now?: () => number;
 }): EndRequest {
-  const { settle, oneConnection, metrics, log, now = () => performance.now() } = deps;
+  const { settle, oneConnection, keptAnswers, metrics, log, now = () => performance.now() } = deps;
 
   return async function endRequest(run, ending) {
     const { job, reply, takenAt } = run;
@@ -40,6 +44,7 @@ export function createEndRequest(deps: {
       tokens,
       report,
       admission: job,
+      claim: claimOf(run, ending, tokens),
     }).catch((error: unknown) => {
       log.error({ err: error, requestId: job.requestId }, 'a request could not be settled; its lease will expire');
       return 'error' as const;
@@ -58,6 +63,19 @@ export function createEndRequest(deps: {
     }
     count(run, await settling, { endpoint: job.endpoint, outcome: ending.outcome, counted: report.counted });
   };
+
+  /** A failure that charged nothing leaves the key free, so that the next attempt runs (contract.md#h1-idempotency-keys). */
+  function claimOf({ job: { account, claim } }: Run, ending: Ending, tokens: number): Settlement['claim'] {
+    if (claim === undefined) return undefined;
+    return { ...claim, ...endOf({ account, ...claim }, ending, tokens) };
+  }
+
+  function endOf(owner: { account: string; idempotencyKey: string }, ending: Ending, tokens: number): ClaimEnd {
+    if (!('answer' in ending)) return { end: tokens === 0 ? 'free' : 'lost' };
+    const { body = '', usage } = ending.answer;
+    const answer = keptAnswers?.seal(owner, { body, estimated: usage.estimated });
+    return answer === undefined ? { end: 'lost' } : { end: 'kept', answer };
+  }
 
   function count(
     { job, run }: Run,

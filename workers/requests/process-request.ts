@@ -43,7 +43,9 @@ export function createProcessRequest(deps: {
     const { run } = start;
     const { replyTo, requestId } = job;
     using deadline = createWatchdog([signal]);
-    const onGone = () => deadline.abort('ingress gone' satisfies StopReason);
+    // An answer that is kept is wanted by the next attempt, too.
+    const isKept = job.claim !== undefined;
+    const onGone = () => isKept || deadline.abort('ingress gone' satisfies StopReason);
     const onFirstText = () => markStreaming(job, run);
     const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText });
     const queueWaitMs = 'now' in start ? Math.max(0, start.now - job.admittedAt) : 0;
@@ -59,7 +61,7 @@ export function createProcessRequest(deps: {
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(deps.control, queueWaitMs);
     const releaseLease = deps.leases.hold(job);
-    const unfollow = deps.followReader(replyTo, onGone);
+    const unfollow = isKept ? () => {} : deps.followReader(replyTo, onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
     const started: StartedRun = {

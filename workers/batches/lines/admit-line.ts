@@ -67,6 +67,8 @@ export function createAdmitLine({
         return { outcome: 'later', pauseMs: laterMs };
       case 'ended':
         return { outcome: 'ended' };
+      case 'repeated':
+        throw new Error('a line of a batch has no idempotency key');
     }
   };
 
