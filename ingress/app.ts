@@ -1,9 +1,11 @@
 import Router from '@koa/router';
 import Koa from 'koa';
 import { endpoints } from '../shared/endpoints/routes.ts';
+import type { KeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import type { SuspensionWatch } from '../shared/limits/watch-suspensions.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { PlanFile } from '../shared/process/plan-file.ts';
+import type { Redis } from '../shared/redis/connections.ts';
 import type { Store } from '../shared/store/store.ts';
 import { type BodyBudget, uncountedBodies } from './bodies/body-budget.ts';
 import type { RefusedBodies } from './bodies/refused-bodies.ts';
@@ -22,6 +24,7 @@ import type { IngressMetrics } from './metrics.ts';
 import { admitRequest } from './middleware/admit-request.ts';
 import { allowOrigins } from './middleware/allow-origins.ts';
 import { answerErrors } from './middleware/answer-errors.ts';
+import { answerRepeat } from './middleware/answer-repeat.ts';
 import { assignRequestId, echoClientRequestId } from './middleware/assign-request-id.ts';
 import { authenticateEither } from './middleware/authentication/authenticate-either.ts';
 import { authenticateKey } from './middleware/authentication/authenticate-key.ts';
@@ -33,6 +36,7 @@ import { noteClientAddress } from './middleware/authentication/note-client-addre
 import { refuseGuests } from './middleware/authentication/refuse-guests.ts';
 import { requireScope } from './middleware/authentication/require-scope.ts';
 import { chooseErrorFormat } from './middleware/choose-error-format.ts';
+import { claimIdempotencyKey } from './middleware/claim-idempotency-key.ts';
 import { cutSlowReaders } from './middleware/cut-slow-readers.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { logRequest } from './middleware/log-request.ts';
@@ -97,6 +101,8 @@ type AppDeps = {
   limitCalls: LimitCalls;
   limitMints: LimitMints;
   sharedCallers: SharedCallers;
+  redis: Redis;
+  keptAnswers: Pick<KeptAnswers, 'open'>;
   keyUse: KeyUse;
   queues: RequestQueues;
   queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
@@ -178,9 +184,11 @@ function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Sta
       authenticateKey({ ...deps, otherHeader: endpoint.headers.apiKey }),
       checkRefusedCaller(deps),
       readBody,
+      claimIdempotencyKey(deps),
       readCall(endpoint),
       refuseFullQueue(deps),
       admitRequest(deps),
+      answerRepeat(deps),
       answerCall(deps),
     );
   }

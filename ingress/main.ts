@@ -1,5 +1,6 @@
 import '../shared/process/require-node-24.mjs';
 import { ApiError } from '../shared/errors.ts';
+import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import { sendCancellation } from '../shared/jobs/cancellation.ts';
 import { createRelease } from '../shared/limits/release.ts';
 import { createSettle } from '../shared/limits/settle.ts';
@@ -93,6 +94,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     ...{ log, metrics, planFile, store, signIn, queues, queueTurns, queueBounds, waitingRequests },
     ...{ ...links, securityHeaders: securityHeaders(links.baseUrl), ...createPages(config) },
     ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },
+    ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers) },
     trustedProxyHops: config.trustedProxyHops,
     replyTo: inbox.address,
     body: {

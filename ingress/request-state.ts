@@ -2,6 +2,8 @@ import type { ParameterizedContext } from 'koa';
 import type { Caller } from '../shared/caller.ts';
 import type { ErrorFormat } from '../shared/endpoints/definition/error-format.ts';
 import type { Call } from '../shared/endpoints/read-call.ts';
+import type { ApiError } from '../shared/errors.ts';
+import type { Claim } from '../shared/idempotency/claim.ts';
 import type { TokenUsage } from '../shared/jobs/replies.ts';
 import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
 import type { JsonBody } from './api/json-body.ts';
@@ -42,6 +44,12 @@ export type RequestState = {
   /** The share of this request's body in the budget of this process. */
   bodyShare?: BodyShare;
   call?: Call;
+  /** Set for a request with an idempotency key. */
+  claim?: Claim;
+  /** Why a request with an idempotency key is refused, unless it is a repeat. */
+  refusal?: ApiError;
+  /** The request whose answer a repeat gets. */
+  repeated?: { first: string };
   /** The request's room in its model's queue, until the stage that queues it takes it over. */
   place?: HeldPlace;
   /** The most requests at once of the account while the room to wait is short. */

@@ -15,8 +15,10 @@ export const errorCodes = {
   METHOD_NOT_ALLOWED: { status: 405, shape: 'flat', retryable: false },
   REQUEST_TIMEOUT: { status: 408, shape: 'flat', retryable: true },
   CONFLICT: { status: 409, shape: 'flat', retryable: false },
+  IDEMPOTENCY_RESULT_LOST: { status: 409, shape: 'flat', retryable: false },
   PAYLOAD_TOO_LARGE: { status: 413, shape: 'flat', retryable: false },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, shape: 'flat', retryable: false },
+  IDEMPOTENCY_MISMATCH: { status: 422, shape: 'flat', retryable: false },
   HEADERS_TOO_LARGE: { status: 431, shape: 'flat', retryable: false },
   INTERNAL_ERROR: { status: 500, shape: 'flat', retryable: true },
   SERVICE_UNAVAILABLE: { status: 503, shape: 'flat', retryable: true },
@@ -97,6 +99,26 @@ export function waitedTooLong(): ApiError {
 export function replyLost(delivered: boolean): ApiError {
   if (delivered) return new ApiError('UPSTREAM_INTERRUPTED', 'The answer was interrupted.');
   return new ApiError('SERVICE_UNAVAILABLE', 'The answer was lost on its way. Retry.');
+}
+
+/** Returns why a request with an idempotency key that was used before gets no answer (contract.md#h1-idempotency-keys). */
+export function repeatRefused(how: 'mismatch' | 'running' | 'lost'): ApiError {
+  if (how === 'mismatch') {
+    return new ApiError('IDEMPOTENCY_MISMATCH', 'This idempotency key was used for another request. Use a new key.');
+  }
+  if (how === 'lost') {
+    const message =
+      'The first request with this idempotency key was charged, and its answer is not kept. Use a new key to ask again.';
+    return new ApiError('IDEMPOTENCY_RESULT_LOST', message, { headers: { 'x-should-retry': 'false' } });
+  }
+  return new ApiError(
+    'CONFLICT',
+    'The first request with this idempotency key is still running. Retry to get its answer.',
+    {
+      retryAfterMs: 1_000,
+      headers: { 'x-should-retry': 'true' },
+    },
+  );
 }
 
 /** The error of a request whose client has disconnected, for the code that still handles the request. */

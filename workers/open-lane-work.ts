@@ -1,4 +1,5 @@
 import type { Agent } from 'undici';
+import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import type { Lane } from '../shared/lane.ts';
 import { createSettle } from '../shared/limits/settle.ts';
 import type { WorkerConfig } from '../shared/process/config.ts';
@@ -60,11 +61,18 @@ export function openLaneWork(deps: {
   const findAnswer = createFindAnswer({
     ...{ slots, retryBudget: createRetryBudget(), apiKeys: config.apiKeys, metrics, log },
     callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
-    ownFields: createOwnFields({ plans: planFile.plans, pepper: config.keyPepper }),
+    ownFields: createOwnFields({ plans: planFile.plans, pepper: config.keyPeppers[0] }),
     firstTokenMs: planFile.timeouts.firstTokenMs,
   });
   const requests = owned.use(
-    openRequestWork({ ...deps, planFile, findAnswer, startRun: createStartRun(redis), settle }),
+    openRequestWork({
+      ...deps,
+      planFile,
+      keptAnswers: createKeptAnswers(config.keyPeppers),
+      findAnswer,
+      startRun: createStartRun(redis),
+      settle,
+    }),
   );
   const batches = openBatches({ ...deps, findAnswer, settle: settleLine });
   return {

@@ -1,23 +1,43 @@
 import type { Caller } from '../../shared/caller.ts';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
-import type { Admission, Admitted, CountersAnswer, Limit, LimitCounters } from '../../shared/limits/admission.ts';
+import type { Claim } from '../../shared/idempotency/claim.ts';
+import type {
+  Admission,
+  Admitted,
+  CountersAnswer,
+  Limit,
+  LimitCounters,
+  Repeat,
+} from '../../shared/limits/admission.ts';
 import type { Admit, Charge, Look } from '../../shared/limits/admit.ts';
 import type { AskLimits } from '../../shared/limits/ask-limits.ts';
 import type { Release } from '../../shared/limits/release.ts';
 import type { Credential } from './authorization.ts';
 import type { KeyUse } from './key-use.ts';
 
-/** `caller` is the result of the first look-up, undefined for an account that is not known here. */
-export type CheckRequest = { requestId: string; credential: Credential; caller: Caller | undefined };
+/**
+ * `caller` is the result of the first look-up, undefined for an account that is not known here. `claim` is set if the request has an idempotency
+ * key.
+ */
+export type CheckRequest = {
+  requestId: string;
+  credential: Credential;
+  caller: Caller | undefined;
+  claim?: Claim | undefined;
+};
 
 /** Returns the charge of a request, or why this caller may not make it; both depend on the plan of the caller. */
 export type DecideCharge = (caller: Caller) => { charge: Charge } | { refusal: ApiError };
 
-/** `refused`: for a reason other than a limit; `limited`: by a limit, with the time to wait. */
+/**
+ * `refused`: for a reason other than a limit; `limited`: by a limit, with the time to wait; `repeated`: the request `first` has claimed its
+ * idempotency key.
+ */
 export type Checked = { caller: Caller; counters: LimitCounters } & (
   | { outcome: 'admitted'; admission: Admission; inFlight: number; charge: Charge }
   | { outcome: 'refused'; error: ApiError }
   | { outcome: 'limited'; limit: Limit; waitMs: number }
+  | { outcome: 'repeated'; how: Repeat; first: string }
 );
 
 /**
@@ -67,13 +87,20 @@ export function createCheckCaller({
         if (found === undefined) return admit.readCounters(look);
         const asks = found.suspended ? { refusal: accountSuspended() } : ask(found);
         asked.last = asks;
-        return 'charge' in asks ? admitOrRelease(look, asks.charge) : admit.readCounters(look);
+        const { claim } = request;
+        if ('charge' in asks) return admitOrRelease({ ...look, claim }, asks.charge);
+        // A repeat gets its answer also if it would be refused now.
+        return claim === undefined || found.suspended ? admit.readCounters(look) : admit.findClaim({ ...look, claim });
       });
       if (answer.outcome === 'ended')
         throw temporarilyUnavailable(new Error('a request was ended before its admission'));
       const { counters } = answer;
       if (answer.outcome === 'full') return { outcome: 'refused', caller, counters, error: outboxFull() };
       if (answer.outcome === 'refused') return { ...answer, outcome: 'limited', caller };
+      if (answer.outcome === 'repeated') {
+        keyUse.note(caller);
+        return { ...answer, caller };
+      }
       const { last } = asked;
       if (last !== undefined && 'refusal' in last) return { outcome: 'refused', caller, counters, error: last.refusal };
       if (last === undefined || answer.outcome !== 'admitted') {

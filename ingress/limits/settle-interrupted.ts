@@ -1,15 +1,19 @@
+import type { Claim } from '../../shared/idempotency/claim.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { IngressMetrics } from '../metrics.ts';
 
-/** The lease of a request in flight: who holds it, and the usage report for a lease that expires. */
+/**
+ * The lease of a request in flight: who holds it, and the usage report for a lease that expires. `claim` is set if it has an idempotency key.
+ */
 export type HeldLease = {
   account: string;
   requestId: string;
   report: UsageReport;
   promptTokens: number;
   admission: { admittedAt: number; deadline: number; overage: boolean };
+  claim?: Claim;
 };
 
 /**

@@ -1,7 +1,7 @@
 import type { Caller } from '../../shared/caller.ts';
 import type { Call } from '../../shared/endpoints/read-call.ts';
 import { refuseLargerThanLimit } from '../../shared/endpoints/tokens/request-cost.ts';
-import { planLimit } from '../../shared/errors.ts';
+import { planLimit, repeatRefused } from '../../shared/errors.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
@@ -37,20 +37,31 @@ export function admitRequest({
   /** A separate function, because a waiting stage keeps its local variables in memory, and the body would be one of them. */
   async function admit(ctx: AppContext): Promise<void> {
     const call = stateOf(ctx, 'call');
-    const { fairShare } = ctx.state;
+    const { fairShare, refusal } = ctx.state;
     const request = beginCallerCheck(ctx);
-    const checked = await checkCaller.admit(request, (caller) => askFor(call, caller, fairShare));
+    const checked = await checkCaller.admit(request, (caller) =>
+      refusal === undefined ? askFor(call, caller, fairShare) : { refusal },
+    );
     const allowance = allowanceOf(checked.caller, planFile);
     ctx.state.caller = checked.caller;
     setHeaders(ctx.res, limitHeaders(checked.counters, allowance));
     const limit = 'limit' in checked ? checked.limit : 'none';
     metrics.admissions.inc({ endpoint: call.endpoint, outcome: checked.outcome, limit });
     if (checked.outcome === 'refused') throw checked.error;
+    if (checked.outcome === 'repeated') {
+      if (checked.how !== 'kept') throw repeatRefused(checked.how);
+      ctx.state.repeated = { first: checked.first };
+      return;
+    }
     if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, fairShare, topupUrl });
     const { caller, admission, charge, inFlight } = checked;
     const { requestId } = request;
     const { promptTokens } = call.cost;
-    ctx.state.lease = { account: caller.account, requestId, report: charge.report, promptTokens, admission };
+    const { claim } = request;
+    ctx.state.lease = {
+      ...{ account: caller.account, requestId, report: charge.report, promptTokens, admission },
+      ...(claim && { claim }),
+    };
     ctx.state.inFlight = inFlight;
   }
 

@@ -22,6 +22,8 @@ const exposedNames = [
   ...ofErrors,
   'x-svc-queue-ms',
   'x-svc-estimated',
+  'idempotent-replayed',
+  'x-svc-original-request-id',
   ...quota,
   ...rateLimits,
 ].join(',');

@@ -1,4 +1,4 @@
-import { temporarilyUnavailable } from '../../shared/errors.ts';
+import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
 import { overloaded } from '../api/overloaded.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { QueueBounds, QueuePlace } from '../queue/queue-bounds.ts';
@@ -21,7 +21,8 @@ export function refuseFullQueue({
   random?: () => number;
 }): Stage {
   return async function refuseFullQueue(ctx, next) {
-    const place = enterQueue(ctx);
+    const place = enterUnlessRepeat(ctx);
+    if (place === undefined) return next();
     let isTakenOver = false;
     ctx.state.place = {
       takeOver() {
@@ -35,6 +36,17 @@ export function refuseFullQueue({
       if (!isTakenOver) place.leave();
     }
   };
+
+  /** A request with an idempotency key may be a repeat, which needs no room. Admission decides. */
+  function enterUnlessRepeat(ctx: AppContext): QueuePlace | undefined {
+    try {
+      return enterQueue(ctx);
+    } catch (error) {
+      if (ctx.state.claim === undefined) throw error;
+      ctx.state.refusal = toApiError(error);
+      return undefined;
+    }
+  }
 
   /** A separate function, because a waiting stage keeps its local variables in memory, and the body would be one of them. */
   function enterQueue(ctx: AppContext): QueuePlace {

@@ -24,7 +24,9 @@ export type ExpectedRequest = {
 export interface ExpectedReply {
   /** Returns the next event, or throws the `ApiError` for the client. */
   next(): Promise<ReplyEvent>;
-  /** The client has disconnected: cancels the job, whether it is queued or running. */
+  /** Resolves when no further reply can arrive. */
+  ended: Promise<void>;
+  /** The client has disconnected: cancels the job, whether it is queued or running, unless its answer is kept. */
   abandon(): void;
   /** Cancels the job, and `next` throws this error. */
   fail(error: ApiError): void;

@@ -12,7 +12,7 @@ export type JobLocation = { requestId: string; model: string | undefined; contro
 /** The effects of a waiting request on other parts. */
 export type WaitingEffects = {
   cancel: (job: JobLocation) => void;
-  release: (request: { account: string; requestId: string }) => Promise<Released>;
+  release: (request: Pick<HeldLease, 'account' | 'requestId' | 'claim'>) => Promise<Released>;
   /** Ends a request whose worker died after text of it was delivered. `run` is the run that reports it. */
   settleInterrupted: (lease: HeldLease, delivered: Delivered) => void;
   /** No further reply to this request is expected. */
@@ -31,6 +31,7 @@ export type WaitingRequest = Pick<ExpectedRequest, 'lease' | 'model' | 'replyTo'
   /** The client receives nothing more. The request is kept until the last reply of its worker, or until none can arrive. */
   left: boolean;
   isForgotten: boolean;
+  ended: PromiseWithResolvers<void>;
   queueTimer: NodeJS.Timeout;
   deadlineTimer: NodeJS.Timeout;
 };
@@ -56,10 +57,17 @@ export function createWaitingRequest(expected: ExpectedRequest, effects: Waiting
     tokensDelivered: 0,
     left: false,
     isForgotten: false,
+    ended: Promise.withResolvers(),
     queueTimer: setTimeout(() => void endQueueing(request), queueMs + queueSlackMs),
     deadlineTimer: setTimeout(() => endWaiting(request), requestMs + deadlineSlackMs),
   };
   return request;
+}
+
+/** The client receives this error, and then nothing more. The job is cancelled, unless its answer is kept for the next attempt. */
+export function letGo(request: WaitingRequest, error: ApiError): void {
+  if (request.lease.claim === undefined) leaveRequest(request, error);
+  else if (isWaitedFor(request)) request.buffer.fail(error);
 }
 
 /** The client receives this error, and then nothing more; the job is cancelled. */
@@ -87,6 +95,7 @@ export function forgetRequest(request: WaitingRequest): void {
   clearTimeout(request.deadlineTimer);
   request.place.leave();
   request.effects.onForgotten(request);
+  request.ended.resolve();
 }
 
 export function deliverReply(request: WaitingRequest, reply: Reply): void {
@@ -100,7 +109,7 @@ export function deliverReply(request: WaitingRequest, reply: Reply): void {
     interrupt(request, reply);
   } else if (step.outcome === 'gap') {
     if (reply.kind === 'started') request.control = reply.data.control;
-    leaveRequest(request, replyLost(request.progress.delivered));
+    letGo(request, replyLost(request.progress.delivered));
     if (reply.kind === 'end' || reply.kind === 'error') forgetRequest(request);
   }
 }

@@ -8,6 +8,7 @@ import {
   isQueued,
   isWaitedFor,
   leaveRequest,
+  letGo,
   type WaitingEffects,
   type WaitingRequest,
 } from './waiting-request.ts';
@@ -52,7 +53,7 @@ export function createWaitingRequests(
 
   function fail(requests: readonly WaitingRequest[], error: ApiError): void {
     for (const request of requests) {
-      leaveRequest(request, error);
+      letGo(request, error);
       forgetRequest(request);
     }
   }
@@ -70,9 +71,10 @@ export function createWaitingRequests(
       waiting.set(expected.lease.requestId, request);
       return {
         next: () => request.buffer.next(),
+        ended: request.ended.promise,
         abandon() {
           // Usually the end has been read already, and no error needs to be created.
-          if (isWaitedFor(request)) leaveRequest(request, clientGone());
+          if (isWaitedFor(request)) letGo(request, clientGone());
         },
         fail: (error) => leaveRequest(request, error),
       };

@@ -32,8 +32,11 @@ export function answerCall(deps: {
     delete ctx.state.call;
     ctx.state.bodyShare?.leave();
     const unfollow = suspensions.follow(stateOf(ctx, 'caller'), () => reply.fail(accountSuspended()));
+    const { claim } = stateOf(ctx, 'lease');
+    // A request whose answer is kept continues without its client, until its account is suspended.
+    if (claim !== undefined) void reply.ended.then(unfollow);
     const leave = () => {
-      unfollow();
+      if (claim === undefined) unfollow();
       reply.abandon();
     };
     // Also while the answer is written: a client that disconnects is noticed when its connection ends.
@@ -56,7 +59,7 @@ export function answerCall(deps: {
   async function enqueue(ctx: AppContext): Promise<ExpectedReply> {
     const { cost: _, pool: __, ...call } = stateOf(ctx, 'call');
     const lease = stateOf(ctx, 'lease');
-    const { requestId, account, admission, report } = lease;
+    const { requestId, account, admission, report, claim } = lease;
     const { keyId, plan } = report;
     const { queueMs, requestMs } = planFile.timeouts;
     const inFlight = stateOf(ctx, 'inFlight');
@@ -72,7 +75,8 @@ export function answerCall(deps: {
     try {
       if (address === '') throw temporarilyUnavailable();
       const owner = { requestId, account, keyId, plan };
-      const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [] };
+      const claimed = claim && { claim: { idempotencyKey: claim.idempotencyKey, bodyMark: claim.bodyMarks[0] } };
+      const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [], ...claimed };
       await queues.add(job, priority);
       place.queued();
     } catch (error) {

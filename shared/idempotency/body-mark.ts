@@ -6,7 +6,7 @@ import { type ClaimOwner, derivedKey } from './derived-key.ts';
  * from a mark whether a guessed body is the one. `body`: its canonical text.
  */
 export function bodyMarks(
-  peppers: readonly [string, ...string[]],
+  peppers: readonly string[],
   owner: ClaimOwner,
   { endpoint, body }: { endpoint: string; body: string },
 ): [string, ...string[]] {
@@ -15,6 +15,7 @@ export function bodyMarks(
       .update(`${endpoint}\0${body}`)
       .digest('base64url');
   const [first, ...others] = peppers;
+  if (first === undefined) throw new Error('no pepper to mark a body with');
   return [mark(first), ...others.map(mark)];
 }
 

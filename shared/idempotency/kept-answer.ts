@@ -18,9 +18,10 @@ const [nameBytes, nonceBytes, tagBytes] = [8, 12, 16];
 const [countedHere, countedByBackend] = ['e', 'r'];
 
 /** `peppers`: those in use; the first seals. A sealed answer is the name of its pepper, a nonce, the tag and the text. */
-export function createKeptAnswers(peppers: readonly [string, ...string[]]): KeptAnswers {
+export function createKeptAnswers(peppers: readonly string[]): KeptAnswers {
   const named = peppers.map((pepper) => ({ pepper, name: derivedKey(pepper, 'pepper').subarray(0, nameBytes) }));
-  const [first] = named as [(typeof named)[number]]; // there is at least one pepper
+  const [first] = named;
+  if (first === undefined) throw new Error('no pepper to keep answers with');
 
   return {
     seal(owner, { body, estimated }) {

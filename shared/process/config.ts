@@ -63,8 +63,7 @@ export function readIngressConfig(env: Environment = process.env) {
 }
 
 /**
- * Reads a worker's settings, frozen. `apiKeys` holds the key of each backend that has one. `keyPepper`, the first if there are several,
- * makes cache salts. Throws `ConfigError`.
+ * Reads a worker's settings, frozen. `apiKeys` holds the key of each backend that has one. Throws `ConfigError`.
  */
 export function readWorkerConfig(env: Environment = process.env) {
   const { settings, planFile } = readSettings(workerSettings, env, (plan, { POOLS }) => [
@@ -81,7 +80,7 @@ export function readWorkerConfig(env: Environment = process.env) {
     batchConcurrency: settings.BATCH_CONCURRENCY,
     // Without a prototype, so that a backend named `constructor` has no key unless it is set.
     apiKeys: Object.assign<object, Record<string, string>>(Object.create(null), Object.fromEntries(apiKeys)),
-    ...(settings.KEY_PEPPER?.[0] !== undefined && { keyPepper: settings.KEY_PEPPER[0] }),
+    keyPeppers: settings.KEY_PEPPER,
     ...bothConfig(settings),
     planFile,
   });

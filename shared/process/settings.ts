@@ -70,7 +70,7 @@ export const ingressSettings = z.object({
 export const workerSettings = z.object({
   ...bothSides,
   OPS_PORT: port.default(9091),
-  KEY_PEPPER: secrets.optional(),
+  KEY_PEPPER: secrets,
   POOLS: list.optional(),
   CONCURRENCY: integer(1, 10_000).default(1_024),
   BATCH_CONCURRENCY: integer(0, 10_000).default(16),

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
+import { createKeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/process/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -62,7 +63,9 @@ export async function openWorkerSide(
   const registry = new Registry();
   const { log, lines } = recordedLog();
   const metrics = createWorkerMetrics(registry);
-  const endRequest = createEndRequest({ settle: createSettle(redis), oneConnection: true, metrics, log });
+  const keptAnswers = createKeptAnswers(['a pepper']);
+  const settle = createSettle(redis);
+  const endRequest = createEndRequest({ settle, oneConnection: true, keptAnswers, metrics, log });
   const processRequest = createProcessRequest({
     planFile,
     startRun,

@@ -24,8 +24,7 @@ export function createEndRequest(deps: {
   settle: Settle;
   /** Replies use the same connection as settling, so they arrive in the order in which they were sent. */
   oneConnection: boolean;
-  /** Undefined without `KEY_PEPPER`: then no answer is kept. */
-  keptAnswers: Pick<KeptAnswers, 'seal'> | undefined;
+  keptAnswers: Pick<KeptAnswers, 'seal'>;
   metrics: Pick<LimitMetrics, 'settled' | 'settleFailures'>;
   log: Log;
   now?: () => number;
@@ -73,7 +72,7 @@ export function createEndRequest(deps: {
   function endOf(owner: { account: string; idempotencyKey: string }, ending: Ending, tokens: number): ClaimEnd {
     if (!('answer' in ending)) return { end: tokens === 0 ? 'free' : 'lost' };
     const { body = '', usage } = ending.answer;
-    const answer = keptAnswers?.seal(owner, { body, estimated: usage.estimated });
+    const answer = keptAnswers.seal(owner, { body, estimated: usage.estimated });
     return answer === undefined ? { end: 'lost' } : { end: 'kept', answer };
   }
 

@@ -1,4 +1,4 @@
-import { createKeptAnswers } from '../../shared/idempotency/kept-answer.ts';
+import type { KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
@@ -26,7 +26,7 @@ export function openRequestWork(deps: {
   replyUpkeepRedis: Redis;
   /** Replies use the same connection as settling. */
   oneConnection: boolean;
-  keyPeppers: readonly string[];
+  keptAnswers: KeptAnswers;
   startRun: StartRun;
   settle: Settle;
   findAnswer: FindAnswer;
@@ -38,9 +38,7 @@ export function openRequestWork(deps: {
   const { planFile, redis, replyRedis, oneConnection, startRun, settle, findAnswer, control, metrics, log } = deps;
   const { timeouts } = planFile;
   const owned = new DisposableStack();
-  const [pepper, ...otherPeppers] = deps.keyPeppers;
-  const keptAnswers = pepper === undefined ? undefined : createKeptAnswers([pepper, ...otherPeppers]);
-  const endRequest = createEndRequest({ settle, oneConnection, keptAnswers, metrics, log });
+  const endRequest = createEndRequest({ settle, oneConnection, keptAnswers: deps.keptAnswers, metrics, log });
   const replyFrames = createReplyFrames({ redis: replyRedis });
   const leases = owned.use(startLeaseHeartbeat({ renewLeases: createRenewLeases(deps.upkeepRedis), timeouts, log }));
   const processRequest = createProcessRequest({

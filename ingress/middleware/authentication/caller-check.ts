@@ -3,7 +3,7 @@ import { type AppContext, stateOf } from '../../request-state.ts';
 
 /** Returns the data for the check of this request's caller, and marks the check as begun. */
 export function beginCallerCheck(ctx: AppContext): CheckRequest {
-  const { requestId, caller } = ctx.state;
+  const { requestId, caller, claim } = ctx.state;
   ctx.state.callerCheck = 'begun';
-  return { requestId, credential: stateOf(ctx, 'credential'), caller };
+  return { requestId, credential: stateOf(ctx, 'credential'), caller, claim };
 }

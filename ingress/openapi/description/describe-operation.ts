@@ -67,9 +67,21 @@ function queryParameters({ query }: RouteDescription): object[] {
   }));
 }
 
-function headerParameters({ passedOn = [] }: RouteDescription): object[] {
+const idempotencyKey = {
+  name: 'idempotency-key',
+  in: 'header',
+  description:
+    'A text that names this request, such as a random id. A repeat with the same key and body gets the first answer, and is not charged again. Not possible for a stream.',
+  schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
+};
+
+function headerParameters({ passedOn = [], repeatable }: RouteDescription): object[] {
   const description = 'The model server gets it unchanged.';
-  return passedOn.map((name) => ({ name, in: 'header', description, schema: { type: 'string', maxLength: 1_024 } }));
+  const schema = { type: 'string', maxLength: 1_024 };
+  return [
+    ...(repeatable ? [idempotencyKey] : []),
+    ...passedOn.map((name) => ({ name, in: 'header', description, schema })),
+  ];
 }
 
 function describeBody({ schema, form, example }: NonNullable<RouteDescription['body']>): object {

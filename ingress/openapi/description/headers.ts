@@ -38,7 +38,10 @@ export const headerComponents = {
   'x-client-request-id': { description: 'The id that the client sent, if any.', schema: text },
   'retry-after': { description: 'Whole seconds to wait before a retry.', schema: { type: 'integer', minimum: 1 } },
   'retry-after-ms': { description: 'The same in milliseconds; official SDKs prefer it.', schema: count },
-  'x-should-retry': { description: '`false` if a retry cannot succeed.', schema: { const: 'false' } },
+  'x-should-retry': {
+    description: '`false` if a retry cannot succeed, `true` if it is needed to get the answer.',
+    schema: { enum: ['false', 'true'] },
+  },
   'www-authenticate': { description: 'The required scheme.', required: true, schema: { const: 'Bearer' } },
   link: { description: 'Link to the explanation of this error (RFC 8288).', required: true, schema: text },
   location: { description: 'Target of the redirect.', required: true, schema: text },
@@ -52,6 +55,11 @@ export const headerComponents = {
     description: '`true` if a tokenizer of the service has counted, because no model server could.',
     schema: { const: 'true' },
   },
+  'idempotent-replayed': {
+    description: '`true` if this is the answer of an earlier request with the same idempotency key.',
+    schema: { const: 'true' },
+  },
+  'x-svc-original-request-id': { description: 'The id of that earlier request.', schema: text },
   ...quotaHeaders,
 };
 
@@ -60,7 +68,7 @@ export type HeaderName = keyof typeof headerComponents;
 const retryHeaders: Partial<Record<number, readonly HeaderName[]>> = {
   401: ['www-authenticate'],
   402: ['x-should-retry'],
-  409: ['x-should-retry'],
+  409: ['retry-after', 'x-should-retry'],
   429: ['retry-after', 'retry-after-ms', 'x-should-retry'],
   503: ['retry-after', 'retry-after-ms'],
 };

@@ -46,6 +46,8 @@ export type RouteDescription<Request = string, Answered = string> = {
   limits?: readonly LimitType[];
   /** Whether requests wait in a queue. */
   queued?: boolean;
+  /** It accepts an idempotency key. */
+  repeatable?: boolean;
   /** Another header that may hold the API key. */
   keyHeader?: string | undefined;
   /** Headers of the client that model servers get unchanged. */

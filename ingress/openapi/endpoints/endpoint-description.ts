@@ -33,8 +33,13 @@ const refusals = [
   'rate_limit_exceeded',
   'UPSTREAMS_EXHAUSTED',
   'DEADLINE_EXCEEDED',
+  'CONFLICT',
+  'IDEMPOTENCY_RESULT_LOST',
+  'IDEMPOTENCY_MISMATCH',
 ] as const;
 const limits = ['requests_limit', 'tokens_limit', 'daily_limit', 'concurrency_limit', 'plan_limit'] as const;
+
+const repeatHeaders = ['idempotent-replayed', 'x-svc-original-request-id'] as const;
 
 /** The route of an endpoint, by method and path. */
 export function routeOf(described: EndpointDescription): [string, RouteDescription] {
@@ -43,8 +48,11 @@ export function routeOf(described: EndpointDescription): [string, RouteDescripti
   const isEstimated = endpoint.answer.estimate !== undefined;
   const route: RouteDescription = {
     ...{ id, tag: 'Inference', summary, description, credential: 'key', body: request },
-    answer: { ...answer, ...(stream && { stream }), ...(isEstimated && { headers: ['x-svc-estimated'] }) },
-    ...{ refusals, limits, queued: true, passedOn, keyHeader: apiKey, errorSchema },
+    answer: {
+      ...{ ...answer, ...(stream && { stream }) },
+      headers: [...repeatHeaders, ...(isEstimated ? (['x-svc-estimated'] as const) : [])],
+    },
+    ...{ refusals, limits, queued: true, repeatable: true, passedOn, keyHeader: apiKey, errorSchema },
     headers: requestId === undefined ? [] : [requestId],
   };
   return [`POST ${endpoint.path}`, route];

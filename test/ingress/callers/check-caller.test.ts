@@ -52,6 +52,7 @@ function createSubject({ present = alice, fails, cold = false, admits }: World =
       admit: async (request) =>
         before('admit', request) ?? admits ?? { outcome: 'admitted', admission, counters, inFlight: 1 },
       readCounters: async (request) => before('readCounters', request) ?? { outcome: 'counters', counters },
+      findClaim: async (request) => before('findClaim', request) ?? { outcome: 'counters', counters },
       async look(request) {
         const answer = before('look', request);
         return answer?.outcome === 'stale' ? answer : { outcome: 'current', now: 1 };
@@ -234,7 +235,7 @@ test('only a bounded number of months is counted at once', async (t) => {
   const cold = async () => ({ outcome: 'cold' as const, month: '2030-05' });
   let seedings = 0;
   const { admit } = createCheckCaller({
-    admit: { admit: cold, readCounters: cold, look: async () => ({ outcome: 'current', now: 1 }) },
+    admit: { admit: cold, readCounters: cold, findClaim: cold, look: async () => ({ outcome: 'current', now: 1 }) },
     release: async () => 'released',
     askLimits: createAskLimits({
       seed: () => {
@@ -258,7 +259,7 @@ test('only a bounded number of months is counted at once', async (t) => {
 test('a caller that changes at each read is given up after a few reads, and not admitted', async (t) => {
   const stale = async () => ({ outcome: 'stale' as const, reading: { token: 'a token' } });
   const { admit, look } = createCheckCaller({
-    admit: { admit: stale, look: stale, readCounters: stale },
+    admit: { admit: stale, look: stale, readCounters: stale, findClaim: stale },
     release: async () => 'released',
     askLimits: createAskLimits({
       seed: () => Promise.reject(new Error('no month is uncounted')),

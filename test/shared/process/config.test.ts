@@ -286,19 +286,13 @@ test("a backend gets a key only if the plan file names the key's variable", (t) 
   t.is(apiKeys['onprem-a'], undefined);
 });
 
-test('a worker needs KEY_PEPPER if a backend has a cache salt, and uses the first of several', (t) => {
-  const salted = (cacheSalt: boolean) => {
-    const change = (plan: typeof smallPlan) => Object.assign(plan.backends.cloud, { cache_salt: cacheSalt });
-    return { ...worker, PLAN_FILE: planFileWith(planText(change)) };
-  };
-  const message =
-    'is required: the backend "cloud" has cache_salt: true in the plan file, and the salt is made with it';
+test('a worker needs KEY_PEPPER', (t) => {
   t.deepEqual(
-    faultsOf(() => readWorkerConfig({ ...salted(true), KEY_PEPPER: '' })),
-    [{ path: 'KEY_PEPPER', message }],
+    faultsOf(() => readWorkerConfig({ ...worker, KEY_PEPPER: '' })),
+    [{ path: 'KEY_PEPPER', message: 'is required' }],
   );
-  t.false('keyPepper' in readWorkerConfig(salted(false)));
-  t.is(readWorkerConfig({ ...salted(true), KEY_PEPPER: `${secret},${'b'.repeat(40)}` }).keyPepper, secret);
+  const other = 'b'.repeat(40);
+  t.deepEqual(readWorkerConfig({ ...worker, KEY_PEPPER: `${secret},${other}` }).keyPeppers, [secret, other]);
   t.deepEqual(
     named(() => readWorkerConfig({ ...worker, KEY_PEPPER: 'hunter2' })),
     ['KEY_PEPPER[0]'],

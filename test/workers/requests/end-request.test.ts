@@ -2,6 +2,7 @@ import test from 'ava';
 import { Registry } from 'prom-client';
 import { ApiError } from '../../../shared/errors.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
+import { createKeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
 import type { Settled, Settlement } from '../../../shared/limits/settle.ts';
 import { createRunLedger } from '../../../workers/answers/run-ledger.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
@@ -30,6 +31,7 @@ function createSubject({ settled = 'settled', oneConnection = true, runsForMs = 
       return settling.promise;
     },
     oneConnection,
+    keptAnswers: createKeptAnswers(['a pepper']),
     metrics: createWorkerMetrics(registry),
     log: recordedLog().log,
     now: () => now,
