@@ -1,3 +1,4 @@
+import { answerIdIn } from '../../shared/endpoints/answers/answer-id.ts';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type {
   AnswerFormat,
@@ -24,8 +25,8 @@ type Answering = {
   call: BackendCall;
   callBackend: CallBackend;
   reply: Pick<ReplySender, 'chunk'>;
-  /** Called at the first token. With `received`, text is sent to the client: from then on, no other backend can take over. */
-  onFirstToken: (received?: Received) => void;
+  /** Called at the first token. `id`: the backend's id of the answer. With `received`, text is sent to the client: from then on, no other backend can take over. */
+  onFirstToken: (received?: Received, id?: string) => void;
 };
 
 /** Returns the usage of the answer up to now. */
@@ -34,8 +35,10 @@ export type Received = () => Promise<TokenUsage>;
 /** The content of the last reply: usage, and `body` unless the answer was streamed. */
 export type Answer = { body?: string; usage: TokenUsage };
 
-/** `isOverLimit`: the backend exceeded the output limit, and the rest is neither delivered nor charged. */
-export type Answered = Answer & { isOverLimit: boolean };
+/**
+ * `isOverLimit`: the backend exceeded the output limit, and the rest is neither delivered nor charged. `id`: the backend's id of the answer.
+ */
+export type Answered = Answer & { isOverLimit: boolean; id: string | undefined };
 
 /** Gets the whole answer from one backend. Fails with `BackendError`; nothing was sent then. */
 export async function answerWhole(answering: Answering): Promise<Answered> {
@@ -52,7 +55,8 @@ export async function answerWhole(answering: Answering): Promise<Answered> {
   const share = guard.shareWithin(used);
   const usage = guard.capped(used);
   const answer = share < 1 ? format.cut(given.answer, share) : given.answer;
-  return { body: format.present(answer, usage, optionsOf(answering)), usage, isOverLimit: given.isCut || share < 1 };
+  const body = format.present(answer, usage, optionsOf(answering));
+  return { body, usage, id: answerIdIn(given.answer.answer), isOverLimit: given.isCut || share < 1 };
 }
 
 function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOptions {
@@ -105,7 +109,7 @@ export async function answerStream(answering: Answering): Promise<Answered> {
   const send = (ready: string) => reply.chunk(ready, guard.cappedTokens(converter.tokensWritten()));
   let hasBegun = false;
   const begin = () => {
-    if (!hasBegun) onFirstToken(received);
+    if (!hasBegun) onFirstToken(received, converter.id());
     hasBegun = true;
   };
   const deliver = (ready: string) => (ready === '' ? false : send(ready).then(() => false));
@@ -133,7 +137,7 @@ export async function answerStream(answering: Answering): Promise<Answered> {
   const usage = guard.capped(all);
   const last = converter.end(usage, job);
   if (last !== '') await send(last);
-  return { usage, isOverLimit: isCut || guard.shareWithin(all) < 1 };
+  return { usage, id: converter.id(), isOverLimit: isCut || guard.shareWithin(all) < 1 };
 }
 
 function streamFormatOf({ endpoint }: QueuedCall): StreamFormat {

@@ -7,6 +7,9 @@ export interface RunLedger {
   beginAttempt(backend: string, model?: string): (outcome: AttemptOutcome) => void;
   /** The first token of the backend that answers. The last call counts. */
   firstToken(): void;
+  /** The backend's id of the answer. The last call counts. */
+  answeredAs(id: string | undefined): void;
+  answerId(): string | undefined;
   attempts(): readonly UsageAttempt[];
   timing(): { queueWaitMs: number; firstTokenMs: number | null; durationMs: number };
 }
@@ -23,6 +26,7 @@ export function createRunLedger({
   const startedAt = now();
   const attempts: UsageAttempt[] = [];
   let firstTokenMs: number | null = null;
+  let answerId: string | undefined;
   const sinceAdmission = () => queueWaitMs + Math.round(now() - startedAt);
 
   return {
@@ -36,6 +40,10 @@ export function createRunLedger({
     firstToken() {
       firstTokenMs = sinceAdmission();
     },
+    answeredAs(id) {
+      answerId = id;
+    },
+    answerId: () => answerId,
     attempts: () => attempts,
     timing: () => ({ queueWaitMs, firstTokenMs, durationMs: sinceAdmission() }),
   };

@@ -49,16 +49,18 @@ export function createTryBackend(deps: {
     const begunAt = performance.now();
     let isAnswered = false;
     let received: Received | undefined;
-    function onFirstToken(delivered?: Received): void {
+    function onFirstToken(delivered?: Received, id?: string): void {
       isAnswered = true;
       received = delivered;
+      run.ledger.answeredAs(id);
       measured.firstToken();
       slot.firstToken();
     }
     try {
       const answerJob = job.stream ? answerStream : answerWhole;
       const { callBackend } = deps;
-      const { isOverLimit, ...answer } = await answerJob({ job, call, callBackend, reply, onFirstToken });
+      const { isOverLimit, id, ...answer } = await answerJob({ job, call, callBackend, reply, onFirstToken });
+      run.ledger.answeredAs(id);
       slot.end('answered');
       measured.end(isOverLimit ? 'over_limit' : 'completed');
       const logged = { requestId: job.requestId, backend: name };

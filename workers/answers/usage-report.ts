@@ -21,10 +21,11 @@ export function usageReport(
 ): UsageReport {
   const { keyId, plan, model, requestedModel, tier, endpoint, earlierRuns } = job;
   const { promptTokens, completionTokens, cachedTokens, estimated } = usage;
+  const answerId = ledger.answerId();
   return {
     ...{ keyId, plan, model, ...(requestedModel !== undefined && { requestedModel }), tier, endpoint, batch },
     ...{ promptTokens, completionTokens, cachedTokens, counted: estimated ? 'estimated' : 'reported', outcome },
-    ...ledger.timing(),
+    ...{ ...ledger.timing(), ...(answerId !== undefined && { answerId }) },
     attempts: [...earlierRuns.flatMap(({ attempts }) => attempts), ...ledger.attempts()],
     endedRuns: [...earlierRuns.map((earlier) => earlier.run), run],
   };

@@ -6,6 +6,7 @@ import {
   type StreamConverter,
   type StreamOptions,
 } from '../definition/answer-format.ts';
+import { answerIdIn } from './answer-id.ts';
 import { BackendError } from './backend-error.ts';
 import { backendMessageIn, brokenOff } from './backend-message.ts';
 import { createHoldBack } from './hold-back.ts';
@@ -48,6 +49,7 @@ export function createEventConverter(format: EventFormat, { relay }: Pick<Stream
   const { release, held } = createHoldBack(() => begun, heldCharactersMax);
   let written = nothingWritten;
   let heldBefore = '';
+  let id: string | undefined;
 
   return {
     take(data) {
@@ -56,6 +58,7 @@ export function createEventConverter(format: EventFormat, { relay }: Pick<Stream
       if (data === '[DONE]') return '';
       const event = parseEvent(data, relay);
       const taken = format.take(event);
+      id ??= answerIdIn(event.response) ?? answerIdIn(event.message);
       sample.add(taken.text);
       begun ||= taken.text !== '' || format.complete();
       written = { text: taken.text, tokens: taken.tokens };
@@ -73,6 +76,7 @@ export function createEventConverter(format: EventFormat, { relay }: Pick<Stream
         .cut()
         .map((event) => namedEvent(event))
         .join(''),
+    id: () => id,
     usage: format.usage,
     tokensWritten: sample.tokens,
     text: sample.text,

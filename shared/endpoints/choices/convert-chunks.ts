@@ -1,3 +1,4 @@
+import { answerIdIn } from '../answers/answer-id.ts';
 import { createHoldBack } from '../answers/hold-back.ts';
 import { createSample } from '../answers/sample.ts';
 import { nothingWritten, type StreamConverter, type StreamOptions } from '../definition/answer-format.ts';
@@ -21,6 +22,7 @@ export function createChunkConverter(kind: ChoicesKind, options: StreamOptions):
   let latest: () => Chunk | undefined = () => undefined;
   let latestWritten = nothingWritten;
   let heldBefore = '';
+  let id: string | undefined;
 
   /** The data as it came, unless something in it has to be replaced, or the chunk has a usage, which is sent at the end. */
   function present(data: string, chunk: Chunk): string {
@@ -57,6 +59,7 @@ export function createChunkConverter(kind: ChoicesKind, options: StreamOptions):
       }
       const chunk = parseChunk(data, relay);
       latest = () => chunk;
+      id ??= answerIdIn(chunk);
       latestWritten = progress.follow(chunk);
       for (const choice of chunk.choices) sample.add(writtenIn(choice));
       repeated.learn(data, chunk);
@@ -72,7 +75,7 @@ export function createChunkConverter(kind: ChoicesKind, options: StreamOptions):
       // What was held back was not sent, if no token came before the latest chunk.
       return heldBefore + ends.map((end) => event(presentChunk(ownChunk([end])))).join('');
     },
-    ...{ begun, complete, usage, tokensWritten: sample.tokens, text: sample.text },
+    ...{ id: () => id, begun, complete, usage, tokensWritten: sample.tokens, text: sample.text },
     end(tokens, { includeUsage }) {
       if (!includeUsage) return '';
       const reported = presentUsage(tokens, progress.reportedUsage());

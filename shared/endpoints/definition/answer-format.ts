@@ -69,6 +69,8 @@ export interface StreamConverter extends StreamProgress {
   take(data: string): string;
   /** Ends what is open as a backend would at its output limit, in place of the event that was taken last. */
   cut(choicesAsked: number): string;
+  /** The backend's id of the answer. */
+  id(): string | undefined;
   /** The usage that was reported last. */
   usage(): ReportedUsage | undefined;
   /** The least number of tokens written so far: a piece has at least one, and no model's tokens are longer than eight characters on average. */

@@ -29,6 +29,7 @@ export const usageRecordSchema = z.object({
   requestedModel: z.string().optional(),
   tier: z.string(),
   endpoint: z.string(),
+  answerId: z.string().optional(),
   batch: z.string().nullable(),
   month: usageMonthSchema,
   admittedAt: storedDate,
@@ -51,6 +52,7 @@ export const usageRecordSchema = z.object({
 /**
  * The usage of one request; written once and never changed (contract.md#r4-records, contract.md#e7-usage-records). `month` (`YYYY-MM`, UTC)
  * is the month of its admission, no matter when it was settled. `requestedModel` is the name that the client sent, if it is an alias.
+ * `answerId` is the backend's id of the answer, if it gave one.
  * `chargedTokens` count against the quota; `cachedTokens` are part of the prompt tokens. `entry` is its position in the outbox, padded so
  * that it sorts as text. Times are durations in milliseconds, null if there was nothing to measure.
  */
