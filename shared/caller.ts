@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { keyScopeSchema } from './key-scope.ts';
 import { type Account, monthTopUpSchema } from './store/accounts/account.ts';
 
 export const callerSchema = z.object({
@@ -9,18 +10,19 @@ export const callerSchema = z.object({
   overageEnabled: z.boolean().default(false),
   topUp: monthTopUpSchema.optional(),
   keyId: z.string().optional(),
+  furtherKey: keyScopeSchema.optional(),
 });
 
 /**
  * The caller: the account or device behind a credential, at this version, with its plan at that time. `keyId` is set if a key was used.
- * `topUp` is the amount added to a month's allowance; that month may be over.
+ * `topUp` is the amount added to a month's allowance; that month may be over. `furtherKey` is set if that key is not the account's default key.
  */
 export type Caller = z.infer<typeof callerSchema>;
 
 type AccountStatus = Pick<Account, 'plan' | 'suspended' | 'version' | 'overageEnabled' | 'topUp'>;
 
 /** Returns the fields of a caller that come from the current account. */
-export function accountStatusOf(account: AccountStatus): Omit<Caller, 'account' | 'keyId'> {
+export function accountStatusOf(account: AccountStatus): Omit<Caller, 'account' | 'keyId' | 'furtherKey'> {
   const { plan, suspended, version, overageEnabled, topUp } = account;
   return { plan, suspended, version, overageEnabled, ...(topUp && { topUp }) };
 }

@@ -165,9 +165,18 @@ function addTopUp(before: MonthTopUp | undefined, { tokens }: TopUp, now: string
   return { month: before.month, tokens: sum };
 }
 
-function newAccount(id: string, plan: string, createdAt: Date): Account {
+export function newAccount(id: string, plan: string, createdAt: Date): Account {
   const settings = { plan, suspended: false, overageEnabled: false, version: 0 };
-  return { id, ...settings, createdAt, topUpsMade: [], endedKeys: [], changes: [] };
+  return {
+    id,
+    ...settings,
+    createdAt,
+    topUpsMade: [],
+    endedKeys: [],
+    furtherKeys: [],
+    endedFurtherKeys: [],
+    changes: [],
+  };
 }
 
 /**
@@ -178,7 +187,7 @@ function newDevice(id: string, plan: string, createdAt: Date): Account {
   return { ...newAccount(id, plan, createdAt), version: Math.floor(createdAt.getTime() / 1000) };
 }
 
-function changed(account: Account, change: Change): Account {
+export function changed(account: Account, change: Change): Account {
   return { ...account, version: account.version + 1, changes: [change, ...account.changes].slice(0, changesMax) };
 }
 
@@ -190,7 +199,11 @@ function isNamed(key: ActiveKey, named: NamedKey): boolean {
   return 'hashes' in named ? named.hashes.includes(key.hash) : named.display === key.display;
 }
 
-function endKey({ key, ...account }: Account & { key: ActiveKey }, state: EndedKey['state'], endedAt: Date): Account {
+export function endKey(
+  { key, ...account }: Account & { key: ActiveKey },
+  state: EndedKey['state'],
+  endedAt: Date,
+): Account {
   const { id, display, createdAt } = key;
   const lastUsedAt = account.lastUse?.keyId === id ? { lastUsedAt: account.lastUse.at } : {};
   const ended = { id, display, plan: account.plan, createdAt, state, endedAt, ...lastUsedAt };

@@ -2,11 +2,11 @@ import type { Caller } from '../../shared/caller.ts';
 import { toApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { KeyUse as NotedUse, Store } from '../../shared/store/store.ts';
 
 /** Records when keys were last used, to the minute, without delaying requests. */
 export interface KeyUse extends AsyncDisposable {
-  note(caller: Pick<Caller, 'account' | 'keyId'>): void;
+  note(caller: Pick<Caller, 'account' | 'keyId' | 'furtherKey'>): void;
 }
 
 const minuteMs = 60_000;
@@ -27,7 +27,7 @@ export function createKeyUse({
   now?: () => number;
   everyMs?: number;
 }): KeyUse {
-  const waiting = new Map<string, { account: string; keyId: string; at: Date }>();
+  const waiting = new Map<string, NotedUse>();
   /** The time until which a key needs no further record. */
   const noted = new Map<string, number>();
   let writing: Promise<void> | undefined;
@@ -59,12 +59,12 @@ export function createKeyUse({
 
   const timer = setInterval(writeOnce, everyMs).unref();
   return {
-    note({ account, keyId }) {
+    note({ account, keyId, furtherKey }) {
       if (keyId === undefined || (noted.get(keyId) ?? 0) > now()) return;
       if (noted.size >= keysMax || waiting.size >= keysMax) return;
       const minute = Math.floor(now() / minuteMs) * minuteMs;
       noted.set(keyId, minute + minuteMs);
-      waiting.set(keyId, { account, keyId, at: new Date(minute) });
+      waiting.set(keyId, { account, keyId, ...(furtherKey && { isFurther: true }), at: new Date(minute) });
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer);

@@ -1,10 +1,20 @@
+import { scopeOf } from '../key-scope.ts';
 import { accountSchema, activeKeySchema } from './accounts/account.ts';
 import type { KeyOwner } from './store.ts';
 
-/** The owner of an active key, from the fields of the account that this needs. */
-export const keyOwnerSchema = accountSchema
+const ownerSchema = accountSchema
   .pick({ id: true, plan: true, suspended: true, version: true, overageEnabled: true, topUp: true, guest: true })
-  .extend({ key: activeKeySchema.pick({ id: true }) })
-  .transform(({ id: account, key, guest, topUp, ...status }): KeyOwner => {
-    return { account, keyId: key.id, ...status, ...(topUp && { topUp }), ...(guest && { guest }) };
+  .extend({
+    key: activeKeySchema.pick({ id: true, hash: true }).optional(),
+    furtherKeys: accountSchema.shape.furtherKeys,
   });
+
+/** Returns the owner of the key with one of these hashes, from the fields of its account that this needs. */
+export function readKeyOwner(found: unknown, hashes: readonly string[]): KeyOwner {
+  const { id: account, key, furtherKeys, guest, topUp, ...status } = ownerSchema.parse(found);
+  const owner = { account, ...status, ...(topUp && { topUp }), ...(guest && { guest }) };
+  if (key !== undefined && hashes.includes(key.hash)) return { ...owner, keyId: key.id };
+  const further = furtherKeys.find(({ hash }) => hashes.includes(hash));
+  if (further === undefined) throw new Error('an account does not have the key that it was found by');
+  return { ...owner, keyId: further.id, furtherKey: scopeOf(further) };
+}

@@ -1,3 +1,4 @@
+import type { KeyScope } from '../key-scope.ts';
 import type { Account, GuestSecrets, MonthTopUp } from './accounts/account.ts';
 import type { AuditStore } from './accounts/audit-store.ts';
 import type { Decide } from './accounts/decide.ts';
@@ -42,15 +43,15 @@ export interface Store extends UsageStore, AsyncDisposable {
   listAccounts(page: AccountPage): Promise<ListedAccount[]>;
 
   /**
-   * Finds the owner of the active key with one of these hashes; returns undefined if there is none. Reads all confirmed changes (in a
-   * replica set, from the primary).
+   * Finds the owner of the active or further key with one of these hashes; returns undefined if there is none. Reads all confirmed changes
+   * (in a replica set, from the primary).
    */
   findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined>;
 
   /**
    * Changes one account atomically as `decide` returns. `next` is written only if the account has not changed in the meantime; otherwise
    * `decide` is called again, until one of its decisions is applied. If the account does not exist, it is created. A change of settings
-   * stores its audit record in the same step. Fails with `INTERNAL_ERROR` if the new key's hash is that of another account's active key.
+   * stores its audit record in the same step. Fails with `INTERNAL_ERROR` if the new key's hash is that of another account's key.
    */
   changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result>;
 
@@ -60,8 +61,8 @@ export interface Store extends UsageStore, AsyncDisposable {
   removeAccount(account: Pick<Account, 'id' | 'version' | 'lastUse'>): Promise<boolean>;
 
   /**
-   * Records when keys were last used. Does not change a version, and never moves a time backwards. A key that is no longer its account's
-   * active key is ignored.
+   * Records when keys were last used. Does not change a version, and never moves a time backwards. A key that its account no longer has is
+   * ignored.
    */
   recordKeyUse(uses: readonly KeyUse[]): Promise<void>;
 }
@@ -71,10 +72,13 @@ export type AccountPage = { prefix?: string | undefined; after?: string | undefi
 /** An account without its keys and its history, which can be large. */
 export type ListedAccount = Pick<Account, 'id' | 'plan' | 'overageEnabled' | 'suspended' | 'createdAt' | 'lastUse'>;
 
-/** `plan` is the account's current plan, not the one the key was minted under. */
+/**
+ * `plan` is the account's current plan, not the one the key was minted under. `furtherKey` is set unless the key is the account's default key.
+ */
 export type KeyOwner = {
   account: string;
   keyId: string;
+  furtherKey?: KeyScope;
   plan: string;
   suspended: boolean;
   version: number;
@@ -83,4 +87,4 @@ export type KeyOwner = {
   guest?: GuestSecrets;
 };
 
-export type KeyUse = { account: string; keyId: string; at: Date };
+export type KeyUse = { account: string; keyId: string; isFurther?: boolean; at: Date };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { storedDate as date } from '../../stored-date.ts';
+import { endedFurtherKeySchema, furtherKeySchema } from './further-key.ts';
 
 export const activeKeySchema = z.object({
   id: z.string(),
@@ -26,6 +27,7 @@ const changeSchema = z.object({
   keyMinted: z.string().optional(),
   keyRotated: step.optional(),
   keyRevoked: z.string().optional(),
+  keyChanged: z.string().optional(),
   plan: step.optional(),
   suspended: z.boolean().optional(),
   overageEnabled: z.boolean().optional(),
@@ -45,6 +47,8 @@ export const accountSchema = z.object({
   createdAt: date,
   key: activeKeySchema.optional(),
   endedKeys: z.array(endedKeySchema).default([]),
+  furtherKeys: z.array(furtherKeySchema).default([]),
+  endedFurtherKeys: z.array(endedFurtherKeySchema).default([]),
   changes: z.array(changeSchema).default([]),
   guest: z.object({ secret: z.string(), pepper: z.string() }).optional(),
   lastUse: z.object({ keyId: z.string(), at: date }).optional(),
@@ -56,7 +60,7 @@ export const accountSchema = z.object({
  * last 100) and `changes` (the last 200) have the newest first. Changes of settings also have audit records. `topUp` is the amount added to
  * one month's allowance, for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts
  * once. `guest` names, by fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, is not a change, and does not
- * increase the version.
+ * increase the version. `key` is the default key. `furtherKeys` have the oldest first, `endedFurtherKeys` (the last 100) the newest.
  */
 export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };
 
@@ -67,7 +71,7 @@ export type ActiveKey = z.infer<typeof activeKeySchema>;
 export type EndedKey = z.infer<typeof endedKeySchema>;
 
 /**
- * `keyMinted`, `keyRevoked` and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has the operator's id. `origin`
+ * `keyMinted`, `keyRevoked`, `keyChanged` (a further key) and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has the operator's id. `origin`
  * exists while the change is made: the account's document does not keep it, but its audit record does.
  */
 export type Change = z.infer<typeof changeSchema> & { origin?: Origin };

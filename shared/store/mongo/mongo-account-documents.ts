@@ -3,10 +3,22 @@ import { z } from 'zod';
 import { type Account, accountSchema } from '../accounts/account.ts';
 import { recordsAdded, type Trail, unrecorded } from '../accounts/audit-records.ts';
 import { type AuditRecord, auditRecordSchema } from '../accounts/audit-store.ts';
+import { endedFurtherKeySchema, furtherKeySchema } from '../accounts/further-key.ts';
+import type { KeyUse } from '../store.ts';
 import { type CollectionIndexes, index } from './database/mongo-indexes.ts';
 
-/** A write must not undo a last use that was recorded after the account was read. */
-const writtenSchema = accountSchema.omit({ id: true, lastUse: true });
+/** A write must not undo a last use that was recorded after the account was read. An account without further keys has no field of them. */
+const writtenSchema = accountSchema.omit({ id: true, lastUse: true }).extend({
+  furtherKeys: noneIfEmpty(furtherKeySchema.omit({ lastUsedAt: true })),
+  endedFurtherKeys: noneIfEmpty(endedFurtherKeySchema),
+});
+
+function noneIfEmpty<Item extends z.ZodType>(item: Item) {
+  return z.array(item).transform((items) => (items.length === 0 ? undefined : items));
+}
+
+/** When further keys were last used, by their ids. The release before further keys keeps this field, `furtherKeys` and `endedFurtherKeys`. */
+const keyUses = z.record(z.string(), z.date()).default({});
 
 /** `recorded` and `outbox` belong to the audit trail. The release before the audit trail keeps both unchanged. */
 const auditFields = z.object({ recorded: z.int().default(0), outbox: z.array(auditRecordSchema).default([]) });
@@ -14,7 +26,7 @@ const auditFields = z.object({ recorded: z.int().default(0), outbox: z.array(aud
 const trailSchema = accountSchema.pick({ id: true, version: true, changes: true });
 
 export type AccountDocument = { _id: string } & z.infer<typeof writtenSchema> &
-  Partial<Pick<Account, 'lastUse'> & z.infer<typeof auditFields>>;
+  Partial<Pick<Account, 'lastUse'> & z.infer<typeof auditFields> & { furtherKeyUses: z.infer<typeof keyUses> }>;
 
 /** An account, and the version up to which its changes have records or are in its outbox. */
 export type KeptAccount = Trail & { account: Account };
@@ -30,7 +42,11 @@ export function accountsOf(database: Db): Collection<AccountDocument> {
 /** The indexes are sparse: accounts without a key do not count as having the same key, and few have records in their outbox. */
 export const accountIndexes: CollectionIndexes = {
   collection: 'accounts',
-  indexes: [index({ 'key.hash': 1 }, { unique: true, sparse: true }), index({ 'outbox.id': 1 }, { sparse: true })],
+  indexes: [
+    index({ 'key.hash': 1 }, { unique: true, sparse: true }),
+    index({ 'furtherKeys.hash': 1 }, { unique: true, sparse: true }),
+    index({ 'outbox.id': 1 }, { sparse: true }),
+  ],
 };
 
 export function withId({ _id: id, ...fields }: { _id: unknown }): unknown {
@@ -38,7 +54,13 @@ export function withId({ _id: id, ...fields }: { _id: unknown }): unknown {
 }
 
 export function readKept(found: { _id: unknown }): KeptAccount {
-  return { account: accountSchema.parse(withId(found)), recorded: auditFields.parse(found).recorded };
+  const account = accountSchema.parse(withId(found));
+  const { furtherKeyUses } = z.object({ furtherKeyUses: keyUses }).parse(found);
+  const furtherKeys = account.furtherKeys.map((key) => {
+    const lastUsedAt = furtherKeyUses[key.id];
+    return lastUsedAt === undefined ? key : { ...key, lastUsedAt };
+  });
+  return { account: { ...account, furtherKeys }, recorded: auditFields.parse(found).recorded };
 }
 
 /** Needs only the id, `version`, `changes`, `recorded` and `outbox` of the document. */
@@ -57,7 +79,12 @@ export function toNewDocument(next: Account): AccountDocument {
 /** An empty `$unset` is an error for servers before 5.0, and a field omitted from `$set` would remain. */
 export function toUpdate(next: Account, before: KeptAccount): object {
   const fields = toFields(next);
-  const absent = (['key', 'guest'] as const).filter((name) => fields[name] === undefined);
+  const absent: string[] = (['key', 'guest', 'furtherKeys', 'endedFurtherKeys'] as const).filter(
+    (name) => fields[name] === undefined,
+  );
+  const kept = new Set(next.furtherKeys.map(({ id }) => id));
+  const ended = before.account.furtherKeys.filter(({ id }) => !kept.has(id));
+  absent.push(...ended.map(({ id }) => `furtherKeyUses.${id}`));
   const added = recordsAdded(before, next);
   return {
     $set: fields,
@@ -68,4 +95,15 @@ export function toUpdate(next: Account, before: KeptAccount): object {
 
 function toFields(next: Account) {
   return { ...writtenSchema.parse(next), recorded: next.version };
+}
+
+/** The filters contain the complete condition, so that uses of one account may arrive in any order. */
+export function noteUse({ account: _id, keyId, isFurther, at }: KeyUse) {
+  if (isFurther) {
+    const update = { $max: { [`furtherKeyUses.${keyId}`]: at } };
+    return { updateOne: { filter: { _id, 'furtherKeys.id': keyId }, update } };
+  }
+  const isNews = [{ 'lastUse.keyId': { $ne: keyId } }, { 'lastUse.at': { $lt: at } }];
+  const filter = { _id, 'key.id': keyId, $or: isNews };
+  return { updateOne: { filter, update: { $set: { lastUse: { keyId, at } } } } };
 }

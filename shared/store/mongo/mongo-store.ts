@@ -8,9 +8,9 @@ import { captureDecision } from '../adapters/capture-decision.ts';
 import { keyHashTaken } from '../adapters/store-errors.ts';
 import type { BatchStore } from '../batches/batch-store.ts';
 import type { FileStore } from '../files/file-store.ts';
-import { keyOwnerSchema } from '../key-owner.ts';
+import { readKeyOwner } from '../key-owner.ts';
 import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
-import type { UsageDay } from '../usage/usage-details.ts';
+import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
@@ -30,6 +30,7 @@ import {
   accountIndexes,
   accountsOf,
   type KeptAccount,
+  noteUse,
   readKept,
   toNewDocument,
   toUpdate,
@@ -93,12 +94,14 @@ export class MongoStore implements Store {
   }
 
   async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
-    const filter = { 'key.hash': { $in: [...hashes] } };
-    const projection = { plan: 1, suspended: 1, version: 1, overageEnabled: 1, topUp: 1, guest: 1, 'key.id': 1 };
+    const hash = { $in: [...hashes] };
+    const filter = { $or: [{ 'key.hash': hash }, { 'furtherKeys.hash': hash }] };
+    const status = { plan: 1, suspended: 1, version: 1, overageEnabled: 1, topUp: 1, guest: 1 } as const;
+    const projection = { ...status, 'key.id': 1, 'key.hash': 1, furtherKeys: 1 } as const;
     const found = await this.#calls.call(() =>
       this.#accounts.findOne(filter, { projection, ...this.#calls.durable() }),
     );
-    return found === null ? undefined : keyOwnerSchema.parse(withId(found));
+    return found === null ? undefined : readKeyOwner(withId(found), hashes);
   }
 
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
@@ -134,6 +137,14 @@ export class MongoStore implements Store {
 
   findUsageDays(account: string, month: string): Promise<UsageDay[]> {
     return this.#usage.findUsageDays(account, month);
+  }
+
+  findKeyUsage(key: UsageMonth & { keyId: string }): Promise<UsageDetail[]> {
+    return this.#usage.findKeyUsage(key);
+  }
+
+  findUsageByKey(month: UsageMonth): ReturnType<UsageStore['findUsageByKey']> {
+    return this.#usage.findUsageByKey(month);
   }
 
   findUsageRecord(requestId: string): Promise<UsageRecord | undefined> {
@@ -195,10 +206,3 @@ const allIndexes: readonly CollectionIndexes[] = [
   ...[...usageIndexes, detailIndexes, ...batchIndexes, ...fileIndexes],
   ...[accountIndexes, auditIndexes],
 ];
-
-/** The filter contains the complete condition, so that uses of one account may arrive in any order. */
-function noteUse({ account, keyId, at }: KeyUse) {
-  const isNews = [{ 'lastUse.keyId': { $ne: keyId } }, { 'lastUse.at': { $lt: at } }];
-  const filter = { _id: account, 'key.id': keyId, $or: isNews };
-  return { updateOne: { filter, update: { $set: { lastUse: { keyId, at } } } } };
-}

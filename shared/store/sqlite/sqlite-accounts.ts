@@ -30,12 +30,14 @@ const selectPage = (isAfter: '>' | '>=') =>
 const deleteAccount = `DELETE FROM accounts WHERE id = :id AND document ->> '$.version' = :version
   AND (SELECT used_at FROM key_uses WHERE account = :id) IS :usedAt`;
 const deleteUse = 'DELETE FROM key_uses WHERE account = ?';
+const deleteKeys = 'DELETE FROM further_keys WHERE account = ?';
 
 type SqliteAccounts = Pick<Store, 'listAccounts' | 'removeAccount'>;
 
 export function createSqliteAccounts(database: DatabaseSync, calls: SqliteCalls): SqliteAccounts {
   const [after, fromOn] = [database.prepare(selectPage('>')), database.prepare(selectPage('>='))];
-  const [removeAccount, removeUse] = [database.prepare(deleteAccount), database.prepare(deleteUse)];
+  const removeAccount = database.prepare(deleteAccount);
+  const [removeUse, removeKeys] = [database.prepare(deleteUse), database.prepare(deleteKeys)];
 
   return {
     listAccounts: ({ limit, ...page }) =>
@@ -54,7 +56,10 @@ export function createSqliteAccounts(database: DatabaseSync, calls: SqliteCalls)
     removeAccount: ({ id, version, lastUse }) =>
       calls.write(() => {
         const removed = removeAccount.run({ id, version, usedAt: lastUse?.at.getTime() ?? null }).changes === 1;
-        if (removed) removeUse.run(id);
+        if (removed) {
+          removeUse.run(id);
+          removeKeys.run(id);
+        }
         return removed;
       }),
   };

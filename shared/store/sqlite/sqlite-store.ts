@@ -11,9 +11,9 @@ import { storedJson } from '../adapters/stored-json.ts';
 import type { BatchStore } from '../batches/batch-store.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { createFolderFileStore } from '../files/folder-file-store.ts';
-import { keyOwnerSchema } from '../key-owner.ts';
+import { readKeyOwner } from '../key-owner.ts';
 import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
-import type { UsageDay } from '../usage/usage-details.ts';
+import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
@@ -26,24 +26,25 @@ import { openSqlite } from './database/open-sqlite.ts';
 import { createSqliteCalls, type SqliteCalls } from './database/sqlite-calls.ts';
 import { createSqliteAccounts } from './sqlite-accounts.ts';
 import { createSqliteAudit, type InsertRecords } from './sqlite-audit.ts';
+import { createSqliteFurtherKeys } from './sqlite-further-keys.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
 
-/** The last use is kept in its own table: a change cannot undo it. */
-const writtenSchema = accountSchema.omit({ lastUse: true });
+/** The last use and further keys are kept in their own tables: a change cannot undo a use. */
+const writtenSchema = accountSchema.omit({ lastUse: true, furtherKeys: true, endedFurtherKeys: true });
 
-const ownerRow = z.object({ document: storedJson.pipe(keyOwnerSchema) });
 const accountRow = z.object({
   document: storedJson.pipe(writtenSchema),
   recorded: z.int(),
   usedKeyId: z.string().nullable(),
   usedAt: z.int().nullable(),
 });
+const ownerRow = z.object({ id: z.string() });
 const versionRow = z.object({ version: z.string() });
 
 const selectAccount = `SELECT document, coalesce(document ->> '$.recorded', 0) AS recorded, key_uses.key_id AS usedKeyId, used_at AS usedAt
   FROM accounts LEFT JOIN key_uses ON account = id WHERE id = ?`;
 
-const selectOwner = 'SELECT document FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
+const selectOwner = 'SELECT id FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
 
 const writeAccount = `INSERT INTO accounts (id, document) VALUES (?, ?)
   ON CONFLICT (id) DO UPDATE SET document = excluded.document`;
@@ -71,6 +72,7 @@ export class SqliteStore implements Store {
   readonly #insertRecords: InsertRecords;
   readonly #accounts: Pick<Store, 'listAccounts' | 'removeAccount'>;
   readonly #usage: UsageStore;
+  readonly #furtherKeys: ReturnType<typeof createSqliteFurtherKeys>;
 
   /** Creates the file and its folder if they are missing. Throws an error for the operator if it cannot be used. */
   static async open(file: string, { openCommits = openDurableCommits }: Options = {}): Promise<SqliteStore> {
@@ -91,6 +93,7 @@ export class SqliteStore implements Store {
     const audit = createSqliteAudit(database, this.#calls);
     this.audit = audit.store;
     this.#insertRecords = audit.insertRecords;
+    this.#furtherKeys = createSqliteFurtherKeys(database);
     this.#usage = createUsageStore(createSqliteUsage(database, this.#calls));
     this.batches = {
       ...createSqliteFiles(database, this.#calls),
@@ -129,8 +132,12 @@ export class SqliteStore implements Store {
   }
 
   async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
-    const row = await this.#calls.read(() => this.#selectOwner.get(JSON.stringify(hashes)));
-    return row === undefined ? undefined : ownerRow.parse(row).document;
+    return this.#calls.read(() => {
+      const row = this.#selectOwner.get(JSON.stringify(hashes));
+      const id = row === undefined ? this.#furtherKeys.ownerOf(hashes) : ownerRow.parse(row).id;
+      const account = id === undefined ? undefined : this.#read(id)?.account;
+      return account && readKeyOwner(account, hashes);
+    });
   }
 
   /** Decides on a plain read first: the lock that all writers share is taken only if there is something to write. */
@@ -149,7 +156,11 @@ export class SqliteStore implements Store {
   async recordKeyUse(uses: readonly KeyUse[]): Promise<void> {
     if (uses.length === 0) return;
     await this.#calls.write(() => {
-      for (const { account, keyId, at } of uses) this.#noteUse.run({ account, keyId, usedAt: at.getTime() });
+      for (const use of uses) {
+        const { account, keyId, isFurther, at } = use;
+        if (isFurther) this.#furtherKeys.noteUse(use);
+        else this.#noteUse.run({ account, keyId, usedAt: at.getTime() });
+      }
     });
   }
 
@@ -163,6 +174,14 @@ export class SqliteStore implements Store {
 
   findUsageDays(account: string, month: string): Promise<UsageDay[]> {
     return this.#usage.findUsageDays(account, month);
+  }
+
+  findKeyUsage(key: UsageMonth & { keyId: string }): Promise<UsageDetail[]> {
+    return this.#usage.findKeyUsage(key);
+  }
+
+  findUsageByKey(month: UsageMonth): ReturnType<UsageStore['findUsageByKey']> {
+    return this.#usage.findUsageByKey(month);
   }
 
   findUsageRecord(requestId: string): Promise<UsageRecord | undefined> {
@@ -204,6 +223,10 @@ export class SqliteStore implements Store {
     if (next !== undefined) {
       const written = { ...writtenSchema.parse(next), recorded: next.version };
       this.#writeAccount.run(id, JSON.stringify(written));
+      const { furtherKeys, endedFurtherKeys } = next;
+      const before = kept?.account ?? { furtherKeys: [], endedFurtherKeys: [] };
+      if (furtherKeys !== before.furtherKeys || endedFurtherKeys !== before.endedFurtherKeys)
+        this.#furtherKeys.write(id, next);
       this.#insertRecords(recordsAdded(kept, next));
     }
     return result;
@@ -213,7 +236,8 @@ export class SqliteStore implements Store {
     const row = this.#selectAccount.get(id);
     if (row === undefined) return undefined;
     const { document, recorded, usedKeyId, usedAt } = accountRow.parse(row);
-    if (usedKeyId === null || usedAt === null) return { account: document, recorded };
-    return { account: { ...document, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } }, recorded };
+    const account = { ...document, ...this.#furtherKeys.read(id) };
+    if (usedKeyId === null || usedAt === null) return { account, recorded };
+    return { account: { ...account, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } }, recorded };
   }
 }

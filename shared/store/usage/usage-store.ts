@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { storeUnavailable } from '../adapters/store-errors.ts';
 import { detailPages } from './compare-month.ts';
 import { type CompleteDetails, createCompleteDetails } from './complete-details.ts';
+import { createUsageByKey, type UsageByKey } from './usage-by-key.ts';
 import { createDayTally, inOrder, type UsageDay } from './usage-details.ts';
 import type { UsageRecord } from './usage-record.ts';
 import { createUsageRepairs, type RecomputedUsage } from './usage-repairs.ts';
@@ -9,7 +10,7 @@ import type { UsageMonth, UsageSum } from './usage-sums.ts';
 import { type IncompletePage, isDetailed, type UsageTables } from './usage-tables.ts';
 
 /** Stored usage: a record of each request, and sums and details by account and month. */
-export interface UsageStore {
+export interface UsageStore extends UsageByKey {
   /**
    * Adds records of one outbox partition, in the outbox's order, to the records, details and sums. Any number of callers may submit the same
    * records, split differently, and may be interrupted at any point: once a call for each record has succeeded, every request has one
@@ -54,6 +55,7 @@ export interface UsageStore {
   removeUsageBefore(month: string): Promise<number>;
 }
 
+export type { KeyUsage } from './usage-by-key.ts';
 export type { RecomputedUsage } from './usage-repairs.ts';
 
 /** A drainer completes details only if that is short. The rest is left to the task of one worker, so that usage is not delayed. */
@@ -105,6 +107,7 @@ export function createUsageStore(tables: UsageTables): UsageStore {
       for await (const page of detailPages(tables, { account, month })) tally.add(page.map(({ detail }) => detail));
       return tally.days();
     },
+    ...createUsageByKey(tables, (month) => completeDetails(month, completedForReader)),
     findUsageRecord: (requestId) => tables.findRecord(requestId),
     recomputeUsage: (account, month, upTo) => recompute({ account, month, upTo }),
     repairUsage: (account, month, upTo) => repair({ account, month, upTo }),

@@ -31,6 +31,8 @@ test('none, mint: a key is active under the requested plan, and the account is c
     createdAt: t1,
     key: { ...key, plan: 'free' },
     endedKeys: [],
+    furtherKeys: [],
+    endedFurtherKeys: [],
     changes: [{ at: t1, by: 'user:ann', keyMinted: 'key_one' }],
   };
   t.deepEqual(result, { minted: true, account });
@@ -139,6 +141,8 @@ test('a new device gets its key, and the secrets used are recorded', (t) => {
     key: { ...key, plan: 'guest-device' },
     guest: { secret: 'first', pepper: 'p' },
     endedKeys: [],
+    furtherKeys: [],
+    endedFurtherKeys: [],
     changes: [{ at: t1, by: 'device:1', keyMinted: 'key_one' }],
   });
   t.is(next, result);

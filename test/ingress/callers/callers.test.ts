@@ -351,6 +351,8 @@ test('an account that is not known here is looked up only on demand, and is as t
     createdAt: new Date(),
     topUpsMade: [{ id: 'a', tokens: 500 }],
     endedKeys: [],
+    furtherKeys: [],
+    endedFurtherKeys: [],
     changes: [],
   };
   accounts.set('user:bob', bob);

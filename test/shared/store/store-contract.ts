@@ -172,6 +172,8 @@ async function createsAccount(t: ExecutionContext, store: Store): Promise<void> 
     createdAt: key.createdAt,
     key: { ...key, plan: 'free' },
     endedKeys: [],
+    furtherKeys: [],
+    endedFurtherKeys: [],
     changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
   });
 }

@@ -13,6 +13,8 @@ const device: Account = {
   version: 1,
   createdAt: before,
   endedKeys: [],
+  furtherKeys: [],
+  endedFurtherKeys: [],
   changes: [{ at: before, by: 'device:1', keyMinted: 'key_1' }],
 };
 const lastUse = (at: Date) => ({ lastUse: { keyId: 'key_1', at } });

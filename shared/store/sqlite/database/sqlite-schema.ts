@@ -184,4 +184,17 @@ export const additions: readonly string[] = [
     PRIMARY KEY (account, month)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS usage_detail_marks_by_month ON usage_detail_marks (month);`,
+
+  // Keys beside the account's default key. A release without them replaces the document of an account, so they are not part of it. A key that
+  // has ended has no hash.
+  `CREATE TABLE IF NOT EXISTS further_keys (
+    account TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    hash TEXT,
+    used_at INTEGER,
+    document TEXT NOT NULL CHECK (json_valid(document)),
+    PRIMARY KEY (account, key_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE UNIQUE INDEX IF NOT EXISTS further_keys_by_hash ON further_keys (hash);`,
 ];

@@ -21,6 +21,8 @@ const alice: Account = {
   version: 3,
   createdAt: new Date(0),
   endedKeys: [],
+  furtherKeys: [],
+  endedFurtherKeys: [],
   changes: [],
 };
 const suspend = changeSettings({ settings: { suspended: true }, at: new Date(1), by: 'user:operator' });

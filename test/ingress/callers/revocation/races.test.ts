@@ -109,6 +109,8 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
     version: 1,
     createdAt: new Date(0),
     endedKeys: [],
+    furtherKeys: [],
+    endedFurtherKeys: [],
     changes: [],
   };
   let now = startedAt;
@@ -195,13 +197,18 @@ function createIngress(world: World) {
   const checkCaller = createCheckCaller({
     admit,
     release: async () => 'released',
-    askLimits: createAskLimits({ seed, reread: callers.reread }),
+    askLimits: createAskLimits({ seed, seedKey: async () => {}, reread: callers.reread }),
     keyUse: { note: () => {} },
   });
   return async function request(t: ExecutionContext): Promise<number> {
     const atLeast = world.atLeast();
     const caller = await callers.find(credential);
-    const checked = await checkCaller.look({ requestId: `req_${requests++}`, credential, caller });
+    const checked = await checkCaller.look({
+      requestId: `req_${requests++}`,
+      address: '192.0.2.1',
+      credential,
+      caller,
+    });
     const { version } = checked.caller;
     t.true(version >= atLeast, `version ${version}, but ${atLeast} must apply`);
     return version;

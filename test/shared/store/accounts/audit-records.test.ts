@@ -8,7 +8,17 @@ const at = new Date('2026-03-01T12:00:00.123Z');
 
 function accountWith(changes: Change[], version = changes.length, id = 'user:ann'): Account {
   const stored = { plan: 'free', suspended: false, overageEnabled: false };
-  return { id, version, changes, ...stored, createdAt: at, topUpsMade: [], endedKeys: [] };
+  return {
+    id,
+    version,
+    changes,
+    ...stored,
+    createdAt: at,
+    topUpsMade: [],
+    endedKeys: [],
+    furtherKeys: [],
+    endedFurtherKeys: [],
+  };
 }
 
 const suspended = (value: boolean): Change => ({ at, by: 'user:olga', suspended: value });

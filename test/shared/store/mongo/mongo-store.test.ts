@@ -70,7 +70,15 @@ mongoTest('documents of the previous version can be read and changed', async (t)
   await using home = await createHome();
   await using store = await home.open();
   const [createdAt, key] = [new Date(), { ...newKey(), plan: 'free' }];
-  const added = { suspended: false, overageEnabled: false, topUpsMade: [], endedKeys: [], changes: [] };
+  const added = {
+    suspended: false,
+    overageEnabled: false,
+    topUpsMade: [],
+    endedKeys: [],
+    furtherKeys: [],
+    endedFurtherKeys: [],
+    changes: [],
+  };
   await home.insert({ _id: 'user:ann', plan: 'pro', version: 4, createdAt, key });
   await home.insert({ _id: 'user:bob', plan: 'pro', version: 1, createdAt });
   await home.insert({ _id: 'user:carl', plan: 'pro', version: 1, createdAt });
@@ -235,6 +243,7 @@ mongoTestAlone('losing the server during calls fails them, and no key is minted 
 
 const indexes = [
   { key: { 'key.hash': 1 }, unique: true, sparse: true },
+  { key: { 'furtherKeys.hash': 1 }, unique: true, sparse: true },
   { key: { 'outbox.id': 1 }, unique: undefined, sparse: true },
 ];
 

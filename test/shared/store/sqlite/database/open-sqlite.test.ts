@@ -53,7 +53,15 @@ test('a file of the previous version is migrated, with its accounts and keys', a
   insert.run("user:'b\"o\\b'", 'free', 2, at.getTime(), null, null, null, null, null);
 
   await using store = await home.open();
-  const nothingEnded = { suspended: false, overageEnabled: false, topUpsMade: [], endedKeys: [], changes: [] };
+  const nothingEnded = {
+    suspended: false,
+    overageEnabled: false,
+    topUpsMade: [],
+    endedKeys: [],
+    furtherKeys: [],
+    endedFurtherKeys: [],
+    changes: [],
+  };
   const key = { id: 'key_1', hash: 'the hash', display: 'svc_abcdef', plan: 'free', createdAt: new Date(+at + 1) };
   const ann = { id: 'user:ann', plan: 'pro', version: 4, createdAt: at, key, ...nothingEnded };
   const bob = { id: "user:'b\"o\\b'", plan: 'free', version: 2, createdAt: at, ...nothingEnded };

@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { ApiError } from './errors.ts';
+import { type FurtherKey, keyLimitsSchema } from './store/accounts/further-key.ts';
+
+export const keyScopeSchema = z.object({
+  expiresAt: z.int().optional(),
+  endsAt: z.int().optional(),
+  endpoints: z.array(z.string()).optional(),
+  models: z.array(z.string()).optional(),
+  allowedIps: z.array(z.string()).optional(),
+  limits: keyLimitsSchema.optional(),
+});
+
+/** What a further key may do. Times are milliseconds of Redis's clock. */
+export type KeyScope = z.infer<typeof keyScopeSchema>;
+
+export function scopeOf({ expiresAt, endsAt, ...key }: Omit<FurtherKey, 'id' | 'hash'>): KeyScope {
+  const { endpoints, models, allowedIps, limits } = key;
+  return {
+    ...(expiresAt && { expiresAt: expiresAt.getTime() }),
+    ...(endsAt && { endsAt: endsAt.getTime() }),
+    ...(endpoints && { endpoints }),
+    ...(models && { models }),
+    ...(allowedIps && { allowedIps }),
+    ...(limits && { limits }),
+  };
+}
+
+/** Returns until when the key is valid, in milliseconds; undefined if it has no end yet. */
+export function endOfKey({ expiresAt, endsAt }: KeyScope): number | undefined {
+  return expiresAt === undefined || endsAt === undefined ? (expiresAt ?? endsAt) : Math.min(expiresAt, endsAt);
+}
+
+/** Whether the key may use this model, by its own name or by the alias that the client sent. */
+export function mayUseModel(scope: KeyScope | undefined, ...names: (string | undefined)[]): boolean {
+  return scope?.models === undefined || names.some((name) => name !== undefined && scope.models?.includes(name));
+}
+
+type Asked = { endpoint: string; model?: string; requestedModel?: string | undefined };
+
+/** Returns `FORBIDDEN` for a request that the key may not make, which names what is outside of it. Without `model` only the endpoint is checked. */
+export function refuseOutsideKey(
+  scope: KeyScope | undefined,
+  { endpoint, model, requestedModel }: Asked,
+): ApiError | undefined {
+  if (scope?.endpoints !== undefined && !scope.endpoints.includes(endpoint)) {
+    return new ApiError('FORBIDDEN', `This API key may not use the endpoint ${endpoint}.`);
+  }
+  if (model === undefined || mayUseModel(scope, model, requestedModel)) return undefined;
+  return new ApiError('FORBIDDEN', `This API key may not use the model "${requestedModel ?? model}".`);
+}
