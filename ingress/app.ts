@@ -56,18 +56,27 @@ import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestState } from './request-state.ts';
 import { answerCall } from './routes/answer-call.ts';
 import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
+import { showDocumentation, showMissingPage } from './routes/documentation.ts';
+import { retrieveFileContent } from './routes/file-content.ts';
+import { uploadFile } from './routes/file-uploads.ts';
+import { deleteFile, listFiles, retrieveFile } from './routes/files.ts';
+import { showHome } from './routes/home.ts';
 import {
   listDeveloperKeys,
   mintDeveloperKey,
   revokeDeveloperKey,
   rotateDeveloperKey,
-} from './routes/developer-keys.ts';
-import { showDocumentation, showMissingPage } from './routes/documentation.ts';
-import { retrieveFileContent } from './routes/file-content.ts';
-import { uploadFile } from './routes/file-uploads.ts';
-import { deleteFile, listFiles, retrieveFile } from './routes/files.ts';
-import { mintGuestKey } from './routes/guest-keys.ts';
-import { showHome } from './routes/home.ts';
+} from './routes/keys/developer-keys.ts';
+import {
+  createKey,
+  listKeys,
+  retrieveKey,
+  retrieveOwnKey,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from './routes/keys/further-keys.ts';
+import { mintGuestKey } from './routes/keys/guest-keys.ts';
 import { listModels, retrieveModel } from './routes/models.ts';
 import { retrieveOpenApiDocument } from './routes/openapi-document.ts';
 import { updateAccount } from './routes/operators/account-settings.ts';
@@ -197,13 +206,21 @@ function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Sta
 }
 
 function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withSignIn, check, readSettings, readDevice } = stages;
+  const { withKey, withSignIn, check, readSettings, readDevice } = stages;
   const mint = mintDeveloperKey({ ...deps, defaultPlan: deps.planFile.defaultPlan });
   router.get('/v1/keys/developer', forbidStoring, withSignIn, check, listDeveloperKeys(deps));
   router.post('/v1/keys/developer', forbidStoring, withSignIn, check, readSettings, mint);
   router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readSettings, rotateDeveloperKey(deps));
   router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readSettings, revokeDeveloperKey(deps));
   router.post('/v1/keys/guest', forbidStoring, limitGuestCalls(deps), readDevice, mintGuestKey(deps));
+
+  router.get('/v1/keys', forbidStoring, withSignIn, check, listKeys(deps));
+  router.post('/v1/keys', forbidStoring, withSignIn, check, readSettings, createKey(deps));
+  router.get('/v1/keys/:key', forbidStoring, withSignIn, check, retrieveKey(deps));
+  router.patch('/v1/keys/:key', forbidStoring, withSignIn, check, readSettings, updateKey(deps));
+  router.delete('/v1/keys/:key', forbidStoring, withSignIn, check, revokeKey(deps));
+  router.post('/v1/keys/:key/rotate', forbidStoring, withSignIn, check, readSettings, rotateKey(deps));
+  router.get('/v1/key', forbidStoring, withKey, check, retrieveOwnKey(deps));
 }
 
 function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {

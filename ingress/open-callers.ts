@@ -2,6 +2,7 @@ import { createAdmit } from '../shared/limits/admit.ts';
 import { createAskLimits } from '../shared/limits/ask-limits.ts';
 import type { Release } from '../shared/limits/release.ts';
 import { createSeed } from '../shared/limits/seed.ts';
+import { createSeedKey } from '../shared/limits/seed-key.ts';
 import { watchSuspensions } from '../shared/limits/watch-suspensions.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
@@ -40,7 +41,10 @@ export function openCallers({ config, redis, store, release, outboxLengthMax, lo
     ...{ store, sharedCallers, defaultPlan: planFile.defaultPlan },
     guestSecretsInUse: guestKeys.inUse,
   });
-  const askLimits = createAskLimits({ seed: createSeed({ redis, store }), reread: callers.reread });
+  const askLimits = createAskLimits({
+    ...{ seed: createSeed({ redis, store }), seedKey: createSeedKey({ redis, store }) },
+    reread: callers.reread,
+  });
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
   const lookAtAccount = async (account: string) => {
     const request = { account, subject: { account }, requestId: nextRequestId(), caller: undefined };

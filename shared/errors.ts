@@ -8,6 +8,7 @@ import type { ValidationIssue } from './validation-issues.ts';
 export const errorCodes = {
   NO_AUTH: { status: 401, shape: 'flat', retryable: false },
   INVALID_KEY: { status: 401, shape: 'flat', retryable: false },
+  KEY_EXPIRED: { status: 401, shape: 'flat', retryable: false },
   INVALID_TOKEN: { status: 401, shape: 'flat', retryable: false },
   VALIDATION_ERROR: { status: 400, shape: 'flat', retryable: false },
   FORBIDDEN: { status: 403, shape: 'flat', retryable: false },
@@ -136,6 +137,8 @@ export type BurstLimit =
   | 'tokens_limit'
   | 'daily_limit'
   | 'concurrency_limit'
+  | 'key_requests_limit'
+  | 'key_tokens_limit'
   | 'batch_limit'
   | 'auth_failures'
   | 'guest_calls'
@@ -168,6 +171,15 @@ export function quotaExceeded(quota: SpentQuota): ApiError {
     'quota_exceeded',
     `The monthly quota is used up. It resets on ${quota.resetDate}. Overage or a top-up lifts it earlier.`,
     { fields: { type: 'quota_limit', ...quota }, headers: { 'x-should-retry': 'false' } },
+  );
+}
+
+/** The month's limit of the key is spent; its account may have quota left. */
+export function keyQuotaExceeded(quota: SpentQuota): ApiError {
+  return new ApiError(
+    'quota_exceeded',
+    `The monthly limit of this API key is used up. It resets on ${quota.resetDate}. The owner of the key can raise it earlier.`,
+    { fields: { type: 'key_quota_limit', ...quota }, headers: { 'x-should-retry': 'false' } },
   );
 }
 

@@ -118,7 +118,8 @@ function createReadStored({ store, guestSecretsInUse, defaultPlan }: Deps): Read
     }
     const owner = await store.findKeyOwner(credential.hashes);
     if (owner === undefined || (owner.guest !== undefined && !guestSecretsInUse(owner.guest))) return undefined;
-    return { account: owner.account, keyId: owner.keyId, ...accountStatusOf(owner) };
+    const { account, keyId, furtherKey } = owner;
+    return { account, keyId, ...accountStatusOf(owner), ...(furtherKey && { furtherKey }) };
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Caller } from '../../shared/caller.ts';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import type { Claim } from '../../shared/idempotency/claim.ts';
+import { endOfKey } from '../../shared/key-scope.ts';
 import type {
   Admission,
   Admitted,
@@ -12,15 +13,17 @@ import type {
 import type { Admit, Charge, Look } from '../../shared/limits/admit.ts';
 import type { AskLimits } from '../../shared/limits/ask-limits.ts';
 import type { Release } from '../../shared/limits/release.ts';
-import type { Credential } from './authorization.ts';
+import { isAllowedAddress } from './allowed-addresses.ts';
+import { type Credential, invalidKey } from './authorization.ts';
 import type { KeyUse } from './key-use.ts';
 
 /**
- * `caller` is the result of the first look-up, undefined for an account that is not known here. `claim` is set if the request has an idempotency
- * key.
+ * `address` is where the request came from. `caller` is the result of the first look-up, undefined for an account that is not known here.
+ * `claim` is set if the request has an idempotency key.
  */
 export type CheckRequest = {
   requestId: string;
+  address: string;
   credential: Credential;
   caller: Caller | undefined;
   claim?: Claim | undefined;
@@ -42,8 +45,8 @@ export type Checked = { caller: Caller; counters: LimitCounters } & (
 
 /**
  * Ensures that the caller is current (contract.md#c8-revocation). Costs one call to Redis, and one read of the store more if the caller is
- * stale or its month is not counted yet. Fails with `INVALID_KEY` for a key that has ended, and with `SERVICE_UNAVAILABLE` if the caller
- * cannot be determined; `look` also fails with `FORBIDDEN` for a suspended account.
+ * stale or its month is not counted yet. Fails with `INVALID_KEY` or `KEY_EXPIRED` for a key that has ended, and with `SERVICE_UNAVAILABLE`
+ * if the caller cannot be determined; `look` also fails as `requireAllowed` does.
  */
 export interface CheckCaller {
   admit(request: CheckRequest, ask: DecideCharge): Promise<Checked>;
@@ -85,16 +88,21 @@ export function createCheckCaller({
       const asked: { last?: ReturnType<DecideCharge> } = {};
       const { caller, answer } = await askLimits<Admitted | CountersAnswer>(asking(request), (look, found) => {
         if (found === undefined) return admit.readCounters(look);
-        const asks = found.suspended ? { refusal: accountSuspended() } : ask(found);
+        const refusal = refusalOf(found, request);
+        const asks = refusal === undefined ? ask(found) : { refusal };
         asked.last = asks;
         const { claim } = request;
         if ('charge' in asks) return admitOrRelease({ ...look, claim }, asks.charge);
         // A repeat gets its answer also if it would be refused now.
-        return claim === undefined || found.suspended ? admit.readCounters(look) : admit.findClaim({ ...look, claim });
+        return claim === undefined || refusal !== undefined
+          ? admit.readCounters(look)
+          : admit.findClaim({ ...look, claim });
       });
+      if (answer.outcome === 'expired') throw keyEnded(caller);
       if (answer.outcome === 'ended')
         throw temporarilyUnavailable(new Error('a request was ended before its admission'));
       const { counters } = answer;
+      requireUnexpired(caller, counters.now);
       if (answer.outcome === 'full') return { outcome: 'refused', caller, counters, error: outboxFull() };
       if (answer.outcome === 'refused') return { ...answer, outcome: 'limited', caller };
       if (answer.outcome === 'repeated') {
@@ -111,13 +119,15 @@ export function createCheckCaller({
     },
     async look(request) {
       const { caller, answer } = await askLimits(asking(request), admit.look);
-      requireActive(caller);
+      requireUnexpired(caller, answer.now);
+      requireAllowed(caller, request);
       keyUse.note(caller);
       return { caller, now: answer.now };
     },
     async readCounters(request) {
       const { caller, answer } = await askLimits(asking(request), admit.readCounters);
-      if (!caller.suspended) keyUse.note(caller);
+      requireUnexpired(caller, answer.counters.now);
+      if (refusalOf(caller, request) === undefined) keyUse.note(caller);
       return { caller, counters: answer.counters };
     },
   };
@@ -127,9 +137,31 @@ function outboxFull(): ApiError {
   return temporarilyUnavailable(new Error('too much usage waits for the store (OUTBOX_LENGTH_MAX)'));
 }
 
-/** Throws `FORBIDDEN` for an account that is suspended. */
-export function requireActive(caller: Caller): void {
-  if (caller.suspended) throw accountSuspended();
+/** Throws `FORBIDDEN` for an account that is suspended, and for a key that may not be used from this address. */
+export function requireAllowed(caller: Caller, request: Pick<CheckRequest, 'address'>): void {
+  const refusal = refusalOf(caller, request);
+  if (refusal !== undefined) throw refusal;
+}
+
+function refusalOf(
+  { suspended, furtherKey }: Caller,
+  { address }: Pick<CheckRequest, 'address'>,
+): ApiError | undefined {
+  if (suspended) return accountSuspended();
+  if (isAllowedAddress(address, furtherKey?.allowedIps)) return undefined;
+  return new ApiError('FORBIDDEN', 'This key may not be used from this address.');
+}
+
+/** Fails with `KEY_EXPIRED` if the key has expired, and with `INVALID_KEY` if it was rotated and its grace is over. `now`: Redis's time. */
+function requireUnexpired(caller: Caller, now: number): void {
+  const end = caller.furtherKey && endOfKey(caller.furtherKey);
+  if (end !== undefined && now >= end) throw keyEnded(caller);
+}
+
+function keyEnded({ furtherKey }: Caller): ApiError {
+  const { expiresAt = Number.POSITIVE_INFINITY, endsAt = Number.POSITIVE_INFINITY } = furtherKey ?? {};
+  if (endsAt <= expiresAt) return invalidKey();
+  return new ApiError('KEY_EXPIRED', 'This API key has expired.');
 }
 
 export function accountSuspended(): ApiError {

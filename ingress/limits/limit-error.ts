@@ -1,35 +1,60 @@
-import { type ApiError, type BurstLimit, quotaExceeded, rateLimitExceeded } from '../../shared/errors.ts';
+import {
+  type ApiError,
+  type BurstLimit,
+  keyQuotaExceeded,
+  quotaExceeded,
+  rateLimitExceeded,
+} from '../../shared/errors.ts';
 import type { Limit, LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import { quotaOf } from '../../shared/limits/quota.ts';
+import type { KeyLimits } from '../../shared/store/accounts/further-key.ts';
 
 type Limited = {
   limit: Limit;
   waitMs: number;
   counters: LimitCounters;
   allowance: Allowance;
+  /** The limits of the caller's key, if it has limits of its own. */
+  keyLimits?: KeyLimits | undefined;
   /** The most requests at once of an account while room to wait is short (queue-bounds.ts). */
   fairShare?: number | undefined;
   topupUrl: string;
 };
 
-const bursts: Record<Exclude<Limit, 'quota'>, { type: BurstLimit; message: (allowance: Allowance) => string }> = {
+type Limits = { allowance: Allowance; keyLimits: KeyLimits };
+
+const bursts: Record<
+  Exclude<Limit, 'quota' | 'key_quota'>,
+  { type: BurstLimit; message: (limits: Limits) => string }
+> = {
   requests: {
     type: 'requests_limit',
-    message: ({ requestsPerMinute }) => `The limit of ${requestsPerMinute} requests per minute is reached.`,
+    message: ({ allowance: { requestsPerMinute } }) =>
+      `The limit of ${requestsPerMinute} requests per minute is reached.`,
   },
   tokens: {
     type: 'tokens_limit',
-    message: ({ tokensPerMinute }) =>
+    message: ({ allowance: { tokensPerMinute } }) =>
       `The limit of ${tokensPerMinute} tokens per minute leaves too little for this request.`,
   },
   day: {
     type: 'daily_limit',
-    message: ({ requestsPerDay }) => `The limit of ${requestsPerDay} requests per day (UTC) is reached.`,
+    message: ({ allowance: { requestsPerDay } }) => `The limit of ${requestsPerDay} requests per day (UTC) is reached.`,
   },
   concurrency: {
     type: 'concurrency_limit',
-    message: ({ requestsAtOnce }) => `The limit of ${requestsAtOnce} requests at once is reached.`,
+    message: ({ allowance: { requestsAtOnce } }) => `The limit of ${requestsAtOnce} requests at once is reached.`,
+  },
+  key_requests: {
+    type: 'key_requests_limit',
+    message: ({ keyLimits: { requestsPerMinute } }) =>
+      `This API key's limit of ${requestsPerMinute} requests per minute is reached.`,
+  },
+  key_tokens: {
+    type: 'key_tokens_limit',
+    message: ({ keyLimits: { tokensPerMinute } }) =>
+      `This API key's limit of ${tokensPerMinute} tokens per minute leaves too little for this request.`,
   },
 };
 
@@ -37,14 +62,23 @@ const bursts: Record<Exclude<Limit, 'quota'>, { type: BurstLimit; message: (allo
  * Returns the error for a request that would exceed a limit: 402 if the quota of the month is used up, otherwise 429 with the time to wait
  * (contract.md#b7-types-of-limits).
  */
-export function limitError({ limit, waitMs, counters, allowance, fairShare, topupUrl }: Limited): ApiError {
-  if (limit === 'quota') {
+export function limitError({
+  limit,
+  waitMs,
+  counters,
+  allowance,
+  keyLimits = {},
+  fairShare,
+  topupUrl,
+}: Limited): ApiError {
+  if (limit === 'quota' || limit === 'key_quota') {
     const resetDate = quotaOf(counters, allowance).period.end;
-    return quotaExceeded({ resetDate, topupUrl, overageEnabled: allowance.overageEnabled });
+    const spent = { resetDate, topupUrl, overageEnabled: allowance.overageEnabled };
+    return limit === 'quota' ? quotaExceeded(spent) : keyQuotaExceeded(spent);
   }
   const { type, message } = bursts[limit];
   const isShare = limit === 'concurrency' && isLess(fairShare, allowance.requestsAtOnce);
-  const reason = isShare ? shareMessage(fairShare) : message(allowance);
+  const reason = isShare ? shareMessage(fairShare) : message({ allowance, keyLimits });
   return rateLimitExceeded(type, `${reason} Retry in ${waitMs} ms.`, waitMs);
 }
 

@@ -1,27 +1,49 @@
 import type { LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import { quotaOf } from '../../shared/limits/quota.ts';
+import type { KeyLimits } from '../../shared/store/accounts/further-key.ts';
 
 const unlimited = 'unlimited';
 
-/** Returns the headers with an account's limits and usage, for every response to an inference request (contract.md#e6-limit-headers). */
-export function limitHeaders(counters: LimitCounters, allowance: Allowance): Record<string, string> {
+/**
+ * Returns the headers with a caller's limits and usage, for every response to an inference request (contract.md#e6-limit-headers). Of the
+ * limits of the account and of its key, those that leave less are shown.
+ */
+export function limitHeaders(
+  counters: LimitCounters,
+  allowance: Allowance,
+  keyLimits: KeyLimits = {},
+): Record<string, string> {
   const { limit, used, remaining, period } = quotaOf(counters, allowance);
-  const { requestsPerMinute, tokensPerMinute } = allowance;
-  const { requests, tokens, resetMs } = counters.lastMinute;
+  const { lastMinute, key } = counters;
+  const requests = narrower(
+    { limit: allowance.requestsPerMinute, charged: lastMinute.requests, ...lastMinute },
+    key && { limit: keyLimits.requestsPerMinute, charged: key.lastMinute.requests, ...key.lastMinute },
+  );
+  const tokens = narrower(
+    { limit: allowance.tokensPerMinute, charged: lastMinute.tokens, ...lastMinute },
+    key && { limit: keyLimits.tokensPerMinute, charged: key.lastMinute.tokens, ...key.lastMinute },
+  );
   return {
     'x-svc-quota-limit': String(limit ?? unlimited),
     'x-svc-quota-used': String(used),
     'x-svc-quota-remaining': String(remaining ?? unlimited),
     'x-svc-quota-reset': period.end,
     'x-svc-quota-overage': allowance.overageEnabled ? 'on' : 'off',
-    'x-ratelimit-limit-requests': String(requestsPerMinute ?? unlimited),
-    'x-ratelimit-remaining-requests': remainingOf(requestsPerMinute, requests),
-    'x-ratelimit-reset-requests': resetOf(requestsPerMinute, resetMs),
-    'x-ratelimit-limit-tokens': String(tokensPerMinute ?? unlimited),
-    'x-ratelimit-remaining-tokens': remainingOf(tokensPerMinute, tokens),
-    'x-ratelimit-reset-tokens': resetOf(tokensPerMinute, resetMs),
+    'x-ratelimit-limit-requests': String(requests.limit ?? unlimited),
+    'x-ratelimit-remaining-requests': remainingOf(requests.limit, requests.charged),
+    'x-ratelimit-reset-requests': resetOf(requests.limit, requests.resetMs),
+    'x-ratelimit-limit-tokens': String(tokens.limit ?? unlimited),
+    'x-ratelimit-remaining-tokens': remainingOf(tokens.limit, tokens.charged),
+    'x-ratelimit-reset-tokens': resetOf(tokens.limit, tokens.resetMs),
   };
+}
+
+type Charged = { limit: number | undefined; charged: number; resetMs: number };
+
+function narrower(account: Charged, key: Charged | undefined): Charged {
+  if (key?.limit === undefined) return account;
+  return account.limit === undefined || key.limit - key.charged < account.limit - account.charged ? key : account;
 }
 
 function remainingOf(limit: number | undefined, charged: number): string {

@@ -2,6 +2,7 @@ import type { Caller } from '../../shared/caller.ts';
 import type { Call } from '../../shared/endpoints/read-call.ts';
 import { refuseLargerThanLimit } from '../../shared/endpoints/tokens/request-cost.ts';
 import { planLimit, repeatRefused } from '../../shared/errors.ts';
+import { refuseOutsideKey } from '../../shared/key-scope.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
@@ -44,7 +45,8 @@ export function admitRequest({
     );
     const allowance = allowanceOf(checked.caller, planFile);
     ctx.state.caller = checked.caller;
-    setHeaders(ctx.res, limitHeaders(checked.counters, allowance));
+    const keyLimits = checked.caller.furtherKey?.limits;
+    setHeaders(ctx.res, limitHeaders(checked.counters, allowance, keyLimits));
     const limit = 'limit' in checked ? checked.limit : 'none';
     metrics.admissions.inc({ endpoint: call.endpoint, outcome: checked.outcome, limit });
     if (checked.outcome === 'refused') throw checked.error;
@@ -53,7 +55,7 @@ export function admitRequest({
       ctx.state.repeated = { first: checked.first };
       return;
     }
-    if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, fairShare, topupUrl });
+    if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, keyLimits, fairShare, topupUrl });
     const { caller, admission, charge, inFlight } = checked;
     const { requestId } = request;
     const { promptTokens } = call.cost;
@@ -66,10 +68,13 @@ export function admitRequest({
   }
 
   function askFor(call: Call, caller: Caller, fairShare: number | undefined): ReturnType<DecideCharge> {
-    const { plan, keyId = '' } = caller;
+    const { plan, keyId = '', furtherKey } = caller;
     const limits = planFile.plans[plan];
     if (!limits?.modelTiers.includes(call.tier)) return { refusal: planLimit(call.requestedModel ?? call.model, plan) };
-    const refusal = refuseLargerThanLimit(call.cost, limits.tokensPerMinute);
+    const refusal =
+      refuseOutsideKey(furtherKey, call) ??
+      refuseLargerThanLimit(call.cost, limits.tokensPerMinute) ??
+      refuseLargerThanLimit(call.cost, furtherKey?.limits?.tokensPerMinute, 'this API key');
     if (refusal !== undefined) return { refusal };
     const report = lostReport({ ...call, keyId, plan, batch: null });
     return {

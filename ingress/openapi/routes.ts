@@ -3,6 +3,7 @@ import { endpointRoutes } from './endpoints/descriptions.ts';
 import { batchRoutes } from './routes/batches.ts';
 import { billingRoutes } from './routes/billing.ts';
 import { fileRoutes } from './routes/files.ts';
+import { furtherKeyRoutes } from './routes/further-keys.ts';
 import { keyRoutes } from './routes/keys.ts';
 import { modelRoutes } from './routes/models.ts';
 import { operatorRoutes } from './routes/operators.ts';
@@ -40,6 +41,7 @@ export const documentedRoutes: Readonly<Record<string, RouteDescription>> = {
   ...endpointRoutes,
   ...modelRoutes,
   ...keyRoutes,
+  ...furtherKeyRoutes,
   ...fileRoutes,
   ...batchRoutes,
   ...billingRoutes,

@@ -5,6 +5,7 @@ import { nextBatch } from '../../shared/batches/batch-states.ts';
 import { endpoints } from '../../shared/endpoints/routes.ts';
 import { ApiError, rateLimitExceeded, validationError } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
+import { refuseOutsideKey } from '../../shared/key-scope.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { parseBody } from '../api/json-body.ts';
@@ -65,7 +66,9 @@ export const batchesQuery = z.strictObject({
 export function createBatch({ store, planFile }: BatchStores & { planFile: PlanFile }): Stage {
   return async function createBatch(ctx) {
     const body = parseBody(batchBody, stateOf(ctx, 'body'));
-    const { account, plan, keyId = '' } = stateOf(ctx, 'caller');
+    const { account, plan, keyId = '', furtherKey } = stateOf(ctx, 'caller');
+    const refusal = refuseOutsideKey(furtherKey, { endpoint: body.endpoint });
+    if (refusal !== undefined) throw refusal;
     const file = await findFile(store, { id: body.input_file_id, account });
     if (file === undefined) throw refuseInput('there is no such file');
     if (file.purpose !== 'batch') throw refuseInput('expected a file of the purpose "batch"');

@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
+import { mayUseModel } from '../../shared/key-scope.ts';
 import type { Model, PlanFile } from '../../shared/process/plan-file.ts';
 import { noSuchModel } from '../api/no-such-model.ts';
 import { modelsOf } from '../api/plan-models.ts';
@@ -28,8 +29,12 @@ export function retrieveModel({ planFile }: { planFile: PlanFile }): Stage {
   };
 }
 
+/** The models of the plan that the key of the caller may use, by their own names or by an alias. */
 function included(ctx: AppContext, planFile: PlanFile): [string, Model][] {
-  return modelsOf(stateOf(ctx, 'caller').plan, planFile);
+  const { plan, furtherKey } = stateOf(ctx, 'caller');
+  const aliases = Object.entries(planFile.aliases);
+  const namesOf = (model: string) => [model, ...aliases.flatMap(([alias, meant]) => (meant === model ? alias : []))];
+  return modelsOf(plan, planFile).filter(([model]) => mayUseModel(furtherKey, ...namesOf(model)));
 }
 
 /** OpenAI's format requires `created` and `owned_by`. They have no meaning here: the plan file does not have the age of a model. */

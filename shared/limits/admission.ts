@@ -3,7 +3,7 @@ import { intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
 /**
  * The usage of an account's limits, by Redis's clock (`now`, milliseconds): the tokens of the month (`YYYY-MM`) that are used, reserved by
  * requests in flight, and used as overage; requests and tokens of the last minute, which will all have left in `resetMs`; the requests of
- * the day (UTC).
+ * the day (UTC). `key`: the same of the caller's key, if that has limits of its own; the month is 0 if it has none for that.
  */
 export type LimitCounters = {
   now: number;
@@ -11,13 +11,18 @@ export type LimitCounters = {
   used: number;
   reserved: number;
   overageUsed: number;
-  lastMinute: { requests: number; tokens: number; resetMs: number };
+  lastMinute: LastMinute;
   dayRequests: number;
+  key?: { lastMinute: LastMinute; used: number; reserved: number };
 };
 
-const limits = ['quota', 'requests', 'tokens', 'day', 'concurrency'] as const;
+type LastMinute = { requests: number; tokens: number; resetMs: number };
 
-/** The limit that a request would exceed; `concurrency` limits requests at once. */
+const accountLimits = ['quota', 'requests', 'tokens', 'day', 'concurrency'] as const;
+const keyLimits = ['key_quota', 'key_requests', 'key_tokens'] as const;
+const limits = [...accountLimits, ...keyLimits] as const;
+
+/** The limit that a request would exceed; `concurrency` limits requests at once. Those of the caller's key begin with `key_`. */
 export type Limit = (typeof limits)[number];
 
 /**
@@ -38,8 +43,8 @@ export type Reading = { token: string };
 
 /** `stale`: the caller may be outdated. Read it from the store, then ask again with this reading. */
 type Stale = { outcome: 'stale'; reading: Reading };
-/** `cold`: this month is not counted in Redis; seed it, then ask again. */
-type Cold = { outcome: 'cold'; month: string };
+/** `cold`: this month is not counted in Redis, for the account or for its key `keyId`; seed it, then ask again. */
+type Cold = { outcome: 'cold'; month: string; keyId?: string };
 
 /** `now` is Redis's time, in milliseconds. */
 export type Looked = Stale | { outcome: 'current'; now: number };
@@ -47,11 +52,12 @@ export type CountersAnswer = Stale | Cold | { outcome: 'counters'; counters: Lim
 /** The key of the request was claimed by the request `first`. */
 export type Repeated = { outcome: 'repeated'; how: Repeat; first: string; counters: LimitCounters };
 /**
- * `full`: too much usage waits to be stored. `ended`: the request was ended before it could be admitted. `inFlight`: how many requests the account has in the lane, including this one.
+ * `expired`: the caller's key has ended. `full`: too much usage waits to be stored. `ended`: the request was ended before it could be admitted. `inFlight`: how many requests the account has in the lane, including this one.
  */
 export type Admitted =
   | Stale
   | Cold
+  | { outcome: 'expired' }
   | { outcome: 'ended' }
   | Repeated
   | { outcome: 'full'; counters: LimitCounters }
@@ -63,7 +69,7 @@ export type AdmissionAnswer = Admitted | CountersAnswer | Looked;
 /** Parsed by hand, because it is read for each request and a schema takes many times as long. */
 export function parseAdmission(answer: unknown): AdmissionAnswer {
   const [outcome, ...words] = wordsOf(answer);
-  const [one, two, three, four] = words;
+  const [one, two, three, four, five] = words;
   switch (outcome) {
     case 'admitted': {
       const admission = {
@@ -72,7 +78,7 @@ export function parseAdmission(answer: unknown): AdmissionAnswer {
         deadline: intOf(three),
         overage: intOf(four) === 1,
       };
-      return { outcome, admission, counters: countersOf(words.slice(4)), inFlight: intOf(words.at(-1)) };
+      return { outcome, admission, inFlight: intOf(five), counters: countersOf(words.slice(5)) };
     }
     case 'refused':
       return { outcome, limit: oneOf(limits, one), waitMs: intOf(two), counters: countersOf(words.slice(2)) };
@@ -84,9 +90,10 @@ export function parseAdmission(answer: unknown): AdmissionAnswer {
     case 'stale':
       return { outcome, reading: { token: words.join(' ') } }; // a token is an id and may contain spaces
     case 'cold':
-      return { outcome, month: wordOf(one) };
+      return { outcome, month: wordOf(one), ...(two !== undefined && { keyId: two }) };
     case 'current':
       return { outcome, now: intOf(one) };
+    case 'expired':
     case 'ended':
       return { outcome };
     default:
@@ -95,7 +102,7 @@ export function parseAdmission(answer: unknown): AdmissionAnswer {
 }
 
 function countersOf(words: readonly string[]): LimitCounters {
-  const [now, month, used, reserved, overageUsed, requests, tokens, resetMs, dayRequests] = words;
+  const [now, month, used, reserved, overageUsed, requests, tokens, resetMs, dayRequests, ...ofKey] = words;
   return {
     now: intOf(now),
     month: wordOf(month),
@@ -104,7 +111,15 @@ function countersOf(words: readonly string[]): LimitCounters {
     overageUsed: intOf(overageUsed),
     lastMinute: { requests: intOf(requests), tokens: intOf(tokens), resetMs: intOf(resetMs) },
     dayRequests: intOf(dayRequests),
+    ...(ofKey.length > 0 && { key: keyCountersOf(ofKey) }),
   };
+}
+
+function keyCountersOf([requests, tokens, resetMs, used, reserved]: readonly string[]): NonNullable<
+  LimitCounters['key']
+> {
+  const lastMinute = { requests: intOf(requests), tokens: intOf(tokens), resetMs: intOf(resetMs) };
+  return { lastMinute, used: intOf(used), reserved: intOf(reserved) };
 }
 
 function oneOf<Word extends string>(words: readonly Word[], value: unknown): Word {

@@ -14,6 +14,7 @@ local clock = redis.call('TIME')
 -- KEYS[9]   sorted set: the holders of leases in the partition
 -- KEYS[10]  stream: the partition's outbox
 -- KEYS[11]  hash: the claim of the request's idempotency key (parts/find-claim.lua); left out if it has none
+-- KEYS[12]  hash: the limit counters of the caller's key (parts/key-counters.lua), after the other keys; left out if it has no limits
 -- constants versionLifeMs: life of a version after its last renewal; use renews it once half of that has passed; readLifeMs:
 --           longer than a read of the store may take; queueMs, requestMs, graceMs: time until the job's first start, time for
 --           the request in total, and how long a lease outlives either; claimLifeMs: life of a claim; leaseLifeMs: how often a holder is checked;
@@ -24,21 +25,24 @@ local clock = redis.call('TIME')
 --           -1 for none: requests and tokens per minute, requests per day, requests at once, tokens this month without top-ups;
 --           month (YYYY-MM) of the latest top-ups and their tokens; 1 if overage is on; holder: the account's name in KEYS[9];
 --           1 if the request counts against the minute and the day, 0 for a line of a batch; with KEYS[11]: the marks of its
---           body, separated by spaces, of which the claim gets the first
--- returns   words separated by spaces, because a list would cost Redis 5 µs more: `stale` token, `cold` month,
---           `ended`: this request was already ended
+--           body, separated by spaces, of which the claim gets the first, otherwise empty if more follows; for a key with an end or
+--           with limits: its id, and when it ends, -1 for never; with KEYS[12]: its limits, -1 for none: requests and tokens per
+--           minute, tokens this month
+-- returns   words separated by spaces, because a list would cost Redis 5 µs more: `stale` token, `cold` month or
+--           `cold` month key, `expired`: the key has ended, `ended`: this request was already ended,
 --           `repeated` how request counters (parts/find-claim.lua), `full` counters: the outbox is too long, `refused` limit waitMs counters, or
---           `admitted` admittedAt startBy deadline overage counters inFlight (leases of the lane, including this one).
---           The counters are those after the call (current-counters.lua)
+--           `admitted` admittedAt startBy deadline overage inFlight counters; inFlight: leases of the lane, including this one.
+--           The counters are those after the call (current-counters.lua, key-counters.lua)
 -- include parts/counters
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
-local versionKey, fillKey, changesKey, countersKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey,
-  claimKey = unpack(KEYS)
+local versionKey, fillKey, changesKey, countersKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
 local version, how, token, request, report, tokens, perMinute, tokensPerMinute, perDay, atOnce, perMonth, topUpMonth,
-  topUpTokens, overageOn, holder, counts, bodyMarks = unpack(ARGV)
+  topUpTokens, overageOn, holder, counts, bodyMarks, keyId, keyEndsAt, keyPerMinute, keyTokensPerMinute, keyPerMonth = unpack(ARGV)
+local claimKey, keyCountersKey = bodyMarks and bodyMarks ~= '' and KEYS[11], keyPerMonth and KEYS[#KEYS]
 
 -- include parts/check-version
+if keyId and keyEndsAt ~= '-1' and now >= tonumber(keyEndsAt) then return 'expired' end
 
 if call('EXISTS', endedKey, lostKey) > 0
   and (call('EXISTS', endedKey) == 1 or call('ZSCORE', lostKey, request)) then
@@ -46,15 +50,18 @@ if call('EXISTS', endedKey, lostKey) > 0
 end
 
 -- include parts/current-counters
+-- include parts/key-counters
 -- include parts/find-claim
 
 local function admittedBefore(lease)
   lease = cjson.decode(lease)
-  local words = format('admitted %d %d %d %d', lease.admittedAt, lease.startBy, lease.deadline, lease.overage)
-  return format('%s %d', withCounters(words), call('ZCARD', endsKey))
+  return withCounters(format('admitted %d %d %d %d %d', lease.admittedAt, lease.startBy, lease.deadline, lease.overage,
+    call('ZCARD', endsKey)))
 end
 
 tokens, perMonth = tonumber(tokens), tonumber(perMonth)
+-- A request charged to no bucket and no day is not refunded to one.
+local isCounted = counts == '1'
 local isSpent = perMonth >= 0 and used + reserved >= perMonth + (topUpMonth == month and topUpTokens or 0)
 local leases = call('ZCARD', endsKey)
 local overRequests = perMinute ~= '-1' and minuteRequests + 1 - perMinute or 0
@@ -62,42 +69,53 @@ local overTokens = tokensPerMinute ~= '-1' and minuteTokens + tokens - tokensPer
 local isOverDay = perDay ~= '-1' and dayRequests - perDay >= 0
 local isOverAtOnce = atOnce ~= '-1' and leases - atOnce >= 0
 local isFull = call('XLEN', outboxKey) >= outboxLengthMax
+local isKeySpent, keyOverRequests, keyOverTokens = false, 0, 0
+if keyCountersKey then
+  isKeySpent = keyPerMonth ~= '-1' and keyUsed + keyReserved >= tonumber(keyPerMonth)
+  keyOverRequests = isCounted and keyPerMinute ~= '-1' and keyRequests + 1 - keyPerMinute or 0
+  keyOverTokens = isCounted and keyTokensPerMinute ~= '-1' and keyTokens + tokens - keyTokensPerMinute or 0
+end
 
-if isFull or (isSpent and overageOn ~= '1') or overRequests > 0 or overTokens > 0 or isOverDay or isOverAtOnce then
+if isFull or (isSpent and overageOn ~= '1') or overRequests > 0 or overTokens > 0 or isOverDay or isOverAtOnce or isKeySpent
+  or keyOverRequests > 0 or keyOverTokens > 0 then
   -- A request that was already admitted is not refused when it is repeated.
   local held = call('HGET', leasesKey, request)
   if held then return admittedBefore(held) end
   if isFull then return withCounters('full') end
   -- A spent quota is reported first, because no wait lifts it. Of the other limits, the one with the longest wait is reported.
   if isSpent and overageOn ~= '1' then return withCounters('refused quota 0') end
+  if isKeySpent then return withCounters('refused key_quota 0') end
 
   local limited, waitMs = nil, 0
   local function refuseBy(limit, ms)
     if ms > waitMs then limited, waitMs = limit, ms end
   end
   -- Time until enough has left the window for the request to fit.
-  local function waitFor(over, column)
-    for _, bucket in ipairs(window and cjson.decode(window) or {}) do
+  local function waitFor(over, column, buckets)
+    for _, bucket in ipairs(buckets) do
       over = over - bucket[column]
       if over <= 0 then return bucket[4] + windowMs - now end
     end
     return windowMs
   end
-  if overRequests > 0 then refuseBy('requests', waitFor(overRequests, 2)) end
-  if overTokens > 0 then refuseBy('tokens', waitFor(overTokens, 3)) end
+  local buckets = window and cjson.decode(window) or {}
+  if overRequests > 0 then refuseBy('requests', waitFor(overRequests, 2, buckets)) end
+  if overTokens > 0 then refuseBy('tokens', waitFor(overTokens, 3, buckets)) end
+  if keyOverRequests > 0 then refuseBy('key_requests', waitFor(keyOverRequests, 2, keyBuckets)) end
+  if keyOverTokens > 0 then refuseBy('key_tokens', waitFor(keyOverTokens, 3, keyBuckets)) end
   if isOverDay then refuseBy('day', (day + 1) * dayMs - now) end
   if isOverAtOnce then refuseBy('concurrency', 1000) end
   return withCounters(format('refused %s %d', limited, waitMs))
 end
 
--- A request charged to no bucket and no day is not refunded to one. Numbers become text here: Redis takes 0.7 µs for each.
-local isCounted, atText = counts == '1', format('%d', at)
+-- Numbers become text here: Redis takes 0.7 µs for each.
+local atText = format('%d', at)
 local isNewBucket = not isCounted or not window or floor(begun / bucketMs) ~= floor(at / bucketMs)
 local bucket = isCounted and (isNewBucket and atText or begun) or '0'
 local startBy, deadline, overage = at + queueMs, at + requestMs, isSpent and 1 or 0
 local lease = format('{"state":"admitted","run":0,"startBy":%d,"deadline":%d,"tokens":%d,"bucket":%s,"day":%d,"month":"%s",'
-  .. '"overage":%d,"admittedAt":%s,"report":%s}', startBy, deadline, tokens, bucket, isCounted and day or 0, month, overage,
-  atText, report)
+  .. '"overage":%d,"admittedAt":%s,%s"report":%s}', startBy, deadline, tokens, bucket, isCounted and day or 0, month, overage,
+  atText, keyCountersKey and '"key":"' .. keyId .. '",' or '', report)
 if call('HSETNX', leasesKey, request, lease) == 0 then return admittedBefore(call('HGET', leasesKey, request)) end
 if claimKey then
   call('DEL', claimKey)
@@ -123,6 +141,10 @@ else
   call('HSET', countersKey, reservedField, format('%d', reserved))
 end
 
+if keyCountersKey then
+  -- include parts/charge-key
+end
+
 if isNewMonth then
   call('HSET', countersKey, usedField, 0, overageField, 0)
   local lastMonth = monthName(at, 1)
@@ -145,4 +167,4 @@ end
 -- After its start, a lease may expire earlier than it would have as an admitted one.
 local isNewHolder = call('ZADD', holdersKey, 'LT', format('%d', math.min(endsAt, now + leaseLifeMs)), holder) == 1
 if isNewBucket or isNewHolder then call('PEXPIRE', holdersKey, countersLifeMs) end
-return format('%s %d', withCounters(format('admitted %s %d %d %d', atText, startBy, deadline, overage)), leases + 1)
+return withCounters(format('admitted %s %d %d %d %d', atText, startBy, deadline, overage, leases + 1))

@@ -8,6 +8,7 @@ import {
   countersKey,
   endedRequestKey,
   fillKey,
+  keyCountersKey,
   leaseEndsKey,
   leaseHolderOf,
   leaseHoldersKey,
@@ -18,6 +19,7 @@ import {
   versionKey,
 } from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
+import type { KeyLimits } from '../store/accounts/further-key.ts';
 import {
   type AdmissionAnswer,
   type Admitted,
@@ -29,7 +31,13 @@ import {
 } from './admission.ts';
 import { endedLifeMs, leaseGraceMs, leaseLifeMs } from './lease-life.ts';
 
-/** `version` is that of the caller that was read, omitted if there is none. `claim`: if the request has an idempotency key. */
+/** The further key of a caller: until when it is valid, in milliseconds of Redis's clock, and its own limits. Omitted if there is none. */
+export type LookKey = { id: string; endsAt?: number | undefined; limits?: KeyLimits | undefined };
+
+/**
+ * `version` is that of the caller that was read, omitted if there is none. `claim`: if the request has an idempotency key. `key`: if the caller
+ * used a further key that has an end or limits.
+ */
 export type Look = {
   account: string;
   requestId: string;
@@ -37,6 +45,7 @@ export type Look = {
   reading?: Reading | undefined;
   lane?: Lane | undefined;
   claim?: Claim | undefined;
+  key?: LookKey | undefined;
 };
 
 /** What a plan and its account's settings allow in a lane. An omitted limit means unlimited. */
@@ -71,6 +80,7 @@ const readLifeMs = 15_000;
 /** No account has this version: it is used if the version of the account is not known. */
 export const noVersion = -1;
 const noLimit = -1;
+const never = -1;
 const noTopUp = { month: '', tokens: 0 };
 
 /**
@@ -95,8 +105,8 @@ export function createAdmit(
     return loadScript(redis, { name, lua, ...(keys !== undefined && { numberOfKeys: keys }) });
   };
   const runAdmit = load('svcAdmit', 'admit', { constants: { ...leaseTimes, outboxLengthMax } });
-  const runReadCounters = load('svcReadCounters', 'read-counters', { keys: 4 });
-  const runFindClaim = load('svcFindClaim', 'find-claim', { keys: 7 });
+  const runReadCounters = load('svcReadCounters', 'read-counters', {});
+  const runFindClaim = load('svcFindClaim', 'find-claim', {});
   const runLook = load('svcLook', 'look', { keys: 3 });
 
   return {
@@ -112,14 +122,16 @@ export function createAdmit(
           outboxKey(partition),
         ],
         ...(claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)]),
+        ...limitedKeyOf(request),
       ];
       const answer = await ask(runAdmit(keys, [...versionArgs(request), ...chargeArgs(request, charge)]));
       if (answer.outcome === 'counters' || answer.outcome === 'current') throw unexpected(answer);
       return answer;
     },
     async readCounters(request) {
-      const keys = [...versionKeysOf(request.account), countersKey(request.account)];
-      const answer = await ask(runReadCounters(keys, versionArgs(request)));
+      const { account } = request;
+      const keys = [...versionKeysOf(account), countersKey(account), ...limitedKeyOf(request)];
+      const answer = await ask(runReadCounters(keys, [...versionArgs(request), ...keyMonthArgs(request)]));
       if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
     },
@@ -127,9 +139,10 @@ export function createAdmit(
       const { account, lane, requestId, claim } = request;
       const keys = [
         ...[...versionKeysOf(account), countersKey(account), leasesKey(account, lane)],
-        ...[endedRequestKey(account, requestId), claimKey(account, claim.idempotencyKey)],
+        ...[endedRequestKey(account, requestId), claimKey(account, claim.idempotencyKey), ...limitedKeyOf(request)],
       ];
-      const answer = await ask(runFindClaim(keys, [...versionArgs(request), requestId, claim.bodyMarks.join(' ')]));
+      const asked = [requestId, claim.bodyMarks.join(' '), ...keyMonthArgs(request)];
+      const answer = await ask(runFindClaim(keys, [...versionArgs(request), ...asked]));
       if (answer.outcome === 'repeated') return answer;
       if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
@@ -156,7 +169,24 @@ function versionArgs({ version = noVersion, reading, requestId }: Look): (string
   return reading === undefined ? [version, 'known', requestId] : [version, 'read', reading.token];
 }
 
-function chargeArgs({ account, requestId, lane = 'interactive', claim }: Look, charge: Charge): (string | number)[] {
+function limitedKeyOf({ account, key }: Look): string[] {
+  return key?.limits === undefined ? [] : [keyCountersKey(account, key.id)];
+}
+
+function keyMonthArgs({ key }: Look): (string | number)[] {
+  return key?.limits === undefined ? [] : [key.id, key.limits.tokensPerMonth ?? noLimit];
+}
+
+/** A key has arguments only if there is something to check. */
+function keyArgs({ id, endsAt, limits }: LookKey): (string | number)[] {
+  const { requestsPerMinute = noLimit, tokensPerMinute = noLimit, tokensPerMonth = noLimit } = limits ?? {};
+  return [id, endsAt ?? never, ...(limits === undefined ? [] : [requestsPerMinute, tokensPerMinute, tokensPerMonth])];
+}
+
+function chargeArgs(
+  { account, requestId, lane = 'interactive', claim, key }: Look,
+  charge: Charge,
+): (string | number)[] {
   const { allowance, tokens, report } = charge;
   const { topUp = noTopUp } = allowance;
   return [
@@ -173,7 +203,8 @@ function chargeArgs({ account, requestId, lane = 'interactive', claim }: Look, c
     allowance.overageEnabled ? 1 : 0,
     leaseHolderOf({ account, lane }),
     lane === 'interactive' ? 1 : 0,
-    ...(claim === undefined ? [] : [claim.bodyMarks.join(' ')]),
+    ...(claim === undefined && key === undefined ? [] : [claim?.bodyMarks.join(' ') ?? '']),
+    ...(key === undefined ? [] : keyArgs(key)),
   ];
 }
 

@@ -1,10 +1,12 @@
 import type { Caller } from '../caller.ts';
 import { temporarilyUnavailable } from '../errors.ts';
+import { endOfKey } from '../key-scope.ts';
 import type { Lane } from '../lane.ts';
 import { createSingleFlight } from '../single-flight.ts';
 import type { Admitted, CountersAnswer, Looked } from './admission.ts';
-import type { Look } from './admit.ts';
+import type { Look, LookKey } from './admit.ts';
 import type { Seed } from './seed.ts';
+import type { SeedKey } from './seed-key.ts';
 
 /** `caller`: as cached in this process, undefined if it is not. `subject`: the value by which the caller is read from the store. */
 type Request<Subject> = {
@@ -32,26 +34,29 @@ export type AskLimits<Subject> = <Given extends Answer>(
  * and retry after a second.
  */
 const seedingsMax = 64;
-/** A stale caller, an uncounted month and a change in between take six calls. */
-const callsMax = 8;
+/** A stale caller, an uncounted month of its account and of its key, and a change in between take eight calls. */
+const callsMax = 10;
+
+type Counted = { account: string; month: string; keyId?: string };
 
 export function createAskLimits<Subject>(deps: {
   seed: Seed;
+  seedKey: SeedKey;
   /** Reads a caller from the store. */
   reread: (subject: Subject) => Promise<Caller>;
 }): AskLimits<Subject> {
-  const { seed, reread } = deps;
+  const { seed, seedKey, reread } = deps;
   let seedings = 0;
   const seeding = createSingleFlight({
-    nameOf: ({ account, month }: { account: string; month: string }) => `${month} ${account}`,
-    fetch: ({ account, month }) => seedOneOfFew(account, month),
+    nameOf: ({ account, month, keyId = '' }: Counted) => `${month} ${keyId} ${account}`,
+    fetch: seedOneOfFew,
   });
 
-  async function seedOneOfFew(account: string, month: string): Promise<unknown> {
+  async function seedOneOfFew({ account, month, keyId }: Counted): Promise<unknown> {
     if (seedings >= seedingsMax) throw temporarilyUnavailable(new Error('too many months are being counted at once'));
     seedings++;
     try {
-      return await seed(account, month);
+      return await (keyId === undefined ? seed(account, month) : seedKey({ account, keyId, month }));
     } finally {
       seedings--;
     }
@@ -65,13 +70,15 @@ export function createAskLimits<Subject>(deps: {
     let reading: Look['reading'];
     for (let calls = 1; calls <= callsMax; calls++) {
       const account = request.account ?? caller?.account ?? '';
-      const answer = await ask({ account, requestId, version: caller?.version, reading, lane }, caller);
+      const key = caller && lookKeyOf(caller);
+      const answer = await ask({ account, requestId, version: caller?.version, reading, lane, key }, caller);
       reading = undefined;
       if (answer.outcome === 'stale') {
         caller = await reread(subject);
         reading = answer.reading;
       } else if (answer.outcome === 'cold') {
-        await seeding.join({ account, month: answer.month });
+        const { month, keyId } = answer;
+        await seeding.join({ account, month, ...(keyId !== undefined && { keyId }) });
       } else if (caller === undefined) {
         throw new Error('an unknown caller was accepted');
       } else {
@@ -80,4 +87,12 @@ export function createAskLimits<Subject>(deps: {
     }
     throw temporarilyUnavailable(new Error('an account changed faster than its caller could be read'));
   };
+}
+
+/** Undefined for the default key, and for a further key that has neither an end nor limits: admitting it costs nothing more. */
+function lookKeyOf({ keyId, furtherKey }: Caller): LookKey | undefined {
+  if (keyId === undefined || furtherKey === undefined) return undefined;
+  const endsAt = endOfKey(furtherKey);
+  const { limits } = furtherKey;
+  return endsAt === undefined && limits === undefined ? undefined : { id: keyId, endsAt, limits };
 }

@@ -22,6 +22,7 @@ if text then
   redis.call('HDEL', KEYS[2], request)
   redis.call('ZREM', KEYS[3], request)
   correctCounters(KEYS[1], lease.month, lease.bucket, -1, lease.tokens, 0, false)
+  if lease.key then correctCounters(keyCountersOf(KEYS[1], lease.key), lease.month, lease.bucket, -1, lease.tokens, 0, false) end
   if tonumber(redis.call('HGET', KEYS[1], 'day')) == lease.day then redis.call('HINCRBY', KEYS[1], 'dayRequests', -1) end
 else
   local ended = redis.call('GET', KEYS[5])

@@ -26,17 +26,20 @@ local account, request, run, settler, tokens, report, month, overage, admittedAt
 
 local mark = 'settled ' .. run .. ' ' .. settler
 local text = call('HGET', KEYS[2], request)
-local runOf, held, bucket = nil, 0, 0
+local runOf, held, bucket, keyId = nil, 0, 0, nil
 if text then
   -- While a request has a lease, it is neither marked as ended nor lost: every script that ends a request removes the lease, and a later
   -- admission of it gets no new lease.
-  runOf, deadline, held, bucket, month, overage, admittedAt = string.match(text, '^{"state":"%a+","run":(%d+),"taken":%d+,'
+  local rest
+  runOf, deadline, held, bucket, month, overage, admittedAt, rest = string.match(text, '^{"state":"%a+","run":(%d+),"taken":%d+,'
     .. '"answer":"%a+","startBy":%d+,"deadline":(%d+),"tokens":(%d+),"bucket":(%d+),"day":%d+,"month":"([%d-]+)",'
-    .. '"overage":(%d),"admittedAt":(%d+),')
-  if not runOf then
+    .. '"overage":(%d),"admittedAt":(%d+),()')
+  if runOf then
+    keyId = string.match(text, '^"key":"([^"]+)"', rest)
+  else
     local lease = cjson.decode(text)
     runOf, deadline, held, bucket, month = lease.run, lease.deadline, lease.tokens, lease.bucket, lease.month
-    overage, admittedAt = lease.overage, lease.admittedAt
+    overage, admittedAt, keyId = lease.overage, lease.admittedAt, lease.key
   end
   if tonumber(runOf) ~= tonumber(run) then return 'refused' end
   call('HDEL', KEYS[2], request)
@@ -49,6 +52,7 @@ else
 end
 
 correctCounters(KEYS[1], month, bucket, 0, tonumber(held), tonumber(tokens), tonumber(overage) == 1)
+if keyId then correctCounters(keyCountersOf(KEYS[1], keyId), month, bucket, 0, tonumber(held), tonumber(tokens), false) end
 call('XADD', KEYS[6], '*', 'request', request, 'account', account, 'month', month, 'tokens', tokens, 'overage', overage, 'runs',
   run, 'admittedAt', admittedAt, 'settledAt', string.format('%d', now), 'report', report)
 -- Bounds the life of the mark: otherwise a clock that was put back would keep it for too long, and one put ahead would delete it at once.

@@ -41,6 +41,14 @@ export function countersKey(account: string): string {
   return `svc:${partitionTag(account)}:standing:${account}`;
 }
 
+/**
+ * Hash: the counters of a further key that has limits of its own, in the slot of its account. Expires two hours after its last use, because
+ * its month can be counted again.
+ */
+export function keyCountersKey(account: string, keyId: string): string {
+  return `svc:${partitionTag(account)}:key-counters:${account}:${keyId}`;
+}
+
 /** Matches the counters key of every account, as a pattern for `SCAN`. */
 export const countersKeys = 'svc:{p[0-9][0-9]}:standing:*';
 

@@ -71,6 +71,7 @@ function createIngress({ redis, store, url }: Awaited<ReturnType<typeof openRedi
   });
   const admit = createAdmit(redis, { timeouts: { queueMs: 1, requestMs: 1 }, outboxLengthMax: 1 });
   const askLimits = createAskLimits({
+    seedKey: async () => {},
     seed: () => Promise.reject(new Error('no month is requested')),
     reread: callers.reread,
   });
@@ -83,7 +84,8 @@ function createIngress({ redis, store, url }: Awaited<ReturnType<typeof openRedi
   return async function whoIs(hash: string) {
     const credential = { hashes: [hash] };
     const caller = await callers.find(credential);
-    return (await checkCaller.look({ requestId: `req_${requests++}`, credential, caller })).caller;
+    return (await checkCaller.look({ requestId: `req_${requests++}`, address: '192.0.2.1', credential, caller }))
+      .caller;
   };
 }
 

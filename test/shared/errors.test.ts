@@ -30,6 +30,7 @@ const seen = (error: ApiError) => ({
 const statuses: Record<ErrorCode, number> = {
   NO_AUTH: 401,
   INVALID_KEY: 401,
+  KEY_EXPIRED: 401,
   INVALID_TOKEN: 401,
   VALIDATION_ERROR: 400,
   FORBIDDEN: 403,

@@ -55,6 +55,7 @@ export function createKeyClient(stack: Service, options: { url?: () => string } 
   return {
     send,
     token,
+    signedIn: withToken,
     mint: (account: string) => withToken(account, 'POST', '/v1/keys/developer', {}),
     rotate: (account: string, key: string) => withToken(account, 'POST', '/v1/keys/developer/rotate', { key }),
     revoke: (account: string, key: string) => withToken(account, 'POST', '/v1/keys/developer/revoke', { key }),

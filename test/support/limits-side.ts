@@ -1,13 +1,15 @@
 import type { Claim } from '../../shared/idempotency/claim.ts';
 import { parseOutboxEntry, type UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Admitted, LimitCounters } from '../../shared/limits/admission.ts';
-import { type Admit, type Allowance, createAdmit } from '../../shared/limits/admit.ts';
+import { type Admit, type Allowance, createAdmit, type LookKey } from '../../shared/limits/admit.ts';
 import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
+import { createSeedKey } from '../../shared/limits/seed-key.ts';
 import { createSettle, type Settlement } from '../../shared/limits/settle.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { leasesKey, outboxKey, partitionOf, versionKey } from '../../shared/redis/keys.ts';
+import type { UsageDetail } from '../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
 import { createEndLeases } from '../../workers/leases/end-leases.ts';
@@ -48,18 +50,21 @@ type Options = {
   account?: string;
   outboxLengthMax?: number;
   sum?: () => UsageSum | undefined;
+  /** What the store has of the usage of further keys. */
+  details?: () => UsageDetail[];
   scripts?: LimitScripts;
 };
-type Asked = { requestId: string; tokens?: number; allowance?: Partial<Allowance>; claim?: Claim };
+type Asked = { requestId: string; tokens?: number; allowance?: Partial<Allowance>; claim?: Claim; key?: LookKey };
 
 type Settled = Partial<Pick<Settlement, 'tokens' | 'run' | 'settler' | 'claim'>> & {
   admittedAt?: number;
   overage?: boolean;
+  keyId?: string;
 };
 
 /** All scripts of one account, as ingresses and workers use them together. The store returns `sum`, or nothing. */
 export function openLimits(redis: Redis, options: Options = {}) {
-  const { account = 'user:alice', outboxLengthMax = 1_000_000, sum = () => undefined } = options;
+  const { account = 'user:alice', outboxLengthMax = 1_000_000, sum = () => undefined, details = () => [] } = options;
   const { scripts = presentScripts } = options;
   const admission: Admit = scripts.createAdmit(redis, { timeouts, outboxLengthMax });
   const startRun = scripts.createStartRun(redis);
@@ -69,6 +74,8 @@ export function openLimits(redis: Redis, options: Options = {}) {
   const endLeases = scripts.createEndLeases(redis, timeouts);
   const renewLeases = createRenewLeases(redis);
   const seed = scripts.createSeed({ redis, store: { findUsageSum: async () => sum() } });
+
+  const seedKey = createSeedKey({ redis, store: { findKeyUsage: async () => details() } });
 
   /** Request ids are unique across accounts, and so are job ids, which contain no colon. */
   const idOf = (name: string) => `${account}/${name}`.replaceAll(':', '-');
@@ -82,13 +89,16 @@ export function openLimits(redis: Redis, options: Options = {}) {
       const lease = JSON.parse((await redis.hget(leasesKey(account), idOf(name))) ?? '');
       await redis.hset(leasesKey(account), idOf(name), JSON.stringify({ ...lease, startBy, deadline }));
     },
-    admit: ({ requestId: name, tokens = 100, allowance = {}, claim }: Asked): Promise<Admitted> =>
+    admit: ({ requestId: name, tokens = 100, allowance = {}, claim, key }: Asked): Promise<Admitted> =>
       admission.admit(
-        { account, requestId: idOf(name), version, ...(claim && { claim }) },
-        { allowance: { overageEnabled: false, ...allowance }, tokens, report: lostReport },
+        { account, requestId: idOf(name), version, ...(claim && { claim }), ...(key && { key }) },
+        {
+          ...{ allowance: { overageEnabled: false, ...allowance }, tokens },
+          report: { ...lostReport, ...(key && { keyId: key.id }) },
+        },
       ),
-    async counters(): Promise<LimitCounters> {
-      const answer = await admission.readCounters({ account, requestId: 'look', version });
+    async counters(key?: LookKey): Promise<LimitCounters> {
+      const answer = await admission.readCounters({ account, requestId: 'look', version, key });
       if (answer.outcome !== 'counters') throw new Error(`the caller is not current: ${answer.outcome}`);
       return answer.counters;
     },
@@ -98,9 +108,17 @@ export function openLimits(redis: Redis, options: Options = {}) {
     /** Returns whether it was settled. */
     async settle(
       name: string,
-      { tokens = 10, run = 1, settler = 'worker', admittedAt = 0, overage = false, claim }: Settled = {},
+      {
+        tokens = 10,
+        run = 1,
+        settler = 'worker',
+        admittedAt = 0,
+        overage = false,
+        claim,
+        keyId = 'key_01',
+      }: Settled = {},
     ) {
-      const report: UsageReport = { ...lostReport, outcome: 'completed', counted: 'reported', endedRuns: [run] };
+      const report: UsageReport = { ...lostReport, keyId, outcome: 'completed', counted: 'reported', endedRuns: [run] };
       const admission = { admittedAt, deadline: admittedAt + timeouts.requestMs, overage };
       const settled = await settle({ account, requestId: idOf(name), run, settler, tokens, report, admission, claim });
       return settled === 'settled';
@@ -108,6 +126,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
     release: (name: string, claim?: Claim) => release({ account, requestId: idOf(name), claim }),
     /** Ends leases due by this time of Redis's clock. The default is all. */
     endLeases: (dueBy = Number.MAX_SAFE_INTEGER) => endLeases({ account, lane: 'interactive' }, dueBy),
+    seedKey: (keyId: string, month: string) => seedKey({ account, keyId, month }),
     seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed(account, month, mode),
     /** Makes the caller current, and counts the month from here on. */
     async prepare(month: string): Promise<void> {

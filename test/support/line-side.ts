@@ -7,6 +7,7 @@ import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
 import { createRelease } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
+import { createSeedKey } from '../../shared/limits/seed-key.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -100,8 +101,9 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax: 1_000 });
   const callers = createKnownCallers();
   const readCaller = async (of: string) => {
-    const caller = callerOf(of, await findAccount(), planFile.defaultPlan);
-    callers.keep(caller);
+    const known = await findAccount();
+    const caller = callerOf(of, known, planFile.defaultPlan);
+    callers.keep(caller, known);
     return caller;
   };
   const look = () => readCaller(account);
@@ -129,7 +131,11 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     requestMs: planFile.timeouts.requestMs,
     admitLine: createAdmitLine({
       admit,
-      askLimits: createAskLimits({ seed: createSeed({ redis, store }), reread: readCaller }),
+      askLimits: createAskLimits({
+        seed: createSeed({ redis, store }),
+        seedKey: createSeedKey({ redis, store }),
+        reread: readCaller,
+      }),
       callers,
       planFile,
     }),

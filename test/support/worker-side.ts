@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
+import { createKeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
-import { createKeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/process/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';

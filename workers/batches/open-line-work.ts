@@ -4,6 +4,7 @@ import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
 import { createRelease, type Release } from '../../shared/limits/release.ts';
 import { createSeed } from '../../shared/limits/seed.ts';
+import { createSeedKey } from '../../shared/limits/seed-key.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
@@ -105,9 +106,11 @@ function openAdmission({ upkeepRedis: redis, store, config: { planFile }, outbox
   const callers = createKnownCallers();
   const askLimits = createAskLimits({
     seed: createSeed({ redis, store }),
+    seedKey: createSeedKey({ redis, store }),
     async reread(account: string) {
-      const caller = callerOf(account, await store.findAccount(account), planFile.defaultPlan);
-      callers.keep(caller);
+      const found = await store.findAccount(account);
+      const caller = callerOf(account, found, planFile.defaultPlan);
+      callers.keep(caller, found);
       return caller;
     },
   });

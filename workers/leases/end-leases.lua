@@ -33,6 +33,7 @@ for _, id in ipairs(ids) do
   if text then
     local lease = cjson.decode(text)
     correctCounters(KEYS[1], lease.month, lease.bucket, 0, lease.tokens, 0, false)
+    if lease.key then correctCounters(keyCountersOf(KEYS[1], lease.key), lease.month, lease.bucket, 0, lease.tokens, 0, false) end
     redis.call('XADD', KEYS[6], '*', 'request', id, 'account', account, 'month', lease.month, 'tokens', 0, 'overage',
       lease.overage, 'runs', lease.run, 'admittedAt', lease.admittedAt, 'settledAt', now, 'report', lease.report)
     -- From now on: after a long time without a check, the worker that has the request may still settle it.

@@ -5,5 +5,5 @@ import { type AppContext, stateOf } from '../../request-state.ts';
 export function beginCallerCheck(ctx: AppContext): CheckRequest {
   const { requestId, caller, claim } = ctx.state;
   ctx.state.callerCheck = 'begun';
-  return { requestId, credential: stateOf(ctx, 'credential'), caller, claim };
+  return { requestId, address: stateOf(ctx, 'address'), credential: stateOf(ctx, 'credential'), caller, claim };
 }

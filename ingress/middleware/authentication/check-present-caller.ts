@@ -1,6 +1,6 @@
 import type { Caller } from '../../../shared/caller.ts';
-import { type CheckCaller, requireActive } from '../../callers/check-caller.ts';
-import type { AppContext, Stage } from '../../request-state.ts';
+import { type CheckCaller, requireAllowed } from '../../callers/check-caller.ts';
+import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
 import { beginCallerCheck } from './caller-check.ts';
 
 /** Checks that the caller is current. A request with an ended credential fails here. */
@@ -16,7 +16,7 @@ export function checkPresentCaller({ checkCaller }: { checkCaller: CheckCaller }
 /** Does the same for a route that needs the limit counters of the caller's account. */
 export function readLimitCounters({ checkCaller }: { checkCaller: CheckCaller }): Stage {
   return async function readLimitCounters(ctx, next) {
-    requireActive(await lookAtCounters(ctx, checkCaller));
+    requireAllowed(await lookAtCounters(ctx, checkCaller), { address: stateOf(ctx, 'address') });
     await next();
   };
 }

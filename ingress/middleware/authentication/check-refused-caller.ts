@@ -1,7 +1,7 @@
 import { errorStatus, toApiError } from '../../../shared/errors.ts';
 import { allowanceOf } from '../../../shared/limits/allowance.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
-import { type CheckCaller, requireActive } from '../../callers/check-caller.ts';
+import { type CheckCaller, requireAllowed } from '../../callers/check-caller.ts';
 import { limitHeaders } from '../../limits/limit-headers.ts';
 import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
 import { lookAtCounters } from './check-present-caller.ts';
@@ -25,7 +25,7 @@ export function checkRefusedCaller({ checkCaller, planFile }: { checkCaller: Che
 
   async function look(ctx: AppContext): Promise<void> {
     const caller = await lookAtCounters(ctx, checkCaller);
-    ctx.set(limitHeaders(stateOf(ctx, 'counters'), allowanceOf(caller, planFile)));
-    requireActive(caller);
+    ctx.set(limitHeaders(stateOf(ctx, 'counters'), allowanceOf(caller, planFile), caller.furtherKey?.limits));
+    requireAllowed(caller, { address: stateOf(ctx, 'address') });
   }
 }

@@ -44,6 +44,7 @@ const pathDescriptions: Record<string, string> = {
   model: 'The name of a model. It can contain slashes.',
   file: 'The id of a file.',
   batch: 'The id of a batch.',
+  key: 'The id of a key.',
   account: '`user:<sub>`, or `device:<SHA-256 of its id>`.',
 };
 

@@ -5,6 +5,7 @@ import { type ErrorCode, errorCodes } from '../../../shared/errors.ts';
 export const meanings: Record<ErrorCode, string> = {
   NO_AUTH: 'No credential was sent.',
   INVALID_KEY: 'The API key is unknown, revoked or rotated, or a sign-in token was sent where a key is required.',
+  KEY_EXPIRED: 'The API key has expired.',
   INVALID_TOKEN:
     'The bearer value is neither an API key nor a valid sign-in token, or a key was sent where a token is required.',
   VALIDATION_ERROR: 'The request is malformed. The message names each invalid field, at most ten.',
@@ -35,6 +36,8 @@ export const limitTypes = {
   tokens_limit: 'tokens per minute',
   daily_limit: 'requests per day, UTC',
   concurrency_limit: 'concurrent requests or uploads',
+  key_requests_limit: 'requests per minute of this API key',
+  key_tokens_limit: 'tokens per minute of this API key',
   batch_limit: 'waiting tokens or batches',
   plan_limit: 'the model is not in the plan; waiting does not help',
   auth_failures: 'unknown API keys from one network within a minute',
@@ -45,6 +48,7 @@ export const limitTypes = {
 export type LimitType = keyof typeof limitTypes;
 
 const message = z.string().meta({ description: 'For humans; may change.' });
+const quotaTypes = ['quota_limit', 'key_quota_limit'] as const;
 const limitNames = Object.keys(limitTypes) as [LimitType, ...LimitType[]]; // the type of its keys
 
 /** Additional fields of flat bodies, beside the two common ones. */
@@ -69,7 +73,7 @@ const nestedFields: Partial<Record<ErrorCode, Record<string, z.ZodType>>> = {
     docs: z.string().meta({ description: 'Address of the explanation of this error.' }),
   },
   quota_exceeded: {
-    type: z.literal('quota_limit'),
+    type: z.enum(quotaTypes).meta({ description: '`key_quota_limit`: the month of this API key, not of its account.' }),
     resetDate: z.iso.date().meta({ description: 'The first day of the next month, UTC.' }),
     topupUrl: z.string(),
     overageEnabled: z.boolean(),
@@ -91,7 +95,7 @@ const allCodes = Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]; // its 
 export const errorParts = {
   message,
   code: z.enum(allCodes).meta({ description: 'The stable code.' }),
-  limit: z.enum([...limitNames, 'quota_limit']),
+  limit: z.enum([...limitNames, ...quotaTypes]),
   details: optionalFields([...Object.values(extraFields), ...Object.values(nestedFields)]),
 };
 

@@ -61,7 +61,7 @@ export type RouteDescription<Request = string, Answered = string> = {
 /** By method and path in the syntax of the router: `GET /v1/files/:file`. */
 export type RouteDescriptions = Readonly<Record<string, RouteDescription<RequestName, AnswerName>>>;
 
-const keyRefusals = ['NO_AUTH', 'INVALID_KEY', 'INVALID_TOKEN', 'FORBIDDEN'] as const;
+const keyRefusals = ['NO_AUTH', 'INVALID_KEY', 'KEY_EXPIRED', 'INVALID_TOKEN', 'FORBIDDEN'] as const;
 
 /** Errors of the request head: a missing or wrong credential, or a suspended account. */
 export const refusedHead = {

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import * as answers from '../../api/response-schemas.ts';
 import { batchBody } from '../../routes/batches.ts';
-import { emptyObject, namedKeyBody } from '../../routes/developer-keys.ts';
-import { guestBody } from '../../routes/guest-keys.ts';
+import { emptyObject, namedKeyBody } from '../../routes/keys/developer-keys.ts';
+import { guestBody } from '../../routes/keys/guest-keys.ts';
+import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-fields.ts';
+import * as keys from '../../routes/keys/key-schemas.ts';
 import { settingsBody } from '../../routes/operators/account-settings.ts';
 import { nestedError } from './refusals.ts';
 
@@ -17,6 +19,9 @@ export const requestSchemas = {
   EmptyObject: emptyObject,
   NamedKey: namedKeyBody,
   Device: guestBody,
+  NewKey: newKeyBody,
+  KeyChange: keyChangeBody,
+  KeyRotation: rotationBody,
   FileUpload: fileUpload,
   NewBatch: batchBody,
   AccountSettings: settingsBody,
@@ -32,6 +37,11 @@ export const answerSchemas = {
   GuestKey: answers.guestKey,
   DeveloperKey: answers.developerKey,
   DeveloperKeyList: answers.developerKeyList,
+  Key: keys.key,
+  KeyList: keys.keyList,
+  CreatedKey: keys.newKey,
+  SuccessorKey: keys.successorKey,
+  OwnKey: keys.ownKey,
   File: answers.file,
   FileList: answers.fileList,
   DeletedFile: answers.deletedFile,

@@ -37,7 +37,10 @@ const refusals = [
   'IDEMPOTENCY_RESULT_LOST',
   'IDEMPOTENCY_MISMATCH',
 ] as const;
-const limits = ['requests_limit', 'tokens_limit', 'daily_limit', 'concurrency_limit', 'plan_limit'] as const;
+const limits = [
+  ...['requests_limit', 'tokens_limit', 'daily_limit', 'concurrency_limit', 'plan_limit'],
+  ...['key_requests_limit', 'key_tokens_limit'],
+] as const;
 
 const repeatHeaders = ['idempotent-replayed', 'x-svc-original-request-id'] as const;
 

@@ -9,7 +9,7 @@ import { limitParameter, parseQuery } from '../../api/list-query.ts';
 import { presentBatch } from '../../api/present-batch.ts';
 import type { AccountSummary } from '../../api/response-schemas.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../../request-state.ts';
-import { keysOf } from '../developer-keys.ts';
+import { keysOf } from '../keys/developer-keys.ts';
 
 export const accountsQuery = z.strictObject({
   prefix: z

@@ -60,10 +60,14 @@ export function promptCost({ promptTokens, promptField }: PromptSize): RequestCo
  * (contract.md#b9-requests-that-never-pass). The `VALIDATION_ERROR` names the field to reduce, and its largest allowed value. Returns
  * undefined if there is no such limit, or if the request is within it.
  */
-export function refuseLargerThanLimit(cost: RequestCost, tokensPerMinute: number | undefined): ApiError | undefined {
+export function refuseLargerThanLimit(
+  cost: RequestCost,
+  tokensPerMinute: number | undefined,
+  whose: 'the plan' | 'this API key' = 'the plan',
+): ApiError | undefined {
   if (tokensPerMinute === undefined || cost.tokens <= tokensPerMinute) return undefined;
   const outputTokens = tokensPerMinute - cost.promptTokens;
-  const limit = `${tokensPerMinute} tokens per minute of the plan`;
+  const limit = `${tokensPerMinute} tokens per minute of ${whose}`;
   if (outputTokens < 1) {
     const verb = cost.promptField.endsWith('s') ? 'are' : 'is';
     const output = cost.outputTokensMax > 0 ? 'with output, ' : '';

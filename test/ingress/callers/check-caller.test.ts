@@ -17,6 +17,7 @@ const alice: Caller = {
 };
 const credential = { hashes: ['hash of a key'] };
 const requestId = 'req_1';
+const from = { requestId, address: '192.0.2.1' };
 const admission = { admittedAt: 1, startBy: 2, deadline: 3, overage: false };
 const counters: LimitCounters = {
   now: 1,
@@ -63,6 +64,7 @@ function createSubject({ present = alice, fails, cold = false, admits }: World =
       return 'released';
     },
     askLimits: createAskLimits({
+      seedKey: async () => {},
       async seed(account, month) {
         calls.push(`seed ${account} ${month}`);
         isCold = false;
@@ -94,14 +96,14 @@ const admitted = (caller: Caller) => ({ outcome: 'admitted', caller, admission, 
 
 test('a current caller costs one call, which admits', async (t) => {
   const { admit, calls, noted } = createSubject();
-  t.deepEqual(await admit({ requestId, credential, caller: alice }, takesAll), admitted(alice));
+  t.deepEqual(await admit({ ...from, credential, caller: alice }, takesAll), admitted(alice));
   t.deepEqual(calls, ['admit user:alice 4']);
   t.deepEqual(noted, ['key_1']);
 });
 
 test('a look costs one call, too, and admits nothing', async (t) => {
   const { look, calls, noted } = createSubject();
-  t.deepEqual(await look({ requestId, credential, caller: alice }), { caller: alice, now: 1 });
+  t.deepEqual(await look({ ...from, credential, caller: alice }), { caller: alice, now: 1 });
   t.deepEqual(calls, ['look user:alice 4']);
   t.deepEqual(noted, ['key_1']);
 });
@@ -109,7 +111,7 @@ test('a look costs one call, too, and admits nothing', async (t) => {
 test('a stale caller is read again, and the fresh one is accepted', async (t) => {
   const present = { ...alice, plan: 'pro', version: 5 };
   const { admit, calls, noted } = createSubject({ present });
-  t.deepEqual(await admit({ requestId, credential, caller: alice }, takesAll), admitted(present));
+  t.deepEqual(await admit({ ...from, credential, caller: alice }, takesAll), admitted(present));
   t.deepEqual(calls, ['admit user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
   t.deepEqual(noted, ['key_1'], 'once');
 });
@@ -117,14 +119,14 @@ test('a stale caller is read again, and the fresh one is accepted', async (t) =>
 test('an account that is not known here announces its read first', async (t) => {
   const present = { account: 'user:bob', plan: 'free', suspended: false, version: 0, overageEnabled: false };
   const { look, calls } = createSubject({ present });
-  t.like(await look({ requestId, credential: { account: 'user:bob' }, caller: undefined }), { caller: present });
+  t.like(await look({ ...from, credential: { account: 'user:bob' }, caller: undefined }), { caller: present });
   t.deepEqual(calls, ['look user:bob none', 'reread', 'look user:bob 0 read under a token for req_1']);
 });
 
 test('a key that has ended meanwhile is INVALID_KEY, and its use is not recorded', async (t) => {
   for (const refuse of [takesAll, refuseFree]) {
     const { admit, look, noted } = createSubject({ present: new ApiError('INVALID_KEY', 'It ended.') });
-    const request = { requestId, credential, caller: alice };
+    const request = { ...from, credential, caller: alice };
     t.is((await t.throwsAsync(admit(request, refuse), { instanceOf: ApiError }))?.code, 'INVALID_KEY');
     t.is((await t.throwsAsync(look(request), { instanceOf: ApiError }))?.code, 'INVALID_KEY');
     t.deepEqual(noted, []);
@@ -133,7 +135,7 @@ test('a key that has ended meanwhile is INVALID_KEY, and its use is not recorded
 
 test('a request that the route refuses is never admitted, and gets its refusal when its caller is current', async (t) => {
   const { admit, calls, noted } = createSubject();
-  const checked = await admit({ requestId, credential, caller: alice }, refuseFree);
+  const checked = await admit({ ...from, credential, caller: alice }, refuseFree);
   t.like(checked, { outcome: 'refused', error: { code: 'rate_limit_exceeded' }, counters });
   t.deepEqual(calls, ['readCounters user:alice 4']);
   t.deepEqual(noted, [], 'a refused request is not a use of the key');
@@ -142,14 +144,14 @@ test('a request that the route refuses is never admitted, and gets its refusal w
 test('a refusal of a stale caller is not reported: an account that was upgraded is admitted', async (t) => {
   const present = { ...alice, plan: 'pro', version: 5 };
   const { admit, calls } = createSubject({ present });
-  t.deepEqual(await admit({ requestId, credential, caller: alice }, refuseFree), admitted(present));
+  t.deepEqual(await admit({ ...from, credential, caller: alice }, refuseFree), admitted(present));
   t.deepEqual(calls, ['readCounters user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
 });
 
 test('an account whose plan was lowered meanwhile is refused, and not admitted first', async (t) => {
   const { admit, calls } = createSubject();
   const overtaken = { ...alice, plan: 'pro', version: 3 };
-  const checked = await admit({ requestId, credential, caller: overtaken }, refuseFree);
+  const checked = await admit({ ...from, credential, caller: overtaken }, refuseFree);
   t.like(checked, { outcome: 'refused', error: { code: 'rate_limit_exceeded' } });
   t.deepEqual(calls, ['admit user:alice 3', 'reread', 'readCounters user:alice 4 read under a token for req_1']);
 });
@@ -157,7 +159,7 @@ test('an account whose plan was lowered meanwhile is refused, and not admitted f
 test('a suspended account is FORBIDDEN for look and admit, before any other refusal of the route', async (t) => {
   const suspended = { ...alice, suspended: true };
   const { admit, look, readCounters, calls, noted } = createSubject({ present: suspended });
-  const request = { requestId, credential, caller: suspended };
+  const request = { ...from, credential, caller: suspended };
   for (const refuse of [takesAll, refuseFree]) {
     t.like(await admit(request, refuse), { outcome: 'refused', error: { code: 'FORBIDDEN' }, counters });
   }
@@ -169,7 +171,7 @@ test('a suspended account is FORBIDDEN for look and admit, before any other refu
 
 test('a suspension and its end apply to a caller that was read before', async (t) => {
   const suspended = createSubject({ present: { ...alice, suspended: true, version: 5 } });
-  const checked = await suspended.admit({ requestId, credential, caller: alice }, takesAll);
+  const checked = await suspended.admit({ ...from, credential, caller: alice }, takesAll);
   t.like(checked, { outcome: 'refused', error: { code: 'FORBIDDEN' } });
   t.deepEqual(suspended.calls, [
     'admit user:alice 4',
@@ -179,13 +181,13 @@ test('a suspension and its end apply to a caller that was read before', async (t
 
   const free = createSubject({ present: { ...alice, version: 5 } });
   const caller = { ...alice, suspended: true };
-  t.like(await free.admit({ requestId, credential, caller }, takesAll), { admission });
+  t.like(await free.admit({ ...from, credential, caller }, takesAll), { admission });
   t.deepEqual(free.calls, ['readCounters user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1']);
 });
 
 test('a month that is not counted is seeded once for all requests, which then continue', async (t) => {
   const { admit, calls } = createSubject({ cold: true });
-  const request = { requestId, credential, caller: alice };
+  const request = { ...from, credential, caller: alice };
   t.deepEqual(await Promise.all([admit(request, takesAll), admit(request, takesAll)]), [
     admitted(alice),
     admitted(alice),
@@ -198,7 +200,7 @@ test('a month that is not counted is seeded once for all requests, which then co
 
 test('a stale caller with an uncounted month is read, seeded, and then checked again', async (t) => {
   const { admit, calls } = createSubject({ cold: true, present: { ...alice, version: 5 } });
-  t.like(await admit({ requestId, credential, caller: alice }, takesAll), { outcome: 'admitted' });
+  t.like(await admit({ ...from, credential, caller: alice }, takesAll), { outcome: 'admitted' });
   t.deepEqual(calls, [
     ...['admit user:alice 4', 'reread', 'admit user:alice 5 read under a token for req_1'],
     ...['seed user:alice 2030-05', 'admit user:alice 5'],
@@ -208,17 +210,17 @@ test('a stale caller with an uncounted month is read, seeded, and then checked a
 test('a reached limit is reported with its wait, and the key counts as unused', async (t) => {
   const admits = { outcome: 'refused', limit: 'tokens', waitMs: 70, counters } as const;
   const { admit, noted } = createSubject({ admits });
-  const checked = await admit({ requestId, credential, caller: alice }, takesAll);
+  const checked = await admit({ ...from, credential, caller: alice }, takesAll);
   t.deepEqual(checked, { outcome: 'limited', limit: 'tokens', waitMs: 70, counters, caller: alice });
   t.deepEqual(noted, []);
 });
 
 test('a full outbox is 503, and so is a request that was ended before its admission', async (t) => {
   const full = createSubject({ admits: { outcome: 'full', counters } });
-  const checked = await full.admit({ requestId, credential, caller: alice }, takesAll);
+  const checked = await full.admit({ ...from, credential, caller: alice }, takesAll);
   t.like(checked, { outcome: 'refused', error: { code: 'SERVICE_UNAVAILABLE' }, counters });
   const ended = createSubject({ admits: { outcome: 'ended' } });
-  const error = await t.throwsAsync(ended.admit({ requestId, credential, caller: alice }, takesAll));
+  const error = await t.throwsAsync(ended.admit({ ...from, credential, caller: alice }, takesAll));
   t.like(error, { code: 'SERVICE_UNAVAILABLE' });
   t.deepEqual([...full.noted, ...ended.noted], []);
 });
@@ -226,7 +228,7 @@ test('a full outbox is 503, and so is a request that was ended before its admiss
 test('an admission whose reply is lost is released, because it may have run', async (t) => {
   const unavailable = new ApiError('SERVICE_UNAVAILABLE', 'Unavailable.');
   const { admit, calls } = createSubject({ fails: unavailable });
-  t.is(await t.throwsAsync(admit({ requestId, credential, caller: alice }, takesAll)), unavailable);
+  t.is(await t.throwsAsync(admit({ ...from, credential, caller: alice }, takesAll)), unavailable);
   t.deepEqual(calls, ['admit user:alice 4', 'release req_1']);
 });
 
@@ -238,6 +240,7 @@ test('only a bounded number of months is counted at once', async (t) => {
     admit: { admit: cold, readCounters: cold, findClaim: cold, look: async () => ({ outcome: 'current', now: 1 }) },
     release: async () => 'released',
     askLimits: createAskLimits({
+      seedKey: async () => {},
       seed: () => {
         seedings++;
         return seeding.promise;
@@ -246,7 +249,7 @@ test('only a bounded number of months is counted at once', async (t) => {
     }),
     keyUse: { note: () => {} },
   });
-  const ask = (account: string) => admit({ requestId, credential, caller: { ...alice, account } }, takesAll);
+  const ask = (account: string) => admit({ ...from, credential, caller: { ...alice, account } }, takesAll);
   const waiting = Array.from({ length: 64 }, (_, index) => ask(`user:${index}`));
   t.like(await t.throwsAsync(ask('user:one too many')), { code: 'SERVICE_UNAVAILABLE' });
   t.is(seedings, 64);
@@ -262,12 +265,13 @@ test('a caller that changes at each read is given up after a few reads, and not 
     admit: { admit: stale, look: stale, readCounters: stale, findClaim: stale },
     release: async () => 'released',
     askLimits: createAskLimits({
+      seedKey: async () => {},
       seed: () => Promise.reject(new Error('no month is uncounted')),
       reread: async () => alice,
     }),
     keyUse: { note: () => t.fail() },
   });
-  const request = { requestId, credential, caller: alice };
+  const request = { ...from, credential, caller: alice };
   t.like(await t.throwsAsync(admit(request, takesAll)), { code: 'SERVICE_UNAVAILABLE' });
   t.like(await t.throwsAsync(look(request)), { code: 'SERVICE_UNAVAILABLE' });
 });
@@ -277,7 +281,7 @@ test('while Redis or the store is unavailable no caller is accepted or refused: 
   for (const world of [{ fails: unavailable }, { present: unavailable }]) {
     const { admit, look, noted } = createSubject(world);
     for (const caller of [alice, { ...alice, suspended: true }]) {
-      const request = { requestId, credential, caller };
+      const request = { ...from, credential, caller };
       t.is(await t.throwsAsync(admit(request, refuseFree)), unavailable);
       t.is(await t.throwsAsync(look(request)), unavailable);
     }

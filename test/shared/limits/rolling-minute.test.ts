@@ -1,6 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
-import type { Allowance } from '../../../shared/limits/admit.ts';
-import { countersKey } from '../../../shared/redis/keys.ts';
+import type { Allowance, LookKey } from '../../../shared/limits/admit.ts';
+import { countersKey, keyCountersKey } from '../../../shared/redis/keys.ts';
 import { type Arrival, type ArrivalPattern, type Attempt, arrivalPatterns } from '../../support/arrival-patterns.ts';
 import { type LimitsSide, openLimits } from '../../support/limits-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
@@ -16,6 +16,9 @@ const attemptsMax = sized(450);
 /** One of this many refusals has its wait checked, with three calls. */
 const checkedEvery = 7;
 
+const keyId = 'key_02';
+type Limits = { allowance: Partial<Allowance> } | { key: LookKey };
+
 let own: RedisDatabase;
 let setTime: (nowMs: number) => Promise<void>;
 let accounts = 0;
@@ -27,17 +30,19 @@ test.before(async () => {
 
 test.after.always(() => own?.[Symbol.asyncDispose]());
 
-const limited: { name: 'requests' | 'tokens'; limit: number; allowance: Partial<Allowance> }[] = [
-  { name: 'requests', limit: 12, allowance: { requestsPerMinute: 12 } },
-  { name: 'tokens', limit: 60, allowance: { tokensPerMinute: 60 } },
+const limited: { name: 'requests' | 'tokens'; limit: number; limits: Limits; of: string }[] = [
+  { name: 'requests', limit: 12, limits: { allowance: { requestsPerMinute: 12 } }, of: 'its account' },
+  { name: 'tokens', limit: 60, limits: { allowance: { tokensPerMinute: 60 } }, of: 'its account' },
+  { name: 'requests', limit: 12, limits: { key: { id: keyId, limits: { requestsPerMinute: 12 } } }, of: 'its key' },
+  { name: 'tokens', limit: 60, limits: { key: { id: keyId, limits: { tokensPerMinute: 60 } } }, of: 'its key' },
 ];
 
 for (const pattern of arrivalPatterns) {
-  for (const { name, limit, allowance } of limited) {
+  for (const { name, limit, limits, of } of limited) {
     for (const isSettled of [false, true]) {
-      const title = `no minute exceeds its limit of ${name}, arriving ${pattern.name}${isSettled ? ', settled' : ''}`;
+      const title = `no minute exceeds the ${name} of ${of}, arriving ${pattern.name}${isSettled ? ', settled' : ''}`;
       test.serial(title, async (t) => {
-        const { charges, peak } = await simulate(t, { pattern, allowance, name, isSettled });
+        const { charges, peak } = await simulate(t, { pattern, limits, name, isSettled });
         t.true(peak <= limit, `${peak} at once`);
         t.true(mostInAnyMinute(charges, name) <= limit);
         if (!pattern.isGreedy) return;
@@ -50,7 +55,7 @@ for (const pattern of arrivalPatterns) {
 
 type Given = {
   pattern: ArrivalPattern;
-  allowance: Partial<Allowance>;
+  limits: Limits;
   name: 'requests' | 'tokens';
   isSettled: boolean;
 };
@@ -58,7 +63,7 @@ type Given = {
 type Charge = { requestId: string; at: number; tokens: number; settleAt: number; used: number };
 
 /** Plays a pattern for hours. `peak` is the highest sum in the minute up to an admission, including that admission. */
-async function simulate(t: ExecutionContext, { pattern, allowance, name, isSettled }: Given) {
+async function simulate(t: ExecutionContext, { pattern, limits, name, isSettled }: Given) {
   const random = seededRandom(accounts + 1);
   const side = openLimits(own.redis, { account: `user:${accounts++}` });
   const shadow = openLimits(own.redis, { account: `${side.account} shadow` });
@@ -72,7 +77,7 @@ async function simulate(t: ExecutionContext, { pattern, allowance, name, isSettl
     if (isSettled) await settleUntil(side, charges, at);
     const requestId = `${last.index}`;
     setTime(at).catch(() => undefined); // in order with the call behind it, which fails as well
-    const answer = await side.admit({ requestId, tokens, allowance });
+    const answer = await side.admit({ requestId, tokens, ...limits });
     if (answer.outcome !== 'admitted' && answer.outcome !== 'refused') throw new Error(`it was ${answer.outcome}`);
     const waitMs = answer.outcome === 'refused' ? answer.waitMs : 0;
     if (answer.outcome === 'admitted') {
@@ -81,7 +86,8 @@ async function simulate(t: ExecutionContext, { pattern, allowance, name, isSettl
       peak = Math.max(peak, amountOf(inMinuteUpTo(charges, at), name));
     } else if (refusals++ % checkedEvery === 0) {
       await own.redis.copy(countersKey(side.account), countersKey(shadow.account), 'REPLACE');
-      await checkWait(t, shadow, { at, tokens, allowance, waitMs, requestId });
+      await own.redis.copy(keyCountersKey(side.account, keyId), keyCountersKey(shadow.account, keyId), 'REPLACE');
+      await checkWait(t, shadow, { at, tokens, waitMs, requestId, ...limits });
     }
     last = { at, tokens, waitMs, admitted: answer.outcome === 'admitted', index: last.index + 1 };
   }
@@ -93,7 +99,7 @@ async function simulate(t: ExecutionContext, { pattern, allowance, name, isSettl
 async function checkWait(
   t: ExecutionContext,
   shadow: LimitsSide,
-  { at, waitMs, ...asked }: Arrival & { waitMs: number; requestId: string; allowance: Partial<Allowance> },
+  { at, waitMs, ...asked }: Arrival & Limits & { waitMs: number; requestId: string },
 ): Promise<void> {
   t.true(waitMs > 0 && waitMs <= minuteMs, `a wait of ${waitMs}`);
   for (const early of [Math.floor(waitMs * 0.9), waitMs - 1]) {

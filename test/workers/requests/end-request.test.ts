@@ -1,8 +1,8 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { ApiError } from '../../../shared/errors.ts';
-import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import { createKeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
+import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { Settled, Settlement } from '../../../shared/limits/settle.ts';
 import { createRunLedger } from '../../../workers/answers/run-ledger.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';

@@ -1,7 +1,15 @@
 import type { Caller } from '../../../shared/caller.ts';
-import { type ApiError, planLimit, quotaExceeded } from '../../../shared/errors.ts';
+import {
+  type ApiError,
+  keyQuotaExceeded,
+  planLimit,
+  quotaExceeded,
+  type SpentQuota,
+  temporarilyUnavailable,
+} from '../../../shared/errors.ts';
+import { refuseOutsideKey } from '../../../shared/key-scope.ts';
 import type { Admission, LimitCounters } from '../../../shared/limits/admission.ts';
-import type { Admit } from '../../../shared/limits/admit.ts';
+import type { Admit, LookKey } from '../../../shared/limits/admit.ts';
 import { batchAllowanceOf } from '../../../shared/limits/allowance.ts';
 import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
 import { lostReport } from '../../../shared/limits/lost-report.ts';
@@ -40,37 +48,61 @@ export function createAdmitLine({
   admit: Pick<Admit, 'admit' | 'readCounters'>;
   /** Reads an account's caller by its id, and keeps it in `callers`. */
   askLimits: AskLimits<string>;
-  callers: Pick<KnownCallers, 'find'>;
+  callers: Pick<KnownCallers, 'find' | 'scopeOf'>;
   planFile: PlanFile;
 }): AdmitLine {
   return async function admitLine(job) {
-    const { account, requestId, model, tier, tokens } = job;
-    const mayRun = (plan: string) => planFile.plans[plan]?.modelTiers.includes(tier) === true;
+    const { account, requestId, keyId, tokens } = job;
     const caller = callers.find(account);
     const asking = { account, subject: account, requestId, lane: 'batch' as const, caller };
     const { caller: current, answer } = await askLimits(asking, async (look, found) => {
-      if (found === undefined || found.suspended || !mayRun(found.plan)) return admit.readCounters(look);
+      if (found === undefined || found.suspended || refusalOf(job, found) !== undefined)
+        return admit.readCounters(look);
       const report = lostReport({ ...job, plan: found.plan });
-      return admit.admit(look, { allowance: batchAllowanceOf(found, planFile), tokens, report });
+      const key = limitedKeyOf(found, keyId);
+      return admit.admit({ ...look, key }, { allowance: batchAllowanceOf(found, planFile), tokens, report });
     });
     switch (answer.outcome) {
       case 'admitted':
         return { outcome: 'admitted', admission: answer.admission, plan: current.plan };
       case 'refused':
-        // Reserved tokens may be released, so the quota is spent only when it is used.
+        // Reserved tokens may be released, so a quota is spent only when it is used.
         if (answer.limit === 'quota' && isSpent(current, answer.counters))
-          return refuse(quotaSpent(current, answer.counters));
+          return refuse(quotaExceeded(spentQuota(current, answer.counters)));
+        if (answer.limit === 'key_quota' && isKeySpent(current, keyId, answer.counters))
+          return refuse(keyQuotaExceeded(spentQuota(current, answer.counters)));
         return { outcome: 'later', pauseMs: soonMs };
       case 'counters':
-        return current.suspended ? { outcome: 'later', pauseMs: laterMs } : refuse(planLimit(model, current.plan));
+        if (current.suspended) return { outcome: 'later', pauseMs: laterMs };
+        return refuse(
+          refusalOf(job, current) ?? temporarilyUnavailable(new Error('a line was neither admitted nor refused')),
+        );
       case 'full':
         return { outcome: 'later', pauseMs: laterMs };
       case 'ended':
         return { outcome: 'ended' };
       case 'repeated':
-        throw new Error('a line of a batch has no idempotency key');
+      case 'expired':
+        throw new Error('a line of a batch has no idempotency key, and does not expire with its API key');
     }
   };
+
+  function refusalOf({ model, tier, endpoint, requestedModel, keyId }: BatchJob, caller: Caller): ApiError | undefined {
+    const mayRun = planFile.plans[caller.plan]?.modelTiers.includes(tier) === true;
+    if (!mayRun) return planLimit(model, caller.plan);
+    return refuseOutsideKey(callers.scopeOf(caller, keyId), { endpoint, model, requestedModel });
+  }
+
+  /** A line counts only against the month of its key, and goes on when the key has ended. */
+  function limitedKeyOf(caller: Caller, keyId: string): LookKey | undefined {
+    const tokensPerMonth = callers.scopeOf(caller, keyId)?.limits?.tokensPerMonth;
+    return tokensPerMonth === undefined ? undefined : { id: keyId, limits: { tokensPerMonth } };
+  }
+
+  function isKeySpent(caller: Caller, keyId: string, { key }: LimitCounters): boolean {
+    const limit = limitedKeyOf(caller, keyId)?.limits?.tokensPerMonth;
+    return limit !== undefined && key !== undefined && key.used >= limit;
+  }
 
   function quota(caller: Caller, counters: LimitCounters) {
     return quotaOf(counters, batchAllowanceOf(caller, planFile));
@@ -81,9 +113,9 @@ export function createAdmitLine({
     return limit !== null && used >= limit;
   }
 
-  function quotaSpent(caller: Caller, counters: LimitCounters): ApiError {
+  function spentQuota(caller: Caller, counters: LimitCounters): SpentQuota {
     const resetDate = quota(caller, counters).period.end;
-    return quotaExceeded({ resetDate, topupUrl: '', overageEnabled: caller.overageEnabled });
+    return { resetDate, topupUrl: '', overageEnabled: caller.overageEnabled };
   }
 }
 

@@ -1,10 +1,15 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../../shared/caller.ts';
+import { type KeyScope, scopeOf } from '../../../shared/key-scope.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
 
 /** Callers as this worker last read them. Each is used only while Redis says that its version is current. */
 export interface KnownCallers {
   find(account: string): Caller | undefined;
-  keep(caller: Caller): void;
+  /** `account` is the one that the caller was read from, undefined if it was never used. */
+  keep(caller: Caller, account: Account | undefined): void;
+  /** What the key of a batch may do; undefined for the default key. A key that has ended keeps its scope for its batches. */
+  scopeOf(caller: Caller, keyId: string): KeyScope | undefined;
 }
 
 const callersMax = 10_000;
@@ -13,10 +18,14 @@ const keptMs = 60_000;
 
 export function createKnownCallers(): KnownCallers {
   const callers = new LRUCache<string, Caller>({ max: callersMax, ttl: keptMs });
+  const scopes = new WeakMap<Caller, ReadonlyMap<string, KeyScope>>();
   return {
     find: (account) => callers.get(account),
-    keep(caller) {
+    keep(caller, account) {
       callers.set(caller.account, caller);
+      const keys = account === undefined ? [] : [...account.furtherKeys, ...account.endedFurtherKeys];
+      scopes.set(caller, new Map(keys.map((key) => [key.id, scopeOf(key)])));
     },
+    scopeOf: (caller, keyId) => scopes.get(caller)?.get(keyId),
   };
 }

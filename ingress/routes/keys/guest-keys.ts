@@ -1,20 +1,20 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import { accountStatusOf } from '../../shared/caller.ts';
-import { guestPlan, type PlanFile } from '../../shared/process/plan-file.ts';
-import { type Account, lastSeen } from '../../shared/store/accounts/account.ts';
-import type { Decide } from '../../shared/store/accounts/decide.ts';
-import type { Store } from '../../shared/store/store.ts';
-import { parseBody } from '../api/json-body.ts';
-import { mintGuestKey as mintKey } from '../callers/account-changes.ts';
-import { displayPart } from '../callers/api-key.ts';
-import { accountSuspended } from '../callers/check-caller.ts';
-import type { GuestKeys } from '../callers/guests/guest-keys.ts';
-import type { LimitMints } from '../callers/guests/limit-mints.ts';
-import type { KeyUse } from '../callers/key-use.ts';
-import type { ChangeAccount } from '../callers/revocation/change-account.ts';
-import type { SharedCallers } from '../callers/shared-callers.ts';
-import { type Stage, stateOf } from '../request-state.ts';
+import { accountStatusOf } from '../../../shared/caller.ts';
+import { guestPlan, type PlanFile } from '../../../shared/process/plan-file.ts';
+import { type Account, lastSeen } from '../../../shared/store/accounts/account.ts';
+import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { parseBody } from '../../api/json-body.ts';
+import { mintGuestKey as mintKey } from '../../callers/account-changes.ts';
+import { displayPart } from '../../callers/api-key.ts';
+import { accountSuspended } from '../../callers/check-caller.ts';
+import type { GuestKeys } from '../../callers/guests/guest-keys.ts';
+import type { LimitMints } from '../../callers/guests/limit-mints.ts';
+import type { KeyUse } from '../../callers/key-use.ts';
+import type { ChangeAccount } from '../../callers/revocation/change-account.ts';
+import type { SharedCallers } from '../../callers/shared-callers.ts';
+import { type Stage, stateOf } from '../../request-state.ts';
 
 /** Half of the shortest time after which an unused device can be removed. */
 const longMs = 31 * 86_400_000;

@@ -1,13 +1,13 @@
-import { ulid } from 'ulid';
 import { z } from 'zod';
-import type { Account } from '../../shared/store/accounts/account.ts';
-import type { Store } from '../../shared/store/store.ts';
-import { parseBody } from '../api/json-body.ts';
-import { mintKey, type NamedKey, revokeKey, rotateKey } from '../callers/account-changes.ts';
-import { displayPart, hashKey, isMaskedKey, isWellFormedKey, makeKey, maskKey } from '../callers/api-key.ts';
-import { invalidKey, keyCredential } from '../callers/authorization.ts';
-import type { ChangeAccount } from '../callers/revocation/change-account.ts';
-import { type Stage, stateOf } from '../request-state.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { parseBody } from '../../api/json-body.ts';
+import { mintKey, type NamedKey, revokeKey, rotateKey } from '../../callers/account-changes.ts';
+import { displayPart, isMaskedKey, isWellFormedKey, maskKey } from '../../callers/api-key.ts';
+import { invalidKey, keyCredential } from '../../callers/authorization.ts';
+import type { ChangeAccount } from '../../callers/revocation/change-account.ts';
+import { type Stage, stateOf } from '../../request-state.ts';
+import { newKey } from './new-key.ts';
 
 type KeyChanges = { changeAccount: ChangeAccount; peppers: readonly string[] };
 
@@ -84,12 +84,6 @@ export function keysOf({ key, plan, endedKeys, lastUse }: Account): object[] {
     ...('endedAt' in known && { endedAt: known.endedAt }),
     ...(known.lastUsedAt !== undefined && { lastUsedAt: known.lastUsedAt }),
   }));
-}
-
-function newKey([pepper = '']: readonly string[]) {
-  const key = makeKey();
-  const stored = { id: `key_${ulid()}`, hash: hashKey(key, pepper), display: displayPart(key), createdAt: new Date() };
-  return { key, stored };
 }
 
 /** A text that is not a key gets the same error as a key of another account. */

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { usageMonthSchema } from '../../../shared/store/usage/usage-record.ts';
+
+/** Schemas of the responses about keys, for the documentation and the console. */
+
+const count = z.int().nonnegative();
+const time = z.int().nonnegative().nullable();
+const names = z.array(z.string()).nullable();
+const limit = z.int().positive().nullable();
+
+export const key = z.strictObject({
+  id: z.string(),
+  object: z.literal('key'),
+  name: z.string().meta({ description: '`default` for the key of `POST /v1/keys/developer`.' }),
+  key: z.string().meta({ description: 'Masked.' }),
+  default: z.boolean(),
+  state: z.enum(['active', 'rotated', 'revoked', 'expired']).meta({
+    description: 'A rotated key is valid until `valid_until`.',
+  }),
+  created_at: count.meta({ description: 'Seconds since 1970, UTC, like all times of a key.' }),
+  expires_at: time,
+  valid_until: time.meta({ description: 'The end of the grace of a rotated key.' }),
+  ended_at: time,
+  last_used_at: time.meta({ description: 'To the minute; uses of the last half minute may be missing.' }),
+  endpoints: names,
+  models: names,
+  allowed_ips: names,
+  limits: z.strictObject({ requests_per_minute: limit, tokens_per_minute: limit, tokens_per_month: limit }).nullable(),
+  usage: z
+    .strictObject({ month: usageMonthSchema, requests: count, tokens: count })
+    .meta({ description: 'Of this month (UTC), as far as it is stored.' }),
+});
+export const keyList = z.strictObject({
+  object: z.literal('list'),
+  data: z.array(key),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+  has_more: z.boolean(),
+});
+const fullKey = z.string().meta({ description: 'The key in full, only this once.' });
+export const newKey = key.extend({ key: fullKey });
+export const successorKey = newKey.extend({ replaces: key });
+export const ownKey = key.extend({ plan: z.string() });
+
+export type Key = z.infer<typeof key>;
+export type NewKey = z.infer<typeof newKey>;
+export type SuccessorKey = z.infer<typeof successorKey>;

@@ -1,0 +1,64 @@
+import type { FurtherKey, KeyLimits } from '../../../shared/store/accounts/further-key.ts';
+import type { KeyUsage } from '../../../shared/store/usage/usage-store.ts';
+import { secondsOf } from '../../api/present-file.ts';
+import { maskKey } from '../../callers/api-key.ts';
+import { defaultKeyName, type KnownKey } from '../../callers/further-key-changes.ts';
+
+type Shown = {
+  /** Redis's time, in milliseconds. */
+  now: number;
+  /** The use of the default key is stored beside it. */
+  lastUsedAt: Date | undefined;
+  usage: KeyUsage | undefined;
+  month: string;
+};
+
+/** The object of a key for clients. Times are in seconds, and null if there is none. */
+export function presentKey({ kind, key }: KnownKey, { now, lastUsedAt, usage, month }: Shown) {
+  const { expiresAt, endpoints, models, allowedIps, limits } = kind === 'default' ? noScope : key;
+  const validUntil = kind === 'further' ? key.endsAt : undefined;
+  return {
+    id: key.id,
+    object: 'key' as const,
+    name: kind === 'default' ? defaultKeyName : key.name,
+    key: maskKey(key.display),
+    default: kind === 'default',
+    state: stateAt({ kind, key } as KnownKey, now), // the pair is as it was given
+    created_at: secondsOf(key.createdAt),
+    expires_at: timeOf(expiresAt),
+    valid_until: timeOf(validUntil),
+    ended_at: timeOf(kind === 'ended' ? key.endedAt : undefined),
+    last_used_at: timeOf(lastUsedAt ?? (kind === 'default' ? undefined : key.lastUsedAt)),
+    endpoints: endpoints ?? null,
+    models: models ?? null,
+    allowed_ips: allowedIps ?? null,
+    limits: limits === undefined ? null : presentLimits(limits),
+    usage: {
+      month,
+      requests: usage?.requests ?? 0,
+      tokens: usage?.chargedTokens ?? 0,
+    },
+  };
+}
+
+const noScope: Partial<Pick<FurtherKey, 'expiresAt' | 'endpoints' | 'models' | 'allowedIps' | 'limits'>> = {};
+
+/** A rotated key is valid until `valid_until`. */
+function stateAt({ kind, key }: KnownKey, now: number) {
+  if (kind === 'default') return 'active';
+  if (kind === 'ended') return key.state;
+  if (key.endsAt !== undefined) return 'rotated';
+  return key.expiresAt !== undefined && key.expiresAt.getTime() <= now ? 'expired' : 'active';
+}
+
+function presentLimits({ requestsPerMinute, tokensPerMinute, tokensPerMonth }: KeyLimits) {
+  return {
+    requests_per_minute: requestsPerMinute ?? null,
+    tokens_per_minute: tokensPerMinute ?? null,
+    tokens_per_month: tokensPerMonth ?? null,
+  };
+}
+
+function timeOf(date: Date | undefined): number | null {
+  return date === undefined ? null : secondsOf(date);
+}

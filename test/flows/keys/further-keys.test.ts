@@ -1,0 +1,225 @@
+import test from 'ava';
+import { type Stack, startStack } from '../../stack/stack.ts';
+import { createFurtherKeyClient } from '../../support/further-key-client.ts';
+import { createKeyClient, fullKey, type KeyClient, masked } from '../../support/key-client.ts';
+
+let stack: Stack;
+let onA: KeyClient;
+let onB: KeyClient;
+const parts = new AsyncDisposableStack();
+
+test.before(async () => {
+  stack = parts.use(await startStack({ ingresses: 2 }));
+  onA = createKeyClient(stack, { url: () => stack.ingresses[0]?.url ?? '' });
+  onB = createKeyClient(stack, { url: () => stack.ingresses[1]?.url ?? '' });
+});
+
+test.after.always(() => parts.disposeAsync());
+
+const ask = (client: KeyClient, bearer: string, path = '/v1/chat/completions', body: object = {}) =>
+  client.send('POST', path, {
+    bearer,
+    body: { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }], ...body },
+  });
+
+/** Asks until the answer is not 200 any more: the end of a key comes by the clock of Redis. */
+async function untilRefused(client: KeyClient, bearer: string) {
+  for (;;) {
+    const answer = await client.models(bearer);
+    if (answer.status !== 200) return answer;
+  }
+}
+
+test('a further key is shown in full once, works everywhere beside the default key, and is listed masked', async (t) => {
+  const account = createFurtherKeyClient(onA, 'alice');
+  const byDefault = await onA.newKey('alice');
+  const created = await account.create({ name: 'nightly import', allowed_ips: ['127.0.0.0/8', '::1'] });
+  t.regex(created.key, fullKey);
+  const shown = { name: 'nightly import', default: false, state: 'active', expires_at: null, limits: null };
+  t.like(created, { ...shown, object: 'key', last_used_at: null, allowed_ips: ['127.0.0.0/8', '::1'] });
+  for (const key of [byDefault, created.key]) t.is((await onB.models(key)).status, 200);
+  t.is((await onB.infer(created.key)).status, 200);
+
+  const listed = await account.list();
+  t.deepEqual(
+    listed.map(({ id, key, name }) => ({ id, key, name })),
+    [
+      { id: listed[0]?.id ?? '', key: masked(byDefault), name: 'default' },
+      { id: created.id, key: masked(created.key), name: 'nightly import' },
+    ],
+  );
+  t.like((await account.get(created.id)).body, { ...shown, key: masked(created.key) });
+  t.deepEqual(
+    (await onA.list('alice')).map(({ key }) => key),
+    [masked(byDefault)],
+  );
+
+  const own = await onB.send('GET', '/v1/key', { bearer: created.key });
+  t.like(own.body, { ...shown, id: created.id, key: masked(created.key), plan: 'free' });
+  t.like((await onB.send('GET', '/v1/key', { bearer: byDefault })).body, {
+    default: true,
+    name: 'default',
+    plan: 'free',
+  });
+  const guest = String((await onA.guest('device-of-further-keys')).body.key);
+  t.like((await onB.send('GET', '/v1/key', { bearer: guest })).body, { default: true, plan: 'guest-device' });
+});
+
+test('the usage of a key is its own', async (t) => {
+  const account = createFurtherKeyClient(onA, 'una');
+  const [used, unused] = [await account.create(), await account.create()];
+  t.is((await ask(onB, used.key)).status, 200);
+  const usageOf = async (id: string) => (await account.get(id)).body.usage as { requests: number; tokens: number };
+  while ((await usageOf(used.id)).requests === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  const { requests, tokens } = await usageOf(used.id);
+  t.is(requests, 1);
+  t.true(tokens > 0);
+  t.like(await usageOf(unused.id), { requests: 0, tokens: 0 });
+});
+
+test('keys of another account, unknown ones and malformed ids are 404', async (t) => {
+  const [mine, other] = [createFurtherKeyClient(onA, 'mia'), createFurtherKeyClient(onA, 'nia')];
+  const { id } = await other.create();
+  for (const wrong of [id, 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA', 'key_', 'nothing', '%20']) {
+    for (const answer of [mine.get(wrong), mine.change(wrong, {}), mine.rotate(wrong), mine.revoke(wrong)]) {
+      t.like(await answer, { status: 404, body: { code: 'NOT_FOUND' } }, wrong);
+    }
+  }
+  t.is((await other.get(id)).body.state, 'active');
+});
+
+test('an expired key is KEY_EXPIRED on every route, and lives again with a later end', async (t) => {
+  const account = createFurtherKeyClient(onA, 'eve');
+  const soon = Math.ceil(Date.now() / 1000) + 1;
+  const { id, key } = await account.create({ expires_at: soon });
+  t.like(await untilRefused(onB, key), { status: 401, body: { code: 'KEY_EXPIRED' } });
+  t.true(Date.now() >= soon * 1000 - 500, 'not before its end');
+  const answers = [onA.models(key), ask(onB, key), ask(onB, key, '/v1/chat/completions', { model: 'nothing' })];
+  const others = [onB.send('GET', '/billing/quota', { bearer: key }), onB.send('GET', '/v1/key', { bearer: key })];
+  for (const answer of [...answers, ...others]) t.like(await answer, { status: 401, body: { code: 'KEY_EXPIRED' } });
+  t.is((await account.get(id)).body.state, 'expired');
+  t.like(await account.rotate(id), { status: 409 });
+  t.like(await account.change(id, { expires_at: soon }), { status: 400, body: { code: 'VALIDATION_ERROR' } });
+  t.is((await account.change(id, { expires_at: soon + 3_600 })).body.state, 'active');
+  for (const client of [onA, onB]) t.is((await client.models(key)).status, 200);
+});
+
+test('an endpoint, a model and an address outside of a key are 403, each with what it is', async (t) => {
+  const account = createFurtherKeyClient(onA, 'rob');
+  const byEndpoint = await account.create({ endpoints: ['/v1/embeddings'] });
+  const byModel = await account.create({ models: ['small-chat'] });
+  const byAddress = await account.create({ allowed_ips: ['203.0.113.0/24'] });
+  const refusals = [
+    [await ask(onB, byEndpoint.key), /endpoint \/v1\/chat\/completions/],
+    [await ask(onB, byModel.key, undefined, { model: 'medium-chat' }), /model "medium-chat"/],
+    [await ask(onB, byAddress.key), /address/],
+    [await onB.models(byAddress.key), /address/],
+    [await onB.send('GET', '/billing/quota', { bearer: byAddress.key }), /address/],
+  ] as const;
+  for (const [answer, reason] of refusals) {
+    t.like(answer, { status: 403, body: { code: 'FORBIDDEN' } });
+    t.regex(String(answer.body.error), reason);
+  }
+  t.is((await ask(onB, byModel.key)).status, 200);
+  const { body } = await onB.models(byModel.key);
+  t.deepEqual(
+    (body.data as { id: string }[]).map(({ id }) => id),
+    ['small-chat'],
+  );
+  t.is((await onB.send('GET', '/v1/models/medium-chat', { bearer: byModel.key })).status, 404);
+});
+
+test('a rotation answers with the new key in full and the old one with its end; a rotated key cannot be rotated again', async (t) => {
+  const account = createFurtherKeyClient(onA, 'gus');
+  await onA.newKey('gus');
+  const [byDefault] = await account.list();
+  for (const { id } of [await account.create({ limits: { requests_per_minute: 50 } }), byDefault ?? { id: '' }]) {
+    const { status, body } = await account.rotate(id, { grace_seconds: 2 });
+    t.is(status, 200);
+    const { replaces } = body as { replaces: Record<string, unknown> };
+    t.like(replaces, { id, state: 'rotated' });
+    t.true(Number(replaces.valid_until) > Number(body.created_at));
+    for (const client of [onA, onB]) t.is((await client.models(String(body.key))).status, 200);
+    t.like(await account.rotate(id), { status: 409 });
+  }
+});
+
+test('both keys work during the grace; after it only the new one does', async (t) => {
+  const account = createFurtherKeyClient(onA, 'hal');
+  const byDefault = await onA.newKey('hal');
+  const further = await account.create({ models: ['small-chat'] });
+  const ids = [(await account.list())[0]?.id ?? '', further.id];
+  for (const [index, old] of [byDefault, further.key].entries()) {
+    const id = ids[index] ?? '';
+    const { body } = await account.rotate(id, { grace_seconds: 3 });
+    for (const client of [onA, onB]) t.is((await client.models(old)).status, 200);
+    t.like(await untilRefused(onB, old), { status: 401, body: { code: 'INVALID_KEY' } });
+    t.is((await onA.infer(old)).status, 401);
+    t.is((await onB.infer(String(body.key))).status, 200);
+    t.like((await account.get(id)).body, { state: 'rotated' });
+    t.is((await account.get(String(body.id))).body.state, 'active');
+  }
+  const settings = (await account.list()).find(({ name, state }) => name === 'a program' && state === 'active');
+  t.deepEqual(settings?.models, ['small-chat'], 'the new key has the settings of the old one');
+});
+
+test('wrong fields are refused by name', async (t) => {
+  const account = createFurtherKeyClient(onA, 'val');
+  const wrong: [string, object][] = [
+    ['name', { name: '' }],
+    ['name', { name: 'x'.repeat(101) }],
+    ['expires_at', { expires_at: 1 }],
+    ['expires_at', { expires_at: '2030-01-01' }],
+    ['endpoints', { endpoints: [] }],
+    ['endpoints[0]', { endpoints: ['/v1/nothing'] }],
+    ['models', { models: ['no-such-model'] }],
+    ['models', { models: ['small-chat', 'small-chat'] }],
+    ['allowed_ips[0]', { allowed_ips: ['10.1'] }],
+    ['allowed_ips[1]', { allowed_ips: ['10.0.0.0/8', '10.0.0.0/33'] }],
+    ['limits.requests_per_minute', { limits: { requests_per_minute: 0 } }],
+    ['limits', { limits: { requests_per_day: 1 } }],
+    ['scope', { scope: 'all' }],
+  ];
+  const { id } = await account.create();
+  for (const [field, fields] of wrong) {
+    for (const answer of [
+      await account.call('POST', '/v1/keys', { name: 'a program', ...fields }),
+      await account.change(id, fields),
+    ]) {
+      t.like(answer, { status: 400, body: { code: 'VALIDATION_ERROR' } }, JSON.stringify(fields));
+      t.true(String(answer.body.error).includes(field), `${answer.body.error} names ${field}`);
+    }
+  }
+  for (const body of [{ grace_seconds: -1 }, { grace_seconds: 604_801 }, { grace: 1 }]) {
+    t.is((await account.rotate(id, body)).status, 400);
+  }
+  t.is((await account.list()).length, 1);
+});
+
+test('an account can have a hundred valid further keys', async (t) => {
+  const account = createFurtherKeyClient(onA, 'max');
+  const created = await Promise.all(Array.from({ length: 100 }, () => account.create()));
+  t.is(new Set(created.map(({ id }) => id)).size, 100);
+  const one = { name: 'one more' };
+  t.like(await account.call('POST', '/v1/keys', one), { status: 409, body: { code: 'CONFLICT' } });
+  const id = created[0]?.id ?? '';
+  t.like(await account.rotate(id, { grace_seconds: 60 }), { status: 409 });
+  t.is((await account.rotate(id)).status, 200);
+  t.is((await account.revoke(created[1]?.id ?? '')).body.state, 'revoked');
+  t.is((await account.call('POST', '/v1/keys', one)).status, 200);
+});
+
+test('a default key has no settings, and a key that has ended does not change', async (t) => {
+  const account = createFurtherKeyClient(onA, 'ida');
+  await onA.newKey('ida');
+  const [byDefault] = await account.list();
+  t.like(await account.change(byDefault?.id ?? '', { name: 'x' }), { status: 409, body: { code: 'CONFLICT' } });
+  const { id } = await account.create();
+  for (const ended of [id, byDefault?.id ?? '']) {
+    const { body } = await account.revoke(ended);
+    t.like(body, { state: 'revoked' });
+    t.deepEqual((await account.revoke(ended)).body, body);
+    for (const answer of [account.change(ended, { name: 'y' }), account.rotate(ended)])
+      t.is((await answer).status, 409);
+  }
+});

@@ -1,0 +1,242 @@
+import test from 'ava';
+import type { LookKey } from '../../../shared/limits/admit.ts';
+import { keyCountersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
+import type { UsageDetail } from '../../../shared/store/usage/usage-details.ts';
+import { loadLimitScripts, openRelease } from '../../support/earlier-releases.ts';
+import { openLimits } from '../../support/limits-side.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
+
+/** Noon of a day in the middle of a month, at the start of a bucket of 5 s. */
+const noon = Date.UTC(2030, 4, 15, 12);
+const hourMs = 3_600_000;
+const id = 'key_02';
+
+let own: RedisDatabase;
+let setTime: (nowMs: number) => Promise<void>;
+let accounts = 0;
+
+test.before(async () => {
+  own = await openRedisDatabase();
+  setTime = replaceClock(own.redis);
+});
+
+test.after.always(() => own?.[Symbol.asyncDispose]());
+
+/** A new account for each test, known and counted from noon. */
+async function freshAccount(options: Parameters<typeof openLimits>[1] = {}) {
+  await setTime(noon);
+  const side = openLimits(own.redis, { account: `user:${accounts++}`, ...options });
+  await side.prepare('2030-05');
+  return side;
+}
+
+const limitedTo = (limits: LookKey['limits']): LookKey => ({ id, limits });
+
+for (const limit of [1, 2, 7]) {
+  test.serial(
+    `of a key's requests per minute ${limit} are admitted, and the next is refused with its wait`,
+    async (t) => {
+      const side = await freshAccount();
+      const key = limitedTo({ requestsPerMinute: limit });
+      for (let index = 0; index < limit; index++) {
+        await setTime(noon + index * 10);
+        t.like(await side.admit({ requestId: `a${index}`, key }), { outcome: 'admitted' }, String(index));
+        await side.admit({ requestId: `other key ${index}` });
+      }
+      const leavesAt = noon + (limit - 1) * 10 + 60_000;
+      await setTime(noon + 30_000);
+      const refused = await side.admit({ requestId: 'b', key });
+      t.like(refused, { outcome: 'refused', limit: 'key_requests', waitMs: leavesAt - noon - 30_000 });
+      t.like(await side.admit({ requestId: 'of another key' }), { outcome: 'admitted' });
+      await setTime(leavesAt - 1);
+      t.like(await side.admit({ requestId: 'b', key }), { outcome: 'refused', waitMs: 1 });
+      await setTime(leavesAt);
+      t.like(await side.admit({ requestId: 'b', key }), { outcome: 'admitted' });
+    },
+  );
+}
+
+test.serial('tokens per minute of a key are reserved up to the last token, and settled as used', async (t) => {
+  const side = await freshAccount();
+  const key = limitedTo({ tokensPerMinute: 1_000 });
+  t.like(await side.admit({ requestId: 'a', tokens: 999, key }), { outcome: 'admitted' });
+  t.like(await side.admit({ requestId: 'b', tokens: 2, key }), { outcome: 'refused', limit: 'key_tokens' });
+  await side.start('a');
+  t.true(await side.settle('a', { tokens: 100, keyId: id }));
+  t.like((await side.counters(key)).key?.lastMinute, { requests: 1, tokens: 100 });
+  t.like(await side.admit({ requestId: 'c', tokens: 901, key }), { outcome: 'refused' });
+  t.like(await side.admit({ requestId: 'd', tokens: 900, key }), { outcome: 'admitted' });
+});
+
+test.serial('the longest wait of all limits is reported, and a spent quota before all', async (t) => {
+  const side = await freshAccount();
+  const key = limitedTo({ requestsPerMinute: 1 });
+  await side.admit({ requestId: 'a', key });
+  await setTime(noon + 10_000);
+  await side.admit({ requestId: 'b' });
+  const allowance = { requestsPerMinute: 1 };
+  t.like(await side.admit({ requestId: 'c', key, allowance }), { limit: 'requests', waitMs: 60_000 });
+  t.like(await side.admit({ requestId: 'c', key, allowance: { requestsPerMinute: 2 } }), { waitMs: 50_000 });
+  t.like(await side.admit({ requestId: 'c', key, allowance: { tokensPerMonth: 1 } }), { limit: 'quota', waitMs: 0 });
+});
+
+test.serial('a release and an expired lease give back to the key what they were charged', async (t) => {
+  const side = await freshAccount();
+  const key = limitedTo({ requestsPerMinute: 2, tokensPerMonth: 1_000 });
+  await side.seedKey(id, '2030-05');
+  await side.admit({ requestId: 'a', tokens: 300, key });
+  await side.admit({ requestId: 'b', tokens: 400, key });
+  t.like((await side.counters(key)).key, { lastMinute: { requests: 2, tokens: 700 }, used: 0, reserved: 700 });
+  t.is(await side.release('a'), 'released');
+  t.like((await side.counters(key)).key, { lastMinute: { requests: 1, tokens: 400 }, reserved: 400 });
+  await setTime(noon + hourMs / 2);
+  await side.endLeases();
+  t.like((await side.counters(key)).key, { lastMinute: { requests: 0, tokens: 0 }, reserved: 0 });
+});
+
+test.serial(
+  "a key's month is cold until it is counted, and admits until it is spent, whatever overage says",
+  async (t) => {
+    const side = await freshAccount();
+    const key = limitedTo({ tokensPerMonth: 100 });
+    t.deepEqual(await side.admit({ requestId: 'a', key }), { outcome: 'cold', month: '2030-05', keyId: id });
+    await side.seedKey(id, '2030-05');
+    const allowance = { overageEnabled: true };
+    t.like(await side.admit({ requestId: 'a', tokens: 99, key, allowance }), { outcome: 'admitted' });
+    t.like(await side.admit({ requestId: 'b', tokens: 50, key, allowance }), { outcome: 'admitted' });
+    t.like(await side.admit({ requestId: 'c', tokens: 1, key, allowance }), { outcome: 'refused', limit: 'key_quota' });
+    for (const name of ['a', 'b']) {
+      await side.start(name);
+      await side.settle(name, { tokens: 49, keyId: id });
+    }
+    t.like((await side.counters(key)).key, { used: 98, reserved: 0 });
+    t.like(await side.admit({ requestId: 'd', tokens: 1, key, allowance }), { outcome: 'admitted' });
+    await setTime(Date.UTC(2030, 5, 1));
+    t.like(await side.admit({ requestId: 'e', key }), { outcome: 'cold', month: '2030-06', keyId: id });
+  },
+);
+
+test.serial('each entry is counted once, in its detail or from the outbox, and only those of the key', async (t) => {
+  const details: UsageDetail[] = [];
+  const side = await freshAccount({ details: () => details });
+  const key = limitedTo({ tokensPerMonth: 1_000 });
+  await side.seedKey(id, '2030-05');
+  for (const name of ['a', 'b', 'c']) {
+    await side.admit({ requestId: name, tokens: 10, key });
+    await side.start(name);
+    await side.settle(name, { tokens: 7, keyId: id });
+  }
+  await side.admit({ requestId: 'of the default key' });
+  await side.start('of the default key');
+  await side.settle('of the default key', { tokens: 5 });
+  const [, second] = (await side.outbox()).filter(({ account }) => account === side.account);
+  const counts = {
+    ...{ requests: 2, failed: 0, cancelled: 0, promptTokens: 0, completionTokens: 0, cachedTokens: 0 },
+    ...{ chargedTokens: 14, overageTokens: 0 },
+  };
+  const place = { day: '2030-05-15', model: 'small-chat', keyId: id, endpoint: '/v1/chat/completions' };
+  details.push({ account: side.account, month: '2030-05', ...place, lastEntry: second?.entry ?? '', counts });
+  for (let time = 1; time <= 2; time++) {
+    await side.seedKey(id, '2030-05');
+    t.like((await side.counters(key)).key, { used: 21, reserved: 0 });
+  }
+});
+
+test.serial('entries that were trimmed meanwhile are not missed: the count starts again', async (t) => {
+  let reads = 0;
+  const side = await freshAccount({
+    details() {
+      reads += 1;
+      return [];
+    },
+  });
+  const marks = outboxMarksKey(partitionOf(side.account));
+  await own.redis.hset(marks, 'trimmed', '1-1');
+  const error = await t.throwsAsync(side.seedKey(id, '2030-05'));
+  await own.redis.del(marks);
+  t.like(error, { code: 'SERVICE_UNAVAILABLE' });
+  t.is(reads, 3);
+  t.is(await own.redis.exists(keyCountersKey(side.account, id)), 0);
+});
+
+test.serial('an entry that cannot be read is passed over', async (t) => {
+  const side = await freshAccount();
+  const stream = outboxKey(partitionOf(side.account));
+  await own.redis.xadd(stream, '*', 'account', side.account, 'month', '2030-05', 'tokens', '1', 'report', '{');
+  await side.seedKey(id, '2030-05');
+  t.like((await side.counters(limitedTo({ tokensPerMonth: 1 }))).key, { used: 0 });
+});
+
+test.serial('requests in flight from before the key had a limit are counted from its first count on', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', tokens: 30, key: { id, endsAt: noon + hourMs } });
+  await side.admit({ requestId: 'of the default key', tokens: 50 });
+  await side.start('a');
+  await side.seedKey(id, '2030-05');
+  const key = limitedTo({ tokensPerMonth: 1_000 });
+  t.like((await side.counters(key)).key, { used: 0, reserved: 30 });
+  t.true(await side.settle('a', { tokens: 20, keyId: id }));
+  t.like((await side.counters(key)).key, { used: 20, reserved: 0 });
+  await side.seedKey(id, '2030-05');
+  t.like((await side.counters(key)).key, { used: 20, reserved: 0 });
+});
+
+test.serial('the month is counted again within the hour, so that nothing that was missed stays missing', async (t) => {
+  const side = await freshAccount();
+  const key = limitedTo({ tokensPerMonth: 1_000 });
+  await side.seedKey(id, '2030-05');
+  await side.admit({ requestId: 'a', tokens: 30, key });
+  await own.redis.hincrby(keyCountersKey(side.account, id), '2030-05:reserved', 500);
+  await setTime(noon + hourMs - 1);
+  t.like((await side.counters(key)).key, { reserved: 530 });
+  await setTime(noon + hourMs);
+  t.like(await side.admit({ requestId: 'b', key }), { outcome: 'cold', keyId: id });
+  await side.seedKey(id, '2030-05');
+  t.like((await side.counters(key)).key, { reserved: 30 });
+});
+
+test.serial('a key is refused from the millisecond of its end on, by the clock of Redis', async (t) => {
+  const side = await freshAccount();
+  const key = { id, endsAt: noon + 1_000 };
+  await setTime(noon + 999);
+  t.like(await side.admit({ requestId: 'a', key }), { outcome: 'admitted' });
+  await setTime(noon + 1_000);
+  t.deepEqual(await side.admit({ requestId: 'b', key }), { outcome: 'expired' });
+  t.is((await side.counters()).lastMinute.requests, 1);
+});
+
+test.serial('a key without limits leaves no counters and no mark in its leases', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', key: { id, endsAt: noon + hourMs } });
+  t.is(await own.redis.exists(keyCountersKey(side.account, id)), 0);
+  const lease = (await own.redis.hget(leasesKey(side.account), side.idOf('a'))) ?? '';
+  t.false(Object.hasOwn(JSON.parse(lease), 'key'));
+});
+
+test.serial('a repeated admission of a key charges it once', async (t) => {
+  const side = await freshAccount();
+  const key = limitedTo({ requestsPerMinute: 1, tokensPerMinute: 100 });
+  const first = await side.admit({ requestId: 'a', tokens: 100, key });
+  const again = await side.admit({ requestId: 'a', tokens: 100, key });
+  t.deepEqual(again, first);
+  t.like((await side.counters(key)).key?.lastMinute, { requests: 1, tokens: 100 });
+});
+
+test.serial('a request of a key that the release before has settled is right after the next count', async (t) => {
+  await using release = await openRelease('previous');
+  const redis = own.connect();
+  replaceClock(redis);
+  const side = await freshAccount();
+  const previous = openLimits(redis, { account: side.account, scripts: await loadLimitScripts(release) });
+  const key = limitedTo({ tokensPerMonth: 1_000 });
+  await side.seedKey(id, '2030-05');
+  await side.admit({ requestId: 'a', tokens: 30, key });
+  await previous.start('a');
+  t.true(await previous.settle('a', { tokens: 20, keyId: id }));
+  t.like(await side.counters(key), { used: 20, reserved: 0, key: { used: 0, reserved: 30 } });
+  await setTime(noon + hourMs);
+  t.like(await side.admit({ requestId: 'b', key }), { outcome: 'cold', keyId: id });
+  await side.seedKey(id, '2030-05');
+  t.like((await side.counters(key)).key, { used: 20, reserved: 0 });
+});
