@@ -1,138 +1,21 @@
-import Router from '@koa/router';
 import Koa from 'koa';
-import { endpoints } from '../shared/endpoints/routes.ts';
-import type { KeptAnswers } from '../shared/idempotency/kept-answer.ts';
-import type { SuspensionWatch } from '../shared/limits/watch-suspensions.ts';
-import type { Log } from '../shared/process/log.ts';
-import type { PlanFile } from '../shared/process/plan-file.ts';
-import type { Redis } from '../shared/redis/connections.ts';
-import type { Store } from '../shared/store/store.ts';
-import { type BodyBudget, uncountedBodies } from './bodies/body-budget.ts';
-import type { RefusedBodies } from './bodies/refused-bodies.ts';
-import type { Callers } from './callers/callers.ts';
-import type { CheckCaller } from './callers/check-caller.ts';
-import type { GuestKeys } from './callers/guests/guest-keys.ts';
-import type { LimitCalls } from './callers/guests/limit-calls.ts';
-import type { LimitMints } from './callers/guests/limit-mints.ts';
-import type { KeyUse } from './callers/key-use.ts';
-import type { ChangeAccount } from './callers/revocation/change-account.ts';
-import type { SharedCallers } from './callers/shared-callers.ts';
-import type { SignIn } from './callers/sign-in.ts';
-import type { Documentation } from './documentation/documentation.ts';
-import type { LimitAuthFailures } from './limits/limit-auth-failures.ts';
-import type { IngressMetrics } from './metrics.ts';
-import { admitRequest } from './middleware/admit-request.ts';
 import { allowOrigins } from './middleware/allow-origins.ts';
 import { answerErrors } from './middleware/answer-errors.ts';
-import { answerRepeat } from './middleware/answer-repeat.ts';
 import { assignRequestId, echoClientRequestId } from './middleware/assign-request-id.ts';
-import { authenticateEither } from './middleware/authentication/authenticate-either.ts';
-import { authenticateKey } from './middleware/authentication/authenticate-key.ts';
-import { authenticateSignIn } from './middleware/authentication/authenticate-sign-in.ts';
-import { checkPresentCaller, readLimitCounters } from './middleware/authentication/check-present-caller.ts';
-import { checkRefusedCaller } from './middleware/authentication/check-refused-caller.ts';
-import { limitGuestCalls } from './middleware/authentication/limit-guest-calls.ts';
 import { noteClientAddress } from './middleware/authentication/note-client-address.ts';
-import { refuseGuests } from './middleware/authentication/refuse-guests.ts';
-import { requireScope } from './middleware/authentication/require-scope.ts';
 import { chooseErrorFormat } from './middleware/choose-error-format.ts';
-import { claimIdempotencyKey } from './middleware/claim-idempotency-key.ts';
 import { cutSlowReaders } from './middleware/cut-slow-readers.ts';
-import { forbidStoring } from './middleware/forbid-storing.ts';
 import { logRequest } from './middleware/log-request.ts';
-import { readCalls } from './middleware/read-call.ts';
-import { readJsonBody } from './middleware/read-json-body.ts';
-import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
-import { type SecurityHeaders, setSecurityHeaders } from './middleware/set-security-headers.ts';
-import type { Console } from './pages/console/console.ts';
-import { serveAsset } from './pages/serve-content.ts';
-import type { StaticContent } from './pages/static-content.ts';
-import type { QueueBounds } from './queue/queue-bounds.ts';
-import type { QueueTurns } from './queue/queue-turns.ts';
-import type { RequestQueues } from './queue/request-queues.ts';
-import type { WaitingRequests } from './replies/waiting-requests.ts';
+import { setSecurityHeaders } from './middleware/set-security-headers.ts';
 import type { RequestState } from './request-state.ts';
-import { answerCall } from './routes/answer-call.ts';
-import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
-import { showDocumentation, showMissingPage } from './routes/documentation.ts';
-import { retrieveFileContent } from './routes/file-content.ts';
-import { uploadFile } from './routes/file-uploads.ts';
-import { deleteFile, listFiles, retrieveFile } from './routes/files.ts';
-import { showHome } from './routes/home.ts';
-import {
-  listDeveloperKeys,
-  mintDeveloperKey,
-  revokeDeveloperKey,
-  rotateDeveloperKey,
-} from './routes/keys/developer-keys.ts';
-import {
-  createKey,
-  listKeys,
-  retrieveKey,
-  retrieveOwnKey,
-  revokeKey,
-  rotateKey,
-  updateKey,
-} from './routes/keys/further-keys.ts';
-import { mintGuestKey } from './routes/keys/guest-keys.ts';
-import { listModels, retrieveModel } from './routes/models.ts';
-import { retrieveOpenApiDocument } from './routes/openapi-document.ts';
-import { updateAccount } from './routes/operators/account-settings.ts';
-import { retrieveAccountUsage } from './routes/operators/account-usage.ts';
-import { listAccounts, retrieveAccount } from './routes/operators/accounts.ts';
-import { listAudit } from './routes/operators/audit.ts';
-import { listPlans, retrievePlan } from './routes/plans.ts';
-import { retrieveQuota } from './routes/quota.ts';
+import { type AppDeps, createRouter } from './router.ts';
 import { routeRequests } from './routes/route-requests.ts';
-import { retrieveUsage } from './routes/usage.ts';
-
-type AppDeps = {
-  log: Log;
-  metrics: IngressMetrics;
-  planFile: PlanFile;
-  baseUrl: string;
-  securityHeaders: SecurityHeaders;
-  docsUrl: string;
-  topupUrl: string;
-  consoleUrl: string;
-  console: Console;
-  trustedProxyHops: number;
-  peppers: readonly string[];
-  store: Store;
-  signIn: SignIn;
-  callers: Callers;
-  checkCaller: CheckCaller;
-  changeAccount: ChangeAccount;
-  guestKeys: GuestKeys;
-  limitAuthFailures: LimitAuthFailures;
-  limitCalls: LimitCalls;
-  limitMints: LimitMints;
-  sharedCallers: SharedCallers;
-  redis: Redis;
-  keptAnswers: Pick<KeptAnswers, 'open'>;
-  keyUse: KeyUse;
-  queues: RequestQueues;
-  queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
-  queueBounds: QueueBounds;
-  waitingRequests: WaitingRequests;
-  suspensions: Pick<SuspensionWatch, 'follow'>;
-  replyTo: () => string | undefined;
-  documentation: Documentation;
-  openApiDocument: StaticContent;
-  /** `giveUp` is aborted when a shutdown stops waiting, with the `ApiError` for clients. */
-  body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal; budget: BodyBudget; refusedBodies: RefusedBodies };
-};
-
-/** The largest body of a change to a key or an account: far more than its fields need. */
-const settingsBytesMax = 16_384;
-/** The largest body of a request for a guest key, which needs no credential. */
-const deviceBytesMax = 4_096;
 
 /**
- * Creates the app of the public listener (contract.md#a1-public-listener): the stages of every request, then each route with its own
- * stages.
+ * Creates the app of the public listener (contract.md#a1-public-listener): the stages of every request, then the routes
+ * (router.ts).
  */
 export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
@@ -151,120 +34,4 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   app.use(refuseUnrouted(router));
   app.on('error', (error) => deps.log.debug({ err: error }, 'a connection ended early'));
   return app;
-}
-
-function createRouter(deps: AppDeps): Router<RequestState> {
-  const router = new Router<RequestState>({ strict: true, sensitive: true });
-  const stages = createStages(deps);
-  routeInference(router, deps, stages);
-  routeKeys(router, deps, stages);
-  routeFilesAndBatches(router, deps, stages);
-  routeBilling(router, deps, stages);
-  routeOperators(router, deps, stages);
-  routePages(router, deps);
-  return router;
-}
-
-type Stages = ReturnType<typeof createStages>;
-
-/** The stages that several routes share. */
-function createStages(deps: AppDeps) {
-  const withKey = authenticateKey(deps);
-  const withSignIn = authenticateSignIn(deps);
-  const readSmallBody = (bytesMax: number) => {
-    const bodyBytesMax = Math.min(bytesMax, deps.body.bodyBytesMax);
-    return readJsonBody({ ...deps, ...deps.body, bodyBytesMax, budget: uncountedBodies });
-  };
-  return {
-    ...{ withKey, withSignIn, withEither: authenticateEither({ withKey, withSignIn }) },
-    check: checkPresentCaller(deps),
-    readBody: readJsonBody({ ...deps, ...deps.body }),
-    readSettings: readSmallBody(settingsBytesMax),
-    readDevice: readSmallBody(deviceBytesMax),
-  };
-}
-
-function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withEither, check, readBody } = stages;
-  const readCall = readCalls(deps);
-  for (const endpoint of endpoints) {
-    router.post(
-      endpoint.path,
-      authenticateKey({ ...deps, otherHeader: endpoint.headers.apiKey }),
-      checkRefusedCaller(deps),
-      readBody,
-      claimIdempotencyKey(deps),
-      readCall(endpoint),
-      refuseFullQueue(deps),
-      admitRequest(deps),
-      answerRepeat(deps),
-      answerCall(deps),
-    );
-  }
-  router.get('/v1/models', withEither, check, listModels(deps));
-  router.get('/v1/models/*model', withEither, check, retrieveModel(deps));
-}
-
-function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withKey, withSignIn, check, readSettings, readDevice } = stages;
-  const mint = mintDeveloperKey({ ...deps, defaultPlan: deps.planFile.defaultPlan });
-  router.get('/v1/keys/developer', forbidStoring, withSignIn, check, listDeveloperKeys(deps));
-  router.post('/v1/keys/developer', forbidStoring, withSignIn, check, readSettings, mint);
-  router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readSettings, rotateDeveloperKey(deps));
-  router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readSettings, revokeDeveloperKey(deps));
-  router.post('/v1/keys/guest', forbidStoring, limitGuestCalls(deps), readDevice, mintGuestKey(deps));
-
-  router.get('/v1/keys', forbidStoring, withSignIn, check, listKeys(deps));
-  router.post('/v1/keys', forbidStoring, withSignIn, check, readSettings, createKey(deps));
-  router.get('/v1/keys/:key', forbidStoring, withSignIn, check, retrieveKey(deps));
-  router.patch('/v1/keys/:key', forbidStoring, withSignIn, check, readSettings, updateKey(deps));
-  router.delete('/v1/keys/:key', forbidStoring, withSignIn, check, revokeKey(deps));
-  router.post('/v1/keys/:key/rotate', forbidStoring, withSignIn, check, readSettings, rotateKey(deps));
-  router.get('/v1/key', forbidStoring, withKey, check, retrieveOwnKey(deps));
-}
-
-function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withEither, check, readBody } = stages;
-  const upload = uploadFile({ ...deps, giveUp: deps.body.giveUp });
-  router.post('/v1/files', withEither, check, refuseGuests, upload);
-  router.get('/v1/files', withEither, check, refuseGuests, listFiles(deps));
-  router.get('/v1/files/:file', withEither, check, refuseGuests, retrieveFile(deps));
-  router.get('/v1/files/:file/content', forbidStoring, withEither, check, refuseGuests, retrieveFileContent(deps));
-  router.delete('/v1/files/:file', withEither, check, refuseGuests, deleteFile(deps));
-
-  router.post('/v1/batches', withEither, check, refuseGuests, readBody, createBatch(deps));
-  router.get('/v1/batches', withEither, check, refuseGuests, listBatches(deps));
-  router.get('/v1/batches/:batch', withEither, check, refuseGuests, retrieveBatch(deps));
-  router.post('/v1/batches/:batch/cancel', withEither, check, refuseGuests, cancelBatch(deps));
-}
-
-function routeBilling(router: Router<RequestState>, deps: AppDeps, { withEither, check }: Stages): void {
-  router.get('/billing/quota', withEither, readLimitCounters(deps), retrieveQuota(deps));
-  router.get('/billing/usage', withEither, check, retrieveUsage(deps));
-  router.get('/billing/plan', withEither, check, retrievePlan(deps));
-}
-
-function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withSignIn, check, readSettings } = stages;
-  const asOperator = requireScope('svc:admin');
-  router.get('/admin/accounts', withSignIn, check, asOperator, listAccounts(deps));
-  router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(deps));
-  router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readSettings, updateAccount(deps));
-  router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(deps));
-  router.get('/admin/audit', withSignIn, check, asOperator, listAudit(deps));
-  router.get('/admin/plans', withSignIn, check, asOperator, listPlans(deps));
-}
-
-function routePages(router: Router<RequestState>, deps: AppDeps): void {
-  router.get('/', showHome(deps));
-  router.get('/openapi.json', retrieveOpenApiDocument(deps));
-  router.get('/console', deps.console.page);
-  router.get('/console/', deps.console.page);
-  router.get('/console/assets/*asset', deps.console.asset);
-
-  const showPage = showDocumentation(deps);
-  router.get('/docs', showPage);
-  router.get('/docs/', showPage);
-  router.get('/docs/assets/*asset', serveAsset(deps.documentation.assets, showMissingPage(deps)));
-  router.get('/docs/*page', showPage);
 }

@@ -187,7 +187,7 @@ test('every queued request was admitted: a route reaches a queue only after the 
     [...text.matchAll(/^export function (\w+)/gm)].map(([, name = '']) => name),
   );
   t.true(stages.length > 0);
-  const app = files.find(({ path }) => path === 'ingress/app.ts')?.text ?? '';
+  const app = files.find(({ path }) => path === 'ingress/router.ts')?.text ?? '';
   for (const stage of stages) t.regex(app, new RegExp(`\\b${stage}\\(`), 'a route uses the stage');
   t.deepEqual(unadmitted(app, stages), []);
   const openers = files.filter(({ text }) => /\bnew Queue\(|\.addBulk\(/.test(text));

@@ -1,5 +1,5 @@
 import { type Batch, type BatchUsage, endpointOf } from '../../shared/batches/batch.ts';
-import { secondsOf } from './present-file.ts';
+import { secondsOf, shownKeyId } from './present-file.ts';
 
 /** OpenAI's batch object; times are in seconds, and null until they are known. */
 export function presentBatch(batch: Batch) {
@@ -27,6 +27,7 @@ export function presentBatch(batch: Batch) {
     request_counts: { total: counts.total, completed: counts.completed, failed: counts.failed },
     usage: batch.usage === undefined ? null : presentUsage(batch.usage),
     metadata: batch.metadata,
+    key_id: shownKeyId(batch.keyId),
   };
 }
 

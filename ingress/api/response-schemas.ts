@@ -8,6 +8,7 @@ import { usageMonthSchema } from '../../shared/store/usage/usage-record.ts';
 const count = z.int().nonnegative();
 const seconds = z.int().nonnegative().meta({ description: 'Seconds since 1970, UTC.' });
 const time = z.iso.datetime();
+const keyId = z.string().nullable().meta({ description: 'The API key that was used; null: a sign-in token.' });
 const date = z.iso.date();
 
 export const mintedKey = z.strictObject({
@@ -50,6 +51,7 @@ export const file = z.strictObject({
   filename: z.string(),
   purpose: z.enum(['batch', 'batch_output']),
   status: z.literal('processed'),
+  key_id: keyId,
 });
 export const deletedFile = z.strictObject({ id: z.string(), object: z.literal('file'), deleted: z.literal(true) });
 
@@ -96,6 +98,7 @@ export const batch = z.strictObject({
   request_counts: requestCounts,
   usage: batchUsage.nullable().meta({ description: 'Tokens of all results; null until the batch has ended.' }),
   metadata: z.record(z.string(), z.string()).nullable(),
+  key_id: keyId,
 });
 
 const page = { first_id: z.string().nullable(), last_id: z.string().nullable(), has_more: z.boolean() };

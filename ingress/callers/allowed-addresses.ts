@@ -30,6 +30,7 @@ function networksOf(allowed: readonly string[]): Network[] {
 }
 
 function parseRange(text: string): Network | undefined {
+  if (text.includes('%')) return undefined; // a zone has a meaning on one machine only
   const range = text.includes('/') ? text : `${text}/${text.includes(':') ? 128 : 32}`;
   if (!ipaddr.IPv4.isValidCIDR(range) && !ipaddr.IPv6.isValidCIDR(range)) return undefined;
   const [address = '', bits = ''] = range.split('/');

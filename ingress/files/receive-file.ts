@@ -7,7 +7,7 @@ import type { Store } from '../../shared/store/store.ts';
 import { type CountLines, createCountLines, type LineCount } from './count-lines.ts';
 
 /** The fields of a file that are known before its bytes arrive. */
-export type ComingFile = Pick<StoredFile, 'id' | 'account' | 'createdAt' | 'expiresAt'>;
+export type ComingFile = Pick<StoredFile, 'id' | 'account' | 'keyId' | 'createdAt' | 'expiresAt'>;
 
 /** One file that is being stored; not visible to others before it is `ready`. */
 export interface Reception {

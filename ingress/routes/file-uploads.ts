@@ -85,9 +85,11 @@ export function uploadFile({
   /** Its id and times are by Redis's clock, so that ids sort by time. */
   function comingFile(ctx: AppContext): ComingFile {
     const now = stateOf(ctx, 'now');
+    const { account, keyId } = stateOf(ctx, 'caller');
     return {
       id: `file-${ulid(now)}`,
-      account: stateOf(ctx, 'caller').account,
+      account,
+      ...(keyId !== undefined && { keyId }),
       createdAt: new Date(now),
       expiresAt: new Date(now + filesKeptDays * dayMs),
     };

@@ -131,6 +131,7 @@ export type BatchRetry = z.infer<typeof batchRetrySchema>;
 export const storedFileSchema = z.object({
   id: z.string(),
   account: z.string(),
+  keyId: z.string().optional(),
   filename: z.string(),
   purpose: z.enum(['batch', 'batch_output']),
   /** `writing` until all its bytes are stored, `deleting` once they may be removed. Clients see only `ready` files. */
@@ -142,7 +143,7 @@ export const storedFileSchema = z.object({
   expiresAt: date,
 });
 
-/** The record of a file, without its bytes. `lines` and `tokens` (an estimate of all prompts) are counted during the upload. */
+/** The record of a file, without its bytes. `keyId`: the key that it was uploaded with, or whose batch wrote it. `lines` and `tokens` (an estimate of all prompts) are counted during the upload. */
 export type StoredFile = z.infer<typeof storedFileSchema>;
 
-export const fileChangeSchema = storedFileSchema.omit({ id: true, account: true }).partial();
+export const fileChangeSchema = storedFileSchema.omit({ id: true, account: true, keyId: true }).partial();

@@ -4,6 +4,7 @@ import { intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
  * The usage of an account's limits, by Redis's clock (`now`, milliseconds): the tokens of the month (`YYYY-MM`) that are used, reserved by
  * requests in flight, and used as overage; requests and tokens of the last minute, which will all have left in `resetMs`; the requests of
  * the day (UTC). `key`: the same of the caller's key, if that has limits of its own; the month is 0 if it has none for that.
+ * `isCountOld`: the month of the key should be counted again.
  */
 export type LimitCounters = {
   now: number;
@@ -13,7 +14,7 @@ export type LimitCounters = {
   overageUsed: number;
   lastMinute: LastMinute;
   dayRequests: number;
-  key?: { lastMinute: LastMinute; used: number; reserved: number };
+  key?: { lastMinute: LastMinute; used: number; reserved: number; isCountOld: boolean };
 };
 
 type LastMinute = { requests: number; tokens: number; resetMs: number };
@@ -115,11 +116,11 @@ function countersOf(words: readonly string[]): LimitCounters {
   };
 }
 
-function keyCountersOf([requests, tokens, resetMs, used, reserved]: readonly string[]): NonNullable<
+function keyCountersOf([requests, tokens, resetMs, used, reserved, isCountOld]: readonly string[]): NonNullable<
   LimitCounters['key']
 > {
   const lastMinute = { requests: intOf(requests), tokens: intOf(tokens), resetMs: intOf(resetMs) };
-  return { lastMinute, used: intOf(used), reserved: intOf(reserved) };
+  return { lastMinute, used: intOf(used), reserved: intOf(reserved), isCountOld: intOf(isCountOld) === 1 };
 }
 
 function oneOf<Word extends string>(words: readonly Word[], value: unknown): Word {

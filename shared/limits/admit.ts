@@ -170,7 +170,7 @@ function versionArgs({ version = noVersion, reading, requestId }: Look): (string
 }
 
 function limitedKeyOf({ account, key }: Look): string[] {
-  return key?.limits === undefined ? [] : [keyCountersKey(account, key.id)];
+  return key?.limits === undefined ? [] : [keyCountersKey(account)];
 }
 
 function keyMonthArgs({ key }: Look): (string | number)[] {

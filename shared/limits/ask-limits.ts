@@ -62,6 +62,12 @@ export function createAskLimits<Subject>(deps: {
     }
   }
 
+  /** The store may be unavailable: then the old count is used. */
+  function countAgainLater(account: string, { keyId }: Caller, answer: Answer): void {
+    if (!('counters' in answer) || !answer.counters.key?.isCountOld || keyId === undefined) return;
+    seeding.join({ account, month: answer.counters.month, keyId }).catch(() => {});
+  }
+
   return async function askLimits<Given extends Answer>(
     { requestId, lane, subject, ...request }: Request<Subject>,
     ask: (look: Look, caller: Caller | undefined) => Promise<Given>,
@@ -82,6 +88,7 @@ export function createAskLimits<Subject>(deps: {
       } else if (caller === undefined) {
         throw new Error('an unknown caller was accepted');
       } else {
+        countAgainLater(account, caller, answer);
         return { caller, answer: answer as Settled<Given>['answer'] }; // the branches above excluded both
       }
     }

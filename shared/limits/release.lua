@@ -7,7 +7,8 @@
 -- KEYS[3]  sorted set: when they expire
 -- KEYS[4]  sorted set: its lost requests
 -- KEYS[5]  string: how this request was ended
--- KEYS[6]  hash: the claim of the request's idempotency key (parts/find-claim.lua); left out if it has none
+-- KEYS[6]  hash: the limit counters of its account's further keys (parts/key-counters.lua)
+-- KEYS[7]  hash: the claim of the request's idempotency key (parts/find-claim.lua); left out if it has none
 -- ARGV     request; lifeMs of the mark; which: `admitted`, to release it only if its job has not started; the number of its
 --          latest run, given by the process that runs it; or `any`, if the caller knows that no process runs it
 -- returns  'released', 'started' or 'ended' (settled or lost)
@@ -22,7 +23,10 @@ if text then
   redis.call('HDEL', KEYS[2], request)
   redis.call('ZREM', KEYS[3], request)
   correctCounters(KEYS[1], lease.month, lease.bucket, -1, lease.tokens, 0, false)
-  if lease.key then correctCounters(keyCountersOf(KEYS[1], lease.key), lease.month, lease.bucket, -1, lease.tokens, 0, false) end
+  if lease.key then
+    -- include parts/correct-key
+    correctKey(KEYS[6], lease.key, lease.month, lease.bucket, -1, lease.tokens, 0)
+  end
   if tonumber(redis.call('HGET', KEYS[1], 'day')) == lease.day then redis.call('HINCRBY', KEYS[1], 'dayRequests', -1) end
 else
   local ended = redis.call('GET', KEYS[5])
@@ -30,5 +34,5 @@ else
   if redis.call('ZSCORE', KEYS[4], request) then return 'ended' end
 end
 redis.call('SET', KEYS[5], 'released', 'PX', lifeMs)
-if KEYS[6] and redis.call('HGET', KEYS[6], 'request') == request then redis.call('DEL', KEYS[6]) end
+if KEYS[7] and redis.call('HGET', KEYS[7], 'request') == request then redis.call('DEL', KEYS[7]) end
 return 'released'

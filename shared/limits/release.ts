@@ -2,7 +2,15 @@ import { z } from 'zod';
 import type { Claim } from '../idempotency/claim.ts';
 import type { Lane } from '../lane.ts';
 import { loadScript, type Redis } from '../redis/connections.ts';
-import { claimKey, countersKey, endedRequestKey, leaseEndsKey, leasesKey, lostRequestsKey } from '../redis/keys.ts';
+import {
+  claimKey,
+  countersKey,
+  endedRequestKey,
+  keyCountersKey,
+  leaseEndsKey,
+  leasesKey,
+  lostRequestsKey,
+} from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
 import { endedLifeMs } from './lease-life.ts';
 
@@ -36,6 +44,7 @@ export function createRelease(redis: Redis): Release {
       ...leases,
       lostRequestsKey(account),
       endedRequestKey(account, requestId),
+      keyCountersKey(account),
       ...claims,
     ];
     return answerSchema.parse(await call(keys, [requestId, endedLifeMs, run]));

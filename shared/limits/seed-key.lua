@@ -2,7 +2,7 @@
 local clock = redis.call('TIME')
 -- Counts the month of a further key from the store's details and the outbox entries since, and starts to count it here, even if it was counted.
 -- Call it again with the values that it returns until it is done: a long outbox is read in pieces.
--- KEYS[1]  hash: the key's limit counters (parts/key-counters.lua)
+-- KEYS[1]  hash: the limit counters of its account's further keys (parts/key-counters.lua)
 -- KEYS[2]  hash: its account's leases (leases.lua)
 -- KEYS[3]  hash: its account's leases for lines of batches
 -- KEYS[4]  stream: the partition's outbox
@@ -49,9 +49,12 @@ for _, leases in ipairs({KEYS[2], KEYS[3]}) do
   end
 end
 
+-- What is left of earlier months, and of keys that are gone.
 for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-  if string.match(field, '^%d+-%d+:') then redis.call('HDEL', KEYS[1], field) end
+  local counted = string.match(field, ':(%d+-%d+):')
+  if counted and counted ~= month then redis.call('HDEL', KEYS[1], field) end
 end
-redis.call('HSET', KEYS[1], month .. ':used', used, month .. ':reserved', reserved, 'countedAt', string.format('%d', now))
-redis.call('PEXPIRE', KEYS[1], keyCountersLifeMs)
+redis.call('HSET', KEYS[1], key .. ':' .. month .. ':used', used, key .. ':' .. month .. ':reserved', reserved, key .. ':countedAt',
+  string.format('%d', now))
+redis.call('PEXPIRE', KEYS[1], countersLifeMs)
 return {'counted'}

@@ -39,7 +39,7 @@ export function createSeedKey({ redis, store }: { redis: Redis; store: Pick<Stor
     });
     const places = JSON.stringify(Object.fromEntries(summedTo));
     const leases = lanes.map((lane) => leasesKey(account, lane));
-    const keys = [keyCountersKey(account, keyId), ...leases, outboxKey(partition), outboxMarksKey(partition)];
+    const keys = [keyCountersKey(account), ...leases, outboxKey(partition), outboxMarksKey(partition)];
     let readTo = from;
     let used = details.reduce((sum, { counts }) => sum + counts.chargedTokens, 0);
     for (;;) {

@@ -9,10 +9,11 @@ local clock = redis.call('TIME')
 -- KEYS[4]  sorted set: its lost requests
 -- KEYS[5]  string: how this request was ended
 -- KEYS[6]  stream: the partition's outbox
--- KEYS[7]  hash: the claim of the request's idempotency key (find-claim.lua); left out if it has none
+-- KEYS[7]  hash: the limit counters of its account's further keys (parts/key-counters.lua)
+-- KEYS[8]  hash: the claim of the request's idempotency key (find-claim.lua); left out if it has none
 -- ARGV     account; request; run that settles; settler, an id of the process that settles; tokens to charge; report for the usage
 --          record, JSON; and for a lease that is not known: month, overage (0 or 1), when it was admitted, and its deadline,
---          milliseconds of this clock; with KEYS[7]: the mark of its body; how it ends: `kept`, `lost` or `free`; how long a repeat
+--          milliseconds of this clock; with KEYS[8]: the mark of its body; how it ends: `kept`, `lost` or `free`; how long a repeat
 --          gets its answer, in milliseconds; and that answer, if it is kept
 -- returns  'settled', also if the same settler has already settled; 'refused': it belongs to another run, or was already ended;
 --          'lost': its lease has expired, and its record says so
@@ -52,20 +53,23 @@ else
 end
 
 correctCounters(KEYS[1], month, bucket, 0, tonumber(held), tonumber(tokens), tonumber(overage) == 1)
-if keyId then correctCounters(keyCountersOf(KEYS[1], keyId), month, bucket, 0, tonumber(held), tonumber(tokens), false) end
+if keyId then
+  -- include parts/correct-key
+  correctKey(KEYS[7], keyId, month, bucket, 0, tonumber(held), tonumber(tokens))
+end
 call('XADD', KEYS[6], '*', 'request', request, 'account', account, 'month', month, 'tokens', tokens, 'overage', overage, 'runs',
   run, 'admittedAt', admittedAt, 'settledAt', string.format('%d', now), 'report', report)
 -- Bounds the life of the mark: otherwise a clock that was put back would keep it for too long, and one put ahead would delete it at once.
 local markMs = math.min(math.max(deadline - now, 0), dayMs) + lostLifeMs
 call('SET', KEYS[5], mark, 'PX', string.format('%d', markMs))
 -- After Redis was emptied, the claim is written again, unless another request has it.
-local claimedBy = KEYS[7] and call('HGET', KEYS[7], 'request')
-if KEYS[7] and (not claimedBy or claimedBy == request) then
-  if claimEnd == 'free' then call('DEL', KEYS[7])
+local claimedBy = KEYS[8] and call('HGET', KEYS[8], 'request')
+if KEYS[8] and (not claimedBy or claimedBy == request) then
+  if claimEnd == 'free' then call('DEL', KEYS[8])
   else
-    call('HSET', KEYS[7], 'request', request, 'body', bodyMark, 'ended', claimEnd)
-    if claimEnd == 'kept' then call('HSET', KEYS[7], 'answer', answer) end
-    call('PEXPIRE', KEYS[7], keptMs)
+    call('HSET', KEYS[8], 'request', request, 'body', bodyMark, 'ended', claimEnd)
+    if claimEnd == 'kept' then call('HSET', KEYS[8], 'answer', answer) end
+    call('PEXPIRE', KEYS[8], keptMs)
   end
 end
 return 'settled'

@@ -8,6 +8,7 @@ import {
   claimKey,
   countersKey,
   endedRequestKey,
+  keyCountersKey,
   leaseEndsKey,
   leasesKey,
   lostRequestsKey,
@@ -62,6 +63,7 @@ export function createSettle(
       lostRequestsKey(account),
       endedRequestKey(account, requestId),
       outboxKey(partitionOf(account)),
+      keyCountersKey(account),
       ...(claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)]),
     ];
     const { admittedAt, overage, deadline } = admission;

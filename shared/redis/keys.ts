@@ -41,12 +41,9 @@ export function countersKey(account: string): string {
   return `svc:${partitionTag(account)}:standing:${account}`;
 }
 
-/**
- * Hash: the counters of a further key that has limits of its own, in the slot of its account. Expires two hours after its last use, because
- * its month can be counted again.
- */
-export function keyCountersKey(account: string, keyId: string): string {
-  return `svc:${partitionTag(account)}:key-counters:${account}:${keyId}`;
+/** Hash: the counters of an account's further keys that have limits of their own. Expires 62 days after its last use. */
+export function keyCountersKey(account: string): string {
+  return `svc:${partitionTag(account)}:key-counters:${account}`;
 }
 
 /** Matches the counters key of every account, as a pattern for `SCAN`. */

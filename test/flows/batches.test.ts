@@ -46,7 +46,8 @@ test('the official SDK creates, finds and cancels a batch', async (t) => {
   const metadata = { nightly: 'yes', 'ü.$': 'ß' };
   const made = await client.batches.create({ ...batchOptions, input_file_id: file, metadata });
   t.regex(made.id, /^batch_[0-9A-HJKMNP-TV-Z]{26}$/);
-  const { id, created_at, expires_at, ...rest } = made;
+  const { id, created_at, expires_at, key_id, ...rest } = { key_id: undefined, ...made };
+  t.is(key_id as unknown, (await keys.list('sdk'))[0]?.id);
   const never = {
     ...{ in_progress_at: null, finalizing_at: null, completed_at: null, failed_at: null, expired_at: null },
     ...{ cancelling_at: null, cancelled_at: null },

@@ -86,7 +86,8 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       if (broken.has(name)) throw isOfStore ? temporarilyUnavailable(new Error(name)) : new Error(`broken: ${name}`);
       return call(...given);
     }) as Call; // it has the same signature
-  let known: Pick<Account, 'plan' | 'suspended'> = { plan: 'free', suspended: false };
+  type Known = Pick<Account, 'plan' | 'suspended' | 'furtherKeys' | 'endedFurtherKeys'>;
+  let known: Known = { plan: 'free', suspended: false, furtherKeys: [], endedFurtherKeys: [] };
   let version = 1;
   const findAccount = fragile('findAccount', async () => ({ ...known, version, overageEnabled: false }) as Account); // the only fields that are read
 

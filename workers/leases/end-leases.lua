@@ -9,6 +9,7 @@ local clock = redis.call('TIME')
 -- KEYS[4]  sorted set: its requests that were lost
 -- KEYS[5]  sorted set: the holders of leases in the partition
 -- KEYS[6]  stream: the partition's outbox
+-- KEYS[7]  hash: the limit counters of its further keys (key-counters.lua)
 -- ARGV     account; holder, its name in KEYS[5]; atMost: max leases expired by this call; lifeMsMax: longer than any lease can live;
 --          dueBy: leases that expire later than this stay; lookAgainMs: max time until the account is checked again while it holds
 --          leases
@@ -33,7 +34,10 @@ for _, id in ipairs(ids) do
   if text then
     local lease = cjson.decode(text)
     correctCounters(KEYS[1], lease.month, lease.bucket, 0, lease.tokens, 0, false)
-    if lease.key then correctCounters(keyCountersOf(KEYS[1], lease.key), lease.month, lease.bucket, 0, lease.tokens, 0, false) end
+    if lease.key then
+      -- include ../../shared/limits/parts/correct-key
+      correctKey(KEYS[7], lease.key, lease.month, lease.bucket, 0, lease.tokens, 0)
+    end
     redis.call('XADD', KEYS[6], '*', 'request', id, 'account', account, 'month', lease.month, 'tokens', 0, 'overage',
       lease.overage, 'runs', lease.run, 'admittedAt', lease.admittedAt, 'settledAt', now, 'report', lease.report)
     -- From now on: after a long time without a check, the worker that has the request may still settle it.
@@ -61,6 +65,9 @@ if chargedAt and chargedAt < now + windowMs and chargedAt + 2 * windowMs > now t
 end
 redis.call('ZREM', KEYS[5], holder)
 if window then
+  for _, field in ipairs(redis.call('HKEYS', KEYS[7])) do
+    if string.match(field, ':window$') then redis.call('HDEL', KEYS[7], field) end
+  end
   -- A hash that has held a long value uses 670 bytes or more, until it is written again: then 170 (decisions.md#small-counters-at-rest).
   local kept, lifeMs = {}, redis.call('PTTL', KEYS[1])
   local fields = redis.call('HGETALL', KEYS[1])

@@ -3,6 +3,7 @@ import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 import {
   countersKey,
+  keyCountersKey,
   type LeaseHolder,
   leaseEndsKey,
   leaseHolderOf,
@@ -25,12 +26,12 @@ export type EndLeases = (holder: LeaseHolder, dueBy: number) => Promise<number>;
 
 export function createEndLeases(redis: Redis, { requestMs }: { requestMs: number }): EndLeases {
   const lua = loadLua(new URL('./end-leases.lua', import.meta.url));
-  const call = loadScript(redis, { name: 'svcEndLeases', lua, numberOfKeys: 6 });
+  const call = loadScript(redis, { name: 'svcEndLeases', lua, numberOfKeys: 7 });
   return async ({ account, lane }, dueBy) => {
     const partition = partitionOf(account);
     const keys = [
       ...[countersKey(account), leasesKey(account, lane), leaseEndsKey(account, lane), lostRequestsKey(account)],
-      ...[leaseHoldersKey(partition), outboxKey(partition)],
+      ...[leaseHoldersKey(partition), outboxKey(partition), keyCountersKey(account)],
     ];
     const times = [requestMs + leaseGraceMs.started[lane], dueBy, leaseLifeMs];
     let ended = 0;

@@ -24,6 +24,7 @@ const batch = {
   request_counts: { total: 100, completed: 42, failed: 1 },
   usage: null,
   metadata: null,
+  key_id: 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
 } as const;
 
 export const batchRoutes = {

@@ -10,6 +10,7 @@ const file = {
   filename: 'requests.jsonl',
   purpose: 'batch',
   status: 'processed',
+  key_id: 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
 } as const;
 
 export const fileRoutes = {

@@ -7,13 +7,10 @@ if isCounted then
   end
   latest[2], latest[3], latest[4] = latest[2] + 1, latest[3] + tokens, at
   keyRequests, keyTokens = keyRequests + 1, keyTokens + tokens
-  local texts = {}
-  for index, each in ipairs(keyBuckets) do texts[index] = format('[%d,%d,%d,%d]', unpack(each)) end
-  call('HSET', keyCountersKey, 'window', ' [' .. table.concat(texts, ',') .. ']', 'minuteRequests', format('%d', keyRequests),
-    'minuteTokens', format('%d', keyTokens))
+  call('HSET', keyCountersKey, keyId .. ':window', cjson.encode(keyBuckets))
 end
 if keyPerMonth ~= '-1' then
   keyReserved = keyReserved + tokens
-  call('HSET', keyCountersKey, reservedField, format('%d', keyReserved))
+  call('HSET', keyCountersKey, keyReservedField, format('%d', keyReserved))
 end
-call('PEXPIRE', keyCountersKey, keyCountersLifeMs)
+call('PEXPIRE', keyCountersKey, countersLifeMs)

@@ -32,8 +32,3 @@ local function correctCounters(countersKey, month, bucket, requests, held, used,
   end
   if isOverage and used ~= 0 then call('HINCRBY', countersKey, month .. ':overage', used) end
 end
-
--- The counters of a further key have the slot of its account's (shared/redis/keys.ts).
-local function keyCountersOf(countersKey, keyId)
-  return string.gsub(countersKey, ':standing:', ':key-counters:', 1) .. ':' .. keyId
-end

@@ -8,4 +8,4 @@
 -- takes longer than the rest of an admission.
 local bucketMs, windowMs, dayMs = 5000, 60000, 86400000
 local countersLifeMs = 62 * dayMs
-local recountMs, keyCountersLifeMs = 3600000, 2 * 3600000
+local recountMs = 3600000

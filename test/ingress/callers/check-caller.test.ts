@@ -288,3 +288,43 @@ test('while Redis or the store is unavailable no caller is accepted or refused: 
     t.deepEqual(noted, []);
   }
 });
+
+const keyOf = (furtherKey: Caller['furtherKey']): Caller => ({ ...alice, furtherKey });
+
+test('an ended further key is refused by every check, as expired or as unknown', async (t) => {
+  const cases = [
+    [{ expiresAt: 1 }, 'KEY_EXPIRED'],
+    [{ expiresAt: 1, endsAt: 2 }, 'KEY_EXPIRED'],
+    [{ expiresAt: 2, endsAt: 1 }, 'INVALID_KEY'],
+    [{ endsAt: 1 }, 'INVALID_KEY'],
+  ] as const;
+  for (const [scope, code] of cases) {
+    const caller = keyOf(scope);
+    const { admit, look, readCounters, noted } = createSubject({ present: caller, admits: { outcome: 'expired' } });
+    const request = { ...from, credential, caller };
+    for (const checking of [
+      admit(request, takesAll),
+      admit(request, refuseFree),
+      look(request),
+      readCounters(request),
+    ]) {
+      await t.throwsAsync(checking, { code }, JSON.stringify(scope));
+    }
+    t.deepEqual(noted, []);
+  }
+  const lasting = keyOf({ expiresAt: 2, endsAt: 2 });
+  t.like(await createSubject({ present: lasting }).look({ ...from, credential, caller: lasting }), { now: 1 });
+});
+
+test('a key that may not be used from this address is refused, with the counters of its account', async (t) => {
+  const caller = keyOf({ allowedIps: ['203.0.113.0/24'] });
+  const { admit, look, readCounters, calls, noted } = createSubject({ present: caller });
+  const request = { ...from, credential, caller };
+  t.like(await admit(request, takesAll), { outcome: 'refused', error: { code: 'FORBIDDEN' }, counters });
+  await t.throwsAsync(look(request), { code: 'FORBIDDEN' });
+  await readCounters(request);
+  t.true(neverAdmits(calls));
+  t.deepEqual(noted, []);
+  const inside = { ...request, address: '203.0.113.9' };
+  t.like(await admit(inside, takesAll), { outcome: 'admitted' });
+});

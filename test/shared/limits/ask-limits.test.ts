@@ -22,7 +22,10 @@ function open(
   const seeded: string[] = [];
   let reread = 0;
   const askLimits = createAskLimits({
-    seedKey: async () => {},
+    seedKey: async ({ account, keyId, month }) => {
+      seeded.push(`${account} ${keyId} ${month}`);
+      await seed(account, month);
+    },
     seed: async (account, month) => {
       seeded.push(`${account} ${month}`);
       await seed(account, month);
@@ -96,6 +99,30 @@ test('at most 64 months are counted at once, and the others must retry', async (
   await Promise.all(asking);
   t.is(seeded.length, 64);
   t.like(await ask({ account: 'user:64' }), { answer: ended });
+});
+
+test('only a further key with an end or limits is part of a call, and its month is counted by itself', async (t) => {
+  const keyed = (furtherKey: Caller['furtherKey']): Caller => ({ ...caller, keyId: 'key_1', furtherKey });
+  const coldKey: Admitted = { outcome: 'cold', month: '2030-05', keyId: 'key_1' };
+  const { ask, asked, seeded } = open([coldKey, ended]);
+  const limits = { tokensPerMonth: 5 };
+  await ask({ caller: keyed({ endsAt: 7, expiresAt: 5, limits }) });
+  t.deepEqual(asked[1]?.look.key, { id: 'key_1', endsAt: 5, limits });
+  t.deepEqual(seeded, ['user:ann key_1 2030-05']);
+  for (const unlimited of [keyed(undefined), keyed({ models: ['small-chat'], allowedIps: ['::1'] })]) {
+    await ask({ caller: unlimited });
+    t.is(asked.at(-1)?.look.key, undefined);
+  }
+});
+
+test('an old count of a key is used, and counted again in the background, which may fail', async (t) => {
+  const lastMinute = { requests: 0, tokens: 0, resetMs: 0 };
+  const key = { lastMinute, used: 0, reserved: 0, isCountOld: true };
+  const month = { now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0, dayRequests: 0 };
+  const counted: Admitted = { outcome: 'full', counters: { ...month, lastMinute, key } };
+  const { ask, seeded } = open([counted], { seed: () => Promise.reject(new Error('the store is unavailable')) });
+  t.like(await ask({ caller: { ...caller, keyId: 'key_1', furtherKey: {} } }), { answer: counted });
+  t.deepEqual(seeded, ['user:ann key_1 2030-05']);
 });
 
 test('an account that changes all the time is given up after ten calls', async (t) => {

@@ -157,7 +157,7 @@ test.serial('entries that were trimmed meanwhile are not missed: the count start
   await own.redis.del(marks);
   t.like(error, { code: 'SERVICE_UNAVAILABLE' });
   t.is(reads, 3);
-  t.is(await own.redis.exists(keyCountersKey(side.account, id)), 0);
+  t.is(await own.redis.exists(keyCountersKey(side.account)), 0);
 });
 
 test.serial('an entry that cannot be read is passed over', async (t) => {
@@ -182,19 +182,22 @@ test.serial('requests in flight from before the key had a limit are counted from
   t.like((await side.counters(key)).key, { used: 20, reserved: 0 });
 });
 
-test.serial('the month is counted again within the hour, so that nothing that was missed stays missing', async (t) => {
-  const side = await freshAccount();
-  const key = limitedTo({ tokensPerMonth: 1_000 });
-  await side.seedKey(id, '2030-05');
-  await side.admit({ requestId: 'a', tokens: 30, key });
-  await own.redis.hincrby(keyCountersKey(side.account, id), '2030-05:reserved', 500);
-  await setTime(noon + hourMs - 1);
-  t.like((await side.counters(key)).key, { reserved: 530 });
-  await setTime(noon + hourMs);
-  t.like(await side.admit({ requestId: 'b', key }), { outcome: 'cold', keyId: id });
-  await side.seedKey(id, '2030-05');
-  t.like((await side.counters(key)).key, { reserved: 30 });
-});
+test.serial(
+  'a month should be counted again after an hour, so that nothing that was missed stays missing',
+  async (t) => {
+    const side = await freshAccount();
+    const key = limitedTo({ tokensPerMonth: 1_000 });
+    await side.seedKey(id, '2030-05');
+    await side.admit({ requestId: 'a', tokens: 30, key });
+    await own.redis.hincrby(keyCountersKey(side.account), `${id}:2030-05:reserved`, 500);
+    await setTime(noon + hourMs - 1);
+    t.like((await side.counters(key)).key, { reserved: 530, isCountOld: false });
+    await setTime(noon + hourMs);
+    t.like((await side.counters(key)).key, { reserved: 530, isCountOld: true });
+    await side.seedKey(id, '2030-05');
+    t.like((await side.counters(key)).key, { reserved: 30, isCountOld: false });
+  },
+);
 
 test.serial('a key is refused from the millisecond of its end on, by the clock of Redis', async (t) => {
   const side = await freshAccount();
@@ -209,9 +212,39 @@ test.serial('a key is refused from the millisecond of its end on, by the clock o
 test.serial('a key without limits leaves no counters and no mark in its leases', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a', key: { id, endsAt: noon + hourMs } });
-  t.is(await own.redis.exists(keyCountersKey(side.account, id)), 0);
+  t.is(await own.redis.exists(keyCountersKey(side.account)), 0);
   const lease = (await own.redis.hget(leasesKey(side.account), side.idOf('a'))) ?? '';
   t.false(Object.hasOwn(JSON.parse(lease), 'key'));
+});
+
+test.serial('several keys are counted apart; what is over leaves with the rest of its account', async (t) => {
+  const side = await freshAccount();
+  const keys = ['key_02', 'key_03'].map(
+    (each): LookKey => ({ id: each, limits: { requestsPerMinute: 5, tokensPerMonth: 90 } }),
+  );
+  for (const [index, key] of keys.entries()) {
+    await side.seedKey(key.id, '2030-05');
+    for (let request = 0; request <= index; request++)
+      await side.admit({ requestId: `${key.id} ${request}`, key, tokens: 10 });
+  }
+  for (const [index, key] of keys.entries()) {
+    const tokens = 10 * (index + 1);
+    t.like((await side.counters(key)).key, { lastMinute: { requests: index + 1, tokens }, reserved: tokens });
+  }
+  await setTime(noon + hourMs);
+  await side.endLeases();
+  const fields = await own.redis.hkeys(keyCountersKey(side.account));
+  t.deepEqual(
+    fields.filter((field) => field.endsWith(':window')),
+    [],
+  );
+  for (const key of keys) t.like((await side.counters(key)).key, { lastMinute: { requests: 0 }, reserved: 0 });
+  await setTime(Date.UTC(2030, 5, 2));
+  await side.seedKey('key_02', '2030-06');
+  t.deepEqual(
+    (await own.redis.hkeys(keyCountersKey(side.account))).filter((field) => field.includes('2030-05')),
+    [],
+  );
 });
 
 test.serial('a repeated admission of a key charges it once', async (t) => {
@@ -236,7 +269,7 @@ test.serial('a request of a key that the release before has settled is right aft
   t.true(await previous.settle('a', { tokens: 20, keyId: id }));
   t.like(await side.counters(key), { used: 20, reserved: 0, key: { used: 0, reserved: 30 } });
   await setTime(noon + hourMs);
-  t.like(await side.admit({ requestId: 'b', key }), { outcome: 'cold', keyId: id });
+  t.like((await side.counters(key)).key, { isCountOld: true });
   await side.seedKey(id, '2030-05');
   t.like((await side.counters(key)).key, { used: 20, reserved: 0 });
 });

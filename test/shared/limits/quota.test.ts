@@ -5,6 +5,7 @@ import { errorBody, errorHeaders } from '../../../shared/errors.ts';
 import type { LimitCounters } from '../../../shared/limits/admission.ts';
 import type { Allowance } from '../../../shared/limits/admit.ts';
 import { quotaOf } from '../../../shared/limits/quota.ts';
+import type { KeyLimits } from '../../../shared/store/accounts/further-key.ts';
 
 const counters: LimitCounters = {
   now: Date.UTC(2030, 4, 15),
@@ -64,6 +65,21 @@ test('headers report the month and the minute, with 0 remaining if a limit is ex
     t.is(none[name], 'unlimited');
 });
 
+test('of the limits of an account and of its key, those that leave less are shown', (t) => {
+  const key = { lastMinute: { requests: 1, tokens: 90, resetMs: 3_000 }, used: 0, reserved: 0, isCountOld: false };
+  const shown = (keyLimits: KeyLimits) => {
+    const headers = limitHeaders({ ...counters, key }, { ...allowance, tokensPerMinute: 1_000 }, keyLimits);
+    return ['limit-requests', 'remaining-requests', 'reset-requests', 'limit-tokens', 'remaining-tokens'].map(
+      (name) => headers[`x-ratelimit-${name}`],
+    );
+  };
+  t.deepEqual(shown({}), ['10', '7', '1m1.5s', '1000', '750']);
+  t.deepEqual(shown({ requestsPerMinute: 5, tokensPerMinute: 100 }), ['5', '4', '3s', '100', '10']);
+  t.deepEqual(shown({ requestsPerMinute: 8, tokensPerMinute: 5_000 }), ['10', '7', '1m1.5s', '1000', '750']);
+  const unlimited = limitHeaders({ ...counters, key }, { overageEnabled: false }, { requestsPerMinute: 1 });
+  t.is(unlimited['x-ratelimit-remaining-requests'], '0');
+});
+
 test('durations have the format of OpenAI', (t) => {
   const written = [0, 12, 999, 1_000, 1_500, 59_999, 60_000, 360_000, 61_001].map(formatDuration);
   t.deepEqual(written, ['0ms', '12ms', '999ms', '1s', '1.5s', '59.999s', '1m0s', '6m0s', '1m1.001s']);
@@ -72,6 +88,7 @@ test('durations have the format of OpenAI', (t) => {
 const limited = {
   counters,
   allowance: { ...allowance, requestsPerDay: 9, requestsAtOnce: 3 },
+  keyLimits: { requestsPerMinute: 4, tokensPerMinute: 77 },
   topupUrl: 'https://x.test/',
 };
 
@@ -81,6 +98,8 @@ test('each limit has its type, its number in the message, and one wait in three 
     ['tokens', 'tokens_limit', '200'],
     ['day', 'daily_limit', '9'],
     ['concurrency', 'concurrency_limit', '3'],
+    ['key_requests', 'key_requests_limit', '4'],
+    ['key_tokens', 'key_tokens_limit', '77'],
   ] as const;
   for (const [limit, type, number] of types) {
     const error = limitError({ ...limited, limit, waitMs: 1_234 });
@@ -100,9 +119,13 @@ test('each limit has its type, its number in the message, and one wait in three 
 });
 
 test('a spent month reports its reset date and top-up address, and no wait', (t) => {
-  const error = limitError({ ...limited, limit: 'quota', waitMs: 0 });
-  t.like(errorBody(error, ''), {
-    error: { code: 'quota_exceeded', resetDate: '2030-06-01', topupUrl: 'https://x.test/', overageEnabled: false },
-  });
-  t.deepEqual(errorHeaders(error), { 'x-should-retry': 'false' });
+  for (const [limit, type] of [
+    ['quota', 'quota_limit'],
+    ['key_quota', 'key_quota_limit'],
+  ] as const) {
+    const error = limitError({ ...limited, limit, waitMs: 0 });
+    const spent = { resetDate: '2030-06-01', topupUrl: 'https://x.test/', overageEnabled: false };
+    t.like(errorBody(error, ''), { error: { code: 'quota_exceeded', type, ...spent } });
+    t.deepEqual(errorHeaders(error), { 'x-should-retry': 'false' });
+  }
 });

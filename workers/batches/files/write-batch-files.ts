@@ -50,7 +50,13 @@ export function createWriteBatchFiles({
       return id;
     }
     const file: StoredFile = {
-      ...{ id, account: batch.account, filename: `${batch.id}_${kind}.jsonl`, purpose: 'batch_output' },
+      ...{
+        id,
+        account: batch.account,
+        keyId: batch.keyId,
+        filename: `${batch.id}_${kind}.jsonl`,
+        purpose: 'batch_output',
+      },
       ...{ state: 'writing', bytes: 0, lines: 0, tokens: 0 },
       createdAt: new Date(now),
       expiresAt: new Date(now + filesKeptDays * dayMs),

@@ -1,0 +1,166 @@
+import test from 'ava';
+import { mintKey } from '../../../ingress/callers/account-changes.ts';
+import {
+  changeFurtherKey,
+  createFurtherKey,
+  findKey,
+  keysOf,
+  revokeKeyById,
+  rotateKeyById,
+} from '../../../ingress/callers/further-key-changes.ts';
+import type { Account, NewKey } from '../../../shared/store/accounts/account.ts';
+import type { Decision } from '../../../shared/store/accounts/decide.ts';
+import type { KeyFields } from '../../../shared/store/accounts/further-key.ts';
+
+const at = (seconds: number) => new Date(seconds * 1_000);
+
+function keyNamed(name: string, seconds = 0): NewKey {
+  return { id: `key_${name}`, hash: `hash of ${name}`, display: `svc_${name}`, createdAt: at(seconds) };
+}
+
+const create = (name: string, seconds = 0, fields: Partial<KeyFields> = {}) =>
+  createFurtherKey({ account: 'user:ann', plan: 'free', key: keyNamed(name, seconds), fields: { name, ...fields } });
+
+function nextOf<Result>({ next }: Decision<Result>): Account {
+  if (next === undefined) throw new Error('nothing changed');
+  return next;
+}
+
+const created = (name: string, fields: Partial<KeyFields> = {}) => nextOf(create(name, 0, fields)(undefined));
+const statesOf = (account: Account) => keysOf(account).map(({ kind, key }) => [key.id, kind]);
+
+test('a key is created beside the default key, and the account if it is unknown', (t) => {
+  const account = created('one', { models: ['small-chat'] });
+  t.like(account, { id: 'user:ann', plan: 'free', version: 1, key: undefined });
+  t.deepEqual(account.furtherKeys, [{ ...keyNamed('one'), name: 'one', models: ['small-chat'] }]);
+  t.deepEqual(account.changes, [{ by: 'user:ann', at: at(0), keyMinted: 'key_one' }]);
+
+  const minted = nextOf(mintKey({ account: 'user:bob', plan: 'pro', key: keyNamed('default') })(undefined));
+  const both = nextOf(create('two', 5)(minted));
+  t.like(both, { plan: 'pro', version: 2, key: { id: 'key_default' } });
+  t.deepEqual(statesOf(both), [
+    ['key_default', 'default'],
+    ['key_two', 'further'],
+  ]);
+});
+
+test('a change replaces fields and removes those that are undefined; one without effect changes nothing', (t) => {
+  const account = created('one', { models: ['small-chat'], limits: { requestsPerMinute: 1 } });
+  const change = (fields: Partial<KeyFields>) => changeFurtherKey({ id: 'key_one', fields, at: at(1) })(account);
+  const next = nextOf(change({ models: undefined, allowedIps: ['::1'], name: 'other' }));
+  t.deepEqual(next.furtherKeys, [
+    { ...keyNamed('one'), name: 'other', limits: { requestsPerMinute: 1 }, allowedIps: ['::1'] },
+  ]);
+  t.like(next, { version: 2, changes: { 0: { keyChanged: 'key_one' } } });
+  for (const same of [{}, { name: 'one' }, { models: ['small-chat'] }, { expiresAt: undefined }]) {
+    t.deepEqual(change(same), { result: account });
+  }
+});
+
+test('a rotation with grace leaves both keys, the new one with the settings of the old', (t) => {
+  const account = created('one', { limits: { tokensPerMinute: 5 } });
+  const next = nextOf(rotateKeyById({ id: 'key_one', key: keyNamed('two', 10), graceMs: 60_000 })(account));
+  t.deepEqual(next.furtherKeys, [
+    { ...keyNamed('two', 10), name: 'one', limits: { tokensPerMinute: 5 } },
+    { ...keyNamed('one'), name: 'one', limits: { tokensPerMinute: 5 }, endsAt: at(70) },
+  ]);
+  t.like(next.changes[0], { keyRotated: { from: 'key_one', to: 'key_two' } });
+});
+
+test('a rotation without grace ends the key', (t) => {
+  const next = nextOf(rotateKeyById({ id: 'key_one', key: keyNamed('two', 10), graceMs: 0 })(created('one')));
+  t.deepEqual(statesOf(next), [
+    ['key_two', 'further'],
+    ['key_one', 'ended'],
+  ]);
+  t.like(next.endedFurtherKeys[0], { id: 'key_one', state: 'rotated', endedAt: at(10) });
+  t.false('hash' in (next.endedFurtherKeys[0] ?? {}));
+});
+
+test('the default key gets a successor, and is a further key until its grace is over', (t) => {
+  const minted = nextOf(mintKey({ account: 'user:ann', plan: 'free', key: keyNamed('old') })(undefined));
+  const next = nextOf(rotateKeyById({ id: 'key_old', key: keyNamed('new', 10), graceMs: 1_000 })(minted));
+  t.like(next.key, { id: 'key_new', plan: 'free' });
+  t.like(next.endedKeys, { length: 1, 0: { id: 'key_old', state: 'rotated' } });
+  t.deepEqual(next.furtherKeys, [{ ...keyNamed('old'), name: 'default', endsAt: at(11) }]);
+  t.deepEqual(statesOf(next), [
+    ['key_new', 'default'],
+    ['key_old', 'further'],
+  ]);
+  const later = nextOf(create('other', 11)(next));
+  t.deepEqual(statesOf(later), [
+    ['key_new', 'default'],
+    ['key_other', 'further'],
+    ['key_old', 'ended'],
+  ]);
+});
+
+test('a key ends once its grace is over, at the next change of any key; not a moment earlier', (t) => {
+  const account = nextOf(rotateKeyById({ id: 'key_one', key: keyNamed('two', 10), graceMs: 1_000 })(created('one')));
+  const change = (seconds: number) =>
+    nextOf(changeFurtherKey({ id: 'key_two', fields: { name: 'x' }, at: at(seconds) })(account));
+  t.is(change(10.999).endedFurtherKeys.length, 0);
+  t.like(change(11).endedFurtherKeys[0], { id: 'key_one', state: 'rotated', endedAt: at(11) });
+});
+
+test('a key that was rotated, revoked or has expired is not rotated; one that has ended is not changed', (t) => {
+  const rotated = nextOf(rotateKeyById({ id: 'key_one', key: keyNamed('two', 10), graceMs: 5_000 })(created('one')));
+  const revoked = nextOf(revokeKeyById({ id: 'key_one', at: at(11) })(rotated));
+  t.like(revoked.endedFurtherKeys[0], { id: 'key_one', state: 'revoked' });
+  const expired = created('one', { expiresAt: at(5) });
+  const rotate = rotateKeyById({ id: 'key_one', key: keyNamed('three', 12), graceMs: 0 });
+  for (const account of [rotated, revoked, expired]) t.throws(() => rotate(account), { code: 'CONFLICT' });
+  const change = (account: Account, seconds: number) =>
+    changeFurtherKey({ id: 'key_one', fields: { name: 'x' }, at: at(seconds) })(account);
+  t.is(nextOf(change(rotated, 14)).furtherKeys[1]?.name, 'x');
+  t.throws(() => change(rotated, 15), { code: 'CONFLICT' });
+  t.throws(() => change(revoked, 12), { code: 'CONFLICT' });
+  t.is(nextOf(change(expired, 12)).furtherKeys[0]?.name, 'x');
+});
+
+test('a revocation of any key ends it; of one that has ended, it changes nothing', (t) => {
+  const minted = nextOf(mintKey({ account: 'user:ann', plan: 'free', key: keyNamed('default') })(created('one')));
+  for (const id of ['key_default', 'key_one']) {
+    const next = nextOf(revokeKeyById({ id, at: at(9) })(minted));
+    t.like(findKey(next, id), { kind: 'ended', key: { state: 'revoked', endedAt: at(9) } });
+    t.deepEqual(revokeKeyById({ id, at: at(10) })(next), { result: next });
+  }
+});
+
+test('unknown keys, and keys of no account, change nothing', (t) => {
+  for (const account of [undefined, created('one')]) {
+    const id = 'key_other';
+    t.deepEqual(changeFurtherKey({ id, fields: {}, at: at(1) })(account), { result: undefined });
+    t.deepEqual(rotateKeyById({ id, key: keyNamed('two'), graceMs: 0 })(account), { result: undefined });
+    t.deepEqual(revokeKeyById({ id, at: at(1) })(account), { result: undefined });
+  }
+});
+
+test('a hundred further keys can be valid; those that have expired or ended do not count', (t) => {
+  let account = created('0', { expiresAt: at(5) });
+  for (let index = 1; index <= 99; index += 1) account = nextOf(create(String(index))(account));
+  t.throws(() => create('100', 4)(nextOf(create('99b', 4)(account))), { code: 'CONFLICT' });
+  account = nextOf(create('100', 5)(account));
+  t.throws(() => create('101', 5)(account), { code: 'CONFLICT' });
+  t.throws(() => rotateKeyById({ id: 'key_1', key: keyNamed('x', 6), graceMs: 1 })(account), { code: 'CONFLICT' });
+  account = nextOf(rotateKeyById({ id: 'key_1', key: keyNamed('x', 6), graceMs: 0 })(account));
+  t.throws(() => changeFurtherKey({ id: 'key_0', fields: { expiresAt: at(99) }, at: at(6) })(account), {
+    code: 'CONFLICT',
+  });
+  account = nextOf(revokeKeyById({ id: 'key_2', at: at(7) })(account));
+  t.is(
+    nextOf(changeFurtherKey({ id: 'key_0', fields: { expiresAt: at(99) }, at: at(8) })(account)).version,
+    account.version + 1,
+  );
+});
+
+test('of expired keys the last hundred can live again, and of ended ones the last hundred are listed', (t) => {
+  let account = created('0', { expiresAt: at(1) });
+  for (let index = 1; index <= 150; index += 1)
+    account = nextOf(create(String(index), 2 * index, { expiresAt: at(2 * index + 1) })(account));
+  t.is(account.furtherKeys.length, 101);
+  t.like(findKey(account, 'key_0'), { kind: 'ended', key: { state: 'expired' } });
+  for (let index = 60; index <= 149; index += 1)
+    account = nextOf(revokeKeyById({ id: `key_${index}`, at: at(500) })(account));
+  t.is(account.endedFurtherKeys.length, 100);
+});
