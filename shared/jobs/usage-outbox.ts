@@ -26,6 +26,12 @@ const entrySchema = z.object({
   report: z.string().transform((text) => usageReportSchema.parse(JSON.parse(text))),
 });
 
+/** Returns the fields of an entry by name; Redis returns a list of names and values. */
+export function fieldsOf(entry: readonly string[]): Record<string, string> {
+  const names = entry.filter((_, index) => index % 2 === 0);
+  return Object.fromEntries(names.map((name, index) => [name, entry[2 * index + 1] ?? '']));
+}
+
 /** Returns the usage record of an outbox entry. Throws if this program did not write the entry. */
 export function parseOutboxEntry(streamId: string, fields: Readonly<Record<string, string>>): UsageRecord {
   const { request, tokens, overage, runs, admittedAt, settledAt, report, ...rest } = entrySchema.parse(fields);

@@ -7,7 +7,7 @@ local clock = redis.call('TIME')
 -- KEYS[2]  hash: its leases (leases.lua)
 -- KEYS[3]  sorted set: when they expire
 -- KEYS[4]  sorted set: its lost requests
--- KEYS[5]  string: how this request was ended
+-- KEYS[5]  string: how this request was ended: `settled` run settler, and the id of its entry in KEYS[6]. The release before writes no id.
 -- KEYS[6]  stream: the partition's outbox
 -- KEYS[7]  hash: the limit counters of its account's further keys (parts/key-counters.lua)
 -- KEYS[8]  hash: the claim of the request's idempotency key (find-claim.lua); left out if it has none
@@ -48,7 +48,9 @@ if text then
 else
   local ended = call('GET', KEYS[5])
   -- A released request has no run, unless Redis was emptied in between.
-  if ended and ended ~= 'released' then return ended == mark and 'settled' or 'refused' end
+  if ended and ended ~= 'released' then
+    return (string.match(ended, '^(.*) %d+%-%d+$') or ended) == mark and 'settled' or 'refused'
+  end
   if call('ZSCORE', KEYS[4], request) then return 'lost' end
 end
 
@@ -57,11 +59,11 @@ if keyId then
   -- include parts/correct-key
   correctKey(KEYS[7], keyId, month, bucket, 0, tonumber(held), tonumber(tokens))
 end
-call('XADD', KEYS[6], '*', 'request', request, 'account', account, 'month', month, 'tokens', tokens, 'overage', overage, 'runs',
-  run, 'admittedAt', admittedAt, 'settledAt', string.format('%d', now), 'report', report)
+local entry = call('XADD', KEYS[6], '*', 'request', request, 'account', account, 'month', month, 'tokens', tokens, 'overage',
+  overage, 'runs', run, 'admittedAt', admittedAt, 'settledAt', string.format('%d', now), 'report', report)
 -- Bounds the life of the mark: otherwise a clock that was put back would keep it for too long, and one put ahead would delete it at once.
 local markMs = math.min(math.max(deadline - now, 0), dayMs) + lostLifeMs
-call('SET', KEYS[5], mark, 'PX', string.format('%d', markMs))
+call('SET', KEYS[5], mark .. ' ' .. entry, 'PX', string.format('%d', markMs))
 -- After Redis was emptied, the claim is written again, unless another request has it.
 local claimedBy = KEYS[8] and call('HGET', KEYS[8], 'request')
 if KEYS[8] and (not claimedBy or claimedBy == request) then

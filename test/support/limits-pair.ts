@@ -28,6 +28,8 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   const before = previous && openLimits(previous.redis, { account, scripts: previous.scripts });
   let calls = 0;
   const next = () => (previous?.calls[calls++ % previous.calls.length] ? (before ?? side) : side);
+  /** Where each settler of a request has settled it: it is a process, so it repeats a call with the scripts of its own release. */
+  const settlers = new Map<string, ReturnType<typeof next>>();
   const model = createLimitsModel(beginning);
   const log = createChargeLog();
   const { idOf } = side;
@@ -113,7 +115,9 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     const run = Math.max(1, (model.leases.get(requestId)?.run ?? 1) + runBy);
     const tokens = Math.round(reserved * share);
     const expected = model.settle({ request: requestId, run, settler, tokens, admission: { admittedAt, overage } });
-    const answer = await next().settle(request, { tokens, run, settler, admittedAt, overage });
+    const own = settlers.get(`${request} ${settler}`) ?? next();
+    settlers.set(`${request} ${settler}`, own);
+    const answer = await own.settle(request, { tokens, run, settler, admittedAt, overage });
     assert.equal(answer, expected);
     if (answer) log.settled(requestId, tokens);
     return [`settle ${answer}`];

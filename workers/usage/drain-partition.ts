@@ -1,4 +1,4 @@
-import { parseOutboxEntry } from '../../shared/jobs/usage-outbox.ts';
+import { fieldsOf, parseOutboxEntry } from '../../shared/jobs/usage-outbox.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../shared/redis/keys.ts';
@@ -32,7 +32,7 @@ export function createDrainPartition({
   /** Undefined if the entry cannot be read, because another version of this program wrote it. It must not block the next entries. */
   function read(partition: number, id: string, fields: readonly string[]): UsageRecord | undefined {
     try {
-      return parseOutboxEntry(id, toRecord(fields));
+      return parseOutboxEntry(id, fieldsOf(fields));
     } catch {
       metrics.usageUnreadable.inc();
       // Only its position is logged: the parser's error may quote its content.
@@ -65,9 +65,4 @@ export function createDrainPartition({
     metrics.usageDrained.inc(records.length);
     return { upTo: last, records: records.length, more: entries.length === entriesAtOnce };
   };
-}
-
-function toRecord(fields: readonly string[]): Record<string, string> {
-  const names = fields.filter((_, index) => index % 2 === 0);
-  return Object.fromEntries(names.map((name, index) => [name, fields[2 * index + 1] ?? '']));
 }

@@ -11,7 +11,7 @@ import type { FileStore } from '../files/file-store.ts';
 import { readKeyOwner } from '../key-owner.ts';
 import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
 import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
-import type { UsageRecord } from '../usage/usage-record.ts';
+import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
 import type { IncompletePage } from '../usage/usage-tables.ts';
@@ -149,6 +149,14 @@ export class MongoStore implements Store {
 
   findUsageRecord(requestId: string): Promise<UsageRecord | undefined> {
     return this.#usage.findUsageRecord(requestId);
+  }
+
+  findUsageByAnswer(account: string, answerId: string): Promise<UsageRecord | undefined> {
+    return this.#usage.findUsageByAnswer(account, answerId);
+  }
+
+  listUsageRecords(account: string, page: RecordPage): Promise<UsageRecord[]> {
+    return this.#usage.listUsageRecords(account, page);
   }
 
   recomputeUsage(account: string, month: string, upTo: string): Promise<RecomputedUsage> {

@@ -31,16 +31,24 @@ const sumDocumentSchema = z.object({
 /** What a release without details stores as the days of a month, and requires to be an object. */
 const previousDaysSchema = z.record(z.string(), z.record(z.string(), usageCountsSchema));
 
-/** By month and id to remove old documents; the others read one account's records in order, and iterate over all months. */
+/**
+ * By month and id to remove old documents, by the id of the answer to find one request. The others read one account's records in the order of
+ * the outbox or of admission, and iterate over all months.
+ */
 export const usageIndexes: readonly CollectionIndexes[] = [
   {
     collection: 'usage_records',
-    indexes: [index({ account: 1, month: 1, entry: 1 }), index({ month: 1, _id: 1 })],
+    indexes: [
+      index({ account: 1, month: 1, entry: 1 }),
+      index({ month: 1, _id: 1 }),
+      index({ account: 1, admittedAt: 1, _id: 1 }),
+      index({ account: 1, answerId: 1, admittedAt: 1 }),
+    ],
   },
   { collection: 'usage_sums', indexes: [index({ account: 1, month: 1 }), index({ month: 1, _id: 1 })] },
 ];
 
-type RecordDocument = z.infer<typeof recordDocumentSchema>;
+export type RecordDocument = z.infer<typeof recordDocumentSchema>;
 type SumDocument = z.infer<typeof sumDocumentSchema> & { days: z.infer<typeof previousDaysSchema> };
 
 export function recordsOf(database: Db): Collection<RecordDocument> {

@@ -1,10 +1,10 @@
 import type { Collection } from 'mongodb';
 import { summedRecordSchema } from '../usage/usage-counts.ts';
-import { usageRecordSchema } from '../usage/usage-record.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
 import { isDetailed, type KeptSum, type UsageTables } from '../usage/usage-tables.ts';
 import type { MongoCalls } from './database/mongo-calls.ts';
 import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
+import { createFindRecords } from './mongo-find-records.ts';
 import { createRemoveUsage } from './mongo-remove-usage.ts';
 import { createTakeUsage } from './mongo-take-usage.ts';
 import { createMongoDetails } from './mongo-usage-details.ts';
@@ -41,6 +41,7 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
 
   return {
     ...createMongoDetails(calls),
+    ...createFindRecords(calls),
     take: createTakeUsage(calls),
     removeBefore: createRemoveUsage(calls),
 
@@ -79,12 +80,6 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
         const incomplete = marks.filter((mark) => !isDetailed(mark)).map(placeOf);
         const last = marks.length < limit ? undefined : marks.at(-1);
         return { incomplete, ...(last !== undefined && { last: placeOf(last) }) };
-      }),
-
-    findRecord: (requestId) =>
-      call(async () => {
-        const found = await records.findOne({ _id: requestId }, durable());
-        return found === null ? undefined : usageRecordSchema.parse(withRequestId(found));
       }),
   };
 }

@@ -14,7 +14,7 @@ import { createFolderFileStore } from '../files/folder-file-store.ts';
 import { readKeyOwner } from '../key-owner.ts';
 import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
 import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
-import type { UsageRecord } from '../usage/usage-record.ts';
+import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
 import type { IncompletePage } from '../usage/usage-tables.ts';
@@ -38,8 +38,7 @@ const accountRow = z.object({
   usedKeyId: z.string().nullable(),
   usedAt: z.int().nullable(),
 });
-const ownerRow = z.object({ id: z.string() });
-const versionRow = z.object({ version: z.string() });
+const [ownerRow, versionRow] = [z.object({ id: z.string() }), z.object({ version: z.string() })];
 
 const selectAccount = `SELECT document, coalesce(document ->> '$.recorded', 0) AS recorded, key_uses.key_id AS usedKeyId, used_at AS usedAt
   FROM accounts LEFT JOIN key_uses ON account = id WHERE id = ?`;
@@ -186,6 +185,14 @@ export class SqliteStore implements Store {
 
   findUsageRecord(requestId: string): Promise<UsageRecord | undefined> {
     return this.#usage.findUsageRecord(requestId);
+  }
+
+  findUsageByAnswer(account: string, answerId: string): Promise<UsageRecord | undefined> {
+    return this.#usage.findUsageByAnswer(account, answerId);
+  }
+
+  listUsageRecords(account: string, page: RecordPage): Promise<UsageRecord[]> {
+    return this.#usage.listUsageRecords(account, page);
   }
 
   recomputeUsage(account: string, month: string, upTo: string): Promise<RecomputedUsage> {

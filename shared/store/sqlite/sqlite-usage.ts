@@ -8,17 +8,16 @@ import { byMonth } from '../usage/usage-sums.ts';
 import type { Taken, UsageTables } from '../usage/usage-tables.ts';
 import type { SqliteCalls } from './database/sqlite-calls.ts';
 import { rowsAtOnce } from './database/sqlite-pages.ts';
+import { createFindRecords } from './sqlite-find-records.ts';
 import { createRemoveUsage } from './sqlite-remove-usage.ts';
 import { createListIncomplete, createSqliteSums } from './sqlite-usage-sums.ts';
 
-const recordRow = z.object({ document: storedJson.pipe(usageRecordSchema) });
 const summedRow = z.object({ document: storedJson.pipe(summedRecordSchema) });
 const entryRow = z.object({ entry: z.string() });
 const monthRow = z.object({ account: z.string(), month: z.string() });
 
 const insertRecord = `INSERT INTO usage_records (request_id, document) VALUES (?, ?) ON CONFLICT (request_id) DO NOTHING`;
 const selectEntry = 'SELECT entry FROM usage_records WHERE request_id = ?';
-const selectRecord = 'SELECT document FROM usage_records WHERE request_id = ?';
 const selectRecords = `SELECT document FROM usage_records
   WHERE account = :account AND month = :month AND entry > :after AND entry <= :upTo ORDER BY entry LIMIT :limit`;
 const selectNextMonth = `SELECT account, month FROM (
@@ -30,12 +29,13 @@ const selectNextMonth = `SELECT account, month FROM (
   ) ORDER BY account, month LIMIT 1`;
 
 /** Stores records as documents, like accounts, and sums and details as rows, so that one more request changes few small rows. */
-export function createSqliteUsage(database: DatabaseSync, { read, write }: SqliteCalls): UsageTables {
+export function createSqliteUsage(database: DatabaseSync, calls: SqliteCalls): UsageTables {
+  const { read, write } = calls;
   const sums = createSqliteSums(database);
   const { details } = sums;
   const takePiece = createTakePiece(database, sums);
   const listIncomplete = createListIncomplete(database);
-  const [recordOf, recordsOf] = [database.prepare(selectRecord), database.prepare(selectRecords)];
+  const recordsOf = database.prepare(selectRecords);
   const nextMonth = database.prepare(selectNextMonth);
 
   return {
@@ -90,12 +90,8 @@ export function createSqliteUsage(database: DatabaseSync, { read, write }: Sqlit
 
     listIncomplete: (page) => read(() => listIncomplete(page)),
 
-    findRecord: async (requestId) => {
-      const row = await read(() => recordOf.get(requestId));
-      return row === undefined ? undefined : recordRow.parse(row).document;
-    },
-
-    removeBefore: createRemoveUsage(database, { write }),
+    ...createFindRecords(database, calls),
+    removeBefore: createRemoveUsage(database, calls),
   };
 }
 

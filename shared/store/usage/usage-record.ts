@@ -18,7 +18,7 @@ export const usageAttemptSchema = z.object({
   durationMs: milliseconds.optional(),
 });
 
-const usageOutcomes = ['completed', 'failed', 'cancelled', 'lost'] as const;
+export const usageOutcomes = ['completed', 'failed', 'cancelled', 'lost'] as const;
 
 export const usageRecordSchema = z.object({
   requestId: z.string(),
@@ -58,3 +58,8 @@ export const usageRecordSchema = z.object({
  */
 export type UsageRecord = z.infer<typeof usageRecordSchema>;
 export type UsageAttempt = z.infer<typeof usageAttemptSchema>;
+
+/** The place of a record in the order of an account's requests: by admission, then by id. */
+export type RecordPlace = Pick<UsageRecord, 'admittedAt' | 'requestId'>;
+/** The records that come before this place, or the latest ones: the first `limit`, latest first. */
+export type RecordPage = { before?: RecordPlace | undefined; limit: number };

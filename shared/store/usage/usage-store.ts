@@ -4,7 +4,7 @@ import { detailPages } from './compare-month.ts';
 import { type CompleteDetails, createCompleteDetails } from './complete-details.ts';
 import { createUsageByKey, type UsageByKey } from './usage-by-key.ts';
 import { createDayTally, inOrder, type UsageDay } from './usage-details.ts';
-import type { UsageRecord } from './usage-record.ts';
+import type { RecordPage, UsageRecord } from './usage-record.ts';
 import { createUsageRepairs, type RecomputedUsage } from './usage-repairs.ts';
 import type { UsageMonth, UsageSum } from './usage-sums.ts';
 import { type IncompletePage, isDetailed, type UsageTables } from './usage-tables.ts';
@@ -28,6 +28,12 @@ export interface UsageStore extends UsageByKey {
   findUsageDays(account: string, month: string): Promise<UsageDay[]>;
 
   findUsageRecord(requestId: string): Promise<UsageRecord | undefined>;
+
+  /** Finds the account's request whose answer has this id; if there are several, the latest. */
+  findUsageByAnswer(account: string, answerId: string): Promise<UsageRecord | undefined>;
+
+  /** Lists the account's records by admission. Looks at no more than it returns. */
+  listUsageRecords(account: string, page: RecordPage): Promise<UsageRecord[]>;
 
   /**
    * Returns the stored sum, the sum recomputed from the records up to the later of its own `lastEntry` and `upTo`, which is an entry or
@@ -109,6 +115,8 @@ export function createUsageStore(tables: UsageTables): UsageStore {
     },
     ...createUsageByKey(tables, (month) => completeDetails(month, completedForReader)),
     findUsageRecord: (requestId) => tables.findRecord(requestId),
+    findUsageByAnswer: (account, answerId) => tables.findByAnswer(account, answerId),
+    listUsageRecords: (account, page) => tables.listRecords(account, page),
     recomputeUsage: (account, month, upTo) => recompute({ account, month, upTo }),
     repairUsage: (account, month, upTo) => repair({ account, month, upTo }),
     async listUsageMonths({ after = { account: '', month: '' }, limit }) {

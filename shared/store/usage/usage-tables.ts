@@ -1,6 +1,6 @@
 import type { SummedRecord } from './usage-counts.ts';
 import type { DetailPlace, UsageDay, UsageDetail } from './usage-details.ts';
-import type { UsageRecord } from './usage-record.ts';
+import type { RecordPage, UsageRecord } from './usage-record.ts';
 import type { UsageMonth, UsageSum } from './usage-sums.ts';
 
 /**
@@ -50,6 +50,11 @@ export interface UsageTables {
   listIncomplete(page: { after: UsageMonth | undefined; limit: number }): Promise<IncompletePage>;
 
   findRecord(requestId: string): Promise<UsageRecord | undefined>;
+
+  /** Finds the account's latest record with this id of an answer. */
+  findByAnswer(account: string, answerId: string): Promise<UsageRecord | undefined>;
+
+  listRecords(account: string, page: RecordPage): Promise<UsageRecord[]>;
 
   /** Removes a piece of the usage of months before `month`: records, then details, then sums. Returns how many; 0 if there is none. */
   removeBefore(month: string): Promise<number>;

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { streamIdOf } from '../../../shared/jobs/usage-outbox.ts';
 import { createSettle } from '../../../shared/limits/settle.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import {
@@ -426,14 +427,29 @@ test.serial('repairing a month that is not counted does not start its counter', 
   t.deepEqual(await side.admit({ requestId: 'b' }), { outcome: 'cold', month: '2030-05' });
 });
 
-test.serial('the mark of an ended request is kept for an hour past the deadline', async (t) => {
+test.serial('the mark of the release before, without the id of an entry, still says who has settled', async (t) => {
   const side = await admitted();
   await side.start('a');
-  await side.settle('a');
-  t.is(await side.mark(), 'settled 1 worker');
-  const lifeMs = await own.redis.pttl(endedRequestKey(side.account, side.idOf('a')));
-  t.true(lifeMs > 4_190_000 && lifeMs <= 4_200_000);
+  await side.settle('a', { settler: 'taking 1' });
+  await own.redis.set(endedRequestKey(side.account, side.idOf('a')), 'settled 1 taking 1');
+  t.true(await side.settle('a', { settler: 'taking 1' }));
+  t.false(await side.settle('a', { settler: 'taking 10' }));
+  t.false(await side.settle('a', { settler: 'taking' }));
+  t.is((await side.outbox()).length, 1);
 });
+
+test.serial(
+  'the mark of an ended request names its usage event, and is kept for an hour past the deadline',
+  async (t) => {
+    const side = await admitted();
+    await side.start('a');
+    await side.settle('a');
+    const [record] = await side.outbox();
+    t.is(await side.mark(), `settled 1 worker ${streamIdOf(record?.entry ?? '')}`);
+    const lifeMs = await own.redis.pttl(endedRequestKey(side.account, side.idOf('a')));
+    t.true(lifeMs > 4_190_000 && lifeMs <= 4_200_000);
+  },
+);
 
 test.serial('a request can be started, streamed, settled and released while Redis is out of memory', async (t) => {
   const side = await admitted();

@@ -96,6 +96,8 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.recordUsage([usageRecord()]),
     store.findUsageSum('user:anyone', '2026-12'),
     store.findUsageRecord('req_1'),
+    store.findUsageByAnswer('user:anyone', 'chatcmpl-1'),
+    store.listUsageRecords('user:anyone', { limit: 1 }),
     store.recomputeUsage('user:anyone', '2026-12', ''),
     store.repairUsage('user:anyone', '2026-12', ''),
     store.listUsageMonths({ limit: 1 }),

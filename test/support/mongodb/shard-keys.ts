@@ -7,14 +7,17 @@ export const shardKeys: Readonly<Record<string, Readonly<Record<string, 'hashed'
 };
 
 /**
- * Commands without the shard key, with the fields of their filter, and why they may ask all shards. The first one also runs in a request or
- * with a batch of usage while an older store is migrated; the others never do.
+ * Commands without the shard key, with the fields of their filter, and why they may ask all shards. Those that list or find a request run in
+ * requests. The one that completes a month also does, or with a batch of usage, while an older store is migrated. The others never do.
  */
 export const knownExceptions: Readonly<Record<string, string>> = {
   'find usage_records account,entry,month': 'repairs and completes a month from its records',
   'find usage_records account,month': 'lists the months of an account, for reconcile and the removal of devices',
-  'find usage_records account': 'lists the accounts with usage, for reconcile',
+  'find usage_records account': 'lists the accounts with usage, for reconcile, and the latest requests of one',
   'find usage_records month': 'finds old months',
+  'find usage_records account,admittedAt': 'lists the requests of an account',
+  'find usage_records _id,account,admittedAt': 'lists the requests of an account, within a millisecond',
+  'find usage_records account,answerId': 'finds a request by the id of its answer',
   'delete usage_records _id,month': 'removes old months',
   'delete usage_records month': 'removes old months',
   'find usage_sums account,month': 'lists the months of an account, for reconcile and the removal of devices',

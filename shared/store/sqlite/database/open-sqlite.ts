@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { ownerOnly } from '../../files/owner-only.ts';
-import { patiently } from './sqlite-patience.ts';
+import { openingPatienceMs, patiently } from './sqlite-patience.ts';
 import { additions, migrations } from './sqlite-schema.ts';
 
 /** Covers another process's commit that is about to end. It blocks this process, so all longer waits are in `patiently`. */
@@ -34,7 +34,7 @@ export async function openSqlite(file: string): Promise<DatabaseSync> {
     await patiently(() => knownVersion(opened)); // first: a database of an unknown version remains unchanged
     await patiently(() => setDurability(opened));
     await patiently(() => migrate(opened));
-    for (const addition of additions) await patiently(() => opened.exec(addition));
+    for (const addition of additions) await patiently(() => opened.exec(addition), openingPatienceMs);
     return opened;
   } catch (error) {
     database?.close();

@@ -4,6 +4,7 @@ import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
 import { urlThrough } from '../../../support/mongodb/start-mongo.ts';
 import { untilItWorks } from '../../../support/mongodb/until-it-works.ts';
 import { startTcpProxy } from '../../../support/tcp-proxy.ts';
+import { testFindRecordsContract } from '../find-records-contract.ts';
 import { failsWith } from '../store-contract.ts';
 import { isExact, testUsageContract } from '../usage-contract.ts';
 import { testUsageRacesContract } from '../usage-races-contract.ts';
@@ -12,6 +13,7 @@ import { entryAt, usageRecord, usageRecords } from '../usage-records.ts';
 const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
 testUsageContract({ test: mongoTest, createHome });
+testFindRecordsContract({ test: mongoTest, createHome });
 testUsageRacesContract({ test: mongoTestAlone, createHome });
 
 for (const collection of ['usage_records', 'usage_details', 'usage_sums']) {
@@ -62,6 +64,8 @@ mongoTest('a record, a detail and a sum are one document each, and the searched 
   t.deepEqual(await home.indexes('usage_records'), [
     { key: { account: 1, month: 1, entry: 1 }, ...plain },
     { key: { month: 1, _id: 1 }, ...plain },
+    { key: { account: 1, admittedAt: 1, _id: 1 }, ...plain },
+    { key: { account: 1, answerId: 1, admittedAt: 1 }, ...plain },
   ]);
   t.deepEqual(await home.indexes('usage_details'), [
     { key: { account: 1, month: 1, day: 1 }, ...plain },

@@ -1,7 +1,9 @@
 import test from 'ava';
+import { testFindRecordsContract } from '../find-records-contract.ts';
 import { createSqliteHome } from '../sqlite-home.ts';
 import { testUsageContract } from '../usage-contract.ts';
 import { testUsageRacesContract } from '../usage-races-contract.ts';
 
 testUsageContract({ test, createHome: createSqliteHome });
+testFindRecordsContract({ test, createHome: createSqliteHome });
 testUsageRacesContract({ test: test.serial, createHome: createSqliteHome });
