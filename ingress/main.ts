@@ -43,6 +43,7 @@ import { listenForReplies } from './replies/reply-listener.ts';
 import type { JobLocation } from './replies/waiting-request.ts';
 import { createWaitingRequests, type WaitingRequests } from './replies/waiting-requests.ts';
 import { watchNodes } from './replies/watch-nodes.ts';
+import { createRequestLookUp } from './requests/request-look-up.ts';
 
 const bodyMs = 30_000;
 const checkEveryMs = 10_000;
@@ -95,6 +96,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     ...{ ...links, securityHeaders: securityHeaders(links.baseUrl), ...createPages(config) },
     ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },
     ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers) },
+    requestLookUp: createRequestLookUp({ redis, store }),
     trustedProxyHops: config.trustedProxyHops,
     replyTo: inbox.address,
     body: {

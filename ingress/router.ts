@@ -44,6 +44,7 @@ import type { QueueTurns } from './queue/queue-turns.ts';
 import type { RequestQueues } from './queue/request-queues.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestState } from './request-state.ts';
+import type { RequestLookUp } from './requests/request-look-up.ts';
 import { answerCall } from './routes/answer-call.ts';
 import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
 import { showDocumentation, showMissingPage } from './routes/documentation.ts';
@@ -75,6 +76,8 @@ import { listAccounts, retrieveAccount } from './routes/operators/accounts.ts';
 import { listAudit } from './routes/operators/audit.ts';
 import { listPlans, retrievePlan } from './routes/plans.ts';
 import { retrieveQuota } from './routes/quota.ts';
+import { listRequests } from './routes/requests/list-requests.ts';
+import { retrieveRequest } from './routes/requests/retrieve-request.ts';
 import { retrieveUsage } from './routes/usage.ts';
 
 /** What the stages and routes of the public listener use. */
@@ -103,6 +106,7 @@ export type AppDeps = {
   redis: Redis;
   keptAnswers: Pick<KeptAnswers, 'open'>;
   keyUse: KeyUse;
+  requestLookUp: RequestLookUp;
   queues: RequestQueues;
   queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
   queueBounds: QueueBounds;
@@ -171,6 +175,8 @@ function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Sta
   }
   router.get('/v1/models', withEither, check, listModels(deps));
   router.get('/v1/models/*model', withEither, check, retrieveModel(deps));
+  router.get('/v1/requests', withEither, check, listRequests(deps));
+  router.get('/v1/requests/:request', withEither, check, retrieveRequest(deps));
 }
 
 function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {

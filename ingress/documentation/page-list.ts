@@ -17,6 +17,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'limits',
       'streaming',
       'batches',
+      'find-a-request',
       'waiting',
       'configuration',
       'operating',

@@ -12,6 +12,7 @@ type Addresses = { baseUrl: string; docsUrl: string; authUrl: string };
 
 const tags: Record<Tag, string> = {
   Inference: 'Endpoints that call a model, and the models. `endpoints` of a model lists those that it offers.',
+  Requests: 'How a request ended, what it used, and where it is until then.',
   Keys: 'The API key of an account, managed with a sign-in token; and the keys of devices.',
   Files: 'Input and results of batches.',
   Batches: 'Many requests in one file, run within a day.',

@@ -7,6 +7,7 @@ import { furtherKeyRoutes } from './routes/further-keys.ts';
 import { keyRoutes } from './routes/keys.ts';
 import { modelRoutes } from './routes/models.ts';
 import { operatorRoutes } from './routes/operators.ts';
+import { requestRoutes } from './routes/requests.ts';
 
 const ownRoutes = {
   'GET /': {
@@ -40,6 +41,7 @@ const ownRoutes = {
 export const documentedRoutes: Readonly<Record<string, RouteDescription>> = {
   ...endpointRoutes,
   ...modelRoutes,
+  ...requestRoutes,
   ...keyRoutes,
   ...furtherKeyRoutes,
   ...fileRoutes,

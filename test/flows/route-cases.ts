@@ -22,6 +22,7 @@ import {
 } from './common-cases.ts';
 import { endpointCases } from './endpoint-cases.ts';
 import { createFileCast, fileCases, filePlans } from './file-cases.ts';
+import { requestCases } from './request-cases.ts';
 
 /** Callers and their credentials, created once before all cases. */
 export type Cast = Awaited<ReturnType<typeof createCast>>;
@@ -51,6 +52,7 @@ export async function createCast(stack: Stack, keys: KeyClient, store: Store) {
   const spentKey = await keys.newKey('spent');
   await keys.change('user:spent', { plan: 'one-token' });
   await keys.infer(spentKey);
+  const { data } = (await keys.send('GET', '/v1/requests', { bearer: spentKey })).body as { data: { id: string }[] }; // a list of the service itself
   await keys.newKey('a/b');
   await keys.newKey('ü 100%');
   return {
@@ -63,6 +65,7 @@ export async function createCast(stack: Stack, keys: KeyClient, store: Store) {
     suspendedGuestKey,
     suspendedKey,
     spentKey,
+    spentRequest: data[0]?.id ?? '',
     rotatedKey: oldKey,
     revokedKey,
     anothersKey: await keys.newKey('bob'),
@@ -425,6 +428,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     ],
     'POST /v1/keys/guest': guestCases(),
     ...fileCases(cast),
+    ...requestCases(cast),
     'GET /billing/quota': [
       ...eitherCases(quota, cast),
       ok('a key', quota({ bearer: cast.key })),

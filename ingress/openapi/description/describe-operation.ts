@@ -45,6 +45,7 @@ const pathDescriptions: Record<string, string> = {
   file: 'The id of a file.',
   batch: 'The id of a batch.',
   key: 'The id of a key.',
+  request: 'The `x-request-id` of a request, or the `id` in its answer.',
   account: '`user:<sub>`, or `device:<SHA-256 of its id>`.',
 };
 

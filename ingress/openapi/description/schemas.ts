@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import * as answers from '../../api/response-schemas.ts';
+import { request, requestList } from '../../requests/request-schemas.ts';
 import { batchBody } from '../../routes/batches.ts';
 import { emptyObject, namedKeyBody } from '../../routes/keys/developer-keys.ts';
 import { guestBody } from '../../routes/keys/guest-keys.ts';
@@ -47,6 +48,8 @@ export const answerSchemas = {
   DeletedFile: answers.deletedFile,
   Batch: answers.batch,
   BatchList: answers.batchList,
+  Request: request,
+  RequestList: requestList,
   Quota: answers.quota,
   Usage: answers.usage,
   Plan: answers.planLimits,

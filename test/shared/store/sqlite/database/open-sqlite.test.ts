@@ -140,3 +140,19 @@ async function refusesAndKeeps(t: ExecutionContext, home: SqliteHome, message: R
   t.true(before.equals(await readFile(home.file)));
   t.deepEqual(await readdir(home.folder), ['store.db']);
 }
+
+test('opening waits for another process that creates an index for longer than a call waits', async (t) => {
+  t.timeout(30_000);
+  await using home = await createSqliteHome();
+  await (await home.open())[Symbol.asyncDispose]();
+  using lock = new DatabaseSync(home.file);
+  lock.exec('DROP INDEX usage_records_by_answer; BEGIN IMMEDIATE');
+  const begunAt = performance.now();
+  const opening = home.open();
+  setTimeout(() => lock.exec('COMMIT'), 2_500);
+  await using store = await opening;
+  t.true(performance.now() - begunAt > 2_400);
+  t.is(await store.findUsageByAnswer('user:ann', 'x'), undefined);
+  const names = lock.prepare("SELECT name FROM sqlite_schema WHERE name = 'usage_records_by_answer'").all();
+  t.is(names.length, 1);
+});
