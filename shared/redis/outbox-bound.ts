@@ -1,6 +1,6 @@
 import { partitionCount } from './keys.ts';
 
-/** A usage event usually takes 650 bytes, and more after many attempts. */
+/** A usage event usually takes 700 bytes, and more after many attempts. */
 const entryBytes = 1_024;
 const entriesMax = 100_000;
 

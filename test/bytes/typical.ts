@@ -21,6 +21,7 @@ export function newKey(): NewKey {
 export function newReport(): UsageReport {
   return {
     keyId: `key_${ulid()}`,
+    answerId: `chatcmpl-${randomBytes(16).toString('hex')}`,
     ...{ plan, model, tier: 'standard', endpoint: '/v1/chat/completions', batch: null },
     ...{ promptTokens: 1_234, completionTokens: 456, cachedTokens: 1_024, counted: 'reported', outcome: 'completed' },
     ...{ queueWaitMs: 12, firstTokenMs: 345, durationMs: 6_789 },
