@@ -13,6 +13,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
     names: [
       'quick-start',
       'authentication',
+      'keys',
       'errors',
       'limits',
       'streaming',

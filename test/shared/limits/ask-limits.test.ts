@@ -101,7 +101,7 @@ test('at most 64 months are counted at once, and the others must retry', async (
   t.like(await ask({ account: 'user:64' }), { answer: ended });
 });
 
-test('only a further key with an end or limits is part of a call, and its month is counted by itself', async (t) => {
+test('only a further key with an end or limits is part of a call, and its month is counted apart', async (t) => {
   const keyed = (furtherKey: Caller['furtherKey']): Caller => ({ ...caller, keyId: 'key_1', furtherKey });
   const coldKey: Admitted = { outcome: 'cold', month: '2030-05', keyId: 'key_1' };
   const { ask, asked, seeded } = open([coldKey, ended]);

@@ -93,7 +93,7 @@ export function createAdmitLine({
     return refuseOutsideKey(callers.scopeOf(caller, keyId), { endpoint, model, requestedModel });
   }
 
-  /** A line counts only against the month of its key, and goes on when the key has ended. */
+  /** A line counts only against the month of its key, and continues when the key has ended. */
   function limitedKeyOf(caller: Caller, keyId: string): LookKey | undefined {
     const tokensPerMonth = callers.scopeOf(caller, keyId)?.limits?.tokensPerMonth;
     return tokensPerMonth === undefined ? undefined : { id: keyId, limits: { tokensPerMonth } };
