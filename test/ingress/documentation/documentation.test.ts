@@ -117,7 +117,7 @@ test('pages link to the previous and the next one, in order', async (t) => {
     hrefs.filter((href) => href.startsWith('/') && !/^\/help(\/|$)/.test(href)),
     [],
   );
-  t.true(html.includes('<a rel="prev" href="/help/authentication">'));
+  t.true(html.includes('<a rel="prev" href="/help/keys">'));
   t.true(html.includes('<a rel="next" href="/help/limits">'));
   t.true(hrefs.includes('https://console.example.com/?a=1&amp;b=&quot;2&quot;'));
   t.true(hrefs.includes('https://api.example.com/openapi.json'));
