@@ -16,7 +16,15 @@ export type Case = {
 
 /** Credentials in each state that routes distinguish. `expired` is a token. */
 export type Credentials = Record<
-  'key' | 'token' | 'expired' | 'rotatedKey' | 'revokedKey' | 'suspendedKey' | 'suspendedGuestKey' | 'suspendedToken',
+  | 'key'
+  | 'token'
+  | 'expired'
+  | 'rotatedKey'
+  | 'revokedKey'
+  | 'expiredKey'
+  | 'suspendedKey'
+  | 'suspendedGuestKey'
+  | 'suspendedToken',
   string
 >;
 
@@ -47,6 +55,7 @@ export const ok = at('200');
 export const invalid = at('400 VALIDATION_ERROR');
 export const noAuth = at('401 NO_AUTH');
 export const invalidKey = at('401 INVALID_KEY');
+export const keyExpired = at('401 KEY_EXPIRED');
 export const invalidToken = at('401 INVALID_TOKEN');
 export const forbidden = at('403 FORBIDDEN');
 export const notFound = at('404 NOT_FOUND');
@@ -112,6 +121,7 @@ export function keyCases(call: Call, cast: Credentials, body?: unknown): Case[] 
     invalidKey('the prefix alone', call({ bearer: 'svc_', body })),
     invalidKey('a rotated key', call({ bearer: cast.rotatedKey, body })),
     invalidKey('a revoked key', call({ bearer: cast.revokedKey, body })),
+    keyExpired('an expired key', call({ bearer: cast.expiredKey, body })),
     forbidden('a suspended account', call({ bearer: cast.suspendedKey, body }), { says: 'This account is suspended.' }),
     forbidden('a suspended device', call({ bearer: cast.suspendedGuestKey, body }), {
       says: 'This account is suspended.',

@@ -22,6 +22,7 @@ import {
 } from './common-cases.ts';
 import { endpointCases } from './endpoint-cases.ts';
 import { createFileCast, fileCases, filePlans } from './file-cases.ts';
+import { createFurtherCast, furtherKeyCases } from './further-key-cases.ts';
 import { requestCases } from './request-cases.ts';
 
 /** Callers and their credentials, created once before all cases. */
@@ -76,6 +77,7 @@ export async function createCast(stack: Stack, keys: KeyClient, store: Store) {
     newcomer: await keys.token('newcomer'),
     minter: await keys.token('minter'),
     ...(await createFileCast({ stack, keys, store })),
+    ...(await createFurtherCast(keys)),
   };
 }
 
@@ -376,6 +378,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
   const maskOf = ({ key, token }: { key: string; token: string }) => ({ bearer: token, body: { key: maskKey(key) } });
   return {
     ...endpointCases(cast),
+    ...furtherKeyCases(cast),
     'GET /v1/models': [
       ...eitherCases(models, cast),
       ok('a key', models({ bearer: cast.key })),

@@ -103,6 +103,6 @@ function pathLike(pattern: string): string {
 
 function cachingOf(route: Route, status: number, message: unknown): string | undefined {
   if (route === 'GET /openapi.json') return status === 200 ? 'no-cache' : undefined;
-  const hasSecrets = route.includes('/v1/keys/') || route === contentRoute;
+  const hasSecrets = / \/v1\/keys?(\/|$)/.test(route) || route === contentRoute;
   return hasSecrets && !beforeAnyRoute.test(String(message)) ? 'no-store' : undefined;
 }
