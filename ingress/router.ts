@@ -190,10 +190,10 @@ function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages):
 
   router.get('/v1/keys', forbidStoring, withSignIn, check, listKeys(deps));
   router.post('/v1/keys', forbidStoring, withSignIn, check, readSettings, createKey(deps));
-  router.get('/v1/keys/:key', forbidStoring, withSignIn, check, retrieveKey(deps));
-  router.patch('/v1/keys/:key', forbidStoring, withSignIn, check, readSettings, updateKey(deps));
-  router.delete('/v1/keys/:key', forbidStoring, withSignIn, check, revokeKey(deps));
-  router.post('/v1/keys/:key/rotate', forbidStoring, withSignIn, check, readSettings, rotateKey(deps));
+  router.get('/v1/keys/key_:key', forbidStoring, withSignIn, check, retrieveKey(deps));
+  router.patch('/v1/keys/key_:key', forbidStoring, withSignIn, check, readSettings, updateKey(deps));
+  router.delete('/v1/keys/key_:key', forbidStoring, withSignIn, check, revokeKey(deps));
+  router.post('/v1/keys/key_:key/rotate', forbidStoring, withSignIn, check, readSettings, rotateKey(deps));
   router.get('/v1/key', forbidStoring, withKey, check, retrieveOwnKey(deps));
 }
 

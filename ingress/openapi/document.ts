@@ -95,7 +95,7 @@ function pathsOf(routes: Readonly<Record<string, RouteDescription>>): Record<str
   return paths;
 }
 
-/** A path in the syntax of OpenAPI: `/v1/files/{file}` for `/v1/files/:file`. */
+/** A path in the syntax of OpenAPI: `/v1/files/{file}` for `/v1/files/:file`. A prefix of a parameter is part of it: `key_:key`. */
 function templateOf(pattern: string): string {
-  return pattern.replace(/[:*](\w+)/g, '{$1}');
+  return pattern.replace(/\w*[:*](\w+)/g, '{$1}');
 }

@@ -46,13 +46,14 @@ export async function createFurtherCast(keys: KeyClient) {
 }
 
 const wrongIds = [
-  'key_',
-  'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
-  'key_01kbn4v4w0r2e9z6y5qh3t8mxa',
-  'x',
-  '%24ne',
-  '__proto__',
-  '%zz',
+  ...[
+    'key_x',
+    'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
+    'key_01kbn4v4w0r2e9z6y5qh3t8mxa',
+    'key_%24ne',
+    'key___proto__',
+    'key_%zz',
+  ],
 ];
 
 /** Cases of every id that the account has no key of. */
@@ -133,13 +134,13 @@ export function furtherKeyCases(cast: FurtherCast): Partial<Record<Route, Case[]
       invalid('no name', create({ bearer: cast.token, body: {} }), { says: 'name: ' }),
       conflict('a hundred and first key', create({ bearer: cast.fullToken, body: name }), { says: 'can have no more' }),
     ],
-    'GET /v1/keys/:key': [
+    'GET /v1/keys/key_:key': [
       ...wrongKeyCases('GET', cast),
       ...Object.entries(ids)
         .filter(([state]) => state !== 'anothers')
         .map(([state, id]) => ok(state, to('GET', id), { check: (t, body) => void t.is(body.id, id) })),
     ],
-    'PATCH /v1/keys/:key': [
+    'PATCH /v1/keys/key_:key': [
       ...wrongKeyCases('PATCH', cast, { body: {} }),
       ...bodyCases(callTo('PATCH', `/v1/keys/${ids.active}`), {}, bearer),
       ...settingCases((body) => callTo('PATCH', `/v1/keys/${ids.active}`)({ bearer, body }), {}),
@@ -150,12 +151,12 @@ export function furtherKeyCases(cast: FurtherCast): Partial<Record<Route, Case[]
       conflict('the default key', to('PATCH', ids.byDefault, name), { says: 'no settings' }),
       conflict('a revoked key', to('PATCH', ids.revoked, name), { says: 'cannot change' }),
     ],
-    'DELETE /v1/keys/:key': [
+    'DELETE /v1/keys/key_:key': [
       ...wrongKeyCases('DELETE', cast),
       ok('an active key', to('DELETE', ids.toRevoke), { check: (t, body) => void t.is(body.state, 'revoked') }),
       ok('a revoked key', to('DELETE', ids.revoked), { check: (t, body) => void t.is(body.state, 'revoked') }),
     ],
-    'POST /v1/keys/:key/rotate': [
+    'POST /v1/keys/key_:key/rotate': [
       ...wrongKeyCases('POST', cast, { suffix: '/rotate', body: {} }),
       ...bodyCases(callTo('POST', `/v1/keys/${ids.revoked}/rotate`), {}, bearer),
       ...[-1, 604_801, 1.5, '60', null].map((grace) =>

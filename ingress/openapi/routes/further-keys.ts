@@ -52,7 +52,7 @@ export const furtherKeyRoutes = {
     },
     refusals: refusedHead.signIn,
   },
-  'GET /v1/keys/:key': {
+  'GET /v1/keys/key_:key': {
     id: 'retrieveKey',
     tag: 'Keys',
     summary: 'Retrieve a key of the account',
@@ -60,7 +60,7 @@ export const furtherKeyRoutes = {
     answer: { description: 'The key, masked.', schema: 'Key', example: key },
     refusals: [...refusedHead.signIn, 'NOT_FOUND'],
   },
-  'PATCH /v1/keys/:key': {
+  'PATCH /v1/keys/key_:key': {
     id: 'updateKey',
     tag: 'Keys',
     summary: 'Change a further key',
@@ -75,7 +75,7 @@ export const furtherKeyRoutes = {
     },
     refusals: [...refusedHead.signIn, ...refusedBody, 'NOT_FOUND', 'CONFLICT'],
   },
-  'POST /v1/keys/:key/rotate': {
+  'POST /v1/keys/key_:key/rotate': {
     id: 'rotateKey',
     tag: 'Keys',
     summary: 'Rotate a key, with a grace period',
@@ -93,7 +93,7 @@ export const furtherKeyRoutes = {
     },
     refusals: [...refusedHead.signIn, ...refusedBody, 'NOT_FOUND', 'CONFLICT'],
   },
-  'DELETE /v1/keys/:key': {
+  'DELETE /v1/keys/key_:key': {
     id: 'revokeKey',
     tag: 'Keys',
     summary: 'Revoke a key of the account',

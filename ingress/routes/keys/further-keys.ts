@@ -135,7 +135,7 @@ function requireKey(account: Account | undefined, id: string): KnownKey {
 }
 
 function wantedKey(ctx: AppContext): string {
-  const id = pathParameter(ctx, 'key');
+  const id = `key_${pathParameter(ctx, 'key')}`; // the prefix is part of the route
   if (!keyId.test(id)) throw noSuchKey();
   return id;
 }

@@ -59,7 +59,7 @@ test('it documents exactly the routes of the router', (t) => {
 });
 
 function templateOf(route: string): string {
-  return route.replace(/[:*](\w+)/g, '{$1}');
+  return route.replace(/\w*[:*](\w+)/g, '{$1}');
 }
 
 test('every reference resolves, and every component is referenced or named in a description', (t) => {

@@ -19,13 +19,14 @@ const templates = Object.keys(paths).map((path) => {
   const source = path
     .replaceAll('.', '\\.')
     .replace('{model}', '.+')
+    .replace('{key}', 'key_[^/]*')
     .replace(/\{\w+\}/g, '[^/]+');
   return { path, matches: new RegExp(`^${source}$`) };
 });
 
 /** Routes by method and path in the syntax of OpenAPI. */
 const routes = new Map(
-  Object.entries(documentedRoutes).map(([route, described]) => [route.replace(/[:*](\w+)/g, '{$1}'), described]),
+  Object.entries(documentedRoutes).map(([route, described]) => [route.replace(/\w*[:*](\w+)/g, '{$1}'), described]),
 );
 
 /** A path without its query and its base path, and what the document says of it. */
