@@ -28,6 +28,11 @@ export const developerKey = z.strictObject({
   endedAt: time.optional(),
   lastUsedAt: time.optional(),
 });
+/** A key as operators see it. */
+const accountKey = developerKey.extend({
+  name: z.string().optional().meta({ description: 'Only further keys have one.' }),
+  state: z.enum(['active', 'rotated', 'revoked', 'expired']),
+});
 export const developerKeyList = z.strictObject({ object: z.literal('list'), data: z.array(developerKey) });
 
 export const model = z.strictObject({
@@ -157,6 +162,7 @@ const accountChange = z.strictObject({
   keyMinted: z.string().optional(),
   keyRotated: step.optional(),
   keyRevoked: z.string().optional(),
+  keyChanged: z.string().optional(),
   ...settingsChange.shape,
 });
 /** After a change: without batches, which it does not affect. */
@@ -167,7 +173,7 @@ export const changedAccount = z.strictObject({
   topUp: count,
   suspended: z.boolean(),
   createdAt: time,
-  keys: z.array(developerKey),
+  keys: z.array(accountKey).meta({ description: 'Developer keys, then further keys.' }),
   changes: z.array(accountChange),
 });
 export const account = changedAccount.extend({
@@ -204,6 +210,7 @@ export const home = z.strictObject({ console: address, docs: address, openapi: a
 export type Home = z.infer<typeof home>;
 export type MintedKey = z.infer<typeof mintedKey>;
 export type DeveloperKey = z.infer<typeof developerKey>;
+export type AccountKey = z.infer<typeof accountKey>;
 export type Model = z.infer<typeof model>;
 export type File = z.infer<typeof file>;
 export type Batch = z.infer<typeof batch>;

@@ -18,10 +18,8 @@ const endedKept = 100;
 export const defaultKeyName = 'default';
 
 /** Any key of an account. */
-export type KnownKey =
-  | { kind: 'default'; key: ActiveKey }
-  | { kind: 'further'; key: FurtherKey }
-  | { kind: 'ended'; key: EndedFurtherKey };
+export type KnownKey = { kind: 'default'; key: ActiveKey } | FurtherKnownKey;
+export type FurtherKnownKey = { kind: 'further'; key: FurtherKey } | { kind: 'ended'; key: EndedFurtherKey };
 
 /*
  * The states of a further key (contract.md#i2-routes-of-further-keys). A key that has expired can be given a later end; all other ends are
@@ -34,8 +32,16 @@ export type KnownKey =
  *   rotated  revoke   revoked
  */
 
-/** Returns the default key, then the further keys, then those that have ended, newest first: at most 401. */
-export function keysOf({ key, furtherKeys, endedFurtherKeys, endedKeys }: Account): KnownKey[] {
+/** Returns the default key, then further keys, then those of both that have ended, latest first: at most 401. */
+export function keysOf({ key, ...account }: Account): KnownKey[] {
+  return [...(key === undefined ? [] : [{ kind: 'default', key } as const]), ...furtherKeysOf(account)];
+}
+
+/** The same without the default key. */
+export function furtherKeysOf(
+  account: Pick<Account, 'furtherKeys' | 'endedFurtherKeys' | 'endedKeys'>,
+): FurtherKnownKey[] {
+  const { furtherKeys, endedFurtherKeys, endedKeys } = account;
   const known = new Set([...furtherKeys, ...endedFurtherKeys].map(({ id }) => id));
   const endedDefaults = endedKeys.filter(({ id }) => !known.has(id));
   const ended = [
@@ -43,7 +49,6 @@ export function keysOf({ key, furtherKeys, endedFurtherKeys, endedKeys }: Accoun
     ...endedDefaults.map(({ plan: _, ...each }) => ({ ...each, name: defaultKeyName })),
   ];
   return [
-    ...(key === undefined ? [] : [{ kind: 'default', key } as const]),
     ...furtherKeys.map((each) => ({ kind: 'further', key: each }) as const),
     ...ended
       .toSorted((one, other) => other.endedAt.getTime() - one.endedAt.getTime())

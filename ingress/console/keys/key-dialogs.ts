@@ -1,8 +1,8 @@
 import { h } from 'preact';
-import type { DeveloperKey } from '../../api/response-schemas.ts';
+import type { AccountKey } from '../../api/response-schemas.ts';
 import { ConfirmDialog } from '../page/confirm-dialog.ts';
 
-type Props = { shown: DeveloperKey; run: () => Promise<void>; close: () => void };
+type Props = { shown: AccountKey; run: () => Promise<void>; close: () => void };
 
 export function RotateDialog({ shown: { key }, run, close }: Props) {
   return h(

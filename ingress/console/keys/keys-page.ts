@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { DeveloperKey, MintedKey } from '../../api/response-schemas.ts';
+import type { AccountKey, MintedKey } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { Failure } from '../page/failure.ts';
 import { LoadedView } from '../page/loaded-view.ts';
@@ -10,7 +10,7 @@ import { RevokeDialog, RotateDialog } from './key-dialogs.ts';
 import { KeyTable } from './key-table.ts';
 import { NewKey } from './new-key.ts';
 
-type Asking = { what: 'rotate' | 'revoke'; key: DeveloperKey };
+type Asking = { what: 'rotate' | 'revoke'; key: AccountKey };
 type Props = {
   api: Api;
   /** A new key that is not dismissed yet: it is shown again after a visit to another page. */
@@ -21,7 +21,7 @@ type Props = {
 const path = '/v1/keys/developer';
 
 export function KeysPage({ api, fresh, setFresh }: Props) {
-  const loaded = useLoaded((signal) => api.call<{ data: DeveloperKey[] }>(path, { signal }), []);
+  const loaded = useLoaded((signal) => api.call<{ data: AccountKey[] }>(path, { signal }), []);
   const [asking, setAsking] = useState<Asking>();
 
   /** Reloads the list after success and failure: a response can be lost, and another user can have changed the key first. */
@@ -46,7 +46,7 @@ export function KeysPage({ api, fresh, setFresh }: Props) {
       'Your programs call the API with this key. An account has one key at a time. Keep it secret: anyone who has it can use your quota.',
     ),
     fresh && h(NewKey, { value: fresh, putAway: () => setFresh(undefined) }),
-    h(LoadedView<{ data: DeveloperKey[] }>, {
+    h(LoadedView<{ data: AccountKey[] }>, {
       loaded,
       what: 'your keys',
       children: ({ data }) => [

@@ -9,7 +9,6 @@ import {
   changeFurtherKey,
   createFurtherKey,
   findKey,
-  type KnownKey,
   keysOf,
   revokeKeyById,
   rotateKeyById,
@@ -39,26 +38,27 @@ export function createKey({ store, changeAccount, peppers, planFile }: KeyDeps):
     const { account: id, version } = stateOf(ctx, 'caller');
     const { key, stored } = newKey(peppers, new Date(now));
     const decide = createFurtherKey({ account: id, plan: planFile.defaultPlan, key: stored, fields });
+    const show = await presenting(ctx, store);
     const account = await changeAccount(id, decide, version);
-    ctx.body = { ...(await present(ctx, store, account, stored.id)), key };
+    ctx.body = { ...show(account, stored.id), key };
   };
 }
 
 /** `GET /v1/keys`: all keys of the account, masked: the default key, further keys, then the last of those that have ended. */
 export function listKeys({ store }: { store: KeyStore }): Stage {
   return async function listKeys(ctx) {
+    const show = await presenting(ctx, store);
     const account = await store.findAccount(stateOf(ctx, 'caller').account);
     const found = account === undefined ? [] : keysOf(account);
-    const show = await presenting(ctx, store, account);
-    ctx.body = presentList({ found, limit: found.length, present: show });
+    ctx.body = presentList({ found, limit: found.length, present: ({ key }) => show(account, key.id) });
   };
 }
 
 /** `GET /v1/keys/{id}`. */
 export function retrieveKey({ store }: { store: KeyStore }): Stage {
   return async function retrieveKey(ctx) {
-    const account = await store.findAccount(stateOf(ctx, 'caller').account);
-    ctx.body = await present(ctx, store, account, wantedKey(ctx));
+    const show = await presenting(ctx, store);
+    ctx.body = show(await store.findAccount(stateOf(ctx, 'caller').account), wantedKey(ctx));
   };
 }
 
@@ -69,8 +69,9 @@ export function updateKey({ store, changeAccount, planFile }: KeyDeps): Stage {
     const id = wantedKey(ctx);
     const fields = keyFieldsOf(parseBody(keyChangeBody, stateOf(ctx, 'body')), { now, planFile });
     const { account, version } = stateOf(ctx, 'caller');
+    const show = await presenting(ctx, store);
     const changed = await changeAccount(account, changeFurtherKey({ id, fields, at: new Date(now) }), version);
-    ctx.body = await present(ctx, store, changed, id);
+    ctx.body = show(changed, id);
   };
 }
 
@@ -82,10 +83,9 @@ export function rotateKey({ store, changeAccount, peppers }: KeyDeps): Stage {
     const { key, stored } = newKey(peppers, new Date(stateOf(ctx, 'now')));
     const { account, version } = stateOf(ctx, 'caller');
     const rotation = rotateKeyById({ id, key: stored, graceMs: graceSeconds * 1000 });
+    const show = await presenting(ctx, store);
     const changed = await changeAccount(account, rotation, version);
-    if (changed === undefined) throw noSuchKey();
-    const show = await presenting(ctx, store, changed);
-    ctx.body = { ...show(requireKey(changed, stored.id)), key, replaces: show(requireKey(changed, id)) };
+    ctx.body = { ...show(changed, stored.id), key, replaces: show(changed, id) };
   };
 }
 
@@ -95,8 +95,9 @@ export function revokeKey({ store, changeAccount }: KeyDeps): Stage {
     const id = wantedKey(ctx);
     const { account, version } = stateOf(ctx, 'caller');
     const at = new Date(stateOf(ctx, 'now'));
+    const show = await presenting(ctx, store);
     const changed = await changeAccount(account, revokeKeyById({ id, at }), version);
-    ctx.body = await present(ctx, store, changed, id);
+    ctx.body = show(changed, id);
   };
 }
 
@@ -104,34 +105,27 @@ export function revokeKey({ store, changeAccount }: KeyDeps): Stage {
 export function retrieveOwnKey({ store }: { store: KeyStore }): Stage {
   return async function retrieveOwnKey(ctx) {
     const { account, keyId: id = '', plan } = stateOf(ctx, 'caller');
-    const shown = await present(ctx, store, await store.findAccount(account), id);
-    ctx.body = { ...shown, plan };
+    const show = await presenting(ctx, store);
+    ctx.body = { ...show(await store.findAccount(account), id), plan };
   };
 }
 
-/** Fails with `NOT_FOUND` if the account has no such key. */
-async function present(ctx: AppContext, store: KeyStore, account: Account | undefined, id: string) {
-  const key = requireKey(account, id);
-  return (await presenting(ctx, store, account))(key);
-}
-
-/** Returns a function that presents keys of this account, with their usage of the month that the store has so far. */
-async function presenting(ctx: AppContext, store: KeyStore, account: Account | undefined) {
+/**
+ * Reads the caller's usage of the month, and returns a function that presents a key of an account with it. That function fails with
+ * `NOT_FOUND` if the account has no such key. The usage is read before a change: if it cannot be read, nothing is changed, and no key is
+ * made that its owner never sees.
+ */
+async function presenting(ctx: AppContext, store: KeyStore) {
   const now = stateOf(ctx, 'now');
   const month = monthOf(new Date(now));
-  const usages = account === undefined ? new Map() : await store.findUsageByKey({ account: account.id, month });
-  const { lastUse } = account ?? {};
-  return (known: KnownKey) => {
-    const { id } = known.key;
+  const usages = await store.findUsageByKey({ account: stateOf(ctx, 'caller').account, month });
+  return function show(account: Account | undefined, id: string) {
+    const known = findKey(account, id);
+    if (known === undefined) throw noSuchKey();
+    const { lastUse } = account ?? {};
     const lastUsedAt = lastUse?.keyId === id ? lastUse.at : undefined;
     return presentKey(known, { now, month, usage: usages.get(id), lastUsedAt });
   };
-}
-
-function requireKey(account: Account | undefined, id: string): KnownKey {
-  const found = findKey(account, id);
-  if (found === undefined) throw noSuchKey();
-  return found;
 }
 
 function wantedKey(ctx: AppContext): string {

@@ -6,7 +6,8 @@ import type { KeyFields } from '../../../shared/store/accounts/further-key.ts';
 import { shownText } from '../../api/shown-text.ts';
 import { isAddressRange } from '../../callers/allowed-addresses.ts';
 
-const namesMax = 100;
+/** Every ingress keeps the lists of the keys that it sees in memory. */
+const namesMax = 50;
 /** Sums stay exact integers in JavaScript and Lua. */
 const limitMax = 1e12;
 /** The last second of the year 9999. */

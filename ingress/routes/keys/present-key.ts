@@ -23,7 +23,7 @@ export function presentKey({ kind, key }: KnownKey, { now, lastUsedAt, usage, mo
     name: kind === 'default' ? defaultKeyName : key.name,
     key: maskKey(key.display),
     default: kind === 'default',
-    state: stateAt({ kind, key } as KnownKey, now), // the pair is as it was given
+    state: stateOfKey({ kind, key } as KnownKey, now), // the pair is as it was given
     created_at: secondsOf(key.createdAt),
     expires_at: timeOf(expiresAt),
     valid_until: timeOf(validUntil),
@@ -43,8 +43,8 @@ export function presentKey({ kind, key }: KnownKey, { now, lastUsedAt, usage, mo
 
 const noScope: Partial<Pick<FurtherKey, 'expiresAt' | 'endpoints' | 'models' | 'allowedIps' | 'limits'>> = {};
 
-/** A rotated key is valid until `valid_until`. */
-function stateAt({ kind, key }: KnownKey, now: number) {
+/** A rotated key is valid until its end. `now`: Redis's time, in milliseconds. */
+export function stateOfKey({ kind, key }: KnownKey, now: number) {
   if (kind === 'default') return 'active';
   if (kind === 'ended') return key.state;
   if (key.endsAt !== undefined) return 'rotated';

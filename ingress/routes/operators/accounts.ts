@@ -8,8 +8,11 @@ import type { ListedAccount, Store } from '../../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../../api/list-query.ts';
 import { presentBatch } from '../../api/present-batch.ts';
 import type { AccountSummary } from '../../api/response-schemas.ts';
+import { maskKey } from '../../callers/api-key.ts';
+import { type FurtherKnownKey, furtherKeysOf } from '../../callers/further-key-changes.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../../request-state.ts';
 import { keysOf } from '../keys/developer-keys.ts';
+import { stateOfKey } from '../keys/present-key.ts';
 
 export const accountsQuery = z.strictObject({
   prefix: z
@@ -81,7 +84,25 @@ export function presentAccount(account: Account | undefined, now: Date, records:
   const { id, plan, overageEnabled, suspended, createdAt } = account;
   const topUp = account.topUp?.month === monthOf(now) ? account.topUp.tokens : 0;
   const changes = [...account.changes.map(withoutOrigin), ...earlierChanges(account, records)];
-  return { account: id, plan, overageEnabled, topUp, suspended, createdAt, keys: keysOf(account), changes };
+  return { account: id, plan, overageEnabled, topUp, suspended, createdAt, keys: allKeysOf(account, now), changes };
+}
+
+/** Developer keys, then further keys. A default key in its grace is among the former only. */
+function allKeysOf(account: Account, now: Date): object[] {
+  const ofDeveloper = keysOf(account);
+  const shown = new Set([account.key, ...account.endedKeys].map((key) => key?.id));
+  const further = furtherKeysOf(account).filter(({ key }) => !shown.has(key.id));
+  return [...ofDeveloper, ...further.map((known) => presentFurther(known, account.plan, now))];
+}
+
+function presentFurther({ kind, key }: FurtherKnownKey, plan: string, now: Date): object {
+  const endedAt = kind === 'ended' ? key.endedAt : key.endsAt;
+  return {
+    ...{ id: key.id, key: maskKey(key.display), name: key.name, plan, createdAt: key.createdAt },
+    state: stateOfKey({ kind, key } as FurtherKnownKey, now.getTime()), // the pair is as it was given
+    ...(endedAt !== undefined && { endedAt }),
+    ...(key.lastUsedAt !== undefined && { lastUsedAt: key.lastUsedAt }),
+  };
 }
 
 function earlierChanges(account: Account, records: readonly AuditRecord[]): Change[] {

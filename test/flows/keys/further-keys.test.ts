@@ -223,3 +223,34 @@ test('a default key has no settings, and a key that has ended does not change', 
       t.is((await answer).status, 409);
   }
 });
+
+test('an operator sees all keys of an account, and what changed', async (t) => {
+  const account = createFurtherKeyClient(onA, 'zoe');
+  await onA.newKey('zoe');
+  const [byDefault] = await account.list();
+  const { id } = await account.create({ name: 'import' });
+  await account.change(id, { name: 'export' });
+  const { body: graced } = await account.rotate(byDefault?.id ?? '', { grace_seconds: 3_600 });
+  await account.revoke(id);
+  const { body } = await onA.account('user:zoe');
+  const keys = body.keys as { id: string; state: string; name?: string }[];
+  t.deepEqual(
+    keys.map(({ id, state, name }) => [id, state, name]),
+    [
+      [graced.id, 'active', undefined],
+      [byDefault?.id, 'rotated', undefined],
+      [id, 'revoked', 'export'],
+    ],
+  );
+  const changes = body.changes as Record<string, unknown>[];
+  const { keyRotated, keyRevoked, keyChanged, keyMinted } = Object.assign({}, ...changes.slice(0, 4).reverse());
+  t.deepEqual(
+    { keyRotated, keyRevoked, keyChanged },
+    {
+      keyRotated: { from: byDefault?.id, to: graced.id },
+      keyRevoked: id,
+      keyChanged: id,
+    },
+  );
+  t.is(keyMinted, id);
+});
