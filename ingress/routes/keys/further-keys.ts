@@ -101,7 +101,7 @@ export function revokeKey({ store, changeAccount }: KeyDeps): Stage {
   };
 }
 
-/** `GET /v1/key`: the key of the request: what it is, may do, and has used (contract.md#i5-the-key-of-a-request). */
+/** `GET /v1/key`: the key of the request: what it is, may do, and has used (contract.md#i5-key-of-a-request). */
 export function retrieveOwnKey({ store }: { store: KeyStore }): Stage {
   return async function retrieveOwnKey(ctx) {
     const { account, keyId: id = '', plan } = stateOf(ctx, 'caller');
