@@ -21,7 +21,6 @@ import type { Documentation } from './documentation/documentation.ts';
 import type { LimitAuthFailures } from './limits/limit-auth-failures.ts';
 import type { IngressMetrics } from './metrics.ts';
 import { admitRequest } from './middleware/admit-request.ts';
-import { answerRepeat } from './middleware/answer-repeat.ts';
 import { authenticateEither } from './middleware/authentication/authenticate-either.ts';
 import { authenticateKey } from './middleware/authentication/authenticate-key.ts';
 import { authenticateSignIn } from './middleware/authentication/authenticate-sign-in.ts';
@@ -30,8 +29,9 @@ import { checkRefusedCaller } from './middleware/authentication/check-refused-ca
 import { limitGuestCalls } from './middleware/authentication/limit-guest-calls.ts';
 import { refuseGuests } from './middleware/authentication/refuse-guests.ts';
 import { requireScope } from './middleware/authentication/require-scope.ts';
-import { claimIdempotencyKey } from './middleware/claim-idempotency-key.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
+import { answerRepeat } from './middleware/idempotency/answer-repeat.ts';
+import { claimIdempotencyKey } from './middleware/idempotency/claim-idempotency-key.ts';
 import { readCalls } from './middleware/read-call.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseFullQueue } from './middleware/refuse-full-queue.ts';

@@ -102,26 +102,6 @@ export function replyLost(delivered: boolean): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', 'The answer was lost on its way. Retry.');
 }
 
-/** Returns why a request with an idempotency key that was used before gets no answer (contract.md#h1-idempotency-keys). */
-export function repeatRefused(how: 'mismatch' | 'running' | 'lost'): ApiError {
-  if (how === 'mismatch') {
-    return new ApiError('IDEMPOTENCY_MISMATCH', 'This idempotency key was used for another request. Use a new key.');
-  }
-  if (how === 'lost') {
-    const message =
-      'The first request with this idempotency key was charged, and its answer is not kept. Use a new key to ask again.';
-    return new ApiError('IDEMPOTENCY_RESULT_LOST', message, { headers: { 'x-should-retry': 'false' } });
-  }
-  return new ApiError(
-    'CONFLICT',
-    'The first request with this idempotency key is still running. Retry to get its answer.',
-    {
-      retryAfterMs: 1_000,
-      headers: { 'x-should-retry': 'true' },
-    },
-  );
-}
-
 /** The error of a request whose client has disconnected, for the code that still handles the request. */
 export function clientGone(): ApiError {
   return new ApiError('REQUEST_TIMEOUT', 'The client disconnected.');
@@ -239,7 +219,7 @@ export function errorHeaders({ code, headers, retryAfterMs }: ApiError): Record<
   return {
     ...(errorStatus(code) === 401 && { 'www-authenticate': 'Bearer' }),
     ...(retryAfterMs !== undefined && { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))) }),
-    ...(code === 'CONFLICT' && { 'x-should-retry': 'false' }),
+    ...(errorStatus(code) === 409 && { 'x-should-retry': 'false' }),
     ...headers,
   };
 }

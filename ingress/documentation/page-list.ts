@@ -15,6 +15,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'authentication',
       'keys',
       'errors',
+      'retry-safely',
       'limits',
       'streaming',
       'batches',

@@ -1,13 +1,14 @@
 import type { Caller } from '../../shared/caller.ts';
 import type { Call } from '../../shared/endpoints/read-call.ts';
 import { refuseLargerThanLimit } from '../../shared/endpoints/tokens/request-cost.ts';
-import { planLimit, repeatRefused } from '../../shared/errors.ts';
+import { planLimit } from '../../shared/errors.ts';
 import { refuseOutsideKey } from '../../shared/key-scope.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { setHeaders } from '../api/set-headers.ts';
 import type { CheckCaller, DecideCharge } from '../callers/check-caller.ts';
+import { repeatRefused } from '../idempotency/repeat-refused.ts';
 import { limitError, withShare } from '../limits/limit-error.ts';
 import { limitHeaders } from '../limits/limit-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';

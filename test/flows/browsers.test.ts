@@ -58,6 +58,7 @@ const routes = [...open, ...ofConsole];
 const requestHeaders = [
   'authorization',
   'content-type',
+  'idempotency-key',
   'x-client-request-id',
   'x-stainless-arch',
   'x-stainless-lang',
@@ -79,6 +80,8 @@ const exposed = [
   'link',
   'x-svc-queue-ms',
   'x-svc-estimated',
+  'idempotent-replayed',
+  'x-svc-original-request-id',
   'x-svc-quota-limit',
   'x-svc-quota-used',
   'x-svc-quota-remaining',

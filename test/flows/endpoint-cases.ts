@@ -1,16 +1,20 @@
 import { endpointNames, endpoints } from '../../shared/endpoints/routes.ts';
 import type { StackModel } from '../stack/plan.ts';
 import { formAt } from '../support/client-forms/every-form.ts';
+import { usedKeys } from '../support/used-idempotency-keys.ts';
 import {
   bodyCases,
   type Case,
   type Credentials,
   callTo,
+  conflict,
   invalid,
   invalidKey,
   keyCases,
   limited,
+  mismatch,
   ok,
+  resultLost,
   spent,
 } from './common-cases.ts';
 
@@ -32,6 +36,11 @@ export function bodyFor(path: string, { model, stream = false }: { model: string
 }
 
 type Cast = Credentials & Record<'guestKey' | 'spentKey', string>;
+
+const keyed = (name: string) => [`Idempotency-Key: ${name}`];
+
+/** The bodies of the cases, by path. */
+export const bodies = new Map(endpoints.map(({ path }) => [path, bodyFor(path, { model: 'small-chat' })]));
 
 /** The cases of every endpoint, by its route. */
 export function endpointCases(cast: Cast): Record<string, Case[]> {
@@ -57,6 +66,15 @@ function casesAt(path: string, cast: Cast): Case[] {
     invalid('an unknown model', as({ model: 'constructor' }), {
       says: 'model: there is no such model \\"constructor\\"; the plan \\"free\\" has small-chat, medium-chat"',
     }),
+    ok('an idempotency key', call({ bearer: cast.key, body, lines: keyed(`${path}-${'x'.repeat(200)}`) })),
+    resultLost('the key of a lost answer', call({ bearer: cast.key, body, lines: keyed(usedKeys.lost + path) })),
+    conflict('the key of a request that runs', call({ bearer: cast.key, body, lines: keyed(usedKeys.running + path) })),
+    mismatch('the key of another body', call({ bearer: cast.key, body, lines: keyed(usedKeys.other + path) })),
+    invalid('two idempotency keys', call({ bearer: cast.key, body, lines: [...keyed('a'), ...keyed('b')] }), {
+      says: 'idempotency-key: must be 1 to 255 visible ASCII characters',
+    }),
+    invalid('an empty idempotency key', call({ bearer: cast.key, body, lines: keyed('') })),
+    invalid('an idempotency key of 256 characters', call({ bearer: cast.key, body, lines: keyed('x'.repeat(256)) })),
     invalidKey('a sign-in token', as({}, cast.token)),
     ...[cast.guestKey, cast.key].map((key) =>
       limited('a model outside the plan', as({ model: 'large-chat' }, key), {

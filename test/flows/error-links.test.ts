@@ -55,6 +55,7 @@ const ways: Record<string, () => Promise<Answer>> = {
   NOT_FOUND: () => keys.send('GET', '/nothing'),
   METHOD_NOT_ALLOWED: () => keys.send('DELETE', '/v1/models'),
   CONFLICT: cancelFinished,
+  IDEMPOTENCY_MISMATCH: askOtherwise,
   PAYLOAD_TOO_LARGE: () => chat(key, { user: 'x'.repeat(5_000_000) }),
   UNSUPPORTED_MEDIA_TYPE: () =>
     keys.send('POST', '/v1/chat/completions', { bearer: key, body: 'x', headers: { 'content-type': 'text/plain' } }),
@@ -71,6 +72,12 @@ async function cancelFinished(): Promise<Answer> {
   const client = await openBatchClient(stack, 'linker', key);
   const { id } = await client.ended((await client.create(linesOf(1))).id);
   return keys.send('POST', `/v1/batches/${id}/cancel`, { bearer: key });
+}
+
+async function askOtherwise(): Promise<Answer> {
+  const headers = { 'idempotency-key': 'order-17' };
+  await keys.send('POST', '/v1/chat/completions', { bearer: key, body, headers });
+  return keys.send('POST', '/v1/chat/completions', { bearer: key, body: { ...body, max_tokens: 51 }, headers });
 }
 
 async function createTooLarge(): Promise<Answer> {
@@ -141,6 +148,7 @@ test('every code is tested here or needs a fault that a healthy service does not
   const nested = ['rate_limit_exceeded', 'quota_exceeded'];
   const elsewhere = [
     'REQUEST_TIMEOUT',
+    'IDEMPOTENCY_RESULT_LOST',
     'INTERNAL_ERROR',
     'SERVICE_UNAVAILABLE',
     'DEADLINE_EXCEEDED',

@@ -15,8 +15,9 @@ import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts
 import { exchange } from '../support/raw-http.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { assertDisclosesNothing, assertRefused, head, stillServes, wrongMethod } from '../support/refusal.ts';
+import { claimUsedKeys } from '../support/used-idempotency-keys.ts';
 import { bodyBytesMax, type Case } from './common-cases.ts';
-import { models } from './endpoint-cases.ts';
+import { bodies, models } from './endpoint-cases.ts';
 import { filesOfTests } from './file-cases.ts';
 import { type Cast, casesOf, createCast, plans } from './route-cases.ts';
 
@@ -31,6 +32,7 @@ type Registrar = {
 };
 
 const env = {
+  KEY_PEPPER: 'a pepper of at least 32 characters for every route',
   BODY_BYTES_MAX: String(bodyBytesMax),
   TRUST_PROXY: '1',
   DOCS_URL: 'https://docs.example.com/here/',
@@ -70,6 +72,7 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
     const store = parts.use(await openStore(url, recordedLog()));
     cast = await createCast(stack, keys, store);
     cases = casesOf(cast);
+    await claimUsedKeys(stack, { account: 'user:alice', pepper: env.KEY_PEPPER, bodies });
     const fromOneAddress = { 'x-forwarded-for': '10.9.9.9' };
     for (let device = 1; device <= 20; device++) await keys.guest(`device-${device}`, fromOneAddress);
   });

@@ -74,6 +74,7 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
   const seen = { method, path: shown, status, body, header: (name: string) => headers[name] };
   const message = refusal ? messageOf(refusal) : '';
   const nested = status === 402 || status === 429;
+  const mayWait = status === 409 && headers['retry-after'] !== undefined;
   const isFile = status === 200 && route === contentRoute;
   const type = isFile ? 'application/octet-stream' : 'application/json; charset=utf-8';
   const claims: Record<string, boolean> = {
@@ -85,7 +86,8 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
     'says what is wrong': typeof message === 'string',
     'links to the explanation of its error':
       refusal === undefined ? headers.link === undefined : leadsToHelp(headers.link, refusal),
-    'says that a retry is useless': headers['x-should-retry'] === (nested || status === 409 ? 'false' : undefined),
+    'says whether a retry is useless':
+      headers['x-should-retry'] === (mayWait ? 'true' : nested || status === 409 ? 'false' : undefined),
     'is short if it is a refusal': status === 200 || Buffer.byteLength(body) <= refusalBytesMax,
   };
   return [...undocumentedIn(seen), ...Object.keys(claims).filter((claim) => claims[claim] === false)];

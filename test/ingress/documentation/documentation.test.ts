@@ -118,7 +118,7 @@ test('pages link to the previous and the next one, in order', async (t) => {
     [],
   );
   t.true(html.includes('<a rel="prev" href="/help/keys">'));
-  t.true(html.includes('<a rel="next" href="/help/limits">'));
+  t.true(html.includes('<a rel="next" href="/help/retry-safely">'));
   t.true(hrefs.includes('https://console.example.com/?a=1&amp;b=&quot;2&quot;'));
   t.true(hrefs.includes('https://api.example.com/openapi.json'));
   for (const [name] of documentation.assets) t.true(hrefs.includes(`/help/assets/${name}`));

@@ -1,8 +1,9 @@
-import { repeatRefused, temporarilyUnavailable } from '../../shared/errors.ts';
-import type { KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
-import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
-import { claimKey } from '../../shared/redis/keys.ts';
-import { type Stage, stateOf } from '../request-state.ts';
+import { temporarilyUnavailable } from '../../../shared/errors.ts';
+import type { KeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
+import { type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
+import { claimKey } from '../../../shared/redis/keys.ts';
+import { repeatRefused } from '../../idempotency/repeat-refused.ts';
+import { type Stage, stateOf } from '../../request-state.ts';
 
 /**
  * Answers a repeat with the answer of the first request with its idempotency key, byte for byte, and does not call the next stage

@@ -1,7 +1,7 @@
-import { validationError } from '../../shared/errors.ts';
-import { bodyMarks, canonicalJson } from '../../shared/idempotency/body-mark.ts';
-import { exactly } from '../../shared/json/exact-json.ts';
-import { type Stage, stateOf } from '../request-state.ts';
+import { validationError } from '../../../shared/errors.ts';
+import { exactly } from '../../../shared/json/exact-json.ts';
+import { bodyMarks, canonicalJson } from '../../idempotency/body-mark.ts';
+import { type Stage, stateOf } from '../../request-state.ts';
 
 const headerName = 'idempotency-key';
 const keyPattern = /^[!-~]{1,255}$/;

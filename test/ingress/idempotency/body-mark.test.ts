@@ -1,5 +1,5 @@
 import test from 'ava';
-import { bodyMarks, canonicalJson } from '../../../shared/idempotency/body-mark.ts';
+import { bodyMarks, canonicalJson } from '../../../ingress/idempotency/body-mark.ts';
 import { parseExactly } from '../../../shared/json/exact-json.ts';
 
 const owner = { account: 'user:alice', idempotencyKey: 'order 17' };
