@@ -20,15 +20,15 @@ export interface WaitingRequests {
    */
   expect(request: ExpectedRequest): ExpectedReply;
   deliver(reply: Reply): void;
-  /** Fails every request that waits for replies in this stream, with this error, and cancels its job. */
+  /** Fails every request that waits for replies in this stream, with this error, and cancels its job unless its answer is kept. */
   failStream(replyTo: string, error: ApiError): void;
   /** Fails the requests of these that no worker has started, with this error, and releases them. */
   failQueued(isMeant: (request: { account: string; model: string }) => boolean, error: ApiError): void;
   /** Whether requests wait for replies in this stream. */
   useStream(replyTo: string): boolean;
-  /** Fails every waiting request and all later ones, and cancels their jobs. */
+  /** Fails every waiting request and all later ones, and cancels their jobs unless their answers are kept. */
   close(error: ApiError): void;
-  /** Requests whose client waits. */
+  /** Requests whose client waits, or whose answer is kept. */
   count(): number;
   /** For each model, how long its oldest request that no worker has started has been waiting, in milliseconds. */
   oldest(): Map<string, number>;
@@ -54,7 +54,8 @@ export function createWaitingRequests(
   function fail(requests: readonly WaitingRequest[], error: ApiError): void {
     for (const request of requests) {
       letGo(request, error);
-      forgetRequest(request);
+      // A request that is forgotten is cancelled when it starts.
+      if (request.left) forgetRequest(request);
     }
   }
 

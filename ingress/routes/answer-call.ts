@@ -1,6 +1,6 @@
 import type { StreamEnding } from '../../shared/endpoints/definition/error-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
-import { temporarilyUnavailable } from '../../shared/errors.ts';
+import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { accountSuspended } from '../callers/check-caller.ts';
@@ -80,7 +80,7 @@ export function answerCall(deps: {
       await queues.add(job, priority);
       place.queued();
     } catch (error) {
-      reply.abandon();
+      reply.fail(toApiError(error));
       throw error;
     }
     return reply;

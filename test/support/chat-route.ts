@@ -11,6 +11,7 @@ import type { JobLocation } from '../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../ingress/replies/waiting-requests.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
 import { answerCall } from '../../ingress/routes/answer-call.ts';
+import type { Claim } from '../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import { parsePlanFile } from '../../shared/process/plan-file.ts';
@@ -18,20 +19,24 @@ import { planText } from './plan-text.ts';
 import { readChat } from './read-chat.ts';
 import { recordedLog } from './recorded-log.ts';
 
-type Wishes = { heldBackMs?: number; clientStuckMs?: number; add?: () => Promise<void> };
+type Wishes = { heldBackMs?: number; clientStuckMs?: number; add?: () => Promise<void>; claim?: Claim };
 
 /** The route of chat completions behind a real HTTP server. Requests are admitted as they arrive, and the test acts as the worker. */
 export async function startChatRoute(
   t: ExecutionContext,
-  { add = async () => {}, clientStuckMs, ...waits }: Wishes = {},
+  { add = async () => {}, clientStuckMs, claim, ...waits }: Wishes = {},
 ) {
   const parsed = parsePlanFile(planText());
   if ('issues' in parsed) throw new Error('the plan file of the tests is wrong');
   const { planFile } = parsed;
   const cancelled: JobLocation[] = [];
+  const released: string[] = [];
   const waitingRequests = createWaitingRequests({
     cancel: (job) => cancelled.push(job),
-    release: async () => 'released',
+    async release({ requestId }) {
+      released.push(requestId);
+      return 'released';
+    },
     settleInterrupted: () => {},
   });
   const queued: string[] = [];
@@ -90,7 +95,8 @@ export async function startChatRoute(
     });
     const report = lostReport({ ...call, keyId: 'key_1', plan: 'free', batch: null });
     const admission = { admittedAt: 0, startBy: 30_000, deadline: 600_000, overage: false };
-    ctx.state.lease = { account: caller.account, requestId, report, promptTokens: call.cost.promptTokens, admission };
+    const { promptTokens } = call.cost;
+    ctx.state.lease = { account: caller.account, requestId, report, promptTokens, admission, ...(claim && { claim }) };
     try {
       await next();
     } finally {
@@ -123,6 +129,7 @@ export async function startChatRoute(
   return {
     port,
     cancelled,
+    released,
     /** Resolves when the server has closed a connection. */
     untilClosed: () => firstClosed.promise,
     places: () => places,

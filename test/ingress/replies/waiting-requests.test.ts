@@ -6,6 +6,7 @@ import type { QueuePlace } from '../../../ingress/queue/queue-bounds.ts';
 import type { JobLocation } from '../../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../../ingress/replies/waiting-requests.ts';
 import { ApiError, packError } from '../../../shared/errors.ts';
+import type { Claim } from '../../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../../shared/jobs/replies.ts';
 import type { Released } from '../../../shared/limits/release.ts';
 import { lostReport } from '../../support/limits-side.ts';
@@ -35,10 +36,10 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
     },
     settleInterrupted: ({ requestId }, delivered) => settled.push({ requestId, ...delivered }),
   });
-  const expect = (requestId = 'req_1', replyTo = 'stream-1') =>
+  const expect = (requestId = 'req_1', replyTo = 'stream-1', claim?: Claim) =>
     requests.expect({
       replyTo,
-      lease: { ...lease, requestId },
+      lease: { ...lease, requestId, ...(claim && { claim }) },
       model: 'small-chat',
       queueMs: 30_000,
       requestMs: 600_000,
@@ -269,6 +270,54 @@ test.serial('a job that starts while its client leaves is cancelled as soon as i
   say(started, 0);
   t.deepEqual(cancelled, [running]);
 });
+
+const claim: Claim = { idempotencyKey: 'order-17', bodyMarks: ['mark'] };
+const lost = new ApiError('SERVICE_UNAVAILABLE', 'Gone.');
+const departures: [title: string, leave: (subject: ReturnType<typeof createSubject>) => void][] = [
+  ['its stream is lost', ({ requests }) => requests.failStream('stream-1', lost)],
+  ['the service stops', ({ requests }) => requests.close(lost)],
+];
+
+for (const [title, leave] of departures) {
+  for (const isStarted of [false, true]) {
+    const when = isStarted ? 'while it runs' : 'before its start';
+    test.serial(`a request with an idempotency key fails and its job continues: ${title} ${when}`, async (t) => {
+      const subject = createSubject();
+      const { cancelled, takenBack, expect, say } = subject;
+      const reply = expect('req_1', 'stream-1', claim);
+      if (isStarted) say(started, 0);
+      leave(subject);
+      t.is(await failureOf(reply.next()), lost);
+      if (!isStarted) say(started, 0);
+      say(end, 1);
+      await reply.ended;
+      t.deepEqual([...cancelled, ...takenBack], []);
+    });
+  }
+}
+
+test.serial('a client that leaves a request with an idempotency key cancels nothing, a deadline does', async (t) => {
+  const { cancelled, takenBack, expect, say } = createSubject();
+  const reply = expect('req_1', 'stream-1', claim);
+  reply.abandon();
+  say(started, 0);
+  await nextTurn();
+  t.deepEqual([...cancelled, ...takenBack], []);
+  mock.timers.tick(601_000);
+  t.deepEqual(cancelled, [running]);
+});
+
+test.serial(
+  'a request with an idempotency key that no worker starts in time is released, and its key is named',
+  async (t) => {
+    const { takenBack, requests, expect } = createSubject();
+    expect('req_1', 'stream-1', claim).abandon();
+    mock.timers.tick(31_000);
+    await nextTurn();
+    t.deepEqual(takenBack, ['req_1']);
+    t.is(requests.count(), 0);
+  },
+);
 
 test.serial('an answered request is not cancelled when its connection closes', async (t) => {
   const { cancelled, takenBack, expect, say } = createSubject();

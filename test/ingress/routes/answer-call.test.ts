@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import OpenAI, { APIError } from 'openai';
 import { ApiError, packError } from '../../../shared/errors.ts';
+import type { Claim } from '../../../shared/idempotency/claim.ts';
 import type { ReplyContent } from '../../../shared/jobs/replies.ts';
 import { requestText, startChatRoute } from '../../support/chat-route.ts';
 
@@ -142,6 +143,43 @@ test('a request whose job could not be queued no longer counts as waiting', asyn
   const route = await startChatRoute(t, { add });
   t.is((await route.post(false)).status, 503);
   t.is(route.places(), 0);
+});
+
+const claim: Claim = { idempotencyKey: 'order-17', bodyMarks: ['mark'] };
+
+test('a request with an idempotency key whose job could not be queued is released, so that the next attempt runs', async (t) => {
+  const add = () => Promise.reject(new ApiError('SERVICE_UNAVAILABLE', 'Redis is unavailable.'));
+  const route = await startChatRoute(t, { add, claim });
+  t.is((await route.post(false)).status, 503);
+  t.deepEqual(route.released, ['req_1']);
+  t.is(route.places(), 0);
+});
+
+test('a request with an idempotency key continues without its client, until its account is suspended', async (t) => {
+  const leaving = new AbortController();
+  const route = await startChatRoute(t, { claim });
+  const answer = route.post(false, leaving.signal);
+  const request = await route.queued();
+  route.say(request, [started]);
+  leaving.abort();
+  await t.throwsAsync(answer);
+  await route.untilClosed();
+  t.deepEqual([route.cancelled, route.followed()], [[], 1]);
+  route.suspend();
+  t.like(route.cancelled, [{ requestId: request, control: 'svc:control:w1' }]);
+});
+
+test('a request with an idempotency key that ended without its client is no longer followed', async (t) => {
+  const leaving = new AbortController();
+  const route = await startChatRoute(t, { claim });
+  const answer = route.post(false, leaving.signal);
+  const request = await route.queued();
+  leaving.abort();
+  await t.throwsAsync(answer);
+  await route.untilClosed();
+  route.say(request, [started, { kind: 'end', data: { body: '{}', usage } }]);
+  await until(() => route.followed() === 0);
+  t.deepEqual([route.cancelled, route.released], [[], []]);
 });
 
 test('a request whose client left before it was queued is cancelled, and no longer followed', async (t) => {
