@@ -13,6 +13,9 @@ import { limitParameter, parseQuery } from '../api/list-query.ts';
 import { presentBatch } from '../api/present-batch.ts';
 import { presentList } from '../api/present-list.ts';
 import { findFile } from '../files/find-file.ts';
+import { batchClaim, isAskedFor } from '../idempotency/batch-claim.ts';
+import { idempotencyKeyOf } from '../idempotency/idempotency-key.ts';
+import { repeatRefused } from '../idempotency/repeat-refused.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../request-state.ts';
 
 type BatchStores = { store: Pick<Store, 'batches'> };
@@ -61,14 +64,33 @@ export const batchesQuery = z.strictObject({
 
 /**
  * `POST /v1/batches`: submits a file (contract.md#f1-routes). Workers validate and run its lines. If the account has no such file, the
- * field that names it is invalid.
+ * field that names it is invalid. With an idempotency key that was used before, it returns the batch as it is now
+ * (contract.md#h1-idempotency-keys).
  */
 export function createBatch({ store, planFile }: BatchStores & { planFile: PlanFile }): Stage {
   return async function createBatch(ctx) {
+    const idempotencyKey = idempotencyKeyOf(ctx.req);
     const body = parseBody(batchBody, stateOf(ctx, 'body'));
-    const { account, plan, keyId = '', furtherKey } = stateOf(ctx, 'caller');
+    const { account, furtherKey } = stateOf(ctx, 'caller');
     const refusal = refuseOutsideKey(furtherKey, { endpoint: body.endpoint });
     if (refusal !== undefined) throw refusal;
+    if (idempotencyKey === undefined) {
+      ctx.body = presentBatch(await create(ctx, body));
+      return;
+    }
+    const claim = batchClaim({ account, idempotencyKey });
+    const earlier = await store.batches.findClaimedBatch(claim);
+    const created = earlier === undefined ? await create(ctx, body, claim) : undefined;
+    // Of concurrent requests with the same key, one has created the batch.
+    const batch = earlier ?? (await store.batches.findClaimedBatch(claim));
+    if (batch === undefined) throw new Error('a batch is missing after it was created');
+    if (!isAskedFor(batch, body)) throw repeatRefused('mismatch');
+    if (batch.id !== created?.id) ctx.set('idempotent-replayed', 'true');
+    ctx.body = presentBatch(batch);
+  };
+
+  async function create(ctx: AppContext, body: z.infer<typeof batchBody>, claim?: string): Promise<Batch> {
+    const { account, plan, keyId = '' } = stateOf(ctx, 'caller');
     const file = await findFile(store, { id: body.input_file_id, account });
     if (file === undefined) throw refuseInput('there is no such file');
     if (file.purpose !== 'batch') throw refuseInput('expected a file of the purpose "batch"');
@@ -94,9 +116,9 @@ export function createBatch({ store, planFile }: BatchStores & { planFile: PlanF
       expiresAt: new Date(now + planFile.batch.windowS * 1000),
       version: 1,
     };
-    await store.batches.insertBatch(batch);
-    ctx.body = presentBatch(batch);
-  };
+    await store.batches.insertBatch(batch, claim);
+    return batch;
+  }
 
   /** Two concurrent requests may both find room. */
   async function requireRoom({ account, tokens }: StoredFile, tokensMax: number | undefined): Promise<void> {

@@ -1,5 +1,13 @@
 import test from 'ava';
-import OpenAI, { type APIError, BadRequestError, ConflictError, NotFoundError, RateLimitError, toFile } from 'openai';
+import OpenAI, {
+  type APIError,
+  BadRequestError,
+  ConflictError,
+  NotFoundError,
+  RateLimitError,
+  toFile,
+  UnprocessableEntityError,
+} from 'openai';
 import { openStore } from '../../shared/open-store.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
@@ -91,6 +99,55 @@ test('the official SDK lists the account’s own batches in pages, newest first,
   t.deepEqual(found, ids.toSorted().reverse());
   const first = await client.batches.list();
   t.deepEqual([first.data.length, first.has_more], [20, true]);
+});
+
+test('a repeat with the same idempotency key gets the batch as it is now', async (t) => {
+  const { client, file } = await openBatchClient('repeater');
+  const headers = { 'idempotency-key': 'nightly' };
+  const asked = { ...batchOptions, input_file_id: file, metadata: { a: '1', b: '2' } };
+  const create = (changes: object = {}) => client.batches.create({ ...asked, ...changes }, { headers }).withResponse();
+  const first = await create();
+  t.is(first.response.headers.get('idempotent-replayed'), null);
+  await end(first.data.id, 'failed');
+  const again = await create({ metadata: { b: '2', a: '1' } });
+  t.is(again.response.headers.get('idempotent-replayed'), 'true');
+  t.deepEqual([again.data.id, again.data.status], [first.data.id, 'failed']);
+  const token = openClient(await keys.token('repeater'));
+  t.is((await token.batches.create(asked, { headers })).id, first.data.id, 'the key belongs to the account');
+
+  const another = await openBatchClient('another-repeater');
+  const theirs = await another.client.batches.create({ ...asked, input_file_id: another.file }, { headers });
+  t.not(theirs.id, first.data.id);
+  for (const change of [
+    { metadata: null },
+    { metadata: { a: '1' } },
+    { endpoint: '/v1/embeddings' },
+    { input_file_id: 'x' },
+  ]) {
+    const message = /This idempotency key was used for another request/;
+    await t.throwsAsync(create(change), { instanceOf: UnprocessableEntityError, message });
+  }
+  t.is((await client.batches.list()).data.length, 1);
+});
+
+test('of 20 concurrent creations with one idempotency key, one makes the batch, and all get it', async (t) => {
+  const { client, file } = await openBatchClient('hasty');
+  const create = () =>
+    client.batches
+      .create({ ...batchOptions, input_file_id: file }, { headers: { 'idempotency-key': 'once' } })
+      .withResponse();
+  const all = await Promise.all(Array.from({ length: 20 }, create));
+  t.is(new Set(all.map(({ data }) => data.id)).size, 1);
+  t.is(all.filter(({ response }) => response.headers.get('idempotent-replayed') === null).length, 1);
+  t.is((await client.batches.list()).data.length, 1);
+});
+
+test('a creation that was refused leaves its idempotency key free', async (t) => {
+  const { client, file } = await openBatchClient('late-uploader');
+  const headers = { 'idempotency-key': 'nightly' };
+  const create = (input_file_id: string) => client.batches.create({ ...batchOptions, input_file_id }, { headers });
+  await t.throwsAsync(create('file-unknown'), { instanceOf: BadRequestError });
+  t.is((await create(file)).status, 'validating');
 });
 
 test('files and batches of another account get 404', async (t) => {

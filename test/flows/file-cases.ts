@@ -1,4 +1,5 @@
 import { ulid } from 'ulid';
+import { batchClaim } from '../../ingress/idempotency/batch-claim.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { Stack } from '../stack/stack.ts';
 import { createFileClient, line } from '../support/file-client.ts';
@@ -17,6 +18,7 @@ import {
   forbidden,
   invalid,
   limited,
+  mismatch,
   notFound,
   ok,
   tooLarge,
@@ -65,6 +67,9 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
     storedBatch(owner, { state }),
   );
   for (const batch of [cancelling, ...over]) await store.batches.insertBatch(batch);
+  const usedKey = 'the-first-one';
+  const claim = batchClaim({ account: owner, idempotencyKey: usedKey });
+  await store.batches.insertBatch(storedBatch(owner, { state: 'completed', open: false }), claim);
   return {
     fileKey,
     fileToken: await keys.token('filer'),
@@ -80,6 +85,7 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
     runningBatch,
     cancellingBatch: cancelling.id,
     batchesOver: over.map(({ id }) => id),
+    usedKey,
   };
 }
 
@@ -224,6 +230,18 @@ function createCases(cast: Cast): Case[] {
       check: (t, body) => void t.like(body, { status: 'validating', metadata: null, errors: null }),
     }),
     ok('a sign-in token', as({ metadata: null }, cast.fileToken)),
+    ok('an idempotency key', call({ bearer: cast.fileKey, body: right, lines: ['Idempotency-Key: nightly'] })),
+    mismatch(
+      'the key of another batch',
+      call({ bearer: cast.fileKey, body: right, lines: [`Idempotency-Key: ${cast.usedKey}`] }),
+    ),
+    invalid(
+      'an idempotency key with a space',
+      call({ bearer: cast.fileKey, body: right, lines: ['Idempotency-Key: a b'] }),
+      {
+        says: 'idempotency-key: must be 1 to 255 visible ASCII characters',
+      },
+    ),
     ok('the largest metadata', as({ metadata: { ...pairs(15), ['ü'.repeat(64)]: 'x'.repeat(512) } })),
     limited('more tokens than there is room for', as({ input_file_id: cast.crowdedFile }, cast.crowdedKey), {
       check: (t, { error }) => void t.like(error, { type: 'batch_limit', retry_after_ms: 60_000 }),

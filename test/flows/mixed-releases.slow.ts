@@ -15,6 +15,8 @@ const releases = ['before', 'now'] as const;
 type Release = (typeof releases)[number];
 
 const slowModel = 'slow-chat';
+/** Its pool has only the worker of one test. */
+const [ownModel, ownPool] = ['own-chat', 'own'];
 
 let stack: Stack;
 let keys: KeyClient;
@@ -24,7 +26,10 @@ const parts = new AsyncDisposableStack();
 
 test.before(async () => {
   ({ root } = parts.use(await openRelease('previous')));
-  const models = { [slowModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } };
+  const models = {
+    [slowModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
+    [ownModel]: { tier: 'guest', pool: ownPool, backends: ['onprem-a'] },
+  };
   stack = parts.use(await startStack({ ingresses: 0, workers: 0, plans, models }));
   stack.modelServers[0].fail({ chunkMs: 50 }, slowModel);
   ingresses = { before: await stack.startIngress({}, root), now: await stack.startIngress() };
@@ -33,8 +38,8 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-const startWorker = (release: Release): Promise<RunningProcess> =>
-  stack.startWorker({}, release === 'before' ? root : undefined);
+const startWorker = (release: Release, pool = 'default'): Promise<RunningProcess> =>
+  stack.startWorker({ POOLS: pool }, release === 'before' ? root : undefined);
 
 const messages = [{ role: 'user' as const, content: 'repeat 30' }];
 
@@ -111,6 +116,32 @@ for (const worker of releases) {
     await process.stop();
   });
 }
+
+test('a request with an idempotency key that a worker before answers is charged once, and its repeat is 409', async (t) => {
+  const worker = await startWorker('before', ownPool);
+  const apiKey = await keys.newKey('repeats-before');
+  const headers = { 'idempotency-key': 'order-17' };
+  const ask = () =>
+    clientAt('now', apiKey).chat.completions.create({ model: ownModel, messages, max_tokens: 50 }, { headers });
+  const { usage } = await ask();
+  const repeat = await t.throwsAsync(ask(), { instanceOf: OpenAI.APIError });
+  t.like(repeat, { status: 409 });
+  t.regex(String(repeat?.message), /was charged, and its answer is not kept/);
+  t.like(await used(apiKey, 1), { requests: 1, chargedTokens: usage?.total_tokens });
+  await worker.process.stop();
+});
+
+test('a batch with an idempotency key that a worker before runs keeps its key', async (t) => {
+  const worker = await startWorker('before', ownPool);
+  const batches = await openBatchClient({ ...stack, ingresses: [ingresses.now], fetch }, 'batches-with-keys');
+  const input_file_id = await batches.upload(linesOf(5, { model: ownModel }));
+  const asked = { input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' } as const;
+  const create = () => batches.client.batches.create(asked, { headers: { 'idempotency-key': 'nightly' } });
+  const { id } = await create();
+  await batches.until(id, ({ status }) => status === 'completed');
+  t.like(await create(), { id, status: 'completed' });
+  await worker.process.stop();
+});
 
 test('ingresses of both releases together keep each limit exactly, with workers of both', async (t) => {
   const workers = [await startWorker('before'), await startWorker('now')];

@@ -73,7 +73,7 @@ const idempotencyKey = {
   name: 'idempotency-key',
   in: 'header',
   description:
-    'A text that names this request, such as a random id. A repeat with the same key and body gets the first answer, and is not charged again. Not possible for a stream.',
+    'A text that names this request, such as a random id. A repeat with the same key and body does not run again: it gets the answer or the batch of the first request. Not possible for a stream.',
   schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
 };
 

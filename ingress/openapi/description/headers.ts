@@ -56,7 +56,7 @@ export const headerComponents = {
     schema: { const: 'true' },
   },
   'idempotent-replayed': {
-    description: '`true` if this is the answer of an earlier request with the same idempotency key.',
+    description: '`true` if this is the answer or the batch of an earlier request with the same idempotency key.',
     schema: { const: 'true' },
   },
   'x-svc-original-request-id': { description: 'The id of that earlier request.', schema: text },

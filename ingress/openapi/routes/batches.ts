@@ -42,6 +42,7 @@ export const batchRoutes = {
     answer: {
       description: 'The batch.',
       schema: 'Batch',
+      headers: ['idempotent-replayed'],
       example: {
         ...batch,
         model: null,
@@ -50,8 +51,9 @@ export const batchRoutes = {
         request_counts: { total: 0, completed: 0, failed: 0 },
       },
     },
-    refusals: [...refusedHead.key, ...refusedBody, 'rate_limit_exceeded'],
+    refusals: [...refusedHead.key, ...refusedBody, 'rate_limit_exceeded', 'IDEMPOTENCY_MISMATCH'],
     limits: ['batch_limit'],
+    repeatable: true,
   },
   'GET /v1/batches': {
     id: 'listBatches',

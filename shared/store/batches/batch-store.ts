@@ -59,8 +59,13 @@ export interface FileRecords {
 }
 
 export interface BatchRecords {
-  /** Inserts a batch. An existing batch with this id remains unchanged, so that the call can be repeated. */
-  insertBatch(batch: Batch): Promise<void>;
+  /**
+   * Inserts a batch. An existing batch with this id remains unchanged, so that the call can be repeated. Nothing is inserted if another batch
+   * has the same `claim`, an id of the request that creates it.
+   */
+  insertBatch(batch: Batch, claim?: string): Promise<void>;
+  /** Finds the batch that was inserted with this claim. */
+  findClaimedBatch(claim: string): Promise<Batch | undefined>;
   findBatch(id: string): Promise<Batch | undefined>;
   listBatches(account: string, page: Page): Promise<Batch[]>;
   /**

@@ -18,6 +18,7 @@ export function testBatchesContract(contract: Contract): void {
     listsFilesToRemove,
   );
   prove('a batch is found as it was inserted, and a second insert does not change it', keepsBatch);
+  prove('of batches with the same claim only the first is inserted, and it keeps its claim', claimsBatch);
   prove('batches are listed by owner, in both orders, page by page', listsBatches);
   prove('a change is written with the next version, and nothing is written without a change', changesBatch);
   prove('only open batches of the given accounts are listed, in order of their ids', listsOpen);
@@ -30,6 +31,7 @@ export function testBatchesContract(contract: Contract): void {
 export function testBatchRacesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
   prove('of 200 concurrent cancellations one is made, and all others see it', cancelsOnce);
+  prove('of 60 batches that are inserted at once with the same claim there is one', claimsOnce);
   prove('each of 60 concurrent changes is made on the result of the one before it', makesEachChange);
 }
 
@@ -155,6 +157,31 @@ async function keepsBatch(t: ExecutionContext, { batches }: Store): Promise<void
   t.deepEqual(await batches.findBatch(plain.id), plain);
   await batches.insertBatch({ ...plain, account: 'user:bob' });
   t.deepEqual(await batches.findBatch(plain.id), plain);
+}
+
+async function claimsBatch(t: ExecutionContext, { batches }: Store): Promise<void> {
+  const [first, second, third] = [batchOf({ state: 'in_progress' }), batchOf(), batchOf()];
+  t.is(await batches.findClaimedBatch('one'), undefined);
+  await batches.insertBatch(first, 'one');
+  await batches.insertBatch(second, 'one');
+  await batches.insertBatch(first, 'one'); // repeated
+  t.is(await batches.findBatch(second.id), undefined);
+  t.deepEqual(await batches.findClaimedBatch('one'), first);
+  await batches.insertBatch(second);
+  await batches.insertBatch(third, 'three');
+  await close(batches, first);
+  t.like(await batches.findClaimedBatch('one'), { id: first.id, open: false, version: 2 });
+  t.deepEqual(await batches.findClaimedBatch('three'), third);
+  t.is(await batches.findClaimedBatch(second.id), undefined);
+}
+
+async function claimsOnce(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  const all = Array.from({ length: 60 }, () => batchOf({ account: 'user:claimer' }));
+  await Promise.all(all.map((batch, index) => (index % 2 === 0 ? one : other).batches.insertBatch(batch, 'claimed')));
+  const stored = await one.batches.listBatches('user:claimer', { limit: 100 });
+  t.is(stored.length, 1);
+  t.deepEqual(await other.batches.findClaimedBatch('claimed'), stored[0]);
 }
 
 async function listsBatches(t: ExecutionContext, { batches }: Store): Promise<void> {

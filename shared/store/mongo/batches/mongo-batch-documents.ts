@@ -24,7 +24,8 @@ const batchDocumentSchema = batchSchema
   .extend({ _id: z.string(), open: z.string().optional(), metadata: storedJson.nullable() });
 
 type FileDocument = z.infer<typeof fileDocumentSchema>;
-type BatchDocument = z.input<typeof batchDocumentSchema>;
+/** `claim` is not part of the schema, because changes of a batch do not change it: neither here nor in the previous release. */
+type BatchDocument = z.input<typeof batchDocumentSchema> & { claim?: string };
 export type ResultDocument = BatchResult & { _id: string };
 type RetryDocument = BatchRetry & { _id: string };
 
@@ -58,7 +59,12 @@ export const batchIndexes: readonly CollectionIndexes[] = [
   },
   {
     collection: 'batches',
-    indexes: [index({ account: 1, _id: 1 }), index({ open: 1 }, { sparse: true }), index({ account: 1, open: 1 })],
+    indexes: [
+      index({ account: 1, _id: 1 }),
+      index({ open: 1 }, { sparse: true }),
+      index({ account: 1, open: 1 }),
+      index({ claim: 1 }, { unique: true, sparse: true }),
+    ],
   },
   { collection: 'batch_results', indexes: [index({ batch: 1, failed: 1 })] },
 ];

@@ -26,8 +26,8 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
   const { call, durable, database } = calls;
   const batches = batchesOf(database);
 
-  async function read(id: string): Promise<Batch | undefined> {
-    const found = await batches.findOne({ _id: id }, durable());
+  async function read(wanted: { _id: string } | { claim: string }): Promise<Batch | undefined> {
+    const found = await batches.findOne(wanted, durable());
     return found === null ? undefined : readBatchDocument(found);
   }
 
@@ -40,12 +40,14 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
   }
 
   return {
-    async insertBatch(batch) {
-      const document = toBatchDocument(batch);
+    async insertBatch(batch, claim) {
+      const document = { ...toBatchDocument(batch), ...(claim !== undefined && { claim }) };
       await call(() => refusedAsDuplicates(batches.insertMany([document], { ordered: false })));
     },
 
-    findBatch: (id) => call(() => read(id)),
+    findBatch: (id) => call(() => read({ _id: id })),
+
+    findClaimedBatch: (claim) => call(() => read({ claim })),
 
     listBatches: (account, { limit, after, order = 'desc' }) =>
       readPages<Batch, string | undefined>({
@@ -62,7 +64,7 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
       }),
 
     async changeBatch(id, decide) {
-      const change = { read: () => read(id), decide: captureDecision(decide), write };
+      const change = { read: () => read({ _id: id }), decide: captureDecision(decide), write };
       const result = await call((signal) => changeGuarded(change, signal));
       return result();
     },

@@ -16,6 +16,9 @@ const accountRow = z.object({ account: z.string() });
 const groupRow = z.object({ state: z.enum(batchStates), count: z.int(), tokens: z.int(), oldestAt: storedDate });
 
 const insertBatch = 'INSERT INTO batches (id, document) VALUES (?, ?) ON CONFLICT (id) DO NOTHING';
+const insertClaim = 'INSERT INTO batch_claims (claim, batch) VALUES (?, ?) ON CONFLICT (claim) DO NOTHING';
+const selectClaimed = `SELECT document FROM batch_claims JOIN batches ON batches.id = batch_claims.batch
+  WHERE batch_claims.claim = ?`;
 const updateBatch = 'UPDATE batches SET document = ? WHERE id = ?';
 const selectBatch = 'SELECT document FROM batches WHERE id = ?';
 const selectOpenAccounts = 'SELECT DISTINCT account FROM batches WHERE is_open';
@@ -36,13 +39,11 @@ const selectPage = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
 
 export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords {
   const [insert, update] = [database.prepare(insertBatch), database.prepare(updateBatch)];
-  const select = database.prepare(selectBatch);
+  const [select, claimed] = [database.prepare(selectBatch), database.prepare(selectClaimed)];
+  const take = database.prepare(insertClaim);
   const pages = { asc: database.prepare(selectPage(orders.asc)), desc: database.prepare(selectPage(orders.desc)) };
 
-  function read(id: string): Batch | undefined {
-    const row = select.get(id);
-    return row === undefined ? undefined : batchRow.parse(row).document;
-  }
+  const read = (id: string) => batchIn(select.get(id));
 
   function change<Result>(id: string, decide: DecideBatch<Result>): Result {
     const batch = read(id);
@@ -52,12 +53,21 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
   }
 
   return {
-    async insertBatch(batch) {
+    async insertBatch(batch, claim) {
       const written = batchSchema.parse(batch);
-      await calls.write(() => insert.run(written.id, JSON.stringify(written)));
+      await calls.write(() => {
+        const isTaken = claim !== undefined && take.run(claim, written.id).changes === 0;
+        if (!isTaken) insert.run(written.id, JSON.stringify(written));
+      });
     },
 
     findBatch: (id) => calls.read(() => read(id)),
+
+    async findClaimedBatch(claim) {
+      const found = await calls.read(() => batchIn(claimed.get(claim)));
+      await calls.untilDurable();
+      return found;
+    },
 
     listBatches: (account, { limit, after, order = 'desc' }) =>
       readPages<Batch, string>({
@@ -116,6 +126,10 @@ function createOpenBatches(database: DatabaseSync, calls: SqliteCalls) {
       return batchStatsOf(z.array(groupRow).parse(await calls.read(() => groups.all())));
     },
   } satisfies Partial<BatchRecords>;
+}
+
+function batchIn(row: unknown): Batch | undefined {
+  return row === undefined ? undefined : batchRow.parse(row).document;
 }
 
 function toWrite(next: Batch, { id, version }: Batch): Batch {

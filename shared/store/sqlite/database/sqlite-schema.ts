@@ -205,4 +205,10 @@ export const additions: readonly string[] = [
   `CREATE INDEX IF NOT EXISTS usage_records_by_answer
     ON usage_records (account, document ->> '$.answerId', document ->> '$.admittedAt')
     WHERE document ->> '$.answerId' IS NOT NULL;`,
+
+  // Not part of a batch's document, which a process of an earlier release replaces as it knows it.
+  `CREATE TABLE IF NOT EXISTS batch_claims (
+    claim TEXT NOT NULL PRIMARY KEY,
+    batch TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;`,
 ];

@@ -64,6 +64,7 @@ mongoTest(
       { key: { account: 1, _id: 1 }, ...plain },
       { key: { open: 1 }, ...plain, sparse: true },
       { key: { account: 1, open: 1 }, ...plain },
+      { key: { claim: 1 }, unique: true, sparse: true },
     ]);
     t.deepEqual(await home.indexes('batch_results'), [{ key: { batch: 1, failed: 1 }, ...plain }]);
     t.deepEqual(await home.indexes('files'), [
