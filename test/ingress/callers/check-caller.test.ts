@@ -2,7 +2,8 @@ import test from 'ava';
 import { createCheckCaller, type DecideCharge } from '../../../ingress/callers/check-caller.ts';
 import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { Admitted, LimitCounters } from '../../../shared/limits/admission.ts';
+import type { Claim } from '../../../shared/idempotency/claim.ts';
+import type { Admitted, LimitCounters, Repeated } from '../../../shared/limits/admission.ts';
 import type { Look } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
 import { lostReport } from '../../support/limits-side.ts';
@@ -29,14 +30,15 @@ const counters: LimitCounters = {
   dayRequests: 0,
 };
 
-type World = { present?: Caller | ApiError; fails?: ApiError; cold?: boolean; admits?: Admitted };
+type World = { present?: Caller | ApiError; fails?: ApiError; cold?: boolean; admits?: Admitted; claimed?: Repeated };
 
 /**
  * An admission that knows one version as the current one and accepts a caller that was just read, and a store that has `present`. `calls`
  * lists the calls of both, in order.
  */
-function createSubject({ present = alice, fails, cold = false, admits }: World = {}) {
+function createSubject({ present = alice, fails, cold = false, admits, claimed }: World = {}) {
   const calls: string[] = [];
+  const claims: (Claim | undefined)[] = [];
   const noted: string[] = [];
   let isCold = cold;
   /** The answer before the caller is current and its month is counted; undefined after that. */
@@ -50,17 +52,20 @@ function createSubject({ present = alice, fails, cold = false, admits }: World =
   };
   const checkCaller = createCheckCaller({
     admit: {
-      admit: async (request) =>
-        before('admit', request) ?? admits ?? { outcome: 'admitted', admission, counters, inFlight: 1 },
+      async admit(request) {
+        claims.push(request.claim);
+        return before('admit', request) ?? admits ?? { outcome: 'admitted', admission, counters, inFlight: 1 };
+      },
       readCounters: async (request) => before('readCounters', request) ?? { outcome: 'counters', counters },
-      findClaim: async (request) => before('findClaim', request) ?? { outcome: 'counters', counters },
+      findClaim: async (request) => before('findClaim', request) ?? claimed ?? { outcome: 'counters', counters },
       async look(request) {
         const answer = before('look', request);
         return answer?.outcome === 'stale' ? answer : { outcome: 'current', now: 1 };
       },
     },
-    async release({ requestId }) {
+    async release({ requestId, claim }) {
       calls.push(`release ${requestId}`);
+      claims.push(claim as Claim | undefined);
       return 'released';
     },
     askLimits: createAskLimits({
@@ -78,7 +83,7 @@ function createSubject({ present = alice, fails, cold = false, admits }: World =
     }),
     keyUse: { note: ({ keyId }) => void noted.push(String(keyId)) },
   });
-  return { ...checkCaller, calls, noted };
+  return { ...checkCaller, calls, noted, claims };
 }
 
 const charge = { allowance: { overageEnabled: false }, tokens: 1, report: lostReport };
@@ -230,6 +235,44 @@ test('an admission whose reply is lost is released, because it may have run', as
   const { admit, calls } = createSubject({ fails: unavailable });
   t.is(await t.throwsAsync(admit({ ...from, credential, caller: alice }, takesAll)), unavailable);
   t.deepEqual(calls, ['admit user:alice 4', 'release req_1']);
+});
+
+const claim: Claim = { idempotencyKey: 'order-17', bodyMarks: ['mark'] };
+const repeat = { outcome: 'repeated', how: 'kept', first: 'req_0', counters } as const;
+
+test('a repeat costs one call, is a use of its key, and is not admitted', async (t) => {
+  const { admit, calls, noted, claims } = createSubject({ admits: repeat });
+  t.deepEqual(await admit({ ...from, credential, caller: alice, claim }, takesAll), { ...repeat, caller: alice });
+  t.deepEqual([calls, claims], [['admit user:alice 4'], [claim]]);
+  t.deepEqual(noted, ['key_1']);
+});
+
+test('a repeat that the route would refuse now gets its answer, and another request its refusal', async (t) => {
+  const request = { ...from, credential, caller: alice, claim };
+  const repeated = createSubject({ claimed: repeat });
+  t.deepEqual(await repeated.admit(request, refuseFree), { ...repeat, caller: alice });
+  t.deepEqual(repeated.calls, ['findClaim user:alice 4']);
+  const first = createSubject();
+  t.like(await first.admit(request, refuseFree), { outcome: 'refused', error: { code: 'rate_limit_exceeded' } });
+  t.deepEqual(first.calls, ['findClaim user:alice 4']);
+});
+
+test('a repeat of a suspended account or of a key that has ended gets no answer', async (t) => {
+  const request = { ...from, credential, caller: alice, claim };
+  const suspended = createSubject({ present: { ...alice, suspended: true, version: 5 }, claimed: repeat });
+  for (const refuse of [takesAll, refuseFree]) {
+    t.like(await suspended.admit(request, refuse), { outcome: 'refused', error: { code: 'FORBIDDEN' } });
+  }
+  const ended = createSubject({ present: new ApiError('INVALID_KEY', 'It ended.'), claimed: repeat });
+  t.like(await t.throwsAsync(ended.admit(request, takesAll)), { code: 'INVALID_KEY' });
+  t.like(await t.throwsAsync(ended.admit(request, refuseFree)), { code: 'INVALID_KEY' });
+  t.deepEqual([...suspended.noted, ...ended.noted], []);
+});
+
+test('an admission whose reply is lost frees its idempotency key', async (t) => {
+  const { admit, claims } = createSubject({ fails: new ApiError('SERVICE_UNAVAILABLE', 'Unavailable.') });
+  await t.throwsAsync(admit({ ...from, credential, caller: alice, claim }, takesAll));
+  t.deepEqual(claims, [claim, claim]);
 });
 
 test('only a bounded number of months is counted at once', async (t) => {

@@ -1,0 +1,74 @@
+import test from 'ava';
+import type { IngressMetrics } from '../../../ingress/metrics.ts';
+import { refuseFullQueue } from '../../../ingress/middleware/refuse-full-queue.ts';
+import type { QueueEntry } from '../../../ingress/queue/queue-bounds.ts';
+import type { AppContext } from '../../../ingress/request-state.ts';
+import type { ApiError } from '../../../shared/errors.ts';
+
+const call = { pool: 'default', model: 'small-chat', endpoint: '/v1/chat/completions', body: '{}' };
+const claim = { idempotencyKey: 'order-17', bodyMarks: ['mark'] };
+
+/** Sends one request through the stage. `left`: how often its place was left. */
+async function pass({
+  entry,
+  replyTo = 'stream',
+  claim,
+}: {
+  entry: 'full' | 'room';
+  replyTo?: string;
+  claim?: object;
+}) {
+  const refused: string[] = [];
+  let [left, passed] = [0, false];
+  const place = { queued() {}, leave: () => void left++, latestTurn: { turn: 0 } };
+  const entries: Record<string, QueueEntry> = { full: { full: 'jobs' }, room: { place, requestsAtOnceMax: 3 } };
+  const stage = refuseFullQueue({
+    queueBounds: { enter: () => entries[entry] as QueueEntry },
+    metrics: {
+      queueRefusals: { inc: ({ reason }: { reason: string }) => refused.push(reason) },
+    } as unknown as IngressMetrics,
+    replyTo: () => (replyTo === '' ? undefined : replyTo),
+    random: () => 0,
+  });
+  const state: Record<string, unknown> = { call, ...(claim && { claim }) };
+  const ctx = { state } as unknown as AppContext; // the stage uses nothing else
+  const error = await stage(ctx, async () => {
+    passed = true;
+  }).then(
+    () => undefined,
+    (thrown: ApiError) => thrown,
+  );
+  return { error, state, refused, passed, left };
+}
+
+test('a request with room passes and leaves its place unless another part took it over', async (t) => {
+  const { passed, left, state } = await pass({ entry: 'room' });
+  t.deepEqual([passed, left, state.fairShare], [true, 1, 3]);
+});
+
+test('a full queue is 503 before any admission', async (t) => {
+  const { error, passed, refused } = await pass({ entry: 'full' });
+  t.like(error, { code: 'SERVICE_UNAVAILABLE' });
+  t.deepEqual([passed, refused], [false, ['jobs']]);
+});
+
+test('a request with an idempotency key passes a full queue without a place, and carries the refusal with it', async (t) => {
+  const { error, passed, refused, state, left } = await pass({ entry: 'full', claim });
+  t.is(error, undefined);
+  t.deepEqual([passed, refused, left], [true, ['jobs'], 0]);
+  t.like(state.refusal, { code: 'SERVICE_UNAVAILABLE' });
+  t.is(state.place, undefined);
+});
+
+test('the same holds while this ingress cannot receive replies', async (t) => {
+  t.like((await pass({ entry: 'room', replyTo: '' })).error, { code: 'SERVICE_UNAVAILABLE' });
+  const { passed, state } = await pass({ entry: 'room', replyTo: '', claim });
+  t.true(passed);
+  t.like(state.refusal, { code: 'SERVICE_UNAVAILABLE' });
+});
+
+test('a request with an idempotency key and room has its place and no refusal', async (t) => {
+  const { state, left } = await pass({ entry: 'room', claim });
+  t.is(state.refusal, undefined);
+  t.is(left, 1);
+});
