@@ -1,8 +1,16 @@
-import type { Admission, Admitted, CountersAnswer, Limit, LimitCounters } from '../../shared/limits/admission.ts';
+import type {
+  Admission,
+  Admitted,
+  CountersAnswer,
+  Limit,
+  LimitCounters,
+  Repeated,
+} from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { Released } from '../../shared/limits/release.ts';
 import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { Start } from '../../workers/leases/start-run.ts';
+import { createClaimsModel, type ModelClaim, type ModelClaimEnd } from './claims-model.ts';
 import { timeouts } from './limits-side.ts';
 import { createMinuteModel } from './minute-model.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
@@ -36,6 +44,7 @@ export type ModelAdmission = {
   allowance: Allowance;
   version: number;
   token?: string | undefined;
+  claim?: ModelClaim | undefined;
 };
 
 export type ModelSettlement = {
@@ -44,6 +53,7 @@ export type ModelSettlement = {
   settler: string;
   tokens: number;
   admission: Pick<Admission, 'admittedAt' | 'overage'>;
+  claim?: ModelClaimEnd | undefined;
 };
 
 /**
@@ -57,6 +67,10 @@ export function createLimitsModel(startsAt: number) {
   const leases = new Map<string, ModelLease>();
   const ended = new Map<string, { run: number; settler: string } | 'released'>();
   const lost = new Map<string, number>();
+  const claims = createClaimsModel({
+    isRunning: (request) => leases.has(request),
+    isCharged: (request) => typeof ended.get(request) === 'object',
+  });
   const records: ModelRecord[] = [];
   const counted = new Set<string>();
   /** Months with records written while the month was not counted. */
@@ -166,11 +180,15 @@ export function createLimitsModel(startsAt: number) {
     },
     endLeases,
 
-    readCounters(look: Omit<ModelAdmission, 'tokens' | 'allowance'>): CountersAnswer {
+    readCounters(look: Omit<ModelAdmission, 'tokens' | 'allowance'>): CountersAnswer | Repeated {
       const overtaken = version.stale(look);
       if (overtaken !== undefined) return overtaken;
       const month = monthOf(minute.time(now));
-      return isCounted(month) ? { outcome: 'counters', counters: counters() } : { outcome: 'cold', month };
+      if (!isCounted(month)) return { outcome: 'cold', month };
+      const repeated = claims.repeated(look.request, look.claim);
+      return repeated === undefined
+        ? { outcome: 'counters', counters: counters() }
+        : { outcome: 'repeated', ...repeated, counters: counters() };
     },
 
     admit(asked: ModelAdmission): Admitted {
@@ -179,6 +197,8 @@ export function createLimitsModel(startsAt: number) {
       if (ended.has(asked.request) || lost.has(asked.request)) return { outcome: 'ended' };
       const month = monthOf(minute.time(now));
       if (!isCounted(month)) return { outcome: 'cold', month };
+      const repeated = claims.repeated(asked.request, asked.claim);
+      if (repeated !== undefined) return { outcome: 'repeated', ...repeated, counters: counters() };
       const held = leases.get(asked.request);
       if (held !== undefined) return admitted(held);
       const { tokensPerMonth = Number.POSITIVE_INFINITY, topUp } = asked.allowance;
@@ -186,6 +206,7 @@ export function createLimitsModel(startsAt: number) {
       const isSpent = used + reserved >= tokensPerMonth + (topUp?.month === month ? topUp.tokens : 0);
       const refused = refusal(asked, isSpent);
       if (refused !== undefined) return { outcome: 'refused', ...refused, counters: counters() };
+      claims.claim(asked.request, asked.claim);
       return admitted(charge(asked, isSpent));
     },
 
@@ -222,7 +243,7 @@ export function createLimitsModel(startsAt: number) {
       if (lease?.run === run) lease.state = 'streams';
     },
 
-    settle({ request, run, settler, tokens, admission }: ModelSettlement): boolean {
+    settle({ request, run, settler, tokens, admission, claim }: ModelSettlement): boolean {
       const end = ended.get(request);
       if (end !== undefined && end !== 'released') return end.run === run && end.settler === settler;
       if (lost.has(request)) return false;
@@ -234,16 +255,18 @@ export function createLimitsModel(startsAt: number) {
       record(kept, tokens, run);
       if (!counted.has(kept.month) && tokens > 0) missed.add(kept.month);
       ended.set(request, { run, settler });
+      claims.settle(request, claim);
       return true;
     },
 
-    release(request: string): Released {
+    release(request: string, claim?: ModelClaim): Released {
       const end = ended.get(request);
       if (end !== undefined) return end === 'released' ? 'released' : 'ended';
       if (lost.has(request)) return 'ended';
       if ((leases.get(request)?.run ?? 0) > 0) return 'started';
       if (leases.delete(request)) minute.correct(request, { requests: 0, tokens: 0 });
       ended.set(request, 'released');
+      claims.release(request, claim);
       return 'released';
     },
   };

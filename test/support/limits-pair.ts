@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
+import type { Claim, ClaimEnd } from '../../shared/idempotency/claim.ts';
 import type { Admission } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { countersKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';
-import { type LimitScripts, lostReport, openLimits } from './limits-side.ts';
-import type { Chosen, Edge, Step } from './limits-steps.ts';
+import { type LimitScripts, type LimitsSide, lostReport, openLimits } from './limits-side.ts';
+import type { Chosen, ChosenClaim, Edge, Step } from './limits-steps.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
 
 type Deps = {
@@ -20,6 +21,9 @@ type Deps = {
    */
   previous?: { redis: Redis; scripts: LimitScripts; calls: readonly boolean[] } | undefined;
 };
+const claimOf = ({ key, body }: ChosenClaim): Claim => ({ idempotencyKey: key, bodyMarks: [body] });
+const endOf = (end: ClaimEnd['end']): ClaimEnd => (end === 'kept' ? { end, answer: Buffer.from([0, 255]) } : { end });
+
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
 /** Applies the same steps to an account in Redis and to its model. Throws if their answers differ. */
@@ -35,6 +39,8 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   const { idOf } = side;
   const admissions = new Map<string, Admission & { tokens: number }>();
   const known: string[] = [];
+  /** The claim of each request, undefined if it has none. */
+  const claims = new Map<string, ChosenClaim | undefined>();
   let { allowance } = given;
   let [now, latest, version, looks] = [beginning, beginning, 1, 0];
   /**
@@ -66,17 +72,26 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   }
 
   /** Asks as an ingress does: a stale caller is read again, and an uncounted month is seeded. */
-  async function admit(name: string, tokens: number, versionGiven = version): Promise<string[]> {
+  async function admit(
+    name: string,
+    asking: { tokens: number; version?: number; claim?: ChosenClaim | undefined },
+  ): Promise<string[]> {
+    const { tokens, version: versionGiven = version } = asking;
+    if (!claims.has(name)) claims.set(name, asking.claim);
     const answered: string[] = [];
     const requestId = idOf(name);
     const charge = { allowance, tokens, report: lostReport };
     let [asked, token]: [number, string | undefined] = [versionGiven, undefined];
     for (;;) {
       const reading = token === undefined ? undefined : { token };
-      const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token });
-      const answer = await next().admission.admit({ account, requestId, version: asked, reading }, charge);
+      const used = next();
+      const claim = claimFor(used, name);
+      const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token, claim });
+      const look = { account, requestId, version: asked, reading, claim: claim && claimOf(claim) };
+      const answer = await used.admission.admit(look, charge);
       assert.deepEqual(answer, expected);
-      answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : ''}`);
+      const how = answer.outcome === 'repeated' ? ` as ${answer.how}` : '';
+      answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : how}`);
       if (answer.outcome === 'admitted') {
         if (answer.admission.overage) answered.push('admit admitted as overage');
         admissions.set(name, { ...answer.admission, tokens: model.leases.get(requestId)?.tokens ?? 0 });
@@ -87,6 +102,19 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       else if (answer.outcome === 'cold') await seed(answer.month);
       else return answered;
     }
+  }
+
+  /** The previous release does not know claims. */
+  const claimFor = (used: LimitsSide, name: string) => (used === before ? undefined : claims.get(name));
+
+  /** Looks for a claim, too, as an ingress does for a request that it refuses. */
+  async function findClaim(name: string): Promise<void> {
+    const claim = claims.get(name);
+    if (claim === undefined) return;
+    const requestId = idOf(`look ${looks++}`);
+    const expected = model.readCounters({ request: requestId, version, claim });
+    const asked = { account, requestId, version, claim: claimOf(claim) };
+    assert.deepEqual(await side.admission.findClaim(asked), expected);
   }
 
   async function look(): Promise<void> {
@@ -103,7 +131,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     }
   }
 
-  async function settle(request: string, { run: runBy, settler, share }: StepOf<'settle'>): Promise<string[]> {
+  async function settle(request: string, { run: runBy, settler, share, isKept }: StepOf<'settle'>): Promise<string[]> {
     const requestId = idOf(request);
     const {
       tokens: reserved,
@@ -114,18 +142,28 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     };
     const run = Math.max(1, (model.leases.get(requestId)?.run ?? 1) + runBy);
     const tokens = Math.round(reserved * share);
-    const expected = model.settle({ request: requestId, run, settler, tokens, admission: { admittedAt, overage } });
-    const own = settlers.get(`${request} ${settler}`) ?? next();
-    settlers.set(`${request} ${settler}`, own);
-    const answer = await own.settle(request, { tokens, run, settler, admittedAt, overage });
+    const used = settlers.get(`${request} ${settler}`) ?? next();
+    settlers.set(`${request} ${settler}`, used);
+    const claim = claimFor(used, request);
+    const end = tokens === 0 ? 'free' : isKept ? 'kept' : 'lost';
+    const expected = model.settle({
+      ...{ request: requestId, run, settler, tokens, admission: { admittedAt, overage } },
+      claim: claim && { ...claim, end },
+    });
+    const answer = await used.settle(request, {
+      ...{ tokens, run, settler, admittedAt, overage },
+      claim: claim && { idempotencyKey: claim.key, bodyMark: claim.body, ...endOf(end) },
+    });
     assert.equal(answer, expected);
     if (answer) log.settled(requestId, tokens);
     return [`settle ${answer}`];
   }
 
   async function release(request: string): Promise<string[]> {
-    const answer = await next().release(request);
-    assert.equal(answer, model.release(idOf(request)));
+    const used = next();
+    const claim = claimFor(used, request);
+    const answer = await used.release(request, claim && claimOf(claim));
+    assert.equal(answer, model.release(idOf(request), claim));
     if (answer === 'released') log.released(idOf(request));
     return [`release ${answer}`];
   }
@@ -164,7 +202,8 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
 
   async function burst({ count, tokens }: StepOf<'burst'>): Promise<string[]> {
     const answered: string[] = [];
-    for (let index = 0; index < count; index++) answered.push(...(await admit(nameOf({ from: 'new', index }), tokens)));
+    for (let index = 0; index < count; index++)
+      answered.push(...(await admit(nameOf({ from: 'new', index }), { tokens })));
     return answered;
   }
 
@@ -203,7 +242,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   async function happen(step: Step, name: string): Promise<string[]> {
     switch (step.kind) {
       case 'admit':
-        return admit(name, step.tokens, version + step.version);
+        return admit(name, { ...step, version: version + step.version });
       case 'burst':
         return burst(step);
       case 'start':
@@ -248,7 +287,10 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       const name = 'request' in step ? nameOf(step.request) : '';
       for (let time = 1; time <= times; time++) answered.push(...(await happen(step, name)));
       // After the clock alone has moved, the next step must be the first to find a month that is not counted.
-      if (!['wait', 'edge', 'step back', 'forget months'].includes(step.kind)) await look();
+      if (!['wait', 'edge', 'step back', 'forget months'].includes(step.kind)) {
+        await look();
+        await findClaim(name);
+      }
       return answered;
     },
     /** Compares the records that wait for the store with everything that was settled and lost. */

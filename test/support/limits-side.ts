@@ -77,8 +77,8 @@ export function openLimits(redis: Redis, options: Options = {}) {
 
   const seedKey = createSeedKey({ redis, store: { findKeyUsage: async () => details() } });
 
-  /** Request ids are unique across accounts, and so are job ids, which contain no colon. */
-  const idOf = (name: string) => `${account}/${name}`.replaceAll(':', '-');
+  /** Request ids are unique across accounts, and so are job ids, which contain no colon. They have no spaces. */
+  const idOf = (name: string) => `${account}/${name}`.replace(/[: ]/g, '-');
 
   return {
     account,

@@ -22,15 +22,22 @@ export const allowances: fc.Arbitrary<Allowance> = fc.record({
   overageEnabled: fc.boolean(),
 });
 
+/** Few keys and bodies, so that many requests are repeats. */
+export type ChosenClaim = { key: string; body: string };
+const claim = fc.option(
+  fc.record<ChosenClaim>({ key: fc.constantFrom('a', 'b', 'c'), body: fc.constantFrom('x', 'x', 'x', 'y') }),
+  { nil: undefined, freq: 2 },
+);
+
 const tokens = fc.integer({ min: 1, max: 300 });
 const times = fc.constantFrom(1, 1, 1, 2);
 type Steps = {
-  admit: { request: Chosen; tokens: number; version: number; times: number };
+  admit: { request: Chosen; tokens: number; version: number; claim: ChosenClaim | undefined; times: number };
   burst: { count: number; tokens: number };
   start: { request: Chosen; taken: number; times: number };
   renew: { request: Chosen; lifeMs: number; times: number };
   'mark streaming': { request: Chosen; run: number; times: number };
-  settle: { request: Chosen; run: number; settler: string; share: number; times: number };
+  settle: { request: Chosen; run: number; settler: string; share: number; isKept: boolean; times: number };
   release: { request: Chosen; times: number };
   'end leases': { times: number };
   wait: { ms: number };
@@ -44,7 +51,7 @@ type Steps = {
 
 /**
  * A step in the life of an account. `run` and `version` are relative to the current ones; `share` of the reservation is used; `months`
- * relative to the current one; `times`: delivered once or twice.
+ * relative to the current one; `times`: delivered once or twice. `claim` is that of the first step of its request.
  */
 export type Step = { [Kind in keyof Steps]: { kind: Kind } & Steps[Kind] }[keyof Steps];
 export type Edge = (typeof edges)[number];
@@ -57,7 +64,10 @@ function of<Kind extends keyof Steps>(
 }
 
 export const steps: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 10, arbitrary: of('admit', { request: asked, tokens, times, version: fc.constantFrom(0, 0, 0, -1) }) },
+  {
+    weight: 10,
+    arbitrary: of('admit', { request: asked, tokens, claim, times, version: fc.constantFrom(0, 0, 0, -1) }),
+  },
   { weight: 1, arbitrary: of('burst', { count: fc.integer({ min: 2, max: 30 }), tokens }) },
   { weight: 8, arbitrary: of('start', { request, taken: fc.integer({ min: 1, max: 4 }), times }) },
   { weight: 4, arbitrary: of('renew', { request, lifeMs: fc.constantFrom(60_000, 90_000), times }) },
@@ -65,7 +75,7 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 8,
     arbitrary: of('settle', {
-      ...{ request, times, settler: fc.constantFrom('worker', 'worker', 'ingress') },
+      ...{ request, times, settler: fc.constantFrom('worker', 'worker', 'ingress'), isKept: fc.boolean() },
       run: fc.constantFrom(0, 0, 0, 0, -1, 1),
       share: fc.constantFrom(0, 0.1, 0.5, 1, 1.5, 3),
     }),

@@ -86,6 +86,7 @@ for (const { title, previousCalls, sequences } of [
 const everyAnswer = [
   ...['admit admitted', 'admit admitted as overage', 'admit ended', 'admit cold', 'admit stale'],
   ...['quota', 'requests', 'tokens', 'day', 'concurrency'].map((limit) => `admit refused by ${limit}`),
+  ...['running', 'kept', 'lost', 'mismatch'].map((how) => `admit repeated as ${how}`),
   ...['run', 'late', 'expired', 'interrupted', 'settled', 'gone', 'superseded'].map((outcome) => `start ${outcome}`),
   ...['settle true', 'settle false', 'release released', 'release started', 'release ended'],
   ...['end leases some', 'compare counted', 'compare not counted'],
