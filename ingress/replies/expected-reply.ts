@@ -28,6 +28,8 @@ export interface ExpectedReply {
   ended: Promise<void>;
   /** The client has disconnected: cancels the job, whether it is queued or running, unless its answer is kept. */
   abandon(): void;
+  /** The job could not be queued, as far as is known: takes it back, and `next` throws this error. */
+  failQueueing(error: ApiError): void;
   /** Cancels the job, and `next` throws this error. */
   fail(error: ApiError): void;
 }

@@ -70,6 +70,15 @@ export function letGo(request: WaitingRequest, error: ApiError): void {
   else if (isWaitedFor(request)) request.buffer.fail(error);
 }
 
+/**
+ * The client receives this error, because it is not known whether the job is in the queue. It is taken back. If it has started nevertheless and
+ * its answer is kept, it continues.
+ */
+export function failQueueing(request: WaitingRequest, error: ApiError): void {
+  letGo(request, error);
+  if (!request.left) void takeBack(request);
+}
+
 /** The client receives this error, and then nothing more; the job is cancelled. */
 export function leaveRequest(request: WaitingRequest, error: ApiError): void {
   if (!isWaitedFor(request)) return;

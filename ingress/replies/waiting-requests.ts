@@ -4,6 +4,7 @@ import type { ExpectedReply, ExpectedRequest } from './expected-reply.ts';
 import {
   createWaitingRequest,
   deliverReply,
+  failQueueing,
   forgetRequest,
   isQueued,
   isWaitedFor,
@@ -77,6 +78,7 @@ export function createWaitingRequests(
           // Usually the end has been read already, and no error needs to be created.
           if (isWaitedFor(request)) letGo(request, clientGone());
         },
+        failQueueing: (error) => failQueueing(request, error),
         fail: (error) => leaveRequest(request, error),
       };
     },

@@ -80,7 +80,7 @@ export function answerCall(deps: {
       await queues.add(job, priority);
       place.queued();
     } catch (error) {
-      reply.fail(toApiError(error));
+      reply.failQueueing(toApiError(error));
       throw error;
     }
     return reply;

@@ -319,6 +319,27 @@ test.serial(
   },
 );
 
+for (const [released, isReleased] of [
+  ['released', true],
+  ['started', false],
+] as const) {
+  test.serial(
+    `a request with an idempotency key that could not be queued is taken back, unless it has started: ${released}`,
+    async (t) => {
+      const { requests, cancelled, takenBack, expect, say } = createSubject({ released });
+      const reply = expect('req_1', 'stream-1', claim);
+      reply.failQueueing(lost);
+      t.is(await failureOf(reply.next()), lost);
+      t.deepEqual(takenBack, ['req_1']);
+      t.deepEqual([requests.count(), cancelled], isReleased ? [0, [queued]] : [1, []]);
+      if (isReleased) return;
+      say(started, 0);
+      say(end, 1);
+      t.deepEqual([requests.count(), cancelled], [0, []]);
+    },
+  );
+}
+
 test.serial('an answered request is not cancelled when its connection closes', async (t) => {
   const { cancelled, takenBack, expect, say } = createSubject();
   const reply = expect();
