@@ -1,24 +1,45 @@
+import Anthropic from '@anthropic-ai/sdk';
 import test from 'ava';
+import OpenAI, { APIError } from 'openai';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { claimKey } from '../../shared/redis/keys.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
+import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { openRedis } from '../support/open-redis.ts';
+import { contentsOf } from '../support/redis-contents.ts';
+
+const plans = { 'one-token': { tokens_per_month: 1, model_tiers: ['guest', 'standard'] } };
+const models = { 'messages-chat': { tier: 'guest', pool: 'default', endpoints: ['chat', 'messages'] } };
 
 let stack: Stack;
 let key: string;
+let keys: KeyClient;
+let redis: Redis;
 const parts = new AsyncDisposableStack();
 
 test.before(async () => {
-  stack = parts.use(await startStack({ ingresses: 2, workers: 2 }));
-  key = await stack.mintKey('alice');
+  stack = parts.use(await startStack({ ingresses: 2, workers: 2, plans, models }));
+  keys = createKeyClient(stack);
+  key = await keys.newKey('alice');
+  redis = parts.adopt(openRedis(stack.redisUrl), (opened) => opened.disconnect());
 });
 
 test.after.always(() => parts.disposeAsync());
 
-let keys = 0;
-type Wishes = { ingress?: number; question?: string; signal?: AbortSignal; stream?: boolean; headers?: object };
+let names = 0;
+type Wishes = {
+  key?: string;
+  ingress?: number;
+  question?: string;
+  signal?: AbortSignal;
+  stream?: boolean;
+  headers?: object;
+};
 
 function send(idempotencyKey: string, { ingress = 0, question = 'Who am I?', headers = {}, ...rest }: Wishes = {}) {
   const url = stack.ingresses[ingress]?.url ?? '';
-  return chat({ url, key, question, headers: { 'idempotency-key': idempotencyKey, ...headers }, ...rest });
+  return chat({ url, question, headers: { 'idempotency-key': idempotencyKey, ...headers }, key, ...rest });
 }
 
 const calls = () => stack.modelServers.flatMap((server) => server.calls()).length;
@@ -40,7 +61,7 @@ async function retried(idempotencyKey: string, wishes: Wishes = {}): Promise<Res
 }
 
 test.serial('a repeat gets the first answer byte for byte at any ingress, and is charged once', async (t) => {
-  const name = `order ${keys++}`.replace(' ', '-');
+  const name = `order ${names++}`.replace(' ', '-');
   const first = await send(name);
   t.is(first.status, 200);
   t.is(first.headers.get('idempotent-replayed'), null);
@@ -61,7 +82,7 @@ test.serial('a repeat gets the first answer byte for byte at any ingress, and is
 
 test.serial('a repeat while the first runs is 409 with a short wait, and another body is 422', async (t) => {
   for (const server of stack.modelServers) server.fail({ latencyMs: 700, times: 1 });
-  const name = `order-${keys++}`;
+  const name = `order-${names++}`;
   const first = send(name);
   await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
   const repeat = await send(name, { ingress: 1 });
@@ -79,7 +100,7 @@ test.serial('a repeat while the first runs is 409 with a short wait, and another
 });
 
 test.serial('fifty repeats at once over two ingresses make one call, and all get its answer', async (t) => {
-  const name = `order-${keys++}`;
+  const name = `order-${names++}`;
   const before = calls();
   const texts = await Promise.all(
     Array.from({ length: 50 }, async (_, index) => (await retried(name, { ingress: index % 2 })).text()),
@@ -90,7 +111,7 @@ test.serial('fifty repeats at once over two ingresses make one call, and all get
 
 test.serial('a client that leaves does not end its request: the next attempt gets the answer', async (t) => {
   for (const server of stack.modelServers) server.fail({ latencyMs: 500, times: 1 });
-  const name = `order-${keys++}`;
+  const name = `order-${names++}`;
   const before = calls();
   const leaving = new AbortController();
   const first = send(name, { signal: leaving.signal });
@@ -105,7 +126,7 @@ test.serial('a client that leaves does not end its request: the next attempt get
 });
 
 test.serial('a failure that charged nothing is not kept: the next attempt runs', async (t) => {
-  const name = `order-${keys++}`;
+  const name = `order-${names++}`;
   for (const server of stack.modelServers) server.fail({ status: 500 });
   t.is((await send(name, { headers: { 'x-stainless-retry-count': '0' } })).status, 503);
   for (const server of stack.modelServers) server.heal();
@@ -124,4 +145,107 @@ test.serial('the header is refused on a stream, and in another form', async (t) 
     t.like(await response.json(), { code: 'VALIDATION_ERROR' });
   }
   t.is((await send('x'.repeat(255))).status, 200);
+});
+
+test.serial(
+  'the OpenAI SDK repeats the header in its automatic retries, and gets the answer of its first attempt',
+  async (t) => {
+    const client = new OpenAI({ apiKey: key, baseURL: `${stack.ingresses[1]?.url}/openai/v1`, maxRetries: 5 });
+    const asked = { model: 'small-chat', messages: [{ role: 'user' as const, content: 'Again?' }] };
+    for (const server of stack.modelServers) server.fail({ latencyMs: 700, times: 1 });
+    const [before, headers] = [calls(), { 'idempotency-key': `order-${names++}` }];
+    const [one, other] = await Promise.all([1, 2].map(() => client.chat.completions.create(asked, { headers })));
+    for (const server of stack.modelServers) server.heal();
+    t.deepEqual(one, other);
+    t.is(calls(), before + 1);
+    const mismatch = await t.throwsAsync(client.chat.completions.create({ ...asked, n: 2 }, { headers }), {
+      instanceOf: APIError,
+    });
+    t.like(mismatch, { status: 422, code: 'IDEMPOTENCY_MISMATCH' });
+    const streamed = client.chat.completions.create({ ...asked, stream: true }, { headers });
+    t.like(await t.throwsAsync(streamed, { instanceOf: APIError }), { status: 400, code: 'VALIDATION_ERROR' });
+  },
+);
+
+test.serial('an answer in the form of another endpoint is repeated, too, with its count of tokens', async (t) => {
+  const client = new Anthropic({ apiKey: key, baseURL: stack.ingresses[0]?.url ?? '', maxRetries: 2 });
+  const headers = { 'idempotency-key': `order-${names++}` };
+  const count = () =>
+    client.messages
+      .countTokens({ model: 'messages-chat', messages: [{ role: 'user', content: 'Hi' }] }, { headers })
+      .withResponse();
+  const [first, again] = [await count(), await count()];
+  t.deepEqual(again.data, first.data);
+  t.is(again.response.headers.get('idempotent-replayed'), 'true');
+  t.is(again.response.headers.get('x-svc-estimated'), first.response.headers.get('x-svc-estimated'));
+  t.is((await send(headers['idempotency-key'])).status, 422, 'the same key at another path');
+});
+
+test.serial('Redis holds no word of a question or an answer while the answer is kept', async (t) => {
+  const [name, question] = [`order-${names++}-zanzibar`, 'Where is Ouagadougou?'];
+  t.true((await (await send(name, { question })).text()).includes('Ouagadougou'));
+  // Replies are trimmed soon after they were read.
+  let contents = await contentsOf(redis);
+  while (contents.includes('svc:reply-frames') && /Ouagadougou/.test(contents)) contents = await contentsOf(redis);
+  t.is((await redis.hgetBuffer(claimKey('user:alice', name), 'answer'))?.includes('Ouagadougou'), false);
+  for (const word of ['Ouagadougou', 'You said', 'zanzibar']) t.false(contents.includes(word), word);
+  t.true(contents.includes(claimKey('user:alice', name)), 'it is still kept');
+  t.is((await send(name, { question })).headers.get('idempotent-replayed'), 'true');
+});
+
+test.serial(
+  'a suspension ends a request with a key, also without its client, and repeats are 403 until it is lifted',
+  async (t) => {
+    const suspended = await keys.newKey('suspended');
+    const name = `order-${names++}`;
+    for (const server of stack.modelServers) server.fail({ latencyMs: 20_000, times: 1 });
+    const leaving = new AbortController();
+    const before = calls();
+    const first = send(name, { key: suspended, signal: leaving.signal });
+    await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
+    leaving.abort();
+    await t.throwsAsync(first);
+    await keys.change('user:suspended', { suspended: true });
+    await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'aborted')));
+    for (const server of stack.modelServers) server.heal();
+    const refused = await send(name, { key: suspended, ingress: 1 });
+    t.is(refused.status, 403);
+    t.like(await refused.json(), { code: 'FORBIDDEN' });
+    await keys.change('user:suspended', { suspended: false });
+    const after = await retriedUntil(({ code }) => code !== 'CONFLICT', name, suspended);
+    t.like(after, { code: 'IDEMPOTENCY_RESULT_LOST' }, 'its prompt was charged');
+    t.is(calls(), before + 1);
+  },
+);
+
+async function retriedUntil(
+  isOver: (body: { code?: string }) => boolean,
+  name: string,
+  bearer: string,
+): Promise<object> {
+  for (;;) {
+    const body = (await (await send(name, { key: bearer })).json()) as { code?: string }; // a response of the service itself
+    if (isOver(body)) return body;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+test.serial('a revoked key gets 401 for a repeat, and the new key of the account gets the answer', async (t) => {
+  const old = await keys.newKey('rotator');
+  const name = `order-${names++}`;
+  const text = await (await send(name, { key: old })).text();
+  const rotated = String((await keys.rotate('rotator', old)).body.key);
+  t.is((await send(name, { key: old })).status, 401);
+  const repeat = await send(name, { key: rotated, ingress: 1 });
+  t.is(await repeat.text(), text);
+  t.is(repeat.headers.get('idempotent-replayed'), 'true');
+});
+
+test.serial('a repeat gets its answer although a limit is reached, and the next request is refused', async (t) => {
+  const spent = await keys.newKey('spent');
+  const name = `order-${names++}`;
+  const text = await (await send(name, { key: spent })).text();
+  await keys.change('user:spent', { plan: 'one-token' });
+  t.is(await (await send(name, { key: spent })).text(), text);
+  t.is((await send(`order-${names++}`, { key: spent })).status, 402);
 });

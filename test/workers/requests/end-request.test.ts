@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { ApiError } from '../../../shared/errors.ts';
-import { createKeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
+import { answerBytesMax, createKeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { Settled, Settlement } from '../../../shared/limits/settle.ts';
 import { createRunLedger } from '../../../workers/answers/run-ledger.ts';
@@ -69,6 +69,41 @@ test('if another run may have begun, or replies use another connection, the last
     await ending;
     t.deepEqual(events, ['settle', 'end']);
   }
+});
+
+const claim = { idempotencyKey: 'order-17', bodyMark: 'mark' };
+const kept = createKeptAnswers(['a pepper']);
+const tooLarge = { outcome: 'completed', usage, answer: { body: 'x'.repeat(answerBytesMax + 1), usage } } as const;
+const charged = { outcome: 'cancelled', error: new ApiError('REQUEST_TIMEOUT', 'Left.'), usage } as const;
+
+/** How the claim of a request ends with this ending. */
+async function claimEndOf(ending: Parameters<ReturnType<typeof createSubject>['endRequest']>[1]) {
+  const { endRequest, run, settlements, answer } = createSubject();
+  answer();
+  await endRequest({ ...run, job: { ...run.job, claim } }, ending);
+  return { account: run.job.account, settled: settlements[0]?.claim };
+}
+
+test('an answer is kept with its settlement, so that only its owner can read it', async (t) => {
+  const { account, settled } = await claimEndOf(answered);
+  t.like(settled, { ...claim, end: 'kept' });
+  const sealed = settled !== undefined && 'answer' in settled ? settled.answer : Buffer.alloc(0);
+  const owner = { account, idempotencyKey: claim.idempotencyKey };
+  t.deepEqual(kept.open(owner, sealed), { body: '{}', estimated: false });
+  t.is(kept.open({ ...owner, account: 'user:bob' }, sealed), undefined);
+});
+
+test('a charge without an answer that can be kept is lost, and a failure without a charge frees the key', async (t) => {
+  t.deepEqual((await claimEndOf(tooLarge)).settled, { ...claim, end: 'lost' });
+  t.deepEqual((await claimEndOf(charged)).settled, { ...claim, end: 'lost' });
+  t.deepEqual((await claimEndOf(failed)).settled, { ...claim, end: 'free' });
+});
+
+test('a request without an idempotency key ends no claim', async (t) => {
+  const { endRequest, run, settlements, answer } = createSubject();
+  answer();
+  await endRequest(run, answered);
+  t.is(settlements[0]?.claim, undefined);
 });
 
 test('a run that may not settle sends nothing', async (t) => {
