@@ -30,6 +30,11 @@ const inRedis: readonly Row<keyof ItemBytes['redis']>[] = [
     kept: "an hour past the request's deadline (`request_ms` after its admission)",
   },
   {
+    item: 'keptAnswer',
+    what: 'the answer of a request with an idempotency key',
+    kept: '10 minutes after the end of its request',
+  },
+  {
     item: 'usageEvent',
     what: 'a usage event in the outbox',
     kept: '10 s after it was stored; as long as the store is unavailable',

@@ -1,9 +1,11 @@
+import { randomBytes, randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
 import { createSharedCallers } from '../../ingress/callers/shared-callers.ts';
 import { createRequestQueues } from '../../ingress/queue/request-queues.ts';
+import { createKeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import { modelQueue } from '../../shared/jobs/queues.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
-import { createSettle } from '../../shared/limits/settle.ts';
+import { createSettle, type Settlement } from '../../shared/limits/settle.ts';
 import {
   countersKey,
   endedRequestKey,
@@ -53,6 +55,7 @@ export async function measureRedis(): Promise<ItemBytes['redis']> {
     lease: { bytes: await ofAccount(() => accounts.holdLease(newAccount())) },
     furtherLease: { bytes: await ofAccount(accounts.holdFurtherLease) },
     endedMark: { bytes: await ofAccount(accounts.markEnded) },
+    keptAnswer: await bySize((bytes) => bytesEach(redis, { count: 500, create: () => accounts.keepAnswer(bytes) })),
     usageEvent: { bytes: await ofAccount(accounts.appendEvent, 3_000) },
     atRest: { bytes: await bytesAtRest(redis) },
   };
@@ -62,6 +65,7 @@ function createAccounts(redis: Redis, setTime: (nowMs: number) => Promise<void>)
   const { admit } = createAdmit(redis, { timeouts, outboxLengthMax: 1_000_000 });
   const startRun = createStartRun(redis);
   const settle = createSettle(redis);
+  const kept = createKeptAnswers([newRequest()]);
   const endLeases = createEndLeases(redis, timeouts);
   const callers = createSharedCallers({ redis, secretsInUse: 'a1b2c3d4', log: recordedLog().log });
   const charge = { allowance: { overageEnabled: false }, tokens: 5_000, report: newReport() };
@@ -80,10 +84,10 @@ function createAccounts(redis: Redis, setTime: (nowMs: number) => Promise<void>)
     return requestId;
   }
 
-  async function end(account: string, requestId: string): Promise<void> {
+  async function end(account: string, requestId: string, claim?: Settlement['claim']): Promise<void> {
     const admission = { admittedAt: start, deadline: start + timeouts.requestMs, overage: false };
     const settlement = { account, requestId, run: 1, settler: newRequest(), tokens: 1_690, report: newReport() };
-    await settle({ ...settlement, admission });
+    await settle({ ...settlement, admission, claim });
   }
 
   /** Runs a request to its end, and leaves the account, without what the request leaves for some time. */
@@ -133,6 +137,16 @@ function createAccounts(redis: Redis, setTime: (nowMs: number) => Promise<void>)
       await end(account, await run(account));
       await redis.del(leasesKey(account), leaseEndsKey(account), outboxKey(partitionOf(account)));
       await removeAccount(account);
+    },
+    /** All of one account. */
+    async keepAnswer(bytes: number): Promise<void> {
+      const [requestId, idempotencyKey] = [newRequest(), randomUUID()];
+      const answer = kept.seal({ account: settled, idempotencyKey }, { body: bodyOf(bytes), estimated: false });
+      if (answer === undefined) throw new Error('too large to be kept');
+      const bodyMark = randomBytes(32).toString('base64url');
+      await setTime(start);
+      await end(settled, requestId, { idempotencyKey, bodyMark, end: 'kept', answer });
+      await redis.del(endedRequestKey(settled, requestId), outboxKey(partitionOf(settled)));
     },
     /** All in one outbox, as the events of a partition are. */
     async appendEvent(): Promise<void> {

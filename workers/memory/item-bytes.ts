@@ -14,6 +14,7 @@ export const itemBytes = {
     lease: { bytes: 1_402 },
     furtherLease: { bytes: 972 },
     endedMark: { bytes: 230 },
+    keptAnswer: { bytes: 720, perKibibyte: 1_120 },
     usageEvent: { bytes: 692 },
     atRest: { bytes: 1_960_232 },
   },

@@ -11,7 +11,12 @@ const bytes: ItemBytes = {
     ...{ account: { bytes: 1 }, device: { bytes: 2 }, activeAccount: { bytes: 11 } },
     ...{ waiting: { bytes: 100, perKibibyte: 10 }, running: { bytes: 1_000, perKibibyte: 100 } },
     ...{ lease: { bytes: 7 }, furtherLease: { bytes: 3 }, endedMark: { bytes: 5 }, usageEvent: { bytes: 600 } },
-    ...{ lineWaiting: { bytes: 200, perKibibyte: 50 }, reply: { bytes: 1, perKibibyte: 1 }, atRest: { bytes: 9_000 } },
+    ...{
+      lineWaiting: { bytes: 200, perKibibyte: 50 },
+      reply: { bytes: 1, perKibibyte: 1 },
+      keptAnswer: { bytes: 8 },
+      atRest: { bytes: 9_000 },
+    },
   },
   sqlite: storeOf(1),
   mongodb: storeOf(10),
