@@ -93,8 +93,8 @@ export function createCheckCaller({
         asked.last = asks;
         const { claim } = request;
         if ('charge' in asks) return admitOrRelease({ ...look, claim }, asks.charge);
-        // A repeat gets its answer also if it would be refused now.
-        return claim === undefined || refusal !== undefined
+        // A repeat gets its answer also if it would be refused now, except by what its caller or key may do.
+        return claim === undefined || asks.refusal.code === 'FORBIDDEN'
           ? admit.readCounters(look)
           : admit.findClaim({ ...look, claim });
       });

@@ -269,6 +269,14 @@ test('a repeat of a suspended account or of a key that has ended gets no answer'
   t.deepEqual([...suspended.noted, ...ended.noted], []);
 });
 
+test('a repeat that its key may not make any more gets no answer', async (t) => {
+  const { admit, calls } = createSubject({ claimed: repeat });
+  const refuse = ask(() => new ApiError('FORBIDDEN', 'Not for this key.'));
+  const checked = await admit({ ...from, credential, caller: alice, claim }, refuse);
+  t.like(checked, { outcome: 'refused', error: { code: 'FORBIDDEN' } });
+  t.deepEqual(calls, ['readCounters user:alice 4']);
+});
+
 test('an admission whose reply is lost frees its idempotency key', async (t) => {
   const { admit, claims } = createSubject({ fails: new ApiError('SERVICE_UNAVAILABLE', 'Unavailable.') });
   await t.throwsAsync(admit({ ...from, credential, caller: alice, claim }, takesAll));
