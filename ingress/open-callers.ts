@@ -1,8 +1,8 @@
 import { createAdmit } from '../shared/limits/admit.ts';
 import { createAskLimits } from '../shared/limits/ask-limits.ts';
 import type { Release } from '../shared/limits/release.ts';
-import { createSeed } from '../shared/limits/seed.ts';
-import { createSeedKey } from '../shared/limits/seed-key.ts';
+import { createSeed } from '../shared/limits/seeding/seed.ts';
+import { createSeedKey } from '../shared/limits/seeding/seed-key.ts';
 import { watchSuspensions } from '../shared/limits/watch-suspensions.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';

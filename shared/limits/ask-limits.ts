@@ -5,8 +5,8 @@ import type { Lane } from '../lane.ts';
 import { createSingleFlight } from '../single-flight.ts';
 import type { Admitted, CountersAnswer, Looked } from './admission.ts';
 import type { Look, LookKey } from './admit.ts';
-import type { Seed } from './seed.ts';
-import type { SeedKey } from './seed-key.ts';
+import type { Seed } from './seeding/seed.ts';
+import type { SeedKey } from './seeding/seed-key.ts';
 
 /** `caller`: as cached in this process, undefined if it is not. `subject`: the value by which the caller is read from the store. */
 type Request<Subject> = {

@@ -7,6 +7,7 @@ import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { misfits } from '../support/documentation/fits-example.ts';
 import { examplesOf } from '../support/documentation/page-examples.ts';
 import { asRead } from '../support/documentation/pages-of-stack.ts';
+import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { type Answer, createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
 
@@ -49,6 +50,7 @@ async function last(plan: keyof typeof plans, requests: number): Promise<Answer>
 const ways: Record<string, () => Promise<Answer>> = {
   NO_AUTH: () => keys.send('GET', '/v1/models'),
   INVALID_KEY: () => keys.models(makeKey()),
+  KEY_EXPIRED: askUntilExpired,
   INVALID_TOKEN: () => keys.models('not-a-token'),
   FORBIDDEN: async () => keys.send('GET', '/admin/plans', { bearer: await keys.token('linker') }),
   VALIDATION_ERROR: () => keys.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'small-chat' } }),
@@ -66,7 +68,27 @@ const ways: Record<string, () => Promise<Answer>> = {
   plan_limit: () => chat(key, { model: 'large-chat' }),
   batch_limit: createTooLarge,
   quota_limit: () => last('one-token', 2),
+  key_requests_limit: () => lastOfKey({ requests_per_minute: 1 }, 2),
+  key_tokens_limit: () => lastOfKey({ tokens_per_minute: 100 }, 4),
+  key_quota_limit: () => lastOfKey({ tokens_per_month: 1 }, 2),
 };
+
+async function askUntilExpired(): Promise<Answer> {
+  const { key: expiring } = await createFurtherKeyClient(keys, 'linker').create({
+    expires_at: Math.ceil(Date.now() / 1_000) + 1,
+  });
+  for (;;) {
+    const answer = await keys.models(expiring);
+    if (answer.status !== 200) return answer;
+  }
+}
+
+/** The last response of this number of equal requests with a new key that has these limits. */
+async function lastOfKey(limits: object, requests: number): Promise<Answer> {
+  const { key: limited } = await createFurtherKeyClient(keys, 'linker').create({ limits });
+  for (let request = 1; request < requests; request++) await chat(limited);
+  return chat(limited);
+}
 
 async function cancelFinished(): Promise<Answer> {
   const client = await openBatchClient(stack, 'linker', key);

@@ -8,7 +8,7 @@ import type {
 } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { Released } from '../../shared/limits/release.ts';
-import type { MonthTokens } from '../../shared/limits/seed.ts';
+import type { MonthTokens } from '../../shared/limits/seeding/seed.ts';
 import type { Start } from '../../workers/leases/start-run.ts';
 import { createClaimsModel, type ModelClaim, type ModelClaimEnd } from './claims-model.ts';
 import { timeouts } from './limits-side.ts';

@@ -1,4 +1,4 @@
-import type { Seed } from '../../shared/limits/seed.ts';
+import type { Seed } from '../../shared/limits/seeding/seed.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { countersKey, partitionOf } from '../../shared/redis/keys.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createSeed } from '../../shared/limits/seed.ts';
+import { createSeed } from '../../shared/limits/seeding/seed.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';

@@ -55,7 +55,12 @@ test('while a request waits for its answer no stage holds its body, parsed or se
 
   const app = new Koa<RequestState>();
   app.use((ctx, next) => {
-    Object.assign(ctx.state, { requestId: 'req_1', caller: alice, credential: { hashes: ['hash'] } });
+    Object.assign(ctx.state, {
+      requestId: 'req_1',
+      address: '192.0.2.1',
+      caller: alice,
+      credential: { hashes: ['hash'] },
+    });
     return next();
   });
   const bounds = { budget: createBodyBudget({ bytesMax: 1_048_576 }), refusedBodies: createRefusedBodies() };

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
-import { createSeed } from '../../../shared/limits/seed.ts';
+import { createSeed } from '../../../shared/limits/seeding/seed.ts';
 import { countersKey, outboxMarksKey, partitionOf, versionKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';

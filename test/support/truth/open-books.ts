@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { Queue } from 'bullmq';
 import { allQueues, queueOptions } from '../../../shared/jobs/queues.ts';
-import { createSeed } from '../../../shared/limits/seed.ts';
+import { createSeed } from '../../../shared/limits/seeding/seed.ts';
 import { type PlanFile, parsePlanFile } from '../../../shared/process/plan-file.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { leaseEndsKey, leasesKey } from '../../../shared/redis/keys.ts';

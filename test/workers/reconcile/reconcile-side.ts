@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { changeSettings } from '../../../ingress/callers/account-changes.ts';
-import { createSeed } from '../../../shared/limits/seed.ts';
+import { createSeed } from '../../../shared/limits/seeding/seed.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { partitionCount, partitionOf } from '../../../shared/redis/keys.ts';
 import { redisNow } from '../../../shared/redis/redis-now.ts';

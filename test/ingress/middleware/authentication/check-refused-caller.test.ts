@@ -32,6 +32,7 @@ async function run({ found, now, fails }: { found: boolean; now: boolean; fails?
   const headers: Record<string, string> = {};
   const state: RequestState = {
     requestId: 'req_1',
+    address: '192.0.2.1',
     credential: { hashes: ['hash'] },
     callerCheck: 'due',
     caller: callerWith(found),

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { Registry } from 'prom-client';
-import { createSeed } from '../../../../shared/limits/seed.ts';
+import { createSeed } from '../../../../shared/limits/seeding/seed.ts';
 import { createSettle } from '../../../../shared/limits/settle.ts';
 import { leasesKey, queuePrefix } from '../../../../shared/redis/keys.ts';
 import type { Found } from '../../../../workers/answers/find-answer.ts';

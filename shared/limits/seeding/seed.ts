@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { temporarilyUnavailable } from '../errors.ts';
-import { isLaterEntry, streamIdOf } from '../jobs/usage-outbox.ts';
-import { lanes } from '../lane.ts';
-import { loadScript, type Redis, redisUnavailable } from '../redis/connections.ts';
-import { countersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } from '../redis/keys.ts';
-import { loadLua } from '../redis/load-lua.ts';
-import type { Store } from '../store/store.ts';
+import { temporarilyUnavailable } from '../../errors.ts';
+import { isLaterEntry, streamIdOf } from '../../jobs/usage-outbox.ts';
+import { lanes } from '../../lane.ts';
+import { loadScript, type Redis, redisUnavailable } from '../../redis/connections.ts';
+import { countersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } from '../../redis/keys.ts';
+import { loadLua } from '../../redis/load-lua.ts';
+import type { Store } from '../../store/store.ts';
 
 const tokensSchema = z.tuple([z.int(), z.int(), z.int()]);
 const answerSchema = z.union([

@@ -11,8 +11,8 @@ local clock = redis.call('TIME')
 --          was added so far; used, the tokens so far; entriesMax to read in this call; the id of the last entry in each detail of the key,
 --          as JSON: by day (since 1970), model and endpoint, separated by spaces
 -- returns  {'more', readTo, used}; {'trimmed'}: entries past `from` are gone, start again; {'counted'}
--- include parts/counters
--- include parts/stream-ids
+-- include ../parts/counters
+-- include ../parts/stream-ids
 local account, key, month, from, readTo, used, entriesMax, details = unpack(ARGV)
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 used, details = tonumber(used), cjson.decode(details)

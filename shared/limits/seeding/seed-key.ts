@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { temporarilyUnavailable } from '../errors.ts';
-import { streamIdOf } from '../jobs/usage-outbox.ts';
-import { lanes } from '../lane.ts';
-import { loadScript, type Redis, redisUnavailable } from '../redis/connections.ts';
-import { keyCountersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } from '../redis/keys.ts';
-import { loadLua } from '../redis/load-lua.ts';
-import type { Store } from '../store/store.ts';
+import { temporarilyUnavailable } from '../../errors.ts';
+import { streamIdOf } from '../../jobs/usage-outbox.ts';
+import { lanes } from '../../lane.ts';
+import { loadScript, type Redis, redisUnavailable } from '../../redis/connections.ts';
+import { keyCountersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } from '../../redis/keys.ts';
+import { loadLua } from '../../redis/load-lua.ts';
+import type { Store } from '../../store/store.ts';
 
 const answerSchema = z.union([
   z.tuple([z.literal('more'), z.string(), z.int()]),

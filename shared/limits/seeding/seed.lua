@@ -11,8 +11,8 @@
 --          so far; used and overage, the tokens so far; entriesMax to read in this call
 -- returns  {'more', readTo, used, overage}; {'trimmed'}: entries past `from` are gone, start again;
 --          {'counted', before, after}, each {used, reserved, overage}, `before` empty if the month was not counted here
--- include parts/counters
--- include parts/stream-ids
+-- include ../parts/counters
+-- include ../parts/stream-ids
 local account, month, mode, from, readTo, used, overage, entriesMax = unpack(ARGV)
 used, overage = tonumber(used), tonumber(overage)
 
