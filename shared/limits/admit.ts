@@ -139,7 +139,7 @@ export function createAdmit(
       const { account, lane, requestId, claim } = request;
       const keys = [
         ...[...versionKeysOf(account), countersKey(account), leasesKey(account, lane)],
-        ...[endedRequestKey(account, requestId), claimKey(account, claim.idempotencyKey), ...limitedKeyOf(request)],
+        ...[lostRequestsKey(account), claimKey(account, claim.idempotencyKey), ...limitedKeyOf(request)],
       ];
       const asked = [requestId, claim.bodyMarks.join(' '), ...keyMonthArgs(request)];
       const answer = await ask(runFindClaim(keys, [...versionArgs(request), ...asked]));

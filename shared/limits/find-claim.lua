@@ -2,7 +2,7 @@
 local clock = redis.call('TIME')
 -- Checks that a caller is current, and finds the claim of a request's idempotency key, for a request that is refused for another reason
 -- unless it is a repeat. Runs also when Redis is out of memory.
--- KEYS      as the first four of admit.lua: version, fill token, changes, counters; then its leases, how this request was ended, the claim,
+-- KEYS      as the first four of admit.lua: version, fill token, changes, counters; then its leases, its lost requests, the claim,
 --           and the counters of the account's further keys, left out if the caller's key has no limits
 -- constants versionLifeMs, readLifeMs: as in admit.lua
 -- ARGV      as the first three of admit.lua: version, `known` or `read`, token; then request; the marks of its body; the key's id and
@@ -11,7 +11,7 @@ local clock = redis.call('TIME')
 -- include parts/counters
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
-local versionKey, fillKey, changesKey, countersKey, leasesKey, endedKey, claimKey, keyCountersKey = unpack(KEYS)
+local versionKey, fillKey, changesKey, countersKey, leasesKey, lostKey, claimKey, keyCountersKey = unpack(KEYS)
 local version, how, token, request, bodyMarks, keyId, keyPerMonth = unpack(ARGV)
 -- include parts/check-version
 -- include parts/renew-version

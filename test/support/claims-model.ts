@@ -5,14 +5,14 @@ export type ModelClaim = { key: string; body: string };
 export type ModelClaimEnd = ModelClaim & { end: 'kept' | 'lost' | 'free' };
 type Claimed = { request: string; body: string; ended?: 'kept' | 'lost' };
 
-/** The claims of one account. `isRunning` and `isCharged` tell what became of a request. */
-export function createClaimsModel(of: { isRunning(request: string): boolean; isCharged(request: string): boolean }) {
+/** The claims of one account. `isRunning` and `isLost` tell what became of a request. */
+export function createClaimsModel(of: { isRunning(request: string): boolean; isLost(request: string): boolean }) {
   const claims = new Map<string, Claimed>();
 
   function howOf({ request, ended }: Claimed): Exclude<Repeat, 'mismatch'> | undefined {
     if (ended !== undefined) return ended;
     if (of.isRunning(request)) return 'running';
-    return of.isCharged(request) ? 'lost' : undefined;
+    return of.isLost(request) ? undefined : 'lost';
   }
 
   return {

@@ -69,7 +69,7 @@ export function createLimitsModel(startsAt: number) {
   const lost = new Map<string, number>();
   const claims = createClaimsModel({
     isRunning: (request) => leases.has(request),
-    isCharged: (request) => typeof ended.get(request) === 'object',
+    isLost: (request) => lost.has(request),
   });
   const records: ModelRecord[] = [];
   const counted = new Set<string>();

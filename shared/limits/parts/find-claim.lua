@@ -1,5 +1,5 @@
 -- A part of the scripts that find the claim of an idempotency key (load-lua.ts). It needs call, claimKey (nil without such a key), bodyMarks,
--- leasesKey, endedKey, request and withCounters, and returns from the script if another request has claimed the key
+-- leasesKey, lostKey, request and withCounters, and returns from the script if another request has claimed the key
 -- (contract.md#h1-idempotency-keys): `repeated` how request counters; how: `mismatch`, its body was another one; `running`; `kept`, its
 -- answer is in the claim; `lost`, it was charged and has no answer. A claim whose request has ended without a charge does not count.
 -- A claim is a hash: `request`; `body`, the mark of its body; and once that has ended with a charge, `ended` (kept or lost) and `answer`.
@@ -7,9 +7,9 @@ if claimKey then
   local first, body, ended = unpack(call('HMGET', claimKey, 'request', 'body', 'ended'))
   if first and first ~= request then
     local how = ended
-    -- A script that charges a request and does not know its claim is of the release before. The mark of its end has the same slot.
+    -- Without a lease, its lease has expired and nothing was charged, or the release before has ended it, which does not know claims.
     if not ended and call('HEXISTS', leasesKey, first) == 1 then how = 'running'
-    elseif not ended and match(call('GET', match(endedKey, '^.*:') .. first) or '', '^settled') then how = 'lost' end
+    elseif not ended and not call('ZSCORE', lostKey, first) then how = 'lost' end
     if how and not string.find(' ' .. bodyMarks .. ' ', ' ' .. body .. ' ', 1, true) then how = 'mismatch' end
     if how then return withCounters(format('repeated %s %s', how, first)) end
   end
