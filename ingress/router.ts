@@ -194,7 +194,7 @@ function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages):
   router.patch('/v1/keys/key_:key', forbidStoring, withSignIn, check, readSettings, updateKey(deps));
   router.delete('/v1/keys/key_:key', forbidStoring, withSignIn, check, revokeKey(deps));
   router.post('/v1/keys/key_:key/rotate', forbidStoring, withSignIn, check, readSettings, rotateKey(deps));
-  router.get('/v1/key', forbidStoring, withKey, check, retrieveOwnKey(deps));
+  router.get('/v1/key', forbidStoring, withKey, readLimitCounters(deps), retrieveOwnKey(deps));
 }
 
 function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {

@@ -25,5 +25,6 @@ export async function lookAtCounters(ctx: AppContext, checkCaller: CheckCaller):
   const { caller, counters } = await checkCaller.readCounters(beginCallerCheck(ctx));
   ctx.state.caller = caller;
   ctx.state.counters = counters;
+  ctx.state.now = counters.now;
   return caller;
 }

@@ -110,9 +110,14 @@ export const furtherKeyRoutes = {
     id: 'retrieveOwnKey',
     tag: 'Keys',
     summary: 'Retrieve the key of this request',
-    description: 'What the key is, what it may do, and what it has used this month. Works with every key.',
+    description:
+      'What the key is, what it may do, what it has used this month, and how many requests its account has made today. Works with every key.',
     credential: 'key',
-    answer: { description: 'The key, masked.', schema: 'OwnKey', example: { ...key, plan: 'free' } },
+    answer: {
+      description: 'The key, masked.',
+      schema: 'OwnKey',
+      example: { ...key, plan: 'free', day: { requests: 0, limit: null } },
+    },
     refusals: refusedHead.key,
   },
 } as const satisfies RouteDescriptions;

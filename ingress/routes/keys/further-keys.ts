@@ -102,11 +102,12 @@ export function revokeKey({ store, changeAccount }: KeyDeps): Stage {
 }
 
 /** `GET /v1/key`: the key of the request: what it is, may do, and has used (contract.md#i5-key-of-a-request). */
-export function retrieveOwnKey({ store }: { store: KeyStore }): Stage {
+export function retrieveOwnKey({ store, planFile }: Pick<KeyDeps, 'store' | 'planFile'>): Stage {
   return async function retrieveOwnKey(ctx) {
     const { account, keyId: id = '', plan } = stateOf(ctx, 'caller');
     const show = await presenting(ctx, store);
-    ctx.body = { ...show(await store.findAccount(account), id), plan };
+    const day = { requests: stateOf(ctx, 'counters').dayRequests, limit: planFile.plans[plan]?.requestsPerDay ?? null };
+    ctx.body = { ...show(await store.findAccount(account), id), plan, day };
   };
 }
 

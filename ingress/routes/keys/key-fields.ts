@@ -17,7 +17,7 @@ export const graceSecondsMax = 604_800;
 const list = <Item extends z.ZodType>(item: Item) =>
   z
     .array(item)
-    .min(1)
+    .min(1, 'expected at least one entry')
     .max(namesMax)
     .refine((items) => new Set(items).size === items.length, 'expected each only once');
 const limit = z.int().min(1).max(limitMax).nullish();

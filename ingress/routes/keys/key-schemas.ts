@@ -40,8 +40,14 @@ export const keyList = z.strictObject({
 const fullKey = z.string().meta({ description: 'The key in full, only this once.' });
 export const newKey = key.extend({ key: fullKey });
 export const successorKey = newKey.extend({ replaces: key });
-export const ownKey = key.extend({ plan: z.string() });
+export const ownKey = key.extend({
+  plan: z.string(),
+  day: z
+    .strictObject({ requests: count, limit: count.nullable() })
+    .meta({ description: 'Requests of the account today (UTC), and how many its plan allows a day; null: no limit.' }),
+});
 
 export type Key = z.infer<typeof key>;
 export type NewKey = z.infer<typeof newKey>;
+export type OwnKey = z.infer<typeof ownKey>;
 export type SuccessorKey = z.infer<typeof successorKey>;

@@ -61,8 +61,18 @@ test('a further key is shown in full once, works everywhere beside the default k
     name: 'default',
     plan: 'free',
   });
+});
+
+test('a guest key tells what its device has used of its day', async (t) => {
   const guest = String((await onA.guest('device-of-further-keys')).body.key);
-  t.like((await onB.send('GET', '/v1/key', { bearer: guest })).body, { default: true, plan: 'guest-device' });
+  const own = async () => (await onB.send('GET', '/v1/key', { bearer: guest })).body;
+  t.like(await own(), { default: true, plan: 'guest-device', day: { requests: 0, limit: 50 } });
+  for (let made = 1; made <= 2; made += 1) {
+    t.is((await onA.infer(guest)).status, 200);
+    t.like(await own(), { day: { requests: made, limit: 50 } }, 'exact, at any ingress');
+  }
+  const unlimited = await onA.newKey('without-a-day');
+  t.like((await onB.send('GET', '/v1/key', { bearer: unlimited })).body, { day: { requests: 0, limit: null } });
 });
 
 test('the usage of a key is its own', async (t) => {
