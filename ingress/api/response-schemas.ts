@@ -209,6 +209,7 @@ export const home = z.strictObject({ console: address, docs: address, openapi: a
 
 export type Home = z.infer<typeof home>;
 export type MintedKey = z.infer<typeof mintedKey>;
+export type GuestKey = z.infer<typeof guestKey>;
 export type DeveloperKey = z.infer<typeof developerKey>;
 export type AccountKey = z.infer<typeof accountKey>;
 export type Model = z.infer<typeof model>;

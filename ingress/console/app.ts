@@ -3,6 +3,7 @@ import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
 import type { Api } from './api/api.ts';
 import { BatchesPage } from './batches/batches-page.ts';
 import { Header } from './header.ts';
+import { type HeldKeys, useHeldKeys } from './keys/held-keys.ts';
 import { KeysPage } from './keys/keys-page.ts';
 import { AccountPage } from './operators/account-page.ts';
 import { AuditPage } from './operators/audit-page.ts';
@@ -25,12 +26,12 @@ export function App({ session, api, settings }: Props) {
   const main = useRef<HTMLElement>(null);
   const place = `${route.page}/${route.account ?? route.section ?? ''}`;
   const isSignedIn = state.name === 'signed in';
-  const [freshKey, setFreshKey] = useState<string>();
+  const held = useHeldKeys();
   useFocusOn(main, `${isSignedIn} ${place}`);
 
   useEffect(() => (main.current === null ? undefined : keepFocus(main.current)), []);
   useEffect(() => {
-    if (!isSignedIn) setFreshKey(undefined);
+    if (!isSignedIn) held.clear();
   }, [isSignedIn]);
 
   useEffect(() => {
@@ -44,7 +45,7 @@ export function App({ session, api, settings }: Props) {
       'main',
       { id: 'main', ref: main, tabIndex: -1 },
       isSignedIn
-        ? h(Page, { key: place, api, route, settings, isOperator: state.isOperator, freshKey, setFreshKey })
+        ? h(Page, { key: place, api, route, settings, isOperator: state.isOperator, held })
         : h(SignedOut, { state, signIn: () => session.signIn() }),
     ),
   ];
@@ -53,8 +54,7 @@ export function App({ session, api, settings }: Props) {
 type PageProps = Omit<Props, 'session'> & {
   route: Route;
   isOperator: boolean;
-  freshKey: string | undefined;
-  setFreshKey: (key: string | undefined) => void;
+  held: HeldKeys;
 };
 
 /** An exception in a page leaves the header working. */
@@ -65,11 +65,14 @@ function Page(props: PageProps) {
   return h(KnownPage, props);
 }
 
-function KnownPage({ api, route, settings, isOperator, freshKey, setFreshKey }: PageProps) {
+function KnownPage({ api, route, settings, isOperator, held }: PageProps) {
   if (route.page === 'usage') return h(UsagePage, { api, isTopUp: route.section === 'top-up' });
-  if (route.page === 'try-it') return h(TryItPage, { api, baseUrl: settings.baseUrl });
+  if (route.page === 'try-it') {
+    const { tried, tryOut } = held;
+    return h(TryItPage, { api, baseUrl: settings.baseUrl, given: tried, forget: () => tryOut(undefined) });
+  }
   if (route.page === 'batches') return h(BatchesPage, { api });
-  if (route.page === 'keys') return h(KeysPage, { api, fresh: freshKey, setFresh: setFreshKey });
+  if (route.page === 'keys') return h(KeysPage, { api, held });
   if (!isOperator) {
     return [
       h('h1', { tabIndex: -1 }, 'Operators'),

@@ -3,6 +3,7 @@ import { linesOf } from '../support/batch-client.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import type { ConsolePage } from '../support/browser/console-page.ts';
 import { findBarriersInAllViews } from '../support/browser/find-barriers.ts';
+import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { createKeyClient } from '../support/key-client.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test);
@@ -15,17 +16,73 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     fragment: 'keys',
     fill: ({ page }) => page.getByText('You have no key yet.').waitFor(),
   },
-  'a minted key and its confirmation dialog': {
+  'a new key and its confirmation dialog': {
     account: 'minter',
     fragment: 'keys',
     async fill({ page }) {
-      await page.getByRole('button', { name: 'Mint a key' }).click();
+      await page.getByRole('button', { name: 'Create the default key' }).click();
       await page.getByRole('button', { name: 'Rotate' }).click();
       await page.getByRole('dialog').waitFor();
     },
     async tidy({ page }) {
       await page.getByRole('button', { name: 'Go back' }).click();
       await page.getByRole('button', { name: 'I have stored it' }).click();
+    },
+  },
+  'keys of every state, and the key of a device': {
+    account: 'owner',
+    fragment: 'keys',
+    async fill({ page }) {
+      const keys = createKeyClient(stack());
+      const account = createFurtherKeyClient(keys, 'owner');
+      await keys.newKey('owner');
+      const long = { name: 'a program with a name of many words '.repeat(2).trim() };
+      for (const fields of [long, {}, {}]) await account.create(fields);
+      const [, , rotated, revoked] = await account.list();
+      await account.rotate(rotated?.id ?? '', { grace_seconds: 3_600 });
+      await account.revoke(revoked?.id ?? '');
+      for (let made = 0; made < 10; made += 1) await account.create({ expires_at: 4_000_000_000 });
+      await page.reload();
+      await page.getByText(/ min \d+ s left$/).waitFor();
+      await page.getByLabel('Device ID').fill('device-of-the-owner');
+      await page.getByRole('button', { name: 'Get the key' }).click();
+      await page.getByText('Left today').waitFor();
+    },
+    async tidy({ page }) {
+      await page.getByRole('button', { name: 'Hide the guest key' }).click();
+    },
+  },
+  'the form of a key, with errors at its fields': {
+    account: 'former',
+    fragment: 'keys',
+    async fill(console) {
+      const { page } = console;
+      await page.getByRole('button', { name: 'Create a key' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByLabel('Name').fill('refused');
+      await dialog.getByLabel('Allowed addresses').fill('nonsense');
+      for (const list of ['Endpoints', 'Models']) {
+        await dialog.getByRole('group', { name: list }).getByLabel('Only these').check();
+      }
+      console.expectFailures();
+      await dialog.getByRole('button', { name: 'Create' }).click();
+      await dialog.locator('.failure').waitFor();
+    },
+  },
+  'the confirmation of the end of a key in use': {
+    account: 'ender',
+    fragment: 'keys',
+    async fill({ page }) {
+      await createFurtherKeyClient(createKeyClient(stack()), 'ender').create();
+      await page.route('**/v1/keys', async (route) => {
+        const response = await route.fetch();
+        const list = (await response.json()) as { data: object[] };
+        const data = list.data.map((each) => ({ ...each, last_used_at: Math.floor(Date.now() / 1000) }));
+        await route.fulfill({ response, json: { ...list, data } });
+      });
+      await page.reload();
+      await page.getByRole('button', { name: 'Revoke' }).click();
+      await page.getByText('This key was used in the last 24 hours.').waitFor();
     },
   },
   'the usage of a month with requests': {
@@ -159,7 +216,7 @@ browserTest('everything works with the keyboard only: from sign-in to a revoked 
   await keyboard.type('typist');
   await keyboard.press('Enter');
   await page.getByText('You have no key yet.').waitFor();
-  await tabTo('Mint a key');
+  await tabTo('Create the default key');
   await keyboard.press('Enter');
   await page.locator('code.key').waitFor();
   await tabTo('I have stored it');
@@ -175,6 +232,15 @@ browserTest('everything works with the keyboard only: from sign-in to a revoked 
   await keyboard.press('Tab');
   await keyboard.press('Enter');
   await page.getByText('You have no active key').waitFor();
+  await tabTo('Create a key');
+  await keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor();
+  await keyboard.type('typed');
+  await keyboard.press('Enter');
+  await page.locator('code.key').waitFor();
+  await page.waitForFunction('document.activeElement.innerText === \'Your new key "typed"\'');
+  await tabTo('I have stored it');
+  await keyboard.press('Enter');
   await tabTo('Usage');
   await keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor();

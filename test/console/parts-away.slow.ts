@@ -46,7 +46,7 @@ browserTestAlone('an unreachable API is reported, and a page continues when it i
   const ingress = stack().ingresses.at(-1);
   ingress?.process.kill('SIGKILL');
   await ingress?.process.exited;
-  await page.getByRole('button', { name: 'Mint a key' }).click();
+  await page.getByRole('button', { name: 'Create the default key' }).click();
   const failure = page.locator('section .failure');
   t.regex(await failure.innerText(), /The API cannot be reached\..*/);
 

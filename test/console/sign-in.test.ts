@@ -58,7 +58,7 @@ browserTest('an expired token is renewed, and its request is repeated', async (t
     { times: 1 },
   );
   console.expectFailures();
-  await page.getByRole('button', { name: 'Mint a key' }).click();
+  await page.getByRole('button', { name: 'Create the default key' }).click();
   await page.getByRole('button', { name: 'I have stored it' }).click();
   t.deepEqual(statuses.slice(0, 2), [401, 200]);
   await console.requireClean(t);

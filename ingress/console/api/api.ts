@@ -2,8 +2,8 @@ import type { Session } from '../session/session.ts';
 import { ApiFailure, brokenOff, failureOf, unreachable } from './api-failure.ts';
 import { type Progress, postForm } from './post-form.ts';
 
-/** `body` is sent as JSON. */
-type Call = { method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'; body?: unknown; signal?: AbortSignal };
+/** `body` is sent as JSON. `key` is an API key to call with, instead of the sign-in token. */
+type Call = { method?: 'GET' | 'POST' | 'PATCH' | 'DELETE'; body?: unknown; key?: string; signal?: AbortSignal };
 
 type Transfer = { progress: Progress; signal: AbortSignal };
 
@@ -34,14 +34,15 @@ export function createApi({ baseUrl, session }: { baseUrl: string; session: Sess
   }
 
   /** Returns the body of a successful response; reports its progress. */
-  async function send(path: string, { method = 'GET', body, signal, progress }: Call & { progress?: Progress }) {
-    return withToken(async (token) => {
+  async function send(path: string, call: Call & { progress?: Progress }) {
+    const { method = 'GET', body, key, signal, progress } = call;
+    const run = async (credential: string) => {
       const silence = createSilence(signal);
       try {
         const answer = await fetch(`${baseUrl}${path}`, {
           method,
           headers: {
-            authorization: `Bearer ${token}`,
+            authorization: `Bearer ${credential}`,
             ...(body !== undefined && { 'content-type': 'application/json' }),
           },
           ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -61,7 +62,8 @@ export function createApi({ baseUrl, session }: { baseUrl: string; session: Sess
       } finally {
         silence.end();
       }
-    }, signal);
+    };
+    return key === undefined ? withToken(run, signal) : run(key);
   }
 
   return {

@@ -1,37 +1,66 @@
 import { h } from 'preact';
-import type { AccountKey } from '../../api/response-schemas.ts';
+import { useState } from 'preact/hooks';
+import type { Key } from '../../routes/keys/key-schemas.ts';
+import { Choice } from '../page/choice.ts';
 import { ConfirmDialog } from '../page/confirm-dialog.ts';
+import { TextField } from '../page/field.ts';
+import { wasUsedInTheLastDay } from './key-state.ts';
 
-type Props = { shown: AccountKey; run: () => Promise<void>; close: () => void };
+type Dialog = { shown: Key; close: () => void };
 
-export function RotateDialog({ shown: { key }, run, close }: Props) {
+const graces = { none: 'none', hour: '1 hour', day: '1 day', week: '7 days' };
+type Grace = keyof typeof graces;
+const graceSeconds: Record<Grace, number> = { none: 0, hour: 3_600, day: 86_400, week: 604_800 };
+
+/** Asks for how long the old key stays valid. */
+export function RotateDialog({ shown, run, close }: Dialog & { run: (graceSeconds: number) => Promise<void> }) {
+  const [grace, setGrace] = useState<Grace>('day');
   return h(
     ConfirmDialog,
-    { title: 'Rotate this key?', action: 'Rotate', run, close },
+    { title: 'Rotate this key?', action: 'Rotate', run: () => run(graceSeconds[grace]), close },
     h(
       'p',
       null,
-      h('code', null, key),
-      ' stops working everywhere, immediately: programs that use it get 401 INVALID_KEY.',
+      h(KeyName, { shown }),
+      ' gets a successor, which is shown once. It has the same settings. Quota, usage and the limits of your plan stay the same.',
     ),
+    h(Choice<Grace>, { legend: 'Grace for the old key', options: graces, chosen: grace, choose: setGrace }),
     h(
       'p',
-      null,
-      'A new key replaces it and is shown once. Plan, quota, usage and the counters of rate limits stay the same.',
+      { role: 'status' },
+      grace === 'none'
+        ? 'The old key stops working everywhere, immediately: programs that use it get 401 INVALID_KEY.'
+        : `The old key works for ${graces[grace]} more, but not beyond its own end. You can revoke it before.`,
     ),
   );
 }
 
-export function RevokeDialog({ shown: { key }, run, close }: Props) {
+/** For a key in use, its name has to be typed. */
+export function RevokeDialog({ shown, run, close }: Dialog & { run: () => Promise<void> }) {
+  const [typed, setTyped] = useState('');
+  const [isInUse] = useState(() => wasUsedInTheLastDay(shown, Date.now()));
+  const isReady = !isInUse || wordsIn(typed) === wordsIn(shown.name);
   return h(
     ConfirmDialog,
-    { title: 'Revoke this key?', action: 'Revoke', isDangerous: true, run, close },
+    { title: 'Revoke this key?', action: 'Revoke', isDangerous: true, isReady, run, close },
     h(
       'p',
       null,
-      h('code', null, key),
-      ' stops working everywhere, immediately: programs that use it get 401 INVALID_KEY.',
+      h(KeyName, { shown }),
+      ' stops working everywhere, immediately: programs that use it get 401 INVALID_KEY. Batches that it has created continue.',
     ),
-    h('p', null, 'Your account has no key until you mint another one. Batches that you have created continue.'),
+    isInUse && [
+      h('p', { class: 'warning' }, 'This key was used in the last 24 hours.'),
+      h(TextField, { label: `Type its name to confirm: ${shown.name}`, value: typed, change: setTyped }),
+    ],
   );
+}
+
+/** As a page shows it: white space is one space. */
+function wordsIn(text: string): string {
+  return text.trim().replace(/\s+/g, ' ');
+}
+
+function KeyName({ shown: { name, key } }: { shown: Key }) {
+  return [h('strong', null, name), ' (', h('code', null, key), ')'];
 }

@@ -1,41 +1,116 @@
 import { h } from 'preact';
-import type { AccountKey } from '../../api/response-schemas.ts';
-import { formatTime } from '../page/format.ts';
+import { useState } from 'preact/hooks';
+import type { Key } from '../../routes/keys/key-schemas.ts';
+import { formatCount, formatRest, formatTime } from '../page/format.ts';
 import { Table } from '../page/table.ts';
+import { useRepeated } from '../page/use-loaded.ts';
+import {
+  isEnding,
+  type KeyChange,
+  possibleChanges,
+  restOf,
+  type ShownState,
+  shownState,
+  sortKeys,
+} from './key-state.ts';
 
-type Props = {
-  keys: readonly AccountKey[];
-  /** Omitted for the keys of another account. */
-  ask?: (what: 'rotate' | 'revoke', key: AccountKey) => void;
+type Ask = (what: KeyChange, key: Key) => void;
+type Props = { keys: readonly Key[]; ask: Ask };
+
+const labels = { edit: 'Edit', rotate: 'Rotate', revoke: 'Revoke' };
+const stateClasses: Record<ShownState, string> = {
+  active: 'active',
+  'in grace': 'grace',
+  expired: 'expired',
+  rotated: 'rotated',
+  revoked: 'revoked',
 };
+/** From here on the list can be searched. */
+const searchedFrom = 10;
 
-const states = { active: 'active', rotated: 'rotated', revoked: 'revoked', expired: 'expired' };
-
-/** All stored keys of an account, masked, newest first. */
+/** All keys of the account, masked. */
 export function KeyTable({ keys, ask }: Props) {
-  return h(Table<AccountKey>, {
-    caption: 'Keys, newest first',
-    rows: keys,
-    rowKey: ({ id }) => id,
-    columns: [
-      { title: 'Key', cell: ({ key }) => h('code', null, key) },
-      { title: 'Name', cell: ({ name }) => name ?? '–' },
-      { title: 'State', cell: ({ state }) => h('span', { class: `state ${state}` }, states[state]) },
-      { title: 'Plan', cell: ({ plan }) => plan },
-      { title: 'Created', cell: ({ createdAt }) => formatTime(createdAt) },
-      { title: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? 'never' : formatTime(lastUsedAt)) },
-      { title: 'Ended', cell: ({ endedAt }) => (endedAt === undefined ? '–' : formatTime(endedAt)) },
-      ...(ask === undefined ? [] : [{ title: 'Change', cell: (key: AccountKey) => changesOf(key, ask) }]),
-    ],
-  });
+  const [, tick] = useState(0);
+  const now = Date.now();
+  const [wanted, setWanted] = useState('');
+  useRepeated(() => tick((times) => times + 1), { everyMs: 1_000, active: keys.some((key) => isEnding(key, now)) });
+  const isWanted = ({ name, key }: Key) => `${name} ${key}`.toLowerCase().includes(wanted.trim().toLowerCase());
+  const rows = sortKeys(keys).filter(isWanted);
+  return [
+    (keys.length >= searchedFrom || wanted !== '') && h(Search, { wanted, setWanted }),
+    h(Table<Key>, {
+      caption: rows.length === keys.length ? 'Keys of your account' : `${rows.length} of ${keys.length} keys`,
+      rows,
+      rowKey: ({ id }) => id,
+      columns: [
+        {
+          title: 'Name and key',
+          cell: ({ name, key }) => [name, h('code', { class: 'masked-key' }, key)],
+          holds: 'text',
+        },
+        { title: 'State', cell: (key) => h(State, { shown: key, now }) },
+        { title: 'Expires', cell: endOf },
+        { title: 'Last used', cell: ({ last_used_at: at }) => (at === null ? 'never' : formatTime(at)) },
+        {
+          title: 'Used this month',
+          cell: ({ usage }) => `${counted(usage.requests, 'request')}, ${counted(usage.tokens, 'token')}`,
+          holds: 'text',
+        },
+        { title: 'Change', cell: (key) => h(Changes, { shown: key, now, ask }) },
+      ],
+    }),
+  ];
 }
 
-function changesOf(key: AccountKey, ask: NonNullable<Props['ask']>) {
-  if (key.state !== 'active') return '–';
+function Search({ wanted, setWanted }: { wanted: string; setWanted: (wanted: string) => void }) {
+  return h(
+    'label',
+    { class: 'find' },
+    'Find by name',
+    h('input', {
+      type: 'search',
+      autocomplete: 'off',
+      value: wanted,
+      onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setWanted(currentTarget.value),
+    }),
+  );
+}
+
+function State({ shown, now }: { shown: Key; now: number }) {
+  const state = shownState(shown, now);
+  const badge = h('span', { class: `state ${stateClasses[state]}` }, state);
+  return state === 'in grace' ? [badge, h('div', null, `${formatRest(restOf(shown, now) ?? 0)} left`)] : badge;
+}
+
+/** `1 request`, `2 requests`, in one line. */
+function counted(count: number, noun: string): string {
+  return `${formatCount(count)}\u00a0${noun}${count === 1 ? '' : 's'}`;
+}
+
+function endOf({ expires_at: expiresAt, valid_until: validUntil, ended_at: endedAt }: Key): string {
+  if (endedAt !== null) return `ended ${formatTime(endedAt)}`;
+  const ends = [expiresAt, validUntil].filter((end) => end !== null);
+  return ends.length === 0 ? 'never' : formatTime(Math.min(...ends));
+}
+
+function Changes({ shown, now, ask }: { shown: Key; now: number; ask: Ask }) {
+  const possible = possibleChanges(shown, now);
+  if (possible.length === 0) return '–';
   return h(
     'div',
     { class: 'actions tight' },
-    h('button', { type: 'button', onClick: () => ask('rotate', key) }, 'Rotate'),
-    h('button', { type: 'button', class: 'danger', onClick: () => ask('revoke', key) }, 'Revoke'),
+    possible.map((what) =>
+      h(
+        'button',
+        {
+          key: what,
+          type: 'button',
+          class: what === 'revoke' ? 'danger' : '',
+          'aria-label': `${labels[what]} ${shown.name}, ${shown.key}`,
+          onClick: () => ask(what, shown),
+        },
+        labels[what],
+      ),
+    ),
   );
 }

@@ -1,74 +1,107 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { AccountKey, MintedKey } from '../../api/response-schemas.ts';
+import type { Key } from '../../routes/keys/key-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { Failure } from '../page/failure.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useDoing } from '../page/use-doing.ts';
 import { useLoaded } from '../page/use-loaded.ts';
+import { GuestKeys } from './guest-keys.ts';
+import type { FullKey, HeldKeys } from './held-keys.ts';
+import { createKeyChanges } from './key-changes.ts';
 import { RevokeDialog, RotateDialog } from './key-dialogs.ts';
+import { KeyForm } from './key-form.ts';
+import { shownState } from './key-state.ts';
 import { KeyTable } from './key-table.ts';
 import { NewKey } from './new-key.ts';
 
-type Asking = { what: 'rotate' | 'revoke'; key: AccountKey };
-type Props = {
-  api: Api;
-  /** A new key that is not dismissed yet: it is shown again after a visit to another page. */
-  fresh: string | undefined;
-  setFresh: (key: string | undefined) => void;
-};
+type Asking = { what: 'create' } | { what: 'edit' | 'rotate' | 'revoke'; key: Key };
+type Props = { api: Api; held: HeldKeys };
 
-const path = '/v1/keys/developer';
-
-export function KeysPage({ api, fresh, setFresh }: Props) {
-  const loaded = useLoaded((signal) => api.call<{ data: AccountKey[] }>(path, { signal }), []);
+export function KeysPage({ api, held }: Props) {
+  const loaded = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys', { signal }), []);
+  const changes = createKeyChanges({ api, held, changed: loaded.reload });
   const [asking, setAsking] = useState<Asking>();
 
-  /** Reloads the list after success and failure: a response can be lost, and another user can have changed the key first. */
-  async function change(change: 'mint' | 'rotate' | 'revoke', body: object): Promise<void> {
-    try {
-      const { key } = await api.call<MintedKey>(change === 'mint' ? path : `${path}/${change}`, {
-        method: 'POST',
-        body,
-      });
-      setFresh(key.endsWith('*') ? undefined : key);
-    } finally {
-      loaded.reload();
-    }
-  }
-
-  const close = () => setAsking(undefined);
   return [
     h('h1', { tabIndex: -1 }, 'Keys'),
     h(
       'p',
       { class: 'lead' },
-      'Your programs call the API with this key. An account has one key at a time. Keep it secret: anyone who has it can use your quota.',
+      'Your programs call the API with a key. Give each program a key of its own: you can then limit it, and replace its key while the others go on. Keep keys secret: anyone who has one can use your quota.',
     ),
-    fresh && h(NewKey, { value: fresh, putAway: () => setFresh(undefined) }),
-    h(LoadedView<{ data: AccountKey[] }>, {
+    held.fresh.map((shown) =>
+      h(NewKey, {
+        key: shown.key,
+        shown,
+        tryOut: () => tryOut(held, shown),
+        dismiss: () => held.dismiss(shown.key),
+      }),
+    ),
+    h(LoadedView<{ data: Key[] }>, {
       loaded,
       what: 'your keys',
       children: ({ data }) => [
-        !data.some(({ state }) => state === 'active') &&
-          h(NoKey, { isFirst: data.length === 0, mint: () => change('mint', {}) }),
+        h(Start, {
+          keys: data,
+          create: () => setAsking({ what: 'create' }),
+          mint: changes.mint,
+          reload: loaded.reload,
+        }),
         data.length > 0 && h(KeyTable, { keys: data, ask: (what, key) => setAsking({ what, key }) }),
       ],
     }),
-    asking?.what === 'rotate' &&
-      h(RotateDialog, { shown: asking.key, run: () => change('rotate', { key: asking.key.key }), close }),
-    asking?.what === 'revoke' &&
-      h(RevokeDialog, { shown: asking.key, run: () => change('revoke', { key: asking.key.key }), close }),
+    asking && h(Dialog, { api, asking, changes, close: () => setAsking(undefined) }),
+    h(GuestKeys, { api }),
   ];
 }
 
-function NoKey({ isFirst, mint }: { isFirst: boolean; mint: () => Promise<void> }) {
+function tryOut(held: HeldKeys, key: FullKey): void {
+  held.tryOut(key);
+  window.location.hash = 'try-it';
+}
+
+type DialogProps = {
+  api: Api;
+  asking: Asking;
+  changes: ReturnType<typeof createKeyChanges>;
+  close: () => void;
+};
+
+function Dialog({ api, asking, changes, close }: DialogProps) {
+  if (asking.what === 'create') return h(KeyForm, { api, save: changes.create, close });
+  const { what, key } = asking;
+  if (what === 'edit') return h(KeyForm, { api, shown: key, save: (fields) => changes.edit(key, fields), close });
+  if (what === 'rotate') return h(RotateDialog, { shown: key, run: (grace) => changes.rotate(key, grace), close });
+  return h(RevokeDialog, { shown: key, run: () => changes.revoke(key), close });
+}
+
+type StartProps = { keys: readonly Key[]; create: () => void; mint: () => Promise<void>; reload: () => void };
+
+/** Buttons for new keys. They say so if the account has no key that can be used. */
+function Start({ keys, create, mint, reload }: StartProps) {
   const doing = useDoing(mint);
+  const isUsable = keys.some((key) => ['active', 'in grace'].includes(shownState(key, Date.now())));
+  const hasDefault = keys.some((key) => key.default);
   return h(
     'section',
-    { class: 'empty' },
-    h('p', null, isFirst ? 'You have no key yet.' : 'You have no active key: no program can call the API as you.'),
-    h('button', { type: 'button', class: 'primary', 'aria-disabled': doing.busy, onClick: doing.run }, 'Mint a key'),
+    { class: isUsable ? '' : 'empty', 'aria-label': 'New keys' },
+    !isUsable &&
+      h(
+        'p',
+        null,
+        keys.length === 0 ? 'You have no key yet.' : 'You have no active key: no program can call the API as you.',
+      ),
+    h(
+      'div',
+      { class: 'actions' },
+      h('button', { type: 'button', class: 'primary', onClick: create }, 'Create a key'),
+      !hasDefault &&
+        h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, 'Create the default key'),
+      h('button', { type: 'button', onClick: reload }, 'Refresh'),
+    ),
+    !hasDefault &&
+      h('p', { class: 'quiet' }, 'An account can have one default key, which has no settings and no end of its own.'),
     doing.error !== undefined && h(Failure, { error: doing.error }),
   );
 }

@@ -1,22 +1,36 @@
 import { h } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useId, useRef } from 'preact/hooks';
 import { CopyButton } from '../page/copy-button.ts';
+import type { FullKey } from './held-keys.ts';
 
-/** The full value, shown once. */
-export function NewKey({ value, putAway }: { value: string; putAway: () => void }) {
+type Props = {
+  shown: FullKey;
+  /** Opens "Try it" with this key. */
+  tryOut: () => void;
+  dismiss: () => void;
+};
+
+/** The full value, shown once, and what to do next. */
+export function NewKey({ shown: { name, key }, tryOut, dismiss }: Props) {
+  const id = useId();
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), [value]);
+  useEffect(() => {
+    // Later: a dialog that is still open lets nothing outside of it have the focus, and returns the focus when it closes.
+    const timer = setTimeout(() => heading.current?.focus());
+    return () => clearTimeout(timer);
+  }, []);
   return h(
     'section',
-    { class: 'notice', 'aria-labelledby': 'new-key' },
-    h('h2', { id: 'new-key', tabIndex: -1, ref: heading }, 'Your new key'),
+    { class: 'notice', 'aria-labelledby': id },
+    h('h2', { id, tabIndex: -1, ref: heading }, `Your new key "${name}"`),
     h('p', null, 'Store it now with the secrets of your program. It is shown only once and cannot be recovered.'),
-    h('p', null, h('code', { class: 'key' }, value)),
+    h('p', null, h('code', { class: 'key' }, key)),
     h(
       'div',
       { class: 'actions' },
-      h(CopyButton, { text: value, label: 'Copy' }),
-      h('button', { type: 'button', onClick: putAway }, 'I have stored it'),
+      h(CopyButton, { text: key, label: 'Copy' }),
+      h('button', { type: 'button', onClick: tryOut }, 'Try it'),
+      h('button', { type: 'button', onClick: dismiss }, 'I have stored it'),
     ),
   );
 }

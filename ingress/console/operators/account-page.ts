@@ -4,12 +4,12 @@ import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../api
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { BatchHead } from '../batches/batch-head.ts';
-import { KeyTable } from '../keys/key-table.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { type Newest, useNewest } from '../page/use-newest.ts';
 import { MonthOfUsage } from '../usage/month-of-usage.ts';
+import { AccountKeyTable } from './account-key-table.ts';
 import { AuditTrail } from './audit-trail.ts';
 import type { AccountFormProps, AccountSettings } from './change-account.ts';
 import { OverageButton } from './overage-button.ts';
@@ -124,7 +124,7 @@ function History({ account: { batches, keys }, records }: { account: Account; re
           ),
         ),
     h('h2', null, 'Keys'),
-    keys.length === 0 ? h('p', { class: 'empty' }, 'It has no keys.') : h(KeyTable, { keys }),
+    keys.length === 0 ? h('p', { class: 'empty' }, 'It has no keys.') : h(AccountKeyTable, { keys }),
     h('h2', null, 'Audit trail'),
     h(AuditTrail, { records }),
   ];

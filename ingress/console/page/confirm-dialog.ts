@@ -8,13 +8,15 @@ type Props = {
   /** Label of the button that confirms. */
   action: string;
   isDangerous?: boolean;
+  /** Whether it can be confirmed yet. */
+  isReady?: boolean;
   run: () => Promise<void>;
   close: () => void;
   children?: ComponentChildren;
 };
 
 /** Asks for confirmation. Stays open while the action runs, and shows its error if it fails. */
-export function ConfirmDialog({ title, action, isDangerous = false, run, close, children }: Props) {
+export function ConfirmDialog({ title, action, isDangerous = false, isReady = true, run, close, children }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   // Closed before it is removed: the browser then restores the focus.
@@ -44,7 +46,16 @@ export function ConfirmDialog({ title, action, isDangerous = false, run, close, 
         'div',
         { class: 'actions' },
         h('button', { type: 'button', onClick: leave, 'aria-disabled': doing.busy }, 'Go back'),
-        h('button', { type: 'submit', class: isDangerous ? 'danger' : 'primary', 'aria-disabled': doing.busy }, action),
+        h(
+          'button',
+          {
+            type: 'submit',
+            class: isDangerous ? 'danger' : 'primary',
+            disabled: !isReady,
+            'aria-disabled': doing.busy,
+          },
+          action,
+        ),
       ),
     ),
   );

@@ -41,6 +41,20 @@ export function monthAfter(month: string, months: number): string {
   return date.toISOString().slice(0, 7);
 }
 
+/** A time that is left, in its two largest units: `6 d 23 h`, `59 min 59 s`. */
+export function formatRest(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1000));
+  const parts = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3_600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'min'],
+    [seconds % 60, 's'],
+  ] as const;
+  const first = parts.findIndex(([count]) => count > 0);
+  const shown = first === -1 ? parts.slice(-1) : parts.slice(first, first + 2);
+  return shown.map(([count, unit]) => `${count} ${unit}`).join(' ');
+}
+
 /** `12.3 MiB`. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`;

@@ -40,7 +40,7 @@ export function Table<Row>({ caption, columns, rows, rowKey }: Props<Row>) {
             { key: rowKey(row) },
             columns.map(({ title, cell, holds = '' }, index) =>
               index === 0
-                ? h('th', { scope: 'row', key: title }, cell(row))
+                ? h('th', { scope: 'row', key: title, class: holds }, cell(row))
                 : h('td', { key: title, class: holds }, cell(row)),
             ),
           ),

@@ -1,7 +1,8 @@
 import { h } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Model } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
+import type { FullKey } from '../keys/held-keys.ts';
 import { Choice } from '../page/choice.ts';
 import { Failure } from '../page/failure.ts';
 import { LoadedView } from '../page/loaded-view.ts';
@@ -10,11 +11,19 @@ import { AnswerView } from './answer-view.ts';
 import { CodeView } from './code-view.ts';
 import { DraftFields } from './draft-fields.ts';
 import { type Draft, type TriedEndpoint, written } from './endpoints/tried-endpoint.ts';
-import { modelsWith, offeredEndpoints, triedEndpoint } from './endpoints/tried-endpoints.ts';
+import { modelsWith, offeredEndpoints, triedEndpoint, usableModels } from './endpoints/tried-endpoints.ts';
 import { useRun } from './use-run.ts';
 
-/** Sends one request with a pasted API key. The key stays in its field: it is not stored and not shown in the code. */
-export function TryItPage({ api, baseUrl }: { api: Api; baseUrl: string }) {
+type GivenKey = {
+  /** The key to start with. */
+  given: FullKey | undefined;
+  /** Called when the page is left. */
+  forget: () => void;
+};
+
+/** Sends one request with an API key. The key stays in its field: it is not stored and not shown in the code. */
+export function TryItPage({ api, baseUrl, given, forget }: { api: Api; baseUrl: string } & GivenKey) {
+  useEffect(() => forget, []);
   const models = useLoaded((signal) => api.call<{ data: Model[] }>('/v1/models', { signal }), []);
   return [
     h('h1', { tabIndex: -1 }, 'Try it'),
@@ -24,7 +33,7 @@ export function TryItPage({ api, baseUrl }: { api: Api; baseUrl: string }) {
       children: ({ data }) =>
         Object.keys(offeredEndpoints(data)).length === 0
           ? h('p', { class: 'empty' }, 'Your plan includes no models that can be tried here.')
-          : h(TryIt, { models: data, baseUrl }),
+          : h(TryIt, { models: usableModels(data, given), baseUrl, given }),
     }),
   ];
 }
@@ -32,7 +41,9 @@ export function TryItPage({ api, baseUrl }: { api: Api; baseUrl: string }) {
 const firstMessages: Draft['messages'] = [{ role: 'user', content: 'Say hello in three languages.' }];
 const firstInput = 'A text to compare with others.';
 
-function TryIt({ models, baseUrl }: { models: readonly Model[]; baseUrl: string }) {
+type TryItProps = Pick<GivenKey, 'given'> & { models: readonly Model[]; baseUrl: string };
+
+function TryIt({ models, baseUrl, given }: TryItProps) {
   const options = offeredEndpoints(models);
   const [name, setName] = useState(Object.keys(options)[0] ?? '');
   const [draft, setDraft] = useState<Draft>({ model: '', messages: firstMessages, input: firstInput, maxTokens: '' });
@@ -60,7 +71,7 @@ function TryIt({ models, baseUrl }: { models: readonly Model[]; baseUrl: string 
       'form',
       { onSubmit: send },
       h(Choice<string>, { legend: 'Endpoint', options, chosen: name, choose }),
-      h('div', { class: 'fields' }, h(KeyField, { field: key })),
+      h('div', { class: 'fields' }, h(KeyField, { field: key, given })),
       h(DraftFields, { endpoint, models: offering, draft: shown, change }),
       h(Buttons, { isEmpty: isEmpty(shown, endpoint), isRunning: run.name === 'running', stop }),
     ),
@@ -70,7 +81,13 @@ function TryIt({ models, baseUrl }: { models: readonly Model[]; baseUrl: string 
   ];
 }
 
-function KeyField({ field }: { field: { current: HTMLInputElement | null } }) {
+type KeyFieldProps = Pick<GivenKey, 'given'> & { field: { current: HTMLInputElement | null } };
+
+function KeyField({ field, given }: KeyFieldProps) {
+  // Not by an attribute, which would be in the source of the page.
+  useEffect(() => {
+    if (field.current !== null) field.current.value = given?.key ?? '';
+  }, []);
   return h(
     'label',
     null,
@@ -88,7 +105,13 @@ function KeyField({ field }: { field: { current: HTMLInputElement | null } }) {
       placeholder: 'svc_…',
       'aria-describedby': 'key-hint',
     }),
-    h('span', { class: 'quiet', id: 'key-hint' }, 'Not stored: the key is lost when you leave this page.'),
+    h(
+      'span',
+      { class: 'quiet', id: 'key-hint' },
+      given === undefined
+        ? 'Not stored: the key is lost when you leave this page.'
+        : 'Your new key is filled in. It is not stored here: it is lost when you leave this page.',
+    ),
   );
 }
 

@@ -5,6 +5,7 @@ import {
   formatDay,
   formatLimit,
   formatMonth,
+  formatRest,
   formatShort,
   monthAfter,
 } from '../../../ingress/console/page/format.ts';
@@ -23,6 +24,14 @@ test('numbers are formatted in the language of the page', (t) => {
     '12.3 MiB',
     '2.0 TiB',
   ]);
+});
+
+test('a time that is left has its two largest units, and is over at 0', (t) => {
+  const minute = 60_000;
+  t.deepEqual(
+    [-5, 0, 1, 59_001, minute, 60 * minute - 1, 90 * minute, 1_440 * minute, 10_079 * minute].map(formatRest),
+    ['0 s', '0 s', '1 s', '1 min 0 s', '1 min 0 s', '1 h 0 min', '1 h 30 min', '1 d 0 h', '6 d 23 h'],
+  );
 });
 
 test('months continue across years', (t) => {

@@ -9,7 +9,11 @@ import {
   languages,
   type TriedEndpoint,
 } from '../../../ingress/console/try-it/endpoints/tried-endpoint.ts';
-import { modelsWith, offeredEndpoints } from '../../../ingress/console/try-it/endpoints/tried-endpoints.ts';
+import {
+  modelsWith,
+  offeredEndpoints,
+  usableModels,
+} from '../../../ingress/console/try-it/endpoints/tried-endpoints.ts';
 import { endpoints } from '../../../shared/endpoints/routes.ts';
 
 const all: readonly TriedEndpoint[] = [chat, responses, messages, embeddings];
@@ -118,11 +122,26 @@ test('shell metacharacters are quoted', (t) => {
   t.true(code.includes(`It'\\''s \\"me\\"\\n`));
 });
 
+const model = (id: string, ...names: string[]) =>
+  ({ id, object: 'model', created: 0, owned_by: 'service', tier: 'guest', endpoints: names }) as const;
+
 test('only endpoints and models are offered that belong together', (t) => {
-  const model = (id: string, ...names: string[]) =>
-    ({ id, object: 'model', created: 0, owned_by: 'service', tier: 'guest', endpoints: names }) as const;
   const models = [model('a', 'chat', 'messages'), model('b', 'embeddings', 'unknown'), model('c', 'chat')];
   t.deepEqual(Object.keys(offeredEndpoints(models)), ['chat', 'messages', 'embeddings']);
   t.deepEqual(modelsWith(models, 'chat'), ['a', 'c']);
   t.deepEqual(offeredEndpoints([]), {});
+});
+
+test('a key is tried with the models and endpoints that it may use', (t) => {
+  const models = [model('a', 'chat', 'messages'), model('b', 'embeddings', 'rerank'), model('c', 'chat')];
+  const usable = (paths: string[] | null, names: string[] | null) =>
+    usableModels(models, { endpoints: paths, models: names }).map(({ id, endpoints }) => [id, ...endpoints]);
+  t.is(usableModels(models, undefined).length, 3);
+  t.deepEqual(usable(null, ['c', 'b']), [
+    ['b', 'embeddings', 'rerank'],
+    ['c', 'chat'],
+  ]);
+  t.deepEqual(usable(['/v1/messages', '/v1/embeddings'], null), [['a', 'messages'], ['b', 'embeddings'], ['c']]);
+  t.is(usable(null, ['an-alias']).length, 3);
+  t.is(usable(['/v1/rerank'], null).length, 3, 'none of them can be tried');
 });

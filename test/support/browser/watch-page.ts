@@ -49,7 +49,7 @@ export async function watchPage(page: Page, { stack }: { stack: Stack }) {
   });
   page.on('framenavigated', (frame) => addresses.push(frame.url()));
   page.on('response', async (response) => {
-    if (!/\/token$|\/v1\/keys\//.test(new URL(response.url()).pathname)) return;
+    if (!/\/token$|\/v1\/keys(\/|$)/.test(new URL(response.url()).pathname)) return;
     const body = await response.text().catch(() => ''); // the page was left meanwhile
     for (const secret of secretsIn(body)) secrets.add(secret);
   });

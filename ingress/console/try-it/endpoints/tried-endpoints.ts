@@ -21,6 +21,18 @@ export function offeredEndpoints(models: readonly Model[]): Record<string, strin
   );
 }
 
+type Scope = { endpoints: readonly string[] | null; models: readonly string[] | null };
+
+/** The models that a key may use, with the endpoints that it may use; all if none of them is left, for example if it names an alias. */
+export function usableModels(models: readonly Model[], key: Scope | undefined): readonly Model[] {
+  const { endpoints: paths = null, models: names = null } = key ?? {};
+  const isOpen = (name: string) => paths === null || paths.some((path) => path === triedEndpoints[name]?.path);
+  const usable = models
+    .filter(({ id }) => names === null || names.includes(id))
+    .map((model) => ({ ...model, endpoints: model.endpoints.filter(isOpen) }));
+  return Object.keys(offeredEndpoints(usable)).length === 0 ? models : usable;
+}
+
 /** The names of the models that offer an endpoint. */
 export function modelsWith(models: readonly Model[], endpoint: string): string[] {
   return models.filter(({ endpoints }) => endpoints.includes(endpoint)).map(({ id }) => id);

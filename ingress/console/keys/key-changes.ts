@@ -1,0 +1,60 @@
+import type { MintedKey } from '../../api/response-schemas.ts';
+import type { Key, NewKey, SuccessorKey } from '../../routes/keys/key-schemas.ts';
+import type { Api } from '../api/api.ts';
+import type { FullKey, HeldKeys } from './held-keys.ts';
+
+type Deps = {
+  api: Api;
+  held: HeldKeys;
+  /** Called after success and failure: a response can be lost, and another tab can have changed the keys first. */
+  changed: () => void;
+};
+
+/** The calls that change the keys of the account. All fail with `ApiFailure`. */
+export function createKeyChanges({ api, held, changed }: Deps) {
+  async function change(run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } finally {
+      changed();
+    }
+  }
+
+  /** A key that has ended need not be stored any more. */
+  function dismiss({ key: masked }: Key): void {
+    for (const { key } of held.fresh) if (isMaskOf(masked, key)) held.dismiss(key);
+  }
+
+  return {
+    create: (fields: Record<string, unknown>) =>
+      change(async () => {
+        held.add(await api.call<NewKey>('/v1/keys', { method: 'POST', body: fields }));
+      }),
+    /** Another tab may have created it already: it is then masked, and was shown there. */
+    mint: () =>
+      change(async () => {
+        const { key } = await api.call<MintedKey>('/v1/keys/developer', { method: 'POST', body: {} });
+        if (!key.endsWith('*')) held.add({ name: 'default', key, endpoints: null, models: null });
+      }),
+    edit: ({ id }: Key, fields: Record<string, unknown>) =>
+      change(() => api.call(`/v1/keys/${id}`, { method: 'PATCH', body: fields })),
+    rotate: (old: Key, graceSeconds: number) =>
+      change(async () => {
+        const successor = await api.call<SuccessorKey>(`/v1/keys/${old.id}/rotate`, {
+          method: 'POST',
+          body: { grace_seconds: graceSeconds },
+        });
+        dismiss(old);
+        held.add(successor);
+      }),
+    revoke: (old: Key) =>
+      change(async () => {
+        await api.call(`/v1/keys/${old.id}`, { method: 'DELETE' });
+        dismiss(old);
+      }),
+  };
+}
+
+function isMaskOf(masked: string, key: FullKey['key']): boolean {
+  return key.startsWith(masked.replace(/\*+$/, ''));
+}
