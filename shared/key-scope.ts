@@ -32,15 +32,16 @@ export function endOfKey({ expiresAt, endsAt }: KeyScope): number | undefined {
 }
 
 /** Whether the key may use this model, by its own name or by the alias that the client sent. */
-export function mayUseModel(scope: KeyScope | undefined, ...names: (string | undefined)[]): boolean {
+export function mayUseModel(scope: Pick<Narrowing, 'models'> | undefined, ...names: (string | undefined)[]): boolean {
   return scope?.models === undefined || names.some((name) => name !== undefined && scope.models?.includes(name));
 }
 
+type Narrowing = { [Name in 'endpoints' | 'models']?: KeyScope[Name] | undefined };
 type Asked = { endpoint: string; model?: string; requestedModel?: string | undefined };
 
 /** Returns `FORBIDDEN` for a request that the key may not make, which names what is outside of it. Without `model` only the endpoint is checked. */
 export function refuseOutsideKey(
-  scope: KeyScope | undefined,
+  scope: Narrowing | undefined,
   { endpoint, model, requestedModel }: Asked,
 ): ApiError | undefined {
   if (scope?.endpoints !== undefined && !scope.endpoints.includes(endpoint)) {

@@ -136,7 +136,7 @@ export function revokeKeyById({ id, at }: { id: string; at: Date }) {
   return (known: Account | undefined): Decision<Account | undefined> => {
     const found = findKey(known, id);
     if (known === undefined || found === undefined) return { result: undefined };
-    if (found.kind === 'ended') return { result: known };
+    if (found.kind === 'ended' || (found.kind === 'further' && isOver(found.key.endsAt, at))) return { result: known };
     const ended =
       found.kind === 'default'
         ? endKey({ ...known, key: found.key }, 'revoked', at)

@@ -21,7 +21,17 @@ export function bodyMarks(
 
 /** Returns the same text for the same JSON value, whatever the order of its members and its spaces. */
 export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, item: unknown) => (isPlainObject(item) ? inOrder(item) : item));
+  return JSON.stringify(inOrder(value));
+}
+
+/** Recursive: JSON is bounded in depth before it is parsed. A list of plain values stays as it is: it may have millions of numbers. */
+function inOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.some(isNested) ? value.map(inOrder) : value;
+  return isPlainObject(value) ? membersInOrder(value) : value;
+}
+
+function isNested(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
 }
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {
@@ -33,8 +43,10 @@ function isRawNumber(value: object): boolean {
   return (JSON as unknown as { isRawJSON(value: object): boolean }).isRawJSON(value); // not in TypeScript's library yet
 }
 
-function inOrder(members: Record<string, unknown>): Record<string, unknown> {
-  const sorted = Object.entries(members).sort(([one], [other]) => (one < other ? -1 : 1));
+function membersInOrder(members: Record<string, unknown>): Record<string, unknown> {
+  const sorted = Object.entries(members)
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, value]) => [name, inOrder(value)]);
   // Without a prototype, so that a member named `__proto__` stays a member.
   return Object.assign(Object.create(null) as Record<string, unknown>, Object.fromEntries(sorted));
 }

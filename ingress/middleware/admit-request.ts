@@ -41,9 +41,12 @@ export function admitRequest({
     const call = stateOf(ctx, 'call');
     const { fairShare, refusal } = ctx.state;
     const request = beginCallerCheck(ctx);
-    const checked = await checkCaller.admit(request, (caller) =>
-      refusal === undefined ? askFor(call, caller, fairShare) : { refusal },
-    );
+    // A repeat needs no room in the queue. What the key may do is decided before that.
+    const checked = await checkCaller.admit(request, (caller) => {
+      const outside = refuseOutsideKey(caller.furtherKey, call);
+      if (outside !== undefined) return { refusal: outside };
+      return refusal === undefined ? askFor(call, caller, fairShare) : { refusal };
+    });
     const allowance = allowanceOf(checked.caller, planFile);
     ctx.state.caller = checked.caller;
     const keyLimits = checked.caller.furtherKey?.limits;
@@ -73,7 +76,6 @@ export function admitRequest({
     const limits = planFile.plans[plan];
     if (!limits?.modelTiers.includes(call.tier)) return { refusal: planLimit(call.requestedModel ?? call.model, plan) };
     const refusal =
-      refuseOutsideKey(furtherKey, call) ??
       refuseLargerThanLimit(call.cost, limits.tokensPerMinute) ??
       refuseLargerThanLimit(call.cost, furtherKey?.limits?.tokensPerMinute, 'this API key');
     if (refusal !== undefined) return { refusal };

@@ -14,7 +14,7 @@ export type LimitCounters = {
   overageUsed: number;
   lastMinute: LastMinute;
   dayRequests: number;
-  key?: { lastMinute: LastMinute; used: number; reserved: number; isCountOld: boolean };
+  key?: { id: string; lastMinute: LastMinute; used: number; reserved: number; isCountOld: boolean };
 };
 
 type LastMinute = { requests: number; tokens: number; resetMs: number };
@@ -116,11 +116,11 @@ function countersOf(words: readonly string[]): LimitCounters {
   };
 }
 
-function keyCountersOf([requests, tokens, resetMs, used, reserved, isCountOld]: readonly string[]): NonNullable<
-  LimitCounters['key']
-> {
+function keyCountersOf(words: readonly string[]): NonNullable<LimitCounters['key']> {
+  const [id, requests, tokens, resetMs, used, reserved, isCountOld] = words;
   const lastMinute = { requests: intOf(requests), tokens: intOf(tokens), resetMs: intOf(resetMs) };
-  return { lastMinute, used: intOf(used), reserved: intOf(reserved), isCountOld: intOf(isCountOld) === 1 };
+  const isOld = intOf(isCountOld) === 1;
+  return { id: wordOf(id), lastMinute, used: intOf(used), reserved: intOf(reserved), isCountOld: isOld };
 }
 
 function oneOf<Word extends string>(words: readonly Word[], value: unknown): Word {

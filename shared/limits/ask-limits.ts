@@ -63,9 +63,10 @@ export function createAskLimits<Subject>(deps: {
   }
 
   /** The store may be unavailable: then the old count is used. */
-  function countAgainLater(account: string, { keyId }: Caller, answer: Answer): void {
-    if (!('counters' in answer) || !answer.counters.key?.isCountOld || keyId === undefined) return;
-    seeding.join({ account, month: answer.counters.month, keyId }).catch(() => {});
+  function countAgainLater(account: string, answer: Answer): void {
+    if (!('counters' in answer) || !answer.counters.key?.isCountOld) return;
+    const { month, key } = answer.counters;
+    seeding.join({ account, month, keyId: key.id }).catch(() => {});
   }
 
   return async function askLimits<Given extends Answer>(
@@ -88,7 +89,7 @@ export function createAskLimits<Subject>(deps: {
       } else if (caller === undefined) {
         throw new Error('an unknown caller was accepted');
       } else {
-        countAgainLater(account, caller, answer);
+        countAgainLater(account, answer);
         return { caller, answer: answer as Settled<Given>['answer'] }; // the branches above excluded both
       }
     }

@@ -25,7 +25,7 @@ if text then
   correctCounters(KEYS[1], lease.month, lease.bucket, -1, lease.tokens, 0, false)
   if lease.key then
     -- include parts/correct-key
-    correctKey(KEYS[6], lease.key, lease.month, lease.bucket, -1, lease.tokens, 0)
+    correctKey(KEYS[6], lease.key, lease.month, lease.keyMonthOnly and 0 or lease.bucket, -1, lease.tokens, 0)
   end
   if tonumber(redis.call('HGET', KEYS[1], 'day')) == lease.day then redis.call('HINCRBY', KEYS[1], 'dayRequests', -1) end
 else

@@ -27,7 +27,7 @@ local account, request, run, settler, tokens, report, month, overage, admittedAt
 
 local mark = 'settled ' .. run .. ' ' .. settler
 local text = call('HGET', KEYS[2], request)
-local runOf, held, bucket, keyId = nil, 0, 0, nil
+local runOf, held, bucket, keyId, isKeyMonthOnly = nil, 0, 0, nil, false
 if text then
   -- While a request has a lease, it is neither marked as ended nor lost: every script that ends a request removes the lease, and a later
   -- admission of it gets no new lease.
@@ -40,7 +40,7 @@ if text then
   else
     local lease = cjson.decode(text)
     runOf, deadline, held, bucket, month = lease.run, lease.deadline, lease.tokens, lease.bucket, lease.month
-    overage, admittedAt, keyId = lease.overage, lease.admittedAt, lease.key
+    overage, admittedAt, keyId, isKeyMonthOnly = lease.overage, lease.admittedAt, lease.key, lease.keyMonthOnly
   end
   if tonumber(runOf) ~= tonumber(run) then return 'refused' end
   call('HDEL', KEYS[2], request)
@@ -57,7 +57,7 @@ end
 correctCounters(KEYS[1], month, bucket, 0, tonumber(held), tonumber(tokens), tonumber(overage) == 1)
 if keyId then
   -- include parts/correct-key
-  correctKey(KEYS[7], keyId, month, bucket, 0, tonumber(held), tonumber(tokens))
+  correctKey(KEYS[7], keyId, month, isKeyMonthOnly and 0 or bucket, 0, tonumber(held), tonumber(tokens))
 end
 local entry = call('XADD', KEYS[6], '*', 'request', request, 'account', account, 'month', month, 'tokens', tokens, 'overage',
   overage, 'runs', run, 'admittedAt', admittedAt, 'settledAt', string.format('%d', now), 'report', report)

@@ -9,12 +9,14 @@ const ownerSchema = accountSchema
     furtherKeys: accountSchema.shape.furtherKeys,
   });
 
-/** Returns the owner of the key with one of these hashes, from the fields of its account that this needs. */
-export function readKeyOwner(found: unknown, hashes: readonly string[]): KeyOwner {
+/**
+ * Returns the owner of the key with one of these hashes, from the fields of its account that this needs; undefined if the account does not
+ * have that key.
+ */
+export function readKeyOwner(found: unknown, hashes: readonly string[]): KeyOwner | undefined {
   const { id: account, key, furtherKeys, guest, topUp, ...status } = ownerSchema.parse(found);
   const owner = { account, ...status, ...(topUp && { topUp }), ...(guest && { guest }) };
   if (key !== undefined && hashes.includes(key.hash)) return { ...owner, keyId: key.id };
   const further = furtherKeys.find(({ hash }) => hashes.includes(hash));
-  if (further === undefined) throw new Error('an account does not have the key that it was found by');
-  return { ...owner, keyId: further.id, furtherKey: scopeOf(further) };
+  return further && { ...owner, keyId: further.id, furtherKey: scopeOf(further) };
 }

@@ -36,7 +36,7 @@ for _, id in ipairs(ids) do
     correctCounters(KEYS[1], lease.month, lease.bucket, 0, lease.tokens, 0, false)
     if lease.key then
       -- include ../../shared/limits/parts/correct-key
-      correctKey(KEYS[7], lease.key, lease.month, lease.bucket, 0, lease.tokens, 0)
+      correctKey(KEYS[7], lease.key, lease.month, lease.keyMonthOnly and 0 or lease.bucket, 0, lease.tokens, 0)
     end
     redis.call('XADD', KEYS[6], '*', 'request', id, 'account', account, 'month', lease.month, 'tokens', 0, 'overage',
       lease.overage, 'runs', lease.run, 'admittedAt', lease.admittedAt, 'settledAt', now, 'report', lease.report)

@@ -81,8 +81,8 @@ function DeviceFigures({ own: { plan, day, usage } }: { own: OwnKey }) {
       ['Requests today (UTC)', formatCount(day.requests)],
       ['Requests a day', formatLimit(day.limit)],
       ['Left today', left],
-      ['Requests this month', formatCount(usage.requests)],
-      ['Tokens this month', formatCount(usage.tokens)],
+      ['Requests this month', usage === null ? '–' : formatCount(usage.requests)],
+      ['Tokens this month', usage === null ? '–' : formatCount(usage.tokens)],
     ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
   );
 }

@@ -53,7 +53,8 @@ export function KeyTable({ keys, ask }: Props) {
         { title: 'Last used', cell: ({ last_used_at: at }) => (at === null ? 'never' : formatTime(at)) },
         {
           title: 'Used this month',
-          cell: ({ usage }) => `${counted(usage.requests, 'request')}, ${counted(usage.tokens, 'token')}`,
+          cell: ({ usage }) =>
+            usage === null ? '–' : `${counted(usage.requests, 'request')}, ${counted(usage.tokens, 'token')}`,
           holds: 'text',
         },
         { title: 'Change', cell: (key) => h(Changes, { shown: key, now, ask }) },

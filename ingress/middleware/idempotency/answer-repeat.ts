@@ -1,3 +1,4 @@
+import { endpointAt } from '../../../shared/endpoints/routes.ts';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
 import type { KeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
 import { type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
@@ -20,7 +21,8 @@ export function answerRepeat({ redis, keptAnswers }: { redis: Redis; keptAnswers
     const answer = keptAnswers.open({ account, idempotencyKey }, sealed);
     if (answer === undefined) throw repeatRefused('lost');
     ctx.set({ 'idempotent-replayed': 'true', 'x-svc-original-request-id': repeated.first });
-    if (answer.estimated) ctx.set('x-svc-estimated', 'true');
+    const { estimate } = endpointAt(stateOf(ctx, 'call').endpoint).answer;
+    if (estimate !== undefined && answer.estimated) ctx.set('x-svc-estimated', 'true');
     ctx.set('content-type', 'application/json; charset=utf-8');
     ctx.body = answer.body;
   };

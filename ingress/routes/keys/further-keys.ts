@@ -1,14 +1,16 @@
-import { ApiError } from '../../../shared/errors.ts';
+import { ApiError, toApiError } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { type Account, monthOf } from '../../../shared/store/accounts/account.ts';
 import type { KeyFields } from '../../../shared/store/accounts/further-key.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import type { KeyUsage } from '../../../shared/store/usage/usage-by-key.ts';
 import { parseBody } from '../../api/json-body.ts';
 import { presentList } from '../../api/present-list.ts';
 import {
   changeFurtherKey,
   createFurtherKey,
   findKey,
+  type KnownKey,
   keysOf,
   revokeKeyById,
   rotateKeyById,
@@ -19,7 +21,7 @@ import { keyChangeBody, keyFieldsOf, newKeyBody, rotationBody } from './key-fiel
 import { newKey } from './new-key.ts';
 import { presentKey } from './present-key.ts';
 
-type KeyStore = Pick<Store, 'findAccount' | 'findUsageByKey'>;
+type KeyStore = Pick<Store, 'findAccount' | 'findKeyUsage' | 'findUsageByKey'>;
 type KeyDeps = {
   store: KeyStore;
   changeAccount: ChangeAccount;
@@ -38,27 +40,28 @@ export function createKey({ store, changeAccount, peppers, planFile }: KeyDeps):
     const { account: id, version } = stateOf(ctx, 'caller');
     const { key, stored } = newKey(peppers, new Date(now));
     const decide = createFurtherKey({ account: id, plan: planFile.defaultPlan, key: stored, fields });
-    const show = await presenting(ctx, store);
     const account = await changeAccount(id, decide, version);
-    ctx.body = { ...show(account, stored.id), key };
+    ctx.body = { ...(await present(ctx, store, account, stored.id)), key };
   };
 }
 
 /** `GET /v1/keys`: all keys of the account, masked: the default key, further keys, then the last of those that have ended. */
 export function listKeys({ store }: { store: KeyStore }): Stage {
   return async function listKeys(ctx) {
-    const show = await presenting(ctx, store);
     const account = await store.findAccount(stateOf(ctx, 'caller').account);
     const found = account === undefined ? [] : keysOf(account);
-    ctx.body = presentList({ found, limit: found.length, present: ({ key }) => show(account, key.id) });
+    const usages = await ifAvailable(store.findUsageByKey({ account: account?.id ?? '', month: monthIn(ctx) }));
+    const usageOf = ({ key }: KnownKey) => usages && (usages.get(key.id) ?? noUsage);
+    const show = (known: KnownKey) => shown(ctx, { known, account: account ?? {}, usage: usageOf(known) });
+    ctx.body = presentList({ found, limit: found.length, present: show });
   };
 }
 
 /** `GET /v1/keys/{id}`. */
 export function retrieveKey({ store }: { store: KeyStore }): Stage {
   return async function retrieveKey(ctx) {
-    const show = await presenting(ctx, store);
-    ctx.body = show(await store.findAccount(stateOf(ctx, 'caller').account), wantedKey(ctx));
+    const account = await store.findAccount(stateOf(ctx, 'caller').account);
+    ctx.body = await present(ctx, store, account, wantedKey(ctx));
   };
 }
 
@@ -69,9 +72,8 @@ export function updateKey({ store, changeAccount, planFile }: KeyDeps): Stage {
     const id = wantedKey(ctx);
     const fields = keyFieldsOf(parseBody(keyChangeBody, stateOf(ctx, 'body')), { now, planFile });
     const { account, version } = stateOf(ctx, 'caller');
-    const show = await presenting(ctx, store);
     const changed = await changeAccount(account, changeFurtherKey({ id, fields, at: new Date(now) }), version);
-    ctx.body = show(changed, id);
+    ctx.body = await present(ctx, store, changed, id);
   };
 }
 
@@ -83,9 +85,9 @@ export function rotateKey({ store, changeAccount, peppers }: KeyDeps): Stage {
     const { key, stored } = newKey(peppers, new Date(stateOf(ctx, 'now')));
     const { account, version } = stateOf(ctx, 'caller');
     const rotation = rotateKeyById({ id, key: stored, graceMs: graceSeconds * 1000 });
-    const show = await presenting(ctx, store);
     const changed = await changeAccount(account, rotation, version);
-    ctx.body = { ...show(changed, stored.id), key, replaces: show(changed, id) };
+    const replaces = await present(ctx, store, changed, id);
+    ctx.body = { ...(await present(ctx, store, changed, stored.id)), key, replaces };
   };
 }
 
@@ -95,9 +97,8 @@ export function revokeKey({ store, changeAccount }: KeyDeps): Stage {
     const id = wantedKey(ctx);
     const { account, version } = stateOf(ctx, 'caller');
     const at = new Date(stateOf(ctx, 'now'));
-    const show = await presenting(ctx, store);
     const changed = await changeAccount(account, revokeKeyById({ id, at }), version);
-    ctx.body = show(changed, id);
+    ctx.body = await present(ctx, store, changed, id);
   };
 }
 
@@ -105,28 +106,45 @@ export function revokeKey({ store, changeAccount }: KeyDeps): Stage {
 export function retrieveOwnKey({ store, planFile }: Pick<KeyDeps, 'store' | 'planFile'>): Stage {
   return async function retrieveOwnKey(ctx) {
     const { account, keyId: id = '', plan } = stateOf(ctx, 'caller');
-    const show = await presenting(ctx, store);
     const day = { requests: stateOf(ctx, 'counters').dayRequests, limit: planFile.plans[plan]?.requestsPerDay ?? null };
-    ctx.body = { ...show(await store.findAccount(account), id), plan, day };
+    ctx.body = { ...(await present(ctx, store, await store.findAccount(account), id)), plan, day };
   };
 }
 
-/**
- * Reads the caller's usage of the month, and returns a function that presents a key of an account with it. That function fails with
- * `NOT_FOUND` if the account has no such key. The usage is read before a change: if it cannot be read, nothing is changed, and no key is
- * made that its owner never sees.
- */
-async function presenting(ctx: AppContext, store: KeyStore) {
-  const now = stateOf(ctx, 'now');
-  const month = monthOf(new Date(now));
-  const usages = await store.findUsageByKey({ account: stateOf(ctx, 'caller').account, month });
-  return function show(account: Account | undefined, id: string) {
-    const known = findKey(account, id);
-    if (known === undefined) throw noSuchKey();
-    const { lastUse } = account ?? {};
-    const lastUsedAt = lastUse?.keyId === id ? lastUse.at : undefined;
-    return presentKey(known, { now, month, usage: usages.get(id), lastUsedAt });
-  };
+/** Presents one key by its id, with its usage of the month. Fails with `NOT_FOUND` if the account has no such key. */
+async function present(ctx: AppContext, store: KeyStore, account: Account | undefined, id: string) {
+  const known = findKey(account, id);
+  if (account === undefined || known === undefined) throw noSuchKey();
+  const details = await ifAvailable(store.findKeyUsage({ account: account.id, month: monthIn(ctx), keyId: id }));
+  const usage = details?.reduce((sum, { counts }) => sumOf(sum, counts), noUsage);
+  return shown(ctx, { known, account, usage });
+}
+
+type Shown = { known: KnownKey; account: Pick<Account, 'lastUse'>; usage: KeyUsage | undefined };
+
+function shown(ctx: AppContext, { known, account: { lastUse }, usage }: Shown) {
+  const lastUsedAt = lastUse?.keyId === known.key.id ? lastUse.at : undefined;
+  return presentKey(known, { now: stateOf(ctx, 'now'), month: monthIn(ctx), usage: usage ?? null, lastUsedAt });
+}
+
+function monthIn(ctx: AppContext): string {
+  return monthOf(new Date(stateOf(ctx, 'now')));
+}
+
+const noUsage: KeyUsage = { requests: 0, chargedTokens: 0 };
+
+function sumOf(one: KeyUsage, other: KeyUsage): KeyUsage {
+  return { requests: one.requests + other.requests, chargedTokens: one.chargedTokens + other.chargedTokens };
+}
+
+/** Undefined if the store cannot tell the usage: keys can be shown, made and revoked nevertheless. */
+async function ifAvailable<Usage>(reading: Promise<Usage>): Promise<Usage | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (toApiError(error).code !== 'SERVICE_UNAVAILABLE') throw error;
+    return undefined;
+  }
 }
 
 function wantedKey(ctx: AppContext): string {

@@ -19,7 +19,7 @@ export const key = z.strictObject({
   }),
   created_at: count.meta({ description: 'Seconds since 1970, UTC, like all times of a key.' }),
   expires_at: time,
-  valid_until: time.meta({ description: 'The end of the grace of a rotated key.' }),
+  valid_until: time.meta({ description: 'The end of the grace of a rotated key, while it lasts.' }),
   ended_at: time,
   last_used_at: time.meta({ description: 'To the minute; uses of the last half minute may be missing.' }),
   endpoints: names,
@@ -28,7 +28,8 @@ export const key = z.strictObject({
   limits: z.strictObject({ requests_per_minute: limit, tokens_per_minute: limit, tokens_per_month: limit }).nullable(),
   usage: z
     .strictObject({ month: usageMonthSchema, requests: count, tokens: count })
-    .meta({ description: 'Of this month (UTC), as far as it is stored.' }),
+    .nullable()
+    .meta({ description: 'Of this month (UTC), as far as it is stored; null while the store cannot tell.' }),
 });
 export const keyList = z.strictObject({
   object: z.literal('list'),

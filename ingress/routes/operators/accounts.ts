@@ -87,12 +87,13 @@ export function presentAccount(account: Account | undefined, now: Date, records:
   return { account: id, plan, overageEnabled, topUp, suspended, createdAt, keys: allKeysOf(account, now), changes };
 }
 
-/** Developer keys, then further keys. A default key in its grace is among the former only. */
+/** Developer keys, then further keys. A default key in its grace is among the latter. */
 function allKeysOf(account: Account, now: Date): object[] {
-  const ofDeveloper = keysOf(account);
-  const shown = new Set([account.key, ...account.endedKeys].map((key) => key?.id));
-  const further = furtherKeysOf(account).filter(({ key }) => !shown.has(key.id));
-  return [...ofDeveloper, ...further.map((known) => presentFurther(known, account.plan, now))];
+  const inGrace = new Set(account.furtherKeys.map(({ id }) => id));
+  const endedKeys = account.endedKeys.filter(({ id }) => !inGrace.has(id));
+  const further = furtherKeysOf({ ...account, endedKeys: [] });
+  const shown = further.map((known) => presentFurther(known, account.plan, now));
+  return [...keysOf({ ...account, endedKeys }), ...shown];
 }
 
 function presentFurther({ kind, key }: FurtherKnownKey, plan: string, now: Date): object {

@@ -11,6 +11,6 @@ if isCounted then
 end
 if keyPerMonth ~= '-1' then
   keyReserved = keyReserved + tokens
-  call('HSET', keyCountersKey, keyReservedField, format('%d', keyReserved))
+  call('HSET', keyCountersKey, keyUsedField, format('%d', keyUsed), keyReservedField, format('%d', keyReserved))
 end
 call('PEXPIRE', keyCountersKey, countersLifeMs)

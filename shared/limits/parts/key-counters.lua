@@ -2,18 +2,21 @@
 -- key without limits of its own), keyId and keyPerMonth, and returns from the script with `cold` month key if the key's month is not counted
 -- here: seed it (seed-key.lua), then call again.
 -- The counters of all keys of an account are one hash. The fields of a key begin with its id and a colon; they are like those of an account
--- (counters.lua): `window`, whose buckets begin when those of the account do; and for this month `<YYYY-MM>:used` and `:reserved`, with
+-- (counters.lua): `window`, whose buckets begin when those of the account do; and for a month `<YYYY-MM>:used` and `:reserved`, with
 -- `countedAt`, when it was last counted. That is repeated each hour, because the release before settles requests without them.
--- withCounters appends: requests and tokens of the key in the last minute, resetMs until they have all left, its tokens used and reserved
+-- withCounters appends: the key's id; its requests and tokens in the last minute, resetMs until they have all left, its tokens used and reserved
 -- this month (0 without a limit of the month), and 1 if the month should be counted again.
 local keyBuckets, keyRequests, keyTokens, keyUsed, keyReserved, isCountOld = nil, 0, 0, 0, 0, 0
-local keyReservedField = keyId and keyId .. ':' .. reservedField
+local keyUsedField, keyReservedField = keyId and keyId .. ':' .. usedField, keyId and keyId .. ':' .. reservedField
 if keyCountersKey then
   local keyWindow, usedOfKey, reservedOfKey, countedAt = unpack(call('HMGET', keyCountersKey, keyId .. ':window',
-    keyId .. ':' .. usedField, keyReservedField, keyId .. ':countedAt'))
+    keyUsedField, keyReservedField, keyId .. ':countedAt'))
   if keyPerMonth ~= '-1' then
-    if not usedOfKey then return format('cold %s %s', month, keyId) end
-    keyUsed, keyReserved, countedAt = tonumber(usedOfKey), tonumber(reservedOfKey), tonumber(countedAt)
+    -- Last month is counted: this one starts at 0, and is counted again in the background.
+    local isNewKeyMonth = not usedOfKey and call('HEXISTS', keyCountersKey, keyId .. ':' .. monthName(at, 1) .. ':used') == 1
+    if not usedOfKey and not isNewKeyMonth then return format('cold %s %s', month, keyId) end
+    keyUsed, keyReserved = tonumber(usedOfKey or 0), tonumber(reservedOfKey or 0)
+    countedAt = not isNewKeyMonth and tonumber(countedAt or 0) or 0
     if countedAt + recountMs <= now or countedAt > now + windowMs then isCountOld = 1 end
   end
   keyBuckets = {}
@@ -26,7 +29,7 @@ if keyCountersKey then
   local withAccountCounters = withCounters
   withCounters = function(words)
     local latest = keyBuckets[#keyBuckets]
-    return format('%s %d %d %d %d %d %d', withAccountCounters(words), keyRequests, keyTokens,
+    return format('%s %s %d %d %d %d %d %d', withAccountCounters(words), keyId, keyRequests, keyTokens,
       latest and latest[4] + windowMs - now or 0, keyUsed, keyReserved, isCountOld)
   end
 end

@@ -7,13 +7,13 @@ local clock = redis.call('TIME')
 -- KEYS[3]  hash: its account's leases for lines of batches
 -- KEYS[4]  stream: the partition's outbox
 -- KEYS[5]  hash: the outbox's marks
--- ARGV     account; key; month (YYYY-MM); from, the id of the last entry that is certainly in the details; readTo, the id of the last entry that
+-- ARGV     account; key; month (YYYY-MM) and the month before; from, the id of the last entry that is certainly in the details; readTo, the id of the last entry that
 --          was added so far; used, the tokens so far; entriesMax to read in this call; the id of the last entry in each detail of the key,
 --          as JSON: by day (since 1970), model and endpoint, separated by spaces
 -- returns  {'more', readTo, used}; {'trimmed'}: entries past `from` are gone, start again; {'counted'}
 -- include ../parts/counters
 -- include ../parts/stream-ids
-local account, key, month, from, readTo, used, entriesMax, details = unpack(ARGV)
+local account, key, month, lastMonth, from, readTo, used, entriesMax, details = unpack(ARGV)
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 used, details = tonumber(used), cjson.decode(details)
 
@@ -33,7 +33,7 @@ end
 if #entries == tonumber(entriesMax) then return {'more', entries[#entries][1], used} end
 if isAfter(redis.call('HGET', KEYS[5], 'trimmed') or '0-0', from) then return {'trimmed'} end
 
--- A lease from the time before the key had limits belongs to the key from now on.
+-- A lease from the time before the key had limits belongs to the key from now on: to its month, because no minute of it was charged.
 local reserved = 0
 for _, leases in ipairs({KEYS[2], KEYS[3]}) do
   local held = redis.call('HGETALL', leases)
@@ -42,17 +42,23 @@ for _, leases in ipairs({KEYS[2], KEYS[3]}) do
     if lease and cjson.decode(lease.report).keyId == key then
       if lease.month == month then reserved = reserved + lease.tokens end
       if not lease.key then
-        lease.key = key
+        lease.key, lease.keyMonthOnly = key, true
         redis.call('HSET', leases, held[index], cjson.encode(lease))
       end
     end
   end
 end
 
--- What is left of earlier months, and of keys that are gone.
+-- What is left of keys that were not used since the month before began.
 for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-  local counted = string.match(field, ':(%d+-%d+):')
-  if counted and counted ~= month then redis.call('HDEL', KEYS[1], field) end
+  local of, counted = string.match(field, '^([^:]+):(%d+-%d+):used$')
+  if counted and counted < lastMonth then
+    redis.call('HDEL', KEYS[1], field, of .. ':' .. counted .. ':reserved')
+    if redis.call('HEXISTS', KEYS[1], of .. ':' .. lastMonth .. ':used') == 0
+      and redis.call('HEXISTS', KEYS[1], of .. ':' .. month .. ':used') == 0 then
+      redis.call('HDEL', KEYS[1], of .. ':countedAt', of .. ':window')
+    end
+  end
 end
 redis.call('HSET', KEYS[1], key .. ':' .. month .. ':used', used, key .. ':' .. month .. ':reserved', reserved, key .. ':countedAt',
   string.format('%d', now))

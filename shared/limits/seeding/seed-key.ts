@@ -43,7 +43,7 @@ export function createSeedKey({ redis, store }: { redis: Redis; store: Pick<Stor
     let readTo = from;
     let used = details.reduce((sum, { counts }) => sum + counts.chargedTokens, 0);
     for (;;) {
-      const args = [account, keyId, month, from, readTo, used, entriesPerCall, places];
+      const args = [account, keyId, month, monthBefore(month), from, readTo, used, entriesPerCall, places];
       const answer = answerSchema.parse(await redisUnavailable(call(keys, args)));
       if (answer[0] !== 'more') return answer[0] === 'counted';
       [, readTo, used] = answer;
@@ -54,4 +54,9 @@ export function createSeedKey({ redis, store }: { redis: Redis; store: Pick<Stor
     for (let attempts = 1; attempts <= attemptsMax; attempts++) if (await attempt(key)) return;
     throw temporarilyUnavailable(new Error('the outbox was trimmed faster than the month of a key could be counted'));
   };
+}
+
+function monthBefore(month: string): string {
+  const [year = 0, number = 0] = month.split('-').map(Number);
+  return new Date(Date.UTC(year, number - 2)).toISOString().slice(0, 7);
 }

@@ -34,12 +34,14 @@ export function createMongoDetails({ call, durable, ...calls }: MongoCalls): Det
   }
 
   return {
-    readDetails: (month, { limit, ...page }) =>
+    readDetails: (month, { limit, keyId, ...page }) =>
       call(async () => {
         const range = detailRange(month, 'fromDay' in page ? page.fromDay : '');
         const _id = 'after' in page ? { $gt: detailId(page.after), $lt: range.$lt } : range;
         const options = { sort: { _id: 1 }, limit, ...durable() } as const;
-        const found = await details.find({ account: month.account, _id }, options).toArray();
+        const found = await details
+          .find({ account: month.account, _id, ...(keyId !== undefined && { keyId }) }, options)
+          .toArray();
         return found.map(readDetailDocument);
       }),
 

@@ -29,7 +29,7 @@ const selectPage = (start: string) => `SELECT account, month, day, model, key_id
     last_entry AS lastEntry, repairs, requests, failed, cancelled, prompt_tokens AS promptTokens,
     completion_tokens AS completionTokens, cached_tokens AS cachedTokens, charged_tokens AS chargedTokens,
     overage_tokens AS overageTokens
-  FROM usage_details WHERE account = :account AND month = :month AND ${start}
+  FROM usage_details WHERE account = :account AND month = :month AND ${start} AND (:ofKey IS NULL OR key_id = :ofKey)
   ORDER BY day, model, key_id, endpoint LIMIT :limit`;
 
 const insertDetail = `INSERT INTO usage_details (${columns})
@@ -116,12 +116,13 @@ export function createSqliteDetails(database: DatabaseSync) {
     add,
     replace,
 
-    read({ account, month }: UsageMonth, { limit, ...page }: DetailPage): KeptDetail[] {
+    read({ account, month }: UsageMonth, { limit, keyId: wanted, ...page }: DetailPage): KeptDetail[] {
       const { day, model, keyId, endpoint } = 'after' in page ? page.after : noPlace;
+      const ofKey = wanted ?? null;
       const rows =
         'after' in page
-          ? after.all({ account, month, day, model, keyId, endpoint, limit })
-          : fromDay.all({ account, month, day: page.fromDay, limit });
+          ? after.all({ account, month, day, model, keyId, endpoint, ofKey, limit })
+          : fromDay.all({ account, month, day: page.fromDay, ofKey, limit });
       return rows.map((row) => detailRow.parse(row));
     },
 

@@ -55,14 +55,15 @@ export async function compareMonth(
   return totalOf([total]);
 }
 
-/** Reads the details of a month from this day on. */
+/** Reads the details of a month, or of one key in it, from this day on. */
 export async function* detailPages(
   tables: Pick<UsageTables, 'readDetails'>,
   month: UsageMonth,
   fromDay = '',
+  keyId?: string,
 ): AsyncGenerator<KeptDetail[]> {
   for (let from: { after: DetailPlace } | { fromDay: string } = { fromDay }; ; ) {
-    const page = await tables.readDetails(month, { ...from, limit: detailsAtOnce });
+    const page = await tables.readDetails(month, { ...from, keyId, limit: detailsAtOnce });
     yield page;
     const last = page.at(-1);
     if (last === undefined || page.length < detailsAtOnce) return;

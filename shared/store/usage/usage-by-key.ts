@@ -22,18 +22,18 @@ export function createUsageByKey(
   tables: UsageTables,
   completeDetails: (month: UsageMonth) => ReturnType<CompleteDetails>,
 ): UsageByKey {
-  /** Reads all details of the month, in pieces: most accounts have few. */
-  async function* detailsOf(month: UsageMonth): AsyncIterable<UsageDetail[]> {
+  /** Reads the details of the month, or of one key in it, in pieces. */
+  async function* detailsOf(month: UsageMonth, keyId?: string): AsyncIterable<UsageDetail[]> {
     const kept = await tables.readSum(month);
     const isComplete = kept === undefined || isDetailed(kept) || (await completeDetails(month));
     if (!isComplete) throw storeUnavailable(new Error('the details of this month are being completed'));
-    for await (const page of detailPages(tables, month)) yield page.map(({ detail }) => detail);
+    for await (const page of detailPages(tables, month, '', keyId)) yield page.map(({ detail }) => detail);
   }
 
   return {
     async findKeyUsage({ keyId, ...month }) {
       const found: UsageDetail[] = [];
-      for await (const page of detailsOf(month)) found.push(...page.filter((detail) => detail.keyId === keyId));
+      for await (const page of detailsOf(month, keyId)) found.push(...page);
       return found;
     },
     async findUsageByKey(month) {

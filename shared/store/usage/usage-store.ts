@@ -61,7 +61,6 @@ export interface UsageStore extends UsageByKey {
   removeUsageBefore(month: string): Promise<number>;
 }
 
-export type { KeyUsage } from './usage-by-key.ts';
 export type { RecomputedUsage } from './usage-repairs.ts';
 
 /** A drainer completes details only if that is short. The rest is left to the task of one worker, so that usage is not delayed. */

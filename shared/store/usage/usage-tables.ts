@@ -80,7 +80,8 @@ export type KeptSum = { sum: UsageSum; repairs: number; detailed: Detailed };
 
 export type KeptDetail = { detail: UsageDetail; repairs: number };
 
-export type DetailPage = ({ after: DetailPlace } | { fromDay: string }) & { limit: number };
+/** `keyId`: only the details of this key. */
+export type DetailPage = ({ after: DetailPlace } | { fromDay: string }) & { limit: number; keyId?: string | undefined };
 export type DetailChange = { detail: UsageDetail; kept: KeptDetail | undefined };
 export type AddedDetails = { records: readonly SummedRecord[]; detailed: Detailed; upTo: string };
 

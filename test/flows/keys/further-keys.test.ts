@@ -166,7 +166,10 @@ test('both keys work during the grace; after it only the new one does', async (t
     t.like(await untilRefused(onB, old), { status: 401, body: { code: 'INVALID_KEY' } });
     t.is((await onA.infer(old)).status, 401);
     t.is((await onB.infer(String(body.key))).status, 200);
-    t.like((await account.get(id)).body, { state: 'rotated' });
+    const ended = (await account.get(id)).body;
+    t.like(ended, { state: 'rotated', valid_until: null });
+    t.is(typeof ended.ended_at, 'number');
+    t.deepEqual((await account.revoke(id)).body, ended);
     t.is((await account.get(String(body.id))).body.state, 'active');
   }
   const settings = (await account.list()).find(({ name, state }) => name === 'a program' && state === 'active');
@@ -248,7 +251,7 @@ test('an operator sees all keys of an account, and what changed', async (t) => {
     keys.map(({ id, state, name }) => [id, state, name]),
     [
       [graced.id, 'active', undefined],
-      [byDefault?.id, 'rotated', undefined],
+      [byDefault?.id, 'rotated', 'default'],
       [id, 'revoked', 'export'],
     ],
   );

@@ -127,6 +127,12 @@ test('a revocation of any key ends it; of one that has ended, it changes nothing
   }
 });
 
+test('a key whose grace is over has ended: revoking it changes nothing', (t) => {
+  const rotated = nextOf(rotateKeyById({ id: 'key_one', key: keyNamed('two', 10), graceMs: 1_000 })(created('one')));
+  t.deepEqual(revokeKeyById({ id: 'key_one', at: at(11) })(rotated), { result: rotated });
+  t.like(nextOf(revokeKeyById({ id: 'key_one', at: at(10.999) })(rotated)).endedFurtherKeys[0], { state: 'revoked' });
+});
+
 test('unknown keys, and keys of no account, change nothing', (t) => {
   for (const account of [undefined, created('one')]) {
     const id = 'key_other';

@@ -117,7 +117,7 @@ test('only a further key with an end or limits is part of a call, and its month 
 
 test('an old count of a key is used, and counted again in the background, which may fail', async (t) => {
   const lastMinute = { requests: 0, tokens: 0, resetMs: 0 };
-  const key = { lastMinute, used: 0, reserved: 0, isCountOld: true };
+  const key = { id: 'key_1', lastMinute, used: 0, reserved: 0, isCountOld: true };
   const month = { now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0, dayRequests: 0 };
   const counted: Admitted = { outcome: 'full', counters: { ...month, lastMinute, key } };
   const { ask, seeded } = open([counted], { seed: () => Promise.reject(new Error('the store is unavailable')) });

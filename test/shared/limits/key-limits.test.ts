@@ -112,10 +112,38 @@ test.serial(
     }
     t.like((await side.counters(key)).key, { used: 98, reserved: 0 });
     t.like(await side.admit({ requestId: 'd', tokens: 1, key, allowance }), { outcome: 'admitted' });
-    await setTime(Date.UTC(2030, 5, 1));
-    t.like(await side.admit({ requestId: 'e', key }), { outcome: 'cold', month: '2030-06', keyId: id });
   },
 );
+
+test.serial('a month after a counted one begins at 0 without the store, and should be counted again', async (t) => {
+  const side = await freshAccount();
+  const key = limitedTo({ tokensPerMonth: 100 });
+  await side.seedKey(id, '2030-05');
+  await setTime(Date.UTC(2030, 5, 1) - 1_000);
+  await side.admit({ requestId: 'a', tokens: 100, key });
+  await side.start('a');
+  await setTime(Date.UTC(2030, 5, 1));
+  t.like((await side.counters(key)).key, { used: 0, reserved: 0, isCountOld: true });
+  t.like(await side.admit({ requestId: 'b', tokens: 60, key }), { outcome: 'admitted' });
+  t.true(await side.settle('a', { tokens: 90, keyId: id }), 'charged to its own month');
+  t.like((await side.counters(key)).key, { used: 0, reserved: 60, isCountOld: true });
+  await side.seedKey(id, '2030-06');
+  t.like((await side.counters(key)).key, { used: 0, reserved: 60, isCountOld: false });
+  await setTime(Date.UTC(2030, 7, 1));
+  await side.prepare('2030-08');
+  t.like(await side.admit({ requestId: 'c', key }), { outcome: 'cold', month: '2030-08', keyId: id });
+});
+
+test.serial('a request from before the key had limits does not lower the minute of the key', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', tokens: 10_000, key: { id, endsAt: noon + hourMs } });
+  await side.start('a');
+  await side.seedKey(id, '2030-05');
+  const key = limitedTo({ tokensPerMinute: 100, tokensPerMonth: 1_000_000 });
+  t.like(await side.admit({ requestId: 'b', tokens: 50, key }), { outcome: 'admitted' });
+  t.true(await side.settle('a', { tokens: 10, keyId: id }));
+  t.like((await side.counters(key)).key, { lastMinute: { requests: 1, tokens: 50 }, used: 10, reserved: 50 });
+});
 
 test.serial('each entry is counted once, in its detail or from the outbox, and only those of the key', async (t) => {
   const details: UsageDetail[] = [];
@@ -239,8 +267,13 @@ test.serial('several keys are counted apart; what is over leaves with the rest o
     [],
   );
   for (const key of keys) t.like((await side.counters(key)).key, { lastMinute: { requests: 0 }, reserved: 0 });
-  await setTime(Date.UTC(2030, 5, 2));
-  await side.seedKey('key_02', '2030-06');
+  await setTime(Date.UTC(2030, 6, 2));
+  await side.seedKey('key_02', '2030-07');
+  t.deepEqual((await own.redis.hkeys(keyCountersKey(side.account))).toSorted(), [
+    'key_02:2030-07:reserved',
+    'key_02:2030-07:used',
+    'key_02:countedAt',
+  ]);
   t.deepEqual(
     (await own.redis.hkeys(keyCountersKey(side.account))).filter((field) => field.includes('2030-05')),
     [],

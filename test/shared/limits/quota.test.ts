@@ -66,7 +66,13 @@ test('headers report the month and the minute, with 0 remaining if a limit is ex
 });
 
 test('of the limits of an account and of its key, those that leave less are shown', (t) => {
-  const key = { lastMinute: { requests: 1, tokens: 90, resetMs: 3_000 }, used: 0, reserved: 0, isCountOld: false };
+  const key = {
+    id: 'key_1',
+    lastMinute: { requests: 1, tokens: 90, resetMs: 3_000 },
+    used: 0,
+    reserved: 0,
+    isCountOld: false,
+  };
   const shown = (keyLimits: KeyLimits) => {
     const headers = limitHeaders({ ...counters, key }, { ...allowance, tokensPerMinute: 1_000 }, keyLimits);
     return ['limit-requests', 'remaining-requests', 'reset-requests', 'limit-tokens', 'remaining-tokens'].map(

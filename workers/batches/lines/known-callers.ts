@@ -1,7 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../../shared/caller.ts';
-import { type KeyScope, scopeOf } from '../../../shared/key-scope.ts';
+import type { KeyScope } from '../../../shared/key-scope.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
+
+/** What the key of a batch allows its lines. */
+export type LineScope = { [Name in 'endpoints' | 'models' | 'limits']: KeyScope[Name] | undefined };
 
 /** Callers as this worker last read them. Each is used only while Redis says that its version is current. */
 export interface KnownCallers {
@@ -9,7 +12,7 @@ export interface KnownCallers {
   /** `account` is the one that the caller was read from, undefined if it was never used. */
   keep(caller: Caller, account: Account | undefined): void;
   /** What the key of a batch may do; undefined for the default key. A key that has ended keeps its scope for its batches. */
-  scopeOf(caller: Caller, keyId: string): KeyScope | undefined;
+  scopeOf(caller: Caller, keyId: string): LineScope | undefined;
 }
 
 const callersMax = 10_000;
@@ -18,13 +21,13 @@ const keptMs = 60_000;
 
 export function createKnownCallers(): KnownCallers {
   const callers = new LRUCache<string, Caller>({ max: callersMax, ttl: keptMs });
-  const scopes = new WeakMap<Caller, ReadonlyMap<string, KeyScope>>();
+  const scopes = new WeakMap<Caller, ReadonlyMap<string, LineScope>>();
   return {
     find: (account) => callers.get(account),
     keep(caller, account) {
       callers.set(caller.account, caller);
       const keys = account === undefined ? [] : [...account.furtherKeys, ...account.endedFurtherKeys];
-      scopes.set(caller, new Map(keys.map((key) => [key.id, scopeOf(key)])));
+      scopes.set(caller, new Map(keys.map(({ id, endpoints, models, limits }) => [id, { endpoints, models, limits }])));
     },
     scopeOf: (caller, keyId) => scopes.get(caller)?.get(keyId),
   };
