@@ -143,7 +143,10 @@ export const storedFileSchema = z.object({
   expiresAt: date,
 });
 
-/** The record of a file, without its bytes. `keyId`: the key that it was uploaded with, or whose batch wrote it. `lines` and `tokens` (an estimate of all prompts) are counted during the upload. */
+/**
+ * The record of a file, without its bytes. `keyId`: the key that it was uploaded with, or whose batch wrote it. `lines` and `tokens` (an
+ * estimate of all prompts) are counted during the upload.
+ */
 export type StoredFile = z.infer<typeof storedFileSchema>;
 
 export const fileChangeSchema = storedFileSchema.omit({ id: true, account: true, keyId: true }).partial();

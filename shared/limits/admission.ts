@@ -53,7 +53,8 @@ export type CountersAnswer = Stale | Cold | { outcome: 'counters'; counters: Lim
 /** The key of the request was claimed by the request `first`. */
 export type Repeated = { outcome: 'repeated'; how: Repeat; first: string; counters: LimitCounters };
 /**
- * `expired`: the caller's key has ended. `full`: too much usage waits to be stored. `ended`: the request was ended before it could be admitted. `inFlight`: how many requests the account has in the lane, including this one.
+ * `expired`: the caller's key has ended. `full`: too much usage waits to be stored. `ended`: the request was ended before it could be
+ * admitted. `inFlight`: how many requests the account has in the lane, including this one.
  */
 export type Admitted =
   | Stale

@@ -18,8 +18,8 @@ local clock = redis.call('TIME')
 --           key has no limits
 -- constants versionLifeMs: life of a version after its last renewal; use renews it once half of that has passed; readLifeMs:
 --           longer than a read of the store may take; queueMs, requestMs, graceMs: time until the job's first start, time for
---           the request in total, and how long a lease outlives either; claimLifeMs: life of a claim; leaseLifeMs: how often a holder is checked;
---           outboxLengthMax
+--           the request in total, and how long a lease outlives either; claimLifeMs: life of a claim; leaseLifeMs: how often a
+--           holder is checked; outboxLengthMax
 -- ARGV      version of the caller that was read, -1 for none; `known`, or `read` if it was read from the store after the
 --           answer `stale`; token: the one in the answer `stale`, for `known` an id of this request;
 --           request; its usage report in case it is lost, as a JSON string; tokens to reserve; the limits,

@@ -25,7 +25,10 @@ type Answering = {
   call: BackendCall;
   callBackend: CallBackend;
   reply: Pick<ReplySender, 'chunk'>;
-  /** Called at the first token. `id`: the backend's id of the answer. With `received`, text is sent to the client: from then on, no other backend can take over. */
+  /**
+   * Called at the first token. `id`: the backend's id of the answer. With `received`, text is sent to the client: from then on, no other
+   * backend can take over.
+   */
   onFirstToken: (received?: Received, id?: string) => void;
 };
 

@@ -7,8 +7,8 @@ local clock = redis.call('TIME')
 -- KEYS[3]  hash: its account's leases for lines of batches
 -- KEYS[4]  stream: the partition's outbox
 -- KEYS[5]  hash: the outbox's marks
--- ARGV     account; key; month (YYYY-MM) and the month before; from, the id of the last entry that is certainly in the details; readTo, the id of the last entry that
---          was added so far; used, the tokens so far; entriesMax to read in this call; the id of the last entry in each detail of the key,
+-- ARGV     account; key; month (YYYY-MM) and the month before; from, the id of the last entry that is certainly in the details; readTo,
+--          the id of the last entry that was added so far; used, the tokens so far; entriesMax to read in this call; the id of the last entry in each detail of the key,
 --          as JSON: by day (since 1970), model and endpoint, separated by spaces
 -- returns  {'more', readTo, used}; {'trimmed'}: entries past `from` are gone, start again; {'counted'}
 -- include ../parts/counters
