@@ -26,11 +26,6 @@ export function scopeOf({ expiresAt, endsAt, ...key }: Omit<FurtherKey, 'id' | '
   };
 }
 
-/** Returns until when the key is valid, in milliseconds; undefined if it has no end yet. */
-export function endOfKey({ expiresAt, endsAt }: KeyScope): number | undefined {
-  return expiresAt === undefined || endsAt === undefined ? (expiresAt ?? endsAt) : Math.min(expiresAt, endsAt);
-}
-
 /** Whether the key may use this model, by its own name or by the alias that the client sent. */
 export function mayUseModel(scope: Pick<Narrowing, 'models'> | undefined, ...names: (string | undefined)[]): boolean {
   return scope?.models === undefined || names.some((name) => name !== undefined && scope.models?.includes(name));

@@ -1,7 +1,6 @@
 import type { Caller } from '../../shared/caller.ts';
 import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import type { Claim } from '../../shared/idempotency/claim.ts';
-import { endOfKey } from '../../shared/key-scope.ts';
 import type {
   Admission,
   Admitted,
@@ -13,6 +12,7 @@ import type {
 import type { Admit, Charge, Look } from '../../shared/limits/admit.ts';
 import type { AskLimits } from '../../shared/limits/ask-limits.ts';
 import type { Release } from '../../shared/limits/release.ts';
+import { validUntil } from '../../shared/store/accounts/further-key.ts';
 import { isAllowedAddress } from './allowed-addresses.ts';
 import { type Credential, invalidKey } from './authorization.ts';
 import type { KeyUse } from './key-use.ts';
@@ -154,7 +154,7 @@ function refusalOf(
 
 /** Fails with `KEY_EXPIRED` if the key has expired, and with `INVALID_KEY` if it was rotated and its grace is over. `now`: Redis's time. */
 function requireUnexpired(caller: Caller, now: number): void {
-  const end = caller.furtherKey && endOfKey(caller.furtherKey);
+  const end = caller.furtherKey && validUntil(caller.furtherKey);
   if (end !== undefined && now >= end) throw keyEnded(caller);
 }
 

@@ -68,7 +68,7 @@ export function createFurtherKey({ account: id, plan, key, fields }: Creation) {
   return (known: Account | undefined): Decision<Account> => {
     const at = key.createdAt;
     const before = withoutEnded(known ?? newAccount(id, plan, at), at);
-    const furtherKeys = [...before.furtherKeys, { ...key, ...fields }];
+    const furtherKeys = [...before.furtherKeys, withoutUndefined({ ...key, ...fields })];
     const next = changedBy({ ...before, furtherKeys }, { at, keyMinted: key.id });
     requireRoom(next, at);
     return { result: next, next };

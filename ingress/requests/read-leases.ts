@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
-import type { Lane } from '../../shared/lane.ts';
+import { lanes } from '../../shared/lane.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
 import { storedJson } from '../../shared/store/adapters/stored-json.ts';
@@ -21,8 +21,6 @@ const leaseSchema = storedJson.pipe(
 
 /** Parsing so many blocks the process for some milliseconds. */
 const parsedAtOnce = 200;
-
-const lanes: readonly Lane[] = ['interactive', 'batch'];
 
 /** Reads the requests of an account that have not ended, in both lanes. */
 export interface ReadLeases {

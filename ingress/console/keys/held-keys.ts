@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
-import type { NewKey } from '../../routes/keys/key-schemas.ts';
+import type { CreatedKey } from '../../routes/keys/key-schemas.ts';
 
 /** A key in full, as the API has shown it once, with what it may use (null: all). */
-export type FullKey = Pick<NewKey, 'name' | 'key' | 'endpoints' | 'models'>;
+export type FullKey = Pick<CreatedKey, 'name' | 'key' | 'endpoints' | 'models'>;
 
 /** Keys in full, in the memory of this page only. */
 export interface HeldKeys {

@@ -1,5 +1,5 @@
 import type { MintedKey } from '../../api/response-schemas.ts';
-import type { Key, NewKey, SuccessorKey } from '../../routes/keys/key-schemas.ts';
+import type { CreatedKey, Key, SuccessorKey } from '../../routes/keys/key-schemas.ts';
 import type { Api } from '../api/api.ts';
 import type { FullKey, HeldKeys } from './held-keys.ts';
 
@@ -28,7 +28,7 @@ export function createKeyChanges({ api, held, changed }: Deps) {
   return {
     create: (fields: Record<string, unknown>) =>
       change(async () => {
-        held.add(await api.call<NewKey>('/v1/keys', { method: 'POST', body: fields }));
+        held.add(await api.call<CreatedKey>('/v1/keys', { method: 'POST', body: fields }));
       }),
     /** Another tab may have created it already: it is then masked, and was shown there. */
     mint: () =>

@@ -40,7 +40,7 @@ export const answerSchemas = {
   DeveloperKeyList: answers.developerKeyList,
   Key: keys.key,
   KeyList: keys.keyList,
-  CreatedKey: keys.newKey,
+  CreatedKey: keys.createdKey,
   SuccessorKey: keys.successorKey,
   OwnKey: keys.ownKey,
   File: answers.file,

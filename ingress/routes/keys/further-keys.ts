@@ -36,7 +36,7 @@ export function createKey({ store, changeAccount, peppers, planFile }: KeyDeps):
   return async function createKey(ctx) {
     const now = stateOf(ctx, 'now');
     const { name, ...others } = parseBody(newKeyBody, stateOf(ctx, 'body'));
-    const fields: KeyFields = { ...withoutUndefined(keyFieldsOf(others, { now, planFile })), name };
+    const fields: KeyFields = { ...keyFieldsOf(others, { now, planFile }), name };
     const { account: id, version } = stateOf(ctx, 'caller');
     const { key, stored } = newKey(peppers, new Date(now));
     const decide = createFurtherKey({ account: id, plan: planFile.defaultPlan, key: stored, fields });
@@ -155,8 +155,4 @@ function wantedKey(ctx: AppContext): string {
 
 function noSuchKey(): ApiError {
   return new ApiError('NOT_FOUND', 'There is no such key.');
-}
-
-function withoutUndefined<Fields extends object>(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
 }

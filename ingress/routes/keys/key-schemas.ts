@@ -39,8 +39,8 @@ export const keyList = z.strictObject({
   has_more: z.boolean(),
 });
 const fullKey = z.string().meta({ description: 'The key in full, only this once.' });
-export const newKey = key.extend({ key: fullKey });
-export const successorKey = newKey.extend({ replaces: key });
+export const createdKey = key.extend({ key: fullKey });
+export const successorKey = createdKey.extend({ replaces: key });
 export const ownKey = key.extend({
   plan: z.string(),
   day: z
@@ -49,6 +49,6 @@ export const ownKey = key.extend({
 });
 
 export type Key = z.infer<typeof key>;
-export type NewKey = z.infer<typeof newKey>;
+export type CreatedKey = z.infer<typeof createdKey>;
 export type OwnKey = z.infer<typeof ownKey>;
 export type SuccessorKey = z.infer<typeof successorKey>;

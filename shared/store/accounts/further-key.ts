@@ -49,8 +49,10 @@ export type EndedFurtherKey = z.infer<typeof endedFurtherKeySchema>;
 /** The fields of a further key that its owner chooses. */
 export type KeyFields = Pick<FurtherKey, 'name' | 'expiresAt' | 'endpoints' | 'models' | 'allowedIps' | 'limits'>;
 
-/** Returns until when the key is valid; undefined if it has no end yet. */
-export function validUntil({ expiresAt, endsAt }: Pick<FurtherKey, 'expiresAt' | 'endsAt'>): Date | undefined {
+type Ends<Time> = { expiresAt?: Time | undefined; endsAt?: Time | undefined };
+
+/** Returns until when a key is valid; undefined if it has no end yet. */
+export function validUntil<Time extends Date | number>({ expiresAt, endsAt }: Ends<Time>): Time | undefined {
   if (expiresAt === undefined || endsAt === undefined) return expiresAt ?? endsAt;
   return expiresAt < endsAt ? expiresAt : endsAt;
 }

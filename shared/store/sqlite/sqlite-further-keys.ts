@@ -8,10 +8,11 @@ import type { KeyUse } from '../store.ts';
 type FurtherKeys = Pick<Account, 'furtherKeys' | 'endedFurtherKeys'>;
 
 const row = z.object({ hash: z.string().nullable(), usedAt: z.int().nullable(), document: storedJson });
-const foundRow = z.object({ account: z.string() });
+const ownerRow = z.object({ account: storedJson, key: storedJson });
 
 const selectKeys = `SELECT hash, used_at AS usedAt, document FROM further_keys WHERE account = ? ORDER BY position`;
-const selectOwner = 'SELECT account FROM further_keys WHERE hash IN (SELECT value FROM json_each(?)) LIMIT 1';
+const selectOwner = `SELECT accounts.document AS account, further_keys.document AS key
+  FROM further_keys JOIN accounts ON id = account WHERE hash IN (SELECT value FROM json_each(?)) LIMIT 1`;
 const removeOthers =
   'DELETE FROM further_keys WHERE account = :account AND key_id NOT IN (SELECT value FROM json_each(:kept))';
 const writeKey = `INSERT INTO further_keys (account, key_id, position, hash, document)
@@ -42,10 +43,12 @@ export function createSqliteFurtherKeys(database: DatabaseSync) {
       return { furtherKeys, endedFurtherKeys: ended.map(({ document }) => endedFurtherKeySchema.parse(document)) };
     },
 
-    /** Returns the account that has a further key with one of these hashes. */
-    ownerOf(hashes: readonly string[]): string | undefined {
+    /** Returns the account that has a further key with one of these hashes, with that key only. */
+    ownerOf(hashes: readonly string[]): object | undefined {
       const found = owner.get(JSON.stringify(hashes));
-      return found === undefined ? undefined : foundRow.parse(found).account;
+      if (found === undefined) return undefined;
+      const { account, key } = ownerRow.parse(found);
+      return { ...Object(account), furtherKeys: [key] };
     },
 
     write(account: string, { furtherKeys, endedFurtherKeys }: FurtherKeys): void {

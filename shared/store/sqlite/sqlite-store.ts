@@ -38,12 +38,12 @@ const accountRow = z.object({
   usedKeyId: z.string().nullable(),
   usedAt: z.int().nullable(),
 });
-const [ownerRow, versionRow] = [z.object({ id: z.string() }), z.object({ version: z.string() })];
+const [ownerRow, versionRow] = [z.object({ document: storedJson }), z.object({ version: z.string() })];
 
 const selectAccount = `SELECT document, coalesce(document ->> '$.recorded', 0) AS recorded, key_uses.key_id AS usedKeyId, used_at AS usedAt
   FROM accounts LEFT JOIN key_uses ON account = id WHERE id = ?`;
 
-const selectOwner = 'SELECT id FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
+const selectOwner = 'SELECT document FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
 
 const writeAccount = `INSERT INTO accounts (id, document) VALUES (?, ?)
   ON CONFLICT (id) DO UPDATE SET document = excluded.document`;
@@ -133,9 +133,8 @@ export class SqliteStore implements Store {
   async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
     return this.#calls.read(() => {
       const row = this.#selectOwner.get(JSON.stringify(hashes));
-      const id = row === undefined ? this.#furtherKeys.ownerOf(hashes) : ownerRow.parse(row).id;
-      const account = id === undefined ? undefined : this.#read(id)?.account;
-      return account && readKeyOwner(account, hashes);
+      const found = row === undefined ? this.#furtherKeys.ownerOf(hashes) : ownerRow.parse(row).document;
+      return found === undefined ? undefined : readKeyOwner(found, hashes);
     });
   }
 
