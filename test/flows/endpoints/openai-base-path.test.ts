@@ -1,4 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
+import { endpoints } from '../../../shared/endpoints/routes.ts';
 import { openStore } from '../../../shared/open-store.ts';
 import { type Stack, startStack } from '../../stack/stack.ts';
 import { createKeyClient } from '../../support/key-client.ts';
@@ -88,12 +89,17 @@ function assertSame(t: ExecutionContext, usual: RawAnswer, other: RawAnswer, abo
   if (error.code !== 'VALIDATION_ERROR') t.is(param, null, about);
 }
 
+const isKeyed = (title: string) => title === 'an idempotency key';
+
 /** What it changes can be done once. */
 const once: Record<string, (title: string) => boolean> = {
   'POST /v1/keys/developer': (title) => title === 'an account without any',
   'POST /v1/keys/developer/rotate': () => true,
   'POST /v1/keys/developer/revoke': () => true,
   'DELETE /v1/files/:file': () => true,
+  'POST /v1/keys/key_:key/rotate': () => true,
+  // A repeat also says that it is one.
+  ...Object.fromEntries([...endpoints.map(({ path }) => path), '/v1/batches'].map((path) => [`POST ${path}`, isKeyed])),
 };
 
 for (const route of routes) {

@@ -25,7 +25,8 @@ const ingress = {
   KEY_PEPPER: secret,
   GUEST_KEY_SECRET: secret,
 };
-const worker = { ...both, CLOUD_API_KEY: 'key of the cloud' };
+const ofWorkers = { ...both, KEY_PEPPER: secret };
+const worker = { ...ofWorkers, CLOUD_API_KEY: 'key of the cloud' };
 
 function faultsOf(read: () => unknown): ConfigError['issues'] {
   try {
@@ -119,6 +120,7 @@ test('a worker starts with the required settings only, all others have their def
       bodyBytesMax: 4_194_304,
       outboxLengthMax: undefined,
       apiKeys: { cloud: 'key of the cloud' },
+      keyPeppers: [secret],
       operations: { host: '127.0.0.1', port: 9091, hostsAllowed: [] },
       redisUrl: 'redis://redis:6379',
       replyRedisUrl: 'redis://redis:6379',
@@ -142,7 +144,7 @@ test('reconcile needs only the store, Redis and the plan file, and no API key', 
 
 test('each side requires only its own settings, and one error names all missing ones', (t) => {
   t.deepEqual(named(() => readIngressConfig({})).sort(), Object.keys(ingress).sort());
-  t.deepEqual(named(() => readWorkerConfig({})).sort(), Object.keys(both).sort());
+  t.deepEqual(named(() => readWorkerConfig({})).sort(), Object.keys(ofWorkers).sort());
   t.deepEqual(
     named(() => readWorkerConfig({ ...worker, BASE_URL: 'nonsense', PORT: 'x' })),
     [],
@@ -152,7 +154,7 @@ test('each side requires only its own settings, and one error names all missing 
     [],
   );
   const message = t.throws(() => readWorkerConfig({}), { instanceOf: ConfigError }).message;
-  for (const name of Object.keys(both)) t.true(message.includes(`  ${name}: is required`), name);
+  for (const name of Object.keys(ofWorkers)) t.true(message.includes(`  ${name}: is required`), name);
 });
 
 test('an empty setting counts as not set', (t) => {
@@ -223,7 +225,7 @@ test('faults of settings, plan file, API keys and pools are reported together', 
   t.true(broken.includes('PORT'));
   t.true(broken.includes(file));
   t.deepEqual(
-    faultsOf(() => readWorkerConfig({ ...both, CONCURRENCY: '0', POOLS: 'default, nowhere' })).map(
+    faultsOf(() => readWorkerConfig({ ...ofWorkers, CONCURRENCY: '0', POOLS: 'default, nowhere' })).map(
       ({ path, message }) => `${path}: ${message}`,
     ),
     [
