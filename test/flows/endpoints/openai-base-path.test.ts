@@ -7,14 +7,15 @@ import { exchange, type RawAnswer } from '../../support/raw-http.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { head } from '../../support/refusal.ts';
 import { routerRoutes } from '../../support/router-routes.ts';
+import { claimUsedKeys } from '../../support/used-idempotency-keys.ts';
 import { bodyBytesMax, type Case } from '../common-cases.ts';
-import { models } from '../endpoint-cases.ts';
+import { bodies, models } from '../endpoint-cases.ts';
 import { filesOfTests } from '../file-cases.ts';
 import { casesOf, createCast, plans } from '../route-cases.ts';
 
 const env = {
   ...{ BODY_BYTES_MAX: String(bodyBytesMax), TRUST_PROXY: '1', DOCS_URL: 'https://docs.example.com/here/' },
-  ...{ POOLS: 'default', TOPUP_URL: 'https://billing.example.com/top-up' },
+  ...{ POOLS: 'default', TOPUP_URL: 'https://billing.example.com/top-up', KEY_PEPPER: 'p'.repeat(32) },
 };
 const routes = routerRoutes().filter((route) => route.includes(' /v1/'));
 const parts = new AsyncDisposableStack();
@@ -28,6 +29,7 @@ test.before(async () => {
   const keys = createKeyClient(stack);
   const store = parts.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
   cases = casesOf(await createCast(stack, keys, store));
+  await claimUsedKeys(stack, { account: 'user:alice', pepper: env.KEY_PEPPER, bodies });
   for (let device = 1; device <= 20; device++) await keys.guest(`device-${device}`, { 'x-forwarded-for': '10.9.9.9' });
 });
 test.after.always(() => parts.disposeAsync());
