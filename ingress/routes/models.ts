@@ -5,7 +5,7 @@ import { noSuchModel } from '../api/no-such-model.ts';
 import { modelsOf } from '../api/plan-models.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../request-state.ts';
 
-/** `GET /v1/models`: the models of the caller's plan, in OpenAI's format plus `tier` and `endpoints`. */
+/** `GET /v1/models`: the models of the caller's plan that its key may use, in OpenAI's format plus `tier` and `endpoints`. */
 export function listModels({ planFile }: { planFile: PlanFile }): Stage {
   return async function listModels(ctx) {
     ctx.body = { object: 'list', data: included(ctx, planFile).map(present) };
@@ -20,21 +20,24 @@ export function retrieveModel({ planFile }: { planFile: PlanFile }): Stage {
   return async function retrieveModel(ctx) {
     const name = pathParameter(ctx, 'model');
     const meant = planFile.aliases[name] ?? name;
-    const found = included(ctx, planFile).find(([each]) => each === meant);
-    if (found === undefined) {
-      const { plan } = stateOf(ctx, 'caller');
+    const { plan, furtherKey } = stateOf(ctx, 'caller');
+    const found = modelsOf(plan, planFile).find(([each]) => each === meant);
+    if (found === undefined || !mayUseModel(furtherKey, meant, name)) {
       throw new ApiError('NOT_FOUND', `There is ${noSuchModel(name, plan, planFile)}.`);
     }
     ctx.body = present([name, found[1]]);
   };
 }
 
-/** The models of the plan that the key of the caller may use, by their own names or by an alias. */
+/** The models of the plan that the key of the caller may use; by an alias if it may use them by that only. */
 function included(ctx: AppContext, planFile: PlanFile): [string, Model][] {
   const { plan, furtherKey } = stateOf(ctx, 'caller');
   const aliases = Object.entries(planFile.aliases);
-  const namesOf = (model: string) => [model, ...aliases.flatMap(([alias, meant]) => (meant === model ? alias : []))];
-  return modelsOf(plan, planFile).filter(([model]) => mayUseModel(furtherKey, ...namesOf(model)));
+  return modelsOf(plan, planFile).flatMap(([name, model]) => {
+    if (mayUseModel(furtherKey, name)) return [[name, model]];
+    const usable = aliases.filter(([alias, meant]) => meant === name && mayUseModel(furtherKey, alias));
+    return usable.map(([alias]): [string, Model] => [alias, model]);
+  });
 }
 
 /** OpenAI's format requires `created` and `owned_by`. They have no meaning here: the plan file does not have the age of a model. */

@@ -9,7 +9,7 @@ let onB: KeyClient;
 const parts = new AsyncDisposableStack();
 
 test.before(async () => {
-  stack = parts.use(await startStack({ ingresses: 2 }));
+  stack = parts.use(await startStack({ ingresses: 2, aliases: { little: 'small-chat' } }));
   onA = createKeyClient(stack, { url: () => stack.ingresses[0]?.url ?? '' });
   onB = createKeyClient(stack, { url: () => stack.ingresses[1]?.url ?? '' });
 });
@@ -137,6 +137,25 @@ test('an endpoint, a model and an address outside of a key are 403, each with wh
     ['small-chat'],
   );
   t.is((await onB.send('GET', '/v1/models/medium-chat', { bearer: byModel.key })).status, 404);
+});
+
+test('a key for an alias may use that name only, and is shown it', async (t) => {
+  const { key } = await createFurtherKeyClient(onA, 'ali').create({ models: ['little'] });
+  const statuses = await Promise.all(
+    ['little', 'small-chat'].flatMap((model) => [
+      ask(onB, key, undefined, { model }),
+      onB.send('GET', `/v1/models/${model}`, { bearer: key }),
+    ]),
+  );
+  t.deepEqual(
+    statuses.map(({ status }) => status),
+    [200, 200, 403, 404],
+  );
+  const { body } = await onB.models(key);
+  t.deepEqual(
+    (body.data as { id: string }[]).map(({ id }) => id),
+    ['little'],
+  );
 });
 
 test('a rotation answers with the new key in full and the old one with its end; a rotated key cannot be rotated again', async (t) => {
