@@ -1,10 +1,17 @@
 import { ApiError } from '../../shared/errors.ts';
-import type { Account, ActiveKey, Change, NewKey } from '../../shared/store/accounts/account.ts';
+import {
+  type Account,
+  type ActiveKey,
+  type Change,
+  monthOf,
+  type NewKey,
+} from '../../shared/store/accounts/account.ts';
 import type { Decision } from '../../shared/store/accounts/decide.ts';
 import {
   type EndedFurtherKey,
   type FurtherKey,
   type KeyFields,
+  type KeyLimits,
   validUntil,
 } from '../../shared/store/accounts/further-key.ts';
 import { changed, endKey, newAccount } from './account-changes.ts';
@@ -68,7 +75,7 @@ export function createFurtherKey({ account: id, plan, key, fields }: Creation) {
   return (known: Account | undefined): Decision<Account> => {
     const at = key.createdAt;
     const before = withoutEnded(known ?? newAccount(id, plan, at), at);
-    const furtherKeys = [...before.furtherKeys, withoutUndefined({ ...key, ...fields })];
+    const furtherKeys = [...before.furtherKeys, withMonth(withoutUndefined({ ...key, ...fields }), undefined, at)];
     const next = changedBy({ ...before, furtherKeys }, { at, keyMinted: key.id });
     requireRoom(next, at);
     return { result: next, next };
@@ -82,7 +89,7 @@ export function changeFurtherKey({ id, fields, at }: { id: string; fields: Parti
     if (known === undefined || found === undefined) return { result: undefined };
     if (found.kind === 'default')
       throw new ApiError('CONFLICT', 'The default key has no settings. Create a further key.');
-    const key = withoutUndefined({ ...found.key, ...fields });
+    const key = withMonth(withoutUndefined({ ...found.key, ...fields }), found.key.limits, at);
     if (JSON.stringify(key) === JSON.stringify(found.key)) return { result: known };
     const before = withoutEnded(known, at);
     const furtherKeys = before.furtherKeys.map((each) => (each.id === id ? key : each));
@@ -187,6 +194,13 @@ function endFurther(account: Account, key: FurtherKey, state: EndedFurtherKey['s
 
 function changedBy(account: Account, change: Omit<Change, 'by'>): Account {
   return changed(account, { by: account.id, ...change });
+}
+
+/** Notes since when the key has had a limit of the month: in that month its use from before the limit counts, too. */
+function withMonth(key: FurtherKey, before: KeyLimits | undefined, at: Date): FurtherKey {
+  if (key.limits?.tokensPerMonth === undefined) return key;
+  const since = before?.tokensPerMonth === undefined ? undefined : before.monthLimitedSince;
+  return { ...key, limits: { ...key.limits, monthLimitedSince: since ?? monthOf(at) } };
 }
 
 function withoutUndefined(key: FurtherKey): FurtherKey {

@@ -28,7 +28,7 @@ local clock = redis.call('TIME')
 --           1 if the request counts against the minute and the day, 0 for a line of a batch; with KEYS[11]: the marks of its
 --           body, separated by spaces, of which the claim gets the first, otherwise empty if more follows; for a key with an end or
 --           with limits: its id, and when it ends, -1 for never; with KEYS[12]: its limits, -1 for none: requests and tokens per
---           minute, tokens this month
+--           minute, tokens this month; and the month (YYYY-MM) since when it has had the last of these
 -- returns   words separated by spaces, because a list would cost Redis 5 µs more: `stale` token, `cold` month or
 --           `cold` month key, `expired`: the key has ended, `ended`: this request was already ended,
 --           `repeated` how request counters (parts/find-claim.lua), `full` counters: the outbox is too long, `refused` limit waitMs counters, or
@@ -39,7 +39,7 @@ local call, floor, format, match = redis.call, math.floor, string.format, string
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local versionKey, fillKey, changesKey, countersKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
 local version, how, token, request, report, tokens, perMinute, tokensPerMinute, perDay, atOnce, perMonth, topUpMonth,
-  topUpTokens, overageOn, holder, counts, bodyMarks, keyId, keyEndsAt, keyPerMinute, keyTokensPerMinute, keyPerMonth = unpack(ARGV)
+  topUpTokens, overageOn, holder, counts, bodyMarks, keyId, keyEndsAt, keyPerMinute, keyTokensPerMinute, keyPerMonth, keyLimitedSince = unpack(ARGV)
 local claimKey, keyCountersKey = bodyMarks and bodyMarks ~= '' and KEYS[11], keyPerMonth and KEYS[#KEYS]
 
 -- include parts/check-version

@@ -81,6 +81,8 @@ const readLifeMs = 15_000;
 export const noVersion = -1;
 const noLimit = -1;
 const never = -1;
+/** After every month: the next month of such a key is not taken to be complete. */
+const noMonth = '9999-12';
 const noTopUp = { month: '', tokens: 0 };
 
 /**
@@ -174,13 +176,18 @@ function limitedKeyOf({ account, key }: Look): string[] {
 }
 
 function keyMonthArgs({ key }: Look): (string | number)[] {
-  return key?.limits === undefined ? [] : [key.id, key.limits.tokensPerMonth ?? noLimit];
+  return key?.limits === undefined ? [] : [key.id, ...monthArgs(key.limits)];
+}
+
+function monthArgs({ tokensPerMonth = noLimit, monthLimitedSince = noMonth }: KeyLimits): (string | number)[] {
+  return [tokensPerMonth, monthLimitedSince];
 }
 
 /** A key has arguments only if there is something to check. */
 function keyArgs({ id, endsAt, limits }: LookKey): (string | number)[] {
-  const { requestsPerMinute = noLimit, tokensPerMinute = noLimit, tokensPerMonth = noLimit } = limits ?? {};
-  return [id, endsAt ?? never, ...(limits === undefined ? [] : [requestsPerMinute, tokensPerMinute, tokensPerMonth])];
+  const { requestsPerMinute = noLimit, tokensPerMinute = noLimit } = limits ?? {};
+  const limited = limits === undefined ? [] : [requestsPerMinute, tokensPerMinute, ...monthArgs(limits)];
+  return [id, endsAt ?? never, ...limited];
 }
 
 function chargeArgs(

@@ -5,14 +5,14 @@ local clock = redis.call('TIME')
 -- KEYS      as the first four of admit.lua: version, fill token, changes, counters; then its leases, its lost requests, the claim,
 --           and the counters of the account's further keys, left out if the caller's key has no limits
 -- constants versionLifeMs, readLifeMs: as in admit.lua
--- ARGV      as the first three of admit.lua: version, `known` or `read`, token; then request; the marks of its body; the key's id and
---           its limit of the month, -1 for none
+-- ARGV      as the first three of admit.lua: version, `known` or `read`, token; then request; the marks of its body; the key's id,
+--           its limit of the month, -1 for none, and since which month it has had one
 -- returns   as read-counters.lua, or `repeated` how request counters (parts/find-claim.lua)
 -- include parts/counters
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local versionKey, fillKey, changesKey, countersKey, leasesKey, lostKey, claimKey, keyCountersKey = unpack(KEYS)
-local version, how, token, request, bodyMarks, keyId, keyPerMonth = unpack(ARGV)
+local version, how, token, request, bodyMarks, keyId, keyPerMonth, keyLimitedSince = unpack(ARGV)
 -- include parts/check-version
 -- include parts/renew-version
 -- include parts/current-counters

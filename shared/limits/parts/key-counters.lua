@@ -1,5 +1,5 @@
 -- A part of the scripts that read the counters of a further key, after current-counters.lua (load-lua.ts). It needs keyCountersKey (nil for a
--- key without limits of its own), keyId and keyPerMonth, and returns from the script with `cold` month key if the key's month is not counted
+-- key without limits of its own), keyId, keyPerMonth and keyLimitedSince, and returns from the script with `cold` month key if the key's month is not counted
 -- here: seed it (seed-key.lua), then call again.
 -- The counters of all keys of an account are one hash. The fields of a key begin with its id and a colon; they are like those of an account
 -- (counters.lua): `window`, whose buckets begin when those of the account do; and for a month `<YYYY-MM>:used` and `:reserved`, with
@@ -12,8 +12,9 @@ if keyCountersKey then
   local keyWindow, usedOfKey, reservedOfKey, countedAt = unpack(call('HMGET', keyCountersKey, keyId .. ':window',
     keyUsedField, keyReservedField, keyId .. ':countedAt'))
   if keyPerMonth ~= '-1' then
-    -- Last month is counted: this one starts at 0, and is counted again in the background.
-    local isNewKeyMonth = not usedOfKey and call('HEXISTS', keyCountersKey, keyId .. ':' .. monthName(at, 1) .. ':used') == 1
+    -- Last month is counted, and the key has had the limit since then: no use of this month was missed. It starts at 0, and is counted again
+    -- in the background.
+    local isNewKeyMonth = not usedOfKey and keyLimitedSince < month and call('HEXISTS', keyCountersKey, keyId .. ':' .. monthName(at, 1) .. ':used') == 1
     if not usedOfKey and not isNewKeyMonth then return format('cold %s %s', month, keyId) end
     keyUsed, keyReserved = tonumber(usedOfKey or 0), tonumber(reservedOfKey or 0)
     countedAt = not isNewKeyMonth and tonumber(countedAt or 0) or 0

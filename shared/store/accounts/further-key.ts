@@ -7,6 +7,7 @@ export const keyLimitsSchema = z.object({
   requestsPerMinute: limit.optional(),
   tokensPerMinute: limit.optional(),
   tokensPerMonth: limit.optional(),
+  monthLimitedSince: z.string().optional(),
 });
 
 const shownSchema = z.object({
@@ -32,7 +33,10 @@ export const endedFurtherKeySchema = shownSchema.extend({
   endedAt: date,
 });
 
-/** What a further key allows at most, in addition to the limits of its account. An omitted limit means none. */
+/**
+ * What a further key allows at most, in addition to the limits of its account. An omitted limit means none. `monthLimitedSince`: the month
+ * (`YYYY-MM`, UTC) since when it has always had a limit of the month.
+ */
 export type KeyLimits = z.infer<typeof keyLimitsSchema>;
 
 /**

@@ -57,6 +57,23 @@ test('a change replaces fields and removes those that are undefined; one without
   }
 });
 
+test('a key knows since which month it has had a limit of the month, without a break', (t) => {
+  const may = (day: number) => Date.UTC(2030, 4, day) / 1_000;
+  const june = Date.UTC(2030, 5, 1) / 1_000;
+  const monthsOf = (account: Account) => account.furtherKeys.map(({ limits }) => limits?.monthLimitedSince);
+  const change = (account: Account, seconds: number, limits: KeyFields['limits']) =>
+    nextOf(changeFurtherKey({ id: 'key_one', fields: { limits }, at: at(seconds) })(account));
+  const limited = nextOf(create('one', may(1), { limits: { tokensPerMonth: 5 } })(undefined));
+  t.deepEqual(monthsOf(limited), ['2030-05']);
+  const raised = change(limited, june, { tokensPerMonth: 6 });
+  t.deepEqual(monthsOf(raised), ['2030-05']);
+  const same = changeFurtherKey({ id: 'key_one', fields: { limits: { tokensPerMonth: 6 } }, at: at(june) })(raised);
+  t.deepEqual(same, { result: raised });
+  const lifted = change(raised, june, { requestsPerMinute: 1 });
+  t.deepEqual(monthsOf(lifted), [undefined]);
+  t.deepEqual(monthsOf(change(lifted, june, { tokensPerMonth: 6 })), ['2030-06']);
+});
+
 test('a rotation with grace leaves both keys, the new one with the settings of the old', (t) => {
   const account = created('one', { limits: { tokensPerMinute: 5 } });
   const next = nextOf(rotateKeyById({ id: 'key_one', key: keyNamed('two', 10), graceMs: 60_000 })(account));

@@ -117,7 +117,7 @@ test.serial(
 
 test.serial('a month after a counted one begins at 0 without the store, and should be counted again', async (t) => {
   const side = await freshAccount();
-  const key = limitedTo({ tokensPerMonth: 100 });
+  const key = limitedTo({ tokensPerMonth: 100, monthLimitedSince: '2030-05' });
   await side.seedKey(id, '2030-05');
   await setTime(Date.UTC(2030, 5, 1) - 1_000);
   await side.admit({ requestId: 'a', tokens: 100, key });
@@ -133,6 +133,22 @@ test.serial('a month after a counted one begins at 0 without the store, and shou
   await side.prepare('2030-08');
   t.like(await side.admit({ requestId: 'c', key }), { outcome: 'cold', month: '2030-08', keyId: id });
 });
+
+test.serial(
+  'a month is counted first if the key got its limit within it, although the month before is counted',
+  async (t) => {
+    const side = await freshAccount();
+    await side.seedKey(id, '2030-05');
+    await setTime(Date.UTC(2030, 5, 2));
+    const key = (monthLimitedSince: string) => limitedTo({ tokensPerMonth: 100, monthLimitedSince });
+    t.like(await side.admit({ requestId: 'a', key: key('2030-06') }), { outcome: 'cold', keyId: id });
+    t.like(await side.admit({ requestId: 'a', key: limitedTo({ tokensPerMonth: 100 }) }), {
+      outcome: 'cold',
+      keyId: id,
+    });
+    t.like(await side.admit({ requestId: 'a', key: key('2030-05') }), { outcome: 'admitted' });
+  },
+);
 
 test.serial('a request from before the key had limits does not lower the minute of the key', async (t) => {
   const side = await freshAccount();

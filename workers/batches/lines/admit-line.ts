@@ -95,8 +95,9 @@ export function createAdmitLine({
 
   /** A line counts only against the month of its key, and continues when the key has ended. */
   function limitedKeyOf(caller: Caller, keyId: string): LookKey | undefined {
-    const tokensPerMonth = callers.scopeOf(caller, keyId)?.limits?.tokensPerMonth;
-    return tokensPerMonth === undefined ? undefined : { id: keyId, limits: { tokensPerMonth } };
+    const { tokensPerMonth, monthLimitedSince } = callers.scopeOf(caller, keyId)?.limits ?? {};
+    if (tokensPerMonth === undefined) return undefined;
+    return { id: keyId, limits: { tokensPerMonth, ...(monthLimitedSince && { monthLimitedSince }) } };
   }
 
   function isKeySpent(caller: Caller, keyId: string, { key }: LimitCounters): boolean {
