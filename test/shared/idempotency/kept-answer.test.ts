@@ -26,6 +26,13 @@ test('it opens for its owner only', (t) => {
   t.is(kept.open({ ...owner, idempotencyKey: 'order 18' }, sealed), undefined);
 });
 
+test('the longest account and idempotency key have a key of their own', (t) => {
+  const longest = { account: `user:${'語'.repeat(255)}`, idempotencyKey: 'x'.repeat(255) };
+  const sealed = seal(kept, longest);
+  t.deepEqual(kept.open(longest, sealed), answer);
+  t.is(kept.open({ ...longest, idempotencyKey: `${'x'.repeat(254)}y` }, sealed), undefined);
+});
+
 test('it opens with any pepper in use, and with no other', (t) => {
   const before = createKeptAnswers(['old pepper']);
   t.deepEqual(kept.open(owner, seal(before)), answer);
