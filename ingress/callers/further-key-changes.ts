@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { ApiError } from '../../shared/errors.ts';
 import {
   type Account,
@@ -90,7 +91,7 @@ export function changeFurtherKey({ id, fields, at }: { id: string; fields: Parti
     if (found.kind === 'default')
       throw new ApiError('CONFLICT', 'The default key has no settings. Create a further key.');
     const key = withMonth(withoutUndefined({ ...found.key, ...fields }), found.key.limits, at);
-    if (JSON.stringify(key) === JSON.stringify(found.key)) return { result: known };
+    if (isDeepStrictEqual(key, found.key)) return { result: known };
     const before = withoutEnded(known, at);
     const furtherKeys = before.furtherKeys.map((each) => (each.id === id ? key : each));
     const next = changedBy({ ...before, furtherKeys }, { at, keyChanged: id });

@@ -45,14 +45,15 @@ test('a key is created beside the default key, and the account if it is unknown'
 });
 
 test('a change replaces fields and removes those that are undefined; one without effect changes nothing', (t) => {
-  const account = created('one', { models: ['small-chat'], limits: { requestsPerMinute: 1 } });
+  const account = created('one', { models: ['small-chat'], limits: { requestsPerMinute: 1, tokensPerMinute: 2 } });
   const change = (fields: Partial<KeyFields>) => changeFurtherKey({ id: 'key_one', fields, at: at(1) })(account);
   const next = nextOf(change({ models: undefined, allowedIps: ['::1'], name: 'other' }));
   t.deepEqual(next.furtherKeys, [
-    { ...keyNamed('one'), name: 'other', limits: { requestsPerMinute: 1 }, allowedIps: ['::1'] },
+    { ...keyNamed('one'), name: 'other', limits: { requestsPerMinute: 1, tokensPerMinute: 2 }, allowedIps: ['::1'] },
   ]);
   t.like(next, { version: 2, changes: { 0: { keyChanged: 'key_one' } } });
-  for (const same of [{}, { name: 'one' }, { models: ['small-chat'] }, { expiresAt: undefined }]) {
+  const otherOrder = { limits: { tokensPerMinute: 2, requestsPerMinute: 1 } };
+  for (const same of [{}, { name: 'one' }, { models: ['small-chat'] }, { expiresAt: undefined }, otherOrder]) {
     t.deepEqual(change(same), { result: account });
   }
 });
