@@ -1,32 +1,53 @@
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 
 /** Below the ports that Linux takes for outgoing connections and for port 0. */
 const firstPort = 11_000;
 const portsEach = 300;
-const processes = 70;
+const ranges = 70;
 
-const first = firstPort + (process.pid % processes) * portsEach;
-let chosen = randomInt(portsEach);
+let held: { first: Promise<number>; chosen: number } | undefined;
 
 /**
- * A free port, for a listener whose address must be known before it starts or must stay the same after a restart. Each process chooses from
- * its own ports in turn, so that hardly any other takes this one before it is used. Fails if none of them is free.
+ * A free port, for a listener whose address must be known before it starts or must stay the same after a restart. Each process chooses in
+ * turn from ranges that it alone holds, and no port twice. So no other takes this one before it is used, or while its listener is down.
  */
 export async function freePort(): Promise<number> {
-  for (let attempt = 1; ; attempt += 1) {
-    chosen = (chosen + 1) % portsEach;
-    const port = first + chosen;
-    const server = createServer();
-    try {
-      server.listen(port, '127.0.0.1');
-      await once(server, 'listening');
-      server.close();
-      await once(server, 'close');
-      return port;
-    } catch (error) {
-      if (attempt === portsEach) throw error;
-    }
+  for (;;) {
+    if (held === undefined || held.chosen === portsEach - 1) held = { first: holdRange(), chosen: 0 };
+    held.chosen += 1;
+    const { chosen } = held;
+    const port = (await held.first) + chosen;
+    const server = await listen(port);
+    if (server === undefined) continue;
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
+}
+
+/** Returns the first port of a range that no other process has. It is listened on until this process ends, in whichever way. */
+async function holdRange(): Promise<number> {
+  const start = randomInt(ranges);
+  for (let tried = 0; tried < ranges; tried += 1) {
+    const first = firstPort + ((start + tried) % ranges) * portsEach;
+    const server = await listen(first);
+    if (server === undefined) continue;
+    server.unref();
+    return first;
+  }
+  throw new Error('no range of ports is free');
+}
+
+/** Undefined if this port is not free. */
+async function listen(port: number): Promise<Server | undefined> {
+  const server = createServer();
+  try {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    return server;
+  } catch {
+    return undefined;
   }
 }
