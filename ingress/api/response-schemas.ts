@@ -32,6 +32,7 @@ export const developerKey = z.strictObject({
 const accountKey = developerKey.extend({
   name: z.string().optional().meta({ description: 'Only further keys have one.' }),
   state: z.enum(['active', 'rotated', 'revoked', 'expired']),
+  endedAt: time.optional().meta({ description: 'When it ended; of a rotated key that is still valid, when it will.' }),
 });
 export const developerKeyList = z.strictObject({ object: z.literal('list'), data: z.array(developerKey) });
 

@@ -16,7 +16,7 @@ export function AccountKeyTable({ keys }: { keys: readonly AccountKey[] }) {
       { title: 'Plan', cell: ({ plan }) => plan },
       { title: 'Created', cell: ({ createdAt }) => formatTime(createdAt) },
       { title: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? 'never' : formatTime(lastUsedAt)) },
-      { title: 'Ended', cell: ({ endedAt }) => (endedAt === undefined ? '–' : formatTime(endedAt)) },
+      { title: 'End', cell: ({ endedAt }) => (endedAt === undefined ? '–' : formatTime(endedAt)) },
     ],
   });
 }

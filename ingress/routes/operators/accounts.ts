@@ -4,6 +4,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { type Account, type Change, monthOf } from '../../../shared/store/accounts/account.ts';
 import { unrecorded } from '../../../shared/store/accounts/audit-records.ts';
 import type { AuditRecord } from '../../../shared/store/accounts/audit-store.ts';
+import { validUntil } from '../../../shared/store/accounts/further-key.ts';
 import type { ListedAccount, Store } from '../../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../../api/list-query.ts';
 import { presentBatch } from '../../api/present-batch.ts';
@@ -87,17 +88,17 @@ export function presentAccount(account: Account | undefined, now: Date, records:
   return { account: id, plan, overageEnabled, topUp, suspended, createdAt, keys: allKeysOf(account, now), changes };
 }
 
-/** Developer keys, then further keys. A default key in its grace is among the latter. */
+/** Developer keys, then further keys. A default key that was rotated by its id is among the latter. */
 function allKeysOf(account: Account, now: Date): object[] {
-  const inGrace = new Set(account.furtherKeys.map(({ id }) => id));
-  const endedKeys = account.endedKeys.filter(({ id }) => !inGrace.has(id));
   const further = furtherKeysOf({ ...account, endedKeys: [] });
+  const furtherIds = new Set(further.map(({ key }) => key.id));
+  const endedKeys = account.endedKeys.filter(({ id }) => !furtherIds.has(id));
   const shown = further.map((known) => presentFurther(known, account.plan, now));
   return [...keysOf({ ...account, endedKeys }), ...shown];
 }
 
 function presentFurther({ kind, key }: FurtherKnownKey, plan: string, now: Date): object {
-  const endedAt = kind === 'ended' ? key.endedAt : key.endsAt;
+  const endedAt = kind === 'ended' ? key.endedAt : key.endsAt && validUntil(key);
   return {
     ...{ id: key.id, key: maskKey(key.display), name: key.name, plan, createdAt: key.createdAt },
     state: stateOfKey({ kind, key } as FurtherKnownKey, now.getTime()), // the pair is as it was given

@@ -4,6 +4,7 @@ import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { account as accountAnswer, changedAccount } from '../../../../ingress/api/response-schemas.ts';
 import { rotateKey } from '../../../../ingress/callers/account-changes.ts';
+import { rotateKeyById } from '../../../../ingress/callers/further-key-changes.ts';
 import type { ChangeAccount } from '../../../../ingress/callers/revocation/change-account.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
@@ -122,4 +123,21 @@ test('after its last 200 changes an account shows earlier changes of its setting
     { by: 'user:olga', overageEnabled: true },
     { by: 'user:olga', plan: { from: 'free', to: 'pro' } },
   ]);
+});
+
+test('a default key that was rotated by its id is listed once, in its grace and after', async (t) => {
+  const { store, get } = await start(t);
+  const { account } = await mint(store, 'user:ann');
+  const [first, second, third] = [account.key?.id ?? '', newKey(), newKey()];
+  await store.changeAccount('user:ann', rotateKeyById({ id: first, key: second, graceMs: 60_000 }));
+  const inGrace = await get();
+  const endedAt = new Date(second.createdAt.getTime() + 60_000).toISOString();
+  t.like(inGrace.keys, {
+    length: 2,
+    0: { id: second.id, state: 'active' },
+    1: { id: first, state: 'rotated', endedAt },
+  });
+  await store.changeAccount('user:ann', rotateKeyById({ id: second.id, key: third, graceMs: 0 }));
+  const after = await get();
+  t.deepEqual(after.keys.map(({ id }) => id).sort(), [first, second.id, third.id].sort());
 });
