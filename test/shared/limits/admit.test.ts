@@ -10,31 +10,11 @@ import {
   versionKey,
 } from '../../../shared/redis/keys.ts';
 import { openLimits, timeouts } from '../../support/limits-side.ts';
-import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
-import { replaceClock } from '../../support/redis-clock.ts';
+import { noon, openOwnLimits } from '../../support/own-limits.ts';
 
-/** Noon of a day in the middle of a month, at the start of a bucket of 5 s. */
-const noon = Date.UTC(2030, 4, 15, 12);
 const dayMs = 86_400_000;
 
-let own: RedisDatabase;
-let setTime: (nowMs: number) => Promise<void>;
-let accounts = 0;
-
-test.before(async () => {
-  own = await openRedisDatabase();
-  setTime = replaceClock(own.redis);
-});
-
-test.after.always(() => own?.[Symbol.asyncDispose]());
-
-/** A new account for each test, known and counted from noon. */
-async function freshAccount(options: Parameters<typeof openLimits>[1] = {}) {
-  await setTime(noon);
-  const side = openLimits(own.redis, { account: `user:${accounts++}`, ...options });
-  await side.prepare('2030-05');
-  return side;
-}
+const { database, redis, setTime, freshAccount } = openOwnLimits(test);
 
 type Side = Awaited<ReturnType<typeof freshAccount>>;
 
@@ -52,11 +32,11 @@ test.serial('an admitted request gets a lease, and its times come from the clock
       admission: { admittedAt: at, startBy: at + 30_000, deadline: at + 600_000, overage: false },
     });
   }
-  t.is(await own.redis.hlen(`svc:{p${String(partitionOf(side.account)).padStart(2, '0')}}:leases:${side.account}`), 3);
+  t.is(await redis().hlen(`svc:{p${String(partitionOf(side.account)).padStart(2, '0')}}:leases:${side.account}`), 3);
 });
 
 test.serial('the time is that of Redis if the clock is not replaced', async (t) => {
-  const plain = new Redis(own.url);
+  const plain = new Redis(database().url);
   t.teardown(() => plain.disconnect());
   const [seconds] = (await plain.time()).map(Number);
   await plain.set(versionKey('user:plain'), 1);
@@ -274,10 +254,10 @@ test.serial('a request that has ended is not admitted again, in whichever way it
 
 test.serial('a month that is not counted yet must be seeded first, and nothing is charged', async (t) => {
   await setTime(noon);
-  const side = openLimits(own.redis, { account: 'user:cold' });
-  await own.redis.set(versionKey('user:cold'), 1);
+  const side = openLimits(redis(), { account: 'user:cold' });
+  await redis().set(versionKey('user:cold'), 1);
   t.deepEqual(await side.admit({ requestId: 'a' }), { outcome: 'cold', month: '2030-05' });
-  t.is(await own.redis.zscore(leaseHoldersKey(partitionOf('user:cold')), 'user:cold'), null);
+  t.is(await redis().zscore(leaseHoldersKey(partitionOf('user:cold')), 'user:cold'), null);
   await side.seed('2030-05');
   t.like(await side.admit({ requestId: 'a' }), { outcome: 'admitted', counters: { used: 0, reserved: 100 } });
 });
@@ -315,8 +295,8 @@ test.serial('a skipped month makes an account cold, and past months are removed'
 });
 
 test.serial('months are those of the calendar, including leap years and ends of centuries', async (t) => {
-  const side = openLimits(own.redis, { account: 'user:calendar' });
-  await own.redis.set(versionKey('user:calendar'), 1);
+  const side = openLimits(redis(), { account: 'user:calendar' });
+  await redis().set(versionKey('user:calendar'), 1);
   for (const year of [2024, 2025, 2026, 2099, 2100, 2400]) {
     for (let month = 0; month < 12; month++) {
       for (const at of [Date.UTC(year, month), Date.UTC(year, month + 1) - 1]) {
@@ -340,7 +320,7 @@ test.serial('an expired lease counts until it is ended, and an admission never e
 
 test.serial('nothing is admitted while the outbox is full', async (t) => {
   const side = await freshAccount({ outboxLengthMax: 2, account: 'user:full' });
-  await own.redis.del(`svc:{p${String(partitionOf('user:full')).padStart(2, '0')}}:outbox`);
+  await redis().del(`svc:{p${String(partitionOf('user:full')).padStart(2, '0')}}:outbox`);
   for (const requestId of ['a', 'b']) {
     await side.admit({ requestId });
     await side.start(requestId);
@@ -367,7 +347,7 @@ test.serial('a lease is kept as long as its reservation, so that it can be ended
     ...[countersKey(side.account), leasesKey(side.account), leaseEndsKey(side.account)],
     leaseHoldersKey(partitionOf(side.account)),
   ]) {
-    t.true((await own.redis.pttl(key)) > 61 * dayMs, key);
+    t.true((await redis().pttl(key)) > 61 * dayMs, key);
   }
 });
 
@@ -378,19 +358,19 @@ test.serial('every key of an account expires automatically', async (t) => {
   await side.start('a');
   await side.settle('a');
   await side.release('c');
-  const keys = (await own.redis.keys(`*${side.account}`)).filter((key) => !key.includes(':version:'));
+  const keys = (await redis().keys(`*${side.account}`)).filter((key) => !key.includes(':version:'));
   t.is(keys.length, 3);
   for (const key of [...keys, leaseHoldersKey(partitionOf(side.account))]) {
-    const lifeMs = await own.redis.pttl(key);
+    const lifeMs = await redis().pttl(key);
     t.true(lifeMs > 600_000 && lifeMs <= 62 * dayMs, `${key}: ${lifeMs}`);
   }
 });
 
 test.serial('using the counters of an account renews their full lifetime', async (t) => {
   const side = await freshAccount();
-  await own.redis.pexpire(countersKey(side.account), dayMs);
+  await redis().pexpire(countersKey(side.account), dayMs);
   await side.admit({ requestId: 'a' });
-  t.true((await own.redis.pttl(countersKey(side.account))) > 61 * dayMs);
+  t.true((await redis().pttl(countersKey(side.account))) > 61 * dayMs);
 });
 
 test.serial('keys that were deleted and are created again within one bucket expire as well', async (t) => {
@@ -399,17 +379,17 @@ test.serial('keys that were deleted and are created again within one bucket expi
   await side.start('a');
   await side.settle('a');
   const holders = leaseHoldersKey(partitionOf(side.account));
-  await own.redis.del(holders);
+  await redis().del(holders);
   const keys = [leasesKey(side.account), leaseEndsKey(side.account), holders];
-  t.is(await own.redis.exists(...keys), 0);
+  t.is(await redis().exists(...keys), 0);
   await side.admit({ requestId: 'b' });
-  for (const key of keys) t.true((await own.redis.pttl(key)) > 61 * dayMs, key);
+  for (const key of keys) t.true((await redis().pttl(key)) > 61 * dayMs, key);
 });
 
 test.serial('sums are exact up to the largest safe integer', async (t) => {
   const side = await freshAccount();
   const [used, reserved, settled] = [9_000_000_000_000_001, 3_456_789_012_345, 3_456_789_012_344];
-  await own.redis.hset(countersKey(side.account), '2030-05:used', used);
+  await redis().hset(countersKey(side.account), '2030-05:used', used);
   const held = { lastMinute: { requests: 1, tokens: reserved, resetMs: 60_000 }, used, reserved };
   t.like(await side.admit({ requestId: 'a', tokens: reserved }), { outcome: 'admitted', counters: held });
   await side.start('a');
@@ -423,7 +403,7 @@ test.serial('a minute without stored sums is counted again, and so is one that w
   const side = await freshAccount();
   await side.admit({ requestId: 'a', tokens: 30 });
   for (const window of [`[[${noon - 5_000},2,300,${noon - 1_000}],[${noon - 500},1,50,${noon}]]`, '[]', '{}']) {
-    await own.redis.hset(countersKey(side.account), { window, minuteRequests: 7, minuteTokens: 7 });
+    await redis().hset(countersKey(side.account), { window, minuteRequests: 7, minuteTokens: 7 });
     const counted = window.length > 2 ? { requests: 3, tokens: 350 } : { requests: 0, tokens: 0 };
     t.like((await side.counters()).lastMinute, counted, window);
     const { requests, tokens } = counted;

@@ -13,36 +13,23 @@ import {
 } from '../../../shared/redis/keys.ts';
 import { createEndLeases } from '../../../workers/leases/end-leases.ts';
 import { createStartRun } from '../../../workers/leases/start-run.ts';
-import { lostReport, openLimits, timeouts } from '../../support/limits-side.ts';
-import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
-import { replaceClock } from '../../support/redis-clock.ts';
+import { lostReport, timeouts } from '../../support/limits-side.ts';
+import { noon, openOwnLimits } from '../../support/own-limits.ts';
 
-const now = Date.UTC(2030, 4, 15, 12);
-const deadline = now + timeouts.requestMs;
+const deadline = noon + timeouts.requestMs;
 const day = 86_400_000;
 
-let own: RedisDatabase;
-let setTime: (nowMs: number) => Promise<void>;
-let accounts = 0;
-
-test.before(async () => {
-  own = await openRedisDatabase();
-  setTime = replaceClock(own.redis);
-});
-
-test.after.always(() => own?.[Symbol.asyncDispose]());
+const { redis, setTime, freshAccount } = openOwnLimits(test);
 
 /** A new account whose month is counted, with the calls of both lanes. */
 async function open() {
-  await setTime(now);
-  const account = `user:${accounts++}`;
-  const side = openLimits(own.redis, { account });
-  await side.prepare('2030-05');
-  const admit = createAdmit(own.redis, { timeouts, outboxLengthMax: 1_000_000 });
-  const start = createStartRun(own.redis);
-  const settle = createSettle(own.redis, { pauseMs: 1 });
-  const release = createRelease(own.redis);
-  const endLeases = createEndLeases(own.redis, timeouts);
+  const side = await freshAccount();
+  const { account } = side;
+  const admit = createAdmit(redis(), { timeouts, outboxLengthMax: 1_000_000 });
+  const start = createStartRun(redis());
+  const settle = createSettle(redis(), { pauseMs: 1 });
+  const release = createRelease(redis());
+  const endLeases = createEndLeases(redis(), timeouts);
   const laneOf = (lane: Lane) => ({
     admit: (name: string, allowance: Partial<Allowance> = {}) =>
       admit.admit(
@@ -54,14 +41,14 @@ async function open() {
       const settled = await settle({
         ...{ account, requestId: side.idOf(name), run, settler, tokens, lane },
         report: { ...lostReport, outcome: 'completed', endedRuns: [run] },
-        admission: { admittedAt: now, deadline, overage: false },
+        admission: { admittedAt: noon, deadline, overage: false },
       });
       return settled === 'settled';
     },
     release: (name: string, run?: number | 'any') =>
       release({ account, requestId: side.idOf(name), lane, ...(run !== undefined && { run }) }),
     endLeases: () => endLeases({ account, lane }, Number.MAX_SAFE_INTEGER),
-    held: async () => own.redis.hlen(leasesKey(account, lane)),
+    held: async () => redis().hlen(leasesKey(account, lane)),
   });
   return {
     ...{
@@ -134,7 +121,7 @@ for (const lane of lanes) {
 test.serial('a request that holds a lease is admitted again unchanged, even if all limits are used up', async (t) => {
   const { batch, counters } = await open();
   const first = await batch.admit('a', { requestsAtOnce: 1 });
-  await setTime(now + 5_000);
+  await setTime(noon + 5_000);
   const again = await batch.admit('a', { requestsAtOnce: 1, tokensPerMonth: 0 });
   if (first.outcome !== 'admitted' || again.outcome !== 'admitted') return t.fail();
   t.deepEqual(again.admission, first.admission);
@@ -221,27 +208,27 @@ test.serial('a line can be settled at any time of that day', async (t) => {
 test.serial('a line that was admitted and never started ends as soon as a request would', async (t) => {
   const { batch } = await open();
   await batch.admit('a');
-  await setTime(now + timeouts.queueMs + 29_999);
+  await setTime(noon + timeouts.queueMs + 29_999);
   t.is(await batch.endLeases(), 0);
-  await setTime(now + timeouts.queueMs + 30_000);
+  await setTime(noon + timeouts.queueMs + 30_000);
   t.is(await batch.endLeases(), 1);
 });
 
 test.serial('the leases of each lane are ended separately, and each lane is listed with its next end', async (t) => {
   const { account, batch, interactive } = await open();
   const holders = leaseHoldersKey(partitionOf(account));
-  const notedFor = async (lane: Lane) => own.redis.zscore(holders, leaseHolderOf({ account, lane }));
+  const notedFor = async (lane: Lane) => redis().zscore(holders, leaseHolderOf({ account, lane }));
   for (const lane of [batch, interactive]) {
     await lane.admit(lane === batch ? 'line' : 'request');
     await lane.start(lane === batch ? 'line' : 'request');
     await lane.endLeases();
   }
-  for (const lane of lanes) t.is(Number(await notedFor(lane)), now + 60_000);
-  await setTime(now + 60_000);
+  for (const lane of lanes) t.is(Number(await notedFor(lane)), noon + 60_000);
+  await setTime(noon + 60_000);
   t.is(await batch.endLeases(), 0);
   t.is(await interactive.held(), 1);
   t.is(await interactive.endLeases(), 1);
-  t.is(Number(await notedFor('interactive')), now + 120_000, 'after its minute is over permanently');
+  t.is(Number(await notedFor('interactive')), noon + 120_000, 'after its minute is over permanently');
   t.is(await batch.held(), 1);
   await setTime(deadline + day);
   t.is(await batch.endLeases(), 1);
@@ -252,11 +239,11 @@ test.serial('a lease from a clock that was set back far lives no longer than any
   const { account, batch } = await open();
   await batch.admit('a');
   await batch.start('a');
-  const back = now - 10 * day;
+  const back = noon - 10 * day;
   await setTime(back);
   await batch.endLeases();
   const lifeMsMax = timeouts.requestMs + day;
-  t.is(Number(await own.redis.zscore(leaseEndsKey(account, 'batch'), `user-${account.slice(5)}/a`)), back + lifeMsMax);
+  t.is(Number(await redis().zscore(leaseEndsKey(account, 'batch'), `user-${account.slice(5)}/a`)), back + lifeMsMax);
   await setTime(back + lifeMsMax - 1);
   t.is(await batch.endLeases(), 0);
   await setTime(back + lifeMsMax);
@@ -272,7 +259,7 @@ test.serial('counting a month includes the reservations of both lanes', async (t
   await interactive.settle('c', { tokens: 7 });
   await interactive.admit('d');
   t.deepEqual((await seed('2030-05', 'compare')).after, { used: 7, reserved: 300, overage: 0 });
-  await own.redis.del(countersKey(account));
+  await redis().del(countersKey(account));
   await seed('2030-05');
   t.like(await counters(), { used: 7, reserved: 300 });
   await batch.release('a', 'any');

@@ -1,33 +1,14 @@
 import test from 'ava';
 import type { Claim, ClaimEnd } from '../../../shared/idempotency/claim.ts';
 import { claimKey, endedRequestKey } from '../../../shared/redis/keys.ts';
-import { openLimits } from '../../support/limits-side.ts';
-import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
-import { replaceClock } from '../../support/redis-clock.ts';
+import { noon, openOwnLimits } from '../../support/own-limits.ts';
 
-const noon = Date.UTC(2030, 4, 15, 12);
 const claim: Claim = { idempotencyKey: 'order 17', bodyMarks: ['mark-a'] };
 const otherBody: Claim = { ...claim, bodyMarks: ['mark-b'] };
 const answer = Buffer.from([0, 255, 128, 10, 13, 0]);
 const kept: ClaimEnd = { end: 'kept', answer };
 
-let own: RedisDatabase;
-let setTime: (nowMs: number) => Promise<void>;
-let accounts = 0;
-
-test.before(async () => {
-  own = await openRedisDatabase();
-  setTime = replaceClock(own.redis);
-});
-
-test.after.always(() => own?.[Symbol.asyncDispose]());
-
-async function freshAccount() {
-  await setTime(noon);
-  const side = openLimits(own.redis, { account: `user:${accounts++}` });
-  await side.prepare('2030-05');
-  return side;
-}
+const { redis, setTime, freshAccount } = openOwnLimits(test);
 
 const endOf = (end: ClaimEnd) => ({ claim: { idempotencyKey: claim.idempotencyKey, bodyMark: 'mark-a', ...end } });
 
@@ -51,7 +32,7 @@ test.serial('a refused request claims no key', async (t) => {
   const allowance = { requestsPerMinute: 1 };
   await side.admit({ requestId: 'a', allowance });
   t.like(await side.admit({ requestId: 'b', allowance, claim }), { outcome: 'refused' });
-  t.is(await own.redis.exists(claimKey(side.account, claim.idempotencyKey)), 0);
+  t.is(await redis().exists(claimKey(side.account, claim.idempotencyKey)), 0);
   await setTime(noon + 60_000);
   t.like(await side.admit({ requestId: 'c', allowance, claim }), { outcome: 'admitted' });
 });
@@ -73,11 +54,11 @@ test.serial('the answer is kept with the settlement, byte for byte, for ten minu
   t.true(await side.settle('a', { tokens: 10, ...endOf(kept) }));
   const charged = await side.counters();
   t.like(await side.admit({ requestId: 'b', claim }), { outcome: 'repeated', how: 'kept', first: side.idOf('a') });
-  t.deepEqual(await own.redis.hgetBuffer(claimKey(side.account, claim.idempotencyKey), 'answer'), answer);
+  t.deepEqual(await redis().hgetBuffer(claimKey(side.account, claim.idempotencyKey), 'answer'), answer);
   t.deepEqual(await side.counters(), charged);
-  const left = await own.redis.pttl(claimKey(side.account, claim.idempotencyKey));
+  const left = await redis().pttl(claimKey(side.account, claim.idempotencyKey));
   t.true(left > 590_000 && left <= 600_000, String(left));
-  await own.redis.del(claimKey(side.account, claim.idempotencyKey));
+  await redis().del(claimKey(side.account, claim.idempotencyKey));
   t.like(await side.admit({ requestId: 'b', claim }), { outcome: 'admitted' });
 });
 
@@ -121,7 +102,7 @@ test.serial('a request that was released, or whose lease expired, leaves its key
   const side = await freshAccount();
   await side.admit({ requestId: 'a', claim });
   await side.release('a', claim);
-  t.is(await own.redis.exists(claimKey(side.account, claim.idempotencyKey)), 0);
+  t.is(await redis().exists(claimKey(side.account, claim.idempotencyKey)), 0);
   t.like(await side.admit({ requestId: 'c', claim: otherBody }), { outcome: 'admitted' });
   await setTime(noon + 3_600_000);
   t.is(await side.endLeases(), 1);
@@ -147,7 +128,7 @@ test.serial('a run that was overtaken keeps no answer', async (t) => {
   t.like(await side.admit({ requestId: 'b', claim }), { how: 'running' });
   t.true(await side.settle('a', { run: 2, ...endOf(kept) }));
   t.false(await side.settle('a', { run: 1, ...endOf({ end: 'kept', answer: Buffer.from('of the first run') }) }));
-  t.deepEqual(await own.redis.hgetBuffer(claimKey(side.account, claim.idempotencyKey), 'answer'), answer);
+  t.deepEqual(await redis().hgetBuffer(claimKey(side.account, claim.idempotencyKey), 'answer'), answer);
 });
 
 test.serial('a request that was settled by a process without claims counts as lost', async (t) => {
@@ -155,14 +136,14 @@ test.serial('a request that was settled by a process without claims counts as lo
   await side.admit({ requestId: 'a', claim });
   await side.start('a');
   t.true(await side.settle('a'));
-  t.true((await own.redis.get(endedRequestKey(side.account, side.idOf('a'))))?.startsWith('settled'));
+  t.true((await redis().get(endedRequestKey(side.account, side.idOf('a'))))?.startsWith('settled'));
   t.like(await side.admit({ requestId: 'b', claim }), { outcome: 'repeated', how: 'lost' });
 });
 
 test.serial('a request that is settled after Redis was emptied keeps its answer', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a', claim });
-  await own.redis.del(claimKey(side.account, claim.idempotencyKey));
+  await redis().del(claimKey(side.account, claim.idempotencyKey));
   await side.start('a');
   t.true(await side.settle('a', endOf(kept)));
   t.like(await side.admit({ requestId: 'b', claim }), { how: 'kept' });

@@ -4,32 +4,13 @@ import { keyCountersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } fro
 import type { UsageDetail } from '../../../shared/store/usage/usage-details.ts';
 import { loadLimitScripts, openRelease } from '../../support/earlier-releases.ts';
 import { openLimits } from '../../support/limits-side.ts';
-import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { noon, openOwnLimits } from '../../support/own-limits.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
-/** Noon of a day in the middle of a month, at the start of a bucket of 5 s. */
-const noon = Date.UTC(2030, 4, 15, 12);
 const hourMs = 3_600_000;
 const id = 'key_02';
 
-let own: RedisDatabase;
-let setTime: (nowMs: number) => Promise<void>;
-let accounts = 0;
-
-test.before(async () => {
-  own = await openRedisDatabase();
-  setTime = replaceClock(own.redis);
-});
-
-test.after.always(() => own?.[Symbol.asyncDispose]());
-
-/** A new account for each test, known and counted from noon. */
-async function freshAccount(options: Parameters<typeof openLimits>[1] = {}) {
-  await setTime(noon);
-  const side = openLimits(own.redis, { account: `user:${accounts++}`, ...options });
-  await side.prepare('2030-05');
-  return side;
-}
+const { database, redis, setTime, freshAccount } = openOwnLimits(test);
 
 const limitedTo = (limits: LookKey['limits']): LookKey => ({ id, limits });
 
@@ -196,18 +177,18 @@ test.serial('entries that were trimmed meanwhile are not missed: the count start
     },
   });
   const marks = outboxMarksKey(partitionOf(side.account));
-  await own.redis.hset(marks, 'trimmed', '1-1');
+  await redis().hset(marks, 'trimmed', '1-1');
   const error = await t.throwsAsync(side.seedKey(id, '2030-05'));
-  await own.redis.del(marks);
+  await redis().del(marks);
   t.like(error, { code: 'SERVICE_UNAVAILABLE' });
   t.is(reads, 3);
-  t.is(await own.redis.exists(keyCountersKey(side.account)), 0);
+  t.is(await redis().exists(keyCountersKey(side.account)), 0);
 });
 
 test.serial('an entry that cannot be read is passed over', async (t) => {
   const side = await freshAccount();
   const stream = outboxKey(partitionOf(side.account));
-  await own.redis.xadd(stream, '*', 'account', side.account, 'month', '2030-05', 'tokens', '1', 'report', '{');
+  await redis().xadd(stream, '*', 'account', side.account, 'month', '2030-05', 'tokens', '1', 'report', '{');
   await side.seedKey(id, '2030-05');
   t.like((await side.counters(limitedTo({ tokensPerMonth: 1 }))).key, { used: 0 });
 });
@@ -233,7 +214,7 @@ test.serial(
     const key = limitedTo({ tokensPerMonth: 1_000 });
     await side.seedKey(id, '2030-05');
     await side.admit({ requestId: 'a', tokens: 30, key });
-    await own.redis.hincrby(keyCountersKey(side.account), `${id}:2030-05:reserved`, 500);
+    await redis().hincrby(keyCountersKey(side.account), `${id}:2030-05:reserved`, 500);
     await setTime(noon + hourMs - 1);
     t.like((await side.counters(key)).key, { reserved: 530, isCountOld: false });
     await setTime(noon + hourMs);
@@ -256,8 +237,8 @@ test.serial('a key is refused from the millisecond of its end on, by the clock o
 test.serial('a key without limits leaves no counters and no mark in its leases', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a', key: { id, endsAt: noon + hourMs } });
-  t.is(await own.redis.exists(keyCountersKey(side.account)), 0);
-  const lease = (await own.redis.hget(leasesKey(side.account), side.idOf('a'))) ?? '';
+  t.is(await redis().exists(keyCountersKey(side.account)), 0);
+  const lease = (await redis().hget(leasesKey(side.account), side.idOf('a'))) ?? '';
   t.false(Object.hasOwn(JSON.parse(lease), 'key'));
 });
 
@@ -277,7 +258,7 @@ test.serial('several keys are counted apart; what is over leaves with the rest o
   }
   await setTime(noon + hourMs);
   await side.endLeases();
-  const fields = await own.redis.hkeys(keyCountersKey(side.account));
+  const fields = await redis().hkeys(keyCountersKey(side.account));
   t.deepEqual(
     fields.filter((field) => field.endsWith(':window')),
     [],
@@ -285,13 +266,13 @@ test.serial('several keys are counted apart; what is over leaves with the rest o
   for (const key of keys) t.like((await side.counters(key)).key, { lastMinute: { requests: 0 }, reserved: 0 });
   await setTime(Date.UTC(2030, 6, 2));
   await side.seedKey('key_02', '2030-07');
-  t.deepEqual((await own.redis.hkeys(keyCountersKey(side.account))).toSorted(), [
+  t.deepEqual((await redis().hkeys(keyCountersKey(side.account))).toSorted(), [
     'key_02:2030-07:reserved',
     'key_02:2030-07:used',
     'key_02:countedAt',
   ]);
   t.deepEqual(
-    (await own.redis.hkeys(keyCountersKey(side.account))).filter((field) => field.includes('2030-05')),
+    (await redis().hkeys(keyCountersKey(side.account))).filter((field) => field.includes('2030-05')),
     [],
   );
 });
@@ -307,7 +288,7 @@ test.serial('a repeated admission of a key charges it once', async (t) => {
 
 test.serial('a request of a key that the release before has settled is right after the next count', async (t) => {
   await using release = await openRelease('previous');
-  const redis = own.connect();
+  const redis = database().connect();
   replaceClock(redis);
   const side = await freshAccount();
   const previous = openLimits(redis, { account: side.account, scripts: await loadLimitScripts(release) });

@@ -3,12 +3,10 @@ import type { Allowance, LookKey } from '../../../shared/limits/admit.ts';
 import { countersKey, keyCountersKey } from '../../../shared/redis/keys.ts';
 import { type Arrival, type ArrivalPattern, type Attempt, arrivalPatterns } from '../../support/arrival-patterns.ts';
 import { type LimitsSide, openLimits } from '../../support/limits-side.ts';
-import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
-import { replaceClock } from '../../support/redis-clock.ts';
+import { noon, openOwnLimits } from '../../support/own-limits.ts';
 import { seededRandom } from '../../support/seeded-random.ts';
 import { sized } from '../../support/size.ts';
 
-const begin = Date.UTC(2030, 4, 15, 12);
 const minuteMs = 60_000;
 const hours = 2;
 /** A pattern with very frequent attempts stops here: by then it has had enough refusals. */
@@ -19,16 +17,8 @@ const checkedEvery = 7;
 const keyId = 'key_02';
 type Limits = { allowance: Partial<Allowance> } | { key: LookKey };
 
-let own: RedisDatabase;
-let setTime: (nowMs: number) => Promise<void>;
-let accounts = 0;
-
-test.before(async () => {
-  own = await openRedisDatabase();
-  setTime = replaceClock(own.redis);
-});
-
-test.after.always(() => own?.[Symbol.asyncDispose]());
+const { redis, setTime, freshAccount } = openOwnLimits(test);
+let simulations = 0;
 
 const limited: { name: 'requests' | 'tokens'; limit: number; limits: Limits; of: string }[] = [
   { name: 'requests', limit: 12, limits: { allowance: { requestsPerMinute: 12 } }, of: 'its account' },
@@ -64,15 +54,14 @@ type Charge = { requestId: string; at: number; tokens: number; settleAt: number;
 
 /** Plays a pattern for hours. `peak` is the highest sum in the minute up to an admission, including that admission. */
 async function simulate(t: ExecutionContext, { pattern, limits, name, isSettled }: Given) {
-  const random = seededRandom(accounts + 1);
-  const side = openLimits(own.redis, { account: `user:${accounts++}` });
-  const shadow = openLimits(own.redis, { account: `${side.account} shadow` });
-  await setTime(begin);
-  for (const each of [side, shadow]) await each.prepare('2030-05');
+  const random = seededRandom(++simulations);
+  const side = await freshAccount();
+  const shadow = openLimits(redis(), { account: `${side.account} shadow` });
+  await shadow.prepare('2030-05');
   const charges: Charge[] = [];
   let [peak, refusals] = [0, 0];
-  let last: Attempt = { at: begin - 1, admitted: true, waitMs: 0, tokens: 1, index: 0 };
-  while (last.at < begin + hours * 60 * minuteMs && last.index < attemptsMax) {
+  let last: Attempt = { at: noon - 1, admitted: true, waitMs: 0, tokens: 1, index: 0 };
+  while (last.at < noon + hours * 60 * minuteMs && last.index < attemptsMax) {
     const { at, tokens } = pattern.next(last, random);
     if (isSettled) await settleUntil(side, charges, at);
     const requestId = `${last.index}`;
@@ -85,8 +74,8 @@ async function simulate(t: ExecutionContext, { pattern, limits, name, isSettled 
       charges.push({ requestId, at, tokens, settleAt: at + random() * 90_000, used: Math.floor(random() * tokens) });
       peak = Math.max(peak, amountOf(inMinuteUpTo(charges, at), name));
     } else if (refusals++ % checkedEvery === 0) {
-      await own.redis.copy(countersKey(side.account), countersKey(shadow.account), 'REPLACE');
-      await own.redis.copy(keyCountersKey(side.account), keyCountersKey(shadow.account), 'REPLACE');
+      await redis().copy(countersKey(side.account), countersKey(shadow.account), 'REPLACE');
+      await redis().copy(keyCountersKey(side.account), keyCountersKey(shadow.account), 'REPLACE');
       await checkWait(t, shadow, { at, tokens, waitMs, requestId, ...limits });
     }
     last = { at, tokens, waitMs, admitted: answer.outcome === 'admitted', index: last.index + 1 };
