@@ -18,6 +18,7 @@ test('anything else is no range', (t) => {
     '192.0.2.1-192.0.2.9',
     '/8',
     'fe80::1%eth0/64',
+    '::ffff:192.0.2.0/95',
   ];
   for (const text of [...wrong, ...others]) t.false(isAddressRange(text), text);
 });
@@ -36,6 +37,7 @@ test('a client is allowed by its address or a range around it', (t) => {
     ['::ffff:192.0.2.7', ['192.0.2.0/24'], true],
     ['192.0.2.7', ['::ffff:192.0.2.0/120'], true],
     ['192.0.2.7', ['192.0.2.9/24'], true],
+    ['192.0.2.7', ['::ffff:0:0/96'], true],
   ];
   for (const [address, allowed, expected] of cases) {
     t.is(isAllowedAddress(address, allowed), expected, `${address} in ${allowed}`);

@@ -58,6 +58,15 @@ test('a change replaces fields and removes those that are undefined; one without
   }
 });
 
+test('a change is of one key alone, and the default key has no settings to change', (t) => {
+  const minted = nextOf(mintKey({ account: 'user:ann', plan: 'free', key: keyNamed('default') })(created('one')));
+  const both = nextOf(create('two')(minted));
+  const next = nextOf(changeFurtherKey({ id: 'key_two', fields: { name: 'other' }, at: at(1) })(both));
+  t.deepEqual(next.furtherKeys, [both.furtherKeys[0], { ...keyNamed('two'), name: 'other' }]);
+  const ofDefault = changeFurtherKey({ id: 'key_default', fields: { name: 'other' }, at: at(1) });
+  t.throws(() => ofDefault(both), { code: 'CONFLICT', message: /no settings/ });
+});
+
 test('a key knows since which month it has had a limit of the month, without a break', (t) => {
   const may = (day: number) => Date.UTC(2030, 4, day) / 1_000;
   const june = Date.UTC(2030, 5, 1) / 1_000;
@@ -118,7 +127,8 @@ test('a key ends once its grace is over, at the next change of any key; not a mo
   const change = (seconds: number) =>
     nextOf(changeFurtherKey({ id: 'key_two', fields: { name: 'x' }, at: at(seconds) })(account));
   t.is(change(10.999).endedFurtherKeys.length, 0);
-  t.like(change(11).endedFurtherKeys[0], { id: 'key_one', state: 'rotated', endedAt: at(11) });
+  t.like(change(12).endedFurtherKeys[0], { id: 'key_one', state: 'rotated', endedAt: at(11) });
+  t.is(change(11).endedFurtherKeys.length, 1);
 });
 
 test('a key that was rotated, revoked or has expired is not rotated; one that has ended is not changed', (t) => {
@@ -141,8 +151,20 @@ test('a revocation of any key ends it; of one that has ended, it changes nothing
   for (const id of ['key_default', 'key_one']) {
     const next = nextOf(revokeKeyById({ id, at: at(9) })(minted));
     t.like(findKey(next, id), { kind: 'ended', key: { state: 'revoked', endedAt: at(9) } });
+    t.deepEqual(next.changes[0], { by: 'user:ann', at: at(9), keyRevoked: id });
     t.deepEqual(revokeKeyById({ id, at: at(10) })(next), { result: next });
   }
+});
+
+test('keys that have ended are listed latest first, whichever kind they were', (t) => {
+  const minted = nextOf(mintKey({ account: 'user:ann', plan: 'free', key: keyNamed('default') })(created('one')));
+  let account = nextOf(create('two')(minted));
+  for (const [index, id] of ['key_one', 'key_default', 'key_two'].entries())
+    account = nextOf(revokeKeyById({ id, at: at(9 + index) })(account));
+  t.deepEqual(
+    keysOf(account).map(({ key }) => key.id),
+    ['key_two', 'key_default', 'key_one'],
+  );
 });
 
 test('a key whose grace is over has ended: revoking it changes nothing', (t) => {
@@ -183,7 +205,7 @@ test('of expired keys the last hundred can live again, and of ended ones the las
   for (let index = 1; index <= 150; index += 1)
     account = nextOf(create(String(index), 2 * index, { expiresAt: at(2 * index + 1) })(account));
   t.is(account.furtherKeys.length, 101);
-  t.like(findKey(account, 'key_0'), { kind: 'ended', key: { state: 'expired' } });
+  t.like(findKey(account, 'key_0'), { kind: 'ended', key: { state: 'expired', endedAt: at(1) } });
   for (let index = 60; index <= 149; index += 1)
     account = nextOf(revokeKeyById({ id: `key_${index}`, at: at(500) })(account));
   t.is(account.endedFurtherKeys.length, 100);

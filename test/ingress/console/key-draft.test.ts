@@ -56,6 +56,7 @@ test('a form that was not changed sends nothing, and else only what was changed'
   const draft = draftOf(shown);
   t.deepEqual(changesOf(draft, draft), {});
   t.is(new Date(draft.expiresAt).getTime() / 1000, expiresAt - 15);
+  t.is(draft.allowedIps, '192.0.2.1\n2001:db8::/32');
   t.deepEqual(changesOf({ ...draft, name: 'renamed' }, draft), { name: 'renamed' });
   const limits = { ...draft.limits, requests_per_minute: '6' };
   t.deepEqual(changesOf({ ...draft, limits }, draft), {

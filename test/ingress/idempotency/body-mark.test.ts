@@ -12,6 +12,10 @@ test('equal values have the same canonical text, whatever their order and spaces
   t.is(one, '{"a":{"c":true,"d":"text"},"b":[{"x":null,"y":1}]}');
 });
 
+test('members within a list are in order, also beside plain values', (t) => {
+  t.is(canonicalJson(JSON.parse('[1,{"b":1,"a":[2,{"d":1,"c":2}]},"x"]')), '[1,{"a":[2,{"c":2,"d":1}],"b":1},"x"]');
+});
+
 test('different values have different texts', (t) => {
   const texts = [
     '{"a":[1,2]}',

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Lane } from '../../../shared/lane.ts';
-import { type Allowance, createAdmit } from '../../../shared/limits/admit.ts';
+import { type Allowance, createAdmit, type LookKey } from '../../../shared/limits/admit.ts';
 import { createRelease } from '../../../shared/limits/release.ts';
 import { createSettle } from '../../../shared/limits/settle.ts';
 import {
@@ -31,9 +31,9 @@ async function open() {
   const release = createRelease(redis());
   const endLeases = createEndLeases(redis(), timeouts);
   const laneOf = (lane: Lane) => ({
-    admit: (name: string, allowance: Partial<Allowance> = {}) =>
+    admit: (name: string, allowance: Partial<Allowance> = {}, key?: LookKey) =>
       admit.admit(
-        { account, requestId: side.idOf(name), version: 1, lane },
+        { account, requestId: side.idOf(name), version: 1, lane, key },
         { allowance: { overageEnabled: false, ...allowance }, tokens: 100, report: lostReport },
       ),
     start: (name: string, taken = 1) => start({ account, requestId: side.idOf(name), taken, lane }),
@@ -55,6 +55,7 @@ async function open() {
       account,
       counters: side.counters,
       seed: side.seed,
+      seedKey: side.seedKey,
       batch: laneOf('batch'),
       interactive: laneOf('interactive'),
     },
@@ -86,6 +87,18 @@ test.serial('a line never changes the minute and the day of requests, in whichev
   await batch.release('released', 'any');
   const { dayRequests, lastMinute } = await counters();
   t.deepEqual({ dayRequests, lastMinute }, { dayRequests: before.dayRequests, lastMinute: before.lastMinute });
+});
+
+test.serial('a line counts against the month of its key, and not against the minute of its key', async (t) => {
+  const { batch, interactive, counters, seedKey } = await open();
+  const key = { id: lostReport.keyId, limits: { requestsPerMinute: 1, tokensPerMinute: 100, tokensPerMonth: 1_000 } };
+  await seedKey(key.id, '2030-05');
+  t.like(await interactive.admit('request', {}, key), { outcome: 'admitted' });
+  for (const name of ['a', 'b']) t.like(await batch.admit(name, {}, key), { outcome: 'admitted' });
+  t.like((await counters(key)).key, { lastMinute: { requests: 1, tokens: 100 }, reserved: 300 });
+  t.like(await interactive.admit('another', {}, key), { outcome: 'refused', limit: 'key_requests' });
+  await seedKey(key.id, '2030-05');
+  t.like((await counters(key)).key, { reserved: 300 }, 'counted again');
 });
 
 test.serial('a line is admitted while the month has a token left, and refused when it has none', async (t) => {

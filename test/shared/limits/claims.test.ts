@@ -140,6 +140,16 @@ test.serial('a request that was settled by a process without claims counts as lo
   t.like(await side.admit({ requestId: 'b', claim }), { outcome: 'repeated', how: 'lost' });
 });
 
+test.serial('a request that is settled after another one has its key leaves that claim as it is', async (t) => {
+  const side = await freshAccount();
+  await side.admit({ requestId: 'a', claim });
+  await side.start('a');
+  await redis().del(claimKey(side.account, claim.idempotencyKey));
+  t.like(await side.admit({ requestId: 'b', claim }), { outcome: 'admitted' });
+  t.true(await side.settle('a', endOf(kept)));
+  t.like(await side.admit({ requestId: 'c', claim }), { how: 'running', first: side.idOf('b') });
+});
+
 test.serial('a request that is settled after Redis was emptied keeps its answer', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a', claim });

@@ -116,6 +116,39 @@ test.serial('a month after a counted one begins at 0 without the store, and shou
 });
 
 test.serial(
+  'the first use in a month asks for its count, although the month before was counted just now',
+  async (t) => {
+    const side = await freshAccount();
+    const key = limitedTo({ tokensPerMonth: 100, monthLimitedSince: '2030-05' });
+    await setTime(Date.UTC(2030, 5, 1) - 1_000);
+    await side.seedKey(id, '2030-05');
+    const admitted = await side.admit({ requestId: 'a', tokens: 30, key });
+    t.like(admitted, { outcome: 'admitted', counters: { key: { reserved: 30, isCountOld: false } } });
+    await setTime(Date.UTC(2030, 5, 1));
+    t.like((await side.counters(key)).key, { isCountOld: true });
+    await side.seedKey(id, '2030-06');
+    t.like((await side.counters(key)).key, { reserved: 0, isCountOld: false });
+    const ofMay = await redis().hget(keyCountersKey(side.account), `${id}:2030-05:reserved`);
+    t.is(ofMay, '30', 'the month before is kept, for what is still in flight');
+  },
+);
+
+test.serial(
+  'after the clock was put back by minutes, a minute of the future does not count, and a month is counted again',
+  async (t) => {
+    const side = await freshAccount();
+    const key = limitedTo({ requestsPerMinute: 1, tokensPerMonth: 1_000 });
+    await setTime(noon + 600_000);
+    await side.seedKey(id, '2030-05');
+    t.like(await side.admit({ requestId: 'a', key }), { outcome: 'admitted' });
+    t.like((await side.counters(key)).key, { lastMinute: { requests: 1 }, isCountOld: false });
+    await setTime(noon);
+    t.like((await side.counters(key)).key, { lastMinute: { requests: 0 }, isCountOld: true });
+    t.like(await side.admit({ requestId: 'b', key }), { outcome: 'admitted' });
+  },
+);
+
+test.serial(
   'a month is counted first if the key got its limit within it, although the month before is counted',
   async (t) => {
     const side = await freshAccount();
@@ -131,16 +164,25 @@ test.serial(
   },
 );
 
-test.serial('a request from before the key had limits does not lower the minute of the key', async (t) => {
-  const side = await freshAccount();
-  await side.admit({ requestId: 'a', tokens: 10_000, key: { id, endsAt: noon + hourMs } });
-  await side.start('a');
-  await side.seedKey(id, '2030-05');
-  const key = limitedTo({ tokensPerMinute: 100, tokensPerMonth: 1_000_000 });
-  t.like(await side.admit({ requestId: 'b', tokens: 50, key }), { outcome: 'admitted' });
-  t.true(await side.settle('a', { tokens: 10, keyId: id }));
-  t.like((await side.counters(key)).key, { lastMinute: { requests: 1, tokens: 50 }, used: 10, reserved: 50 });
-});
+for (const how of ['settled', 'released', 'expired'] as const) {
+  test.serial(`a request from before the key had limits does not lower the minute of the key: ${how}`, async (t) => {
+    const side = await freshAccount();
+    await side.admit({ requestId: 'a', tokens: 10_000, key: { id, endsAt: noon + hourMs } });
+    if (how === 'settled') await side.start('a');
+    await side.seedKey(id, '2030-05');
+    const key = limitedTo({ tokensPerMinute: 100, tokensPerMonth: 1_000_000 });
+    await setTime(noon + 1_000);
+    t.like(await side.admit({ requestId: 'b', tokens: 50, key }), { outcome: 'admitted' });
+    if (how === 'settled') t.true(await side.settle('a', { tokens: 10, keyId: id }));
+    else if (how === 'released') t.is(await side.release('a'), 'released');
+    else {
+      await setTime(noon + 60_000);
+      await side.endLeases(noon + 60_000);
+    }
+    const used = how === 'settled' ? 10 : 0;
+    t.like((await side.counters(key)).key, { lastMinute: { requests: 1, tokens: 50 }, used, reserved: 50 });
+  });
+}
 
 test.serial('each entry is counted once, in its detail or from the outbox, and only those of the key', async (t) => {
   const details: UsageDetail[] = [];
@@ -183,6 +225,19 @@ test.serial('entries that were trimmed meanwhile are not missed: the count start
   t.like(error, { code: 'SERVICE_UNAVAILABLE' });
   t.is(reads, 3);
   t.is(await redis().exists(keyCountersKey(side.account)), 0);
+});
+
+test.serial('a long outbox is read to its end', async (t) => {
+  const side = await freshAccount();
+  const stream = outboxKey(partitionOf(side.account));
+  const report = JSON.stringify({ keyId: id, model: 'small-chat', endpoint: '/v1/chat/completions' });
+  const fields = { account: side.account, month: '2030-05', tokens: 2, admittedAt: noon, report };
+  const pipeline = redis().pipeline();
+  for (let entry = 1; entry <= 1_001; entry++) pipeline.xadd(stream, '*', ...Object.entries(fields).flat());
+  await pipeline.exec();
+  await side.seedKey(id, '2030-05');
+  t.like((await side.counters(limitedTo({ tokensPerMonth: 1 }))).key, { used: 2_002 });
+  await redis().del(stream);
 });
 
 test.serial('an entry that cannot be read is passed over', async (t) => {
@@ -240,6 +295,36 @@ test.serial('a key without limits leaves no counters and no mark in its leases',
   t.is(await redis().exists(keyCountersKey(side.account)), 0);
   const lease = (await redis().hget(leasesKey(side.account), side.idOf('a'))) ?? '';
   t.false(Object.hasOwn(JSON.parse(lease), 'key'));
+});
+
+test.serial('the counters of a key expire long after its last use', async (t) => {
+  const counted = await freshAccount();
+  await counted.seedKey(id, '2030-05');
+  const used = await freshAccount();
+  await used.admit({ requestId: 'a', key: limitedTo({ requestsPerMinute: 1 }) });
+  for (const { account } of [counted, used]) {
+    const lifeMs = await redis().pttl(keyCountersKey(account));
+    t.true(lifeMs > 61 * 24 * hourMs && lifeMs <= 62 * 24 * hourMs, String(lifeMs));
+  }
+});
+
+test.serial('a count removes the months before the last one, of all keys, and nothing else', async (t) => {
+  const side = await freshAccount();
+  for (const month of ['2030-05', '2030-06']) await side.seedKey('key_03', month);
+  for (const month of ['2030-05', '2030-07']) await side.seedKey('key_04', month);
+  await setTime(Date.UTC(2030, 6, 2));
+  await side.seedKey('key_02', '2030-07');
+  t.deepEqual((await redis().hkeys(keyCountersKey(side.account))).toSorted(), [
+    'key_02:2030-07:reserved',
+    'key_02:2030-07:used',
+    'key_02:countedAt',
+    'key_03:2030-06:reserved',
+    'key_03:2030-06:used',
+    'key_03:countedAt',
+    'key_04:2030-07:reserved',
+    'key_04:2030-07:used',
+    'key_04:countedAt',
+  ]);
 });
 
 test.serial('several keys are counted apart; what is over leaves with the rest of its account', async (t) => {
