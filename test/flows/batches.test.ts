@@ -4,6 +4,7 @@ import OpenAI, {
   BadRequestError,
   ConflictError,
   NotFoundError,
+  PermissionDeniedError,
   RateLimitError,
   toFile,
   UnprocessableEntityError,
@@ -13,6 +14,7 @@ import type { Store } from '../../shared/store/store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createFileClient, line } from '../support/file-client.ts';
+import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { storedBatch } from '../support/stored-batch.ts';
@@ -84,6 +86,18 @@ test('the official SDK creates, finds and cancels a batch', async (t) => {
   t.true(Number(cancelled.cancelling_at) >= created_at);
   t.deepEqual({ ...(await client.batches.cancel(id)) }, { ...cancelled }, 'repeating it changes nothing');
   t.deepEqual({ ...(await client.batches.retrieve(id)) }, { ...cancelled });
+});
+
+test('a key creates batches of its endpoints only, and is named in them', async (t) => {
+  const { file } = await openBatchClient('narrow');
+  const { id, key } = await createFurtherKeyClient(keys, 'narrow').create({ endpoints: ['/v1/embeddings'] });
+  const client = openClient(key);
+  const refused = await t.throwsAsync(client.batches.create({ ...batchOptions, input_file_id: file }), {
+    instanceOf: PermissionDeniedError,
+  });
+  t.regex(refused.message, /endpoint \/v1\/chat\/completions/);
+  const made = await client.batches.create({ ...batchOptions, endpoint: '/v1/embeddings', input_file_id: file });
+  t.is('key_id' in made && made.key_id, id);
 });
 
 test('the official SDK lists the account’s own batches in pages, newest first, each once', async (t) => {

@@ -181,6 +181,18 @@ test.serial('an answer in the form of another endpoint is repeated, too, with it
   t.is((await send(headers['idempotency-key'])).status, 422, 'the same key at another path');
 });
 
+test.serial('a repeat has no header of an estimate that the first answer does not have', async (t) => {
+  for (const server of stack.modelServers) server.fail({ noUsage: true });
+  const name = `order-${names++}`;
+  const first = await send(name);
+  for (const server of stack.modelServers) server.heal();
+  t.is(first.status, 200);
+  const repeat = await send(name);
+  t.is(repeat.headers.get('idempotent-replayed'), 'true');
+  for (const response of [first, repeat]) t.is(response.headers.get('x-svc-estimated'), null);
+  t.is(await repeat.text(), await first.text());
+});
+
 test.serial('Redis holds no word of a question or an answer while the answer is kept', async (t) => {
   const [name, question] = [`order-${names++}-zanzibar`, 'Where is Ouagadougou?'];
   t.true((await (await send(name, { question })).text()).includes('Ouagadougou'));

@@ -82,6 +82,7 @@ test('of the limits of an account and of its key, those that leave less are show
   t.deepEqual(shown({}), ['10', '7', '1m1.5s', '1000', '750']);
   t.deepEqual(shown({ requestsPerMinute: 5, tokensPerMinute: 100 }), ['5', '4', '3s', '100', '10']);
   t.deepEqual(shown({ requestsPerMinute: 8, tokensPerMinute: 5_000 }), ['10', '7', '1m1.5s', '1000', '750']);
+  t.deepEqual(shown({ tokensPerMinute: 800 }), ['10', '7', '1m1.5s', '800', '710'], 'less, because of what was used');
   const unlimited = limitHeaders({ ...counters, key }, { overageEnabled: false }, { requestsPerMinute: 1 });
   t.is(unlimited['x-ratelimit-remaining-requests'], '0');
 });

@@ -1,5 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import { changeSettings, mintGuestKey } from '../../../ingress/callers/account-changes.ts';
+import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { AccountPage, Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
@@ -22,6 +23,7 @@ export function testAccountsContract({ ordersUtf16 = false, ...contract }: Contr
   prove('a listed account has its current settings, without its keys and its history', showsPresentState);
   prove('a removed account leaves nothing behind, and a new account of the same id starts empty', removesAll);
   prove('an account that was changed or used since it was read is not removed', keepsWhatMoved);
+  prove('an account is removed with its further keys', removesFurtherKeys);
   prove('if an account is used and removed at the same time, only one of the two happens', racesWithUse);
 }
 
@@ -187,6 +189,16 @@ async function keepsWhatMoved(t: ExecutionContext, store: Store): Promise<void> 
 
   const { account } = await mint(store, 'user:ann');
   t.true(await store.removeAccount(account), 'a key that was never used');
+}
+
+async function removesFurtherKeys(t: ExecutionContext, store: Store): Promise<void> {
+  const key = newKey();
+  const create = createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
+  t.true(await store.removeAccount(await store.changeAccount('user:ann', create)));
+  t.is(await store.findKeyOwner([key.hash]), undefined);
+  const { account } = await mint(store, 'user:ann');
+  t.deepEqual(await store.findAccount('user:ann'), account, 'without the keys of the previous one');
+  t.is(await store.findKeyOwner([key.hash]), undefined);
 }
 
 async function racesWithUse(t: ExecutionContext, one: Store, _: Queried, home: StoreHome): Promise<void> {

@@ -1,5 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import { changeSettings, revokeKey, rotateKey } from '../../../ingress/callers/account-changes.ts';
+import { createFurtherKey, revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
@@ -11,6 +12,7 @@ export function testKeyUseContract(contract: Contract): void {
   prove('the last use never goes back in time, in any order of notes', neverGoesBack);
   prove('the use of a key that is not active is ignored', leavesOutOtherKeys);
   prove('the use of a new key replaces that of the old one, which the ended key keeps', passesToNewKey);
+  prove('the last use of a further key never goes back, and stays with it when it has ended', notesFurtherKeys);
   prove('a note during a change of the account is kept, and so is the change', survivesChange);
   prove('an empty list of notes is accepted', takesNone);
   prove('a thousand notes are stored at once', takesThousand);
@@ -63,6 +65,24 @@ async function passesToNewKey(t: ExecutionContext, store: Store): Promise<void> 
   t.deepEqual(after, { ...second, lastUse: { keyId: second.key?.id ?? '', at: new Date(40) } });
   await store.recordKeyUse([use(first, 60)]);
   t.deepEqual(await store.findAccount('user:ann'), after);
+}
+
+async function notesFurtherKeys(t: ExecutionContext, store: Store): Promise<void> {
+  const key = newKey();
+  const create = createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
+  await store.changeAccount('user:ann', create);
+  const useAt = (at: number) => ({ account: 'user:ann', keyId: key.id, isFurther: true, at: new Date(at) });
+  const lastUsedAt = async () => (await store.findAccount('user:ann'))?.furtherKeys[0]?.lastUsedAt;
+  t.is(await lastUsedAt(), undefined);
+  await store.recordKeyUse([useAt(5)]);
+  await store.recordKeyUse([useAt(4)]);
+  t.deepEqual(await lastUsedAt(), new Date(5));
+  await store.recordKeyUse([useAt(7), useAt(9), useAt(8)]);
+  t.deepEqual(await lastUsedAt(), new Date(9));
+  await store.changeAccount('user:ann', revokeKeyById({ id: key.id, at: new Date() }));
+  await store.recordKeyUse([useAt(10)]);
+  const after = await store.findAccount('user:ann');
+  t.like(after, { version: 2, furtherKeys: { length: 0 }, endedFurtherKeys: { 0: { lastUsedAt: new Date(9) } } });
 }
 
 async function survivesChange(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {

@@ -3,6 +3,7 @@ import net, { createServer, type Server } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { z } from 'zod';
 import { rotateKey } from '../../../../ingress/callers/account-changes.ts';
+import { createFurtherKey, revokeKeyById } from '../../../../ingress/callers/further-key-changes.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../shared/store/store.ts';
@@ -66,6 +67,21 @@ mongoTest('an account is one document with its key, its history and its last use
       recorded: 1,
     },
   ]);
+});
+
+mongoTest('the last uses of further keys are beside them, and leave the document with them', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  const keys = [newKey(), newKey()] as const;
+  for (const key of keys) {
+    const create = createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
+    await store.changeAccount('user:ann', create);
+    await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, isFurther: true, at: new Date(5) }]);
+  }
+  const uses = async () => (await home.database.collection('accounts').findOne())?.furtherKeyUses;
+  t.deepEqual(await uses(), { [keys[0].id]: new Date(5), [keys[1].id]: new Date(5) });
+  await store.changeAccount('user:ann', revokeKeyById({ id: keys[0].id, at: new Date() }));
+  t.deepEqual(await uses(), { [keys[1].id]: new Date(5) });
 });
 
 mongoTest('documents of the previous version can be read and changed', async (t) => {

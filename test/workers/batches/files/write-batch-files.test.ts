@@ -64,7 +64,13 @@ test.serial('each result is one line of one of the files, in the order of the in
       .join('');
     t.is(await side.read(file), expected);
     t.like(await side.store.batches.findFile(file), {
-      ...{ account: side.account, purpose: 'batch_output', state: 'ready', lines: of ? 33 : 67 },
+      ...{
+        account: side.account,
+        keyId: side.batch.keyId,
+        purpose: 'batch_output',
+        state: 'ready',
+        lines: of ? 33 : 67,
+      },
       ...{ bytes: Buffer.byteLength(expected), createdAt: new Date(now), expiresAt: new Date(now + 30 * dayMs) },
     });
   }
