@@ -185,6 +185,26 @@ test('a line counts against the month of its further key, and not against its mi
   t.like(await side.result(4), { failed: false }, 'another key');
 });
 
+test('a line waits while the month of its key is only reserved, because that may be given back', async (t) => {
+  await using side = await openLineSide(own.redis);
+  const keyId = 'key_1';
+  const first = side.jobOf({ keyId });
+  await side.change({ furtherKeys: [{ ...furtherKey, limits: { tokensPerMonth: first.tokens } }] });
+  side.servers[0]?.fail({ hang: true });
+  const stop = new AbortController();
+  const running = side.run(first, stop.signal);
+  await side.servers[0]?.waitForCall(({ state }) => state === 'running');
+  const job = side.jobOf({ line: 2, keyId });
+  t.like(await side.run(job), { outcome: 'later' });
+  t.is(await side.result(2), undefined);
+  side.servers[0]?.heal();
+  stop.abort('lock lost');
+  await running;
+  await side.release({ account: side.account, requestId: first.requestId, lane: 'batch', run: 'any' });
+  t.deepEqual(await side.run(job), { outcome: 'done' });
+  t.like(await side.result(2), { failed: false });
+});
+
 test('a line runs under the account’s plan at that time, and its usage record names that plan', async (t) => {
   await using side = await openLineSide(own.redis);
   await side.change({ plan: 'pro' });
