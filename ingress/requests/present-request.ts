@@ -1,6 +1,6 @@
 import type { PlanFile } from '../../shared/process/plan-file.ts';
 import type { UsageAttempt, UsageRecord } from '../../shared/store/usage/usage-record.ts';
-import { secondsOf } from '../api/present-file.ts';
+import { secondsOf, shownKeyId } from '../api/present-file.ts';
 import type { FoundRequest } from './found-request.ts';
 
 type Backends = PlanFile['backends'];
@@ -21,7 +21,7 @@ export function presentRequest(request: FoundRequest, backends: Backends) {
     attempts: record?.attempts.map((attempt) => presentAttempt(attempt, backends)) ?? [],
     usage: record === undefined ? null : presentUsage(record),
     charged_tokens: record?.chargedTokens ?? null,
-    key_id: keyId === '' ? null : keyId,
+    key_id: shownKeyId(keyId),
   };
 }
 

@@ -108,6 +108,16 @@ test('an ended request has all of its record, and locations instead of backends'
   }
 });
 
+test('what a model server has counted is not estimated, and without a key there is no id of one', async (t) => {
+  const side = await freshAccount();
+  const id = nextId();
+  await side.admit(id, { report: { keyId: '' } });
+  await side.start(id);
+  t.like(await side.look(id), { key_id: null, usage: null });
+  await side.settle(id, { keyId: '', promptTokens: 9, completionTokens: 12, tokens: 21, counted: 'reported' });
+  t.like(await side.look(id), { key_id: null, usage: { total_tokens: 21, estimated: false } });
+});
+
 test('a lost request is found, and a run whose worker died is an attempt without a location', async (t) => {
   const side = await freshAccount();
   const id = nextId();

@@ -80,6 +80,8 @@ async function comesInPages(
   expected: readonly string[],
   filter: RequestFilter,
 ) {
+  const { last } = await side.list(side.account, { limit: 100, filter });
+  t.is(last?.requestId, expected.at(-1));
   for (const limit of [1, 2, 3, 7, expected.length, 100].filter((limit) => limit > 0)) {
     const pages = await pagesOf(side, limit, filter);
     t.deepEqual(pages.flat(), expected, `pages of ${limit}`);
