@@ -48,9 +48,12 @@ export function createKey({ store, changeAccount, peppers, planFile }: KeyDeps):
 /** `GET /v1/keys`: all keys of the account, masked: the default key, further keys, then the last of those that have ended. */
 export function listKeys({ store }: { store: KeyStore }): Stage {
   return async function listKeys(ctx) {
-    const account = await store.findAccount(stateOf(ctx, 'caller').account);
+    const { account: id } = stateOf(ctx, 'caller');
+    const [account, usages] = await Promise.all([
+      store.findAccount(id),
+      ifAvailable(store.findUsageByKey({ account: id, month: monthIn(ctx) })),
+    ]);
     const found = account === undefined ? [] : keysOf(account);
-    const usages = await ifAvailable(store.findUsageByKey({ account: account?.id ?? '', month: monthIn(ctx) }));
     const usageOf = ({ key }: KnownKey) => usages && (usages.get(key.id) ?? noUsage);
     const show = (known: KnownKey) => shown(ctx, { known, account: account ?? {}, usage: usageOf(known) });
     ctx.body = presentList({ found, limit: found.length, present: show });
