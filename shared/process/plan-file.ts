@@ -1,4 +1,4 @@
-import { parseDocument } from 'yaml';
+import { type Document, isCollection, LineCounter, parseDocument, visit } from 'yaml';
 import { z } from 'zod';
 import { endpointNames, generatingNames } from '../endpoints/routes.ts';
 import { isMediaHost } from '../media-hosts.ts';
@@ -138,17 +138,33 @@ function shortened(issues: readonly ValidationIssue[]): { issues: ValidationIssu
 }
 
 function parseYaml(text: string): { value: unknown } | { issues: ValidationIssue[] } {
+  const lineCounter = new LineCounter();
   // A warning would be printed as a process warning, outside the log. The problem is reported as an issue anyway.
-  const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' });
+  const document = parseDocument(text, { prettyErrors: true, logLevel: 'error', lineCounter });
   if (document.errors.length > 0) return { issues: document.errors.map(({ message }) => ({ path: '', message })) };
   try {
-    return { value: document.toJS() };
+    const wrongKeys = keysThatAreNoText(document, lineCounter);
+    return wrongKeys.length > 0 ? { issues: wrongKeys } : { value: document.toJS() };
   } catch (error) {
     // An undefined alias, which the message names, or too many aliases; or a wrong merge or ordered map, whose place it does not name.
     const { message } = error as Error; // YAML throws only errors
     const path = /^merge/i.test(message) ? '<<' : /^ordered maps/i.test(message) ? '!!omap' : '';
     return { issues: [{ path, message }] };
   }
+}
+
+/** A list or a map as a key is never meant. To make texts of such keys within each other can take minutes. */
+function keysThatAreNoText(document: Document.Parsed, lineCounter: LineCounter): ValidationIssue[] {
+  const issues: ValidationIssue[] = [];
+  visit(document, {
+    Pair(_, { key }) {
+      if (!isCollection(key)) return undefined;
+      const { line, col } = lineCounter.linePos(key.range?.[0] ?? 0);
+      issues.push({ path: '', message: `a key is a list or a map, not a text, at line ${line}, column ${col}` });
+      return visit.SKIP;
+    },
+  });
+  return issues;
 }
 
 function crossCheck({ plans, models, aliases, backends, default_plan }: RawPlanFile): ValidationIssue[] {

@@ -271,15 +271,23 @@ test('a file of another format yields at most a hundred faults, each of a few li
   }
 });
 
-test.serial('a key that is not text is a fault, and causes no process warning', async (t) => {
+test('each key that is a list or a map is a fault with its place, also if such keys are within each other', (t) => {
+  const fault = (line: number, column: number) =>
+    `: a key is a list or a map, not a text, at line ${line}, column ${column}`;
+  t.deepEqual(faultsOf('? [a, b]\n: c\n'), [fault(1, 3)]);
+  t.deepEqual(faultsOf('plans: {\n  [free]: x,\n  {pro: y}: z\n}'), [fault(2, 3), fault(3, 3)]);
+  t.deepEqual(faultsOf('? '.repeat(1_000)), [fault(1, 3)]);
+});
+
+test.serial('a key that is an alias of a list is a fault, and causes no process warning', async (t) => {
   const warnings: Error[] = [];
   const note = (warning: Error) => warnings.push(warning);
   process.on('warning', note);
-  t.true(faultsOf('? [a, b]\n: c\n').includes('[ a, b ]: is not known'));
+  t.true(faultsOf('default_plan: &a [b]\n? *a\n: c\n').includes('*a: is not known'));
   await turn();
   process.off('warning', note);
   t.deepEqual(
-    warnings.filter(({ message }) => message.includes('[ a, b ]')),
+    warnings.filter(({ message }) => message.includes('*a')),
     [],
   );
 });
