@@ -276,7 +276,7 @@ test('each key that is a list or a map is a fault with its place, also if such k
     `: a key is a list or a map, not a text, at line ${line}, column ${column}`;
   t.deepEqual(faultsOf('? [a, b]\n: c\n'), [fault(1, 3)]);
   t.deepEqual(faultsOf('plans: {\n  [free]: x,\n  {pro: y}: z\n}'), [fault(2, 3), fault(3, 3)]);
-  t.deepEqual(faultsOf('? '.repeat(1_000)), [fault(1, 3)]);
+  t.deepEqual(faultsOf('? '.repeat(100)), [fault(1, 3)]);
 });
 
 test.serial('a key that is an alias of a list is a fault, and causes no process warning', async (t) => {
