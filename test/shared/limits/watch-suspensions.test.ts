@@ -106,7 +106,7 @@ test.serial('an account whose last request ends while its version is read is not
       return own.redis.mget(keys);
     },
   });
-  await own.redis.set(versionKey('user:h'), 1);
+  for (const account of ['user:h', 'user:i']) await own.redis.set(versionKey(account), 1);
   const looked: string[] = [];
   using watch = watchSuspensions({
     redis,
