@@ -18,11 +18,13 @@ export function watchBatches({
   log,
   everyMs = 1_500,
   graceMs = 3_000,
+  now = () => performance.now(),
 }: {
   store: Pick<BatchStore, 'findBatch'>;
   log: Log;
   everyMs?: number;
   graceMs?: number;
+  now?: () => number;
 }): BatchWatch {
   const lines = new Map<string, Set<OnOver>>();
   const overSince = new Map<string, number>();
@@ -31,9 +33,9 @@ export function watchBatches({
     for (const [id, onOver] of lines) {
       const batch = await store.findBatch(id);
       if (batch !== undefined && isRunning(batch)) continue;
-      const since = overSince.get(id) ?? performance.now();
+      const since = overSince.get(id) ?? now();
       overSince.set(id, since);
-      if (performance.now() - since >= graceMs) for (const end of onOver) end(batch?.ending ?? 'cancelled');
+      if (now() - since >= graceMs) for (const end of onOver) end(batch?.ending ?? 'cancelled');
     }
   }
 
