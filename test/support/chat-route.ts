@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import type { ExecutionContext } from 'ava';
 import Koa from 'koa';
@@ -18,6 +15,7 @@ import { parsePlanFile } from '../../shared/process/plan-file.ts';
 import { planText } from './plan-text.ts';
 import { readChat } from './read-chat.ts';
 import { recordedLog } from './recorded-log.ts';
+import { serveApp } from './serve-app.ts';
 
 type Wishes = { heldBackMs?: number; clientStuckMs?: number; add?: () => Promise<void>; claim?: Claim };
 
@@ -115,16 +113,13 @@ export async function startChatRoute(
     }),
   );
   app.on('error', () => {});
-  const server = createServer(app.callback()).listen(0, '127.0.0.1');
+  const { server, port, url, ...served } = await serveApp(app);
   const firstClosed = Promise.withResolvers<void>();
   server.on('connection', (socket) => socket.once('close', () => firstClosed.resolve()));
-  await once(server, 'listening');
   t.teardown(() => {
-    server.close();
-    server.closeAllConnections();
+    served[Symbol.dispose]();
     waitingRequests.close(new Error('over') as never);
   });
-  const { port } = server.address() as AddressInfo; // the address of a TCP server
 
   return {
     port,
@@ -139,7 +134,7 @@ export async function startChatRoute(
       for (const onSuspended of running) onSuspended();
     },
     post: (stream: boolean, signal?: AbortSignal) =>
-      fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+      fetch(`${url}/v1/chat/completions`, {
         method: 'POST',
         body: requestText(stream),
         ...(signal !== undefined && { signal }),

@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import test from 'ava';
 import Koa from 'koa';
 import { createBodyBudget } from '../../../ingress/bodies/body-budget.ts';
@@ -19,6 +16,7 @@ import type { LimitCounters } from '../../../shared/limits/admission.ts';
 import { parsePlanFile } from '../../../shared/process/plan-file.ts';
 import { untilCollected } from '../../support/collect-garbage.ts';
 import { planText } from '../../support/plan-text.ts';
+import { serveApp } from '../../support/serve-app.ts';
 
 const parsed = parsePlanFile(planText());
 if ('issues' in parsed) throw new Error('the plan file of the tests is wrong');
@@ -84,14 +82,12 @@ test('while a request waits for its answer no stage holds its body, parsed or se
     await answered.promise;
     ctx.body = {};
   });
-  const server = createServer(app.callback()).listen(0, '127.0.0.1');
+  const { url, ...served } = await serveApp(app);
   t.teardown(() => {
     answered.resolve();
-    server.close();
+    served[Symbol.dispose]();
   });
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP server's address
-  const answer = fetch(`http://127.0.0.1:${port}/`, {
+  const answer = fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', connection: 'close' },
     body: JSON.stringify({ model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }] }),

@@ -1,12 +1,13 @@
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { cutSlowReaders } from '../../../ingress/middleware/cut-slow-readers.ts';
 import type { AppContext, RequestState } from '../../../ingress/request-state.ts';
+import { serveApp } from '../../support/serve-app.ts';
 
 const mebibyte = 1_048_576;
 /** Larger than the system buffers of both ends. */
@@ -24,13 +25,8 @@ async function start(t: ExecutionContext, bounds: Bounds, body: () => unknown = 
     ctx.body = body();
   });
   app.on('error', () => {});
-  const server = app.listen(0, '127.0.0.1');
-  t.teardown(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo; // a TCP server's address
+  const { port, ...served } = await serveApp(app);
+  t.teardown(() => served[Symbol.dispose]());
   /** The response on the side of the server, and the client's socket, of which nothing is read yet. */
   async function ask() {
     const socket = connect(port, '127.0.0.1');

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
@@ -8,6 +7,7 @@ import { logRequest } from '../../../ingress/middleware/log-request.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
 import { createRegistry } from '../../../shared/process/metrics.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { serveApp } from '../../support/serve-app.ts';
 
 type Options = { trustedProxyHops?: number; answer?: () => Promise<void> };
 
@@ -23,14 +23,9 @@ async function start(t: ExecutionContext, { trustedProxyHops = 0, answer = async
     await answer();
     ctx.body = {};
   });
-  const server = app.listen(0, '127.0.0.1');
-  t.teardown(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number }; // a TCP server's address
-  return { port, url: `http://127.0.0.1:${port}/`, line: () => said.promise };
+  const served = await serveApp(app);
+  t.teardown(() => served[Symbol.dispose]());
+  return { port: served.port, url: `${served.url}/`, line: () => said.promise };
 }
 
 const forwarded = { 'x-forwarded-for': '203.0.113.66, 198.51.100.1, 10.0.0.1' };

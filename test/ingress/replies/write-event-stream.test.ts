@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import type { ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { mock } from 'node:test';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
@@ -12,6 +12,7 @@ import type { RequestState } from '../../../ingress/request-state.ts';
 import { doneEnding } from '../../../shared/endpoints/choices/done-ending.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { TokenUsage } from '../../../shared/jobs/replies.ts';
+import { serveApp } from '../../support/serve-app.ts';
 
 const usage: TokenUsage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, estimated: false };
 const event = (text: string) => `data: ${JSON.stringify({ text })}\n\n`;
@@ -36,13 +37,8 @@ async function start(t: ExecutionContext): Promise<Subject> {
     await written.promise;
   });
   app.on('error', () => {});
-  const server = createServer(app.callback()).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo; // a TCP server's address
+  const { port, ...served } = await serveApp(app);
+  t.teardown(() => served[Symbol.dispose]());
   return { port, buffer, response: response.promise, written: written.promise };
 }
 

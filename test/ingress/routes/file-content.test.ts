@@ -11,6 +11,7 @@ import type { RequestState } from '../../../ingress/request-state.ts';
 import { retrieveFileContent } from '../../../ingress/routes/file-content.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { serveApp } from '../../support/serve-app.ts';
 import { storedFile } from '../../support/stored-batch.ts';
 
 const size = 40_000_000;
@@ -50,13 +51,7 @@ async function start(t: ExecutionContext, bounds: Parameters<typeof cutSlowReade
   router.get('/:file', retrieveFileContent({ store: { batches: store.batches, files }, log }));
   app.use(router.routes());
   app.on('error', () => {});
-  const server = app.listen(0, '127.0.0.1');
-  parts.defer(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number }; // a TCP server's address
+  const { server, port } = parts.use(await serveApp(app));
   const cut = once(server, 'connection').then(([connection]) => once(connection as Socket, 'close'));
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});

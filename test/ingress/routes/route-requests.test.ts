@@ -1,10 +1,9 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
 import type { RequestState, Stage } from '../../../ingress/request-state.ts';
 import { routeRequests } from '../../../ingress/routes/route-requests.ts';
+import { serveApp } from '../../support/serve-app.ts';
 
 const say =
   (text: string): Stage =>
@@ -28,10 +27,9 @@ async function start(t: ExecutionContext, fill: (router: Router<RequestState>) =
       };
       app.use(hasTable ? routeRequests(router) : router.routes());
       app.use(say('after all routes'));
-      const server = app.listen(0, '127.0.0.1');
-      t.teardown(() => server.close());
-      await once(server, 'listening');
-      return `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // a TCP server's address
+      const served = await serveApp(app);
+      t.teardown(() => served[Symbol.dispose]());
+      return served.url;
     }),
   );
   return (method: string, path: string) =>

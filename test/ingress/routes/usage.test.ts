@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
@@ -10,6 +9,7 @@ import { retrieveUsage } from '../../../ingress/routes/usage.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { usageRecord } from '../../shared/store/usage-records.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { serveApp } from '../../support/serve-app.ts';
 
 /** A listener with both routes for a caller, at this time of Redis, and a store with usage of an account without a document. */
 async function start(t: ExecutionContext, now: string) {
@@ -30,14 +30,8 @@ async function start(t: ExecutionContext, now: string) {
   router.get('/usage', retrieveUsage({ store }));
   router.get('/accounts/:account/usage', retrieveAccountUsage({ store }));
   app.use(router.routes());
-  const server = app.listen(0, '127.0.0.1');
-  parts.defer(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number }; // a TCP server's address
-  return (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+  const { url } = parts.use(await serveApp(app));
+  return (path: string) => fetch(`${url}${path}`);
 }
 
 test('the month is the current one by the time of Redis, up to its last millisecond, unless one is requested', async (t) => {

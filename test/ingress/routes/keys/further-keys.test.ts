@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
@@ -13,6 +12,7 @@ import { storeUnavailable } from '../../../../shared/store/adapters/store-errors
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { newKey } from '../../../shared/store/store-contract.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
+import { serveApp } from '../../../support/serve-app.ts';
 
 /** A listener with routes of keys for an account with one key, whose usage the store fails to read with this error. */
 async function start(t: ExecutionContext, usageFailure: Error) {
@@ -40,14 +40,8 @@ async function start(t: ExecutionContext, usageFailure: Error) {
   router.get('/keys/key_:key', retrieveKey({ store }));
   router.delete('/keys/key_:key', revokeKey({ store, changeAccount, peppers: [], planFile }));
   app.use(router.routes());
-  const server = app.listen(0, '127.0.0.1');
-  parts.defer(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number }; // a TCP server's address
-  const ask = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${port}/keys${path}`, { method });
+  const { url } = parts.use(await serveApp(app));
+  const ask = (path: string, method = 'GET') => fetch(`${url}/keys${path}`, { method });
   return { ask, id: key.id };
 }
 

@@ -1,10 +1,9 @@
-import { once } from 'node:events';
 import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { account as accountAnswer, changedAccount } from '../../../../ingress/api/response-schemas.ts';
 import { rotateKey } from '../../../../ingress/callers/account-changes.ts';
-import { rotateKeyById } from '../../../../ingress/callers/further-key-changes.ts';
+import { createFurtherKey, rotateKeyById } from '../../../../ingress/callers/further-key-changes.ts';
 import type { ChangeAccount } from '../../../../ingress/callers/revocation/change-account.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
@@ -16,6 +15,7 @@ import { storeUnavailable } from '../../../../shared/store/adapters/store-errors
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { mint, newKey } from '../../../shared/store/store-contract.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
+import { serveApp } from '../../../support/serve-app.ts';
 
 const planFile = { defaultPlan: 'free', plans: { free: {}, pro: {} } } as unknown as PlanFile; // all that the route reads
 
@@ -51,21 +51,14 @@ async function start(
   );
   router.patch('/:account', updateAccount({ changeAccount, store: { audit }, planFile, log }));
   app.use(router.routes());
-  const server = app.listen(0, '127.0.0.1');
-  parts.defer(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number }; // a TCP server's address
-  const url = `http://127.0.0.1:${port}/user:ann`;
+  const { url } = parts.use(await serveApp(app));
   return {
     store,
     lines,
     /** The cause of each 503. */
     failures: failures.lines,
-    get: async () => accountAnswer.parse(await (await fetch(url)).json()),
-    patch: (body: object) => fetch(url, { method: 'PATCH', headers: { body: JSON.stringify(body) } }),
+    get: async () => accountAnswer.parse(await (await fetch(`${url}/user:ann`)).json()),
+    patch: (body: object) => fetch(`${url}/user:ann`, { method: 'PATCH', headers: { body: JSON.stringify(body) } }),
   };
 }
 
@@ -140,4 +133,15 @@ test('a default key that was rotated by its id is listed once, in its grace and 
   await store.changeAccount('user:ann', rotateKeyById({ id: second.id, key: third, graceMs: 0 }));
   const after = await get();
   t.deepEqual(after.keys.map(({ id }) => id).sort(), [first, second.id, third.id].sort());
+});
+
+test('a rotated key whose expiry comes before the end of its grace is listed with its expiry', async (t) => {
+  const { store, get } = await start(t);
+  const [first, second] = [newKey(), newKey()];
+  const expiresAt = new Date(first.createdAt.getTime() + 30_000);
+  const fields = { name: 'a program', expiresAt };
+  await store.changeAccount('user:ann', createFurtherKey({ account: 'user:ann', plan: 'free', key: first, fields }));
+  await store.changeAccount('user:ann', rotateKeyById({ id: first.id, key: second, graceMs: 60_000 }));
+  const listed = (await get()).keys.find(({ id }) => id === first.id);
+  t.like(listed, { state: 'rotated', endedAt: expiresAt.toISOString() });
 });
