@@ -27,7 +27,6 @@ export const notOnCluster: Readonly<Record<string, string>> = {
   'audit-mongodb.slow.ts': otherStore,
   'key-life-mongodb.slow.ts': otherStore,
   'route-statuses-mongodb.slow.ts': otherStore,
-  'mixed-releases.slow.ts': 'the previous release cannot use a cluster',
   'endpoints/hostile-fields.test.ts': sameAnswers,
   'endpoints/openai-base-path.test.ts': sameAnswers,
   'endpoints/required-properties.test.ts': sameAnswers,

@@ -8,7 +8,7 @@ import type { LimitScripts } from './limits-side.ts';
 
 /** The last commits of releases. */
 const commits = {
-  previous: '92a25081b566372946f279df4816354bb6e5a5ac',
+  previous: '908a28af949eabc1c83b6d7f7e7bea5d6414148e',
   /** Its stores have no details of usage. A store may not be migrated yet. */
   'before details': 'd54c39603cc6baed83d2c6af8ca29c49ccbbbf1b',
 } as const;
@@ -41,7 +41,7 @@ export async function openRelease(name: ReleaseName): Promise<AsyncDisposable & 
 /** The functions that load the limit scripts of that release, under the names that they have there. */
 export async function loadLimitScripts({ root: release }: { root: string }): Promise<LimitScripts> {
   const files = [
-    ...['admit', 'settle', 'release', 'seed'].map((name) => `shared/limits/${name}.ts`),
+    ...['admit', 'settle', 'release', 'seeding/seed'].map((name) => `shared/limits/${name}.ts`),
     ...['start-run', 'mark-streaming', 'end-leases'].map((name) => `workers/leases/${name}.ts`),
   ];
   const modules = await Promise.all(files.map((file) => import(join(release, file))));

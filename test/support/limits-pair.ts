@@ -6,7 +6,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { countersKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';
-import { type LimitScripts, type LimitsSide, lostReport, openLimits } from './limits-side.ts';
+import { type LimitScripts, lostReport, openLimits } from './limits-side.ts';
 import type { Chosen, ChosenClaim, Edge, Step } from './limits-steps.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
 
@@ -85,7 +85,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     for (;;) {
       const reading = token === undefined ? undefined : { token };
       const used = next();
-      const claim = claimFor(used, name);
+      const claim = claims.get(name);
       const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token, claim });
       const look = { account, requestId, version: asked, reading, claim: claim && claimOf(claim) };
       const answer = await used.admission.admit(look, charge);
@@ -103,9 +103,6 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       else return answered;
     }
   }
-
-  /** The previous release does not know claims. */
-  const claimFor = (used: LimitsSide, name: string) => (used === before ? undefined : claims.get(name));
 
   /** Looks for a claim, too, as an ingress does for a request that it refuses. */
   async function findClaim(name: string): Promise<void> {
@@ -144,7 +141,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     const tokens = Math.round(reserved * share);
     const used = settlers.get(`${request} ${settler}`) ?? next();
     settlers.set(`${request} ${settler}`, used);
-    const claim = claimFor(used, request);
+    const claim = claims.get(request);
     const end = tokens === 0 ? 'free' : isKept ? 'kept' : 'lost';
     const expected = model.settle({
       ...{ request: requestId, run, settler, tokens, admission: { admittedAt, overage } },
@@ -161,7 +158,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
 
   async function release(request: string): Promise<string[]> {
     const used = next();
-    const claim = claimFor(used, request);
+    const claim = claims.get(request);
     const answer = await used.release(request, claim && claimOf(claim));
     assert.equal(answer, model.release(idOf(request), claim));
     if (answer === 'released') log.released(idOf(request));

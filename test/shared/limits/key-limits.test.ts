@@ -2,15 +2,12 @@ import test from 'ava';
 import type { LookKey } from '../../../shared/limits/admit.ts';
 import { keyCountersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
 import type { UsageDetail } from '../../../shared/store/usage/usage-details.ts';
-import { loadLimitScripts, openRelease } from '../../support/earlier-releases.ts';
-import { openLimits } from '../../support/limits-side.ts';
 import { noon, openOwnLimits } from '../../support/own-limits.ts';
-import { replaceClock } from '../../support/redis-clock.ts';
 
 const hourMs = 3_600_000;
 const id = 'key_02';
 
-const { database, redis, setTime, freshAccount } = openOwnLimits(test);
+const { redis, setTime, freshAccount } = openOwnLimits(test);
 
 const limitedTo = (limits: LookKey['limits']): LookKey => ({ id, limits });
 
@@ -369,22 +366,4 @@ test.serial('a repeated admission of a key charges it once', async (t) => {
   const again = await side.admit({ requestId: 'a', tokens: 100, key });
   t.deepEqual(again, first);
   t.like((await side.counters(key)).key?.lastMinute, { requests: 1, tokens: 100 });
-});
-
-test.serial('a request of a key that the release before has settled is right after the next count', async (t) => {
-  await using release = await openRelease('previous');
-  const redis = database().connect();
-  replaceClock(redis);
-  const side = await freshAccount();
-  const previous = openLimits(redis, { account: side.account, scripts: await loadLimitScripts(release) });
-  const key = limitedTo({ tokensPerMonth: 1_000 });
-  await side.seedKey(id, '2030-05');
-  await side.admit({ requestId: 'a', tokens: 30, key });
-  await previous.start('a');
-  t.true(await previous.settle('a', { tokens: 20, keyId: id }));
-  t.like(await side.counters(key), { used: 20, reserved: 0, key: { used: 0, reserved: 30 } });
-  await setTime(noon + hourMs);
-  t.like((await side.counters(key)).key, { isCountOld: true });
-  await side.seedKey(id, '2030-05');
-  t.like((await side.counters(key)).key, { used: 20, reserved: 0 });
 });

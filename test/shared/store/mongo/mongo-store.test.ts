@@ -13,7 +13,6 @@ import { untilItWorks } from '../../../support/mongodb/until-it-works.ts';
 import { testAccountsContract } from '../accounts-contract.ts';
 import { testChangesContract } from '../changes-contract.ts';
 import { testKeyUseContract } from '../key-use-contract.ts';
-import { testMixedKeysContract } from '../mixed-keys-contract.ts';
 import { testModelContract } from '../model-contract.ts';
 import { testRacesContract } from '../races-contract.ts';
 import { callEveryMethod, failsWith, mint, newKey, testStoreContract } from '../store-contract.ts';
@@ -43,7 +42,6 @@ testAccountsContract({ test: mongoTest, createHome, ordersUtf16 });
 testRacesContract({ test: mongoTestAlone, createHome });
 testKeyUseContract({ test: mongoTestAlone, createHome });
 testModelContract({ test: mongoTestAlone, createHome });
-testMixedKeysContract({ test: mongoTestAlone, createHome });
 
 mongoTest('an account is one document with its key, its history and its last use', async (t) => {
   await using home = await createHome();

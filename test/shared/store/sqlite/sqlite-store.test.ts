@@ -13,7 +13,6 @@ import { SqliteStore } from '../../../../shared/store/sqlite/sqlite-store.ts';
 import { testAccountsContract } from '../accounts-contract.ts';
 import { testChangesContract } from '../changes-contract.ts';
 import { testKeyUseContract } from '../key-use-contract.ts';
-import { testMixedKeysContract } from '../mixed-keys-contract.ts';
 import { testModelContract } from '../model-contract.ts';
 import { testRacesContract } from '../races-contract.ts';
 import { createSqliteHome, holdLock, releaseAfterTurns } from '../sqlite-home.ts';
@@ -31,7 +30,6 @@ testAccountsContract({ test, createHome: createSqliteHome });
 testRacesContract({ test: test.serial, createHome: createSqliteHome });
 testKeyUseContract({ test: test.serial, createHome: createSqliteHome });
 testModelContract({ test: test.serial, createHome: createSqliteHome });
-testMixedKeysContract({ test: test.serial, createHome: createSqliteHome });
 
 test('waits for a lock of another connection, without blocking the process', async (t) => {
   await using home = await createSqliteHome();
