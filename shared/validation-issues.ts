@@ -6,17 +6,24 @@ import type { z } from 'zod';
  */
 export type ValidationIssue = { path: string; message: string; refused?: string };
 
+/** The same with the parts of its path. */
+export type PathIssue = { path: readonly PropertyKey[]; message: string };
+
 /** Returns every issue of a failed validation by its path, in terms of the input. Values are never repeated. */
 export function validationIssuesOf(error: z.ZodError): ValidationIssue[] {
-  return error.issues.flatMap((issue) => {
+  return pathIssuesOf(error).map(({ path, message }) => ({ path: pathText(path), message }));
+}
+
+export function pathIssuesOf(error: z.ZodError): PathIssue[] {
+  return error.issues.flatMap((issue): PathIssue[] => {
     if (issue.code === 'unrecognized_keys') {
-      return issue.keys.map((key) => ({ path: pathOf([...issue.path, key]), message: 'is not known' }));
+      return issue.keys.map((key) => ({ path: [...issue.path, key], message: 'is not known' }));
     }
-    return [{ path: pathOf(issue.path), message: messageOf(issue) }];
+    return [{ path: issue.path, message: messageOf(issue) }];
   });
 }
 
-function pathOf(path: readonly PropertyKey[]): string {
+export function pathText(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, part) => {
     if (typeof part === 'number') return `${text}[${part}]`;
     const name = shownName(String(part));

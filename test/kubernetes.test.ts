@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import test from 'ava';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { type PlanFile, parsePlanFile } from '../shared/process/plan-file.ts';
+import { type PlanFile, parsePlanFile } from '../shared/plan-file/plan-file.ts';
 import { ingressSettings, settingDefaults, settingNames, workerSettings } from '../shared/process/settings.ts';
 import {
   blocks,

@@ -1,4 +1,4 @@
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { modelsOf } from './plan-models.ts';
 import { shownText } from './shown-text.ts';
 

@@ -1,4 +1,4 @@
-import type { Model, PlanFile } from '../../shared/process/plan-file.ts';
+import type { Model, PlanFile } from '../../shared/plan-file/plan-file.ts';
 
 /** The models of a plan, in the order of the plan file; empty if the plan file no longer has the plan. */
 export function modelsOf(plan: string, { plans, models }: Pick<PlanFile, 'plans' | 'models'>): [string, Model][] {

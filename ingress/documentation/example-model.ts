@@ -1,5 +1,5 @@
 import { endpointNames } from '../../shared/endpoints/routes.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 
 type Plans = Pick<PlanFile, 'models' | 'plans' | 'defaultPlan'>;
 

@@ -5,7 +5,7 @@ import { planLimit } from '../../shared/errors.ts';
 import { refuseOutsideKey } from '../../shared/key-scope.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { setHeaders } from '../api/set-headers.ts';
 import type { CheckCaller, DecideCharge } from '../callers/check-caller.ts';
 import { repeatRefused } from '../idempotency/repeat-refused.ts';

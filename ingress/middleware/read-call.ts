@@ -1,8 +1,8 @@
 import type { Endpoint } from '../../shared/endpoints/definition/endpoint.ts';
 import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
 import { readCall as readBody } from '../../shared/endpoints/read-call.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { noSuchModel } from '../api/no-such-model.ts';
 import { passedHeaders } from '../api/passed-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';

@@ -1,4 +1,5 @@
-import { type PlanFile, usualPriority } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { usualPriority } from '../../shared/plan-file/plan-file-schema.ts';
 
 /**
  * A job's priority in its model's queue is by the rank of its plan, then by its turn. Lower comes first.

@@ -1,8 +1,8 @@
 import { createListWorkers, type ListWorkers } from '../../shared/jobs/list-workers.ts';
 import { allQueues, openQueue } from '../../shared/jobs/queues.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { IngressConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { countJobs } from './count-jobs.ts';
 import type { QueueDashboard } from './dashboard/queue-dashboard.ts';

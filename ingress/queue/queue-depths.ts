@@ -1,6 +1,6 @@
 import { modelQueue } from '../../shared/jobs/queues.ts';
 import { type Lane, lanes } from '../../shared/lane.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
 import { countingKey, queueDepthsKey } from '../../shared/redis/keys.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';

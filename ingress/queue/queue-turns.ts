@@ -1,4 +1,5 @@
-import { type PlanFile, usualPriority } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { usualPriority } from '../../shared/plan-file/plan-file-schema.ts';
 import {
   createRankOf,
   isLaterTurn,

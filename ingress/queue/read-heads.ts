@@ -1,5 +1,5 @@
 import { modelQueue } from '../../shared/jobs/queues.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { halfOfTurns, ranksOf, scoreOfPriority, scoresOf, turnOf, turnsAheadMax } from './job-priority.ts';
 import { createLowerTurns } from './lower-turns.ts';

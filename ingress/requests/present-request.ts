@@ -1,4 +1,4 @@
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { UsageAttempt, UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import { secondsOf, shownKeyId } from '../api/present-file.ts';
 import type { FoundRequest } from './found-request.ts';

@@ -2,7 +2,7 @@ import type { StreamEnding } from '../../shared/endpoints/definition/error-forma
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { accountSuspended } from '../callers/check-caller.ts';
 import type { QueueTurns } from '../queue/queue-turns.ts';
 import type { RequestQueues } from '../queue/request-queues.ts';

@@ -6,7 +6,7 @@ import { endpoints } from '../../shared/endpoints/routes.ts';
 import { ApiError, rateLimitExceeded, validationError } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
 import { refuseOutsideKey } from '../../shared/key-scope.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { parseBody } from '../api/json-body.ts';
 import { limitParameter, parseQuery } from '../api/list-query.ts';

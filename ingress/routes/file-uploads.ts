@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { ulid } from 'ulid';
 import { ApiError } from '../../shared/errors.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { createRests } from '../../shared/process/rests.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { presentFile } from '../api/present-file.ts';

@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { mayUseModel } from '../../shared/key-scope.ts';
-import type { Model, PlanFile } from '../../shared/process/plan-file.ts';
+import type { Model, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { noSuchModel } from '../api/no-such-model.ts';
 import { modelsOf } from '../api/plan-models.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../request-state.ts';

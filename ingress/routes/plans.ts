@@ -1,4 +1,4 @@
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { modelsOf } from '../api/plan-models.ts';
 import type { PlanLimits } from '../api/response-schemas.ts';
 import { type Stage, stateOf } from '../request-state.ts';

@@ -1,6 +1,6 @@
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { quotaOf } from '../../shared/limits/quota.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
 /** `GET /billing/quota`: the caller's quota and usage of this month, in tokens (contract.md#e5-quota-route). */

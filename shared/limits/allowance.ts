@@ -1,5 +1,5 @@
 import type { Caller } from '../caller.ts';
-import type { PlanFile } from '../process/plan-file.ts';
+import type { PlanFile } from '../plan-file/plan-file.ts';
 import type { Allowance } from './admit.ts';
 
 type Plans = Pick<PlanFile, 'plans'>;

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
+import { missingVariables } from '../plan-file/missing-variables.ts';
+import { type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
-import { missingVariables } from './missing-variables.ts';
-import { type PlanFile, parsePlanFile } from './plan-file.ts';
 import { ingressSettings, list, reconcileSettings, workerSettings } from './settings.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -144,8 +144,7 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
 function readPlanFile(file: string): ReturnType<typeof parsePlanFile> {
   try {
     const plan = parsePlanFile(readFileSync(file, 'utf8'));
-    if ('planFile' in plan) return plan;
-    return { issues: plan.issues.map(({ path, message }) => ({ path: path ? `${file}: ${path}` : file, message })) };
+    return 'planFile' in plan ? plan : { issues: plan.issues.map((issue) => placedIn(file, issue)) };
   } catch (error) {
     return {
       issues: [{ path: 'PLAN_FILE', message: `cannot read ${file} (${(error as NodeJS.ErrnoException).code})` }],

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from 'ava';
-import { guestPlan } from '../../shared/process/plan-file.ts';
+import { guestPlan } from '../../shared/plan-file/plan-file-schema.ts';
 import { startStack } from '../stack/stack.ts';
 import { type Answer, createKeyClient, fullKey, type KeyClient, masked } from '../support/key-client.ts';
 import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';

@@ -1,4 +1,4 @@
-import { parsePlanFile } from '../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import { planText } from '../support/plan-text.ts';
 
 /** The small plan file of the tests. */

@@ -1,6 +1,6 @@
 import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
-import { type PlanFile, parsePlanFile } from '../../shared/process/plan-file.ts';
+import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
 
 const faultLengthMax = 1_300;

@@ -3,7 +3,7 @@ import { readCalls } from '../../ingress/middleware/read-call.ts';
 import { readJsonBody } from '../../ingress/middleware/read-json-body.ts';
 import type { Call } from '../../shared/endpoints/read-call.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { declaredError } from './declared-error.ts';
 import { fakeContext, inPieces } from './fake-request.ts';
 import { require } from './search/fuzz-target.ts';

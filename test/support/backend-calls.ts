@@ -1,6 +1,6 @@
 import { chatKind } from '../../shared/endpoints/chat/chat.ts';
 import { createChunkConverter } from '../../shared/endpoints/choices/convert-chunks.ts';
-import type { Backend, Timeouts } from '../../shared/process/plan-file.ts';
+import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import { type BackendCall, createBackendAgent, createCallBackend } from '../../workers/exchange/call-backend.ts';
 import { streamOptions } from './stream-options.ts';
 

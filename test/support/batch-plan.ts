@@ -1,5 +1,5 @@
 import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
-import { type PlanFile, parsePlanFile } from '../../shared/process/plan-file.ts';
+import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { LineRules } from '../../workers/batches/files/parse-line.ts';
 import { planFileFor } from '../stack/plan.ts';
 

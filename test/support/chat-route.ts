@@ -11,7 +11,7 @@ import { answerCall } from '../../ingress/routes/answer-call.ts';
 import type { Claim } from '../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
-import { parsePlanFile } from '../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import { planText } from './plan-text.ts';
 import { readChat } from './read-chat.ts';
 import { recordedLog } from './recorded-log.ts';

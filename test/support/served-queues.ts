@@ -3,7 +3,7 @@ import type { ExecutionContext } from 'ava';
 import type { Queue } from 'bullmq';
 import { Registry } from 'prom-client';
 import { allQueues, openQueue, type QueueId } from '../../shared/jobs/queues.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { type BodiesHeld, createBodiesHeld } from '../../workers/queue/bodies-held.ts';

@@ -3,7 +3,7 @@ import { createQueueDepths } from '../../ingress/queue/queue-depths.ts';
 import { createQueueTurns } from '../../ingress/queue/queue-turns.ts';
 import { createRequestQueues } from '../../ingress/queue/request-queues.ts';
 import { modelQueue } from '../../shared/jobs/queues.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { countingKey, queueDepthsKey } from '../../shared/redis/keys.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';

@@ -1,4 +1,4 @@
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { batchCallsMax, type Share } from '../../workers/shares/renew-shares.ts';
 
 /** The shares of a single worker: the full limit of each backend. */

@@ -4,7 +4,7 @@ import { createKeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
-import { type PlanFile, parsePlanFile } from '../../shared/process/plan-file.ts';
+import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { createFindAnswer, type FindAnswer } from '../../workers/answers/find-answer.ts';
 import type { StopReason } from '../../workers/answers/run.ts';

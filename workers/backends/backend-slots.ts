@@ -1,5 +1,5 @@
 import type { Lane } from '../../shared/lane.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { BackendUse, Share } from '../shares/renew-shares.ts';
 import { type BackendLoad, createBackendLoad } from './backend-load.ts';
 import { type Candidate, type Choice, chooseBackend } from './choose-backend.ts';

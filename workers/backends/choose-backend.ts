@@ -1,5 +1,5 @@
 import type { Lane } from '../../shared/lane.ts';
-import type { Backend } from '../../shared/process/plan-file.ts';
+import type { Backend } from '../../shared/plan-file/plan-file.ts';
 
 /** A backend that serves the model and was not tried yet in this pass. */
 export type Candidate = {

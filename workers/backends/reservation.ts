@@ -1,4 +1,4 @@
-import type { Backend } from '../../shared/process/plan-file.ts';
+import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { BackendHealth, CallOutcome } from './backend-health.ts';
 
 /** The slot of one call of a backend, held from before the call until it has ended. */

@@ -1,4 +1,4 @@
-import type { PlanFile } from '../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type BackendHealth, createBackendHealth } from './backend-health.ts';
 import type { BreakerState } from './breaker.ts';
 

@@ -1,7 +1,7 @@
 import type { Agent } from 'undici';
+import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import { atMostEvery, type Check } from '../../shared/process/operations.ts';
-import type { Backend } from '../../shared/process/plan-file.ts';
 import { addressOf } from './call-backend.ts';
 
 const checkEveryMs = 10_000;

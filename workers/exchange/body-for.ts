@@ -2,7 +2,7 @@ import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import { parseExactly } from '../../shared/json/exact-json.ts';
 import { mayBeInexact } from '../../shared/json/may-be-inexact.ts';
-import type { Backend } from '../../shared/process/plan-file.ts';
+import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { OwnFields } from './own-fields.ts';
 
 type Queued = Pick<QueuedCall, 'endpoint' | 'body' | 'model' | 'outputTokensMax' | 'assembled'>;

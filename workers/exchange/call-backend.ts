@@ -1,6 +1,6 @@
 import { Agent, type Dispatcher } from 'undici';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
-import type { Backend, Timeouts } from '../../shared/process/plan-file.ts';
+import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import { type BodyReader, type Exchange, exchange, type Head } from './exchange.ts';
 import { readRefusal, readWhole } from './read-body.ts';
 import { type EventReader, readEvents, type StreamEnd } from './read-events.ts';

@@ -1,6 +1,7 @@
 import { createHmac, hkdfSync } from 'node:crypto';
 import type { Lane } from '../../shared/lane.ts';
-import { type Backend, type PlanFile, priorityMax, usualPriority } from '../../shared/process/plan-file.ts';
+import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { priorityMax, usualPriority } from '../../shared/plan-file/plan-file-schema.ts';
 
 /** Fields that the service sets in the request to a backend (contract.md#q7-own-fields). They replace the client's. */
 export type OwnFields = { readonly cache_salt?: string; readonly priority?: number };

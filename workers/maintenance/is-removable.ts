@@ -1,4 +1,4 @@
-import { guestPlan } from '../../shared/process/plan-file.ts';
+import { guestPlan } from '../../shared/plan-file/plan-file-schema.ts';
 import { type Account, lastSeen } from '../../shared/store/accounts/account.ts';
 import type { ListedAccount } from '../../shared/store/store.ts';
 

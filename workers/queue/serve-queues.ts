@@ -1,7 +1,7 @@
 import { modelQueue, type QueueId } from '../../shared/jobs/queues.ts';
 import { type Lane, lanes } from '../../shared/lane.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
 import { bellKey, queuePrefix } from '../../shared/redis/keys.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';

@@ -1,8 +1,8 @@
 import type { KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
 import { createMarkStreaming } from '../leases/mark-streaming.ts';

@@ -1,7 +1,7 @@
 import { deadlineExceeded, replyLost, temporarilyUnavailable, toApiError, waitedTooLong } from '../../shared/errors.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
 import { promptUsage } from '../answers/answer-request.ts';
 import type { FindAnswer, Found } from '../answers/find-answer.ts';
 import type { ProcessJob, Run, StartedRun, StopReason } from '../answers/run.ts';

@@ -1,5 +1,5 @@
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { PlanFile } from '../../shared/process/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { createEndLeases } from '../leases/end-leases.ts';

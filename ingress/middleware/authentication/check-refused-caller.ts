@@ -1,6 +1,6 @@
 import { errorStatus, toApiError } from '../../../shared/errors.ts';
 import { allowanceOf } from '../../../shared/limits/allowance.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { type CheckCaller, requireAllowed } from '../../callers/check-caller.ts';
 import { limitHeaders } from '../../limits/limit-headers.ts';
 import { type AppContext, type Stage, stateOf } from '../../request-state.ts';

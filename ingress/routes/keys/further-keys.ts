@@ -1,5 +1,5 @@
 import { ApiError, toApiError } from '../../../shared/errors.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { type Account, monthOf } from '../../../shared/store/accounts/account.ts';
 import type { KeyFields } from '../../../shared/store/accounts/further-key.ts';
 import type { Store } from '../../../shared/store/store.ts';

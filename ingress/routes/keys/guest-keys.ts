@@ -1,7 +1,8 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
 import { accountStatusOf } from '../../../shared/caller.ts';
-import { guestPlan, type PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
+import { guestPlan } from '../../../shared/plan-file/plan-file-schema.ts';
 import { type Account, lastSeen } from '../../../shared/store/accounts/account.ts';
 import type { Decide } from '../../../shared/store/accounts/decide.ts';
 import type { Store } from '../../../shared/store/store.ts';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { validationError } from '../../../shared/errors.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
+import { guestPlan } from '../../../shared/plan-file/plan-file-schema.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import { guestPlan, type PlanFile } from '../../../shared/process/plan-file.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import { newestRecord } from '../../../shared/store/accounts/audit-records.ts';
 import type { AuditRecord } from '../../../shared/store/accounts/audit-store.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { validationError } from '../../../shared/errors.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { usageOutcomes } from '../../../shared/store/usage/usage-record.ts';
 import { limitParameter, parseQuery } from '../../api/list-query.ts';
 import { type Stage, stateOf } from '../../request-state.ts';

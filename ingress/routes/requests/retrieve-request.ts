@@ -1,5 +1,5 @@
 import { ApiError } from '../../../shared/errors.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { pathParameter, type Stage, stateOf } from '../../request-state.ts';
 import { presentRequest } from '../../requests/present-request.ts';
 import type { RequestLookUp } from '../../requests/request-look-up.ts';

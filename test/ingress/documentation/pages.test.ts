@@ -20,7 +20,7 @@ import {
   toApiError,
   upstreamsExhausted,
 } from '../../../shared/errors.ts';
-import { parsePlanFile } from '../../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { settingNames } from '../../../shared/process/settings.ts';
 import { parseLine, rulesOf } from '../../../workers/batches/files/parse-line.ts';
 import { unfinished } from '../../../workers/batches/lines/line-results.ts';

@@ -5,7 +5,7 @@ import { admitRequest } from '../../../ingress/middleware/admit-request.ts';
 import type { AppContext } from '../../../ingress/request-state.ts';
 import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 
 const caller: Caller = {
   ...{ account: 'user:ann', keyId: 'key_1', plan: 'free', suspended: false, version: 1, overageEnabled: false },

@@ -13,7 +13,7 @@ import { type RequestState, stateOf } from '../../../ingress/request-state.ts';
 import type { Caller } from '../../../shared/caller.ts';
 import { chat } from '../../../shared/endpoints/chat/chat.ts';
 import type { LimitCounters } from '../../../shared/limits/admission.ts';
-import { parsePlanFile } from '../../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { untilCollected } from '../../support/collect-garbage.ts';
 import { planText } from '../../support/plan-text.ts';
 import { serveApp } from '../../support/serve-app.ts';

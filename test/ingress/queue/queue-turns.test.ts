@@ -9,7 +9,7 @@ import {
 } from '../../../ingress/queue/job-priority.ts';
 import type { Depths } from '../../../ingress/queue/queue-depths.ts';
 import { createQueueTurns } from '../../../ingress/queue/queue-turns.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 
 const model = 'small-chat';
 

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Caller } from '../../../shared/caller.ts';
 import { allowanceOf, batchAllowanceOf } from '../../../shared/limits/allowance.ts';
-import { parsePlanFile } from '../../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { planText } from '../../support/plan-text.ts';
 
 const parsed = parsePlanFile(

@@ -223,7 +223,7 @@ test('faults of settings, plan file, API keys and pools are reported together', 
   const file = planFileWith('plans: [');
   const broken = named(() => readIngressConfig({ ...ingress, PORT: 'x', PLAN_FILE: file }));
   t.true(broken.includes('PORT'));
-  t.true(broken.includes(file));
+  t.true(broken.includes(`${file}:1:9`));
   t.deepEqual(
     faultsOf(() => readWorkerConfig({ ...ofWorkers, CONCURRENCY: '0', POOLS: 'default, nowhere' })).map(
       ({ path, message }) => `${path}: ${message}`,
@@ -236,7 +236,7 @@ test('faults of settings, plan file, API keys and pools are reported together', 
   );
 });
 
-test('a fault of the plan file names the file and the path in it', (t) => {
+test('a fault of the plan file names the file, its place and its path', (t) => {
   const file = planFileWith(
     planText((plan) => {
       plan.default_plan = 'gold';
@@ -246,13 +246,13 @@ test('a fault of the plan file names the file and the path in it', (t) => {
   t.deepEqual(
     faultsOf(() => readIngressConfig({ ...ingress, PLAN_FILE: file })),
     [
-      { path: `${file}: default_plan`, message: 'there is no plan "gold"' },
-      { path: `${file}: models.small-chat.backends[1]`, message: 'there is no backend "clowd"' },
+      { path: `${file}:1:1: default_plan`, message: 'there is no plan "gold"' },
+      { path: `${file}:18:9: models.small-chat.backends[1]`, message: 'there is no backend "clowd"' },
     ],
   );
   const syntax = planFileWith('default_plan: free\nplans: {');
   const [fault] = faultsOf(() => readIngressConfig({ ...ingress, PLAN_FILE: syntax }));
-  t.is(fault?.path, syntax);
+  t.is(fault?.path, `${syntax}:2:9`);
   t.regex(fault?.message ?? '', /line 2/);
 });
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { placeholders } from '../../../ingress/documentation/documentation.ts';
 import { exampleModels } from '../../../ingress/documentation/example-model.ts';
 import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
-import { parsePlanFile } from '../../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Stack } from '../../stack/stack.ts';
 
 /** A page of this stack as its reader sees it. `chat` is the model for chat in its examples. */

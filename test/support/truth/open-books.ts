@@ -4,7 +4,7 @@ import type { ExecutionContext } from 'ava';
 import { Queue } from 'bullmq';
 import { allQueues, queueOptions } from '../../../shared/jobs/queues.ts';
 import { createSeed } from '../../../shared/limits/seeding/seed.ts';
-import { type PlanFile, parsePlanFile } from '../../../shared/process/plan-file.ts';
+import { type PlanFile, parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { leaseEndsKey, leasesKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';

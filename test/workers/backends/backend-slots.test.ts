@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { type PlanFile, parsePlanFile } from '../../../shared/process/plan-file.ts';
+import { type PlanFile, parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { type Ask, createBackendSlots, type SlotAnswer } from '../../../workers/backends/backend-slots.ts';
 import type { Slot } from '../../../workers/backends/reservation.ts';
 import type { BreakerStatus } from '../../../workers/backends/served-backends.ts';

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { Agent } from 'undici';
-import { parsePlanFile } from '../../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { createBackendChecks } from '../../../workers/exchange/backend-checks.ts';
 import { startModelServer } from '../../stack/model-server.ts';
 import { planFileFor } from '../../stack/plan.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { Backend } from '../../../shared/process/plan-file.ts';
+import type { Backend } from '../../../shared/plan-file/plan-file.ts';
 import { bodyFor } from '../../../workers/exchange/body-for.ts';
 
 const backend: Backend = { url: 'http://127.0.0.1:8000/v1', location: 'on-prem' };

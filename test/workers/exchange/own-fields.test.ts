@@ -1,5 +1,5 @@
 import test from 'ava';
-import { priorityMax } from '../../../shared/process/plan-file.ts';
+import { priorityMax } from '../../../shared/plan-file/plan-file-schema.ts';
 import { bodyFor } from '../../../workers/exchange/body-for.ts';
 import { createOwnFields } from '../../../workers/exchange/own-fields.ts';
 import { batchPlan } from '../../support/batch-plan.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Batch, type BatchResult, endpointOf } from '../../../shared/batches/batch.ts';
 import type { FileLine } from '../../../shared/batches/split-lines.ts';
 import type { Release } from '../../../shared/limits/release.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { requestIdOf } from '../lines/ids.ts';
 import type { LineQueue, QueuedLine } from '../lines/line-queue.ts';

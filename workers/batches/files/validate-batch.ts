@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { type Batch, type BatchError, batchErrorsMax } from '../../../shared/batches/batch.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { LimitMetrics } from '../../../shared/process/metrics.ts';
 import { countRefusedFields } from '../../../shared/process/metrics.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { createRests, type Rest } from '../../../shared/process/rests.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { type LineRules, parseLine, rulesOf } from './parse-line.ts';

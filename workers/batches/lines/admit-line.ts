@@ -14,7 +14,7 @@ import { batchAllowanceOf } from '../../../shared/limits/allowance.ts';
 import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
 import { lostReport } from '../../../shared/limits/lost-report.ts';
 import { quotaOf } from '../../../shared/limits/quota.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { BatchJob } from './batch-job.ts';
 import type { KnownCallers } from './known-callers.ts';
 

@@ -1,7 +1,7 @@
 import type { Queue } from 'bullmq';
 import { jobName, modelQueue, openQueue } from '../../../shared/jobs/queues.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { within } from '../../../shared/process/shutdown.ts';
 import { ifAvailable, type Redis } from '../../../shared/redis/connections.ts';
 import { existingKeys } from '../../redis/existing-keys.ts';

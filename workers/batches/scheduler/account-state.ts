@@ -1,6 +1,6 @@
 import type { Batch, BatchRetry } from '../../../shared/batches/batch.ts';
 import { isRunning } from '../../../shared/batches/batch-states.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { NextLine, WrongLine } from '../feed/batch-feed.ts';
 import type { LineEvent } from '../lines/line-events.ts';
 import type { Counted } from './count-batch.ts';

@@ -1,7 +1,7 @@
 import { type Batch, endpointOf } from '../../../shared/batches/batch.ts';
 import type { Release } from '../../../shared/limits/release.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
 import { type BatchFeed, isWrong, type NextLine, type WrongLine } from '../feed/batch-feed.ts';
 import { batchJobOf } from '../lines/batch-job.ts';
 import type { LineQueue } from '../lines/line-queue.ts';

@@ -1,6 +1,6 @@
 import { type Batch, type BatchRetry, endpointOf } from '../../../shared/batches/batch.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { PlanFile } from '../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import type { LineRequest } from '../lines/batch-job.ts';
 import { afterAll, type FinishLineAttempt } from '../lines/finish-line-attempt.ts';

@@ -5,7 +5,7 @@ import type { AppContext, RequestState } from '../../../../ingress/request-state
 import type { Caller } from '../../../../shared/caller.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import type { LimitCounters } from '../../../../shared/limits/admission.ts';
-import { parsePlanFile } from '../../../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import { planText } from '../../../support/plan-text.ts';
 
 const parsed = parsePlanFile(planText());

@@ -7,7 +7,7 @@ import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
 import { listKeys, retrieveKey, revokeKey } from '../../../../ingress/routes/keys/further-keys.ts';
 import { key as keyAnswer, keyList } from '../../../../ingress/routes/keys/key-schemas.ts';
-import type { PlanFile } from '../../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import { storeUnavailable } from '../../../../shared/store/adapters/store-errors.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { newKey } from '../../../shared/store/store-contract.ts';

@@ -9,7 +9,7 @@ import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
 import { updateAccount } from '../../../../ingress/routes/operators/account-settings.ts';
 import { retrieveAccount } from '../../../../ingress/routes/operators/accounts.ts';
-import type { PlanFile } from '../../../../shared/process/plan-file.ts';
+import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import type { AuditStore } from '../../../../shared/store/accounts/audit-store.ts';
 import { storeUnavailable } from '../../../../shared/store/adapters/store-errors.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';

@@ -4,7 +4,7 @@ import { chat } from '../../../../shared/endpoints/chat/chat.ts';
 import { chatRequestSchema, publishedRequestSchema, roles } from '../../../../shared/endpoints/chat/chat-request.ts';
 import { isPlainRequest } from '../../../../shared/endpoints/chat/is-plain-request.ts';
 import { createListedFields } from '../../../../shared/endpoints/fields/listed-fields.ts';
-import { parsePlanFile } from '../../../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import { planText } from '../../../support/plan-text.ts';
 
 const parsed = parsePlanFile(planText());

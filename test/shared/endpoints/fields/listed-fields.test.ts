@@ -8,8 +8,8 @@ import { defaultExtraFields } from '../../../../shared/endpoints/fields/extra-fi
 import { createListedFields } from '../../../../shared/endpoints/fields/listed-fields.ts';
 import { readOutputLimit } from '../../../../shared/endpoints/fields/output-limit.ts';
 import { ApiError } from '../../../../shared/errors.ts';
+import type { Model } from '../../../../shared/plan-file/plan-file.ts';
 import { countRefusedFields, createLimitMetrics } from '../../../../shared/process/metrics.ts';
-import type { Model } from '../../../../shared/process/plan-file.ts';
 import { readChat } from '../../../support/read-chat.ts';
 
 const model: Model = { tier: 'guest', pool: 'default', backends: ['a'], endpoints: ['chat'], outputTokensMax: 4_096 };

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { parsePlanFile } from '../../../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import { batchJobOf, batchJobSchema } from '../../../../workers/batches/lines/batch-job.ts';
 import { planText } from '../../../support/plan-text.ts';
 import { readChat } from '../../../support/read-chat.ts';

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
-import { parsePlanFile } from '../../../shared/process/plan-file.ts';
+import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { planText } from '../../support/plan-text.ts';
 
 type Change = Parameters<typeof planText>[0];
@@ -8,6 +9,11 @@ type Change = Parameters<typeof planText>[0];
 function faultsOf(text: string): string[] {
   const parsed = parsePlanFile(text);
   return 'issues' in parsed ? parsed.issues.map(({ path, message }) => `${path}: ${message}`) : [];
+}
+
+function placedFaultsOf(text: string): string[] {
+  const parsed = parsePlanFile(text);
+  return 'issues' in parsed ? parsed.issues.map(({ path, line, column }) => `${line}:${column} ${path}`) : [];
 }
 
 const faultsWith = (change: Change) => faultsOf(planText(change));
@@ -168,6 +174,56 @@ test('names are checked across sections, and all missing ones are listed', (t) =
       'models.small-chat.backends[2]: there is no backend "toString"',
     ],
   );
+});
+
+test('all issues are reported at once, also those across sections, however wrong the shape of other parts is', (t) => {
+  const text = `default_plan: gold
+plans:
+  free: { model_tiers: guest, requests_per_minute: 0 }
+  guest-device: { model_tiers: [guest, 7, pro] }
+models:
+  small-chat: { pool: default, backends: [nowhere, 5, cloud] }
+  large-chat: none
+aliases: { small-chat: tiny-chat, one: 1 }
+backends:
+  cloud: { url: 1 }
+limits: {}
+`;
+  t.deepEqual(placedFaultsOf(text), [
+    '1:1 default_plan',
+    '3:11 plans.free.model_tiers',
+    '3:31 plans.free.requests_per_minute',
+    '4:3 plans.guest-device.requests_per_day',
+    '4:19 plans.guest-device.model_tiers',
+    '4:40 plans.guest-device.model_tiers[1]',
+    '6:3 models.small-chat.tier',
+    '6:3 models.small-chat.output_tokens_max',
+    '6:43 models.small-chat.backends[0]',
+    '6:52 models.small-chat.backends[1]',
+    '7:3 models.large-chat',
+    '8:12 aliases.small-chat',
+    '8:12 aliases.small-chat',
+    '8:35 aliases.one',
+    '10:3 backends.cloud.location',
+    '10:12 backends.cloud.url',
+    '11:1 limits',
+  ]);
+});
+
+test('the place of an issue is that of its key, of its item, or of the closest part around what is missing', (t) => {
+  t.deepEqual(placedFaultsOf('# A comment\nplans: {}\n')[0], '2:1 default_plan');
+  const sameByAlias = 'plans:\n  free: &p { model_tiers: [guest] }\n  guest-device: *p\n';
+  t.true(placedFaultsOf(sameByAlias).includes('3:3 plans.guest-device.requests_per_day'));
+});
+
+test('the generation of a plan file is that of its text', (t) => {
+  const generation = (text: string) => {
+    const parsed = parsePlanFile(text);
+    return 'generation' in parsed ? parsed.generation : undefined;
+  };
+  const text = planText();
+  t.is(generation(text), createHash('sha256').update(text).digest('hex').slice(0, 12));
+  t.not(generation(`${text}# a comment\n`), generation(text));
 });
 
 test('the guest plan is required, with a daily limit and the guest tier only', (t) => {

@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { generatingNames } from '../endpoints/routes.ts';
+import type { PathIssue } from '../validation-issues.ts';
+import { guestPlan } from './plan-file-schema.ts';
+
+const guestTier = 'guest';
+
+const named = <Value extends z.ZodType>(value: Value) =>
+  z.record(z.string(), value.optional().catch(undefined)).optional().catch(undefined);
+const items = z.array(z.unknown()).optional().catch(undefined);
+
+/** Only what the checks need. A part of another shape is left out: its shape is reported elsewhere. */
+const readable = z.object({
+  default_plan: z.string().optional().catch(undefined),
+  plans: named(z.object({ model_tiers: items, requests_per_day: z.unknown().optional() })),
+  models: named(z.object({ backends: items, endpoints: items, output_tokens_max: z.unknown().optional() })),
+  aliases: named(z.string()),
+  backends: named(z.unknown()),
+});
+
+type Readable = z.infer<typeof readable>;
+
+/** Checks what the sections of a plan file say of each other, also if parts of it have a wrong shape. */
+export function crossCheck(value: unknown): PathIssue[] {
+  const { success, data } = readable.safeParse(value);
+  if (!success) return [];
+  return [...checkDefaultPlan(data), ...checkModels(data), ...checkAliases(data), ...checkGuestPlan(data)];
+}
+
+/** False if the section is not readable: then it is not known what it has. */
+function lacks(section: object | undefined, name: string): boolean {
+  return section !== undefined && !Object.hasOwn(section, name);
+}
+
+function checkDefaultPlan({ plans, default_plan: name }: Readable): PathIssue[] {
+  if (name === undefined || !lacks(plans, name)) return [];
+  return [{ path: ['default_plan'], message: `there is no plan "${name}"` }];
+}
+
+function checkModels({ models = {}, backends }: Readable): PathIssue[] {
+  return Object.entries(models).flatMap(([model, settings]) => {
+    if (settings === undefined) return [];
+    const { backends: names = [], endpoints = ['chat'], output_tokens_max: limit } = settings;
+    const generating = generatingNames.find((endpoint) => endpoints.includes(endpoint));
+    const missing = names.flatMap((name, index) => {
+      if (typeof name !== 'string' || !lacks(backends, name)) return [];
+      return [{ path: ['models', model, 'backends', index], message: `there is no backend "${name}"` }];
+    });
+    if (generating === undefined || limit !== undefined) return missing;
+    return [{ path: ['models', model, 'output_tokens_max'], message: `is required for ${generating}` }, ...missing];
+  });
+}
+
+function checkAliases({ models = {}, aliases = {} }: Readable): PathIssue[] {
+  return Object.entries(aliases).flatMap(([alias, target]) => {
+    const path = ['aliases', alias];
+    return [
+      ...(Object.hasOwn(models, alias) ? [{ path, message: 'a model has this name' }] : []),
+      ...(target !== undefined && lacks(models, target) ? [{ path, message: `there is no model "${target}"` }] : []),
+    ];
+  });
+}
+
+/** Checks that guests reach only guest-tier models, under a daily cap. */
+function checkGuestPlan({ plans }: Readable): PathIssue[] {
+  const path = ['plans', guestPlan];
+  if (lacks(plans, guestPlan)) {
+    return [{ path, message: 'this plan is required: guest keys are minted under it' }];
+  }
+  const guest = plans?.[guestPlan];
+  if (guest === undefined) return [];
+  const issues: PathIssue[] = [];
+  if (guest.requests_per_day === undefined)
+    issues.push({ path: [...path, 'requests_per_day'], message: 'is required' });
+  if (guest.model_tiers?.some((tier) => typeof tier === 'string' && tier !== guestTier)) {
+    issues.push({ path: [...path, 'model_tiers'], message: `"${guestTier}" is the only tier a guest can have` });
+  }
+  return issues;
+}

@@ -1,0 +1,69 @@
+import { type Document, isCollection, isMap, isNode, isScalar, LineCounter, parseDocument, visit } from 'yaml';
+
+/** A place in a text, both numbers from 1. */
+export type Place = { line: number; column: number };
+
+/** A fault of the text as YAML. `path` is empty unless the fault is that of a key. */
+type YamlFault = { path: string; message: string } & Partial<Place>;
+
+/** `placeOf`: where the value at a path stands, or the closest value around it; the key if the value has none of its own. */
+type ReadYaml = { value: unknown; placeOf: (path: readonly PropertyKey[]) => Place } | { faults: YamlFault[] };
+
+export function readYaml(text: string): ReadYaml {
+  const lineCounter = new LineCounter();
+  // A warning would be printed as a process warning, outside the log. The problem is reported as an issue anyway.
+  const document = parseDocument(text, { prettyErrors: true, logLevel: 'error', lineCounter });
+  const placeAt = (offset: number): Place => {
+    const { line, col } = lineCounter.linePos(offset);
+    return { line, column: col };
+  };
+  if (document.errors.length > 0) {
+    return { faults: document.errors.map(({ message, pos }) => ({ path: '', message, ...placeAt(pos[0]) })) };
+  }
+  try {
+    const wrongKeys = keysThatAreNoText(document, placeAt);
+    if (wrongKeys.length > 0) return { faults: wrongKeys };
+    return { value: document.toJS(), placeOf: (path) => placeAt(offsetOf(document, path)) };
+  } catch (error) {
+    // An undefined alias, which the message names, or too many aliases; or a wrong merge or ordered map, whose place it does not name.
+    const { message } = error as Error; // YAML throws only errors
+    const path = /^merge/i.test(message) ? '<<' : /^ordered maps/i.test(message) ? '!!omap' : '';
+    return { faults: [{ path, message }] };
+  }
+}
+
+/** A list or a map as a key is never meant. To make texts of such keys within each other can take minutes. */
+function keysThatAreNoText(document: Document.Parsed, placeAt: (offset: number) => Place): YamlFault[] {
+  const faults: YamlFault[] = [];
+  visit(document, {
+    Pair(_, { key }) {
+      if (!isCollection(key)) return undefined;
+      const place = placeAt(key.range?.[0] ?? 0);
+      const { line, column } = place;
+      const message = `a key is a list or a map, not a text, at line ${line}, column ${column}`;
+      faults.push({ path: '', message, ...place });
+      return visit.SKIP;
+    },
+  });
+  return faults;
+}
+
+/** Follows the path as far as it exists. Values that come by an alias or a merge stand elsewhere: their path ends at the alias. */
+function offsetOf(document: Document.Parsed, path: readonly PropertyKey[]): number {
+  let node: unknown = document.contents;
+  let offset = offsetOfNode(node) ?? 0;
+  for (const part of path) {
+    if (!isCollection(node)) return offset;
+    const pair = isMap(node) ? node.items.find(({ key }) => isScalar(key) && String(key.value) === part) : undefined;
+    const next: unknown = isMap(node) ? pair?.value : node.items[Number(part)];
+    const found = offsetOfNode(pair?.key) ?? offsetOfNode(next);
+    if (found === undefined) return offset;
+    offset = found;
+    node = next;
+  }
+  return offset;
+}
+
+function offsetOfNode(node: unknown): number | undefined {
+  return isNode(node) ? node.range?.[0] : undefined;
+}
