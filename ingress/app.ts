@@ -5,6 +5,7 @@ import { assignRequestId, echoClientRequestId } from './middleware/assign-reques
 import { noteClientAddress } from './middleware/authentication/note-client-address.ts';
 import { chooseErrorFormat } from './middleware/choose-error-format.ts';
 import { cutSlowReaders } from './middleware/cut-slow-readers.ts';
+import { holdPlanFile } from './middleware/hold-plan-file.ts';
 import { logRequest } from './middleware/log-request.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
@@ -21,6 +22,7 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   const app = new Koa<RequestState>();
   const router = createRouter(deps);
   app.use(cutSlowReaders());
+  app.use(holdPlanFile(deps));
   app.use(setSecurityHeaders(deps.securityHeaders));
   app.use(assignRequestId);
   app.use(chooseErrorFormat);

@@ -4,6 +4,7 @@ import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import { sendCancellation } from '../shared/jobs/cancellation.ts';
 import { createRelease } from '../shared/limits/release.ts';
 import { createSettle } from '../shared/limits/settle.ts';
+import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import { type IngressConfig, readIngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import { createRegistry } from '../shared/process/metrics.ts';
@@ -21,7 +22,7 @@ import { createBodyBudget } from './bodies/body-budget.ts';
 import { createRefusedBodies } from './bodies/refused-bodies.ts';
 import { createSignIn, type SignIn } from './callers/sign-in.ts';
 import { createDocumentation } from './documentation/documentation.ts';
-import { exampleModels } from './documentation/example-model.ts';
+import { followExamples } from './documentation/follow-examples.ts';
 import { createRenderReference } from './documentation/reference/render-reference.ts';
 import { createReleaseLater } from './limits/release-later.ts';
 import { createSettleInterrupted, createSettlements } from './limits/settle-interrupted.ts';
@@ -34,6 +35,7 @@ import { type Connections, openConnections } from './open-connections.ts';
 import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
 import { createStaticContent } from './pages/static-content.ts';
+import { openPlanFile } from './plan-file/open-plan-file.ts';
 import { createQueueDashboard } from './queue/dashboard/queue-dashboard.ts';
 import { observeQueues } from './queue/observe-queues.ts';
 import { openQueues } from './queue/open-queues.ts';
@@ -54,8 +56,10 @@ await runProcess({ name: 'ingress', readConfig: readIngressConfig, run });
 
 async function run({ config, log, shutdown }: { config: IngressConfig; log: Log; shutdown: AbortSignal }) {
   await using parts = new AsyncDisposableStack();
-  const { planFile, links } = config;
+  const { links } = config;
   const registry = createRegistry();
+  const { planFile, ...opened } = openPlanFile({ source: config.planFile, registry, log });
+  const currentPlanFile = planFile.current;
   const metrics = createIngressMetrics(registry);
   const connections = parts.use(await openConnections(config, log));
   const { store, issuerKeys, redis, replyRedis, dashboardRedis } = connections;
@@ -66,8 +70,9 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const dashboard = createQueueDashboard({ writable: config.queue.dashboardWritable, log });
   const operations = parts.use(
     await openOperations({
-      ...{ config, connections, signIn, registry, log },
+      ...{ config, currentPlanFile, connections, signIn, registry, log },
       ...{ state: state.current, pages: dashboard.pages, inbox: () => inbox },
+      details: () => ({ planFile: opened.status() }),
     }),
   );
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
@@ -83,17 +88,17 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   parts.use(watchNodes({ redis, waitingRequests }));
   const budget = createBodyBudget({ bytesMax: config.bodyBudgetBytes });
   metrics.observe({
-    ...observeQueues({ models: planFile.models, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest }),
+    ...observeQueues({ currentPlanFile, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest }),
     ...{ waiting: waitingRequests.count, bytesWaiting: queueBounds.bytesWaiting },
     ...{ bodyBytesHeld: budget.bytesHeld, issuerKeysAgeMs: issuerKeys.ageMs },
   });
 
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
-  const callers = parts.use(openCallers({ config, redis, store, release, outboxLengthMax, log }));
+  const callers = parts.use(openCallers({ config, currentPlanFile, redis, store, release, outboxLengthMax, log }));
   const giveUp = new AbortController();
   const app = createApp({
-    ...{ log, metrics, planFile, store, signIn, queues, queueTurns, queueBounds, waitingRequests },
-    ...{ ...links, securityHeaders: securityHeaders(links.baseUrl), ...createPages(config) },
+    ...{ log, metrics, currentPlanFile, store, signIn, queues, queueTurns, queueBounds, waitingRequests },
+    ...{ ...links, securityHeaders: securityHeaders(links.baseUrl), ...createPages(config, currentPlanFile) },
     ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },
     ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers) },
     requestLookUp: createRequestLookUp({ redis, store }),
@@ -104,6 +109,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
       refusedBodies: createRefusedBodies(),
     },
   });
+  await parts.use(opened.follow(redis)).noted;
   const listener = await openListener({ config, app, metrics, log });
   metrics.observeConnections(listener.connections);
   state.becomeReady();
@@ -117,15 +123,15 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
 
 type OperationsDeps = {
   config: IngressConfig;
+  currentPlanFile: () => PlanFile;
   connections: Connections;
   signIn: SignIn;
   inbox: () => Inbox | undefined;
-} & Pick<Parameters<typeof listenForOperations>[0], 'registry' | 'state' | 'pages' | 'log'>;
+} & Pick<Parameters<typeof listenForOperations>[0], 'registry' | 'state' | 'details' | 'pages' | 'log'>;
 
 /** Starts the operations listener, with checks of Redis, the store and the identity provider. */
-function openOperations({ config, connections, signIn, inbox, ...deps }: OperationsDeps) {
+function openOperations({ config, currentPlanFile, connections, signIn, inbox, ...deps }: OperationsDeps) {
   const { redis, replyRedis, store } = connections;
-  const queues = Object.keys(config.planFile.models).map(queuePrefix);
   const identityProvider = atMostEvery(checkEveryMs, signIn.check);
   const nodeChecks = () => ({
     ...checksOfNodes('redis', redis),
@@ -134,7 +140,7 @@ function openOperations({ config, connections, signIn, inbox, ...deps }: Operati
   return listenForOperations({
     ...{ ...config.operations, ...deps },
     required: {
-      redis: () => checkAny(redis, queues),
+      redis: () => checkAny(redis, Object.keys(currentPlanFile().models).map(queuePrefix)),
       /** Without an address for replies, every request would be refused. */
       async replyRedis() {
         if (!replyRedis.isCluster) await replyRedis.ping();
@@ -169,16 +175,16 @@ function canceller({ queues, replyRedis, log }: Pick<WaitingDeps, 'queues' | 're
   };
 }
 
-function createPages({ links, signIn, planFile }: IngressConfig) {
+function createPages({ links, signIn }: IngressConfig, currentPlanFile: () => PlanFile) {
   const docsLinks = { ...links, authUrl: signIn.issuer };
   const document = createOpenApiDocument(docsLinks);
   return {
     console: createConsole({ ...links, ...signIn }),
     openApiDocument: createStaticContent(JSON.stringify(document), 'application/json; charset=utf-8'),
-    documentation: createDocumentation({
-      links: docsLinks,
-      models: exampleModels(planFile),
-      renderReference: createRenderReference({ document }),
+    documentation: followExamples({
+      currentPlanFile,
+      create: (models) =>
+        createDocumentation({ links: docsLinks, models, renderReference: createRenderReference({ document }) }),
     }),
   };
 }

@@ -4,6 +4,7 @@ import type { Release } from '../shared/limits/release.ts';
 import { createSeed } from '../shared/limits/seeding/seed.ts';
 import { createSeedKey } from '../shared/limits/seeding/seed-key.ts';
 import { watchSuspensions } from '../shared/limits/watch-suspensions.ts';
+import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
@@ -23,6 +24,7 @@ import { nextRequestId } from './middleware/assign-request-id.ts';
 
 type CallerDeps = {
   config: IngressConfig;
+  currentPlanFile: () => PlanFile;
   redis: Redis;
   store: Store;
   release: Release;
@@ -31,21 +33,20 @@ type CallerDeps = {
 };
 
 /** Opens what identifies callers, checks them and changes their accounts. */
-export function openCallers({ config, redis, store, release, outboxLengthMax, log }: CallerDeps) {
-  const { planFile } = config;
+export function openCallers({ config, currentPlanFile, redis, store, release, outboxLengthMax, log }: CallerDeps) {
   const owned = new AsyncDisposableStack();
   const keyUse = owned.use(createKeyUse({ store, log }));
   const guestKeys = createGuestKeys({ secrets: config.guestKeySecrets, peppers: config.keyPeppers });
   const sharedCallers = createSharedCallers({ redis, secretsInUse: guestKeys.secretsInUse, log });
   const callers = createCallers({
-    ...{ store, sharedCallers, defaultPlan: planFile.defaultPlan },
+    ...{ store, sharedCallers, defaultPlan: () => currentPlanFile().defaultPlan },
     guestSecretsInUse: guestKeys.inUse,
   });
   const askLimits = createAskLimits({
     ...{ seed: createSeed({ redis, store }), seedKey: createSeedKey({ redis, store }) },
     reread: callers.reread,
   });
-  const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
+  const admit = createAdmit(redis, { timeouts: () => currentPlanFile().timeouts, outboxLengthMax });
   const lookAtAccount = async (account: string) => {
     const request = { account, subject: { account }, requestId: nextRequestId(), caller: undefined };
     return (await askLimits(request, admit.look)).caller;
@@ -61,16 +62,12 @@ export function openCallers({ config, redis, store, release, outboxLengthMax, lo
 
 /** The limits of clients that have no valid credential yet (contract.md#a6-bounds-before-authentication). */
 export function createClientLimits({ config, redis, log }: Pick<CallerDeps, 'config' | 'redis' | 'log'>) {
-  const { guestCallsPerMinute, guestMintsPerHour: mintsPerHour, guestMintsPerHourTotal } = config.planFile;
   return {
     limitAuthFailures: createLimitAuthFailures({
       failures: createMinuteCounts({ redis, keyOf: authFailuresKey, log }),
       perMinute: config.authFailuresPerMinute,
     }),
-    limitCalls: createLimitCalls({
-      calls: createMinuteCounts({ redis, keyOf: guestCallsKey, log }),
-      perMinute: guestCallsPerMinute,
-    }),
-    limitMints: createLimitMints(redis, { mintsPerHour, mintsPerHourTotal: guestMintsPerHourTotal }),
+    limitCalls: createLimitCalls({ calls: createMinuteCounts({ redis, keyOf: guestCallsKey, log }) }),
+    limitMints: createLimitMints(redis),
   };
 }

@@ -6,6 +6,7 @@ import type { ApiError } from '../shared/errors.ts';
 import type { Claim } from '../shared/idempotency/claim.ts';
 import type { TokenUsage } from '../shared/jobs/replies.ts';
 import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
+import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { JsonBody } from './api/json-body.ts';
 import type { BodyShare } from './bodies/body-budget.ts';
 import type { Credential } from './callers/authorization.ts';
@@ -20,6 +21,8 @@ export type CallerCheck = 'due' | 'begun';
 
 /** The data that the stages of one request leave for later stages. */
 export type RequestState = {
+  /** The plan file from the beginning of the request to its end. */
+  planFile: PlanFile;
   requestId: string;
   /** The path below which the API was called, if it is not the root. */
   basePath?: string;

@@ -84,7 +84,7 @@ import { retrieveUsage } from './routes/usage.ts';
 export type AppDeps = {
   log: Log;
   metrics: IngressMetrics;
-  planFile: PlanFile;
+  currentPlanFile: () => PlanFile;
   baseUrl: string;
   securityHeaders: SecurityHeaders;
   docsUrl: string;
@@ -173,15 +173,15 @@ function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Sta
       answerCall(deps),
     );
   }
-  router.get('/v1/models', withEither, check, listModels(deps));
-  router.get('/v1/models/*model', withEither, check, retrieveModel(deps));
+  router.get('/v1/models', withEither, check, listModels);
+  router.get('/v1/models/*model', withEither, check, retrieveModel);
   router.get('/v1/requests', withEither, check, listRequests(deps));
   router.get('/v1/requests/:request', withEither, check, retrieveRequest(deps));
 }
 
 function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
   const { withKey, withSignIn, check, readSettings, readDevice } = stages;
-  const mint = mintDeveloperKey({ ...deps, defaultPlan: deps.planFile.defaultPlan });
+  const mint = mintDeveloperKey(deps);
   router.get('/v1/keys/developer', forbidStoring, withSignIn, check, listDeveloperKeys(deps));
   router.post('/v1/keys/developer', forbidStoring, withSignIn, check, readSettings, mint);
   router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readSettings, rotateDeveloperKey(deps));
@@ -215,7 +215,7 @@ function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stage
 function routeBilling(router: Router<RequestState>, deps: AppDeps, { withEither, check }: Stages): void {
   router.get('/billing/quota', withEither, readLimitCounters(deps), retrieveQuota(deps));
   router.get('/billing/usage', withEither, check, retrieveUsage(deps));
-  router.get('/billing/plan', withEither, check, retrievePlan(deps));
+  router.get('/billing/plan', withEither, check, retrievePlan);
 }
 
 function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
@@ -226,7 +226,7 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readSettings, updateAccount(deps));
   router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(deps));
   router.get('/admin/audit', withSignIn, check, asOperator, listAudit(deps));
-  router.get('/admin/plans', withSignIn, check, asOperator, listPlans(deps));
+  router.get('/admin/plans', withSignIn, check, asOperator, listPlans);
 }
 
 function routePages(router: Router<RequestState>, deps: AppDeps): void {

@@ -1,5 +1,6 @@
 import '../shared/process/require-node-24.mjs';
 import { ulid } from 'ulid';
+import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import { createRegistry } from '../shared/process/metrics.ts';
@@ -11,6 +12,7 @@ import { controlStreamKey, queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
 import { loadTokenizer } from './answers/count-tokens.ts';
+import type { BackendSlots } from './backends/backend-slots.ts';
 import { openSlots } from './backends/open-slots.ts';
 import { createObserveBatches } from './batches/observe-batches.ts';
 import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
@@ -20,6 +22,7 @@ import { startMaintenance } from './maintenance/start-maintenance.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { type Connections, openConnections } from './open-connections.ts';
 import { openLaneWork } from './open-lane-work.ts';
+import { openPlanFile } from './plan-file/open-plan-file.ts';
 import { createBodiesHeld } from './queue/bodies-held.ts';
 import { type QueuesServed, serveQueues } from './queue/serve-queues.ts';
 import { openUsageDrainer } from './usage/open-usage-drainer.ts';
@@ -32,14 +35,16 @@ await runProcess({ name: 'worker', readConfig: readWorkerConfig, run });
 
 async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; shutdown: AbortSignal }) {
   await using parts = new AsyncDisposableStack();
-  const { planFile, pools, concurrency, batchConcurrency } = config;
   const workerId = ulid();
   const registry = createRegistry();
+  const opened = openPlanFile({ source: config.planFile, pools: config.pools, workerId, registry, log });
+  const { planFile, pools } = opened;
   const metrics = createWorkerMetrics(registry);
-  metrics.concurrency.set({ lane: 'interactive' }, concurrency);
-  metrics.concurrency.set({ lane: 'batch' }, batchConcurrency);
-  const common = { config, workerId, shutdown, metrics, log };
-  const connections = parts.use(await openConnections(config, log));
+  metrics.concurrency.set({ lane: 'interactive' }, config.concurrency);
+  metrics.concurrency.set({ lane: 'batch' }, config.batchConcurrency);
+  const common = { config, planFile, currentPlanFile: planFile.current, pools, workerId, shutdown, metrics, log };
+  const connectMs = () => planFile.current().timeouts.connectMs;
+  const connections = parts.use(await openConnections({ config, connectMs, log }));
   const { store, redis, upkeepRedis, replyRedis } = connections;
 
   let queues: QueuesServed | undefined;
@@ -53,8 +58,9 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const { slots } = parts.use(backends);
 
   const state = followProcessState(shutdown);
-  const details = () => ({ running: queues?.running() ?? 0, breakers: slots.breakerStatuses() });
-  const operations = await openOperations({ ...common, connections, registry, state: state.current, details });
+  const running = () => queues?.running() ?? 0;
+  const details = () => ({ planFile: opened.status(), running: running(), breakers: slots.breakerStatuses() });
+  const operations = await openOperations({ ...common, connections, slots, registry, state: state.current, details });
   parts.use(operations);
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
   await loadTokenizer();
@@ -68,22 +74,23 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   });
   await waitForControl(inbox, { redis: replyRedis, shutdown, log });
   metrics.observeBatches(createObserveBatches(store.batches));
-  drainer = openUsageDrainer({ redis: upkeepRedis, store, workerId, planFile, metrics, log });
+  drainer = openUsageDrainer({ ...common, redis: upkeepRedis, store });
   const control = controlStreamKey(workerId);
   const lanes = parts.use(openLaneWork({ ...common, ...connections, slots, drainer, outboxLengthMax, control }));
   const shares = parts.use(backends.startShares());
   await shares.renewed;
   queues = serveQueues({
-    ...{ ...common, models: planFile.models, pools, concurrency, batchConcurrency, slots, work: lanes.work },
+    ...{ ...common, slots, work: lanes.work },
     ...{ connection: redis, upkeepRedis, connectReader: connections.connectJobReader },
     checksStalled: (pool) => shares.membershipOf(pool).checksStalled,
     bodies: createBodiesHeld({ bodyBytesMax: config.bodyBytesMax }),
   });
   parts.use(queues);
   supervisor = lanes.batches.supervise();
-  const maintenance = startMaintenance({ redis: upkeepRedis, store, workerId, planFile, metrics, log });
+  const maintenance = startMaintenance({ ...common, redis: upkeepRedis, store });
+  await parts.use(opened.follow(upkeepRedis)).noted;
   state.becomeReady();
-  log.info({ pools }, 'ready');
+  log.info({ pools: pools(), generation: planFile.generation() }, 'ready');
 
   await aborted(shutdown);
   // The next supervisor of the batches gives their lines to workers that stay.
@@ -92,17 +99,23 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   await Promise.all([maintenance, lanes.batches, drainer, inbox].map((part) => part[Symbol.asyncDispose]()));
 }
 
-type OperationsDeps = { config: WorkerConfig; connections: Connections; workerId: string } & Pick<
-  Parameters<typeof listenForOperations>[0],
-  'registry' | 'state' | 'details' | 'log'
->;
+type OperationsDeps = {
+  config: WorkerConfig;
+  currentPlanFile: () => PlanFile;
+  pools: () => readonly string[];
+  connections: Connections;
+  slots: BackendSlots;
+  workerId: string;
+} & Pick<Parameters<typeof listenForOperations>[0], 'registry' | 'state' | 'details' | 'log'>;
 
 /** Starts the operations listener, with checks of Redis, the store and the backends. */
-function openOperations({ config, connections, workerId, ...deps }: OperationsDeps) {
+function openOperations({ config, currentPlanFile, pools, connections, slots, workerId, ...deps }: OperationsDeps) {
   const { upkeepRedis, replyUpkeepRedis, store, agent } = connections;
-  const { models } = config.planFile;
-  const queues = Object.keys(models).filter((model) => config.pools.includes(models[model]?.pool ?? ''));
-  const backends = createBackendChecks(config, agent);
+  const queues = () =>
+    Object.entries(currentPlanFile().models).flatMap(([model, { pool }]) =>
+      pools().includes(pool) ? [queuePrefix(model)] : [],
+    );
+  const checksOf = createBackendChecks({ agent, apiKeyOf: config.apiKeyOf });
   const nodeChecks = () => ({
     ...checksOfNodes('redis', upkeepRedis),
     ...(replyUpkeepRedis !== upkeepRedis && checksOfNodes('replyRedis', replyUpkeepRedis)),
@@ -110,10 +123,10 @@ function openOperations({ config, connections, workerId, ...deps }: OperationsDe
   return listenForOperations({
     ...{ ...config.operations, ...deps },
     required: {
-      redis: () => checkAny(upkeepRedis, queues.map(queuePrefix)),
+      redis: () => checkAny(upkeepRedis, queues()),
       replyRedis: () => checkAny(replyUpkeepRedis, [controlStreamKey(workerId)]),
     },
-    checks: () => ({ store: () => store.ping(), ...backends, ...nodeChecks() }),
+    checks: () => ({ store: () => store.ping(), ...checksOf(slots.called()), ...nodeChecks() }),
   });
 }
 

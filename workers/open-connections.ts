@@ -27,7 +27,16 @@ export type Connections = AsyncDisposable & {
 };
 
 /** Opens the connections to the store, to Redis and to the backends. Does not wait until Redis answers. */
-export async function openConnections(config: WorkerConfig, log: Log): Promise<Connections> {
+export async function openConnections({
+  config,
+  connectMs,
+  log,
+}: {
+  config: WorkerConfig;
+  /** How long a connection to a backend may take to open. */
+  connectMs: () => number;
+  log: Log;
+}): Promise<Connections> {
   const owned = new AsyncDisposableStack();
   const adopt = (connection: Redis) => owned.adopt(connection, (adopted) => adopted.disconnect());
   const connect = (url: string) => adopt(connectForWork(url, log));
@@ -43,7 +52,7 @@ export async function openConnections(config: WorkerConfig, log: Log): Promise<C
   const oneConnection = isSame && !redis.isCluster;
   const connectControlReader = () => connectForWork(config.replyRedisUrl, log);
   const connectJobReader = () => connectForWork(config.redisUrl, log);
-  const agent = owned.adopt(createBackendAgent(config.planFile.timeouts), (opened) => opened.destroy());
+  const agent = owned.adopt(createBackendAgent(connectMs), (opened) => opened.destroy());
   return {
     ...{
       store,

@@ -2,6 +2,7 @@ import type { Agent } from 'undici';
 import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import type { Lane } from '../shared/lane.ts';
 import { createSettle } from '../shared/limits/settle.ts';
+import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { LimitMetrics } from '../shared/process/metrics.ts';
@@ -27,7 +28,8 @@ type LanesWork = Disposable & { work: Readonly<Record<Lane, LaneWork>>; batches:
 
 /** Opens the work on requests and on lines of batches. */
 export function openLaneWork(deps: {
-  config: WorkerConfig;
+  config: Pick<WorkerConfig, 'apiKeyOf' | 'keyPeppers'>;
+  currentPlanFile: () => PlanFile;
   store: Store;
   redis: Redis;
   replyRedis: Redis;
@@ -47,8 +49,8 @@ export function openLaneWork(deps: {
   metrics: LimitMetrics & AnswerMetrics & RequestMetrics & BatchMetrics;
   log: Log;
 }): LanesWork {
-  const { config, redis, upkeepRedis, replyUpkeepRedis, agent, slots, drainer, metrics, log } = deps;
-  const { planFile } = config;
+  const { config, currentPlanFile, redis, upkeepRedis, replyUpkeepRedis, agent, slots, drainer, metrics, log } = deps;
+  const timeouts = () => currentPlanFile().timeouts;
   const owned = new DisposableStack();
   const notifyDrainer = owned.use(
     createNotifyDrainer({ redis: upkeepRedis, replyRedis: replyUpkeepRedis, notifyOwn: drainer.notify, log }),
@@ -59,15 +61,14 @@ export function openLaneWork(deps: {
     ? settleAndNotify(createSettle(upkeepRedis, { attemptsMax: 1 }), notifyDrainer)
     : settle;
   const findAnswer = createFindAnswer({
-    ...{ slots, retryBudget: createRetryBudget(), apiKeys: config.apiKeys, metrics, log },
-    callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
-    ownFields: createOwnFields({ plans: planFile.plans, pepper: config.keyPeppers[0] }),
-    firstTokenMs: planFile.timeouts.firstTokenMs,
+    ...{ slots, retryBudget: createRetryBudget(), apiKeyOf: config.apiKeyOf, metrics, log },
+    callBackend: createCallBackend({ agent, timeouts }),
+    ownFields: createOwnFields({ plans: () => currentPlanFile().plans, pepper: config.keyPeppers[0] }),
+    firstTokenMs: () => timeouts().firstTokenMs,
   });
   const requests = owned.use(
     openRequestWork({
       ...deps,
-      planFile,
       keptAnswers: createKeptAnswers(config.keyPeppers),
       findAnswer,
       startRun: createStartRun(redis),

@@ -43,7 +43,7 @@ type Deps = {
   sharedCallers: SharedCallers;
   /** Whether a guest key made with these secrets is still accepted. */
   guestSecretsInUse: (guest: GuestSecrets) => boolean;
-  defaultPlan: string;
+  defaultPlan: () => string;
   clock?: { now(): number };
 };
 type ReadCaller = (credential: Credential) => Promise<Caller | undefined>;
@@ -114,7 +114,7 @@ export function createCallers(deps: Deps): Callers {
 function createReadStored({ store, guestSecretsInUse, defaultPlan }: Deps): ReadCaller {
   return async function readStored(credential) {
     if ('account' in credential) {
-      return callerOf(credential.account, await store.findAccount(credential.account), defaultPlan);
+      return callerOf(credential.account, await store.findAccount(credential.account), defaultPlan());
     }
     const owner = await store.findKeyOwner(credential.hashes);
     if (owner === undefined || (owner.guest !== undefined && !guestSecretsInUse(owner.guest))) return undefined;

@@ -15,6 +15,8 @@ import type { IngressMetrics } from '../metrics.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import { beginCallerCheck } from './authentication/caller-check.ts';
 
+type Bounds = { planFile: PlanFile; fairShare: number | undefined };
+
 /**
  * Admits a request to the queue; nothing is queued without it. Checks that the caller is current, that its plan includes the model and that
  * no limit would be exceeded. Then creates the lease, with times by Redis's clock. A model outside the plan is 429 `plan_limit`. A request
@@ -22,12 +24,10 @@ import { beginCallerCheck } from './authentication/caller-check.ts';
  */
 export function admitRequest({
   checkCaller,
-  planFile,
   topupUrl,
   metrics,
 }: {
   checkCaller: CheckCaller;
-  planFile: PlanFile;
   topupUrl: string;
   metrics: IngressMetrics;
 }): Stage {
@@ -39,13 +39,14 @@ export function admitRequest({
   /** A separate function, because a waiting stage keeps its local variables in memory, and the body would be one of them. */
   async function admit(ctx: AppContext): Promise<void> {
     const call = stateOf(ctx, 'call');
+    const planFile = stateOf(ctx, 'planFile');
     const { fairShare, refusal } = ctx.state;
     const request = beginCallerCheck(ctx);
     // A repeat needs no room in the queue. What the key may do is decided before that.
     const checked = await checkCaller.admit(request, (caller) => {
       const outside = refuseOutsideKey(caller.furtherKey, call);
       if (outside !== undefined) return { refusal: outside };
-      return refusal === undefined ? askFor(call, caller, fairShare) : { refusal };
+      return refusal === undefined ? askFor(call, caller, { planFile, fairShare }) : { refusal };
     });
     const allowance = allowanceOf(checked.caller, planFile);
     ctx.state.caller = checked.caller;
@@ -71,7 +72,7 @@ export function admitRequest({
     ctx.state.inFlight = inFlight;
   }
 
-  function askFor(call: Call, caller: Caller, fairShare: number | undefined): ReturnType<DecideCharge> {
+  function askFor(call: Call, caller: Caller, { planFile, fairShare }: Bounds): ReturnType<DecideCharge> {
     const { plan, keyId = '', furtherKey } = caller;
     const limits = planFile.plans[plan];
     if (!limits?.modelTiers.includes(call.tier)) return { refusal: planLimit(call.requestedModel ?? call.model, plan) };

@@ -1,7 +1,6 @@
 import type { Endpoint } from '../../shared/endpoints/definition/endpoint.ts';
-import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
+import { listedFieldsOf } from '../../shared/endpoints/fields/listed-fields.ts';
 import { readCall as readBody } from '../../shared/endpoints/read-call.ts';
-import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
 import { noSuchModel } from '../api/no-such-model.ts';
 import { passedHeaders } from '../api/passed-headers.ts';
@@ -13,18 +12,16 @@ import { type Stage, stateOf } from '../request-state.ts';
  * that the plan file does not list (contract.md#d3-unknown-model).
  */
 export function readCalls({
-  planFile,
   metrics,
 }: {
-  planFile: PlanFile;
   metrics: Pick<IngressMetrics, 'refusedFields'>;
 }): (endpoint: Endpoint) => Stage {
-  const rule = createListedFields(planFile);
-  const { models, aliases } = planFile;
-
   return (endpoint) =>
     function readCall(ctx, next) {
       const { plan } = stateOf(ctx, 'caller');
+      const planFile = stateOf(ctx, 'planFile');
+      const { models, aliases } = planFile;
+      const rule = listedFieldsOf(planFile);
       const noSuch = (name: string) => noSuchModel(name, plan, planFile);
       try {
         const headers = passedHeaders(ctx.req, endpoint.headers.passedOn);

@@ -7,28 +7,30 @@ const depthsAgeMsMax = 500;
 
 /** Reads the values of the queue metrics: jobs that wait for each model, and the workers of each pool. */
 export function observeQueues({
-  models,
+  currentPlanFile,
   queueDepths,
   listWorkers,
   oldestWaiting,
 }: {
-  models: PlanFile['models'];
+  currentPlanFile: () => Pick<PlanFile, 'models'>;
   queueDepths: QueueDepths;
   listWorkers: ListWorkers;
   /** How long the oldest waiting request of each model has waited, in milliseconds. */
   oldestWaiting: () => ReadonlyMap<string, number>;
 }) {
-  const all = Object.entries(models).map(([model, { pool }]) => ({ pool, model }));
-  const pools = [...new Set(all.map(({ pool }) => pool))];
+  const models = () => Object.entries(currentPlanFile().models).map(([model, { pool }]) => ({ pool, model }));
   return {
     async depths() {
       const depths = await queueDepths.read(depthsAgeMsMax);
-      return all.flatMap((one) => lanes.map((lane) => ({ ...one, lane, jobs: depths.of(one.model, lane) })));
+      return models().flatMap((one) => lanes.map((lane) => ({ ...one, lane, jobs: depths.of(one.model, lane) })));
     },
-    poolWorkers: () => Promise.all(pools.map(async (pool) => ({ pool, workers: (await listWorkers(pool)).length }))),
+    poolWorkers() {
+      const pools = [...new Set(models().map(({ pool }) => pool))];
+      return Promise.all(pools.map(async (pool) => ({ pool, workers: (await listWorkers(pool)).length })));
+    },
     oldest() {
       const ages = oldestWaiting();
-      return all.map((one) => ({ ...one, ageMs: ages.get(one.model) ?? 0 }));
+      return models().map((one) => ({ ...one, ageMs: ages.get(one.model) ?? 0 }));
     },
   };
 }

@@ -1,11 +1,11 @@
 import { createListWorkers, type ListWorkers } from '../../shared/jobs/list-workers.ts';
-import { allQueues, openQueue } from '../../shared/jobs/queues.ts';
-import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { IngressConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { countJobs } from './count-jobs.ts';
 import type { QueueDashboard } from './dashboard/queue-dashboard.ts';
+import { createShownQueues } from './dashboard/shown-queues.ts';
 import { createQueueBounds, type QueueBounds } from './queue-bounds.ts';
 import { createQueueDepths, type Depths, type QueueDepths } from './queue-depths.ts';
 import { createQueueTurns, type QueueTurns } from './queue-turns.ts';
@@ -28,7 +28,7 @@ export async function openQueues({
   dashboard,
   log,
 }: {
-  planFile: PlanFile;
+  planFile: Pick<PlanFileInForce, 'current' | 'onReplaced'>;
   bounds: Pick<IngressConfig['queue'], 'depthMax' | 'bytesMax'>;
   redis: Redis;
   /** A separate connection, because pages of large jobs must not delay requests. */
@@ -36,24 +36,22 @@ export async function openQueues({
   dashboard: Pick<QueueDashboard, 'show'>;
   log: Log;
 }): Promise<Queues> {
-  const { models } = planFile;
   await using parts = new AsyncDisposableStack();
   const queues = parts.use(createRequestQueues({ connection: redis, log }));
-  const queueDepths = createQueueDepths({ redis, planFile });
-  const queueBounds = createQueueBounds({ ...bounds, models: Object.keys(models) });
-  const queueTurns = createQueueTurns(planFile);
+  const queueDepths = createQueueDepths({ redis, currentPlanFile: planFile.current });
+  const queueBounds = createQueueBounds({ ...bounds, models: () => Object.keys(planFile.current().models) });
+  const queueTurns = createQueueTurns();
   const counted = (depths: Depths | undefined) => {
     queueBounds.counted(depths);
     queueTurns.counted(depths);
   };
   const read = (ageMsMax: number) => queueDepths.read(ageMsMax, queueTurns.latest());
   parts.use(countJobs({ depths: { read }, bounds: { ...queueBounds, counted } }));
-  const shownQueues = allQueues(models).map(({ pool, ...id }) => ({
-    ...{ pool, queue: openQueue(id, { connection: dashboardRedis, log }) },
-  }));
-  parts.defer(async () => void (await Promise.all(shownQueues.map(({ queue }) => queue.close()))));
   const listWorkers = createListWorkers(redis);
-  dashboard.show(shownQueues, listWorkers);
+  const shown = parts.use(createShownQueues({ connection: dashboardRedis, log }));
+  const show = () => dashboard.show(shown.ofModels(planFile.current().models), listWorkers);
+  planFile.onReplaced(show);
+  show();
   const owned = parts.move();
   const opened = { queues, queueDepths, queueBounds, queueTurns, listWorkers };
   return { ...opened, [Symbol.asyncDispose]: () => owned.disposeAsync() };

@@ -61,12 +61,14 @@ export function createQueueBounds({
   bytesMax,
   now = () => performance.now(),
 }: {
-  models: readonly string[];
+  /** The models of the plan file. */
+  models: () => readonly string[];
   depthMax: number;
   bytesMax: number;
   now?: () => number;
 }): QueueBounds {
-  const models = new Map(names.map((name) => [name, newModel()]));
+  const models = new Map<string, Model>();
+  followNames();
   const bodies = createWaitingBodies(bytesMax);
   let useful = Promise.withResolvers<void>();
 
@@ -74,6 +76,14 @@ export function createQueueBounds({
     const model = models.get(name) ?? newModel();
     models.set(name, model);
     return model;
+  }
+
+  function followNames(): void {
+    const known = new Set(names());
+    for (const name of known) modelOf(name);
+    for (const [name, { accounts, uncounted }] of models) {
+      if (!known.has(name) && accounts.size + uncounted.size === 0) models.delete(name);
+    }
   }
 
   function takePlace(model: Model, account: string, bytes: number): QueuePlace {
@@ -115,6 +125,7 @@ export function createQueueBounds({
     whenUseful: () => useful.promise,
     counted(depths) {
       useful = Promise.withResolvers();
+      followNames();
       for (const [name, model] of models) {
         takeCount(model, depths, depths?.of(name, 'interactive'));
         if (model.counted !== 0 || model.uncounted.size > 0) useful.resolve();

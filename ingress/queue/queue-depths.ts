@@ -36,15 +36,14 @@ const lifeMs = 60_000;
  */
 export function createQueueDepths({
   redis,
-  planFile,
+  currentPlanFile,
   now = () => performance.now(),
 }: {
   redis: Redis;
-  planFile: Pick<PlanFile, 'models' | 'plans'>;
+  currentPlanFile: () => Pick<PlanFile, 'models' | 'plans'>;
   now?: () => number;
 }): QueueDepths {
-  const counted = Object.keys(planFile.models).flatMap((model) => lanes.map((lane) => ({ model, lane })));
-  const readHeads = createReadHeads(redis, planFile.plans);
+  const readHeads = createReadHeads(redis);
 
   type Field = readonly [name: string, value: string];
 
@@ -59,9 +58,10 @@ export function createQueueDepths({
   }
 
   async function count(begunAt: number, known: Record<string, string>): Promise<Record<string, string>> {
+    const queues = Object.keys(currentPlanFile().models).flatMap((model) => lanes.map((lane) => ({ model, lane })));
     const counts = await Promise.all(
       // In a cluster, the queues of other models can be counted while the node of one is unavailable.
-      counted.map((queue) => ifAvailable(redis, countQueue(queue, known))),
+      queues.map((queue) => ifAvailable(redis, countQueue(queue, known))),
     );
     const found = {
       ...known,
@@ -73,7 +73,7 @@ export function createQueueDepths({
   }
 
   async function readTurns(model: string, known: Record<string, string>): Promise<(readonly [string, string])[]> {
-    return (await readHeads(model)).map(({ rank, turn }) => {
+    return (await readHeads(model, currentPlanFile().plans)).map(({ rank, turn }) => {
       const field = turnFieldOf(model, rank);
       return [field, String(latestOf(Number(known[field] ?? 0), turn - 1))] as const;
     });

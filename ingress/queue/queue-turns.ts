@@ -1,3 +1,4 @@
+import { oncePerObject } from '../../shared/once-per-object.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { usualPriority } from '../../shared/plan-file/plan-file-schema.ts';
 import {
@@ -22,7 +23,13 @@ export type LatestTurn = { turn: number };
  */
 export interface QueueTurns {
   /** The priority of a job. `inFlight`: requests of the account that wait or run, including this one. */
-  next(request: { model: string; plan: string; inFlight: number; latest: LatestTurn }): number;
+  next(request: {
+    model: string;
+    plan: string;
+    plans: PlanFile['plans'];
+    inFlight: number;
+    latest: LatestTurn;
+  }): number;
   /** A worker has taken a job with this priority. */
   taken(model: string, priority: number): void;
   /** The latest taken turns of the requests of this ingress. */
@@ -31,8 +38,9 @@ export interface QueueTurns {
   counted(depths: Depths | undefined): void;
 }
 
-export function createQueueTurns({ plans }: Pick<PlanFile, 'plans'>): QueueTurns {
-  const rankOf = createRankOf(plans);
+const rankOfPlans = oncePerObject(createRankOf);
+
+export function createQueueTurns(): QueueTurns {
   let counted: Depths | undefined;
   /** By rank and model. */
   const own = new Map<string, TakenTurn>();
@@ -44,8 +52,8 @@ export function createQueueTurns({ plans }: Pick<PlanFile, 'plans'>): QueueTurns
   }
 
   return {
-    next({ model, plan, inFlight, latest }) {
-      const rank = rankOf(plans[plan]?.priority ?? usualPriority);
+    next({ model, plan, plans, inFlight, latest }) {
+      const rank = rankOfPlans(plans)(plans[plan]?.priority ?? usualPriority);
       const taken = takenOf(model, rank);
       const turn = Math.min(taken + Math.min(inFlight, turnsAheadMax), turnMax);
       // Otherwise the latest turn is from before turns were lowered.

@@ -8,8 +8,7 @@ import { createLowerTurns } from './lower-turns.ts';
 export type Head = { rank: number; turn: number };
 
 /** Reads the heads of the ranks in which jobs wait. Lowers the turns of a rank first if they are too high. */
-export function createReadHeads(redis: Redis, plans: PlanFile['plans']): (model: string) => Promise<Head[]> {
-  const ranks = ranksOf(plans);
+export function createReadHeads(redis: Redis): (model: string, plans: PlanFile['plans']) => Promise<Head[]> {
   const lowerTurns = createLowerTurns(redis);
 
   async function readHead(key: string, rank: number): Promise<Head[]> {
@@ -25,9 +24,9 @@ export function createReadHeads(redis: Redis, plans: PlanFile['plans']): (model:
     return readHead(key, rank);
   }
 
-  return async function readHeads(model) {
+  return async function readHeads(model, plans) {
     const { prefix, name } = modelQueue(model, 'interactive');
-    const heads = await Promise.all(ranks.map((rank) => readHead(`${prefix}:${name}:prioritized`, rank)));
+    const heads = await Promise.all(ranksOf(plans).map((rank) => readHead(`${prefix}:${name}:prioritized`, rank)));
     return heads.flat();
   };
 }

@@ -2,7 +2,6 @@ import type { StreamEnding } from '../../shared/endpoints/definition/error-forma
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
-import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { accountSuspended } from '../callers/check-caller.ts';
 import type { QueueTurns } from '../queue/queue-turns.ts';
 import type { RequestQueues } from '../queue/request-queues.ts';
@@ -13,7 +12,6 @@ import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 /** An inference request after admission: queues it, waits for the reply, and writes it as one body or as a stream. */
 export function answerCall(deps: {
-  planFile: PlanFile;
   queues: RequestQueues;
   queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
   waitingRequests: WaitingRequests;
@@ -23,7 +21,7 @@ export function answerCall(deps: {
   /** How long the status of a stream waits for the first event (contract.md#d6-held-status). */
   heldBackMs?: number;
 }): Stage {
-  const { planFile, queues, queueTurns, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = deps;
+  const { queues, queueTurns, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = deps;
 
   return async function answerCall(ctx) {
     const { endpoint, stream } = stateOf(ctx, 'call');
@@ -61,10 +59,11 @@ export function answerCall(deps: {
     const lease = stateOf(ctx, 'lease');
     const { requestId, account, admission, report, claim } = lease;
     const { keyId, plan } = report;
-    const { queueMs, requestMs } = planFile.timeouts;
+    const { plans, timeouts } = stateOf(ctx, 'planFile');
+    const { queueMs, requestMs } = timeouts;
     const inFlight = stateOf(ctx, 'inFlight');
     const place = stateOf(ctx, 'place').takeOver();
-    const priority = queueTurns.next({ model: call.model, plan, inFlight, latest: place.latestTurn });
+    const priority = queueTurns.next({ model: call.model, plan, plans, inFlight, latest: place.latestTurn });
     const onQueued = ({ ms, isTaken }: { ms: number; isTaken: boolean }) => {
       if (isTaken) queueTurns.taken(call.model, priority);
       if (!ctx.res.headersSent) ctx.res.setHeader('x-svc-queue-ms', ms);

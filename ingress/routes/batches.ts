@@ -6,7 +6,6 @@ import { endpoints } from '../../shared/endpoints/routes.ts';
 import { ApiError, rateLimitExceeded, validationError } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
 import { refuseOutsideKey } from '../../shared/key-scope.ts';
-import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { parseBody } from '../api/json-body.ts';
 import { limitParameter, parseQuery } from '../api/list-query.ts';
@@ -67,7 +66,7 @@ export const batchesQuery = z.strictObject({
  * field that names it is invalid. With an idempotency key that was used before, it returns the batch as it is now
  * (contract.md#h1-idempotency-keys).
  */
-export function createBatch({ store, planFile }: BatchStores & { planFile: PlanFile }): Stage {
+export function createBatch({ store }: BatchStores): Stage {
   return async function createBatch(ctx) {
     const idempotencyKey = idempotencyKeyOf(ctx.req);
     const body = parseBody(batchBody, stateOf(ctx, 'body'));
@@ -91,6 +90,7 @@ export function createBatch({ store, planFile }: BatchStores & { planFile: PlanF
 
   async function create(ctx: AppContext, body: z.infer<typeof batchBody>, claim?: string): Promise<Batch> {
     const { account, plan, keyId = '' } = stateOf(ctx, 'caller');
+    const planFile = stateOf(ctx, 'planFile');
     const file = await findFile(store, { id: body.input_file_id, account });
     if (file === undefined) throw refuseInput('there is no such file');
     if (file.purpose !== 'batch') throw refuseInput('expected a file of the purpose "batch"');

@@ -14,6 +14,7 @@ import { createUploadSlots } from '../files/upload-slots.ts';
 import { watchBody } from '../files/watch-body.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
+type Batch = PlanFile['batch'];
 type UploadBounds = { totalMs: number; windowMs: number; uploadsMax: number; ofAccountMax: number };
 
 const defaultBounds: UploadBounds = { totalMs: 900_000, windowMs: 15_000, uploadsMax: 32, ofAccountMax: 4 };
@@ -26,31 +27,30 @@ const dayMs = 86_400_000;
 /** `POST /v1/files`: streams a file into the store. An upload that is refused or ends early leaves nothing. */
 export function uploadFile({
   store,
-  planFile,
   giveUp,
   log,
   bounds = defaultBounds,
 }: {
   store: Pick<Store, 'batches' | 'files'>;
-  planFile: PlanFile;
   giveUp: AbortSignal;
   log: Log;
   bounds?: UploadBounds;
 }): Stage {
-  const { fileBytesMax, accountBytesMax, accountFilesMax, requestsMax, filesKeptDays } = planFile.batch;
-  const windowBytesMin = (planFile.batch.uploadBytesPerSecondMin * bounds.windowMs) / 1_000;
-  const bytesMax = fileBytesMax + aroundBytesMax;
   const slots = createUploadSlots(bounds);
   const rest = createRests();
 
   return async function uploadFile(ctx) {
     const boundary = boundaryOf(ctx.req);
+    const { batch } = stateOf(ctx, 'planFile');
+    const { fileBytesMax, requestsMax } = batch;
+    const windowBytesMin = (batch.uploadBytesPerSecondMin * bounds.windowMs) / 1_000;
+    const bytesMax = fileBytesMax + aroundBytesMax;
     if (Number(ctx.req.headers['content-length']) > bytesMax) throw bodyTooLarge(bytesMax);
-    const coming = comingFile(ctx);
+    const coming = comingFile(ctx, batch);
     const reception = receiveFile(coming, { store, requestsMax, log, rest });
     const slot = slots.enter(coming.account);
     try {
-      await requireRoom(coming.account);
+      await requireRoom(coming.account, batch);
       const giveUpOrSlot = AbortSignal.any([giveUp, slot.signal]);
       using watch = watchBody(ctx.req, {
         ...{ ...bounds, bytesMax, windowBytesMin, giveUp: giveUpOrSlot },
@@ -69,7 +69,7 @@ export function uploadFile({
   };
 
   /** Checked once, before a byte is read. Concurrent uploads can exceed the bound together, each by the largest size of a file. */
-  async function requireRoom(account: string): Promise<void> {
+  async function requireRoom(account: string, { accountFilesMax, accountBytesMax }: Batch): Promise<void> {
     const { files, bytes } = await store.batches.countFiles(account);
     if (files >= accountFilesMax) {
       throw new ApiError(
@@ -83,7 +83,7 @@ export function uploadFile({
   }
 
   /** Its id and times are by Redis's clock, so that ids sort by time. */
-  function comingFile(ctx: AppContext): ComingFile {
+  function comingFile(ctx: AppContext, { filesKeptDays }: Batch): ComingFile {
     const now = stateOf(ctx, 'now');
     const { account, keyId } = stateOf(ctx, 'caller');
     return {

@@ -1,20 +1,17 @@
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { modelsOf } from '../api/plan-models.ts';
 import type { PlanLimits } from '../api/response-schemas.ts';
-import { type Stage, stateOf } from '../request-state.ts';
+import { type AppContext, stateOf } from '../request-state.ts';
 
 /** `GET /billing/plan`: the limits of the caller's plan, and its models. */
-export function retrievePlan({ planFile }: { planFile: PlanFile }): Stage {
-  return async function retrievePlan(ctx) {
-    ctx.body = present(stateOf(ctx, 'caller').plan, planFile);
-  };
+export async function retrievePlan(ctx: AppContext): Promise<void> {
+  ctx.body = present(stateOf(ctx, 'caller').plan, stateOf(ctx, 'planFile'));
 }
 
 /** `GET /admin/plans`: every plan of the plan file, in its order. */
-export function listPlans({ planFile }: { planFile: PlanFile }): Stage {
-  return async function listPlans(ctx) {
-    ctx.body = { object: 'list', data: Object.keys(planFile.plans).map((plan) => present(plan, planFile)) };
-  };
+export async function listPlans(ctx: AppContext): Promise<void> {
+  const planFile = stateOf(ctx, 'planFile');
+  ctx.body = { object: 'list', data: Object.keys(planFile.plans).map((plan) => present(plan, planFile)) };
 }
 
 /** A plan that was removed from the plan file has no limits and no models, as for requests. */

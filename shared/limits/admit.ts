@@ -1,6 +1,7 @@
 import type { Claim } from '../idempotency/claim.ts';
 import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
+import { oncePerObject } from '../once-per-object.ts';
 import { loadScript, type Redis, redisUnavailable } from '../redis/connections.ts';
 import {
   changesKey,
@@ -62,6 +63,8 @@ export type Allowance = {
 /** `tokens` are reserved; `report` becomes the usage record if no process ends the request. */
 export type Charge = { allowance: Allowance; tokens: number; report: UsageReport };
 
+type LeaseTimeouts = { queueMs: number; requestMs: number };
+
 /** Each call is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
 export interface Admit {
   /** Admits a request before it is queued: charges it and gives it a lease, or changes nothing. Idempotent by request id. */
@@ -91,22 +94,19 @@ const noTopUp = { month: '', tokens: 0 };
  */
 export function createAdmit(
   redis: Redis,
-  { timeouts, outboxLengthMax }: { timeouts: { queueMs: number; requestMs: number }; outboxLengthMax: number },
+  { timeouts, outboxLengthMax }: { timeouts: () => LeaseTimeouts; outboxLengthMax: number },
 ): Admit {
-  const { queueMs, requestMs } = timeouts;
   const versionTimes = { versionLifeMs, readLifeMs };
-  const leaseTimes = {
-    queueMs,
-    requestMs,
-    graceMs: leaseGraceMs.admitted,
-    leaseLifeMs,
-    claimLifeMs: requestMs + endedLifeMs,
-  };
   const load = (name: string, script: string, { keys, constants = {} }: { keys?: number; constants?: Constants }) => {
     const lua = loadLua(new URL(`./${script}.lua`, import.meta.url), { ...versionTimes, ...constants });
     return loadScript(redis, { name, lua, ...(keys !== undefined && { numberOfKeys: keys }) });
   };
-  const runAdmit = load('svcAdmit', 'admit', { constants: { ...leaseTimes, outboxLengthMax } });
+  // The times are constants of the script, so that no call sends them.
+  const loadAdmit = oncePerObject(({ queueMs, requestMs }: LeaseTimeouts) => {
+    const claimLifeMs = requestMs + endedLifeMs;
+    const leaseTimes = { queueMs, requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs, claimLifeMs };
+    return load('svcAdmit', 'admit', { constants: { ...leaseTimes, outboxLengthMax } });
+  });
   const runReadCounters = load('svcReadCounters', 'read-counters', {});
   const runFindClaim = load('svcFindClaim', 'find-claim', {});
   const runLook = load('svcLook', 'look', { keys: 3 });
@@ -126,7 +126,7 @@ export function createAdmit(
         ...(claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)]),
         ...limitedKeyOf(request),
       ];
-      const answer = await ask(runAdmit(keys, [...versionArgs(request), ...chargeArgs(request, charge)]));
+      const answer = await ask(loadAdmit(timeouts())(keys, [...versionArgs(request), ...chargeArgs(request, charge)]));
       if (answer.outcome === 'counters' || answer.outcome === 'current') throw unexpected(answer);
       return answer;
     },

@@ -47,7 +47,7 @@ export function placedIn(file: string, { path, message, line, column }: PlanFile
   return { path: path === '' ? place : `${place}: ${path}`, message };
 }
 
-function generationOf(text: string): string {
+export function generationOf(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }
 

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { missingVariables } from '../plan-file/missing-variables.ts';
-import { type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.ts';
+import { type Backend, type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.ts';
+import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file/plan-file-source.ts';
+import { poolsOf } from '../plan-file/pools-of.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
 import { ingressSettings, list, reconcileSettings, workerSettings } from './settings.ts';
 
@@ -24,7 +26,7 @@ export type ReconcileConfig = ReturnType<typeof readReconcileConfig>;
 
 /** Reads the ingress's settings, grouped by the part that uses them, and frozen. Throws `ConfigError`. */
 export function readIngressConfig(env: Environment = process.env) {
-  const { settings, planFile } = readSettings(ingressSettings, env, () => []);
+  const { settings, planFile } = readSettings(ingressSettings, env);
   const base = settings.BASE_URL.replace(/\/$/, '');
   const consoleUrl = settings.CONSOLE_URL ?? `${base}/console`;
   return freeze({
@@ -63,23 +65,20 @@ export function readIngressConfig(env: Environment = process.env) {
 }
 
 /**
- * Reads a worker's settings, frozen. `apiKeys` holds the key of each backend that has one. Throws `ConfigError`.
+ * Reads a worker's settings, frozen. `pools`: undefined if it serves all pools of the plan file. `apiKeyOf` returns the API key of a backend
+ * that has one. Throws `ConfigError`.
  */
 export function readWorkerConfig(env: Environment = process.env) {
-  const { settings, planFile } = readSettings(workerSettings, env, (plan, { POOLS }) => [
-    ...missingVariables(plan, env),
-    ...unknownPools(plan, POOLS === undefined ? [] : list.parse(POOLS)),
-  ]);
-  const apiKeys = Object.entries(planFile.backends).flatMap(([name, { apiKeyEnv }]) => {
-    const apiKey = apiKeyEnv === undefined ? undefined : env[apiKeyEnv];
-    return apiKey === undefined ? [] : [[name, apiKey] as const];
+  const { settings, planFile } = readSettings(workerSettings, env, {
+    always: (plan) => missingVariables(plan, env),
+    // Later, the last model of a pool may be removed while its workers run.
+    atStart: (plan, { POOLS }) => unknownPools(plan, POOLS === undefined ? [] : list.parse(POOLS)),
   });
   return freeze({
-    pools: [...new Set(settings.POOLS ?? poolsOf(planFile))],
+    pools: settings.POOLS === undefined ? undefined : [...new Set(settings.POOLS)],
     concurrency: settings.CONCURRENCY,
     batchConcurrency: settings.BATCH_CONCURRENCY,
-    // Without a prototype, so that a backend named `constructor` has no key unless it is set.
-    apiKeys: Object.assign<object, Record<string, string>>(Object.create(null), Object.fromEntries(apiKeys)),
+    apiKeyOf: ({ apiKeyEnv }: Pick<Backend, 'apiKeyEnv'>) => (apiKeyEnv === undefined ? undefined : env[apiKeyEnv]),
     keyPeppers: settings.KEY_PEPPER,
     ...bothConfig(settings),
     planFile,
@@ -88,23 +87,18 @@ export function readWorkerConfig(env: Environment = process.env) {
 
 /** Reads the settings of `npm run reconcile`, frozen. Throws `ConfigError`. */
 export function readReconcileConfig(env: Environment = process.env) {
-  const { settings, planFile } = readSettings(reconcileSettings, env, () => []);
+  const { settings, planFile } = readSettings(reconcileSettings, env);
   return freeze({
     redisUrl: settings.REDIS_URL,
     databaseUrl: settings.DATABASE_URL,
     logLevel: settings.LOG_LEVEL,
-    usageMonthsKept: planFile.usageMonthsKept,
+    usageMonthsKept: planFile.initial.planFile.usageMonthsKept,
   });
 }
 
 /** Normalizes the URL: page names are appended to it, and it is sent in headers, so it has no slash at its end and is ASCII. */
 function pageFolder(url: string): string {
   return new URL(url).href.replace(/\/+$/, '');
-}
-
-/** Lists every pool that has a model, each once. */
-export function poolsOf(planFile: PlanFile): string[] {
-  return [...new Set(Object.values(planFile.models).map(({ pool }) => pool))];
 }
 
 function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof workerSettings>) {
@@ -124,32 +118,43 @@ function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof w
   };
 }
 
+type Checks = Partial<Record<'always' | 'atStart', (planFile: PlanFile, env: Environment) => ValidationIssue[]>>;
+
+/** `checks` of the plan file by what this process needs. */
 function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
   schema: Schema,
   env: Environment,
-  check: (planFile: PlanFile, env: Environment) => ValidationIssue[],
-): { settings: z.infer<Schema>; planFile: PlanFile } {
+  { always = () => [], atStart = () => [] }: Checks = {},
+): { settings: z.infer<Schema>; planFile: PlanFileSource } {
   // An empty variable counts as not set: Compose and shells pass unset variables as empty ones.
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = schema.safeParse(set, { error: (issue) => (issue.input === undefined ? 'is required' : undefined) });
-  const plan = set.PLAN_FILE === undefined ? { issues: [] } : readPlanFile(set.PLAN_FILE);
+  const { PLAN_FILE: file } = set;
+  const reading = file === undefined ? { issues: [] } : readPlanFile(file);
   const issues = [
     ...(parsed.success ? [] : validationIssuesOf(parsed.error)),
-    ...('issues' in plan ? plan.issues : check(plan.planFile, set)),
+    ...('issues' in reading ? reading.issues : [...always(reading.planFile, set), ...atStart(reading.planFile, set)]),
   ];
-  if (!parsed.success || 'issues' in plan || issues.length > 0) throw new ConfigError(issues);
-  return { settings: parsed.data, planFile: plan.planFile };
+  if (!parsed.success || file === undefined || 'issues' in reading || issues.length > 0) throw new ConfigError(issues);
+  const parse = (text: string): PlanFileReading => {
+    const next = parsePlaced(file, text);
+    const lacking = 'issues' in next ? [] : always(next.planFile, set);
+    return lacking.length > 0 ? { issues: lacking } : next;
+  };
+  return { settings: parsed.data, planFile: { file, initial: reading, parse } };
 }
 
-function readPlanFile(file: string): ReturnType<typeof parsePlanFile> {
+function readPlanFile(file: string): PlanFileReading {
   try {
-    const plan = parsePlanFile(readFileSync(file, 'utf8'));
-    return 'planFile' in plan ? plan : { issues: plan.issues.map((issue) => placedIn(file, issue)) };
+    return parsePlaced(file, readFileSync(file, 'utf8'));
   } catch (error) {
-    return {
-      issues: [{ path: 'PLAN_FILE', message: `cannot read ${file} (${(error as NodeJS.ErrnoException).code})` }],
-    }; // readFileSync throws only such errors
+    return { issues: [unreadable(file, (error as NodeJS.ErrnoException).code)] }; // readFileSync throws only such errors
   }
+}
+
+function parsePlaced(file: string, text: string): PlanFileReading {
+  const plan = parsePlanFile(text);
+  return 'issues' in plan ? { issues: plan.issues.map((issue) => placedIn(file, issue)) } : plan;
 }
 
 function unknownPools(planFile: PlanFile, pools: readonly string[]): ValidationIssue[] {

@@ -215,6 +215,9 @@ function sharesTag(group: string | undefined): string {
   return group === undefined ? '{shares}' : `{shares:${group}}`;
 }
 
+/** Hash: each process of the fleet, as it has described itself (`shared/fleet`). Expires seconds after its last use. */
+export const fleetKey = 'svc:fleet';
+
 /** Hash: how many jobs waited in each queue, and when they were counted. Expires in a minute. */
 export const queueDepthsKey = 'svc:queue-depths';
 

@@ -62,11 +62,11 @@ export async function measureRedis(): Promise<ItemBytes['redis']> {
 }
 
 function createAccounts(redis: Redis, setTime: (nowMs: number) => Promise<void>) {
-  const { admit } = createAdmit(redis, { timeouts, outboxLengthMax: 1_000_000 });
+  const { admit } = createAdmit(redis, { timeouts: () => timeouts, outboxLengthMax: 1_000_000 });
   const startRun = createStartRun(redis);
   const settle = createSettle(redis);
   const kept = createKeptAnswers([newRequest()]);
-  const endLeases = createEndLeases(redis, timeouts);
+  const endLeases = createEndLeases(redis, { requestMs: () => timeouts.requestMs });
   const callers = createSharedCallers({ redis, secretsInUse: 'a1b2c3d4', log: recordedLog().log });
   const charge = { allowance: { overageEnabled: false }, tokens: 5_000, report: newReport() };
   const [start, month] = [Date.UTC(2030, 4, 15, 12), '2030-05'];
@@ -161,7 +161,7 @@ function createAccounts(redis: Redis, setTime: (nowMs: number) => Promise<void>)
 async function measureQueues(redis: Redis): Promise<Record<'waiting' | 'running' | 'lineWaiting', Bytes>> {
   const { log } = recordedLog();
   await using queues = createRequestQueues({ connection: redis, log });
-  await using lines = createLineQueue({ redis, models: batchPlan().models, log });
+  await using lines = createLineQueue({ redis, models: () => batchPlan().models, log });
   await using worker = createLaneWorker({
     ...{ queue: modelQueue(model, 'interactive'), labels: { pool: 'default', lane: 'interactive' } },
     ...{ connection: redis, bodies: createBodiesHeld({ bodyBytesMax: 1 }), shutdown: new AbortController().signal },

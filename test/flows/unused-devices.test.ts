@@ -19,6 +19,8 @@ import { createKeyClient } from '../support/key-client.ts';
 import { openRedisDatabase } from '../support/private-redis.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 
+const oneMs = { queueMs: 1, requestMs: 1 };
+
 const dayMs = 86_400_000;
 const longAgo = new Date(Date.now() - 63 * dayMs);
 const { log } = recordedLog();
@@ -67,9 +69,9 @@ function createIngress({ redis, store, url }: Awaited<ReturnType<typeof openRedi
     store,
     sharedCallers: createSharedCallers({ redis, secretsInUse: url, log }),
     guestSecretsInUse: () => true,
-    defaultPlan: 'free',
+    defaultPlan: () => 'free',
   });
-  const admit = createAdmit(redis, { timeouts: { queueMs: 1, requestMs: 1 }, outboxLengthMax: 1 });
+  const admit = createAdmit(redis, { timeouts: () => oneMs, outboxLengthMax: 1 });
   const askLimits = createAskLimits({
     seedKey: async () => {},
     seed: () => Promise.reject(new Error('no month is requested')),
@@ -101,7 +103,7 @@ test('an ingress rejects a removed device that it has cached, and does not confu
   }
   // As after an hour and 62 days: only the ingresses' caches know of a use.
   await own.redis.del(versionKey(first.account), fillKey(first.account));
-  await createRemoveUnusedDevices({ redis: own.redis, store, daysKept: 62, log })(async () => true);
+  await createRemoveUnusedDevices({ redis: own.redis, store, daysKept: () => 62, log })(async () => true);
   t.is(await store.findAccount(first.account), undefined);
   const [one, other] = ingresses;
   await t.throwsAsync(one(first.hash), { message: /unknown, revoked/ });

@@ -78,9 +78,14 @@ const dispositions = ['VALIDATION_ERROR', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDI
 
 async function uploaded(type: string, body: readonly Uint8Array[]): Promise<{ code: string; outcome: string }> {
   const { store, kept } = memoryStore();
-  const upload = uploadFile({ store, planFile, giveUp: new AbortController().signal, log: recordedLog().log });
+  const upload = uploadFile({ store, giveUp: new AbortController().signal, log: recordedLog().log });
   const caller = { account: 'user:alice', plan: 'free', suspended: false, version: 0, overageEnabled: false };
-  const ctx = fakeContext({ 'content-type': type }, body, { requestId: 'req_1', caller, now: 1_800_000_000_000 });
+  const ctx = fakeContext({ 'content-type': type }, body, {
+    planFile,
+    requestId: 'req_1',
+    caller,
+    now: 1_800_000_000_000,
+  });
   try {
     await upload(ctx, async () => {});
   } catch (error) {

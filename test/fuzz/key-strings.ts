@@ -6,7 +6,10 @@ import { authenticateKey } from '../../ingress/middleware/authentication/authent
 import type { ApiError } from '../../shared/errors.ts';
 import { declaredError } from './declared-error.ts';
 import { fakeContext } from './fake-request.ts';
+import { fuzzPlan } from './fuzz-plan.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
+
+const planFile = fuzzPlan();
 
 const peppers = ['a pepper of the fuzzing', 'an older pepper'];
 /** The only existing key. It is in the seeds, too. */
@@ -70,7 +73,11 @@ export const keyStrings: FuzzTarget = {
   async check(input) {
     const value = input.toString('latin1');
     for (const text of [value, value.replace(/^Bearer +/i, '')]) checkForm(text);
-    const ctx = fakeContext({ authorization: value }, [], { requestId: 'req_1', address: '192.0.2.1' });
+    const ctx = fakeContext({ authorization: value }, [], {
+      planFile,
+      requestId: 'req_1',
+      address: '192.0.2.1',
+    });
     const isKey = new RegExp(`^bearer +${key} *$`, 'i').test(value) && value.includes(key);
     try {
       await authenticate(ctx, async () => {});

@@ -22,10 +22,10 @@ export function createReadCall(path: string, planFile: PlanFile) {
     refusedBodies: { mustWait: () => false, turn: async () => {}, add: () => {} },
     metrics: { bodyRefusals: counter },
   });
-  const readCall = readCalls({ planFile, metrics: { refusedFields: counter } })(endpointAt(path));
+  const readCall = readCalls({ metrics: { refusedFields: counter } })(endpointAt(path));
 
   return async (input: Buffer): Promise<{ call: Call; text: string } | string> => {
-    const ctx = fakeContext(sent, inPieces(input), { requestId: 'req_1', caller });
+    const ctx = fakeContext(sent, inPieces(input), { planFile, requestId: 'req_1', caller });
     let text = '';
     try {
       await readBody(ctx, async () => {

@@ -21,8 +21,8 @@ export function openBackend(
   timeouts: Partial<Timeouts> = {},
   asked: AbortSignal = AbortSignal.timeout(30_000),
 ) {
-  const agent = createBackendAgent({ ...patient, ...timeouts });
-  const callBackend = createCallBackend({ agent, timeouts: { ...patient, ...timeouts } });
+  const agent = createBackendAgent(() => ({ ...patient, ...timeouts }).connectMs);
+  const callBackend = createCallBackend({ agent, timeouts: () => ({ ...patient, ...timeouts }) });
   const backend: Backend = { url, location: 'on-prem' };
 
   function call(stream: boolean, signal: AbortSignal): BackendCall {

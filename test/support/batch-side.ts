@@ -31,7 +31,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
   const store = parts.use(await home.open());
   const { log, lines: logged } = recordedLog();
   const planFile = batchPlan();
-  const queue = parts.use(createLineQueue({ redis, models: planFile.models, log }));
+  const queue = parts.use(createLineQueue({ redis, models: () => planFile.models, log }));
   const account = `user:${randomUUID()}`;
   const batch = batchOf({
     ...{ account, counts: { total: lines, completed: 0, failed: 0 }, inProgressAt: new Date() },
@@ -48,7 +48,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
   const heldBy = async (owner: string) => new Set(await redis.hkeys(leasesKey(owner, 'batch')));
   const limits = openLimits(redis, { account });
   await limits.prepare(new Date().toISOString().slice(0, 7));
-  const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax: 1_000 });
+  const admit = createAdmit(redis, { timeouts: () => planFile.timeouts, outboxLengthMax: 1_000 });
   const startRun = createStartRun(redis);
   const sendLineEvent = () => {};
   const finishAttempt = createFinishLineAttempt({
@@ -78,7 +78,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
 
   return {
     ...{ store, queue, planFile, account, batch, metrics, release, writeResult, log, logged, jobOf, redis },
-    ...{ heldBy, finishAttempt, countBatch, rules: lineRules(planFile) },
+    ...{ heldBy, finishAttempt, countBatch, rules: () => lineRules(planFile), currentPlanFile: () => planFile },
     requestOf: (line: number, number = 1) => requestIdOf(batch.id, line, number),
     add: (line: number, number = 1) => queue.add(jobOf(line, number)),
     /** Takes the next job as a worker. Resolves with a function that completes it. */

@@ -64,6 +64,7 @@ export async function startChatRoute(
   if (clientStuckMs !== undefined) app.use(cutSlowReaders({ stuckMs: clientStuckMs }));
   app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
   app.use(async function admit(ctx, next) {
+    ctx.state.planFile = planFile;
     const text = (await Readable.from(ctx.req).toArray()).join('');
     const requestId = `req_${++requests}`;
     places += 1;
@@ -103,9 +104,8 @@ export async function startChatRoute(
   });
   app.use(
     answerCall({
-      planFile,
       queues,
-      queueTurns: createQueueTurns(planFile),
+      queueTurns: createQueueTurns(),
       waitingRequests,
       suspensions,
       replyTo: () => 'svc:replies:1',

@@ -45,5 +45,10 @@ export async function loadLimitScripts({ root: release }: { root: string }): Pro
     ...['start-run', 'mark-streaming', 'end-leases'].map((name) => `workers/leases/${name}.ts`),
   ];
   const modules = await Promise.all(files.map((file) => import(join(release, file))));
-  return Object.assign({}, ...modules) as LimitScripts; // as `LimitScripts` has them
+  const scripts = Object.assign({}, ...modules); // as `LimitScripts` has them, except that times are values there
+  return {
+    ...scripts,
+    createAdmit: (redis, { timeouts, ...others }) => scripts.createAdmit(redis, { timeouts: timeouts(), ...others }),
+    createEndLeases: (redis, { requestMs }) => scripts.createEndLeases(redis, { requestMs: requestMs() }),
+  } satisfies LimitScripts;
 }

@@ -66,12 +66,12 @@ type Settled = Partial<Pick<Settlement, 'tokens' | 'run' | 'settler' | 'claim'>>
 export function openLimits(redis: Redis, options: Options = {}) {
   const { account = 'user:alice', outboxLengthMax = 1_000_000, sum = () => undefined, details = () => [] } = options;
   const { scripts = presentScripts } = options;
-  const admission: Admit = scripts.createAdmit(redis, { timeouts, outboxLengthMax });
+  const admission: Admit = scripts.createAdmit(redis, { timeouts: () => timeouts, outboxLengthMax });
   const startRun = scripts.createStartRun(redis);
   const markStreaming = scripts.createMarkStreaming(redis);
   const settle = scripts.createSettle(redis, { pauseMs: 1 });
   const release = scripts.createRelease(redis);
-  const endLeases = scripts.createEndLeases(redis, timeouts);
+  const endLeases = scripts.createEndLeases(redis, { requestMs: () => timeouts.requestMs });
   const renewLeases = createRenewLeases(redis);
   const seed = scripts.createSeed({ redis, store: { findUsageSum: async () => sum() } });
 

@@ -94,12 +94,16 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const { log, lines } = recordedLog();
   const registry = new Registry();
   const metrics = createWorkerMetrics(registry);
-  const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
+  const currentPlanFile = () => planFile;
+  const agent = parts.adopt(
+    createBackendAgent(() => planFile.timeouts.connectMs),
+    (opened) => opened.destroy(),
+  );
   const slots = parts.use(
-    createBackendSlots({ planFile, pools: ['default', 'large'], shareOf: wholeLimits(planFile) }),
+    createBackendSlots({ currentPlanFile, pools: () => ['default', 'large'], shareOf: wholeLimits(planFile) }),
   );
   const watch = parts.use(watchBatches({ store: store.batches, log, everyMs: 20, graceMs: 0 }));
-  const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax: 1_000 });
+  const admit = createAdmit(redis, { timeouts: () => planFile.timeouts, outboxLengthMax: 1_000 });
   const callers = createKnownCallers();
   const readCaller = async (of: string) => {
     const known = await findAccount();
@@ -129,7 +133,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const processLine = createProcessLine({
     store: records,
     finishAttempt,
-    requestMs: planFile.timeouts.requestMs,
+    requestMs: () => planFile.timeouts.requestMs,
     admitLine: createAdmitLine({
       admit,
       askLimits: createAskLimits({
@@ -138,13 +142,13 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
         reread: readCaller,
       }),
       callers,
-      planFile,
+      currentPlanFile,
     }),
     findAnswer: createFindAnswer({
-      ...{ slots, metrics, log, apiKeys: {}, retryBudget: createRetryBudget(), random: () => 0 },
-      callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
-      ownFields: createOwnFields({ plans: planFile.plans, pepper: undefined }),
-      firstTokenMs: planFile.timeouts.firstTokenMs,
+      ...{ slots, metrics, log, apiKeyOf: () => undefined, retryBudget: createRetryBudget(), random: () => 0 },
+      callBackend: createCallBackend({ agent, timeouts: () => planFile.timeouts }),
+      ownFields: createOwnFields({ plans: () => planFile.plans, pepper: undefined }),
+      firstTokenMs: () => planFile.timeouts.firstTokenMs,
     }),
     endLine,
     ...{ startRun, writeResult, followBatch: watch.follow, sendLineEvent, metrics, log, now },
@@ -189,7 +193,11 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       shutdown: new AbortController().signal,
       pauseMs: 10,
     }),
-    endLeases: () => createEndLeases(redis, planFile.timeouts)({ account, lane: 'batch' }, Number.MAX_SAFE_INTEGER),
+    endLeases: () =>
+      createEndLeases(redis, { requestMs: () => planFile.timeouts.requestMs })(
+        { account, lane: 'batch' },
+        Number.MAX_SAFE_INTEGER,
+      ),
     /** Changes the account in the store. Processes that have it cached are notified. */
     async change(change: Partial<typeof known>): Promise<void> {
       known = { ...known, ...change };

@@ -23,7 +23,7 @@ export function openRequests(redis: Redis, { account, store }: { account: string
   const startRun = createStartRun(redis);
   const markStreaming = createMarkStreaming(redis);
   const settle = createSettle(redis, { pauseMs: 1 });
-  const endLeases = createEndLeases(redis, timeouts);
+  const endLeases = createEndLeases(redis, { requestMs: () => timeouts.requestMs });
   const metrics = createUsageMetrics(createRegistry());
   const drainPartition = createDrainPartition({ redis, store, metrics, log: recordedLog().log });
   const trimOutbox = createTrimOutbox(redis);

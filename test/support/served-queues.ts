@@ -3,6 +3,7 @@ import type { ExecutionContext } from 'ava';
 import type { Queue } from 'bullmq';
 import { Registry } from 'prom-client';
 import { allQueues, openQueue, type QueueId } from '../../shared/jobs/queues.ts';
+import { createPlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
@@ -49,17 +50,23 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
 
   t.teardown(() => Promise.all([...opened.values()].map((each) => each.close())));
 
-  function serve({ shutdown = new AbortController(), checksStalled = true, ...wishes }: Wishes) {
+  function serve({
+    shutdown = new AbortController(),
+    checksStalled = true,
+    concurrency = 4,
+    batchConcurrency = 4,
+    ...wishes
+  }: Wishes) {
     const worker: QueuesServed = serveQueues({
       ...{
-        models,
-        pools: [pool],
+        planFile: createPlanFileInForce({ planFile: { models } as unknown as PlanFile, generation: '' }), // only the models are read
+        pools: () => [pool],
         slots: slotsForAll,
         connection: given.redis,
         upkeepRedis: given.redis,
         workerId: randomUUID(),
       },
-      ...{ concurrency: 4, batchConcurrency: 4, metrics: createWorkerMetrics(new Registry()), log },
+      ...{ config: { concurrency, batchConcurrency }, metrics: createWorkerMetrics(new Registry()), log },
       bodies: createBodiesHeld({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
       checksStalled: () => checksStalled,
       shutdown: shutdown.signal,

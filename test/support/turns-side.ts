@@ -95,10 +95,10 @@ export function openTurnsSide(
   } as unknown as PlanFile; // no other field is read
   const { log } = recordedLog();
   const queues = createRequestQueues({ connection: redis, log });
-  const depths = createQueueDepths({ redis, planFile });
+  const depths = createQueueDepths({ redis, currentPlanFile: () => planFile });
   const abouts = new Map<string, { about: About; latest: { waiting: number }; onTaken: () => void }>();
   const sides = Array.from({ length: ingresses }, () => ({
-    turns: createQueueTurns(planFile),
+    turns: createQueueTurns(),
     latest: new Map<string, { turn: number; waiting: number }>(),
   }));
   const worker = createLaneWorker({
@@ -126,7 +126,7 @@ export function openTurnsSide(
       latest.waiting++;
       ingress.latest.set(account, latest);
       const job = jobFor('svc:replies:test', { account, model });
-      const priority = ingress.turns.next({ model, plan, inFlight, latest });
+      const priority = ingress.turns.next({ model, plan, plans: planFile.plans, inFlight, latest });
       abouts.set(job.requestId, { about, latest, onTaken: () => ingress.turns.taken(model, priority) });
       await queues.add(job, priority);
     },

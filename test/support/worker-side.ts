@@ -55,9 +55,13 @@ export async function openWorkerSide(
     await start('cloud'),
   ];
   const planFile = planFor({ servers, timeouts, url, requestsAtOnce });
-  const agent = parts.adopt(createBackendAgent(planFile.timeouts), (opened) => opened.destroy());
+  const currentPlanFile = () => planFile;
+  const agent = parts.adopt(
+    createBackendAgent(() => planFile.timeouts.connectMs),
+    (opened) => opened.destroy(),
+  );
   const slots = parts.use(
-    createBackendSlots({ planFile, pools: ['default', 'large'], shareOf: wholeLimits(planFile) }),
+    createBackendSlots({ currentPlanFile, pools: () => ['default', 'large'], shareOf: wholeLimits(planFile) }),
   );
   const startRun = createStartRun(redis);
   const registry = new Registry();
@@ -67,7 +71,7 @@ export async function openWorkerSide(
   const settle = createSettle(redis);
   const endRequest = createEndRequest({ settle, oneConnection: true, keptAnswers, metrics, log });
   const processRequest = createProcessRequest({
-    planFile,
+    currentPlanFile,
     startRun,
     markStreaming: createMarkStreaming(redis),
     findAnswer:
@@ -75,17 +79,19 @@ export async function openWorkerSide(
       createFindAnswer({
         slots,
         retryBudget,
-        apiKeys: {},
-        callBackend: createCallBackend({ agent, timeouts: planFile.timeouts }),
-        ownFields: createOwnFields({ plans: planFile.plans, pepper: undefined }),
-        firstTokenMs: planFile.timeouts.firstTokenMs,
+        apiKeyOf: () => undefined,
+        callBackend: createCallBackend({ agent, timeouts: () => planFile.timeouts }),
+        ownFields: createOwnFields({ plans: () => planFile.plans, pepper: undefined }),
+        firstTokenMs: () => planFile.timeouts.firstTokenMs,
         metrics,
         log,
         random: () => 0,
       }),
     endRequest,
     replyFrames: createReplyFrames({ redis }),
-    leases: parts.use(startLeaseHeartbeat({ renewLeases: createRenewLeases(redis), timeouts: planFile.timeouts, log })),
+    leases: parts.use(
+      startLeaseHeartbeat({ renewLeases: createRenewLeases(redis), queueMs: () => planFile.timeouts.queueMs, log }),
+    ),
     followReader: parts.use(watchReaders({ redis, log, everyMs: 20 })).follow,
     control: 'svc:control:test',
     metrics,

@@ -35,7 +35,7 @@ export function createFindAnswer(
     slots: BackendSlots;
     retryBudget: RetryBudget;
     /** The time that must be left for a second round, in milliseconds. */
-    firstTokenMs: number;
+    firstTokenMs: () => number;
     metrics: AnswerMetrics;
     random?: () => number;
   },
@@ -69,7 +69,7 @@ export function createFindAnswer(
   function mayTryAgain({ job, lane, leftMs }: CallingRun): boolean {
     // An answer without a backend is better than a second round.
     if (endpointAt(job.endpoint).answer.estimate !== undefined) return false;
-    if (lane === 'batch' || slots.allRefuse(job.model) || leftMs() < roundPauseMs + deps.firstTokenMs) return false;
+    if (lane === 'batch' || slots.allRefuse(job.model) || leftMs() < roundPauseMs + deps.firstTokenMs()) return false;
     return retryBudget.spend();
   }
 

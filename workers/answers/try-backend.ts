@@ -1,5 +1,6 @@
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
+import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { CallOutcome } from '../backends/backend-health.ts';
 import type { Slot } from '../backends/reservation.ts';
@@ -23,10 +24,10 @@ type CallMetrics = Pick<AnswerMetrics, 'attempts' | 'attemptDuration' | 'firstTo
 export type TryBackend = (run: CallingRun, slot: Slot) => Promise<Attempt>;
 
 export function createTryBackend(deps: {
-  apiKeys: Readonly<Record<string, string>>;
+  apiKeyOf: (backend: Backend) => string | undefined;
   callBackend: CallBackend;
   ownFields: ReturnType<typeof createOwnFields>;
-  firstTokenMs: number;
+  firstTokenMs: () => number;
   metrics: CallMetrics;
   log: Log;
 }): TryBackend {
@@ -38,7 +39,7 @@ export function createTryBackend(deps: {
     const measured = measure(metrics, run, slot);
     const call = {
       backend,
-      apiKey: deps.apiKeys[name],
+      apiKey: deps.apiKeyOf(backend),
       path: job.endpoint.replace(/^\/v1/, ''),
       headers: job.headers ?? {},
       isOptional: endpointAt(job.endpoint).answer.estimate !== undefined,
@@ -76,7 +77,8 @@ export function createTryBackend(deps: {
       }
       const outcome = signal.aborted ? 'stopped' : error.outcome;
       // Whole answers have no first-token timeout: only the deadline shows that a backend is silent.
-      const wasSilent = signal.reason === 'deadline' && !isAnswered && performance.now() - begunAt >= deps.firstTokenMs;
+      const wasSilent =
+        signal.reason === 'deadline' && !isAnswered && performance.now() - begunAt >= deps.firstTokenMs();
       slot.end(wasSilent ? 'failed' : callOutcomeOf(outcome), error.retryAfterMs);
       measured.end(outcome);
       // A refused request is the client's error, and the backend's message may quote the request.

@@ -35,7 +35,7 @@ export function createBackendHealth({
   now,
 }: {
   onBreaker: (state: BreakerState) => void;
-  probeMs: number;
+  probeMs: () => number;
   random: () => number;
   now: () => number;
 }): BackendHealth {

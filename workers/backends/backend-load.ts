@@ -1,4 +1,5 @@
 import type { Lane } from '../../shared/lane.ts';
+import { oncePerObject } from '../../shared/once-per-object.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type BackendUse, batchCallsMax, type Share } from '../shares/renew-shares.ts';
 import type { Candidate } from './choose-backend.ts';
@@ -28,38 +29,61 @@ const askedForMs = 5_000;
 const hungryForMs = 1_000;
 
 export function createBackendLoad(deps: {
-  planFile: Pick<PlanFile, 'models' | 'backends'>;
+  currentPlanFile: () => Pick<PlanFile, 'models' | 'backends'>;
   /** The backends that this process may call. */
-  called: ReadonlySet<string>;
+  called: () => ReadonlySet<string>;
   shareOf: (backend: string) => Share;
   now: () => number;
 }): BackendLoad {
-  const { planFile, called, shareOf, now } = deps;
+  const { currentPlanFile, called, shareOf, now } = deps;
   const inFlight = new Map<string, number>();
   /** When a client last called a backend, and when a backend was last found full. */
   const askedAt = new Map<string, number>();
   const hungryAt = new Map<string, number>();
-  const ofSeveralPools = backendsOfSeveralPools(planFile);
+  /** The fleet limits of backends with calls in flight, which have to be reported also after the backend has gone from the plan file. */
+  const limitsInUse = new Map<string, number>();
 
   const callsOf = (name: string) => inFlight.get(name) ?? 0;
   const isAsked = (name: string) => now() - (askedAt.get(name) ?? Number.NEGATIVE_INFINITY) < askedForMs;
   const isHungry = (name: string) => now() - (hungryAt.get(name) ?? Number.NEGATIVE_INFINITY) < hungryForMs;
 
   function fleetLimitOf(name: string): number | undefined {
-    const { requestsAtOnce, perWorker } = planFile.backends[name] ?? {};
+    const { requestsAtOnce, perWorker } = currentPlanFile().backends[name] ?? {};
     return perWorker ? undefined : requestsAtOnce;
+  }
+
+  /** Of those that have gone from the plan file, the calls in flight still count until they end. */
+  function useOf(backend: string, { isLeaving, isWaiting }: { isLeaving: boolean; isWaiting: boolean }): BackendUse[] {
+    const isCalled = called().has(backend);
+    const limit = isCalled ? fleetLimitOf(backend) : limitsInUse.get(backend);
+    if (limit === undefined) return [];
+    const wants = isCalled && isHungry(backend) && (!isLeaving || isWaiting);
+    const need = wants ? 'wants' : isLeaving || !isCalled ? 'stops' : 'idle';
+    const isOfSeveralPools = backendsOfSeveralPools(currentPlanFile().models).has(backend);
+    return [{ backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend), isOfSeveralPools }];
   }
 
   return {
     ...{ callsOf, fleetLimitOf },
     limitOf(name, lane) {
-      const { requestsAtOnce, perWorker } = planFile.backends[name] ?? {};
+      const { requestsAtOnce, perWorker } = currentPlanFile().backends[name] ?? {};
       if (requestsAtOnce === undefined) return Number.POSITIVE_INFINITY;
       if (!perWorker) return shareOf(name)[lane === 'batch' ? 'batchCalls' : 'calls'];
       return lane === 'batch' && isAsked(name) ? batchCallsMax(requestsAtOnce) : requestsAtOnce;
     },
-    begin: (name) => void inFlight.set(name, callsOf(name) + 1),
-    end: (name) => void inFlight.set(name, callsOf(name) - 1),
+    begin(name) {
+      inFlight.set(name, callsOf(name) + 1);
+      const limit = fleetLimitOf(name);
+      if (limit !== undefined) limitsInUse.set(name, limit);
+    },
+    end(name) {
+      const calls = callsOf(name) - 1;
+      if (calls > 0) inFlight.set(name, calls);
+      else {
+        inFlight.delete(name);
+        limitsInUse.delete(name);
+      }
+    },
     noteAsked: (name) => void askedAt.set(name, now()),
     noteFull(candidates) {
       const full = candidates.filter(
@@ -68,18 +92,10 @@ export function createBackendLoad(deps: {
       for (const { name } of full) hungryAt.set(name, now());
       return full.map(({ name }) => name);
     },
-    uses: ({ isLeaving, isWaiting }) =>
-      [...called].flatMap((backend) => {
-        const limit = fleetLimitOf(backend);
-        if (limit === undefined) return [];
-        const wants = isHungry(backend) && (!isLeaving || isWaiting);
-        const need = wants ? 'wants' : isLeaving ? 'stops' : 'idle';
-        const isOfSeveralPools = ofSeveralPools.has(backend);
-        return [{ backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend), isOfSeveralPools }];
-      }),
+    uses: (how) => [...new Set([...called(), ...limitsInUse.keys()])].flatMap((backend) => useOf(backend, how)),
     report: () =>
-      [...called].map((backend) => {
-        const limit = planFile.backends[backend]?.requestsAtOnce;
+      [...called()].map((backend) => {
+        const limit = currentPlanFile().backends[backend]?.requestsAtOnce;
         const share = fleetLimitOf(backend) === undefined ? undefined : shareOf(backend).calls;
         return { backend, calls: callsOf(backend), limit, share };
       }),
@@ -87,7 +103,7 @@ export function createBackendLoad(deps: {
 }
 
 /** Backends of models in more than one pool. */
-function backendsOfSeveralPools({ models }: Pick<PlanFile, 'models'>): ReadonlySet<string> {
+const backendsOfSeveralPools = oncePerObject((models: PlanFile['models']): ReadonlySet<string> => {
   const ofPools = Map.groupBy(
     Object.values(models).flatMap(({ pool, backends }) => backends.map((backend) => ({ pool, backend }))),
     ({ backend }) => backend,
@@ -95,4 +111,4 @@ function backendsOfSeveralPools({ models }: Pick<PlanFile, 'models'>): ReadonlyS
   return new Set(
     [...ofPools].filter(([, uses]) => new Set(uses.map(({ pool }) => pool)).size > 1).map(([name]) => name),
   );
-}
+});

@@ -1,5 +1,5 @@
 import type { Lane } from '../../shared/lane.ts';
-import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { BackendUse, Share } from '../shares/renew-shares.ts';
 import { type BackendLoad, createBackendLoad } from './backend-load.ts';
 import { type Candidate, type Choice, chooseBackend } from './choose-backend.ts';
@@ -46,12 +46,16 @@ export interface BackendSlots extends Disposable {
   waiting(): number;
   /** Shares have changed. */
   sharesChanged(): void;
+  /** The backends that this process may call, by their names. */
+  called(): ReadonlyMap<string, Backend>;
+  /** Takes over the current plan file. Calls in flight continue, also those of backends that have gone. */
+  follow(): void;
 }
 
 /** Chooses backends by the calls in flight of this process, and by their health for each model. */
 export function createBackendSlots(deps: {
-  planFile: Pick<PlanFile, 'models' | 'backends' | 'timeouts'>;
-  pools: readonly string[];
+  currentPlanFile: () => Pick<PlanFile, 'models' | 'backends' | 'timeouts'>;
+  pools: () => readonly string[];
   /** This worker's share of a backend with a fleet limit. */
   shareOf: (backend: string) => Share;
   /** False if shares have expired. */
@@ -64,7 +68,7 @@ export function createBackendSlots(deps: {
   random?: () => number;
   now?: () => number;
 }): BackendSlots {
-  const { planFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = deps;
+  const { currentPlanFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = deps;
   const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = deps;
   const waiting = createWaitingJobs<Ask, SlotAnswer>({
     answer,
@@ -75,10 +79,10 @@ export function createBackendSlots(deps: {
     onBreaker(status);
     change();
   };
-  const served = createServedBackends({ planFile, pools, onBreaker: reportBreaker, random, now });
-  const load = createBackendLoad({ planFile, called: served.names(), shareOf, now });
-  const candidatesOf = createCandidates({ planFile, served, load });
-  const reserveAt = createReserveAt({ planFile, served, load, areSharesValid, onFree: change });
+  const served = createServedBackends({ currentPlanFile, pools, onBreaker: reportBreaker, random, now });
+  const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, now });
+  const candidatesOf = createCandidates({ currentPlanFile, served, load });
+  const reserveAt = createReserveAt({ currentPlanFile, served, load, areSharesValid, onFree: change });
 
   function change(): void {
     waiting.serve();
@@ -120,6 +124,14 @@ export function createBackendSlots(deps: {
     breakerStatuses: served.breakerStatuses,
     uses: (isLeaving) => load.uses({ isLeaving, isWaiting: waiting.count() > 0 }),
     ...{ load: load.report, waiting: waiting.count, sharesChanged: change },
+    called() {
+      const { backends } = currentPlanFile();
+      return new Map(Object.entries(backends).filter(([name]) => served.names().has(name)));
+    },
+    follow() {
+      served.follow();
+      change();
+    },
     [Symbol.dispose]() {
       waiting[Symbol.dispose]();
       served[Symbol.dispose]();
@@ -127,12 +139,12 @@ export function createBackendSlots(deps: {
   };
 }
 
-type Known = { planFile: Pick<PlanFile, 'backends'>; served: ServedBackends; load: BackendLoad };
+type Known = { currentPlanFile: () => Pick<PlanFile, 'backends'>; served: ServedBackends; load: BackendLoad };
 
-function createCandidates({ planFile, served, load }: Known) {
+function createCandidates({ currentPlanFile, served, load }: Known) {
   return function candidatesOf(model: string, lane: Lane): Candidate[] {
     return [...served.ofModel(model)].flatMap(([name, health]) => {
-      const backend = planFile.backends[name];
+      const backend = currentPlanFile().backends[name];
       if (backend === undefined) return [];
       const { location } = backend;
       const [inFlight, requestsAtOnce] = [load.callsOf(name), load.limitOf(name, lane)];
@@ -145,9 +157,9 @@ function createCandidates({ planFile, served, load }: Known) {
 
 /** Reserves a slot at one backend. Undefined if the model does not have this backend. */
 function createReserveAt(deps: Known & { areSharesValid: (backend: string) => boolean; onFree: () => void }) {
-  const { planFile, served, load, areSharesValid, onFree } = deps;
+  const { currentPlanFile, served, load, areSharesValid, onFree } = deps;
   return function reserveAt(name: string, { model, lane }: Pick<Ask, 'model' | 'lane'>): Reservation | undefined {
-    const [backend, health] = [planFile.backends[name], served.ofModel(model).get(name)];
+    const [backend, health] = [currentPlanFile().backends[name], served.ofModel(model).get(name)];
     if (backend === undefined || health === undefined) return undefined;
     load.begin(name);
     return createReservation({

@@ -45,7 +45,7 @@ const options = {
  */
 export function createBreaker(deps: {
   /** A probe without an answer after this time, in milliseconds, counts as failed. If it answers later, that counts. */
-  probeMs: number;
+  probeMs: () => number;
   onChange?: (state: BreakerState) => void;
   random?: () => number;
   resetMs?: number;
@@ -84,7 +84,7 @@ export function createBreaker(deps: {
 
   function watchProbe(): WatchedCall {
     const begunIn = era;
-    const late = setTimeout(failToProve, probeMs).unref();
+    const late = setTimeout(failToProve, probeMs()).unref();
     let answered: WatchedCall | undefined;
     isProbing = true;
 
@@ -139,8 +139,9 @@ function createCircuit(resetTimeout: number, onChange: (state: BreakerState) => 
       outcome.catch(() => {});
       circuit.fire(outcome).catch(() => {}); // the failure that is recorded
     },
-    open: () => circuit.open(),
-    close: () => circuit.close(),
+    // Calls of a backend can end after it has gone from the plan file.
+    open: () => void (circuit.isShutdown || circuit.open()),
+    close: () => void (circuit.isShutdown || circuit.close()),
     shutdown: () => circuit.shutdown(),
   };
 }

@@ -1,4 +1,4 @@
-import type { WorkerConfig } from '../../shared/process/config.ts';
+import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { noShare } from '../shares/renew-shares.ts';
@@ -13,7 +13,8 @@ type OpenedSlots = Disposable & { slots: BackendSlots; startShares(): Shares };
 
 /** Opens the slots of this worker's backends, with its shares of their fleet limits. Logs and counts changes of breakers. */
 export function openSlots(deps: {
-  config: Pick<WorkerConfig, 'planFile' | 'pools'>;
+  planFile: Pick<PlanFileInForce, 'current' | 'onReplaced'>;
+  pools: () => readonly string[];
   redis: Redis;
   workerId: string;
   /** A slot may be free now. */
@@ -24,16 +25,16 @@ export function openSlots(deps: {
   metrics: BackendMetrics;
   log: Log;
 }): OpenedSlots {
-  const { redis, workerId, onChange, shutdown, metrics, log } = deps;
-  const { planFile, pools } = deps.config;
+  const { planFile, pools, redis, workerId, onChange, shutdown, metrics, log } = deps;
   let shares: Shares | undefined;
   const slots = createBackendSlots({
-    ...{ planFile, pools, onChange, onBreaker: reportBreaker },
+    ...{ currentPlanFile: planFile.current, pools, onChange, onBreaker: reportBreaker },
     shareOf: (backend) => shares?.shareOf(backend) ?? noShare,
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
     onHungry: (backends) => shares?.renewSoon(backends),
   });
   metrics.observeBackends(slots);
+  planFile.onReplaced(slots.follow);
 
   function reportBreaker({ backend, model, breaker }: BreakerStatus): void {
     if (breaker === 'open') metrics.breakerOpened.inc({ backend, model });

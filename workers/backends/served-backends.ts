@@ -11,25 +11,51 @@ export interface ServedBackends extends Disposable {
   ofModel(model: string): ReadonlyMap<string, BackendHealth>;
   names(): ReadonlySet<string>;
   breakerStatuses(): BreakerStatus[];
+  /** Takes over the current plan file. A backend of a model keeps its health while its address stays the same. */
+  follow(): void;
 }
+
+type Served = { url: string; health: BackendHealth };
 
 const none: ReadonlyMap<string, BackendHealth> = new Map();
 
 export function createServedBackends(deps: {
-  planFile: Pick<PlanFile, 'models' | 'timeouts'>;
-  pools: readonly string[];
+  currentPlanFile: () => Pick<PlanFile, 'models' | 'backends' | 'timeouts'>;
+  pools: () => readonly string[];
   onBreaker: (status: BreakerStatus) => void;
   random: () => number;
   now: () => number;
 }): ServedBackends {
-  const { planFile, pools, onBreaker, random, now } = deps;
-  const probeMs = planFile.timeouts.firstTokenMs;
-  const served = new Map<string, Map<string, BackendHealth>>();
-  for (const [model, { pool, backends }] of Object.entries(planFile.models)) {
-    if (!pools.includes(pool)) continue;
-    served.set(model, new Map([...new Set(backends)].map((name) => [name, serve(model, name)])));
+  const { currentPlanFile, pools, onBreaker, random, now } = deps;
+  const probeMs = () => currentPlanFile().timeouts.firstTokenMs;
+  let served = new Map<string, Map<string, Served>>();
+  let healths = new Map<string, ReadonlyMap<string, BackendHealth>>();
+  let names = new Set<string>();
+  follow();
+
+  function follow(): void {
+    const { models, backends } = currentPlanFile();
+    const [earlier, ownPools] = [served, pools()];
+    served = new Map(
+      Object.entries(models)
+        .filter(([, { pool }]) => ownPools.includes(pool))
+        .map(([model, { backends: ofModel }]) => {
+          const known = earlier.get(model);
+          const entries = [...new Set(ofModel)].map((name) => {
+            const url = backends[name]?.url ?? '';
+            const same = known?.get(name);
+            return [name, same?.url === url ? same : { url, health: serve(model, name) }] as const;
+          });
+          return [model, new Map(entries)];
+        }),
+    );
+    healths = new Map([...served].map(([model, ofModel]) => [model, healthsOf(ofModel)]));
+    names = new Set([...served.values()].flatMap((ofModel) => [...ofModel.keys()]));
+    const kept = new Set([...served.values()].flatMap((ofModel) => [...ofModel.values()]));
+    for (const ofModel of earlier.values()) {
+      for (const backend of ofModel.values()) if (!kept.has(backend)) backend.health[Symbol.dispose]();
+    }
   }
-  const names = new Set([...served.values()].flatMap((backends) => [...backends.keys()]));
 
   function serve(model: string, backend: string): BackendHealth {
     const report = (state: BreakerState) => onBreaker({ model, backend, breaker: shown(state) });
@@ -37,16 +63,21 @@ export function createServedBackends(deps: {
   }
 
   return {
-    ofModel: (model) => served.get(model) ?? none,
+    ofModel: (model) => healths.get(model) ?? none,
     names: () => names,
     breakerStatuses: () =>
-      [...served].flatMap(([model, backends]) =>
+      [...healths].flatMap(([model, backends]) =>
         [...backends].map(([backend, health]) => ({ model, backend, breaker: shown(health.breaker()) })),
       ),
+    follow,
     [Symbol.dispose]() {
-      for (const backends of served.values()) for (const health of backends.values()) health[Symbol.dispose]();
+      for (const backends of healths.values()) for (const health of backends.values()) health[Symbol.dispose]();
     },
   };
+}
+
+function healthsOf(served: ReadonlyMap<string, Served>): ReadonlyMap<string, BackendHealth> {
+  return new Map([...served].map(([name, { health }]) => [name, health]));
 }
 
 function shown(state: BreakerState): BreakerStatus['breaker'] {

@@ -7,7 +7,7 @@ import { createSeed } from '../../shared/limits/seeding/seed.ts';
 import { createSeedKey } from '../../shared/limits/seeding/seed-key.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
-import type { WorkerConfig } from '../../shared/process/config.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
@@ -31,7 +31,7 @@ import { createWriteResults, type WriteResult } from './lines/write-results.ts';
 type LineWork = AsyncDisposable & { work: LaneWork; finishAttempt: FinishLineAttempt; writeResult: WriteResult };
 
 export type LineWorkDeps = {
-  config: Pick<WorkerConfig, 'planFile'>;
+  currentPlanFile: () => PlanFile;
   outboxLengthMax: number;
   /**
    * See `Connections`. Lines of all accounts share the lane, so the calls for a line fail if the node of its account is unavailable. Then it
@@ -51,7 +51,6 @@ export type LineWorkDeps = {
 
 export function openLineWork(deps: LineWorkDeps): LineWork {
   const { upkeepRedis, store, findAnswer, shutdown, metrics, log } = deps;
-  const { planFile } = deps.config;
   const owned = new AsyncDisposableStack();
   const sendLineEvent = createSendLineEvent(deps.replyUpkeepRedis, log);
   const writeResult = createWriteResults({ store: store.batches, metrics, log });
@@ -67,7 +66,7 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
   });
   const processLine = createProcessLine({
     store: store.batches,
-    requestMs: planFile.timeouts.requestMs,
+    requestMs: () => deps.currentPlanFile().timeouts.requestMs,
     followBatch: watch.follow,
     followAccount: suspensions.follow,
     ...{ admitLine, startRun, finishAttempt, findAnswer, writeResult, endLine, sendLineEvent, metrics, log },
@@ -101,21 +100,21 @@ function openCalls({ upkeepRedis, settle }: LineWorkDeps, admitLine: AdmitLine):
   };
 }
 
-function openAdmission({ upkeepRedis: redis, store, config: { planFile }, outboxLengthMax }: LineWorkDeps) {
-  const admit = createAdmit(redis, { timeouts: planFile.timeouts, outboxLengthMax });
+function openAdmission({ upkeepRedis: redis, store, currentPlanFile, outboxLengthMax }: LineWorkDeps) {
+  const admit = createAdmit(redis, { timeouts: () => currentPlanFile().timeouts, outboxLengthMax });
   const callers = createKnownCallers();
   const askLimits = createAskLimits({
     seed: createSeed({ redis, store }),
     seedKey: createSeedKey({ redis, store }),
     async reread(account: string) {
       const found = await store.findAccount(account);
-      const caller = callerOf(account, found, planFile.defaultPlan);
+      const caller = callerOf(account, found, currentPlanFile().defaultPlan);
       callers.keep(caller, found);
       return caller;
     },
   });
   return {
-    admitLine: createAdmitLine({ admit, askLimits, callers, planFile }),
+    admitLine: createAdmitLine({ admit, askLimits, callers, currentPlanFile }),
     async readCaller(account: string) {
       const request = { account, subject: account, requestId: ulid(), caller: undefined };
       return (await askLimits(request, admit.look)).caller;

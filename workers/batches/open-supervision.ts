@@ -1,7 +1,6 @@
-import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
 import { createListWorkers } from '../../shared/jobs/list-workers.ts';
 import { createRelease } from '../../shared/limits/release.ts';
-import type { WorkerConfig } from '../../shared/process/config.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -12,6 +11,7 @@ import { createAcquireLock } from '../locks/acquire.ts';
 import { createReleaseLock } from '../locks/release.ts';
 import { createClearBatch } from './files/clear-batch.ts';
 import { createCloseBatch } from './files/close-batch.ts';
+import { lineRulesOf } from './files/parse-line.ts';
 import { startFileRemoval } from './files/start-file-removal.ts';
 import { createValidateBatch } from './files/validate-batch.ts';
 import { createWriteBatchFiles } from './files/write-batch-files.ts';
@@ -29,7 +29,7 @@ const accountHoldMs = 6_000;
 const filesHoldMs = 180_000;
 
 export type SupervisionDeps = {
-  config: Pick<WorkerConfig, 'planFile'>;
+  currentPlanFile: () => PlanFile;
   /** For regular work; see `Connections`. */
   upkeepRedis: Redis;
   /** The same for the Redis with the control streams. */
@@ -71,23 +71,22 @@ export function openSupervision(deps: Deps): AsyncDisposable & { supervisor: Bat
 
 function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Promise<number>): BatchSupervisor {
   const { upkeepRedis, store, workerId, control, finishAttempt, writeResult, metrics, log } = deps;
-  const { planFile } = deps.config;
-  const queue = owned.use(createLineQueue({ redis: upkeepRedis, models: planFile.models, log }));
-  const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, planFile });
+  const { currentPlanFile } = deps;
+  const queue = owned.use(createLineQueue({ redis: upkeepRedis, models: () => currentPlanFile().models, log }));
+  const recoverLostLines = createRecoverLostLines({ store: store.batches, queue, finishAttempt, currentPlanFile });
   const countBatch = createCountBatch({ store: store.batches });
   const heldBy = async (account: string) => new Set(await upkeepRedis.hkeys(leasesKey(account, 'batch')));
-  const { models, aliases } = planFile;
-  const rules = { models, aliases, listedFields: createListedFields(planFile) };
-  const line = { store, queue, release: createRelease(upkeepRedis), writeResult, planFile };
+  const rules = () => lineRulesOf(currentPlanFile());
+  const line = { store, queue, release: createRelease(upkeepRedis), writeResult, currentPlanFile };
   return superviseBatches({
     store: store.batches,
     acquireLock: createAcquireLock(upkeepRedis, { workerId, holdMs: accountHoldMs }),
     releaseLock: createReleaseLock(upkeepRedis, { workerId }),
     createAccountScheduler: (account, refreshSoon) =>
       createAccountScheduler({ ...line, account, rules, recoverLostLines, countBatch, control, refreshSoon, log }),
-    validateBatch: createValidateBatch({ store, planFile, rules, metrics }),
+    validateBatch: createValidateBatch({ store, currentPlanFile, rules, metrics }),
     closeBatch: createCloseBatch({ ...line, heldBy }),
-    writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: planFile.batch.filesKeptDays }),
+    writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: () => currentPlanFile().batch.filesKeptDays }),
     clearBatch: createClearBatch({ store, queue }),
     now,
     log,

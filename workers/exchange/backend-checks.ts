@@ -1,4 +1,5 @@
 import type { Agent } from 'undici';
+import { oncePerObject } from '../../shared/once-per-object.ts';
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { WorkerConfig } from '../../shared/process/config.ts';
 import { atMostEvery, type Check } from '../../shared/process/operations.ts';
@@ -7,21 +8,20 @@ import { addressOf } from './call-backend.ts';
 const checkEveryMs = 10_000;
 const checkTimeoutMs = 1_000;
 
-/** Returns a check of each backend that this worker may call: only backends of the models of its pools. */
-export function createBackendChecks(
-  { planFile, pools, apiKeys }: Pick<WorkerConfig, 'planFile' | 'pools' | 'apiKeys'>,
-  agent: Agent,
-): Record<string, Check> {
-  const served = Object.values(planFile.models).filter(({ pool }) => pools.includes(pool));
-  const called = new Set(served.flatMap(({ backends }) => backends));
-  return Object.fromEntries(
-    Object.entries(planFile.backends)
-      .filter(([name]) => called.has(name))
-      .map(([name, backend]) => [
-        `backend ${name}`,
-        atMostEvery(checkEveryMs, () => checkBackend(agent, backend, apiKeys[name])),
-      ]),
+/** Returns the checks of backends by their names, each run at most every ten seconds. */
+export function createBackendChecks({
+  agent,
+  apiKeyOf,
+}: {
+  agent: Agent;
+  apiKeyOf: WorkerConfig['apiKeyOf'];
+}): (backends: ReadonlyMap<string, Backend>) => Record<string, Check> {
+  const checkOf = oncePerObject((backend: Backend) =>
+    atMostEvery(checkEveryMs, () => checkBackend(agent, backend, apiKeyOf(backend))),
   );
+  return function checksOf(backends) {
+    return Object.fromEntries([...backends].map(([name, backend]) => [`backend ${name}`, checkOf(backend)]));
+  };
 }
 
 /** Fails unless the backend answers `GET /models` with a status below 500. */

@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher } from 'undici';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import { type BodyReader, type Exchange, exchange, type Head } from './exchange.ts';
@@ -36,8 +36,19 @@ export interface CallBackend {
 export type StreamReader = EventReader & { takeWhole?(text: string): void };
 
 /** Opens connections to all backends. undici's own timeouts for answers are off, because they do not cover a backend that falls silent. */
-export function createBackendAgent({ connectMs }: Pick<Timeouts, 'connectMs'>): Agent {
-  return new Agent({ connect: { timeout: connectMs }, headersTimeout: 0, bodyTimeout: 0 });
+export function createBackendAgent(connectMs: () => number): Agent {
+  let connector = createConnector(connectMs());
+  return new Agent({
+    ...{ headersTimeout: 0, bodyTimeout: 0 },
+    connect(options, callback) {
+      if (connector.timeout !== connectMs()) connector = createConnector(connectMs());
+      connector.connect(options, callback);
+    },
+  });
+}
+
+function createConnector(timeout: number) {
+  return { timeout, connect: buildConnector({ timeout }) };
 }
 
 export function createCallBackend({
@@ -45,16 +56,15 @@ export function createCallBackend({
   timeouts,
 }: {
   agent: Pick<Dispatcher, 'dispatch'>;
-  timeouts: Pick<Timeouts, 'firstTokenMs' | 'idleMs'>;
+  timeouts: () => Pick<Timeouts, 'firstTokenMs' | 'idleMs'>;
 }): CallBackend {
-  const { firstTokenMs, idleMs } = timeouts;
-
   function expectBytes<Result>({ expectWithin, fail }: Exchange<Result>): void {
+    const { idleMs } = timeouts();
     expectWithin(idleMs, () => fail(new BackendError('idle_timeout', `nothing for ${idleMs} ms`)));
   }
 
-  function expectToken<Result>({ expectWithin, fail }: Exchange<Result>, ms = firstTokenMs): void {
-    expectWithin(ms, () => fail(new BackendError('first_token_timeout', `no token within ${firstTokenMs} ms`)));
+  function expectToken<Result>({ expectWithin, fail }: Exchange<Result>, { ms, of }: { ms: number; of: number }): void {
+    expectWithin(ms, () => fail(new BackendError('first_token_timeout', `no token within ${of} ms`)));
   }
 
   return {
@@ -64,10 +74,11 @@ export function createCallBackend({
         readerOf: (head, answer) => refusalOf(call, head, answer) ?? wholeReader(answer, answer.succeed),
       }),
     stream(call, reader) {
+      const { firstTokenMs } = timeouts();
       const firstTokenBy = performance.now() + firstTokenMs;
       return exchange<StreamEnd>({
         ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'text/event-stream') },
-        onOpen: (answer) => expectToken(answer),
+        onOpen: (answer) => expectToken(answer, { ms: firstTokenMs, of: firstTokenMs }),
         readerOf: (head, answer) => refusalOf(call, head, answer) ?? streamReader(head, answer),
       });
 
@@ -82,7 +93,9 @@ export function createCallBackend({
         if (!isOfType(head, 'text/event-stream'))
           throw new BackendError('unreadable', 'the backend did not answer with an event stream');
         const expectNext = () =>
-          reader.begun() ? expectBytes(answer) : expectToken(answer, firstTokenBy - performance.now());
+          reader.begun()
+            ? expectBytes(answer)
+            : expectToken(answer, { ms: firstTokenBy - performance.now(), of: firstTokenMs });
         return readEvents({ exchange: answer, reader, expectNext });
       }
     },

@@ -13,7 +13,7 @@ type Asked = { job: { account: string; plan: string }; lane: Lane };
  * to the first token what another account has sent. It is an HMAC of the account, and cannot be guessed. `priority`: that of the account's
  * plan, as in our own queue (vLLM also serves a lower number first). Lines of batches come after every request.
  */
-export function createOwnFields({ plans, pepper }: { plans: PlanFile['plans']; pepper: string | undefined }) {
+export function createOwnFields({ plans, pepper }: { plans: () => PlanFile['plans']; pepper: string | undefined }) {
   const saltKey = pepper === undefined ? undefined : Buffer.from(hkdfSync('sha256', pepper, '', 'svc cache salt', 32));
 
   function saltOf(account: string): string {
@@ -22,7 +22,7 @@ export function createOwnFields({ plans, pepper }: { plans: PlanFile['plans']; p
   }
 
   return function ownFields({ job, lane }: Asked, { cacheSalt, priority }: Backend): OwnFields {
-    const planPriority = plans[job.plan]?.priority ?? usualPriority;
+    const planPriority = plans()[job.plan]?.priority ?? usualPriority;
     return {
       ...(cacheSalt && { cache_salt: saltOf(job.account) }),
       ...(priority && { priority: lane === 'batch' ? planPriority + priorityMax : planPriority }),

@@ -24,7 +24,7 @@ const atMost = 50;
  */
 export type EndLeases = (holder: LeaseHolder, dueBy: number) => Promise<number>;
 
-export function createEndLeases(redis: Redis, { requestMs }: { requestMs: number }): EndLeases {
+export function createEndLeases(redis: Redis, { requestMs }: { requestMs: () => number }): EndLeases {
   const lua = loadLua(new URL('./end-leases.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcEndLeases', lua, numberOfKeys: 7 });
   return async ({ account, lane }, dueBy) => {
@@ -33,7 +33,7 @@ export function createEndLeases(redis: Redis, { requestMs }: { requestMs: number
       ...[countersKey(account), leasesKey(account, lane), leaseEndsKey(account, lane), lostRequestsKey(account)],
       ...[leaseHoldersKey(partition), outboxKey(partition), keyCountersKey(account)],
     ];
-    const times = [requestMs + leaseGraceMs.started[lane], dueBy, leaseLifeMs];
+    const times = [requestMs() + leaseGraceMs.started[lane], dueBy, leaseLifeMs];
     let ended = 0;
     for (let latest = atMost; latest === atMost; ended += latest) {
       latest = z.int().parse(await call(keys, [account, leaseHolderOf({ account, lane }), atMost, ...times]));

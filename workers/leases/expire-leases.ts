@@ -33,11 +33,11 @@ export type ExpireLeases = (partition: number) => Promise<Expired>;
 export function createExpireLeases(deps: {
   redis: Redis;
   endLeases: EndLeases;
-  timeouts: { requestMs: number };
+  requestMs: () => number;
   metrics: Pick<LeaseMetrics, 'leasesExpired'>;
   now?: (partition: number) => Promise<number>;
 }): ExpireLeases {
-  const { redis, endLeases, timeouts, metrics } = deps;
+  const { redis, endLeases, requestMs, metrics } = deps;
   const { now: timeOf = (partition: number) => redisNow(redis, leaseHoldersKey(partition)) } = deps;
   /** The last look at each partition of a cluster, where some can be unavailable while others are not. Otherwise one for all. */
   const looks = new Map<number, Look>();
@@ -64,7 +64,7 @@ export function createExpireLeases(deps: {
       const untilMs = quietMs(partition, now);
       if (first === undefined) return { ended, nextMs: undefined };
       if (untilMs > 0) return { ended, nextMs: untilMs };
-      const aheadOf = (lane: Lane) => now + timeouts.requestMs + aheadMs(lane);
+      const aheadOf = (lane: Lane) => now + requestMs() + aheadMs(lane);
       const [past, notOfBatches, ahead] = await Promise.all([
         redis.zrangebyscore(holders, '-inf', now, 'LIMIT', 0, accountsAtOnce),
         redis.zrangebyscore(holders, `(${aheadOf('interactive')}`, aheadOf('batch'), 'LIMIT', 0, aheadAtOnce),

@@ -18,12 +18,12 @@ export interface LeaseHeartbeat extends Disposable {
 /** Renews all leases together, with one call for each partition. If Redis is unavailable, they are renewed when it is back. */
 export function startLeaseHeartbeat({
   renewLeases,
-  timeouts,
+  queueMs,
   log,
   everyMs = renewLeasesEveryMs,
 }: {
   renewLeases: RenewLeases;
-  timeouts: { queueMs: number };
+  queueMs: () => number;
   log: Log;
   everyMs?: number;
 }): LeaseHeartbeat {
@@ -44,7 +44,7 @@ export function startLeaseHeartbeat({
     },
     async extendRequeued(jobs) {
       const requests = jobs.flatMap((job) => leasedSchema.safeParse(job).data ?? []);
-      await renewLeases(requests, timeouts.queueMs + leaseLifeMs).catch((error: unknown) =>
+      await renewLeases(requests, queueMs() + leaseLifeMs).catch((error: unknown) =>
         log.warn({ err: error }, 'leases of requests that go back to their queue were not renewed'),
       );
     },

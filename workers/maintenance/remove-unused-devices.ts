@@ -36,7 +36,7 @@ export function createRemoveUnusedDevices({
 }: {
   redis: Redis;
   store: Pick<Store, 'listAccounts' | 'findAccount' | 'listUsageMonths' | 'removeAccount'>;
-  daysKept: number;
+  daysKept: () => number;
   log: Pick<Log, 'info' | 'warn'>;
   now?: () => number;
 }): RemoveUnusedDevices {
@@ -65,7 +65,7 @@ export function createRemoveUnusedDevices({
       log.warn({}, 'the clocks of Redis and of this machine are a day apart or more; no devices are removed');
       return false;
     }
-    const since = new Date(nowMs - daysKept * dayMs);
+    const since = new Date(nowMs - daysKept() * dayMs);
     const failures: unknown[] = [];
     let removed = 0;
 

@@ -18,14 +18,14 @@ export function startMaintenance({
   redis,
   store,
   workerId,
-  planFile,
+  currentPlanFile,
   metrics,
   log,
 }: {
   redis: Redis;
   store: Store;
   workerId: string;
-  planFile: Pick<PlanFile, 'guestDaysKept'>;
+  currentPlanFile: () => Pick<PlanFile, 'guestDaysKept'>;
   metrics: ReturnType<typeof createIndexMetrics>;
   log: Log;
 }): AsyncDisposable {
@@ -38,7 +38,12 @@ export function startMaintenance({
   });
   const removing = startDeviceRemoval({
     redis,
-    removeUnusedDevices: createRemoveUnusedDevices({ redis, store, daysKept: planFile.guestDaysKept, log }),
+    removeUnusedDevices: createRemoveUnusedDevices({
+      redis,
+      store,
+      daysKept: () => currentPlanFile().guestDaysKept,
+      log,
+    }),
     acquireLock: createAcquireLock(redis, { workerId, holdMs: devicesHoldMs }),
     log,
   });

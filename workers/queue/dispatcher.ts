@@ -2,11 +2,14 @@ import { type Lane, lanes } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { StopReason } from '../answers/run.ts';
 import type { BodiesHeld } from './bodies-held.ts';
-import { createJobRoom, createQueueState, type DispatchedQueue, type QueueState } from './queue-state.ts';
+import { createJobRoom } from './job-room.ts';
+import { createQueueStates, type DispatchedQueue, type QueueState, type QueueStates } from './queue-state.ts';
 import { createJobTaker } from './take-jobs.ts';
 
 /** Takes jobs from all queues of this worker, each only when a backend has room for it (contract.md#o2-slot-before-job). */
 export interface Dispatcher {
+  /** Takes jobs from these queues from now on. Jobs of others continue to their end. */
+  serve(queues: readonly DispatchedQueue[]): void;
   /** Slots may have become free, or have gone. */
   slotsChanged(): void;
   /** There may be a job in the queue of this marker, now or at `at` (milliseconds since 1970). Resolves when the queue was checked. */
@@ -28,7 +31,8 @@ const pumpAgainMs = 250;
 const nextCheckMsMax = 60_000;
 
 export function createDispatcher(deps: {
-  queues: readonly DispatchedQueue[];
+  /** Called with a queue that is no longer served, once its last job has ended. */
+  onGone: (queue: DispatchedQueue) => void;
   /** Max concurrent jobs of one model. Lines of batches use what is left of that, and at most `batchConcurrency`. */
   concurrency: number;
   batchConcurrency: number;
@@ -41,27 +45,26 @@ export function createDispatcher(deps: {
   onAwaited: () => void;
   log: Log;
 }): Dispatcher {
-  const states = deps.queues.map(createQueueState);
-  const byMarker = new Map(states.map((state) => [state.worker.markerKey, state]));
+  const states = createQueueStates(deps.onGone);
   const room = createJobRoom({ ...deps, states });
   const timers = createDueTimers(pump);
-  const taker = createJobTaker({ room, log: deps.log, onEnd: pump, onNone: timers.set });
+  const taker = createJobTaker({ room, log: deps.log, onEnd, onNone: timers.set });
   const serveInTurn = createTurns(states);
+  const pumpSoon = createLater(pump, pumpAgainMs);
   let isPumping = false;
-  let pumpingAgain: NodeJS.Timeout | undefined;
+
+  function onEnd(): void {
+    states.noteEnd();
+    pump();
+  }
 
   function pump(): void {
     if (isPumping) return;
     isPumping = true;
     for (const lane of lanes) while (serveInTurn(lane, taker.begin));
     isPumping = false;
-    if (!room.isClosed() && states.some(({ isEmpty }) => !isEmpty)) pumpingAgain ??= setTimeout(pumpAgain, pumpAgainMs);
+    if (!room.isClosed() && states.taken().some(({ isEmpty }) => !isEmpty)) pumpSoon.begin();
     deps.onAwaited();
-  }
-
-  function pumpAgain(): void {
-    pumpingAgain = undefined;
-    pump();
   }
 
   function checkNow(state: QueueState): Promise<void> | undefined {
@@ -78,16 +81,20 @@ export function createDispatcher(deps: {
   async function checkMarkers(markers: readonly string[]): Promise<void> {
     const set = await deps.findMarkers(markers);
     for (const marker of markers) {
-      const state = byMarker.get(marker);
+      const state = states.withMarker(marker);
       if (state !== undefined) state.isEmpty = !state.isMarked && !set.has(marker);
     }
     if (set.size > 0) pump();
   }
 
   return {
+    serve(queues) {
+      states.replace(queues);
+      pump();
+    },
     slotsChanged: pump,
     mayHaveJob(marker, at) {
-      const state = byMarker.get(marker);
+      const state = states.withMarker(marker);
       if (state === undefined) return undefined;
       if (at <= Date.now()) return checkNow(state);
       timers.set(state, at);
@@ -95,13 +102,13 @@ export function createDispatcher(deps: {
     },
     awaited: room.awaited,
     async checkFull() {
-      const full = states.filter((state) => room.has(state) && !state.hasSlot());
+      const full = states.taken().filter((state) => room.has(state) && !state.hasSlot());
       await Promise.all(deps.groupMarkers(full.map(({ worker }) => worker.markerKey)).map(checkMarkers));
     },
     ...jobsOf(states),
     finish() {
       room.close();
-      clearTimeout(pumpingAgain);
+      pumpSoon.cancel();
       timers.close();
       return taker.finished();
     },
@@ -109,26 +116,51 @@ export function createDispatcher(deps: {
 }
 
 /** The operations on the jobs in progress of all queues. */
-function jobsOf(states: readonly QueueState[]): Pick<Dispatcher, 'cancel' | 'requeueAll' | 'running'> {
+function jobsOf(states: Pick<QueueStates, 'withJobs'>): Pick<Dispatcher, 'cancel' | 'requeueAll' | 'running'> {
   return {
     cancel(requestId, reason) {
-      for (const { worker } of states) worker.cancel(requestId, reason);
+      for (const { worker } of states.withJobs()) worker.cancel(requestId, reason);
     },
     requeueAll() {
-      for (const { worker } of states) worker.requeueAll();
+      for (const { worker } of states.withJobs()) worker.requeueAll();
     },
-    running: () => states.reduce((sum, { worker }) => sum + worker.running(), 0),
+    running: () => states.withJobs().reduce((sum, { worker }) => sum + worker.running(), 0),
   };
 }
 
 /** Serves each queue of a lane once. Queues served last come last the next time, so that models that share a backend take turns. */
-function createTurns(states: readonly QueueState[]) {
-  const turns = new Map(lanes.map((lane) => [lane, states.filter((state) => state.lane === lane)]));
+function createTurns(states: Pick<QueueStates, 'taken'>) {
+  let order: readonly QueueState[] = [];
+  let ordered: readonly QueueState[] = [];
+
+  /** New queues come last. */
+  function followStates(): void {
+    const taken = states.taken();
+    if (taken === ordered) return;
+    ordered = taken;
+    const known = order.filter((state) => taken.includes(state));
+    order = [...known, ...taken.filter((state) => !known.includes(state))];
+  }
+
   return function serveInTurn(lane: Lane, begin: (state: QueueState) => boolean): boolean {
-    const order = turns.get(lane) ?? [];
-    const served = new Set(order.filter(begin));
-    turns.set(lane, [...order.filter((state) => !served.has(state)), ...served]);
+    followStates();
+    const served = new Set(order.filter((state) => state.lane === lane && begin(state)));
+    order = [...order.filter((state) => !served.has(state)), ...served];
     return served.size > 0;
+  };
+}
+
+/** Calls `work` once, `ms` after the first `begin` since its last call. */
+function createLater(work: () => void, ms: number) {
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    begin(): void {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        work();
+      }, ms);
+    },
+    cancel: () => clearTimeout(timer),
   };
 }
 

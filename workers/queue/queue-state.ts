@@ -1,6 +1,5 @@
 import type { Lane } from '../../shared/lane.ts';
 import type { Reserved } from '../backends/backend-slots.ts';
-import type { BodiesHeld } from './bodies-held.ts';
 import type { LaneWorker } from './lane-worker.ts';
 
 /** A queue whose jobs are dispatched. */
@@ -28,63 +27,52 @@ export type QueueState = DispatchedQueue & {
   isMarked: boolean;
 };
 
-export function createQueueState(queue: DispatchedQueue): QueueState {
+function createQueueState(queue: DispatchedQueue): QueueState {
   return { ...queue, isEmpty: false, taking: 0, latest: undefined, found: 0, isMarked: false };
 }
 
-/** Whether this worker has room for further jobs, by its concurrency and its memory. */
-export interface JobRoom {
-  has(state: QueueState): boolean;
-  /** Whether there is also a slot of a backend. */
-  canTake(state: QueueState): boolean;
-  /** The markers of queues that are known to be empty, and from which a job could be taken. */
-  awaited(except?: ReadonlySet<string>): string[];
-  beginTaking(state: QueueState): void;
-  endTaking(state: QueueState): void;
-  /** From now on there is no room. */
-  close(): void;
-  isClosed(): boolean;
+/** The queues of a dispatcher, which come and go with the plan file. */
+export interface QueueStates {
+  /** Those from which jobs are taken. */
+  taken(): readonly QueueState[];
+  ofOwner(owner: string): readonly QueueState[];
+  withMarker(marker: string): QueueState | undefined;
+  /** Also those that have gone, until their last job has ended. */
+  withJobs(): readonly QueueState[];
+  replace(queues: readonly DispatchedQueue[]): void;
+  /** A taking or a job has ended. */
+  noteEnd(): void;
 }
 
-export function createJobRoom(deps: {
-  states: readonly QueueState[];
-  concurrency: number;
-  batchConcurrency: number;
-  bodies: Pick<BodiesHeld, 'furtherJobs'>;
-}): JobRoom {
-  const { states, concurrency, batchConcurrency, bodies } = deps;
-  const byOwner = Map.groupBy(states, ({ owner }) => owner);
-  let taking = 0;
-  let isClosed = false;
+/** `onGone` is called with each queue that has gone, once its last job has ended. */
+export function createQueueStates(onGone: (queue: DispatchedQueue) => void): QueueStates {
+  let taken: QueueState[] = [];
+  let byOwner = new Map<string, QueueState[]>();
+  let byMarker = new Map<string, QueueState>();
+  const leaving = new Set<QueueState>();
 
-  const jobsOf = ({ worker, taking: takings }: QueueState) => worker.running() + takings;
-
-  function has(state: QueueState): boolean {
-    if (isClosed || taking >= bodies.furtherJobs()) return false;
-    if (state.lane === 'interactive') return jobsOf(state) < concurrency;
-    const ofOwner = (byOwner.get(state.owner) ?? []).reduce((sum, each) => sum + jobsOf(each), 0);
-    return ofOwner < concurrency && jobsOf(state) < batchConcurrency;
+  function noteEnd(): void {
+    for (const state of leaving) {
+      if (state.taking + state.worker.running() > 0) continue;
+      leaving.delete(state);
+      onGone(state);
+    }
   }
 
-  const canTake = (state: QueueState) => has(state) && state.hasSlot();
-
   return {
-    ...{ has, canTake },
-    awaited: (except) =>
-      states
-        .filter((state) => state.isEmpty && !except?.has(state.worker.markerKey) && canTake(state))
-        .map(({ worker }) => worker.markerKey),
-    beginTaking(state) {
-      state.taking++;
-      taking++;
+    taken: () => taken,
+    ofOwner: (owner) => byOwner.get(owner) ?? [],
+    withMarker: (marker) => byMarker.get(marker),
+    withJobs: () => [...taken, ...leaving],
+    replace(queues) {
+      const known = new Map(taken.map((state) => [state.worker, state]));
+      taken = queues.map((queue) => known.get(queue.worker) ?? createQueueState(queue));
+      byOwner = Map.groupBy(taken, ({ owner }) => owner);
+      byMarker = new Map(taken.map((state) => [state.worker.markerKey, state]));
+      const kept = new Set(taken);
+      for (const state of known.values()) if (!kept.has(state)) leaving.add(state);
+      noteEnd();
     },
-    endTaking(state) {
-      state.taking--;
-      taking--;
-    },
-    close() {
-      isClosed = true;
-    },
-    isClosed: () => isClosed,
+    noteEnd,
   };
 }

@@ -1,25 +1,25 @@
-import { modelQueue, type QueueId } from '../../shared/jobs/queues.ts';
+import { modelQueue } from '../../shared/jobs/queues.ts';
 import { type Lane, lanes } from '../../shared/lane.ts';
-import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
+import type { WorkerConfig } from '../../shared/process/config.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
-import { bellKey, queuePrefix } from '../../shared/redis/keys.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
 import { existingKeys } from '../redis/existing-keys.ts';
 import type { BodiesHeld } from './bodies-held.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import { createLaneWorker, type LaneWork } from './lane-worker.ts';
+import { openJobWait } from './open-job-wait.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 import type { DispatchedQueue } from './queue-state.ts';
 import { startStalledRecovery } from './start-stalled-recovery.ts';
-import { type JobWait, waitForJobs } from './wait-for-jobs.ts';
 
 export type QueuesServed = AsyncDisposable &
   Pick<Dispatcher, 'slotsChanged' | 'checkFull' | 'cancel' | 'requeueAll' | 'running' | 'finish'>;
 
 type QueuesDeps = {
-  models: PlanFile['models'];
-  pools: readonly string[];
+  planFile: Pick<PlanFileInForce, 'current' | 'onReplaced'>;
+  pools: () => readonly string[];
   work: Readonly<Record<Lane, LaneWork>>;
   slots: Pick<BackendSlots, 'reserve' | 'hasSlot'>;
   /** Whether this worker looks for stalled jobs of a pool. */
@@ -31,8 +31,7 @@ type QueuesDeps = {
   connectReader: () => Redis;
   workerId: string;
   /** Max concurrent jobs of each model, and max lines of batches of these; 0: no lines of batches are run. */
-  concurrency: number;
-  batchConcurrency: number;
+  config: Pick<WorkerConfig, 'concurrency' | 'batchConcurrency'>;
   bodies: BodiesHeld;
   shutdown: AbortSignal;
   metrics: Pick<QueueMetrics, 'running'>;
@@ -45,21 +44,36 @@ type QueuesDeps = {
  */
 const checkPauseMsMin = 150;
 
-/** Runs the jobs of all models of these pools. A job waits in its queue for a slot. Only a job that fails over waits in the worker. */
+/**
+ * Runs the jobs of all models of these pools, as the plan file has them. A job waits in its queue for a slot. Only a job that fails over waits
+ * in the worker.
+ */
 export function serveQueues(deps: QueuesDeps): QueuesServed {
-  const { upkeepRedis, batchConcurrency } = deps;
-  const queues = queuesOfModels(deps);
+  const { planFile, upkeepRedis, config, log } = deps;
+  const queues = openQueues(deps);
   const dispatcher = createDispatcher({
-    ...{ ...deps, onAwaited: () => wait.changed() },
-    // The other queues are only checked for stalled jobs.
-    queues: queues.filter(({ lane }) => lane !== 'batch' || batchConcurrency > 0),
+    ...{ ...config, bodies: deps.bodies, log, onAwaited: () => wait.changed() },
     groupMarkers: (markers) => inOneSlot(upkeepRedis, markers),
     findMarkers: (markers) => existingKeys(upkeepRedis, markers),
+    onGone({ worker }) {
+      const report = (error: unknown) => log.debug({ err: error }, 'a queue was not closed');
+      void worker[Symbol.asyncDispose]().then(undefined, report);
+    },
   });
-  const wait = openWait(deps, dispatcher);
+  const wait = openJobWait(deps, dispatcher);
   let checkedAt = Number.NEGATIVE_INFINITY;
-  const recovery = startStalledRecovery({ ...deps, queues });
-  dispatcher.slotsChanged();
+  let isFinishing = false;
+  const recovery = startStalledRecovery({ ...deps, queues: queues.current });
+  planFile.onReplaced(serve);
+  serve();
+
+  function serve(): void {
+    if (isFinishing) return;
+    const served = queues.follow();
+    wait.serve([...new Set(served.map(({ owner }) => owner))]);
+    // The other queues are only checked for stalled jobs.
+    dispatcher.serve(served.filter(({ lane }) => lane !== 'batch' || config.batchConcurrency > 0));
+  }
 
   return {
     ...dispatcher,
@@ -69,6 +83,7 @@ export function serveQueues(deps: QueuesDeps): QueuesServed {
       await dispatcher.checkFull();
     },
     async finish() {
+      isFinishing = true;
       recovery[Symbol.dispose]();
       // First, because jobs taken from now on would only be requeued.
       const finished = dispatcher.finish();
@@ -76,54 +91,51 @@ export function serveQueues(deps: QueuesDeps): QueuesServed {
       await finished;
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all(queues.map(({ worker }) => worker[Symbol.asyncDispose]()));
+      await Promise.all(queues.current().map(({ worker }) => worker[Symbol.asyncDispose]()));
     },
   };
 }
 
-/** In a cluster, one command cannot wait for the queues of several models, so each model has its own connection. */
-function openWait(deps: QueuesDeps, { awaited, mayHaveJob }: Dispatcher): JobWait {
-  const { connection, connectReader, workerId, log } = deps;
-  const common = { redis: connection, onMarker: mayHaveJob, log };
-  if (!connection.isCluster)
-    return waitForJobs({ ...common, reader: connectReader(), bellKey: bellKey(workerId), markers: awaited });
-  const served = Object.entries(deps.models).filter(([, { pool }]) => deps.pools.includes(pool));
-  const waits = served.map(([model]) => {
-    const isOfModel = (marker: string) => marker.startsWith(queuePrefix(model));
-    const markers = (except?: ReadonlySet<string>) => awaited(except).filter(isOfModel);
-    return waitForJobs({ ...common, reader: connectReader(), bellKey: bellKey(workerId, model), markers });
-  });
+type ServedQueue = DispatchedQueue & { pool: string };
+
+/** The queues of the models of these pools. `follow` opens and drops queues as the current plan file has them. */
+function openQueues(deps: QueuesDeps) {
+  const { planFile, pools, slots } = deps;
+  let opened = new Map<string, ServedQueue>();
+
+  function open(model: string, pool: string, lane: Lane): ServedQueue {
+    return {
+      ...{ owner: model, lane, pool, worker: openWorker(deps, { model, pool, lane }) },
+      reserve: () => slots.reserve(model, lane),
+      hasSlot: () => slots.hasSlot(model, lane),
+    };
+  }
+
   return {
-    changed() {
-      for (const wait of waits) wait.changed();
-    },
-    async [Symbol.asyncDispose]() {
-      await Promise.all(waits.map((wait) => wait[Symbol.asyncDispose]()));
+    current: () => [...opened.values()],
+    follow(): ServedQueue[] {
+      const served = Object.entries(planFile.current().models).filter(([, { pool }]) => pools().includes(pool));
+      opened = new Map(
+        served.flatMap(([model, { pool }]) =>
+          lanes.map((lane) => {
+            const name = [lane, pool, model].join(' ');
+            return [name, opened.get(name) ?? open(model, pool, lane)] as const;
+          }),
+        ),
+      );
+      return [...opened.values()];
     },
   };
 }
 
-function queuesOfModels(deps: QueuesDeps) {
-  const { slots } = deps;
-  return Object.entries(deps.models)
-    .filter(([, { pool }]) => deps.pools.includes(pool))
-    .flatMap(([model, { pool }]) =>
-      lanes.map((lane) => ({
-        ...{ owner: model, lane, pool, worker: openWorker(deps, { queue: modelQueue(model, lane), pool, lane }) },
-        reserve: () => slots.reserve(model, lane),
-        hasSlot: () => slots.hasSlot(model, lane),
-      })),
-    );
-}
-
-type Opened = { queue: QueueId; pool: string; lane: Lane };
+type Opened = { model: string; pool: string; lane: Lane };
 
 function openWorker(
   { work, connection, bodies, shutdown, metrics, log }: QueuesDeps,
-  { queue, pool, lane }: Opened,
+  { model, pool, lane }: Opened,
 ): DispatchedQueue['worker'] {
   return createLaneWorker({
     ...work[lane],
-    ...{ queue, labels: { pool, lane }, connection, bodies, shutdown, metrics, log },
+    ...{ queue: modelQueue(model, lane), labels: { pool, lane }, connection, bodies, shutdown, metrics, log },
   });
 }

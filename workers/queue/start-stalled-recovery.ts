@@ -18,7 +18,7 @@ const checksPerMarker = 2;
  * (contract.md#o11-stalled-jobs).
  */
 export function startStalledRecovery(deps: {
-  queues: readonly PoolQueue[];
+  queues: () => readonly PoolQueue[];
   /** Whether this worker looks for stalled jobs of a pool. */
   checksStalled: (pool: string) => boolean;
   /** For regular checks; see `Connections`. */
@@ -29,7 +29,7 @@ export function startStalledRecovery(deps: {
   let checks = 0;
 
   async function recoverAll(): Promise<void> {
-    const workers = queues.flatMap(({ pool, worker }) => (checksStalled(pool) ? [worker] : []));
+    const workers = queues().flatMap(({ pool, worker }) => (checksStalled(pool) ? [worker] : []));
     const isForMarkers = ++checks % checksPerMarker === 0;
     const groups = upkeepRedis.isCluster ? groupByTag(workers, ({ activeKey }) => activeKey) : [workers];
     await Promise.all(groups.map((group) => recover(group, isForMarkers).catch(report)));

@@ -1,7 +1,8 @@
 import type { Log } from '../../shared/process/log.ts';
 import type { Reserved } from '../backends/backend-slots.ts';
+import type { JobRoom } from './job-room.ts';
 import type { LaneWorker, LockedJob } from './lane-worker.ts';
-import type { JobRoom, QueueState } from './queue-state.ts';
+import type { QueueState } from './queue-state.ts';
 
 /** Takes jobs from queues and runs them. */
 export interface JobTaker {

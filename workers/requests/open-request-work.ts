@@ -19,7 +19,7 @@ import type { RequestMetrics } from './request-metrics.ts';
 
 /** Opens all that a worker needs for requests: the work of the interactive lane. */
 export function openRequestWork(deps: {
-  planFile: Pick<PlanFile, 'models' | 'timeouts'>;
+  currentPlanFile: () => Pick<PlanFile, 'models' | 'timeouts'>;
   redis: Redis;
   replyRedis: Redis;
   upkeepRedis: Redis;
@@ -35,16 +35,17 @@ export function openRequestWork(deps: {
   metrics: LimitMetrics & RequestMetrics;
   log: Log;
 }): Disposable & { work: LaneWork } {
-  const { planFile, redis, replyRedis, oneConnection, startRun, settle, findAnswer, control, metrics, log } = deps;
-  const { timeouts } = planFile;
+  const { currentPlanFile, redis, replyRedis, oneConnection, startRun, settle, findAnswer, control, metrics, log } =
+    deps;
+  const queueMs = () => currentPlanFile().timeouts.queueMs;
   const owned = new DisposableStack();
   const endRequest = createEndRequest({ settle, oneConnection, keptAnswers: deps.keptAnswers, metrics, log });
   const replyFrames = createReplyFrames({ redis: replyRedis });
-  const leases = owned.use(startLeaseHeartbeat({ renewLeases: createRenewLeases(deps.upkeepRedis), timeouts, log }));
+  const leases = owned.use(startLeaseHeartbeat({ renewLeases: createRenewLeases(deps.upkeepRedis), queueMs, log }));
   const processRequest = createProcessRequest({
     markStreaming: createMarkStreaming(redis),
     followReader: owned.use(watchReaders({ redis: deps.replyUpkeepRedis, log })).follow,
-    ...{ planFile, startRun, findAnswer, endRequest, replyFrames, leases, metrics, log, control },
+    ...{ currentPlanFile, startRun, findAnswer, endRequest, replyFrames, leases, metrics, log, control },
   });
   const failLost = createFailLostRequest({ startRun, endRequest, replyFrames });
   return {

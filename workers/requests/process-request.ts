@@ -19,7 +19,7 @@ import type { RequestMetrics } from './request-metrics.ts';
 
 /** Runs one job from its start to its reply. However it ends, the client has been answered, or is known to be gone. */
 export function createProcessRequest(deps: {
-  planFile: Pick<PlanFile, 'models' | 'timeouts'>;
+  currentPlanFile: () => Pick<PlanFile, 'models' | 'timeouts'>;
   startRun: StartRun;
   markStreaming: MarkStreaming;
   findAnswer: FindAnswer;
@@ -33,11 +33,11 @@ export function createProcessRequest(deps: {
   log: Log;
 }): ProcessJob {
   const { endRequest, replyFrames: frames, metrics, log } = deps;
-  const { models, timeouts } = deps.planFile;
   const concludeRequest = createConcludeRequest(deps);
 
   return async function processRequest({ data, taken, signal, reservation }) {
     const takenAt = performance.now();
+    const { models, timeouts } = deps.currentPlanFile();
     const job = inferenceJobSchema.parse(data);
     const start = await deps.startRun({ ...job, taken });
     const { run } = start;

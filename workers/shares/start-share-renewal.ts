@@ -25,7 +25,7 @@ const leaveMs = 500;
 
 export function startShareRenewal(deps: {
   renewShares: RenewShares;
-  pools: readonly string[];
+  pools: () => readonly string[];
   /** What is in use and needed now. */
   uses: () => BackendUse[];
   /** The shares may have changed. */
@@ -54,7 +54,7 @@ export function startShareRenewal(deps: {
     reported = new Map(sent.map(({ backend, inFlight }) => [backend, inFlight]));
     try {
       const isMember = !shutdown.aborted;
-      const renewal = { pools: isMember ? deps.pools : [], uses: sent };
+      const renewal = { pools: isMember ? deps.pools() : [], uses: sent };
       const answer = await renewShares(hasRenewed ? 'known' : 'new', renewal);
       ({ shares, pools } = answer);
       // From before it was sent, so that it expires here before it expires in Redis.

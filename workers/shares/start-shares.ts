@@ -11,20 +11,35 @@ type Options = Omit<Parameters<typeof startShareRenewal>[0], 'renewShares'> & { 
 export function startShares({ redis, workerId, ...deps }: Options): Shares {
   const renewShares = createRenewShares(redis, { workerId });
   if (!redis.isCluster) return startShareRenewal({ ...deps, renewShares });
-  const ofPools = startShareRenewal({ ...deps, renewShares, uses: () => [] });
-  const names = deps.uses().map(({ backend }) => backend);
-  const ofBackends = new Map(
-    names.map((name) => {
-      const uses = () => deps.uses().filter(({ backend }) => backend === name);
-      return [
-        name,
-        startShareRenewal({ ...deps, renewShares: createRenewShares(redis, { workerId, group: name }), uses }),
-      ];
-    }),
-  );
-  const all = [ofPools, ...ofBackends.values()];
+  const ofPools = startShareRenewal({ ...deps, renewShares, uses: () => [], onRenewed: onPoolsRenewed });
+  const ofBackends = new Map<string, Shares>();
+  const leaving = new Set<PromiseLike<void>>();
+  followUses();
+
+  function onPoolsRenewed(): void {
+    followUses();
+    deps.onRenewed();
+  }
+
+  /** Backends come and go with the plan file. */
+  function followUses(): void {
+    const names = new Set(deps.uses().map(({ backend }) => backend));
+    for (const name of names) if (!ofBackends.has(name)) ofBackends.set(name, startFor(name));
+    for (const [name, shares] of ofBackends) {
+      if (names.has(name)) continue;
+      ofBackends.delete(name);
+      const left = shares[Symbol.asyncDispose]().then(() => void leaving.delete(left));
+      leaving.add(left);
+    }
+  }
+
+  function startFor(name: string): Shares {
+    const uses = () => deps.uses().filter(({ backend }) => backend === name);
+    return startShareRenewal({ ...deps, renewShares: createRenewShares(redis, { workerId, group: name }), uses });
+  }
+
   return {
-    renewed: Promise.all(all.map(({ renewed }) => renewed)).then(() => {}),
+    renewed: Promise.all([ofPools, ...ofBackends.values()].map(({ renewed }) => renewed)).then(() => {}),
     shareOf: (backend) => ofBackends.get(backend)?.shareOf(backend) ?? noShare,
     areValid: (backend) => ofBackends.get(backend)?.areValid(backend) ?? false,
     renewSoon(backends) {
@@ -32,7 +47,8 @@ export function startShares({ redis, workerId, ...deps }: Options): Shares {
     },
     membershipOf: ofPools.membershipOf,
     async [Symbol.asyncDispose]() {
-      await Promise.all(all.map((shares) => shares[Symbol.asyncDispose]()));
+      await Promise.all([ofPools, ...ofBackends.values()].map((shares) => shares[Symbol.asyncDispose]()));
+      await Promise.all(leaving);
     },
   };
 }

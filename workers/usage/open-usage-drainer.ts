@@ -14,15 +14,16 @@ export function openUsageDrainer(deps: {
   redis: Redis;
   store: Store;
   workerId: string;
-  planFile: Pick<PlanFile, 'timeouts' | 'usageMonthsKept'>;
+  currentPlanFile: () => Pick<PlanFile, 'timeouts' | 'usageMonthsKept'>;
   metrics: UsageMetrics & LeaseMetrics;
   log: Log;
 }): UsageDrainer {
-  const { redis, store, workerId, planFile, metrics, log } = deps;
-  const { timeouts, usageMonthsKept } = planFile;
-  const endLeases = createEndLeases(redis, timeouts);
-  const expireLeases = createExpireLeases({ redis, endLeases, timeouts, metrics });
-  const drainer = createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept, expireLeases });
+  const { redis, store, workerId, currentPlanFile, metrics, log } = deps;
+  const requestMs = () => currentPlanFile().timeouts.requestMs;
+  const monthsKept = () => currentPlanFile().usageMonthsKept;
+  const endLeases = createEndLeases(redis, { requestMs });
+  const expireLeases = createExpireLeases({ redis, endLeases, requestMs, metrics });
+  const drainer = createUsageDrainer({ redis, store, workerId, metrics, log, monthsKept, expireLeases });
   metrics.observeOutboxes(createObserveOutboxes(redis, drainer.held));
   metrics.observeLeases(() => countLeases(redis, drainer.held()));
   return drainer;

@@ -22,7 +22,7 @@ export function createRemoveOldMonths({
 }: {
   redis: Redis;
   store: Pick<UsageStore, 'removeUsageBefore'>;
-  monthsKept: number;
+  monthsKept: () => number;
   log: Pick<Log, 'info' | 'warn'>;
   now?: () => number;
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -33,7 +33,7 @@ export function createRemoveOldMonths({
       log.warn({}, 'the clocks of Redis and of this machine are a day apart or more; no old months are removed');
       return;
     }
-    const month = firstMonthKept(nowMs, monthsKept);
+    const month = firstMonthKept(nowMs, monthsKept());
     let removed = 0;
     for (let piece = -1; piece !== 0 && !signal.aborted; removed += piece) {
       const startedAt = performance.now();

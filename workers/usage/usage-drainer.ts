@@ -50,7 +50,7 @@ export function createUsageDrainer(deps: {
   workerId: string;
   metrics: UsageMetrics;
   log: Log;
-  usageMonthsKept: number;
+  monthsKept: () => number;
   expireLeases: ExpireLeases;
   /** A monotonic clock in milliseconds. */
   now?: () => number;
@@ -58,7 +58,7 @@ export function createUsageDrainer(deps: {
   outboxesEveryMs?: number;
 }): UsageDrainer {
   const { redis, store, workerId, metrics, log, now = () => performance.now(), random = Math.random } = deps;
-  const { outboxesEveryMs = outboxesEveryMsMax, expireLeases, usageMonthsKept: monthsKept } = deps;
+  const { outboxesEveryMs = outboxesEveryMsMax, expireLeases, monthsKept } = deps;
   const closing = new AbortController();
   const { signal } = closing;
   const { held, ...locks } = createPartitionLocks({ redis, workerId, holdMs, takenAtOnce, random });

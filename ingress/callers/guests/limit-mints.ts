@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { rateLimitExceeded } from '../../../shared/errors.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { loadScript, type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
 import { guestMintsKey } from '../../../shared/redis/keys.ts';
 import { networkOf } from './client-address.ts';
@@ -12,9 +13,9 @@ const answerSchema = z.tuple([z.number(), z.int()]);
  * Admits a new device of this client address, or fails with `rate_limit_exceeded`. The same device counts once, however often it is tried.
  * `SERVICE_UNAVAILABLE` while Redis is unavailable.
  */
-export type LimitMints = (mint: { address: string; device: string }) => Promise<void>;
+export type LimitMints = (mint: { address: string; device: string }, limits: Limits) => Promise<void>;
 
-type Limits = { mintsPerHour: number; mintsPerHourTotal?: number | undefined };
+type Limits = Pick<PlanFile, 'guestMintsPerHour' | 'guestMintsPerHourTotal'>;
 
 /** Many clients share a wider network, but one client can also own it: its limit is `times` the limit of a /64. */
 const networkSizes = [
@@ -24,25 +25,25 @@ const networkSizes = [
 ] as const;
 
 /**
- * Counts new devices by IPv4 address, or by /64, /56 and /48 of IPv6, and in total if `mintsPerHourTotal` is set
+ * Counts new devices by IPv4 address, or by /64, /56 and /48 of IPv6, and in total if the plan file has a limit
  * (contract.md#l5-guest-mint).
  */
-export function createLimitMints(redis: Redis, { mintsPerHour, mintsPerHourTotal }: Limits): LimitMints {
+export function createLimitMints(redis: Redis): LimitMints {
   const run = loadScript(redis, { name: 'svcLimitMints', lua });
   const allNetworks = guestMintsKey('all', redis);
 
-  function limitsFor(address: string): Map<string, number> {
+  function limitsFor(address: string, { guestMintsPerHour, guestMintsPerHourTotal }: Limits): Map<string, number> {
     const limits = new Map<string, number>();
     for (const { bits, times } of networkSizes) {
       const key = guestMintsKey(networkOf(address, bits), redis);
-      if (!limits.has(key)) limits.set(key, times * mintsPerHour); // an IPv4 address is the same key for all three
+      if (!limits.has(key)) limits.set(key, times * guestMintsPerHour); // an IPv4 address is the same key for all three
     }
-    if (mintsPerHourTotal !== undefined) limits.set(allNetworks, mintsPerHourTotal);
+    if (guestMintsPerHourTotal !== undefined) limits.set(allNetworks, guestMintsPerHourTotal);
     return limits;
   }
 
-  return async function limitMints({ address, device }) {
-    const limits = limitsFor(address);
+  return async function limitMints({ address, device }, given) {
+    const limits = limitsFor(address, given);
     const keys = [...limits.keys()];
     const answer = await redisUnavailable(run(keys, [device, ...limits.values()]));
     const [waitMs, position] = answerSchema.parse(answer);

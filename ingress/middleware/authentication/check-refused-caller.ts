@@ -1,6 +1,5 @@
 import { errorStatus, toApiError } from '../../../shared/errors.ts';
 import { allowanceOf } from '../../../shared/limits/allowance.ts';
-import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { type CheckCaller, requireAllowed } from '../../callers/check-caller.ts';
 import { limitHeaders } from '../../limits/limit-headers.ts';
 import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
@@ -11,7 +10,7 @@ import { lookAtCounters } from './check-present-caller.ts';
  * error, and any other caller gets its limit headers (contract.md#e6-limit-headers). If the caller in memory is suspended, it is checked
  * first, so that the body is read only if the suspension was lifted on another ingress.
  */
-export function checkRefusedCaller({ checkCaller, planFile }: { checkCaller: CheckCaller; planFile: PlanFile }): Stage {
+export function checkRefusedCaller({ checkCaller }: { checkCaller: CheckCaller }): Stage {
   return async function checkRefusedCaller(ctx, next) {
     if (ctx.state.caller?.suspended) await look(ctx);
     try {
@@ -25,7 +24,8 @@ export function checkRefusedCaller({ checkCaller, planFile }: { checkCaller: Che
 
   async function look(ctx: AppContext): Promise<void> {
     const caller = await lookAtCounters(ctx, checkCaller);
-    ctx.set(limitHeaders(stateOf(ctx, 'counters'), allowanceOf(caller, planFile), caller.furtherKey?.limits));
+    const allowance = allowanceOf(caller, stateOf(ctx, 'planFile'));
+    ctx.set(limitHeaders(stateOf(ctx, 'counters'), allowance, caller.furtherKey?.limits));
     requireAllowed(caller, { address: stateOf(ctx, 'address') });
   }
 }

@@ -5,7 +5,7 @@ import { type Stage, stateOf } from '../../request-state.ts';
 /** Counts each call for a guest key by its network, before its body is read. It needs no credential, so device ids could be guessed. */
 export function limitGuestCalls({ limitCalls }: { limitCalls: LimitCalls }): Stage {
   return async function limitGuestCalls(ctx, next) {
-    await limitCalls(networkOf(stateOf(ctx, 'address')));
+    await limitCalls(networkOf(stateOf(ctx, 'address')), stateOf(ctx, 'planFile').guestCallsPerMinute);
     await next();
   };
 }

@@ -20,12 +20,12 @@ export const namedKeyBody = z.strictObject({
  * `POST /v1/keys/developer`: mints the key of the account, and shows it in full only this once. If the account has a key, returns it masked.
  * 200 in both cases (contract.md#c4-repeated-mint, contract.md#t2-key-routes).
  */
-export function mintDeveloperKey({ changeAccount, peppers, defaultPlan }: KeyChanges & { defaultPlan: string }): Stage {
+export function mintDeveloperKey({ changeAccount, peppers }: KeyChanges): Stage {
   return async function mintDeveloperKey(ctx) {
     parseBody(emptyObject, stateOf(ctx, 'body'));
     const { account: id, version } = stateOf(ctx, 'caller');
     const { key, stored } = newKey(peppers);
-    const decide = mintKey({ account: id, plan: defaultPlan, key: stored });
+    const decide = mintKey({ account: id, plan: stateOf(ctx, 'planFile').defaultPlan, key: stored });
     const { minted, account } = await changeAccount(id, decide, version);
     ctx.body = { key: minted ? key : maskKey(account.key?.display ?? ''), plan: account.plan };
   };

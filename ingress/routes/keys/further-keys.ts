@@ -1,5 +1,4 @@
 import { ApiError, toApiError } from '../../../shared/errors.ts';
-import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { type Account, monthOf } from '../../../shared/store/accounts/account.ts';
 import type { KeyFields } from '../../../shared/store/accounts/further-key.ts';
 import type { Store } from '../../../shared/store/store.ts';
@@ -26,15 +25,15 @@ type KeyDeps = {
   store: KeyStore;
   changeAccount: ChangeAccount;
   peppers: readonly string[];
-  planFile: PlanFile;
 };
 
 const keyId = /^key_[0-9A-HJKMNP-TV-Z]{26}$/;
 
 /** `POST /v1/keys`: creates a further key, and shows it in full only this once (contract.md#i1-further-keys). */
-export function createKey({ store, changeAccount, peppers, planFile }: KeyDeps): Stage {
+export function createKey({ store, changeAccount, peppers }: KeyDeps): Stage {
   return async function createKey(ctx) {
     const now = stateOf(ctx, 'now');
+    const planFile = stateOf(ctx, 'planFile');
     const { name, ...others } = parseBody(newKeyBody, stateOf(ctx, 'body'));
     const fields: KeyFields = { ...keyFieldsOf(others, { now, planFile }), name };
     const { account: id, version } = stateOf(ctx, 'caller');
@@ -69,10 +68,11 @@ export function retrieveKey({ store }: { store: KeyStore }): Stage {
 }
 
 /** `PATCH /v1/keys/{id}`: replaces the given fields. A narrower key is narrower everywhere from the answer on. */
-export function updateKey({ store, changeAccount, planFile }: KeyDeps): Stage {
+export function updateKey({ store, changeAccount }: KeyDeps): Stage {
   return async function updateKey(ctx) {
     const now = stateOf(ctx, 'now');
     const id = wantedKey(ctx);
+    const planFile = stateOf(ctx, 'planFile');
     const fields = keyFieldsOf(parseBody(keyChangeBody, stateOf(ctx, 'body')), { now, planFile });
     const { account, version } = stateOf(ctx, 'caller');
     const changed = await changeAccount(account, changeFurtherKey({ id, fields, at: new Date(now) }), version);
@@ -106,10 +106,11 @@ export function revokeKey({ store, changeAccount }: KeyDeps): Stage {
 }
 
 /** `GET /v1/key`: the key of the request: what it is, may do, and has used (contract.md#i5-key-of-a-request). */
-export function retrieveOwnKey({ store, planFile }: Pick<KeyDeps, 'store' | 'planFile'>): Stage {
+export function retrieveOwnKey({ store }: Pick<KeyDeps, 'store'>): Stage {
   return async function retrieveOwnKey(ctx) {
     const { account, keyId: id = '', plan } = stateOf(ctx, 'caller');
-    const day = { requests: stateOf(ctx, 'counters').dayRequests, limit: planFile.plans[plan]?.requestsPerDay ?? null };
+    const limit = stateOf(ctx, 'planFile').plans[plan]?.requestsPerDay ?? null;
+    const day = { requests: stateOf(ctx, 'counters').dayRequests, limit };
     ctx.body = { ...(await present(ctx, store, await store.findAccount(account), id)), plan, day };
   };
 }

@@ -1,7 +1,6 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
 import { accountStatusOf } from '../../../shared/caller.ts';
-import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { guestPlan } from '../../../shared/plan-file/plan-file-schema.ts';
 import { type Account, lastSeen } from '../../../shared/store/accounts/account.ts';
 import type { Decide } from '../../../shared/store/accounts/decide.ts';
@@ -39,12 +38,11 @@ export function mintGuestKey(deps: {
   limitMints: LimitMints;
   sharedCallers: Pick<SharedCallers, 'put'>;
   keyUse: Pick<KeyUse, 'note'>;
-  planFile: PlanFile;
 }): Stage {
-  const { store, changeAccount, guestKeys, limitMints, sharedCallers, keyUse, planFile } = deps;
-  const requestsPerDay = planFile.plans[guestPlan]?.requestsPerDay;
+  const { store, changeAccount, guestKeys, limitMints, sharedCallers, keyUse } = deps;
 
   return async function mintGuestKey(ctx) {
+    const planFile = stateOf(ctx, 'planFile');
     const { device_id: deviceId } = parseBody(guestBody, stateOf(ctx, 'body'));
     const device = guestKeys.accountOf(deviceId);
     const known = await findInUse(device);
@@ -52,10 +50,11 @@ export function mintGuestKey(deps: {
     const decide = decideMint(device, deviceId);
     const repeat = decide(known);
     if (known === undefined) {
-      await limitMints({ address: stateOf(ctx, 'address'), device });
+      await limitMints({ address: stateOf(ctx, 'address'), device }, planFile);
     }
     const account = repeat.next === undefined ? repeat.result : await change(device, decide);
     keyUse.note({ account: device, keyId: account.key?.id });
+    const requestsPerDay = planFile.plans[guestPlan]?.requestsPerDay;
     ctx.body = { key: remake(deviceId, account), plan: guestPlan, rate_limit_per_day: requestsPerDay };
   };
 

@@ -63,16 +63,15 @@ const userId = /^user:.{1,255}$/su;
 export function updateAccount({
   changeAccount,
   store,
-  planFile,
   log,
 }: {
   changeAccount: ChangeAccount;
   store: Pick<Store, 'audit'>;
-  planFile: PlanFile;
   log: Log;
 }): Stage {
   return async function updateAccount(ctx) {
     const { reason = null, ...settings } = parseBody(settingsBody, stateOf(ctx, 'body'));
+    const planFile = stateOf(ctx, 'planFile');
     const account = accountOf(ctx);
     if (settings.plan !== undefined) requirePlanFor(account, settings.plan, planFile);
     const by = stateOf(ctx, 'caller').account;

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { validationError } from '../../../shared/errors.ts';
-import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { usageOutcomes } from '../../../shared/store/usage/usage-record.ts';
 import { limitParameter, parseQuery } from '../../api/list-query.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
@@ -24,13 +23,7 @@ export const requestsQuery = z.strictObject({
 });
 
 /** `GET /v1/requests`: the requests of the account, latest first (contract.md#h4-list-of-requests). */
-export function listRequests({
-  requestLookUp,
-  planFile,
-}: {
-  requestLookUp: RequestLookUp;
-  planFile: Pick<PlanFile, 'backends'>;
-}): Stage {
+export function listRequests({ requestLookUp }: { requestLookUp: RequestLookUp }): Stage {
   return async function listRequests(ctx) {
     const { limit, after, model, outcome, key_id: keyId } = parseQuery(requestsQuery, ctx.querystring);
     const { account } = stateOf(ctx, 'caller');
@@ -43,7 +36,7 @@ export function listRequests({
       before,
       filter: { model, outcome, keyId },
     });
-    const data = requests.map((request) => presentRequest(request, planFile.backends));
+    const data = requests.map((request) => presentRequest(request, stateOf(ctx, 'planFile').backends));
     const [first_id, last_id] = [data[0]?.id ?? null, last?.requestId ?? null];
     ctx.body = { object: 'list', data, first_id, last_id, has_more: hasMore };
   };

@@ -1,5 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import { refuseMediaAddress } from '../../media-hosts.ts';
+import { oncePerObject } from '../../once-per-object.ts';
 import { shortened } from '../../shortened.ts';
 import { shownName, type ValidationIssue } from '../../validation-issues.ts';
 import { issuesMax } from './checked-lists.ts';
@@ -44,6 +45,9 @@ type Rules = { name: string; fields: ReadonlySet<string>; tools: ReadonlySet<unk
 
 /** Longer names are truncated in errors. */
 const nameLengthMax = 64;
+
+/** The lists of a plan file. */
+export const listedFieldsOf = oncePerObject(createListedFields);
 
 export function createListedFields({ models, mediaHosts }: FieldSettings): ListedFields {
   const rulesOf = (name: string, { extraFields, extraTools = [] }: FieldSettings['models'][string]): Rules => {

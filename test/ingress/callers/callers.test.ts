@@ -64,7 +64,7 @@ function createSubject() {
     store,
     sharedCallers,
     guestSecretsInUse: ({ secret }) => secret === 'in use',
-    defaultPlan: 'free',
+    defaultPlan: () => 'free',
     clock: { now: () => now },
   });
   return {

@@ -144,7 +144,7 @@ test.serial('an active key is accepted with any invalid value in Redis', async (
       },
       sharedCallers: createSubject(),
       guestSecretsInUse: () => true,
-      defaultPlan: 'free',
+      defaultPlan: () => 'free',
     });
     t.deepEqual(await callers.find(credential), alice, text);
   }

@@ -27,9 +27,9 @@ async function askedFor({ model = 'small-chat', tier = 'guest', tokens = 15, ref
     },
   } as unknown as CheckCaller;
   const call = { model, tier, endpoint: '/v1/chat/completions', cost: { ...cost, ...fields, tokens } };
-  const state = { requestId: 'req_1', address: '192.0.2.1', credential: { hashes: ['hash'] }, call, refusal };
+  const state = { planFile, requestId: 'req_1', address: '192.0.2.1', credential: { hashes: ['hash'] }, call, refusal };
   const ctx = { state } as unknown as AppContext; // the stage uses nothing else before its answer
-  const stage = admitRequest({ checkCaller, planFile, topupUrl: '', metrics: {} as IngressMetrics });
+  const stage = admitRequest({ checkCaller, topupUrl: '', metrics: {} as IngressMetrics });
   await stage(ctx, async () => {}).catch(() => undefined);
   return asked[0];
 }

@@ -44,8 +44,12 @@ const checkCaller = {
 } as CheckCaller; // a route that admits uses nothing else of it
 
 test('while a request waits for its answer no stage holds its body, parsed or serialized', async (t) => {
-  const parts = { planFile, metrics, checkCaller, topupUrl: '' };
-  const queueBounds = createQueueBounds({ models: Object.keys(planFile.models), depthMax: 10, bytesMax: 1_048_576 });
+  const parts = { metrics, checkCaller, topupUrl: '' };
+  const queueBounds = createQueueBounds({
+    models: () => Object.keys(planFile.models),
+    depthMax: 10,
+    bytesMax: 1_048_576,
+  });
   const reading = { bodyBytesMax: 10_000, bodyMs: 60_000, giveUp: new AbortController().signal };
   const arrived = Promise.withResolvers<[value: WeakRef<object>, queued: WeakRef<object>]>();
   const answered = Promise.withResolvers<void>();
@@ -54,6 +58,7 @@ test('while a request waits for its answer no stage holds its body, parsed or se
   const app = new Koa<RequestState>();
   app.use((ctx, next) => {
     Object.assign(ctx.state, {
+      planFile,
       requestId: 'req_1',
       address: '192.0.2.1',
       caller: alice,

@@ -4,7 +4,7 @@ import { createQueueBounds, type QueueEntry, type QueuePlace } from '../../../in
 
 const model = 'small-chat';
 let time = 0;
-const plenty = { models: [model, 'large-chat'], depthMax: 1_000, bytesMax: 1_000_000, now: () => time };
+const plenty = { models: () => [model, 'large-chat'], depthMax: 1_000, bytesMax: 1_000_000, now: () => time };
 
 /** A new account each time. */
 let accounts = 0;

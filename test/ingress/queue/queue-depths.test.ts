@@ -27,7 +27,7 @@ test('counts waiting jobs in each lane of each model, with and without a priorit
   const { redis } = given;
   await add({ redis, id: modelQueue('small-chat', 'batch') });
   await add({ redis, id: modelQueue('org/large:chat', 'interactive') });
-  const { of } = await createQueueDepths({ redis, planFile }).read(250);
+  const { of } = await createQueueDepths({ redis, currentPlanFile: () => planFile }).read(250);
   t.is(of('small-chat', 'interactive'), 0);
   t.is(of('small-chat', 'batch'), 2);
   t.is(of('org/large:chat', 'interactive'), 2);
@@ -37,7 +37,7 @@ test('counts waiting jobs in each lane of each model, with and without a priorit
 test('one ingress counts, and the others read its result until it is too old', async (t) => {
   await using given = await startPrivateRedis();
   const { redis } = given;
-  const open = () => createQueueDepths({ redis, planFile });
+  const open = () => createQueueDepths({ redis, currentPlanFile: () => planFile });
   const counting = async (work: () => Promise<unknown>) => (await countCommands(redis, work)).get('zcard') ?? 0;
   t.is(await counting(() => open().read(60_000)), 4);
   t.is(await counting(() => Promise.all(Array.from({ length: 20 }, () => open().read(60_000)))), 0);
@@ -50,7 +50,7 @@ test('one ingress counts, and the others read its result until it is too old', a
 test('reports a start of the count that is never too late', async (t) => {
   await using given = await openRedisDatabase();
   const { redis } = given;
-  const open = () => createQueueDepths({ redis, planFile });
+  const open = () => createQueueDepths({ redis, currentPlanFile: () => planFile });
   const before = performance.now();
   const first = await open().read(60_000);
   const after = performance.now();

@@ -21,12 +21,14 @@ function plansOf(priorities: Record<string, number>): PlanFile['plans'] {
 const depthsAt = (taken: number | undefined): Depths => ({ begunAt: 0, of: () => 0, takenOf: () => taken });
 
 function turnsAt(taken: number | undefined) {
-  const turns = createQueueTurns({ plans: plansOf({ free: 10 }) });
+  const turns = createQueueTurns();
   turns.counted(depthsAt(taken));
   return turns;
 }
 
-const asked = (inFlight: number, latest = { turn: 0 }) => ({ model, plan: 'free', inFlight, latest });
+const plans = plansOf({ free: 1_000 });
+
+const asked = (inFlight: number, latest = { turn: 0 }) => ({ model, plan: 'free', plans, inFlight, latest });
 
 test('the n-th request in flight of an account is n turns behind the latest one that was taken', (t) => {
   t.is(turnsAt(undefined).next(asked(1)), 1, 'a priority of 0 would be none');
@@ -74,8 +76,8 @@ test('a failed count leaves turns unchanged', (t) => {
 
 test('a plan with a lower priority comes first, with any turn', (t) => {
   const plans = plansOf({ late: 1_001, first: 1, usual: 10 });
-  const turns = createQueueTurns({ plans });
-  const ask = (plan: string, inFlight: number) => turns.next({ model, plan, inFlight, latest: { turn: 0 } });
+  const turns = createQueueTurns();
+  const ask = (plan: string, inFlight: number) => turns.next({ model, plan, plans, inFlight, latest: { turn: 0 } });
   t.true(ask('first', 30_000) < ask('usual', 1));
   t.true(ask('usual', 30_000) < ask('no such plan', 1), 'which is the usual priority of 1,000');
   t.true(ask('no such plan', 30_000) < ask('late', 1));
@@ -93,8 +95,8 @@ test('more priorities than ranks share them, in order, and all fit into the rang
     ranksOf(plans),
     Array.from({ length: 16 }, (_, index) => index),
   );
-  const turns = createQueueTurns({ plans });
-  t.true(turns.next({ model, plan: 'plan 39', inFlight: 30_000, latest: { turn: 0 } }) < 2 ** 21);
+  const turns = createQueueTurns();
+  t.true(turns.next({ model, plan: 'plan 39', plans, inFlight: 30_000, latest: { turn: 0 } }) < 2 ** 21);
 });
 
 test('the scores of one rank end where those of the next start', (t) => {

@@ -40,7 +40,7 @@ test.serial('the time is that of Redis if the clock is not replaced', async (t) 
   t.teardown(() => plain.disconnect());
   const [seconds] = (await plain.time()).map(Number);
   await plain.set(versionKey('user:plain'), 1);
-  const admit = createAdmit(plain, { timeouts, outboxLengthMax: 1 });
+  const admit = createAdmit(plain, { timeouts: () => timeouts, outboxLengthMax: 1 });
   const answer = await admit.look({ account: 'user:plain', requestId: 'a', version: 1 });
   if (answer.outcome !== 'current') return t.fail();
   const passed = answer.now - (seconds ?? 0) * 1_000;

@@ -25,11 +25,11 @@ const { redis, setTime, freshAccount } = openOwnLimits(test);
 async function open() {
   const side = await freshAccount();
   const { account } = side;
-  const admit = createAdmit(redis(), { timeouts, outboxLengthMax: 1_000_000 });
+  const admit = createAdmit(redis(), { timeouts: () => timeouts, outboxLengthMax: 1_000_000 });
   const start = createStartRun(redis());
   const settle = createSettle(redis(), { pauseMs: 1 });
   const release = createRelease(redis());
-  const endLeases = createEndLeases(redis(), timeouts);
+  const endLeases = createEndLeases(redis(), { requestMs: () => timeouts.requestMs });
   const laneOf = (lane: Lane) => ({
     admit: (name: string, allowance: Partial<Allowance> = {}, key?: LookKey) =>
       admit.admit(

@@ -6,6 +6,8 @@ import { lostReport } from '../../support/limits-side.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
+const timeouts = { queueMs: 30_000, requestMs: 600_000 };
+
 const account = 'user:alice';
 const now = 1_900_000_000_000;
 const hourMs = 3_600_000;
@@ -18,7 +20,7 @@ let setTime: (nowMs: number) => Promise<void>;
 test.before(async () => {
   own = await startPrivateRedis();
   setTime = replaceClock(own.redis);
-  admission = createAdmit(own.redis, { timeouts: { queueMs: 30_000, requestMs: 600_000 }, outboxLengthMax: 1_000 });
+  admission = createAdmit(own.redis, { timeouts: () => timeouts, outboxLengthMax: 1_000 });
 });
 
 test.after.always(() => own?.[Symbol.asyncDispose]());

@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'ava';
+import { poolsOf } from '../../../shared/plan-file/pools-of.ts';
 import {
   ConfigError,
-  poolsOf,
   readIngressConfig,
   readReconcileConfig,
   readWorkerConfig,
 } from '../../../shared/process/config.ts';
-import { planText, smallPlan } from '../../support/plan-text.ts';
+import { planText } from '../../support/plan-text.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'config-'));
 const planFile = join(directory, 'plans.yaml');
@@ -106,30 +106,29 @@ test('an ingress starts with the required settings only, all others have their d
     logLevel: 'info',
     shutdownGraceMs: 30_000,
   });
-  t.is(plan.defaultPlan, 'free');
+  t.is(plan.initial.planFile.defaultPlan, 'free');
+  t.is(plan.file, planFile);
 });
 
 test('a worker starts with the required settings only, all others have their defaults', (t) => {
-  const { planFile: plan, ...config } = readWorkerConfig(worker);
-  t.deepEqual(
-    { ...config, apiKeys: { ...config.apiKeys } },
-    {
-      pools: ['default'],
-      concurrency: 1_024,
-      batchConcurrency: 16,
-      bodyBytesMax: 4_194_304,
-      outboxLengthMax: undefined,
-      apiKeys: { cloud: 'key of the cloud' },
-      keyPeppers: [secret],
-      operations: { host: '127.0.0.1', port: 9091, hostsAllowed: [] },
-      redisUrl: 'redis://redis:6379',
-      replyRedisUrl: 'redis://redis:6379',
-      databaseUrl: 'sqlite:store.sqlite',
-      logLevel: 'info',
-      shutdownGraceMs: 30_000,
-    },
-  );
-  t.deepEqual(poolsOf(plan), ['default']);
+  const { planFile: plan, apiKeyOf, ...config } = readWorkerConfig(worker);
+  t.deepEqual(config, {
+    pools: undefined,
+    concurrency: 1_024,
+    batchConcurrency: 16,
+    bodyBytesMax: 4_194_304,
+    outboxLengthMax: undefined,
+    keyPeppers: [secret],
+    operations: { host: '127.0.0.1', port: 9091, hostsAllowed: [] },
+    redisUrl: 'redis://redis:6379',
+    replyRedisUrl: 'redis://redis:6379',
+    databaseUrl: 'sqlite:store.sqlite',
+    logLevel: 'info',
+    shutdownGraceMs: 30_000,
+  });
+  t.deepEqual(poolsOf(plan.initial.planFile), ['default']);
+  t.is(apiKeyOf({ apiKeyEnv: 'CLOUD_API_KEY' }), 'key of the cloud');
+  t.is(apiKeyOf({}), undefined);
 });
 
 test('reconcile needs only the store, Redis and the plan file, and no API key', (t) => {
@@ -273,19 +272,6 @@ test('an undefined alias is reported as a fault of the plan file, not as an unre
   const [fault] = faultsOf(() => readIngressConfig({ ...ingress, PLAN_FILE: file }));
   t.is(fault?.path, file);
   t.regex(fault?.message ?? '', /alias/i);
-});
-
-test("a backend gets a key only if the plan file names the key's variable", (t) => {
-  const { apiKeys } = readWorkerConfig({
-    ...worker,
-    PLAN_FILE: planFileWith(
-      planText((plan) => {
-        Object.assign(plan.backends, { constructor: smallPlan.backends['onprem-a'] });
-      }),
-    ),
-  });
-  t.is(apiKeys.constructor as unknown, undefined);
-  t.is(apiKeys['onprem-a'], undefined);
 });
 
 test('a worker needs KEY_PEPPER', (t) => {

@@ -21,8 +21,8 @@ export async function endLeasesNow(redisUrl: string, { aheadMs, requestMs }: { a
     const metrics = createWorkerMetrics(new Registry());
     const expireLeases = createExpireLeases({
       redis,
-      endLeases: createEndLeases(redis, { requestMs }),
-      timeouts: { requestMs },
+      endLeases: createEndLeases(redis, { requestMs: () => requestMs }),
+      requestMs: () => requestMs,
       metrics,
       now: async () => lookedAt,
     });

@@ -139,7 +139,13 @@ test('an internal error while an answer is passed on is returned with what was d
   const event = JSON.stringify({ model: job.model, choices: [{ index: 0, delta: { content: 'one two' } }] });
   const error = new TypeError('a bug');
   const findAnswer = createFindAnswer({
-    ...{ slots: side.slots, retryBudget: noRetries, apiKeys: {}, firstTokenMs: 1_000, ownFields: () => ({}) },
+    ...{
+      slots: side.slots,
+      retryBudget: noRetries,
+      apiKeyOf: () => undefined,
+      firstTokenMs: () => 1_000,
+      ownFields: () => ({}),
+    },
     callBackend: {
       whole: () => Promise.reject(error),
       async stream(_call, reader) {

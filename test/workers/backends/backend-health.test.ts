@@ -11,7 +11,7 @@ function open(t: ExecutionContext) {
       states.push(state);
       changed.dispatchEvent(new Event(state));
     },
-    probeMs: 600_000,
+    probeMs: () => 600_000,
     random: () => 0,
     now: () => time,
   });

@@ -29,7 +29,7 @@ function open(t: ExecutionContext, given: Given = {}) {
   const hungry: string[] = [];
   const planFile = planOf(given);
   const slots = createBackendSlots({
-    ...{ planFile, pools: ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
+    ...{ currentPlanFile: () => planFile, pools: () => ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
     ...(given.areSharesValid && { areSharesValid: given.areSharesValid }),
     onBreaker: (counters) => changes.push(counters),
     onHungry: (backends) => hungry.push(...backends),

@@ -4,14 +4,14 @@ import { type Breaker, type BreakerState, createBreaker } from '../../../workers
 
 const resetMs = 20;
 
-function open(t: ExecutionContext, given: { resetMs?: number; probeMs?: number; random?: () => number } = {}) {
+function open(t: ExecutionContext, given: { resetMs?: number; probeMs?: () => number; random?: () => number } = {}) {
   const changes: BreakerState[] = [];
   const watchers = new Set<() => void>();
   const onChange = (state: BreakerState) => {
     changes.push(state);
     for (const look of watchers) look();
   };
-  const breaker = createBreaker({ onChange, random: () => 0.5, resetMs: 600_000, probeMs: 600_000, ...given });
+  const breaker = createBreaker({ onChange, random: () => 0.5, resetMs: 600_000, probeMs: () => 600_000, ...given });
   const awake = setInterval(() => {}, 1_000); // the breaker's own timers keep no process alive
   t.teardown(() => {
     clearInterval(awake);
@@ -177,7 +177,7 @@ test('after closing it forgets earlier outcomes: as many failures are needed to 
 });
 
 test('an abandoned probe has no effect on the next one', async (t) => {
-  const { breaker, reaches } = open(t, { resetMs: 50, probeMs: 1_000 });
+  const { breaker, reaches } = open(t, { resetMs: 50, probeMs: () => 1_000 });
   await failUntilOpen(breaker);
   await reaches('half-open');
   const givenUp = breaker.watch();
@@ -193,7 +193,7 @@ test('an abandoned probe has no effect on the next one', async (t) => {
 });
 
 test('a probe without an answer in time has failed; if it answers later, that counts', async (t) => {
-  const { breaker, reaches } = open(t, { resetMs: 50, probeMs: 1_000 });
+  const { breaker, reaches } = open(t, { resetMs: 50, probeMs: () => 1_000 });
   await failUntilOpen(breaker);
   await reaches('half-open');
   const slow = breaker.watch();

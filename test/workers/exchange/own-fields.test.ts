@@ -6,7 +6,7 @@ import { batchPlan } from '../../support/batch-plan.ts';
 
 const { plans } = batchPlan();
 const pepper = 'p'.repeat(32);
-const ownFields = createOwnFields({ plans, pepper });
+const ownFields = createOwnFields({ plans: () => plans, pepper });
 const backend = { url: 'http://127.0.0.1:8000/v1', location: 'on-prem' } as const;
 const asked = (account = 'user:alice', plan = 'free', lane: 'interactive' | 'batch' = 'interactive') => ({
   job: { account, plan },
@@ -16,7 +16,11 @@ const asked = (account = 'user:alice', plan = 'free', lane: 'interactive' | 'bat
 test('a backend with neither option gets neither field', (t) => {
   t.deepEqual(ownFields(asked(), backend), {});
   t.deepEqual(
-    createOwnFields({ plans, pepper: undefined })(asked(), { ...backend, cacheSalt: false, priority: false }),
+    createOwnFields({ plans: () => plans, pepper: undefined })(asked(), {
+      ...backend,
+      cacheSalt: false,
+      priority: false,
+    }),
     {},
   );
 });
@@ -27,9 +31,9 @@ test("an account's salt never changes, differs from other accounts' salts, and d
   const salt = saltOf('user:alice');
   t.regex(salt, /^[\w-]{43}$/);
   t.is(saltOf('user:alice'), salt);
-  t.is(saltOf('user:alice', createOwnFields({ plans, pepper })), salt, 'in every worker');
+  t.is(saltOf('user:alice', createOwnFields({ plans: () => plans, pepper })), salt, 'in every worker');
   t.not(saltOf('user:bob'), salt);
-  t.not(saltOf('user:alice', createOwnFields({ plans, pepper: 'q'.repeat(32) })), salt);
+  t.not(saltOf('user:alice', createOwnFields({ plans: () => plans, pepper: 'q'.repeat(32) })), salt);
 });
 
 test("a request has its plan's priority, lower first, and lines of batches come after every request", (t) => {

@@ -25,7 +25,7 @@ async function openPartition(t: ExecutionContext) {
   const expireLeases = createExpireLeases({
     redis,
     endLeases: async () => 1,
-    timeouts: { requestMs: 600_000 },
+    requestMs: () => 600_000,
     metrics: createWorkerMetrics(new Registry()),
     now: async () => now * 1_000,
   });

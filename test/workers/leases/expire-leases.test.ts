@@ -45,8 +45,8 @@ async function openPartition(accounts: number) {
   const open = () =>
     createExpireLeases({
       redis: own.redis,
-      endLeases: createEndLeases(own.redis, timeouts),
-      timeouts,
+      endLeases: createEndLeases(own.redis, { requestMs: () => timeouts.requestMs }),
+      requestMs: () => timeouts.requestMs,
       metrics,
       now: timeNow,
     });
@@ -133,7 +133,7 @@ test.serial('leases of an account in both lanes expire, each at its time', async
   const { sides, expire, fresh, held } = await openPartition(1);
   const [side] = sides;
   if (side === undefined) return t.fail();
-  const admit = createAdmit(own.redis, { timeouts, outboxLengthMax: 1_000 });
+  const admit = createAdmit(own.redis, { timeouts: () => timeouts, outboxLengthMax: 1_000 });
   const line = { account: side.account, requestId: 'line', lane: 'batch' as const };
   const charge = { allowance: { overageEnabled: false }, tokens: 100, report: lostReport };
   t.like(await admit.admit({ ...line, version: 1 }, charge), { outcome: 'admitted' });

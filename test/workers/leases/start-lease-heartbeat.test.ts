@@ -19,7 +19,7 @@ function createSubject({ fails = false } = {}) {
       heard.resolve();
       if (fails) throw new Error('READONLY');
     },
-    ...{ timeouts: { queueMs: 30_000 }, log, everyMs: 10 },
+    ...{ queueMs: () => 30_000, log, everyMs: 10 },
   });
   async function next(): Promise<[string[], number] | undefined> {
     heard = Promise.withResolvers();

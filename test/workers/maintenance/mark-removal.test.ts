@@ -6,6 +6,8 @@ import { createMarkRemoval } from '../../../workers/maintenance/mark-removal.ts'
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
+const oneMs = { queueMs: 1, requestMs: 1 };
+
 const account = 'device:1';
 const now = 1_900_000_000_000;
 
@@ -23,7 +25,7 @@ test.beforeEach(async () => {
 
 test.serial('while the mark exists, a caller is read from the store, and is not cached', async (t) => {
   t.true(await createMarkRemoval(own.redis)(account, 'removal'));
-  const admit = createAdmit(own.redis, { timeouts: { queueMs: 1, requestMs: 1 }, outboxLengthMax: 1 });
+  const admit = createAdmit(own.redis, { timeouts: () => oneMs, outboxLengthMax: 1 });
   const looked = await admit.look({ account, requestId: 'req_1', version: 1 });
   t.is(looked.outcome, 'stale');
   if (looked.outcome !== 'stale') return;

@@ -54,7 +54,7 @@ async function open(t: ExecutionContext) {
         ...given.store,
       };
       const { now = Date.now } = given;
-      return createRemoveUnusedDevices({ redis: own.redis, store: parts, daysKept, log, now });
+      return createRemoveUnusedDevices({ redis: own.redis, store: parts, daysKept: () => daysKept, log, now });
     },
     pass(given: { store?: Partial<Store>; now?: () => number } = {}): Promise<boolean> {
       return this.passes(given)(async () => true);

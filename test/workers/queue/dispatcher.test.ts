@@ -90,7 +90,7 @@ function openSubject(
   }
 
   const dispatcher = createDispatcher({
-    ...{ queues: Object.entries(wishes.queues).map(open), concurrency, batchConcurrency, log },
+    ...{ concurrency, batchConcurrency, log, onGone: () => {} },
     bodies: { furtherJobs: () => Number.POSITIVE_INFINITY },
     groupMarkers: (markers) => markers.map((name) => [name]), // as in a cluster
     async findMarkers(markers) {
@@ -99,6 +99,7 @@ function openSubject(
     },
     onAwaited: () => setImmediate(hear),
   });
+  dispatcher.serve(Object.entries(wishes.queues).map(open));
   function hear(): void {
     for (const name of dispatcher.awaited()) {
       const queue = of(name);

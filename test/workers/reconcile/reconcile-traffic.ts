@@ -64,10 +64,16 @@ function startTraffic({ side, redis }: Given) {
 function startDrainer({ redis, store }: Given) {
   const { log } = recordedLog();
   const metrics = createWorkerMetrics(new Registry());
-  const expireLeases = createExpireLeases({ redis, endLeases: createEndLeases(redis, timeouts), timeouts, metrics });
+  const requestMs = () => timeouts.requestMs;
+  const expireLeases = createExpireLeases({
+    redis,
+    endLeases: createEndLeases(redis, { requestMs }),
+    requestMs,
+    metrics,
+  });
   const now = () => performance.now() * timesFaster;
   const workerId = `drainer ${Math.random()}`;
-  return createUsageDrainer({ redis, store, workerId, metrics, log, usageMonthsKept: 24, expireLeases, now });
+  return createUsageDrainer({ redis, store, workerId, metrics, log, monthsKept: () => 24, expireLeases, now });
 }
 
 /** Runs the complete comparison and single checks: a single check finds no drift that a second one does not find. */

@@ -38,7 +38,7 @@ function openSubject() {
       signal.addEventListener('abort', () => resolve());
     });
   const shares = startShareRenewal({
-    ...{ renewShares, pools: ['default'], log, shutdown: shutdown.signal, now: () => now, pause },
+    ...{ renewShares, pools: () => ['default'], log, shutdown: shutdown.signal, now: () => now, pause },
     uses: () => [{ backend: 'a', limit: 10, inFlight, need: 'wants', isAsked: false, isOfSeveralPools: false }],
     onRenewed: () => changes++,
   });

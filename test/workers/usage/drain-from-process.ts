@@ -25,6 +25,6 @@ createUsageDrainer({
   workerId,
   metrics: createWorkerMetrics(new Registry()),
   log,
-  usageMonthsKept: 24,
+  monthsKept: () => 24,
   expireLeases: async () => ({ ended: 0, nextMs: undefined }),
 });

@@ -21,7 +21,7 @@ test('nothing is removed while the clocks of Redis and of this machine are a day
   const { log, lines } = recordedLog();
   const store = { removeUsageBefore: async () => t.fail() as never };
   const now = () => Date.now() - 2 * 86_400_000;
-  await createRemoveOldMonths({ redis: own.redis, store, monthsKept: 1, log, now })(new AbortController().signal);
+  await createRemoveOldMonths({ redis: own.redis, store, monthsKept: () => 1, log, now })(new AbortController().signal);
   t.is(lines.length, 1);
 });
 
@@ -36,7 +36,7 @@ test('all older months are removed by the clock of Redis, and nothing else', asy
   await store.recordUsage(records);
 
   const { log, lines } = recordedLog();
-  const remove = createRemoveOldMonths({ redis: own.redis, store, monthsKept: 1, log });
+  const remove = createRemoveOldMonths({ redis: own.redis, store, monthsKept: () => 1, log });
   await remove(AbortSignal.abort());
   await isExact(t, store, records);
   await remove(new AbortController().signal);
@@ -62,7 +62,9 @@ test('the pause after each piece follows its duration, so that the store has tim
   };
   const pauses: number[] = [];
   const pause = async (ms: number) => void pauses.push(ms);
-  await createRemoveOldMonths({ redis: own.redis, store, monthsKept: 1, log, pause })(new AbortController().signal);
+  await createRemoveOldMonths({ redis: own.redis, store, monthsKept: () => 1, log, pause })(
+    new AbortController().signal,
+  );
   const [short = 0, long = 0] = pauses;
   t.is(pauses.length, 3);
   t.true(short >= 4 * 19 && long >= 4 * 59, `${pauses}`);
@@ -77,6 +79,6 @@ test('the pause after each piece follows its duration, so that the store has tim
       return 10;
     },
   };
-  await createRemoveOldMonths({ redis: own.redis, store: endless, monthsKept: 1, log })(stopping.signal);
+  await createRemoveOldMonths({ redis: own.redis, store: endless, monthsKept: () => 1, log })(stopping.signal);
   t.is(pieces, 1, 'it ends at once, also within a pause');
 });

@@ -42,7 +42,7 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
     workerId: `worker ${Math.random()}`,
     metrics: createWorkerMetrics(new Registry()),
     log,
-    usageMonthsKept: 24,
+    monthsKept: () => 24,
     expireLeases: given.expireLeases ?? noLeases,
     now: given.now ?? (() => performance.now()),
     outboxesEveryMs: given.outboxesEveryMs ?? 200,

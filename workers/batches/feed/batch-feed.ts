@@ -52,11 +52,11 @@ export function createBatchFeed(deps: {
   /** The lines that were tried before. */
   retries: readonly BatchRetry[];
   files: Store['files'];
-  rules: LineRules;
+  rules: () => LineRules;
 }): BatchFeed {
   const { batch, endedLines, retries, files } = deps;
   const { id, inputFile, position: start } = batch;
-  const rules = rulesOf(deps.rules, batch);
+  const rules = () => rulesOf(deps.rules(), batch);
   const withResult = new Set(endedLines);
   const tried = new Map(retries.map((retry) => [retry.line, retry]));
   const waiting = createWaitingLines();
@@ -69,7 +69,7 @@ export function createBatchFeed(deps: {
     if (due === undefined) return undefined;
     takenOut.set(due.line, due);
     try {
-      return toQueue(id, due, parseLine(await readLine(files, inputFile, { ...due, number: due.line }), rules));
+      return toQueue(id, due, parseLine(await readLine(files, inputFile, { ...due, number: due.line }), rules()));
     } catch (error) {
       takenOut.delete(due.line);
       waiting.put(due);

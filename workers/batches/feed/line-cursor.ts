@@ -31,7 +31,7 @@ export function createLineCursor({
   files: Pick<FileStore, 'read'>;
   inputFile: string;
   start: Batch['position'];
-  rules: BatchRules;
+  rules: () => BatchRules;
   isToSkip: (line: number) => boolean;
 }): LineCursor {
   let lines = readLines(files, inputFile, start);
@@ -62,7 +62,7 @@ export function createLineCursor({
         const place = { line: line?.number ?? 0, from: line?.from ?? 0, length: line?.bytes?.length ?? 0 };
         if (line === undefined) isAtEnd = true;
         else if (isToSkip(line.number)) moveBehind(place);
-        else ahead = { place, read: parseLine(line, rules) };
+        else ahead = { place, read: parseLine(line, rules()) };
       }
       return ahead;
     },

@@ -27,7 +27,7 @@ type Deps = {
   /** The requests of an account's lines that hold leases. */
   heldBy: (account: string) => Promise<ReadonlySet<string>>;
   writeResult: WriteResult;
-  planFile: Pick<PlanFile, 'models' | 'aliases'>;
+  currentPlanFile: () => Pick<PlanFile, 'models' | 'aliases'>;
 };
 
 /**
@@ -36,7 +36,7 @@ type Deps = {
  * store does, and with the reason of `signal`.
  */
 export function createCloseBatch(deps: Deps) {
-  const { store, queue, writeResult, planFile } = deps;
+  const { store, queue, writeResult, currentPlanFile } = deps;
   const takeOut = createTakeOut(deps);
 
   return async function closeBatch(batch: Batch, { now, signal }: { now: number; signal: AbortSignal }): Promise<void> {
@@ -44,7 +44,7 @@ export function createCloseBatch(deps: Deps) {
     const since = (batch.cancellingAt ?? batch.finalizingAt ?? batch.createdAt).getTime();
     const endsAt = performance.now() + Math.max(0, since + endsWithinMs - now);
     const running: OpenLine[] = [];
-    for await (const lines of openLines(store, planFile, batch)) {
+    for await (const lines of openLines(store, currentPlanFile(), batch)) {
       signal.throwIfAborted();
       const left = await takeOut(batch, lines);
       running.push(...lines.filter((line) => left.has(line.requestId)));
@@ -91,7 +91,7 @@ function createTakeOut({ queue, release, heldBy }: Pick<Deps, 'queue' | 'release
 
 async function* openLines(
   store: Deps['store'],
-  { models, aliases }: Deps['planFile'],
+  { models, aliases }: ReturnType<Deps['currentPlanFile']>,
   batch: Batch,
 ): AsyncGenerator<OpenLine[]> {
   const { id, inputFile, position } = batch;

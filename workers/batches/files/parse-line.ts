@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { type Batch, type BatchError, endpointOf } from '../../../shared/batches/batch.ts';
 import type { FileLine } from '../../../shared/batches/split-lines.ts';
-import type { ListedFields } from '../../../shared/endpoints/fields/listed-fields.ts';
+import { createListedFields, type ListedFields } from '../../../shared/endpoints/fields/listed-fields.ts';
 import { type Call, type CallableModels, type FieldRule, readCall } from '../../../shared/endpoints/read-call.ts';
 import { endpointAt, endpoints } from '../../../shared/endpoints/routes.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { parseExactly } from '../../../shared/json/exact-json.ts';
 import { exceededJsonBound } from '../../../shared/json/json-bounds.ts';
 import { mayBeInexact } from '../../../shared/json/may-be-inexact.ts';
+import { oncePerObject } from '../../../shared/once-per-object.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { validationIssuesOf } from '../../../shared/validation-issues.ts';
 
 /** A line that can run. `customId` is the client's name for it. */
@@ -44,6 +46,11 @@ export type Refused = { errors: BatchError[]; customId: string; error?: ApiError
 /** The models and fields that lines may use: in general, and in one batch, whose lines are for one endpoint. */
 export type LineRules = CallableModels & { listedFields: ListedFields };
 export type BatchRules = CallableModels & { endpoint: string; fields: FieldRule };
+
+/** The rules of a plan file. */
+export const lineRulesOf = oncePerObject(({ models, aliases, mediaHosts }: PlanFile): LineRules => {
+  return { models, aliases, listedFields: createListedFields({ models, mediaHosts }) };
+});
 
 /** Batches that were submitted before there was a list of fields may use any field. */
 export function rulesOf(

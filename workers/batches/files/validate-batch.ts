@@ -20,22 +20,21 @@ const busyMs = 10;
  */
 export function createValidateBatch(deps: {
   store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
-  planFile: PlanFile;
-  rules: LineRules;
+  currentPlanFile: () => PlanFile;
+  rules: () => LineRules;
   metrics: Pick<LimitMetrics, 'refusedFields'>;
   rest?: Rest;
   /** Milliseconds of a clock that only goes forward. */
   now?: () => number;
 }) {
-  const { store, planFile, rules: lineRules, metrics, rest = createRests(), now = () => performance.now() } = deps;
-  const { requestsMax } = planFile.batch;
+  const { store, currentPlanFile, metrics, rest = createRests(), now = () => performance.now() } = deps;
 
   return async function validateBatch(batch: Batch, signal: AbortSignal): Promise<Verdict> {
     const file = await store.batches.findFile(batch.inputFile);
     // Its deletion has not yet checked for batches with this input. The file becomes ready again, or is removed.
     if (file?.state === 'deleting') throw new Error('the file is being deleted');
     if (file?.state !== 'ready' || file.account !== batch.account) return refuse([missing]);
-    const plan = (await store.findAccount(batch.account))?.plan ?? planFile.defaultPlan;
+    const plan = (await store.findAccount(batch.account))?.plan ?? currentPlanFile().defaultPlan;
     try {
       return await validateLines(batch, plan, signal);
     } catch (error) {
@@ -48,7 +47,9 @@ export function createValidateBatch(deps: {
     const errors: BatchError[] = [];
     const known = new Map<string, number>();
     const models = new Set<string>();
-    const rules = rulesOf(lineRules, batch);
+    const rules = rulesOf(deps.rules(), batch);
+    const { plans, batch: limits } = currentPlanFile();
+    const { requestsMax } = limits;
     let total = 0;
     let workMs = 0;
     for await (const line of readLines(store.files, batch.inputFile, { line: 1, byte: 0 })) {
@@ -70,7 +71,10 @@ export function createValidateBatch(deps: {
         countRefusedFields(metrics, rules.endpoint, read.error);
       } else {
         models.add(read.parsed.call.model);
-        errors.push(...checkModel(line.number, read.parsed.call, plan), ...checkName(line.number, read.parsed, known));
+        errors.push(
+          ...checkModel(line.number, read.parsed.call, { plan, plans }),
+          ...checkName(line.number, read.parsed, known),
+        );
       }
       if (errors.length >= batchErrorsMax) break;
       if (workMs < busyMs) continue;
@@ -83,8 +87,12 @@ export function createValidateBatch(deps: {
     return { type: 'validated', total, ...(model !== undefined && models.size === 1 && { model }) };
   }
 
-  function checkModel(line: number, { model, tier }: { model: string; tier: string }, plan: string): BatchError[] {
-    if (planFile.plans[plan]?.modelTiers.includes(tier)) return [];
+  function checkModel(
+    line: number,
+    { model, tier }: { model: string; tier: string },
+    { plan, plans }: { plan: string; plans: PlanFile['plans'] },
+  ): BatchError[] {
+    if (plans[plan]?.modelTiers.includes(tier)) return [];
     const message = `the model "${model}" is not available on the plan "${plan}"`;
     return [{ code: 'plan_limit', line, param: 'body.model', message }];
   }

@@ -22,7 +22,7 @@ export function createWriteBatchFiles({
   filesKeptDays,
 }: {
   store: Pick<Store, 'batches' | 'files'>;
-  filesKeptDays: number;
+  filesKeptDays: () => number;
 }) {
   return async function writeBatchFiles(
     batch: Batch,
@@ -59,7 +59,7 @@ export function createWriteBatchFiles({
       },
       ...{ state: 'writing', bytes: 0, lines: 0, tokens: 0 },
       createdAt: new Date(now),
-      expiresAt: new Date(now + filesKeptDays * dayMs),
+      expiresAt: new Date(now + filesKeptDays() * dayMs),
     };
     // A file that was started long ago gets new times. Otherwise it would be removed as abandoned.
     if (!(await store.batches.insertFile(file))) {

@@ -43,20 +43,21 @@ export function createAdmitLine({
   admit,
   askLimits,
   callers,
-  planFile,
+  currentPlanFile,
 }: {
   admit: Pick<Admit, 'admit' | 'readCounters'>;
   /** Reads an account's caller by its id, and keeps it in `callers`. */
   askLimits: AskLimits<string>;
   callers: Pick<KnownCallers, 'find' | 'scopeOf'>;
-  planFile: PlanFile;
+  currentPlanFile: () => PlanFile;
 }): AdmitLine {
   return async function admitLine(job) {
     const { account, requestId, keyId, tokens } = job;
+    const planFile = currentPlanFile();
     const caller = callers.find(account);
     const asking = { account, subject: account, requestId, lane: 'batch' as const, caller };
     const { caller: current, answer } = await askLimits(asking, async (look, found) => {
-      if (found === undefined || found.suspended || refusalOf(job, found) !== undefined)
+      if (found === undefined || found.suspended || refusalOf(job, found, planFile) !== undefined)
         return admit.readCounters(look);
       const report = lostReport({ ...job, plan: found.plan });
       const key = limitedKeyOf(found, keyId);
@@ -67,15 +68,16 @@ export function createAdmitLine({
         return { outcome: 'admitted', admission: answer.admission, plan: current.plan };
       case 'refused':
         // Reserved tokens may be released, so a quota is spent only when it is used.
-        if (answer.limit === 'quota' && isSpent(current, answer.counters))
-          return refuse(quotaExceeded(spentQuota(current, answer.counters)));
+        if (answer.limit === 'quota' && isSpent(current, answer.counters, planFile))
+          return refuse(quotaExceeded(spentQuota(current, answer.counters, planFile)));
         if (answer.limit === 'key_quota' && isKeySpent(current, keyId, answer.counters))
-          return refuse(keyQuotaExceeded(spentQuota(current, answer.counters)));
+          return refuse(keyQuotaExceeded(spentQuota(current, answer.counters, planFile)));
         return { outcome: 'later', pauseMs: soonMs };
       case 'counters':
         if (current.suspended) return { outcome: 'later', pauseMs: laterMs };
         return refuse(
-          refusalOf(job, current) ?? temporarilyUnavailable(new Error('a line was neither admitted nor refused')),
+          refusalOf(job, current, planFile) ??
+            temporarilyUnavailable(new Error('a line was neither admitted nor refused')),
         );
       case 'full':
         return { outcome: 'later', pauseMs: laterMs };
@@ -87,7 +89,8 @@ export function createAdmitLine({
     }
   };
 
-  function refusalOf({ model, tier, endpoint, requestedModel, keyId }: BatchJob, caller: Caller): ApiError | undefined {
+  function refusalOf(job: BatchJob, caller: Caller, planFile: PlanFile): ApiError | undefined {
+    const { model, tier, endpoint, requestedModel, keyId } = job;
     const mayRun = planFile.plans[caller.plan]?.modelTiers.includes(tier) === true;
     if (!mayRun) return planLimit(model, caller.plan);
     return refuseOutsideKey(callers.scopeOf(caller, keyId), { endpoint, model, requestedModel });
@@ -104,20 +107,20 @@ export function createAdmitLine({
     const limit = limitedKeyOf(caller, keyId)?.limits?.tokensPerMonth;
     return limit !== undefined && key !== undefined && key.used >= limit;
   }
+}
 
-  function quota(caller: Caller, counters: LimitCounters) {
-    return quotaOf(counters, batchAllowanceOf(caller, planFile));
-  }
+function quota(caller: Caller, counters: LimitCounters, planFile: PlanFile) {
+  return quotaOf(counters, batchAllowanceOf(caller, planFile));
+}
 
-  function isSpent(caller: Caller, counters: LimitCounters): boolean {
-    const { limit, used } = quota(caller, counters);
-    return limit !== null && used >= limit;
-  }
+function isSpent(caller: Caller, counters: LimitCounters, planFile: PlanFile): boolean {
+  const { limit, used } = quota(caller, counters, planFile);
+  return limit !== null && used >= limit;
+}
 
-  function spentQuota(caller: Caller, counters: LimitCounters): SpentQuota {
-    const resetDate = quota(caller, counters).period.end;
-    return { resetDate, topupUrl: '', overageEnabled: caller.overageEnabled };
-  }
+function spentQuota(caller: Caller, counters: LimitCounters, planFile: PlanFile): SpentQuota {
+  const resetDate = quota(caller, counters, planFile).period.end;
+  return { resetDate, topupUrl: '', overageEnabled: caller.overageEnabled };
 }
 
 function refuse(error: ApiError): AdmittedLine {

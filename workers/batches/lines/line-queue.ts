@@ -36,7 +36,7 @@ export function createLineQueue({
   log,
 }: {
   redis: Redis;
-  models: PlanFile['models'];
+  models: () => PlanFile['models'];
   log: Log;
 }): LineQueue {
   const queues = new Map<string, Queue>();
@@ -49,7 +49,8 @@ export function createLineQueue({
 
   /** The queues that may have lines of a model. A model that is not in the plan file has no queue. */
   function queuesOf(model: string | undefined): Queue[] {
-    const known = model !== undefined && models[model] !== undefined ? [model] : Object.keys(models);
+    const existing = models();
+    const known = model !== undefined && existing[model] !== undefined ? [model] : Object.keys(existing);
     return known.map(open);
   }
 

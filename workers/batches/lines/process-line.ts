@@ -41,7 +41,7 @@ const neverStreamed: CallingRun['reply'] = {
 type Deps = {
   store: Pick<BatchStore, 'findLine'>;
   /** The time that a request has from its admission, in milliseconds. */
-  requestMs: number;
+  requestMs: () => number;
   admitLine: AdmitLine;
   startRun: StartRun;
   finishAttempt: FinishLineAttempt;
@@ -130,7 +130,7 @@ function createRunLine(deps: Deps & { now: () => number }) {
       signal: watch.signal,
       leftMs: () => startedAt + remainingMs - now(),
       mayWaitMs: () => startedAt + waitForBackendMs - now(),
-      hadTime: remainingMs >= requestMs / 2,
+      hadTime: remainingMs >= requestMs() / 2,
     };
     return await concludeLine(started, await findAnswer(started), signal);
   };

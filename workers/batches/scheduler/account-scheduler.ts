@@ -1,4 +1,5 @@
 import type { Batch } from '../../../shared/batches/batch.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { type BatchFeed, createBatchFeed } from '../feed/batch-feed.ts';
 import type { LineRules } from '../files/parse-line.ts';
@@ -25,10 +26,10 @@ const failing = { firstMs: 500, maxMs: 60_000 };
 
 type QueueDeps = Parameters<typeof createQueueLines>[0];
 
-type Deps = Omit<QueueDeps, 'state' | 'dispatch' | 'feeds' | 'backoff' | 'signal' | 'planFile'> & {
+type Deps = Omit<QueueDeps, 'state' | 'dispatch' | 'feeds' | 'backoff' | 'signal' | 'currentPlanFile'> & {
   store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
-  planFile: QueueDeps['planFile'] & { defaultPlan: string };
-  rules: LineRules;
+  currentPlanFile: () => Pick<PlanFile, 'plans' | 'defaultPlan'>;
+  rules: () => LineRules;
   recoverLostLines: ReturnType<typeof createRecoverLostLines>;
   countBatch: ReturnType<typeof createCountBatch>;
   /** Requests a call of `refresh` soon. */
@@ -37,7 +38,7 @@ type Deps = Omit<QueueDeps, 'state' | 'dispatch' | 'feeds' | 'backoff' | 'signal
 
 /** Performs what the reducer decides (account-state.ts), and queues lines when there may be room. */
 export function createAccountScheduler(deps: Deps): AccountScheduler {
-  const { account, store, planFile } = deps;
+  const { account, store, currentPlanFile } = deps;
   const stopped = new AbortController();
   const { signal } = stopped;
   const feeds = new Map<string, BatchFeed>();
@@ -63,7 +64,7 @@ export function createAccountScheduler(deps: Deps): AccountScheduler {
       await dispatch({ type: 'listed', running: listed });
       if (listed.length === 0) return;
       const known = await store.findAccount(account);
-      const plan = { name: known?.plan ?? planFile.defaultPlan, suspended: known?.suspended ?? false };
+      const plan = { name: known?.plan ?? currentPlanFile().defaultPlan, suspended: known?.suspended ?? false };
       await dispatch({ type: 'account read', plan, running: listed });
       for (const batch of [...state.batches.keys()]) await dispatch({ type: 'check lines', batch, now: Date.now() });
       for (const batch of [...state.batches.keys()]) {

@@ -22,7 +22,7 @@ export function createQueueLines(deps: {
   feeds: ReadonlyMap<string, BatchFeed>;
   /** The pauses of batches whose lines could not be queued. */
   backoff: Backoff;
-  planFile: Pick<PlanFile, 'plans'>;
+  currentPlanFile: () => Pick<PlanFile, 'plans'>;
   queue: Pick<LineQueue, 'add'>;
   writeResult: WriteResult;
   release: Release;
@@ -31,13 +31,13 @@ export function createQueueLines(deps: {
   signal: AbortSignal;
   log: Log;
 }): () => Promise<void> {
-  const { account, state, dispatch, feeds, backoff, planFile, signal } = deps;
+  const { account, state, dispatch, feeds, backoff, currentPlanFile, signal } = deps;
 
   return async function queueLines() {
     for (let queued = 1; queued > 0; ) {
       queued = 0;
       for (const { batch } of [...state().batches.values()]) {
-        if (signal.aborted || !mayQueueMore(state(), planFile.plans, Date.now())) return;
+        if (signal.aborted || !mayQueueMore(state(), currentPlanFile().plans, Date.now())) return;
         const feed = feeds.get(batch.id);
         if (feed !== undefined && !backoff.waits(batch.id) && (await tryNext(batch, feed))) queued++;
       }

@@ -27,12 +27,12 @@ export function createRecoverLostLines({
   store,
   queue,
   finishAttempt,
-  planFile,
+  currentPlanFile,
 }: {
   store: Pick<BatchStore, 'findLine'>;
   queue: Pick<LineQueue, 'remaining'>;
   finishAttempt: Pick<FinishLineAttempt, 'settle' | 'lose' | 'drop'>;
-  planFile: Pick<PlanFile, 'models'>;
+  currentPlanFile: () => Pick<PlanFile, 'models'>;
 }) {
   return async function recoverLostLines({ batch, plan, lines }: Searched, recovery: Recovery): Promise<void> {
     const present = await queue.remaining(lines);
@@ -59,7 +59,7 @@ export function createRecoverLostLines({
       const { model, requestedModel, customId, requestId, line, number, failures, losses } = lost;
       const { id, account, keyId } = batch;
       const endpoint = endpointOf(batch);
-      const tier = planFile.models[model]?.tier ?? '';
+      const tier = currentPlanFile().models[model]?.tier ?? '';
       return {
         ...{ requestId, account, keyId, plan, model, tier, endpoint, earlierRuns: [], tellTo: '' },
         ...(requestedModel !== undefined && { requestedModel }),

@@ -17,7 +17,8 @@ test.after.always(() => own?.[Symbol.asyncDispose]());
 
 function createSubject() {
   const { log } = recordedLog();
-  return createLimitCalls({ calls: createMinuteCounts({ redis: own.redis, keyOf: guestCallsKey, log }), perMinute });
+  const limitCalls = createLimitCalls({ calls: createMinuteCounts({ redis: own.redis, keyOf: guestCallsKey, log }) });
+  return (network: string) => limitCalls(network, perMinute);
 }
 
 test('the limit of calls of a network within a minute holds across all ingresses', async (t) => {

@@ -35,8 +35,8 @@ type Options = { from?: string; limit?: number; total?: number };
 /** The refusal of a device, or undefined if it is admitted. */
 async function mint(device: string, options: Options = {}): Promise<ApiError | undefined> {
   const { from = address, limit = mintsPerHour, total } = options;
-  const limitMints = createLimitMints(own.redis, { mintsPerHour: limit, mintsPerHourTotal: total });
-  return limitMints({ address: from, device }).then(
+  const limitMints = createLimitMints(own.redis);
+  return limitMints({ address: from, device }, { guestMintsPerHour: limit, guestMintsPerHourTotal: total }).then(
     () => undefined,
     (error: unknown) => {
       if (error instanceof ApiError) return error;
@@ -202,9 +202,11 @@ test.serial('of 100 concurrent devices on five connections, exactly the limit is
   const connections = Array.from({ length: 5 }, () => own.connect());
   const limits = connections.map((redis) => {
     replaceClock(redis);
-    return createLimitMints(redis, { mintsPerHour });
+    return createLimitMints(redis);
   });
-  const attempts = Array.from({ length: 100 }, (_, index) => limits[index % 5]?.({ address, device: `d:${index}` }));
+  const attempts = Array.from({ length: 100 }, (_, index) =>
+    limits[index % 5]?.({ address, device: `d:${index}` }, { guestMintsPerHour: mintsPerHour }),
+  );
   const outcomes = await Promise.allSettled(attempts);
   t.is(outcomes.filter(({ status }) => status === 'fulfilled').length, mintsPerHour);
   for (const outcome of outcomes) {
@@ -280,7 +282,9 @@ test.serial('a full Redis is SERVICE_UNAVAILABLE, and no device is admitted', as
 test.serial('without Redis it is SERVICE_UNAVAILABLE', async (t) => {
   const redis = connectForRequests('redis://127.0.0.1:1', recordedLog().log);
   t.teardown(() => redis.disconnect());
-  const limitMints = createLimitMints(redis, { mintsPerHour });
-  const error = await t.throwsAsync(limitMints({ address, device: 'device:0' }), { instanceOf: ApiError });
+  const limitMints = createLimitMints(redis);
+  const error = await t.throwsAsync(limitMints({ address, device: 'device:0' }, { guestMintsPerHour: mintsPerHour }), {
+    instanceOf: ApiError,
+  });
   t.is(error?.code, 'SERVICE_UNAVAILABLE');
 });

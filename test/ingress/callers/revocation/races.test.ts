@@ -15,6 +15,8 @@ import { recordedLog } from '../../../support/recorded-log.ts';
 import { replaceClock } from '../../../support/redis-clock.ts';
 import { sized } from '../../../support/size.ts';
 
+const oneMs = { queueMs: 1, requestMs: 1 };
+
 /*
  * Ingresses that read and change one account with the real code, on one Redis and a store in memory. Each call of the store waits for its
  * turn before and after it takes effect. Turns are assigned at random, many times.
@@ -181,9 +183,9 @@ function createIngress(world: World) {
     store: { findAccount: world.find, findKeyOwner: async () => undefined },
     sharedCallers: { get: async () => undefined, put: async () => {} },
     guestSecretsInUse: () => true,
-    defaultPlan: 'free',
+    defaultPlan: () => 'free',
   });
-  const admission = createAdmit(own.redis, { timeouts: { queueMs: 1, requestMs: 1 }, outboxLengthMax: 1 });
+  const admission = createAdmit(own.redis, { timeouts: () => oneMs, outboxLengthMax: 1 });
   const admit: typeof admission = {
     ...admission,
     async look(request) {

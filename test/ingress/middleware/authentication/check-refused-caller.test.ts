@@ -31,6 +31,7 @@ async function run({ found, now, fails }: { found: boolean; now: boolean; fails?
   } as unknown as CheckCaller; // the stage uses nothing else of it
   const headers: Record<string, string> = {};
   const state: RequestState = {
+    planFile,
     requestId: 'req_1',
     address: '192.0.2.1',
     credential: { hashes: ['hash'] },
@@ -38,7 +39,7 @@ async function run({ found, now, fails }: { found: boolean; now: boolean; fails?
     caller: callerWith(found),
   };
   const ctx = { state, set: (set: object) => Object.assign(headers, set) } as unknown as AppContext; // all that it uses
-  const error = await checkRefusedCaller({ checkCaller, planFile })(ctx, async () => {
+  const error = await checkRefusedCaller({ checkCaller })(ctx, async () => {
     events.push(`next, suspended: ${state.caller?.suspended}`);
     if (fails !== undefined) throw fails;
   }).catch((thrown: unknown) => thrown);

@@ -7,7 +7,6 @@ import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
 import { listKeys, retrieveKey, revokeKey } from '../../../../ingress/routes/keys/further-keys.ts';
 import { key as keyAnswer, keyList } from '../../../../ingress/routes/keys/key-schemas.ts';
-import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import { storeUnavailable } from '../../../../shared/store/adapters/store-errors.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { newKey } from '../../../shared/store/store-contract.ts';
@@ -27,7 +26,6 @@ async function start(t: ExecutionContext, usageFailure: Error) {
   const fails = () => Promise.reject(usageFailure);
   const store = { findAccount: (id: string) => opened.findAccount(id), findKeyUsage: fails, findUsageByKey: fails };
   const changeAccount: ChangeAccount = (account, decide) => opened.changeAccount(account, decide);
-  const planFile = {} as PlanFile; // these routes do not read it
   const app = new Koa<RequestState>();
   app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
   app.use(async (ctx, next) => {
@@ -38,7 +36,7 @@ async function start(t: ExecutionContext, usageFailure: Error) {
   const router = new Router<RequestState>();
   router.get('/keys', listKeys({ store }));
   router.get('/keys/key_:key', retrieveKey({ store }));
-  router.delete('/keys/key_:key', revokeKey({ store, changeAccount, peppers: [], planFile }));
+  router.delete('/keys/key_:key', revokeKey({ store, changeAccount, peppers: [] }));
   app.use(router.routes());
   const { url } = parts.use(await serveApp(app));
   const ask = (path: string, method = 'GET') => fetch(`${url}/keys${path}`, { method });

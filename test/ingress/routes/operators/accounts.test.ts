@@ -41,7 +41,7 @@ async function start(
     const text = ctx.get('body');
     const body = text === '' ? {} : { body: { text, value: JSON.parse(text) as object } };
     now += 1;
-    Object.assign(ctx.state, { caller, now, address: '198.51.100.7', requestId: 'req_1', ...body });
+    Object.assign(ctx.state, { planFile, caller, now, address: '198.51.100.7', requestId: 'req_1', ...body });
     await next();
   });
   const router = new Router<RequestState>();
@@ -49,7 +49,7 @@ async function start(
     '/:account',
     retrieveAccount({ store: { audit, findAccount: (id) => store.findAccount(id), batches: store.batches } }),
   );
-  router.patch('/:account', updateAccount({ changeAccount, store: { audit }, planFile, log }));
+  router.patch('/:account', updateAccount({ changeAccount, store: { audit }, log }));
   app.use(router.routes());
   const { url } = parts.use(await serveApp(app));
   return {

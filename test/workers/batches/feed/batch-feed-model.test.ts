@@ -45,7 +45,7 @@ function openModel(lineModels: readonly string[]) {
 
   function open() {
     const endedLines = [...stored.results].filter((line) => line >= batch.position.line);
-    return createBatchFeed({ batch, endedLines, retries: [...stored.retries.values()], files, rules });
+    return createBatchFeed({ batch, endedLines, retries: [...stored.retries.values()], files, rules: () => rules });
   }
 
   /** The next worker begins at the position, so every line before it must have its result, also while a file is read. */

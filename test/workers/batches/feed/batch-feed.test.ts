@@ -30,7 +30,7 @@ function open({ lines, endedLines = [], retries = [], from = 1, listedFieldsOnly
   const batch = batchOf({ position: { line: from, byte }, listedFieldsOnly });
   const memory = memoryFiles({ [batch.inputFile]: text });
   const feed = createBatchFeed({
-    ...{ batch, endedLines, rules, files: memory.files },
+    ...{ batch, endedLines, rules: () => rules, files: memory.files },
     retries: retries.map((retry) => ({ ...retry, batch: batch.id })),
   });
   /** Takes out all lines that may be queued, and returns their numbers. */

@@ -31,7 +31,13 @@ function open(text: string, { plan, file = {}, batch: given = {}, requestsMax = 
   } as unknown as Parameters<typeof createValidateBatch>[0]['store']; // the only fields that are read
   const planFile = batchPlan({ batch: { requests_max: requestsMax } });
   const metrics = createWorkerMetrics(new Registry());
-  const validate = createValidateBatch({ store, planFile, rules: lineRules(planFile), metrics, ...timing });
+  const validate = createValidateBatch({
+    store,
+    currentPlanFile: () => planFile,
+    rules: () => lineRules(planFile),
+    metrics,
+    ...timing,
+  });
   return { ...memory, metrics, validate: (signal = never) => validate(batch, signal) };
 }
 

@@ -32,7 +32,7 @@ async function open(lines: number, isFailed: (line: number) => boolean = (line) 
 }
 
 const write = (side: BatchSide, given: { signal?: AbortSignal; at?: number } = {}) =>
-  createWriteBatchFiles({ store: side.store, filesKeptDays: 30 })(side.batch, {
+  createWriteBatchFiles({ store: side.store, filesKeptDays: () => 30 })(side.batch, {
     now: given.at ?? now,
     signal,
     ...given,

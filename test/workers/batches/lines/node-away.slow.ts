@@ -44,9 +44,10 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
   const home = await createSqliteHome();
   const store = await home.open();
   const { log } = recordedLog();
+  const planFile = batchPlan();
   const lineWork = openLineWork({
     ...{ upkeepRedis: redis, replyUpkeepRedis: redis, store, findAnswer, log },
-    config: { planFile: batchPlan() },
+    currentPlanFile: () => planFile,
     outboxLengthMax: 1_000,
     settle: createSettle(redis, { attemptsMax: 1 }),
     shutdown: new AbortController().signal,

@@ -38,7 +38,7 @@ function supervise(
   } = {},
 ) {
   const runs: Run[] = [];
-  const { store, planFile, rules } = side;
+  const { store, rules } = side;
   const received: unknown[] = [];
   const acquireLock = createAcquireLock(own.redis, { workerId, holdMs: 60_000 });
   const supervisor = superviseBatches({
@@ -60,9 +60,9 @@ function supervise(
         },
       };
     },
-    validateBatch: createValidateBatch({ store, planFile, rules, metrics: side.metrics }),
+    validateBatch: createValidateBatch({ store, currentPlanFile: side.currentPlanFile, rules, metrics: side.metrics }),
     closeBatch: createCloseBatch(side),
-    writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: 30 }),
+    writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: () => 30 }),
     clearBatch: createClearBatch({ ...side, store }),
     now: async () => Date.now(),
   });

@@ -1,0 +1,62 @@
+import type { Registry } from 'prom-client';
+import { ulid } from 'ulid';
+import { type Fleet, followFleet } from '../../shared/fleet/follow-fleet.ts';
+import { createNoteProcess } from '../../shared/fleet/note-process.ts';
+import { createPlanFileInForce, type PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
+import { observePlanFile, type PlanFileStatus } from '../../shared/plan-file/live/plan-file-status.ts';
+import { type PlanFileWatch, watchPlanFile } from '../../shared/plan-file/live/watch-plan-file.ts';
+import type { PlanFileSource } from '../../shared/plan-file/plan-file-source.ts';
+import type { Log } from '../../shared/process/log.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { createPlanFileSwitch } from './switch-plan-file.ts';
+
+export interface OpenedPlanFile {
+  planFile: PlanFileInForce;
+  status(): PlanFileStatus;
+  /** Watches the file, and makes this ingress known to the other processes, until it is disposed of. */
+  follow(redis: Redis): AsyncDisposable & Pick<Fleet, 'processes' | 'noted'>;
+}
+
+/** Opens the plan file of an ingress, with its gauges. */
+export function openPlanFile({
+  source,
+  registry,
+  log,
+}: {
+  source: PlanFileSource;
+  registry: Registry;
+  log: Log;
+}): OpenedPlanFile {
+  const [id, startedAt] = [ulid(), Date.now()];
+  const planFile = createPlanFileInForce(source.initial);
+  const switching = createPlanFileSwitch({ planFile, log });
+  let watch: PlanFileWatch | undefined;
+  const status = () => ({
+    ...{ generation: planFile.generation(), next: switching.next() },
+    issues: watch?.issues() ?? [],
+  });
+  observePlanFile(registry, status);
+
+  function follow(redis: Redis) {
+    const parts = new AsyncDisposableStack();
+    const fleet = parts.use(
+      followFleet({
+        noteProcess: createNoteProcess(redis),
+        describe: () => ({ id, kind: 'ingress', startedAt, ...status(), issues: status().issues.length }),
+        onNoted: switching.noted,
+        isWaiting: () => switching.next() !== undefined,
+        log,
+      }),
+    );
+    const onChanged = (next: Parameters<typeof switching.read>[0]) => {
+      switching.read(next);
+      fleet.changed();
+    };
+    watch = parts.use(watchPlanFile({ source, planFile, onChanged, log }));
+    planFile.onReplaced(fleet.changed);
+    const { processes, noted } = fleet;
+    return { processes, noted, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+  }
+
+  return { planFile, status, follow };
+}

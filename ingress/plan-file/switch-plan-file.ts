@@ -1,0 +1,54 @@
+import type { FleetProcess } from '../../shared/fleet/note-process.ts';
+import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
+import type { ParsedPlanFile, PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { poolsOf } from '../../shared/plan-file/pools-of.ts';
+import type { Log } from '../../shared/process/log.ts';
+
+/** Decides when an ingress works with a plan file that it has read. */
+export interface PlanFileSwitch {
+  /** The file has changed. */
+  read(next: ParsedPlanFile | undefined): void;
+  /** These processes are alive. */
+  noted(processes: readonly FleetProcess[]): void;
+  isWaiting(): boolean;
+  /** The plan file that waits, and the pools that have no worker with it yet. */
+  next(): { generation: string; waitsFor: string[] } | undefined;
+}
+
+/**
+ * An ingress switches once each pool of the new plan file has a worker that works with it, so that every request that it admits by the new
+ * plan file finds a worker that knows its model (contract.md#k2-generations).
+ */
+export function createPlanFileSwitch({ planFile, log }: { planFile: PlanFileInForce; log: Log }): PlanFileSwitch {
+  let next: ParsedPlanFile | undefined;
+  let waitsFor: string[] = [];
+
+  return {
+    read(read) {
+      next = read?.generation === planFile.generation() ? undefined : read;
+      waitsFor = next === undefined ? [] : poolsOf(next.planFile);
+    },
+    noted(processes) {
+      if (next === undefined) return;
+      const workers = processes.filter(({ kind }) => kind === 'worker');
+      waitsFor = poolsWithout(next, { workers, present: planFile.current() });
+      if (waitsFor.length > 0) return;
+      planFile.replace(next);
+      log.info({ generation: next.generation }, 'the plan file was replaced');
+      next = undefined;
+    },
+    isWaiting: () => next !== undefined,
+    next: () => next && { generation: next.generation, waitsFor },
+  };
+}
+
+/** The pools that have no worker with this plan file. A pool that is in force although it has no worker at all keeps nothing back. */
+function poolsWithout(
+  { planFile, generation }: ParsedPlanFile,
+  { workers, present }: { workers: readonly FleetProcess[]; present: PlanFile },
+): string[] {
+  const served = new Set(workers.filter((worker) => worker.generation === generation).flatMap(({ pools }) => pools));
+  const alive = new Set(workers.flatMap(({ pools }) => pools));
+  const inForce = new Set(poolsOf(present));
+  return poolsOf(planFile).filter((pool) => !served.has(pool) && (alive.has(pool) || !inForce.has(pool)));
+}

@@ -1,0 +1,78 @@
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../../process/log.ts';
+import { generationOf, type ParsedPlanFile } from '../plan-file.ts';
+import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file-source.ts';
+import type { PlanFileInForce } from './plan-file-in-force.ts';
+
+const lookEveryMs = 500;
+
+/** Knows why the text that was read last is not used; empty if it is. */
+export type PlanFileWatch = AsyncDisposable & { issues(): readonly string[] };
+
+/**
+ * Reports each change of the plan file until it is disposed of. It reads the file at a regular interval, so that it sees a write in place, a
+ * file that is renamed over it, a symbolic link that is replaced on the way to it, and changes on file systems without events. A text counts
+ * once it was read twice: a text that is half written does not.
+ */
+export function watchPlanFile({
+  source,
+  planFile,
+  onChanged,
+  log,
+  look = pauseUntilNextLook,
+}: {
+  source: PlanFileSource;
+  planFile: Pick<PlanFileInForce, 'generation'>;
+  /** With what the file says now; undefined if that is not valid. */
+  onChanged: (next: ParsedPlanFile | undefined) => void;
+  log: Pick<Log, 'error'>;
+  /** Resolves at the time of the next look. */
+  look?: (signal: AbortSignal) => Promise<unknown>;
+}): PlanFileWatch {
+  const { file, initial, parse } = source;
+  const closing = new AbortController();
+  let reported = initial.generation;
+  let seen = reported;
+  let issues: readonly string[] = [];
+
+  async function lookOnce(): Promise<void> {
+    const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => ({ unreadable: error.code }));
+    const now = typeof text === 'string' ? generationOf(text) : `unreadable: ${text.unreadable}`;
+    const isStable = now === seen;
+    seen = now;
+    if (!isStable || now === reported) return;
+    reported = now;
+    take(typeof text === 'string' ? parse(text) : { issues: [unreadable(file, text.unreadable)] });
+  }
+
+  function take(reading: PlanFileReading): void {
+    issues = 'issues' in reading ? reading.issues.map(({ path, message }) => `${path}: ${message}`) : [];
+    if (issues.length > 0)
+      log.error(
+        { issues, generation: planFile.generation() },
+        'the plan file is invalid; the earlier one stays in force',
+      );
+    onChanged('issues' in reading ? undefined : reading);
+  }
+
+  async function lookUntilClosed(): Promise<void> {
+    while (!closing.signal.aborted) {
+      await look(closing.signal).catch(() => {}); // aborted
+      if (!closing.signal.aborted) await lookOnce();
+    }
+  }
+
+  const looking = lookUntilClosed();
+  return {
+    issues: () => issues,
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await looking;
+    },
+  };
+}
+
+function pauseUntilNextLook(signal: AbortSignal): Promise<unknown> {
+  return sleep(lookEveryMs, undefined, { signal, ref: false });
+}

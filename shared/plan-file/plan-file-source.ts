@@ -1,0 +1,17 @@
+import type { ValidationIssue } from '../validation-issues.ts';
+import type { ParsedPlanFile } from './plan-file.ts';
+
+/** What a text says: a plan file, or all its issues, each with its place in the file. */
+export type PlanFileReading = ParsedPlanFile | { issues: readonly ValidationIssue[] };
+
+/** Where the plan file is, what it said at the start, and what another text says in the environment of this process. */
+export type PlanFileSource = {
+  file: string;
+  initial: ParsedPlanFile;
+  parse: (text: string) => PlanFileReading;
+};
+
+/** `code`: of the failure, as Node names it (`ENOENT`). */
+export function unreadable(file: string, code: string | undefined): ValidationIssue {
+  return { path: 'PLAN_FILE', message: `cannot read ${file} (${code})` };
+}
