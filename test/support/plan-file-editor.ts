@@ -37,23 +37,25 @@ const untilMs = 30_000;
 export function createPlanEditor({ planFile }: { planFile: string }) {
   let written = 0;
 
-  async function write(text: string, way: Way = 'renamed'): Promise<void> {
-    const next = `${planFile}.${++written}`;
-    if (way === 'in place') return writeFile(planFile, text);
-    await writeFile(next, text);
-    if (way === 'renamed') return rename(next, planFile);
+  const text = () => readFile(planFile, 'utf8');
+
+  async function write(next: string, way: Way = 'renamed'): Promise<void> {
+    const file = `${planFile}.${++written}`;
+    if (way === 'in place') return writeFile(planFile, next);
+    await writeFile(file, next);
+    if (way === 'renamed') return rename(file, planFile);
     const link = join(dirname(planFile), 'plans.link');
     await rm(link, { force: true });
-    await symlink(next, link);
+    await symlink(file, link);
     await rename(link, planFile);
   }
 
   async function change(edit: (plan: EditedPlan) => void, way?: Way): Promise<string> {
-    const plan = parse(await readFile(planFile, 'utf8')) as EditedPlan; // written by `stringify`
+    const plan = parse(await text()) as EditedPlan; // written by `stringify`
     edit(plan);
-    const text = stringify(plan, { aliasDuplicateObjects: false });
-    await write(text, way);
-    return generationOf(text);
+    const changed = stringify(plan, { aliasDuplicateObjects: false });
+    await write(changed, way);
+    return generationOf(changed);
   }
 
   /** What each process shows, once all of them show what is wanted. */
@@ -67,7 +69,7 @@ export function createPlanEditor({ planFile }: { planFile: string }) {
     }
   }
 
-  return { write, change, until };
+  return { text, write, change, until };
 }
 
 export async function shownBy({ operationsUrl }: Process): Promise<PlanFileShown> {

@@ -35,13 +35,14 @@ export function createServedPlanFile(deps: {
   let latest: ParsedPlanFile = { planFile: planFile.current(), generation: planFile.generation() };
   /** Since when every ingress works with the latest plan file. */
   let switchedAt: number | undefined;
+  /** The longest of all so far: requests that were admitted under any of them may wait. */
   let queueMs = latest.planFile.timeouts.queueMs;
 
   function serve(next: ParsedPlanFile): void {
     const earlier = planFile.current();
     latest = next;
     switchedAt = undefined;
-    queueMs = Math.max(earlier.timeouts.queueMs, next.planFile.timeouts.queueMs);
+    queueMs = Math.max(queueMs, next.planFile.timeouts.queueMs);
     const [before, after] = [poolsIn(earlier), poolsIn(next.planFile)];
     const served = withRetiredModels(next.planFile, earlier, {
       servesEarlier: (pool) => before.includes(pool),

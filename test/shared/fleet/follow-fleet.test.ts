@@ -1,0 +1,90 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test, { type ExecutionContext } from 'ava';
+import { followFleet } from '../../../shared/fleet/follow-fleet.ts';
+import type { FleetProcess } from '../../../shared/fleet/note-process.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+
+const own: FleetProcess = { id: 'i', kind: 'ingress', generation: 'aaa', pools: [], issues: 0, startedAt: 1 };
+
+function start(t: ExecutionContext, { waiting = false } = {}) {
+  const noted: string[] = [];
+  const left: string[] = [];
+  const pauses: { ms: number; end: () => void }[] = [];
+  let fails = false;
+  let answers = 0;
+  const { log, lines } = recordedLog();
+  const fleet = followFleet({
+    noteProcess: {
+      async note({ generation }) {
+        noted.push(generation);
+        if (fails) throw new Error('Redis is unavailable');
+        return [own];
+      },
+      leave: async (id) => void left.push(id),
+    },
+    describe: () => own,
+    onNoted: () => answers++,
+    isWaiting: () => waiting,
+    log,
+    pause: (ms, signal) =>
+      new Promise<void>((resolve) => {
+        pauses.push({ ms, end: resolve });
+        signal.addEventListener('abort', () => resolve(), { once: true });
+      }),
+  });
+  t.teardown(() => fleet[Symbol.asyncDispose]());
+  const fail = (isAway: boolean) => {
+    fails = isAway;
+  };
+  return { fleet, noted, left, pauses, lines, fail, answers: () => answers };
+}
+
+const settled = async () => {
+  for (let turns = 0; turns < 5; turns++) await turn();
+};
+
+test('a process is noted at once, regularly, and again as soon as it has changed', async (t) => {
+  const { fleet, noted, pauses, answers } = start(t);
+  await fleet.noted;
+  await settled();
+  t.deepEqual(fleet.processes(), [own]);
+  t.is(pauses.at(-1)?.ms, 2_000);
+  pauses.at(-1)?.end();
+  await settled();
+  t.is(noted.length, 2);
+  fleet.changed();
+  await settled();
+  t.is(noted.length, 3);
+  t.is(answers(), 3);
+});
+
+test('a process that waits for others asks more often', async (t) => {
+  const { fleet, pauses } = start(t, { waiting: true });
+  await fleet.noted;
+  await settled();
+  t.is(pauses[0]?.ms, 250);
+});
+
+test('while Redis is unavailable nothing is reported, and one warning is logged', async (t) => {
+  const { fleet, pauses, lines, fail, answers } = start(t);
+  await fleet.noted;
+  fail(true);
+  for (let rounds = 0; rounds < 3; rounds++) {
+    await settled();
+    pauses.at(-1)?.end();
+  }
+  await settled();
+  t.is(answers(), 1);
+  t.is(lines.length, 1);
+  fail(false);
+  pauses.at(-1)?.end();
+  await settled();
+  t.is(answers(), 2);
+});
+
+test('a process that stops leaves', async (t) => {
+  const { fleet, left } = start(t);
+  await fleet.noted;
+  await fleet[Symbol.asyncDispose]();
+  t.deepEqual(left, ['i']);
+});

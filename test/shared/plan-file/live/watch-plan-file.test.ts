@@ -1,0 +1,98 @@
+import { mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { watchPlanFile } from '../../../../shared/plan-file/live/watch-plan-file.ts';
+import { generationOf, type ParsedPlanFile, parsePlanFile } from '../../../../shared/plan-file/plan-file.ts';
+import { planText } from '../../../support/plan-text.ts';
+import { recordedLog } from '../../../support/recorded-log.ts';
+
+const text = (requests: number) =>
+  planText(({ plans }) => Object.assign(plans.free, { requests_per_minute: requests }));
+
+/** `look` lets the watch look once, and resolves when it waits for the next look. */
+async function start(t: ExecutionContext) {
+  const folder = await mkdtemp(join(tmpdir(), 'plan-file-'));
+  const file = join(folder, 'plans.yaml');
+  await writeFile(file, text(1));
+  const initial = parsePlanFile(text(1));
+  if ('issues' in initial) throw new Error('the plan file of the tests is wrong');
+  const changes: (string | undefined)[] = [];
+  const { log, lines } = recordedLog();
+  let next = Promise.withResolvers<void>();
+  let waits = Promise.withResolvers<void>();
+  const watch = watchPlanFile({
+    source: { file, initial, parse: parsePlanFile },
+    planFile: { generation: () => initial.generation },
+    onChanged: (read: ParsedPlanFile | undefined) => changes.push(read?.generation),
+    log,
+    look(signal) {
+      next = Promise.withResolvers();
+      signal.addEventListener('abort', () => next.resolve(), { once: true });
+      waits.resolve();
+      return next.promise;
+    },
+  });
+  t.teardown(async () => {
+    await watch[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true });
+  });
+  async function look(times = 1): Promise<void> {
+    for (let looks = 0; looks < times; looks++) {
+      waits = Promise.withResolvers();
+      next.resolve();
+      await waits.promise;
+    }
+  }
+  return { folder, file, watch, changes, lines, look };
+}
+
+test('a text counts once two looks in a row have found it', async (t) => {
+  const { file, changes, look } = await start(t);
+  await look(3);
+  await writeFile(file, text(2).slice(0, 40));
+  await look();
+  await writeFile(file, text(2));
+  await look();
+  t.deepEqual(changes, []);
+  await look();
+  t.deepEqual(changes, [generationOf(text(2))]);
+  await look(2);
+  t.is(changes.length, 1);
+});
+
+test('a file that is renamed over it and a symbolic link on the way to it are seen', async (t) => {
+  const { folder, file, changes, look } = await start(t);
+  await writeFile(`${file}.next`, text(2));
+  await rename(`${file}.next`, file);
+  await look(2);
+  await writeFile(`${file}.linked`, text(3));
+  await symlink(`${file}.linked`, join(folder, 'link'));
+  await rename(join(folder, 'link'), file);
+  await look(2);
+  t.deepEqual(changes, [generationOf(text(2)), generationOf(text(3))]);
+});
+
+test('an invalid or missing file is reported once with its issues, and a valid one ends that', async (t) => {
+  const { file, watch, changes, lines, look } = await start(t);
+  await writeFile(file, 'plans: [');
+  await look(4);
+  t.deepEqual(changes, [undefined]);
+  t.regex(watch.issues().join(), /line 1/);
+  t.is(lines.length, 1);
+  t.like(lines[0], { message: 'the plan file is invalid; the earlier one stays in force' });
+  await rm(file);
+  await look(3);
+  t.deepEqual(watch.issues(), [`PLAN_FILE: cannot read ${file} (ENOENT)`]);
+  await writeFile(file, text(1));
+  await look(2);
+  t.deepEqual(watch.issues(), []);
+  t.deepEqual(changes, [undefined, undefined, generationOf(text(1))]);
+});
+
+test('after it is disposed of it looks no more', async (t) => {
+  const { file, watch, changes } = await start(t);
+  await writeFile(file, text(2));
+  await watch[Symbol.asyncDispose]();
+  t.deepEqual(changes, []);
+});
