@@ -4,7 +4,7 @@ import type { Queue } from 'bullmq';
 import { Registry } from 'prom-client';
 import { allQueues, openQueue, type QueueId } from '../../shared/jobs/queues.ts';
 import { createPlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
-import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { ParsedPlanFile, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { type BodiesHeld, createBodiesHeld } from '../../workers/queue/bodies-held.ts';
@@ -57,9 +57,10 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
     batchConcurrency = 4,
     ...wishes
   }: Wishes) {
+    const planFile = createPlanFileInForce(withModels(models));
     const worker: QueuesServed = serveQueues({
       ...{
-        planFile: createPlanFileInForce({ planFile: { models } as unknown as PlanFile, generation: '' }), // only the models are read
+        planFile,
         pools: () => [pool],
         slots: slotsForAll,
         connection: given.redis,
@@ -80,7 +81,9 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
       await finished;
       await worker[Symbol.asyncDispose]();
     });
-    return { ...worker, shutdown };
+    /** The plan file has these models from now on. */
+    const replace = (next: PlanFile['models']) => planFile.replace(withModels(next));
+    return { ...worker, shutdown, replace };
   }
 
   async function jobs(): Promise<number> {
@@ -88,5 +91,9 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
     return counts.flatMap((each) => Object.values(each)).reduce((sum, each) => sum + each, 0);
   }
 
-  return { pool, models: names, queue, serve, lines, jobs };
+  return { pool, models: names, settings: models, queue, serve, lines, jobs };
+}
+
+function withModels(models: PlanFile['models']): ParsedPlanFile {
+  return { planFile: { models } as unknown as PlanFile, generation: '' }; // nothing else is read
 }

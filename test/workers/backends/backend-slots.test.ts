@@ -21,13 +21,19 @@ function planOf({ requestsAtOnce, perWorker = false }: { requestsAtOnce?: number
   return parsed.planFile;
 }
 
+/** A plan file that a test changes. */
+type Changed = { -readonly [Key in keyof PlanFile]: PlanFile[Key] } & {
+  models: Record<string, { backends: string[] }>;
+  backends: Record<string, { url: string }>;
+};
+
 type Given = { requestsAtOnce?: number; perWorker?: boolean; shareOf?: () => Share; areSharesValid?: () => boolean };
 
 function open(t: ExecutionContext, given: Given = {}) {
   let time = 0;
   const changes: BreakerStatus[] = [];
   const hungry: string[] = [];
-  const planFile = planOf(given);
+  let planFile = planOf(given);
   const slots = createBackendSlots({
     ...{ currentPlanFile: () => planFile, pools: () => ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
     ...(given.areSharesValid && { areSharesValid: given.areSharesValid }),
@@ -48,6 +54,13 @@ function open(t: ExecutionContext, given: Given = {}) {
     });
   return {
     slots,
+    /** The plan file is replaced by another one. */
+    replace(next: Given, change: (plan: Changed) => void = () => {}) {
+      const changed = structuredClone(planOf(next)) as Changed;
+      change(changed);
+      planFile = changed as PlanFile;
+      slots.follow();
+    },
     changes,
     hungry,
     ask,
@@ -380,4 +393,47 @@ test('lines of batches leave an eighth of a backend free while clients call it, 
   for (const other of others) other.end('answered');
   pass(1);
   t.like(await ask(line), { outcome: 'slot' });
+});
+
+test('a backend keeps its breaker when the plan file is replaced, and starts with a new one at another address', async (t) => {
+  const { slots, take, ask, replace } = open(t);
+  for (let failures = 0; failures < 5; failures++) (await take({ model: 'only-a' })).end('failed');
+  replace({ requestsAtOnce: 3 });
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+  replace({}, ({ backends: { a } }) => Object.assign(a ?? {}, { url: 'http://127.0.0.1:9/v1' }));
+  t.is((await take({ model: 'only-a' })).backend.url, 'http://127.0.0.1:9/v1');
+  t.true(slots.breakerStatuses().every(({ breaker }) => breaker === 'closed'));
+});
+
+test('a backend that comes is called, also by jobs that wait, and one that has gone is not', async (t) => {
+  const { take, ask, replace } = open(t, { requestsAtOnce: 1 });
+  await take({ model: 'only-a' });
+  const waiting = take({ model: 'only-a', ...waits });
+  replace({ requestsAtOnce: 1 }, ({ models: { 'only-a': model } }) =>
+    Object.assign(model ?? {}, { backends: ['a', 'b'] }),
+  );
+  t.is((await waiting).name, 'b');
+  replace({}, ({ models: { 'only-a': model } }) => Object.assign(model ?? {}, { backends: ['cloud'] }));
+  t.is((await take({ model: 'only-a' })).name, 'cloud');
+  replace({}, ({ models }) => Reflect.deleteProperty(models, 'only-a'));
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+});
+
+test('a call of a backend that has gone ends normally, and counts against its limit until then', async (t) => {
+  const { slots, take, replace, changes } = open(t, { requestsAtOnce: 4 });
+  const held = await take({ model: 'only-a' });
+  const gone = ({ models, backends }: Changed) => {
+    Reflect.deleteProperty(backends, 'a');
+    for (const model of Object.values(models)) model.backends = ['b'];
+  };
+  replace({ requestsAtOnce: 4 }, gone);
+  const usesOf = (name: string) => slots.uses(false).find(({ backend }) => backend === name);
+  t.like(usesOf('a'), { limit: 4, inFlight: 1, need: 'stops' });
+  t.false(slots.called().has('a'));
+  held.firstToken();
+  held.end('failed');
+  t.is(usesOf('a'), undefined);
+  t.deepEqual(changes, []);
+  replace({ requestsAtOnce: 4 });
+  t.like(usesOf('a'), { limit: 4, inFlight: 0, need: 'idle' });
 });

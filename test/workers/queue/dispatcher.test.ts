@@ -32,6 +32,7 @@ function openSubject(
 ) {
   const queues = new Map<string, Queue>();
   const order: string[] = [];
+  const gone: string[] = [];
   let free = slots;
   let wanted = 0;
   const { log, lines } = recordedLog();
@@ -90,7 +91,7 @@ function openSubject(
   }
 
   const dispatcher = createDispatcher({
-    ...{ concurrency, batchConcurrency, log, onGone: () => {} },
+    ...{ concurrency, batchConcurrency, log, onGone: ({ worker }) => gone.push(worker.markerKey) },
     bodies: { furtherJobs: () => Number.POSITIVE_INFINITY },
     groupMarkers: (markers) => markers.map((name) => [name]), // as in a cluster
     async findMarkers(markers) {
@@ -99,7 +100,8 @@ function openSubject(
     },
     onAwaited: () => setImmediate(hear),
   });
-  dispatcher.serve(Object.entries(wishes.queues).map(open));
+  const served = new Map(Object.entries(wishes.queues).map((entry) => [entry[0], open(entry)]));
+  dispatcher.serve([...served.values()]);
   function hear(): void {
     for (const name of dispatcher.awaited()) {
       const queue = of(name);
@@ -121,7 +123,13 @@ function openSubject(
   });
 
   return {
-    ...{ dispatcher, of, order, lines },
+    ...{ dispatcher, of, order, lines, gone },
+    /** The queues of these names are served from now on. New ones are opened. */
+    serve(...names: string[]) {
+      const queues = names.map((name) => served.get(name) ?? open([name, {}]));
+      for (const [index, name] of names.entries()) served.set(name, queues[index] as DispatchedQueue); // one for each name
+      dispatcher.serve(queues);
+    },
     free: () => free,
     /** How often a slot was requested: a worker without one asks for a larger share. */
     wanted: () => wanted,
@@ -315,4 +323,38 @@ test('a dispatcher that finishes takes no more jobs, and waits for those in prog
   endOne('m');
   await finishing;
   t.is(of('m').waiting, 3);
+});
+
+test('a queue that comes is served, and keeps its place among the others', async (t) => {
+  const { dispatcher, of, serve } = openSubject(t, { queues: { m: {} } });
+  await settled();
+  serve('m', 'n');
+  of('n').waiting = 2;
+  await settled();
+  t.is(of('n').running.size, 2);
+  t.deepEqual(dispatcher.awaited().sort(), ['m', 'n']);
+});
+
+test('from a queue that goes no job is taken, and it is gone when its last job has ended', async (t) => {
+  const { dispatcher, of, serve, endOne, gone } = openSubject(t, { slots: 2, queues: { m: { waiting: 3 }, n: {} } });
+  await settled();
+  t.is(of('m').running.size, 2);
+  serve('n');
+  t.is(dispatcher.running(), 2, 'its jobs still count');
+  endOne('m');
+  await settled();
+  t.deepEqual([of('m').waiting, gone], [1, []]);
+  t.is(dispatcher.mayHaveJob('m', 0), undefined);
+  endOne('m');
+  await settled();
+  t.deepEqual([of('m').waiting, gone, dispatcher.running()], [1, ['m'], 0]);
+  t.deepEqual(dispatcher.awaited(), ['n']);
+});
+
+test('a queue without jobs is gone at once, and one that is still served never', async (t) => {
+  const { serve, gone } = openSubject(t, { queues: { m: {}, n: {} } });
+  await settled();
+  serve('m');
+  serve('m');
+  t.deepEqual(gone, ['n']);
 });

@@ -287,12 +287,55 @@ test('a delayed job is run, also if the worker that took the marker with its tim
   await ran.promise;
 });
 
+function only<Model>(models: Readonly<Record<string, Model>>, name: string): Record<string, Model> {
+  return Object.fromEntries(Object.entries(models).filter(([each]) => each === name));
+}
+
 /** How long a connection has been blocked. */
 async function idleSeconds(id: number): Promise<number> {
   const list = (await given.redis.client('LIST')) as string;
   const line = list.split('\n').find((each) => each.startsWith(`id=${id} `));
   return Number(/ idle=(\d+) /.exec(line ?? '')?.[1]);
 }
+
+test('models come and go while a worker runs: a job of a model that has gone ends normally', async (t) => {
+  const served = openServedQueues(t, given, 2);
+  const [first = '', second = ''] = served.models;
+  const started: string[] = [];
+  const jobs = new EventEmitter();
+  const end = Promise.withResolvers<void>();
+  const work = {
+    async processJob({ data }: { data: unknown }) {
+      const { model } = inferenceJobSchema.parse(data);
+      started.push(model);
+      jobs.emit(model);
+      if (model === first) await end.promise;
+      return { outcome: 'done' } as const;
+    },
+    failLost: async () => {},
+  };
+  const { replace, running } = served.serve({ work: { interactive: work, batch: work } });
+  const add = async (model: string) => {
+    const begun = once(jobs, model, { signal: AbortSignal.timeout(20_000) });
+    await served
+      .queue(modelQueue(model, 'interactive'))
+      .add(jobName, jobFor('svc:reply:test', { model }), { priority: 1 });
+    return begun;
+  };
+  replace(only(served.settings, first));
+  await add(first);
+  replace(only(served.settings, second));
+  await add(second);
+  t.is(running(), 1);
+  await served.queue(modelQueue(first, 'interactive')).add(jobName, jobFor('svc:reply:test', { model: first }));
+  end.resolve();
+  while (running() > 0) await sleep(5);
+  await add(second);
+  t.deepEqual(started, [first, second, second]);
+  const again = once(jobs, first, { signal: AbortSignal.timeout(20_000) });
+  replace(served.settings);
+  await again;
+});
 
 test('a worker that runs no lines of batches still requeues those of a dead worker', async (t) => {
   t.timeout(60_000);
