@@ -34,9 +34,11 @@ import { createClientLimits, openCallers } from './open-callers.ts';
 import { type Connections, openConnections } from './open-connections.ts';
 import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
-import { createStaticContent } from './pages/static-content.ts';
-import { openPlanFile } from './plan-file/open-plan-file.ts';
-import { createQueueDashboard } from './queue/dashboard/queue-dashboard.ts';
+import { createStaticContent, type StaticContent } from './pages/static-content.ts';
+import { type OpenedPlanFile, openPlanFile } from './plan-file/open-plan-file.ts';
+import { planFileJsonSchema } from './plan-file/plan-file-json-schema.ts';
+import { showPlanFile } from './plan-file/show-plan-file.ts';
+import { createQueueDashboard, type QueueDashboard } from './queue/dashboard/queue-dashboard.ts';
 import { observeQueues } from './queue/observe-queues.ts';
 import { openQueues } from './queue/open-queues.ts';
 import type { RequestQueues } from './queue/request-queues.ts';
@@ -56,9 +58,9 @@ await runProcess({ name: 'ingress', readConfig: readIngressConfig, run });
 
 async function run({ config, log, shutdown }: { config: IngressConfig; log: Log; shutdown: AbortSignal }) {
   await using parts = new AsyncDisposableStack();
-  const { links } = config;
   const registry = createRegistry();
-  const { planFile, ...opened } = openPlanFile({ source: config.planFile, registry, log });
+  const opened = openPlanFile({ source: config.planFile, registry, log });
+  const { planFile } = opened;
   const currentPlanFile = planFile.current;
   const metrics = createIngressMetrics(registry);
   const connections = parts.use(await openConnections(config, log));
@@ -70,9 +72,8 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const dashboard = createQueueDashboard({ writable: config.queue.dashboardWritable, log });
   const operations = parts.use(
     await openOperations({
-      ...{ config, currentPlanFile, connections, signIn, registry, log },
-      ...{ state: state.current, pages: dashboard.pages, inbox: () => inbox },
-      details: () => ({ planFile: opened.status() }),
+      ...{ config, opened, connections, signIn, registry, log },
+      ...{ state: state.current, dashboard, inbox: () => inbox },
     }),
   );
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
@@ -82,34 +83,35 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     await openQueues({ planFile, bounds: config.queue, redis, dashboardRedis, dashboard, log }),
   );
   const { waitingRequests, settlements, release } = createWaiting({ queues, redis, replyRedis, metrics, log });
-  const connectReader = connections.connectReplyReader;
-  inbox = parts.use(listenForReplies({ connectReader, redis: replyRedis, waitingRequests, log }));
+  inbox = parts.use(listenForReplies({ ...connections, redis: replyRedis, waitingRequests, log }));
   await waitUntilOpen(inbox, shutdown);
   parts.use(watchNodes({ redis, waitingRequests }));
-  const budget = createBodyBudget({ bytesMax: config.bodyBudgetBytes });
+  const giveUp = new AbortController();
+  const body = openBodies(config, giveUp.signal);
   metrics.observe({
     ...observeQueues({ currentPlanFile, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest }),
     ...{ waiting: waitingRequests.count, bytesWaiting: queueBounds.bytesWaiting },
-    ...{ bodyBytesHeld: budget.bytesHeld, issuerKeysAgeMs: issuerKeys.ageMs },
+    ...{ bodyBytesHeld: body.budget.bytesHeld, issuerKeysAgeMs: issuerKeys.ageMs },
   });
 
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
   const callers = parts.use(openCallers({ config, currentPlanFile, redis, store, release, outboxLengthMax, log }));
-  const giveUp = new AbortController();
+  const fleet = parts.use(await opened.follow(redis));
   const app = createApp({
     ...{ log, metrics, currentPlanFile, store, signIn, queues, queueTurns, queueBounds, waitingRequests },
-    ...{ ...links, securityHeaders: securityHeaders(links.baseUrl), ...createPages(config, currentPlanFile) },
+    ...{
+      ...config.links,
+      securityHeaders: securityHeaders(config.links.baseUrl),
+      ...createPages(config, currentPlanFile),
+    },
     ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },
     ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers) },
+    ...{ planFileStatus: opened.status, processes: fleet.processes },
     requestLookUp: createRequestLookUp({ redis, store }),
     trustedProxyHops: config.trustedProxyHops,
     replyTo: inbox.address,
-    body: {
-      ...{ bodyBytesMax: config.bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget },
-      refusedBodies: createRefusedBodies(),
-    },
+    body,
   });
-  await parts.use(opened.follow(redis)).noted;
   const listener = await openListener({ config, app, metrics, log });
   metrics.observeConnections(listener.connections);
   state.becomeReady();
@@ -121,17 +123,25 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   await within(settleMs, settlements.ended());
 }
 
+/** What reading bodies needs, for all requests together. */
+function openBodies({ bodyBytesMax, bodyBudgetBytes }: IngressConfig, giveUp: AbortSignal) {
+  const budget = createBodyBudget({ bytesMax: bodyBudgetBytes });
+  return { bodyBytesMax, bodyMs, giveUp, budget, refusedBodies: createRefusedBodies() };
+}
+
 type OperationsDeps = {
   config: IngressConfig;
-  currentPlanFile: () => PlanFile;
+  opened: OpenedPlanFile;
+  dashboard: Pick<QueueDashboard, 'pages'>;
   connections: Connections;
   signIn: SignIn;
   inbox: () => Inbox | undefined;
-} & Pick<Parameters<typeof listenForOperations>[0], 'registry' | 'state' | 'details' | 'pages' | 'log'>;
+} & Pick<Parameters<typeof listenForOperations>[0], 'registry' | 'state' | 'log'>;
 
 /** Starts the operations listener, with checks of Redis, the store and the identity provider. */
-function openOperations({ config, currentPlanFile, connections, signIn, inbox, ...deps }: OperationsDeps) {
+function openOperations({ config, opened, dashboard, connections, signIn, inbox, ...deps }: OperationsDeps) {
   const { redis, replyRedis, store } = connections;
+  const showPlan = showPlanFile(opened.planFile);
   const identityProvider = atMostEvery(checkEveryMs, signIn.check);
   const nodeChecks = () => ({
     ...checksOfNodes('redis', redis),
@@ -139,8 +149,10 @@ function openOperations({ config, currentPlanFile, connections, signIn, inbox, .
   });
   return listenForOperations({
     ...{ ...config.operations, ...deps },
+    details: () => ({ planFile: opened.status() }),
+    pages: (ctx, next) => dashboard.pages(ctx, () => showPlan(ctx, next)),
     required: {
-      redis: () => checkAny(redis, Object.keys(currentPlanFile().models).map(queuePrefix)),
+      redis: () => checkAny(redis, Object.keys(opened.planFile.current().models).map(queuePrefix)),
       /** Without an address for replies, every request would be refused. */
       async replyRedis() {
         if (!replyRedis.isCluster) await replyRedis.ping();
@@ -180,13 +192,18 @@ function createPages({ links, signIn }: IngressConfig, currentPlanFile: () => Pl
   const document = createOpenApiDocument(docsLinks);
   return {
     console: createConsole({ ...links, ...signIn }),
-    openApiDocument: createStaticContent(JSON.stringify(document), 'application/json; charset=utf-8'),
+    openApiDocument: jsonContent(document),
+    planFileSchema: jsonContent(planFileJsonSchema()),
     documentation: followExamples({
       currentPlanFile,
       create: (models) =>
         createDocumentation({ links: docsLinks, models, renderReference: createRenderReference({ document }) }),
     }),
   };
+}
+
+function jsonContent(value: object): StaticContent {
+  return createStaticContent(JSON.stringify(value), 'application/json; charset=utf-8');
 }
 
 type ListenerDeps = { config: IngressConfig; app: ReturnType<typeof createApp>; metrics: IngressMetrics; log: Log };

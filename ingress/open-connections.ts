@@ -12,7 +12,7 @@ export type Connections = AsyncDisposable & {
   replyRedis: Redis;
   dashboardRedis: Redis;
   /** Opens a connection for blocked reads of a reply stream. The caller closes it. */
-  connectReplyReader: () => Redis;
+  connectReader: () => Redis;
 };
 
 /** Opens the connections to the store, to the identity provider and to Redis. Does not wait until Redis answers. */
@@ -25,9 +25,9 @@ export async function openConnections(config: IngressConfig, log: Log): Promise<
   const redis = adopt(connectForRequests(config.redisUrl, log));
   const replyRedis = adopt(connectForRequests(config.replyRedisUrl, log));
   const dashboardRedis = adopt(connectForRequests(config.redisUrl, log));
-  const connectReplyReader = () => connectForWork(config.replyRedisUrl, log);
+  const connectReader = () => connectForWork(config.replyRedisUrl, log);
   return {
-    ...{ store, issuerKeys, redis, replyRedis, dashboardRedis, connectReplyReader },
+    ...{ store, issuerKeys, redis, replyRedis, dashboardRedis, connectReader },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

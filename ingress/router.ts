@@ -69,11 +69,12 @@ import {
 } from './routes/keys/further-keys.ts';
 import { mintGuestKey } from './routes/keys/guest-keys.ts';
 import { listModels, retrieveModel } from './routes/models.ts';
-import { retrieveOpenApiDocument } from './routes/openapi-document.ts';
+import { retrieveOpenApiDocument, retrievePlanFileSchema } from './routes/openapi-document.ts';
 import { updateAccount } from './routes/operators/account-settings.ts';
 import { retrieveAccountUsage } from './routes/operators/account-usage.ts';
 import { listAccounts, retrieveAccount } from './routes/operators/accounts.ts';
 import { listAudit } from './routes/operators/audit.ts';
+import { retrieveSettings, type SettingsDeps } from './routes/operators/settings.ts';
 import { listPlans, retrievePlan } from './routes/plans.ts';
 import { retrieveQuota } from './routes/quota.ts';
 import { listRequests } from './routes/requests/list-requests.ts';
@@ -81,7 +82,7 @@ import { retrieveRequest } from './routes/requests/retrieve-request.ts';
 import { retrieveUsage } from './routes/usage.ts';
 
 /** What the stages and routes of the public listener use. */
-export type AppDeps = {
+export type AppDeps = SettingsDeps & {
   log: Log;
   metrics: IngressMetrics;
   currentPlanFile: () => PlanFile;
@@ -115,6 +116,7 @@ export type AppDeps = {
   replyTo: () => string | undefined;
   documentation: Documentation;
   openApiDocument: StaticContent;
+  planFileSchema: StaticContent;
   /** `giveUp` is aborted when a shutdown stops waiting, with the `ApiError` for clients. */
   body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal; budget: BodyBudget; refusedBodies: RefusedBodies };
 };
@@ -227,11 +229,13 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(deps));
   router.get('/admin/audit', withSignIn, check, asOperator, listAudit(deps));
   router.get('/admin/plans', withSignIn, check, asOperator, listPlans);
+  router.get('/admin/settings', withSignIn, check, asOperator, retrieveSettings(deps));
 }
 
 function routePages(router: Router<RequestState>, deps: AppDeps): void {
   router.get('/', showHome(deps));
   router.get('/openapi.json', retrieveOpenApiDocument(deps));
+  router.get('/plan-file.schema.json', retrievePlanFileSchema(deps));
   router.get('/console', deps.console.page);
   router.get('/console/', deps.console.page);
   router.get('/console/assets/*asset', deps.console.asset);

@@ -88,7 +88,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   parts.use(queues);
   supervisor = lanes.batches.supervise();
   const maintenance = startMaintenance({ ...common, redis: upkeepRedis, store });
-  await parts.use(opened.follow(upkeepRedis)).noted;
+  parts.use(await opened.follow(upkeepRedis));
   state.becomeReady();
   log.info({ pools: pools(), generation: planFile.generation() }, 'ready');
 

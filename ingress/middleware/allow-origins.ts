@@ -6,7 +6,7 @@ import type { AppContext, Stage } from '../request-state.ts';
  * Routes that a page of any origin may call: inference and guest keys, because they run in end users' browsers, and the description of the
  * API.
  */
-const openPaths = /^\/(v1\/(models|models\/.+|keys\/guest)|openapi\.json)$/;
+const openPaths = /^\/(v1\/(models|models\/.+|keys\/guest)|openapi\.json|plan-file\.schema\.json)$/;
 const inferencePaths = new Set<string>(endpoints.map(({ path }) => path));
 
 const quota = ['limit', 'used', 'remaining', 'reset', 'overage'].map((name) => `x-svc-quota-${name}`);

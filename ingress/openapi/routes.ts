@@ -35,6 +35,15 @@ const ownRoutes = {
     answer: { description: 'An OpenAPI 3.1 document.', schema: 'object', cached: true },
     refusals: refusedHead.none,
   },
+  'GET /plan-file.schema.json': {
+    id: 'retrievePlanFileSchema',
+    tag: 'Documentation',
+    summary: 'Retrieve the shape of the plan file',
+    description: 'For editors: with it they complete and check plan files.',
+    credential: 'none',
+    answer: { description: 'A JSON Schema, draft 7.', schema: 'object', cached: true },
+    refusals: refusedHead.none,
+  },
 } as const satisfies RouteDescriptions;
 
 /** All routes of the public listener except pages, by method and path in the syntax of the router. */

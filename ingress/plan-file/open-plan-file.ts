@@ -13,8 +13,11 @@ import { createPlanFileSwitch } from './switch-plan-file.ts';
 export interface OpenedPlanFile {
   planFile: PlanFileInForce;
   status(): PlanFileStatus;
-  /** Watches the file, and makes this ingress known to the other processes, until it is disposed of. */
-  follow(redis: Redis): AsyncDisposable & Pick<Fleet, 'processes' | 'noted'>;
+  /**
+   * Watches the file, and makes this ingress known to the other processes, until it is disposed of. Resolves once they know
+   * it.
+   */
+  follow(redis: Redis): Promise<AsyncDisposable & Pick<Fleet, 'processes'>>;
 }
 
 /** Opens the plan file of an ingress, with its gauges. */
@@ -37,7 +40,7 @@ export function openPlanFile({
   });
   observePlanFile(registry, status);
 
-  function follow(redis: Redis) {
+  async function follow(redis: Redis) {
     const parts = new AsyncDisposableStack();
     const fleet = parts.use(
       followFleet({
@@ -54,8 +57,8 @@ export function openPlanFile({
     };
     watch = parts.use(watchPlanFile({ source, planFile, onChanged, log }));
     planFile.onReplaced(fleet.changed);
-    const { processes, noted } = fleet;
-    return { processes, noted, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+    await fleet.noted;
+    return { processes: fleet.processes, [Symbol.asyncDispose]: () => parts.disposeAsync() };
   }
 
   return { planFile, status, follow };

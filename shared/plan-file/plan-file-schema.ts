@@ -19,84 +19,116 @@ export const priorityMax = 2_097_151;
 
 /** An omitted limit means unlimited (contract.md#t6-limits-of-a-plan). */
 const plan = z.strictObject({
-  requests_per_minute: positive.optional(),
-  tokens_per_minute: positive.optional(),
-  tokens_per_month: positive.optional(),
-  requests_per_day: positive.optional(),
-  requests_at_once: positive.optional(),
-  batch_requests_at_once: positive.optional(),
-  batch_tokens_waiting: positive.optional(),
-  priority: z.int().min(1).max(priorityMax).default(usualPriority),
-  model_tiers: z.array(name).min(1),
+  requests_per_minute: positive.optional().describe('Requests of an account per minute'),
+  tokens_per_minute: positive
+    .optional()
+    .describe('Tokens of an account per minute: of prompts, and of the output that requests may produce'),
+  tokens_per_month: positive.optional().describe('The quota: tokens of an account per calendar month, UTC'),
+  requests_per_day: positive.optional().describe('Requests of an account per day, UTC'),
+  requests_at_once: positive.optional().describe('Requests of an account that wait or run'),
+  batch_requests_at_once: positive.optional().describe('Lines of batches of an account that run at once'),
+  batch_tokens_waiting: positive.optional().describe('Tokens that the unfinished batches of an account may hold'),
+  priority: z.int().min(1).max(priorityMax).default(usualPriority).describe('Requests with a lower priority run first'),
+  model_tiers: z.array(name).min(1).describe('Tiers of models that the plan includes'),
 });
 
 const fieldName = z.string().regex(/^[A-Za-z_][\w.-]{0,127}$/, 'expected the name of a field, or "default"');
 
 /** `extra_fields` defaults to `[default]` (`shared/endpoints/fields/extra-fields.ts`). */
 const model = z.strictObject({
-  tier: name,
-  pool: poolName,
-  backends: z.array(name).min(1),
-  endpoints: z.array(z.enum(endpointNames)).min(1).default(['chat']),
-  output_tokens_max: positive.max(1_000_000_000).optional(),
-  extra_fields: z.array(fieldName).optional(),
-  extra_tools: z.array(name).optional(),
+  tier: name.describe('The tier, which plans list in model_tiers'),
+  pool: poolName.describe('The pool, which workers list in POOLS'),
+  backends: z.array(name).min(1).describe('Names of the backends that serve the model'),
+  endpoints: z.array(z.enum(endpointNames)).min(1).default(['chat']).describe('The endpoints that it offers'),
+  output_tokens_max: positive
+    .max(1_000_000_000)
+    .optional()
+    .describe('Max output tokens of one choice. Required if one of its endpoints generates text'),
+  extra_fields: z
+    .array(fieldName)
+    .optional()
+    .describe('Fields of requests that may reach a backend beyond the published ones. Default: [default]'),
+  extra_tools: z.array(name).optional().describe('Types of tools that requests may have beyond function and custom'),
 });
 
 const backend = z.strictObject({
-  url: z.url({ protocol: /^https?$/ }),
-  location: z.enum(['on-prem', 'cloud']),
-  requests_at_once: positive.optional(),
-  per_worker: z.boolean().optional(),
-  model: z.string().min(1).max(256).optional(),
+  url: z.url({ protocol: /^https?$/ }).describe('The address of the OpenAI-compatible API'),
+  location: z.enum(['on-prem', 'cloud']).describe('Backends on-prem are called before those in a cloud'),
+  requests_at_once: positive.optional().describe('Calls at once, of all workers together'),
+  per_worker: z.boolean().optional().describe('Makes requests_at_once the limit of each worker'),
+  model: z
+    .string()
+    .min(1)
+    .max(256)
+    .optional()
+    .describe('The model name that is sent to the backend. Default: the name of the model here'),
   api_key_env: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of an environment variable')
-    .optional(),
-  whole_as_stream: z.boolean().optional(),
-  output_limit_field: z.enum(['max_tokens', 'max_completion_tokens']).optional(),
-  cache_salt: z.boolean().optional(),
-  priority: z.boolean().optional(),
-  relay_messages: z.boolean().optional(),
+    .optional()
+    .describe('The variable in the environment of workers with the API key of the backend'),
+  whole_as_stream: z.boolean().optional().describe('false: answers that are not streamed are not requested as streams'),
+  output_limit_field: z
+    .enum(['max_tokens', 'max_completion_tokens'])
+    .optional()
+    .describe('The only field for the output limit that is sent. Default: both'),
+  cache_salt: z
+    .boolean()
+    .optional()
+    .describe('Sends a salt for each account, so that accounts do not share cached prompts'),
+  priority: z.boolean().optional().describe('Sends the priority of the plan'),
+  relay_messages: z
+    .boolean()
+    .optional()
+    .describe('false: clients get a fixed sentence instead of the messages of the backend'),
 });
 
 const pebibyte = 1_125_899_906_842_624;
 
 const batch = z.strictObject({
-  window_s: positive.default(86_400),
-  requests_max: positive.max(50_000).default(50_000),
-  file_bytes_max: positive.max(104_857_600).default(104_857_600),
-  account_bytes_max: positive.max(pebibyte).default(10_737_418_240),
-  account_files_max: positive.max(1_000_000).default(10_000),
-  files_kept_days: positive.default(30),
-  upload_bytes_per_second_min: positive.max(1_048_576).default(1_024),
+  window_s: positive.default(86_400).describe('Seconds until a batch expires'),
+  requests_max: positive.max(50_000).default(50_000).describe('Lines of an input file'),
+  file_bytes_max: positive.max(104_857_600).default(104_857_600).describe('Bytes of an input file'),
+  account_bytes_max: positive.max(pebibyte).default(10_737_418_240).describe('Bytes of all files of an account'),
+  account_files_max: positive.max(1_000_000).default(10_000).describe('Files of an account'),
+  files_kept_days: positive.default(30).describe('Days until a file is deleted'),
+  upload_bytes_per_second_min: positive.max(1_048_576).default(1_024).describe('Minimum rate of an upload'),
 });
 
 const timeouts = z.strictObject({
-  connect_ms: milliseconds.default(2_000),
-  first_token_ms: milliseconds.default(30_000),
-  idle_ms: milliseconds.default(30_000),
-  request_ms: milliseconds.default(600_000),
-  queue_ms: milliseconds.default(30_000),
+  connect_ms: milliseconds.default(2_000).describe('Time to connect to a backend'),
+  first_token_ms: milliseconds.default(30_000).describe('Time until the first token of a stream'),
+  idle_ms: milliseconds.default(30_000).describe('Time between two events of a stream'),
+  request_ms: milliseconds.default(600_000).describe('Time of a request in total'),
+  queue_ms: milliseconds.default(30_000).describe('Time until the job of a request starts'),
 });
 
 export const planFileSchema = z.strictObject({
-  default_plan: name,
-  guest_calls_per_minute: positive.default(60),
-  guest_mints_per_hour: positive.default(20),
-  guest_mints_per_hour_total: positive.optional(),
+  default_plan: name.describe('The plan of new accounts'),
+  guest_calls_per_minute: positive.default(60).describe('Calls for guest keys from one network per minute'),
+  guest_mints_per_hour: positive.default(20).describe('New devices from one network per hour'),
+  guest_mints_per_hour_total: positive
+    .optional()
+    .describe('New devices from all networks per hour. Left out: no limit'),
   // If a device was removed earlier, it could still have tokens that count in this month.
-  guest_days_kept: positive.min(62).max(36_500).default(400),
-  usage_months_kept: positive.default(24),
+  guest_days_kept: positive
+    .min(62)
+    .max(36_500)
+    .default(400)
+    .describe('Days without use after which a device is removed'),
+  usage_months_kept: positive.default(24).describe('Closed months whose usage is kept'),
   media_hosts: z
     .array(z.string().refine(isMediaHost, 'expected "*", "*.example.com", or a host name in lower case, no IP address'))
-    .default([]),
-  plans: z.record(name, plan),
-  models: z.record(name, model),
-  aliases: z.record(name, name).default({}),
-  backends: z.record(name, backend),
-  batch: batch.prefault({}),
-  timeouts: timeouts.prefault({}),
+    .default([])
+    .describe('Hosts of images, audio and files that requests may name'),
+  plans: z
+    .record(name, plan)
+    .describe('Plans by name. A limit that is left out does not apply. guest-device is required'),
+  models: z.record(name, model).describe('Models by the names that clients use'),
+  aliases: z.record(name, name).default({}).describe('Other names of models'),
+  backends: z.record(name, backend).describe('Backends by name'),
+  batch: batch.prefault({}).describe('Bounds of files and batches'),
+  timeouts: timeouts.prefault({}).describe('Time limits in milliseconds'),
 });
 
 export type RawPlanFile = z.infer<typeof planFileSchema>;

@@ -28,6 +28,7 @@ const open: Route[] = [
   { method: 'GET', path: '/v1/models/small-chat' },
   { method: 'POST', path: '/v1/keys/guest' },
   { method: 'GET', path: '/openapi.json' },
+  { method: 'GET', path: '/plan-file.schema.json' },
 ];
 const ofConsole: Route[] = [
   { method: 'GET', path: '/v1/keys/developer' },
@@ -50,6 +51,7 @@ const ofConsole: Route[] = [
   { method: 'GET', path: '/admin/accounts/user%3Aalice' },
   { method: 'GET', path: '/admin/accounts/user%3Aalice/usage' },
   { method: 'GET', path: '/admin/plans' },
+  { method: 'GET', path: '/admin/settings' },
   { method: 'PATCH', path: '/admin/accounts/user%3Aalice' },
 ];
 const routes = [...open, ...ofConsole];

@@ -460,6 +460,20 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
       ...monthCases('/admin/accounts/user:alice/usage', cast.operator),
     ],
     'GET /admin/audit': auditCases(cast),
+    'GET /admin/settings': [
+      ...signedInCases(callTo('GET', '/admin/settings'), cast),
+      forbidden('no scope', callTo('GET', '/admin/settings')({ bearer: cast.token }), { says: 'svc:admin' }),
+      ok('an operator', callTo('GET', '/admin/settings')({ bearer: cast.operator }), {
+        check(t, body) {
+          t.like(body, { next: null, issues: [], plan_file: { default_plan: 'free' } });
+          const { generation, processes } = body as { generation: string; processes: object[] }; // its schema is checked
+          t.like(processes, [
+            { kind: 'ingress', generation },
+            { kind: 'worker', generation, pools: ['default'] },
+          ]);
+        },
+      }),
+    ],
     'GET /admin/plans': [
       ...signedInCases(plans, cast),
       forbidden('no scope', plans({ bearer: cast.token }), { says: 'svc:admin' }),
@@ -483,6 +497,13 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
         check: (t, body) => void t.regex(String(body.openapi), /^3\.1/),
       }),
       ok('any credential is ignored', callTo('GET', '/openapi.json')({ bearer: 'abc' })),
+    ],
+    'GET /plan-file.schema.json': [
+      ...headCases(callTo('GET', '/plan-file.schema.json'), undefined),
+      ok('no credential', callTo('GET', '/plan-file.schema.json')({}), {
+        check: (t, body) =>
+          void t.like(body, { title: 'Plan file', required: ['default_plan', 'plans', 'models', 'backends'] }),
+      }),
     ],
   };
 }

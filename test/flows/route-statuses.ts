@@ -49,7 +49,8 @@ const paths = [...new Set(routes.map(pathOf))];
  * here.
  */
 function withoutAddresses(route: Route, body: string): string {
-  if (route === 'GET /openapi.json' || route === 'GET /') return '';
+  if (['GET /openapi.json', 'GET /plan-file.schema.json', 'GET /'].includes(route)) return '';
+  if (route === 'GET /admin/settings') return body.replaceAll(/"url":"http:\/\/127\.0\.0\.1:\d+\/v1"/g, '');
   return route === 'GET /admin/audit' ? body.replaceAll('"address":"127.0.0.1"', '') : body;
 }
 

@@ -104,7 +104,8 @@ function pathLike(pattern: string): string {
 }
 
 function cachingOf(route: Route, status: number, message: unknown): string | undefined {
-  if (route === 'GET /openapi.json') return status === 200 ? 'no-cache' : undefined;
+  if (route === 'GET /openapi.json' || route === 'GET /plan-file.schema.json')
+    return status === 200 ? 'no-cache' : undefined;
   const hasSecrets = / \/v1\/keys?(\/|$)/.test(route) || route === contentRoute;
   return hasSecrets && !beforeAnyRoute.test(String(message)) ? 'no-store' : undefined;
 }

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client';
-import { type Fleet, followFleet } from '../../shared/fleet/follow-fleet.ts';
+import { followFleet } from '../../shared/fleet/follow-fleet.ts';
 import { createNoteProcess } from '../../shared/fleet/note-process.ts';
 import { createPlanFileInForce, type PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import { observePlanFile, type PlanFileStatus } from '../../shared/plan-file/live/plan-file-status.ts';
@@ -14,8 +14,11 @@ export interface OpenedPlanFile {
   /** The pools of this worker: those of its settings, or all pools of the plan file. */
   pools(): readonly string[];
   status(): PlanFileStatus;
-  /** Watches the file, and makes this worker known to the other processes, until it is disposed of. */
-  follow(redis: Redis): AsyncDisposable & Pick<Fleet, 'noted'>;
+  /**
+   * Watches the file, and makes this worker known to the other processes, until it is disposed of. Resolves once they know
+   * it.
+   */
+  follow(redis: Redis): Promise<AsyncDisposable>;
 }
 
 /** Opens the plan file of a worker, with its gauges. */
@@ -40,7 +43,7 @@ export function openPlanFile({
   const status = () => ({ generation: planFile.generation(), issues: watch?.issues() ?? [] });
   observePlanFile(registry, status);
 
-  function follow(redis: Redis) {
+  async function follow(redis: Redis) {
     const parts = new AsyncDisposableStack();
     const fleet = parts.use(
       followFleet({
@@ -57,7 +60,8 @@ export function openPlanFile({
     );
     watch = parts.use(watchPlanFile({ source, planFile, onChanged: read, log }));
     planFile.onReplaced(fleet.changed);
-    return { noted: fleet.noted, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+    await fleet.noted;
+    return parts;
   }
 
   return { planFile, pools, status, follow };

@@ -7,6 +7,7 @@ import { guestBody } from '../../routes/keys/guest-keys.ts';
 import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-fields.ts';
 import * as keys from '../../routes/keys/key-schemas.ts';
 import { settingsBody } from '../../routes/operators/account-settings.ts';
+import { serviceSettings } from '../../routes/operators/settings.ts';
 import { nestedError } from './refusals.ts';
 
 /** The form that `ingress/files/read-form.ts` reads. */
@@ -54,6 +55,7 @@ export const answerSchemas = {
   Usage: answers.usage,
   Plan: answers.planLimits,
   PlanList: answers.planList,
+  ServiceSettings: serviceSettings,
   Account: answers.account,
   ChangedAccount: answers.changedAccount,
   AccountList: answers.accountList,

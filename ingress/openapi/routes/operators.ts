@@ -28,6 +28,28 @@ const auditRecord = {
   reason: 'Signed the contract.',
 };
 
+const generation = '3f0c1c7c9a52';
+const settings = {
+  object: 'settings',
+  generation,
+  next: null,
+  issues: [],
+  plan_file: {
+    default_plan: 'free',
+    models: { 'small-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a'] } },
+  },
+  processes: [
+    {
+      id: '01KJMMA2KV0000015QP5D3J9J9',
+      kind: 'worker',
+      generation,
+      pools: ['default'],
+      issues: 0,
+      started_at: '2026-03-01T09:00:00.000Z',
+    },
+  ],
+};
+
 export const operatorRoutes = {
   'GET /admin/accounts': {
     id: 'listAccounts',
@@ -91,6 +113,19 @@ export const operatorRoutes = {
         last_id: auditRecord.id,
         has_more: false,
       },
+    },
+    refusals: refusedHead.signIn,
+  },
+  'GET /admin/settings': {
+    id: 'retrieveSettings',
+    tag: 'Operators',
+    summary: 'Retrieve the plan file in force and the processes',
+    description: 'Passwords in addresses of backends are replaced by asterisks.',
+    credential: 'operator',
+    answer: {
+      description: 'The plan file of this ingress, and each live process with the plan file that it works with.',
+      schema: 'ServiceSettings',
+      example: settings,
     },
     refusals: refusedHead.signIn,
   },

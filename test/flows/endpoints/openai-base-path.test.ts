@@ -175,6 +175,7 @@ test.serial('no other routes are served below the other base path', async (t) =>
     '/openai/v1',
     '/openai/billing/quota',
     '/openai/admin/plans',
+    '/openai/admin/settings',
     '/openai/docs',
   ]) {
     const { status, body } = await exchange({ port, send: head(`GET ${path} HTTP/1.1`) });

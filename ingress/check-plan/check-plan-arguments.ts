@@ -1,0 +1,27 @@
+import { parseArgs } from 'node:util';
+
+export const usageText = `Usage: npm run --silent check-plan -- plans.new.yaml [--against http://127.0.0.1:9090]
+
+Checks a plan file, and prints every issue with its line and column. Exits with 1 if there is one.
+
+  --against <url>   compares it with the plan file in force of an ingress: the address of its operations listener
+  --help            prints this text
+`;
+
+export type CheckPlanArguments = { file: string; against: URL | undefined };
+
+/** Returns the arguments, `help`, or undefined if one is unknown, or if there is not one file. */
+export function parseCheckPlanArguments(args: readonly string[]): CheckPlanArguments | 'help' | undefined {
+  try {
+    const { values, positionals } = parseArgs({
+      ...{ args: [...args], allowPositionals: true, strict: true },
+      options: { against: { type: 'string' }, help: { type: 'boolean' } },
+    });
+    if (values.help === true) return 'help';
+    const [file, ...others] = positionals;
+    if (file === undefined || others.length > 0) return undefined;
+    return { file, against: values.against === undefined ? undefined : new URL(values.against) };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,114 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import Koa from 'koa';
+import { checkPlan } from '../../../ingress/check-plan/check-plan.ts';
+import { parseCheckPlanArguments } from '../../../ingress/check-plan/check-plan-arguments.ts';
+import { showPlanFile } from '../../../ingress/plan-file/show-plan-file.ts';
+import { generationOf } from '../../../shared/plan-file/plan-file.ts';
+import { parsedPlan } from '../../support/parsed-plan.ts';
+import { planText } from '../../support/plan-text.ts';
+import { serveApp } from '../../support/serve-app.ts';
+
+async function fileWith(t: ExecutionContext, text: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'check-plan-'));
+  t.teardown(() => rm(folder, { recursive: true }));
+  const file = join(folder, 'new.yaml');
+  await writeFile(file, text);
+  return file;
+}
+
+/** The operations listener of an ingress with this plan file in force. */
+async function ingressWith(t: ExecutionContext, plan = parsedPlan()): Promise<URL> {
+  const app = new Koa();
+  app.use(showPlanFile({ current: () => plan.planFile, generation: () => plan.generation }));
+  const served = await serveApp(app);
+  t.teardown(() => served[Symbol.dispose]());
+  return new URL(served.url);
+}
+
+test('every issue is printed with its line and column, and how many there are', async (t) => {
+  const file = await fileWith(t, 'default_plan: gold\nplans: {}\nmodels: {}\nbackends: {}\n');
+  const { lines, isValid } = await checkPlan({ file, against: undefined });
+  t.false(isValid);
+  t.deepEqual(lines, [
+    `${file}:1:1: default_plan: there is no plan "gold"`,
+    `${file}:2:1: plans.guest-device: this plan is required: guest keys are minted under it`,
+    '2 issues',
+  ]);
+  t.regex((await checkPlan({ file: `${file}.none`, against: undefined })).lines.join(), /cannot read .*ENOENT/);
+});
+
+test('a valid file is printed with its generation', async (t) => {
+  const file = await fileWith(t, planText());
+  const report = await checkPlan({ file, against: undefined });
+  t.deepEqual(report, { lines: [`${file} is valid; its generation is ${generationOf(planText())}`], isValid: true });
+});
+
+test('the changes against a running ingress, and what follows from them', async (t) => {
+  const text = planText(({ plans, models, backends, ...others }) => {
+    Object.assign(plans.free, { requests_per_minute: 60, tokens_per_minute: 1_000 });
+    Object.assign(models, { 'new-chat': { ...models['small-chat'], pool: 'gpu', backends: ['gpu-a'] } });
+    Reflect.deleteProperty(models, 'small-chat');
+    Object.assign(backends, { 'gpu-a': { url: 'http://gpu/v1', location: 'on-prem', api_key_env: 'GPU_KEY' } });
+    Reflect.deleteProperty(backends, 'onprem-a');
+    return others;
+  });
+  const { lines, isValid } = await checkPlan({ file: await fileWith(t, text), against: await ingressWith(t) });
+  t.true(isValid);
+  t.deepEqual(lines.slice(1), [
+    `In force there is ${parsedPlan().generation}. 6 changes:`,
+    '  plans.free.requests_per_minute: 20 → 60',
+    '  plans.free.tokens_per_minute: none → 1000',
+    '- models.small-chat',
+    '+ models.new-chat {"tier":"guest","pool":"gpu","backends":["gpu-a"],"endpoints":["chat"],"output_tokens_max":4096}',
+    '- backends.onprem-a',
+    '+ backends.gpu-a {"url":"http://gpu/v1","location":"on-prem","api_key_env":"GPU_KEY"}',
+    'Ingresses switch once a worker serves the new pool "gpu".',
+    'Workers need the variable GPU_KEY, or the file is invalid for them.',
+    'New requests for "small-chat" are refused. Those that wait or run are ended by the workers.',
+  ]);
+});
+
+test('a list that has changed is one change, and a file that is in force is none', async (t) => {
+  const against = await ingressWith(t);
+  const changed = planText(({ models }) => Object.assign(models['small-chat'], { backends: ['cloud'] }));
+  const { lines } = await checkPlan({ file: await fileWith(t, changed), against });
+  t.deepEqual(lines.slice(2), ['  models.small-chat.backends: ["onprem-a","cloud"] → ["cloud"]']);
+  const same = await checkPlan({ file: await fileWith(t, planText()), against });
+  t.is(same.lines[1], 'It is in force there.');
+  const comment = await checkPlan({ file: await fileWith(t, `# A comment\n${planText()}`), against });
+  t.deepEqual(comment.lines.slice(1), [`In force there is ${parsedPlan().generation}. 0 changes:`]);
+});
+
+test('passwords in addresses are not compared and not shown', async (t) => {
+  const withPassword = (password: string) => (plan: Parameters<NonNullable<Parameters<typeof planText>[0]>>[0]) =>
+    Object.assign(plan.backends.cloud, { url: `https://user:${password}@api.example.com/v1` });
+  const against = await ingressWith(t, parsedPlan(withPassword('first-secret')));
+  const { lines } = await checkPlan({ file: await fileWith(t, planText(withPassword('second-secret'))), against });
+  t.is(lines.length, 2);
+  t.notRegex(lines.join(), /secret/);
+});
+
+test('an ingress that does not answer is reported', async (t) => {
+  const file = await fileWith(t, planText());
+  const { lines, isValid } = await checkPlan({ file, against: new URL('http://127.0.0.1:1') });
+  t.false(isValid);
+  t.regex(lines[1] ?? '', /^http:\/\/127\.0\.0\.1:1\/ does not answer: /);
+  const app = new Koa();
+  const served = await serveApp(app);
+  t.teardown(() => served[Symbol.dispose]());
+  t.regex((await checkPlan({ file, against: new URL(served.url) })).lines[1] ?? '', /does not answer: status 404/);
+});
+
+test('arguments that are not understood are refused', (t) => {
+  t.deepEqual(parseCheckPlanArguments(['a.yaml']), { file: 'a.yaml', against: undefined });
+  t.deepEqual(parseCheckPlanArguments(['--against', 'http://127.0.0.1:9090', 'a.yaml']), {
+    file: 'a.yaml',
+    against: new URL('http://127.0.0.1:9090'),
+  });
+  t.is(parseCheckPlanArguments(['--help']), 'help');
+  for (const wrong of [[], ['a', 'b'], ['a', '--force'], ['a', '--against'], ['a', '--against', 'ingress']])
+    t.is(parseCheckPlanArguments(wrong), undefined, wrong.join(' '));
+});
