@@ -14,6 +14,7 @@ import { pages, parseRoute, type Route, titleOf } from './page/route.ts';
 import { useDoing } from './page/use-doing.ts';
 import type { Session, SessionState } from './session/session.ts';
 import type { ConsoleSettings } from './session/settings.ts';
+import { SettingsPage } from './settings/settings-page.ts';
 import { TryItPage } from './try-it/try-it-page.ts';
 import { UsagePage } from './usage/usage-page.ts';
 
@@ -79,6 +80,7 @@ function KnownPage({ api, route, settings, isOperator, held }: PageProps) {
       h('p', { class: 'empty' }, 'This page is for operators: it requires the scope svc:admin.'),
     ];
   }
+  if (route.section === 'settings') return h(SettingsPage, { api });
   if (route.section === 'audit') return h(AuditPage, { api, filter: route.filter ?? {} });
   return route.account === undefined
     ? h(OperatorsPage, { api, prefix: route.search ?? '' })

@@ -5,6 +5,7 @@ import type { ConsolePage } from '../support/browser/console-page.ts';
 import { findBarriersInAllViews } from '../support/browser/find-barriers.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { createKeyClient } from '../support/key-client.ts';
+import { createPlanEditor } from '../support/plan-file-editor.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test);
 
@@ -134,6 +135,17 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await createKeyClient(stack()).newKey('listed');
       await page.reload();
       await page.getByRole('link', { name: 'user:listed' }).waitFor();
+    },
+  },
+  'the settings, with a plan file that is invalid': {
+    account: 'olga',
+    fragment: 'settings',
+    async fill({ page }) {
+      const editor = createPlanEditor(stack());
+      const before = await editor.text();
+      await editor.write('plans: [');
+      await page.getByRole('alert').waitFor();
+      await editor.write(before);
     },
   },
   'an account': {

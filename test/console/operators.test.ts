@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { createKeyClient } from '../support/key-client.ts';
+import { createPlanEditor } from '../support/plan-file-editor.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test);
 
@@ -181,3 +182,42 @@ async function assertTrail(t: ExecutionContext, page: Page, expected: readonly s
   while (!isDeepStrictEqual(shown, expected) && performance.now() < until) shown = await trailOn(page);
   t.deepEqual(shown, expected);
 }
+
+browserTest(
+  'an operator sees the plan file in force, each process with its generation, and a file that is invalid',
+  async (t) => {
+    await using console = await openConsole();
+    const { page } = console;
+    await console.goTo('operators');
+    await console.signIn('olga');
+    await page.getByRole('link', { name: 'Settings and processes' }).click();
+    await page.getByRole('heading', { name: 'Settings', exact: true }).waitFor();
+    t.is(await page.title(), 'Settings · Console');
+    const rowsOf = (caption: string) => page.getByRole('region', { name: caption }).locator('tbody tr');
+    t.deepEqual(
+      (await rowsOf('Processes').locator('th').allTextContents()).map((name) => name.split(' ')[0]),
+      ['ingress', 'worker'],
+    );
+    const names = await rowsOf('Models').locator('th').allTextContents();
+    t.true(names.includes('small-chat'));
+    t.regex((await rowsOf('Plans').allTextContents()).join(), /free \(default\)/);
+    t.regex((await rowsOf('Backends').allTextContents()).join(), /http:\/\/127\.0\.0\.1/);
+    t.regex((await rowsOf('Other settings').allTextContents()).join(), /timeouts\.queue_ms/);
+
+    const editor = createPlanEditor(stack());
+    const before = await editor.text();
+    await editor.write('plans: [');
+    await page.getByRole('alert').getByText('plans.yaml:1:').waitFor();
+    await page.getByText('its file is invalid').first().waitFor();
+    await editor.write(before);
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+  },
+);
+
+browserTest('the settings are for operators', async (t) => {
+  await using console = await openConsole();
+  await console.goTo('settings');
+  await console.signIn('customer');
+  await console.page.getByText('This page is for operators').waitFor();
+  t.pass();
+});

@@ -26,7 +26,13 @@ export function OperatorsPage({ api, prefix }: { api: Api; prefix: string }) {
   };
   return [
     h('h1', { tabIndex: -1 }, 'Operators'),
-    h('p', null, h('a', { href: auditLink({}) }, 'Audit trail of all accounts')),
+    h(
+      'p',
+      null,
+      h('a', { href: auditLink({}) }, 'Audit trail of all accounts'),
+      ' · ',
+      h('a', { href: '#settings' }, 'Settings and processes'),
+    ),
     h(SearchForm, { shown: prefix, search }),
     h(LoadedView<Page>, {
       loaded,

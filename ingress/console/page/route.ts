@@ -14,13 +14,13 @@ export type AuditFilter = { account?: string; actor?: string };
 
 /**
  * The view that the address names: `#operators/user%3Aalice` is an account, `#operators?user%3Aal` a search for accounts,
- * `#audit?actor=user%3Aolga` a filtered audit trail.
+ * `#audit?actor=user%3Aolga` a filtered audit trail, `#settings` the settings.
  */
 export type Route = {
   page: PageName;
   account?: string;
   search?: string;
-  section?: 'top-up' | 'audit';
+  section?: 'top-up' | 'audit' | 'settings';
   filter?: AuditFilter;
 };
 
@@ -29,12 +29,15 @@ export function parseRoute(hash: string): Route {
   const [, page = '', mark, rest = ''] = /^#?([^/?]*)([/?])?(.*)$/s.exec(hash) ?? [];
   if (page === 'top-up') return { page: 'usage', section: 'top-up' };
   if (page === 'audit') return { page: 'operators', section: 'audit', filter: parseFilter(rest) };
+  if (page === 'settings') return { page: 'operators', section: 'settings' };
   if (page === 'operators' && rest !== '') return { page, [mark === '?' ? 'search' : 'account']: decode(rest) };
   return { page: Object.hasOwn(pages, page) ? (page as PageName) : 'keys' }; // `hasOwn` has checked it
 }
 
 export function titleOf({ page, account, section }: Route): string {
-  return account ?? (section === 'audit' ? 'Audit trail' : pages[page]);
+  if (section === 'audit') return 'Audit trail';
+  if (section === 'settings') return 'Settings';
+  return account ?? pages[page];
 }
 
 export function accountLink(account: string): string {

@@ -1,0 +1,25 @@
+import { h } from 'preact';
+import type { ServiceSettings } from '../../routes/operators/settings.ts';
+import { formatTime } from '../page/format.ts';
+import { Table } from '../page/table.ts';
+
+type Process = ServiceSettings['processes'][number];
+
+export function ProcessTable({ settings }: { settings: ServiceSettings }) {
+  const stateOf = ({ generation, issues }: Process) => {
+    if (issues > 0) return h('span', { class: 'state failed' }, 'its file is invalid');
+    return generation === settings.generation ? 'as this ingress' : h('span', { class: 'state validating' }, 'another');
+  };
+  return h(Table<Process>, {
+    caption: 'Processes',
+    rows: settings.processes,
+    rowKey: ({ id }) => id,
+    columns: [
+      { title: 'Process', cell: ({ kind, id }) => `${kind} ${id}` },
+      { title: 'Generation', cell: ({ generation }) => h('code', null, generation) },
+      { title: 'Plan file', cell: stateOf },
+      { title: 'Pools', cell: ({ pools }) => pools.join(', ') || '–', holds: 'text' },
+      { title: 'Started', cell: ({ started_at }) => formatTime(started_at) },
+    ],
+  });
+}
