@@ -86,6 +86,7 @@ function observeQueues(registry: Registry, { depths, oldest, poolWorkers }: Sour
     labelNames: ['pool', 'model'],
     registers,
     collect() {
+      this.reset(); // models come and go with the plan file
       for (const { ageMs, ...labels } of oldest()) this.set(labels, ageMs / 1_000);
     },
   });

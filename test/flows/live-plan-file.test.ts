@@ -104,9 +104,13 @@ test.serial('a variable that a worker lacks makes the file invalid there, and no
   await editor.until(processes(), ({ issues, next }) => issues.length === 0 && next === undefined);
 });
 
-test.serial('a model that has gone is refused by ingresses', async (t) => {
+test.serial('a model that has gone is refused by ingresses, and no metric shows it there', async (t) => {
   const key = await keys.newKey('gone');
   t.is((await ask(key, 'chat-0')).status, 200);
   await inForce(await editor.change(({ models }) => Reflect.deleteProperty(models, 'chat-0')));
   t.is((await ask(key, 'chat-0')).status, 400);
+  const { operationsUrl } = stack.ingresses[0] ?? { operationsUrl: '' };
+  const metrics = await (await fetch(`${operationsUrl}/metrics`)).text();
+  t.regex(metrics, /^svc_queue_oldest_age_seconds\{.*model="chat-1"/m);
+  t.notRegex(metrics, /^svc_queue_(depth|oldest_age_seconds)\{.*model="chat-0"/m);
 });

@@ -28,6 +28,7 @@ function observeBreakers(registry: Registry, { breakerStatuses }: BackendSlots):
     labelNames: ['backend', 'model'],
     registers: [registry],
     collect() {
+      this.reset(); // backends come and go with the plan file
       for (const { backend, model, breaker } of breakerStatuses()) this.set({ backend, model }, breakerValues[breaker]);
     },
   });
@@ -38,6 +39,7 @@ function observeLoad(registry: Registry, { load, waiting }: BackendSlots): void 
     new Gauge({
       ...{ name, help, labelNames: ['backend'], registers: [registry] },
       collect() {
+        this.reset();
         for (const each of load()) {
           const current = value(each);
           if (current !== undefined) this.set({ backend: each.backend }, current);

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
+import { Registry } from 'prom-client';
 import { type PlanFile, parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
+import { createBackendMetrics } from '../../../workers/backends/backend-metrics.ts';
 import { type Ask, createBackendSlots, type SlotAnswer } from '../../../workers/backends/backend-slots.ts';
 import type { Slot } from '../../../workers/backends/reservation.ts';
 import type { BreakerStatus } from '../../../workers/backends/served-backends.ts';
@@ -436,4 +438,17 @@ test('a call of a backend that has gone ends normally, and counts against its li
   t.deepEqual(changes, []);
   replace({ requestsAtOnce: 4 });
   t.like(usesOf('a'), { limit: 4, inFlight: 0, need: 'idle' });
+});
+
+test('no gauge shows a backend that has gone', async (t) => {
+  const { slots, replace } = open(t, { requestsAtOnce: 2 });
+  const registry = new Registry();
+  createBackendMetrics(registry).observeBackends(slots);
+  t.regex(await registry.metrics(), /svc_backend_limit\{backend="a"\} 2/);
+  replace({ requestsAtOnce: 2 }, ({ models }) => {
+    for (const model of Object.values(models)) model.backends = ['b'];
+  });
+  const metrics = await registry.metrics();
+  t.notRegex(metrics, /backend="a"/);
+  t.regex(metrics, /svc_backend_limit\{backend="b"\} 2/);
 });
