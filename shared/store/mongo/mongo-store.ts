@@ -48,6 +48,7 @@ export class MongoStore implements Store {
   readonly audit: AuditStore;
   readonly batches: BatchStore;
   readonly files: FileStore;
+  readonly usageDetails: UsageStore['usageDetails'];
   readonly #calls: MongoCalls;
   readonly #accounts: Collection<AccountDocument>;
   readonly #usage: UsageStore;
@@ -57,6 +58,7 @@ export class MongoStore implements Store {
     this.#calls = createMongoCalls(url, { log, indexes: allIndexes });
     this.#accounts = accountsOf(this.#calls.database);
     this.#usage = createUsageStore(createMongoUsage(this.#calls));
+    this.usageDetails = this.#usage.usageDetails;
     this.audit = createMongoAudit(this.#calls);
     this.batches = {
       ...createMongoFiles(this.#calls),

@@ -1,3 +1,4 @@
+import { compareBytes } from '../adapters/compare-bytes.ts';
 import { byDetail, detailId } from '../usage/usage-details.ts';
 import type { UsageMonth } from '../usage/usage-sums.ts';
 import type { DetailChange, Detailed, UsageTables } from '../usage/usage-tables.ts';
@@ -9,7 +10,10 @@ import { sumId, sumsOf } from './mongo-usage-documents.ts';
 
 const changesAtOnce = 500;
 
-type DetailTables = Pick<UsageTables, 'readDetails' | 'replaceDetails' | 'addDetails' | 'noteDetailed'>;
+type DetailTables = Pick<
+  UsageTables,
+  'readDetails' | 'readMonthDetails' | 'compareAccounts' | 'replaceDetails' | 'addDetails' | 'noteDetailed'
+>;
 
 /** Details, and the fields of a sum that say up to where they are complete. */
 export function createMongoDetails({ call, durable, ...calls }: MongoCalls): DetailTables {
@@ -44,6 +48,17 @@ export function createMongoDetails({ call, durable, ...calls }: MongoCalls): Det
           .toArray();
         return found.map(readDetailDocument);
       }),
+
+    readMonthDetails: (month, { after, limit }) =>
+      call(async () => {
+        const filter = { month, ...(after !== undefined && { _id: { $gt: detailId(after) } }) };
+        const options = { sort: { _id: 1 }, limit, ...durable() } as const;
+        const found = await details.find(filter, options).toArray();
+        return found.map((document) => readDetailDocument(document).detail);
+      }),
+
+    // Ids of details are JSON and begin with the account.
+    compareAccounts: (one, other) => compareBytes(JSON.stringify(one), JSON.stringify(other)),
 
     async replaceDetails(_month, changes) {
       for (let from = 0; from < changes.length; from += changesAtOnce) {

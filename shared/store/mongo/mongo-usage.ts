@@ -1,4 +1,5 @@
 import type { Collection } from 'mongodb';
+import { compareBytes } from '../adapters/compare-bytes.ts';
 import { summedRecordSchema } from '../usage/usage-counts.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
 import { isDetailed, type KeptSum, type UsageTables } from '../usage/usage-tables.ts';
@@ -112,8 +113,6 @@ function placeOf({ account, month }: UsageMonth): UsageMonth {
   return { account, month };
 }
 
-/** Compares by bytes, as MongoDB orders text; JavaScript would order it differently. */
 function inStoredOrder(one: UsageMonth, other: UsageMonth): number {
-  const [left, right] = [one, other].map(({ account, month }) => Buffer.from(`${account}\0${month}`));
-  return Buffer.compare(left ?? Buffer.alloc(0), right ?? Buffer.alloc(0));
+  return compareBytes(`${one.account}\0${one.month}`, `${other.account}\0${other.month}`);
 }

@@ -60,6 +60,7 @@ export class SqliteStore implements Store {
   readonly audit: AuditStore;
   readonly batches: BatchStore;
   readonly files: FileStore;
+  readonly usageDetails: UsageStore['usageDetails'];
   readonly #database: DatabaseSync;
   readonly #commits: DurableCommits;
   readonly #calls: SqliteCalls;
@@ -89,11 +90,10 @@ export class SqliteStore implements Store {
     this.#noteUse = database.prepare(noteUse);
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it reads the file
     this.#accounts = createSqliteAccounts(database, this.#calls);
-    const audit = createSqliteAudit(database, this.#calls);
-    this.audit = audit.store;
-    this.#insertRecords = audit.insertRecords;
+    ({ store: this.audit, insertRecords: this.#insertRecords } = createSqliteAudit(database, this.#calls));
     this.#furtherKeys = createSqliteFurtherKeys(database);
     this.#usage = createUsageStore(createSqliteUsage(database, this.#calls));
+    this.usageDetails = this.#usage.usageDetails;
     this.batches = {
       ...createSqliteFiles(database, this.#calls),
       ...createSqliteBatches(database, this.#calls),

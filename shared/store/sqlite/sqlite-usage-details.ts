@@ -1,9 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { detailCountsSchema } from '../usage/usage-counts.ts';
-import { byDetail, countsOf, type DetailBatch } from '../usage/usage-details.ts';
+import { byDetail, countsOf, type DetailBatch, type UsageDetail } from '../usage/usage-details.ts';
 import type { UsageMonth } from '../usage/usage-sums.ts';
-import type { AddedDetails, DetailChange, Detailed, DetailPage, KeptDetail } from '../usage/usage-tables.ts';
+import type {
+  AddedDetails,
+  DetailChange,
+  Detailed,
+  DetailPage,
+  KeptDetail,
+  UsageTables,
+} from '../usage/usage-tables.ts';
 
 const detailRow = z
   .object({
@@ -25,12 +32,19 @@ const guardRow = z.object({ lastEntry: z.string(), repairs: z.int() });
 const columns = `account, month, day, model, key_id, endpoint, last_entry, repairs,
   requests, failed, cancelled, prompt_tokens, completion_tokens, cached_tokens, charged_tokens, overage_tokens`;
 
-const selectPage = (start: string) => `SELECT account, month, day, model, key_id AS keyId, endpoint,
+const selectDetails = `SELECT account, month, day, model, key_id AS keyId, endpoint,
     last_entry AS lastEntry, repairs, requests, failed, cancelled, prompt_tokens AS promptTokens,
     completion_tokens AS completionTokens, cached_tokens AS cachedTokens, charged_tokens AS chargedTokens,
     overage_tokens AS overageTokens
-  FROM usage_details WHERE account = :account AND month = :month AND ${start} AND (:ofKey IS NULL OR key_id = :ofKey)
+  FROM usage_details`;
+
+const selectPage = (start: string) => `${selectDetails}
+  WHERE account = :account AND month = :month AND ${start} AND (:ofKey IS NULL OR key_id = :ofKey)
   ORDER BY day, model, key_id, endpoint LIMIT :limit`;
+
+const selectOfMonth = `${selectDetails}
+  WHERE month = :month AND (account, day, model, key_id, endpoint) > (:account, :day, :model, :keyId, :endpoint)
+  ORDER BY account, day, model, key_id, endpoint LIMIT :limit`;
 
 const insertDetail = `INSERT INTO usage_details (${columns})
   VALUES (:account, :month, :day, :model, :keyId, :endpoint, :lastEntry, 0,
@@ -73,7 +87,7 @@ const writeMark = `INSERT INTO usage_detail_marks (account, month, last_entry, r
 /** Details as rows, and the mark up to which those of a month are complete. The caller runs writes in a transaction. */
 export function createSqliteDetails(database: DatabaseSync) {
   const after = database.prepare(selectPage('(day, model, key_id, endpoint) > (:day, :model, :keyId, :endpoint)'));
-  const fromDay = database.prepare(selectPage('day >= :day'));
+  const [fromDay, ofMonth] = [database.prepare(selectPage('day >= :day')), database.prepare(selectOfMonth)];
   const [insert, repair] = [database.prepare(addDetail), database.prepare(repairDetail)];
   const guardOf = database.prepare(selectGuard);
   const [markOf, write] = [database.prepare(selectMark), database.prepare(writeMark)];
@@ -117,13 +131,16 @@ export function createSqliteDetails(database: DatabaseSync) {
     replace,
 
     read({ account, month }: UsageMonth, { limit, keyId: wanted, ...page }: DetailPage): KeptDetail[] {
-      const { day, model, keyId, endpoint } = 'after' in page ? page.after : noPlace;
-      const ofKey = wanted ?? null;
-      const rows =
-        'after' in page
-          ? after.all({ account, month, day, model, keyId, endpoint, ofKey, limit })
-          : fromDay.all({ account, month, day: page.fromDay, ofKey, limit });
-      return rows.map((row) => detailRow.parse(row));
+      const bounds = { account, month, ofKey: wanted ?? null, limit };
+      if ('fromDay' in page) return fromDay.all({ ...bounds, day: page.fromDay }).map((row) => detailRow.parse(row));
+      const { day, model, keyId, endpoint } = page.after;
+      return after.all({ ...bounds, day, model, keyId, endpoint }).map((row) => detailRow.parse(row));
+    },
+
+    readMonth(month: string, { after: last, limit }: MonthPage): UsageDetail[] {
+      const { account, day, model, keyId, endpoint } = last ?? beforeAll;
+      const rows = ofMonth.all({ month, account, day, model, keyId, endpoint, limit });
+      return rows.map((row) => detailRow.parse(row).detail);
     },
 
     /** Returns false if a detail was past some records, or the mark has moved since it was read. */
@@ -137,4 +154,6 @@ export function createSqliteDetails(database: DatabaseSync) {
   };
 }
 
-const noPlace = { day: '', model: '', keyId: '', endpoint: '' };
+type MonthPage = Parameters<UsageTables['readMonthDetails']>[1];
+
+const beforeAll = { account: '', day: '', model: '', keyId: '', endpoint: '' };

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
+import { compareBytes } from '../adapters/compare-bytes.ts';
 import { storedJson } from '../adapters/stored-json.ts';
 import { summedRecordSchema } from '../usage/usage-counts.ts';
 import { type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
@@ -59,11 +60,7 @@ export function createSqliteUsage(database: DatabaseSync, calls: SqliteCalls): U
       return rows.map((row) => summedRow.parse(row).document);
     },
 
-    async readDetails(month, page) {
-      const found = await read(() => details.read(month, page));
-      await nextTurn();
-      return found;
-    },
+    ...createReadDetails(details, read),
 
     // They always add up to the total, which is their sum.
     readPreviousDays: (month) => read(() => sums.readDays(month)),
@@ -92,6 +89,25 @@ export function createSqliteUsage(database: DatabaseSync, calls: SqliteCalls): U
 
     ...createFindRecords(database, calls),
     removeBefore: createRemoveUsage(database, calls),
+  };
+}
+
+function createReadDetails(
+  details: ReturnType<typeof createSqliteSums>['details'],
+  read: SqliteCalls['read'],
+): Pick<UsageTables, 'readDetails' | 'readMonthDetails' | 'compareAccounts'> {
+  return {
+    async readDetails(month, page) {
+      const found = await read(() => details.read(month, page));
+      await nextTurn();
+      return found;
+    },
+    async readMonthDetails(month, page) {
+      const found = await read(() => details.readMonth(month, page));
+      await nextTurn();
+      return found;
+    },
+    compareAccounts: compareBytes,
   };
 }
 

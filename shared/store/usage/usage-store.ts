@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { storeUnavailable } from '../adapters/store-errors.ts';
 import { detailPages } from './compare-month.ts';
 import { type CompleteDetails, createCompleteDetails } from './complete-details.ts';
+import { createDetailReads, type DetailReads } from './read-usage-details.ts';
 import { createUsageByKey, type UsageByKey } from './usage-by-key.ts';
 import { createDayTally, inOrder, type UsageDay } from './usage-details.ts';
 import type { RecordPage, UsageRecord } from './usage-record.ts';
@@ -11,6 +12,8 @@ import { type IncompletePage, isDetailed, type UsageTables } from './usage-table
 
 /** Stored usage: a record of each request, and sums and details by account and month. */
 export interface UsageStore extends UsageByKey {
+  readonly usageDetails: DetailReads;
+
   /**
    * Adds records of one outbox partition, in the outbox's order, to the records, details and sums. Any number of callers may submit the same
    * records, split differently, and may be interrupted at any point: once a call for each record has succeeded, every request has one
@@ -73,6 +76,7 @@ const completedForReader = { recordsMax: 2_000 };
 export function createUsageStore(tables: UsageTables): UsageStore {
   const { recompute, repair, repairUntilExact } = createUsageRepairs(tables);
   const completeDetails = createCompleteDetails(tables);
+  const completeForReader = (month: UsageMonth) => completeDetails(month, completedForReader);
   const farBehind = new LRUCache<string, true>(farBehindKept);
 
   /** Complete also while the details are not: days of a release without details, while they have all usage of the month. */
@@ -81,7 +85,7 @@ export function createUsageStore(tables: UsageTables): UsageStore {
     if (kept === undefined || isDetailed(kept)) return undefined;
     const days = await tables.readPreviousDays(month);
     if (days !== undefined) return inOrder(days);
-    if (await completeDetails(month, completedForReader)) return undefined;
+    if (await completeForReader(month)) return undefined;
     throw storeUnavailable(new Error('the details of this month are being completed'));
   }
 
@@ -112,7 +116,8 @@ export function createUsageStore(tables: UsageTables): UsageStore {
       for await (const page of detailPages(tables, { account, month })) tally.add(page.map(({ detail }) => detail));
       return tally.days();
     },
-    ...createUsageByKey(tables, (month) => completeDetails(month, completedForReader)),
+    ...createUsageByKey(tables, completeForReader),
+    usageDetails: createDetailReads(tables, completeForReader),
     findUsageRecord: (requestId) => tables.findRecord(requestId),
     findUsageByAnswer: (account, answerId) => tables.findByAnswer(account, answerId),
     listUsageRecords: (account, page) => tables.listRecords(account, page),

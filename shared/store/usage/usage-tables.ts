@@ -22,6 +22,12 @@ export interface UsageTables {
   /** Reads a month's details by day: the first `limit` after this place, or from this day. */
   readDetails(month: UsageMonth, page: DetailPage): Promise<KeptDetail[]>;
 
+  /** Reads a month's details of all accounts, by account and then by day: the first `limit` after this one. */
+  readMonthDetails(month: string, page: { after: UsageDetail | undefined; limit: number }): Promise<UsageDetail[]>;
+
+  /** The order of accounts in `readMonthDetails`, as a comparison of two. */
+  compareAccounts(one: string, other: string): number;
+
   /** Reads what a release without details stores as the days of a month; undefined if they are not all of its usage. */
   readPreviousDays(month: UsageMonth): Promise<UsageDay[] | undefined>;
 

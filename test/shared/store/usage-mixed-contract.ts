@@ -8,6 +8,7 @@ import type { UsageMonth } from '../../../shared/store/usage/usage-sums.ts';
 import { openRelease } from '../../support/earlier-releases.ts';
 import { sized } from '../../support/size.ts';
 import type { Contract, StoreHome } from './store-contract.ts';
+import { inOrder, piecesOf, placesOf } from './usage-reads-contract.ts';
 import { daysOf, entryAt, sumOf, usageRecord, usageRecords } from './usage-records.ts';
 
 /** What a home offers beyond the contract of stores: it reads documents or rows as they are stored. */
@@ -48,6 +49,7 @@ export function testMixedUsageContract({
     'a store of the previous release is shown correctly before, while and after its details are completed',
     migrates,
   );
+  prove('reports complete a short month, and are refused until a long one is complete', reportsWhileMigrating);
   prove('months are completed from the newest on, and the previous release still shows them', keepsClosedMonths);
   prove('both releases drain at random with calls cut off: sums and details match the records', survivesCuts);
   prove('after a rollback totals are exact, and a repair by the previous release is followed', survivesRollback);
@@ -64,6 +66,29 @@ async function countsInTurn(t: ExecutionContext, { store, openPrevious }: Releas
     t.deepEqual(await store.findUsageDays('user:ann', month), daysOf(stored));
     t.deepEqual((await previous.findUsageSum('user:ann', month))?.total, sumOf(stored).total);
   }
+}
+
+async function reportsWhileMigrating(t: ExecutionContext, { store, openPrevious }: Release): Promise<void> {
+  await using previous = await openPrevious();
+  const records = ['user:small', 'user:large'].flatMap((account) =>
+    usageRecords(account === 'user:large' ? 3_000 : 300, (index) => ({
+      ...{ account, model: `model-${index % 9}` },
+      admittedAt: new Date(Date.UTC(2026, 11, 1 + (index % 30))),
+    })),
+  );
+  await previous.recordUsage(records);
+  const range = { start: '2026-12-02', end: '2026-12-20' };
+  const read = async (account: string) => (await piecesOf(store.usageDetails.read({ account, ...range }))).flat();
+  const readAll = async () => (await piecesOf(store.usageDetails.readAll(range))).flat();
+  const expected = placesOf(records, range);
+  await t.throwsAsync(readAll(), { code: 'SERVICE_UNAVAILABLE' });
+  await t.throwsAsync(read('user:large'), { code: 'SERVICE_UNAVAILABLE' });
+  t.deepEqual(inOrder(await read('user:small')), inOrder(expected.filter(({ account }) => account === 'user:small')));
+  await t.throwsAsync(readAll(), { code: 'SERVICE_UNAVAILABLE' }, 'one account is missing');
+  const before = await piecesOf(store.usageDetails.readAll({ start: '2026-11-01', end: '2026-11-30' }));
+  t.deepEqual(before.flat(), [], 'another month is complete');
+  t.true(await store.completeUsageDetails({ account: 'user:large', month }));
+  t.deepEqual(inOrder(await readAll()), inOrder(expected));
 }
 
 async function migrates(t: ExecutionContext, { store, home, openPrevious }: Release): Promise<void> {

@@ -26,7 +26,8 @@ export const knownExceptions: Readonly<Record<string, string>> = {
   'find usage_sums month': 'finds old months, and looks at all sums for incomplete details',
   'delete usage_sums _id,month': 'removes old months',
   'delete usage_sums month': 'removes old months',
-  'find usage_details month': 'finds old months',
+  'find usage_details month': 'finds old months, and reads the first details of all accounts',
+  'find usage_details _id,month': 'reads the details of all accounts, for the report of operators',
   'delete usage_details _id,month': 'removes old months',
   'delete usage_details month': 'removes old months',
 };

@@ -8,12 +8,14 @@ import { testFindRecordsContract } from '../find-records-contract.ts';
 import { failsWith } from '../store-contract.ts';
 import { isExact, testUsageContract } from '../usage-contract.ts';
 import { testUsageRacesContract } from '../usage-races-contract.ts';
+import { testUsageReadsContract } from '../usage-reads-contract.ts';
 import { entryAt, usageRecord, usageRecords } from '../usage-records.ts';
 
 const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
 testUsageContract({ test: mongoTest, createHome });
 testFindRecordsContract({ test: mongoTest, createHome });
+testUsageReadsContract({ test: mongoTest, createHome });
 testUsageRacesContract({ test: mongoTestAlone, createHome });
 
 for (const collection of ['usage_records', 'usage_details', 'usage_sums']) {

@@ -1,0 +1,130 @@
+import { storeUnavailable } from '../adapters/store-errors.ts';
+import { detailPages } from './compare-month.ts';
+import type { CompleteDetails } from './complete-details.ts';
+import type { UsageDetail } from './usage-details.ts';
+import type { UsageMonth } from './usage-sums.ts';
+import { isDetailed, type UsageTables } from './usage-tables.ts';
+
+/** Days, UTC, as `YYYY-MM-DD`; both are included. */
+export type DayRange = { start: string; end: string };
+
+/**
+ * The details of days, in pieces, so that memory is bounded. Both fail with `SERVICE_UNAVAILABLE` before the first piece while details of one
+ * of the months are being completed, which happens only while a store that was written by a release without details is migrated.
+ */
+export interface DetailReads {
+  /** Those of one account, in order of days. */
+  read(range: DayRange & { account: string }): AsyncIterable<UsageDetail[]>;
+
+  /**
+   * Those of all accounts: one account after the other, in an order of the store, and each in order of days. A piece is of one account. Usage
+   * that arrives meanwhile can be missing for one account and present for the next one.
+   */
+  readAll(range: DayRange): AsyncIterable<UsageDetail[]>;
+}
+
+const detailsAtOnce = 500;
+const marksAtOnce = 1_000;
+
+/** `completeDetails` returns false if that would take long. */
+export function createDetailReads(
+  tables: UsageTables,
+  completeDetails: (month: UsageMonth) => ReturnType<CompleteDetails>,
+): DetailReads {
+  async function requireDetails(month: UsageMonth): Promise<void> {
+    const kept = await tables.readSum(month);
+    if (kept === undefined || isDetailed(kept) || (await completeDetails(month))) return;
+    throw beingCompleted();
+  }
+
+  /** Accounts are too many to complete them here. One worker of the fleet does it. */
+  async function requireAllDetails({ start, end }: DayRange): Promise<void> {
+    const [first, last] = [start.slice(0, 7), end.slice(0, 7)];
+    let after: UsageMonth | undefined = { account: '', month: monthAfter(last) };
+    while (after !== undefined && after.month >= first) {
+      const page = await tables.listIncomplete({ after, limit: marksAtOnce });
+      if (page.incomplete.some(({ month }) => month >= first && month <= last)) throw beingCompleted();
+      after = page.last;
+    }
+  }
+
+  async function* pagesOfMonth(month: string): AsyncGenerator<UsageDetail[]> {
+    for (let after: UsageDetail | undefined; ; ) {
+      const page = await tables.readMonthDetails(month, { after, limit: detailsAtOnce });
+      yield page;
+      after = page.at(-1);
+      if (after === undefined || page.length < detailsAtOnce) return;
+    }
+  }
+
+  return {
+    async *read({ account, start, end }) {
+      const months = monthsOf({ start, end }).map((month) => ({ account, month }));
+      await Promise.all(months.map(requireDetails));
+      for (const month of months) {
+        for await (const page of detailPages(tables, month, start)) {
+          yield within(
+            page.map(({ detail }) => detail),
+            { start, end },
+          );
+          if ((page.at(-1)?.detail.day ?? '') > end) break;
+        }
+      }
+    },
+
+    async *readAll(range) {
+      await requireAllDetails(range);
+      const months = await Promise.all(monthsOf(range).map((month) => openMonth(pagesOfMonth(month))));
+      for (;;) {
+        const heads = months.map((month) => month.account()).filter((account) => account !== undefined);
+        const [next] = heads.sort(tables.compareAccounts);
+        if (next === undefined) return;
+        for (const month of months) for await (const piece of month.take(next)) yield within(piece, range);
+      }
+    },
+  };
+}
+
+/** The details of one month over all accounts, read account by account. */
+async function openMonth(pages: AsyncGenerator<UsageDetail[]>) {
+  let unread: UsageDetail[] = [];
+  const readMore = async () => {
+    unread = (await pages.next()).value ?? [];
+  };
+  await readMore();
+  return {
+    /** The account of the next detail; undefined at the end. */
+    account: () => unread[0]?.account,
+    /** The details of this account, if it is the next one. */
+    async *take(account: string): AsyncGenerator<UsageDetail[]> {
+      while (unread[0]?.account === account) {
+        const count = unread.findIndex((detail) => detail.account !== account);
+        const piece = count === -1 ? unread : unread.slice(0, count);
+        unread = unread.slice(piece.length);
+        if (unread.length === 0) await readMore();
+        yield piece;
+      }
+    },
+  };
+}
+
+function within(details: readonly UsageDetail[], { start, end }: DayRange): UsageDetail[] {
+  return details.filter(({ day }) => day >= start && day <= end);
+}
+
+/** The months that have one of these days, in their order. */
+function monthsOf({ start, end }: DayRange): string[] {
+  const months: string[] = [];
+  for (let month = start.slice(0, 7); month <= end.slice(0, 7); month = monthAfter(month)) months.push(month);
+  return months;
+}
+
+function monthAfter(month: string): string {
+  const date = new Date(`${month}-01T00:00:00Z`);
+  date.setUTCMonth(date.getUTCMonth() + 1);
+  return date.toISOString().slice(0, 7);
+}
+
+function beingCompleted() {
+  return storeUnavailable(new Error('the details of a month are being completed'));
+}
