@@ -63,6 +63,8 @@ export type RequestState = {
   inFlight?: number;
   /** The response body is in memory anyway, for all requests together. */
   isBodyShared?: true;
+  /** The body takes part of its time itself, and limits how long its client may take to read it. */
+  limitsReading?: true;
   /** The usage of an answered request. */
   usage?: TokenUsage | undefined;
 };

@@ -73,6 +73,7 @@ import { retrieveOpenApiDocument, retrievePlanFileSchema } from './routes/openap
 import { updateAccount } from './routes/operators/account-settings.ts';
 import { retrieveAccountUsage } from './routes/operators/account-usage.ts';
 import { listAccounts, retrieveAccount } from './routes/operators/accounts.ts';
+import { retrieveAllUsage } from './routes/operators/all-usage.ts';
 import { listAudit } from './routes/operators/audit.ts';
 import { retrieveSettings, type SettingsDeps } from './routes/operators/settings.ts';
 import { listPlans, retrievePlan } from './routes/plans.ts';
@@ -227,6 +228,7 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(deps));
   router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readSettings, updateAccount(deps));
   router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(deps));
+  router.get('/admin/usage', withSignIn, check, asOperator, retrieveAllUsage(deps));
   router.get('/admin/audit', withSignIn, check, asOperator, listAudit(deps));
   router.get('/admin/plans', withSignIn, check, asOperator, listPlans);
   router.get('/admin/settings', withSignIn, check, asOperator, retrieveSettings(deps));

@@ -1,7 +1,5 @@
 import { z } from 'zod';
 import { batchStates } from '../../shared/batches/batch.ts';
-import { usageCountsSchema } from '../../shared/store/usage/usage-counts.ts';
-import { usageMonthSchema } from '../../shared/store/usage/usage-record.ts';
 
 /** Schemas of successful responses, for the documentation and the console. */
 
@@ -126,15 +124,6 @@ export const quota = z.strictObject({
   topupUrl: z.string(),
 });
 
-const usageCounts = usageCountsSchema.shape;
-const usageDay = z.strictObject({ day: date, model: z.string(), ...usageCounts });
-export const usage = z.strictObject({
-  month: usageMonthSchema,
-  unit: z.literal('tokens'),
-  total: z.strictObject(usageCounts),
-  data: z.array(usageDay).meta({ description: 'By the day (UTC) of admission, then by model.' }),
-});
-
 const limit = count.nullable();
 export const planLimits = z.strictObject({
   plan: z.string(),
@@ -217,8 +206,6 @@ export type Model = z.infer<typeof model>;
 export type File = z.infer<typeof file>;
 export type Batch = z.infer<typeof batch>;
 export type Quota = z.infer<typeof quota>;
-export type Usage = z.infer<typeof usage>;
-export type UsageDay = z.infer<typeof usageDay>;
 export type PlanLimits = z.infer<typeof planLimits>;
 export type Account = z.infer<typeof account>;
 export type ChangedAccount = z.infer<typeof changedAccount>;

@@ -17,6 +17,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'errors',
       'retry-safely',
       'limits',
+      'usage',
       'streaming',
       'batches',
       'find-a-request',

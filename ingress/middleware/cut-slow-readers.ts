@@ -45,9 +45,10 @@ export function cutSlowReaders(changed: Partial<Bounds> = {}): Stage {
 
   function watch({ req: { socket }, res: response, state }: AppContext): void {
     if (response.writableFinished || response.closed || socket.destroyed) return;
+    const limit = () => (state.limitsReading ? cutWhenStuck(response, bounds.stuckMs) : limitTime(response, bounds));
     // An answer to a pipelined request is written after the client has read the one before it.
-    if (response.socket === null) response.once('socket', () => limitTime(response, bounds));
-    else limitTime(response, bounds);
+    if (response.socket === null) response.once('socket', limit);
+    else limit();
     const one = { response, socket, isShared: state.isBodyShared === true, since: performance.now() };
     unread.add(one);
     if (!readAtLastLook.has(socket)) readAtLastLook.set(socket, readBytes(socket));

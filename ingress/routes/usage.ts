@@ -1,32 +1,53 @@
-import { z } from 'zod';
+import type { Log } from '../../shared/process/log.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { totalOf } from '../../shared/store/usage/usage-counts.ts';
 import type { UsageDay } from '../../shared/store/usage/usage-details.ts';
 import { parseQuery } from '../api/list-query.ts';
-import type { Usage } from '../api/response-schemas.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+import { answerReport } from '../usage/answer-report.ts';
+import { createPricing } from '../usage/prices.ts';
+import { daysOfMonth, type ReportQuery, reportQueryOf, usageQuery, usualGroups } from '../usage/usage-query.ts';
+import type { Usage } from '../usage/usage-schemas.ts';
 
-export const usageQuery = z.strictObject({
-  month: z
-    .string()
-    .regex(/^\d{4}-(0[1-9]|1[0-2])$/, 'expected a month as YYYY-MM')
-    .optional()
-    .meta({ description: 'A month, UTC; the current month by default.', examples: ['2026-03'] }),
-});
+type Deps = { store: Pick<Store, 'findUsageDays' | 'usageDetails'>; log: Log };
 
-/** `GET /billing/usage`: the caller's usage of a month that the store has so far, in total and by day and model. */
-export function retrieveUsage({ store }: { store: Pick<Store, 'findUsageDays'> }): Stage {
+/**
+ * `GET /billing/usage`: the caller's usage that the store has so far (contract.md#j1-usage-reports): of a month, in total and by day and
+ * model, or of a range of days by other groups.
+ */
+export function retrieveUsage(deps: Deps): Stage {
   return async function retrieveUsage(ctx) {
-    const month = monthIn(ctx);
-    ctx.body = presentUsage(month, await store.findUsageDays(stateOf(ctx, 'caller').account, month));
+    const { account } = stateOf(ctx, 'caller');
+    const asked = askedUsage(ctx);
+    if ('month' in asked) ctx.body = presentUsage(asked.month, await deps.store.findUsageDays(account, asked.month));
+    else await answerAccountReport(ctx, { account, query: asked.report }, deps);
   };
 }
 
-/** Returns the month of the query, or the current one by Redis's clock. */
-export function monthIn(ctx: AppContext): string {
-  const { month } = parseQuery(usageQuery, ctx.querystring);
-  return month ?? monthOf(new Date(stateOf(ctx, 'now')));
+/** What the query asks for. The current month, by Redis's clock, if it is empty. */
+export function askedUsage(ctx: AppContext): { month: string } | { report: ReportQuery } {
+  const { month, format, ...asked } = parseQuery(usageQuery, ctx.querystring);
+  const now = stateOf(ctx, 'now');
+  const reportOf = (range: typeof asked) => ({
+    report: reportQueryOf({ ...range, format }, { now, usual: usualGroups }),
+  });
+  if (Object.values(asked).some((value) => value !== undefined)) return reportOf(asked);
+  const shown = month ?? monthOf(new Date(now));
+  return format === 'csv' ? reportOf(daysOfMonth(shown)) : { month: shown };
+}
+
+export function answerAccountReport(
+  ctx: AppContext,
+  { account, query }: { account: string; query: ReportQuery },
+  { store, log }: Omit<Deps, 'store'> & { store: Pick<Store, 'usageDetails'> },
+): Promise<void> {
+  const details = store.usageDetails.read({ account, ...query.range });
+  return answerReport(
+    ctx,
+    { details, query, pricing: createPricing(stateOf(ctx, 'planFile')), isOfOneAccount: true },
+    { log },
+  );
 }
 
 /** The total is that of the days, which are read together. The store's sum is read at another time. */

@@ -16,6 +16,7 @@ const readable = z.object({
   models: named(z.object({ backends: items, endpoints: items, output_tokens_max: z.unknown().optional() })),
   aliases: named(z.string()),
   backends: named(z.unknown()),
+  prices: named(z.unknown()),
 });
 
 type Readable = z.infer<typeof readable>;
@@ -51,12 +52,15 @@ function checkModels({ models = {}, backends }: Readable): PathIssue[] {
   });
 }
 
-function checkAliases({ models = {}, aliases = {} }: Readable): PathIssue[] {
+function checkAliases({ models = {}, aliases = {}, prices = {} }: Readable): PathIssue[] {
   return Object.entries(aliases).flatMap(([alias, target]) => {
     const path = ['aliases', alias];
     return [
       ...(Object.hasOwn(models, alias) ? [{ path, message: 'a model has this name' }] : []),
       ...(target !== undefined && lacks(models, target) ? [{ path, message: `there is no model "${target}"` }] : []),
+      ...(Object.hasOwn(prices, alias)
+        ? [{ path: ['prices', alias], message: 'an alias has no prices, its model has' }]
+        : []),
     ];
   });
 }

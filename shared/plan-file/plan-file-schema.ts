@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { endpointNames } from '../endpoints/routes.ts';
 import { isMediaHost } from '../media-hosts.ts';
+import { priceFields } from './plan-prices.ts';
 
 /** The plan file as its text has it: names in snake case, units in the names. */
 
@@ -129,6 +130,7 @@ export const planFileSchema = z.strictObject({
   backends: z.record(name, backend).describe('Backends by name'),
   batch: batch.prefault({}).describe('Bounds of files and batches'),
   timeouts: timeouts.prefault({}).describe('Time limits in milliseconds'),
+  ...priceFields,
 });
 
 export type RawPlanFile = z.infer<typeof planFileSchema>;

@@ -11,6 +11,7 @@ export type Plan = PlanFile['plans'][string];
 export type Model = PlanFile['models'][string];
 export type Backend = PlanFile['backends'][string];
 export type Timeouts = PlanFile['timeouts'];
+export type Prices = Pick<PlanFile, 'prices' | 'currency'>;
 
 /** A fault of a plan file by its path in it, and its place. An undefined alias has no place. */
 export type PlanFileIssue = ValidationIssue & Partial<Place>;

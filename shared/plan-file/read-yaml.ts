@@ -1,4 +1,5 @@
 import { type Document, isCollection, isMap, isNode, isScalar, LineCounter, parseDocument, visit } from 'yaml';
+import { readPricesExactly } from './plan-prices.ts';
 
 /** A place in a text, both numbers from 1. */
 export type Place = { line: number; column: number };
@@ -23,6 +24,7 @@ export function readYaml(text: string): ReadYaml {
   try {
     const wrongKeys = keysThatAreNoText(document, placeAt);
     if (wrongKeys.length > 0) return { faults: wrongKeys };
+    readPricesExactly(document);
     return { value: document.toJS(), placeOf: (path) => placeAt(offsetOf(document, path)) };
   } catch (error) {
     // An undefined alias, which the message names, or too many aliases; or a wrong merge or ordered map, whose place it does not name.

@@ -50,6 +50,7 @@ const ofConsole: Route[] = [
   { method: 'GET', path: '/admin/accounts' },
   { method: 'GET', path: '/admin/accounts/user%3Aalice' },
   { method: 'GET', path: '/admin/accounts/user%3Aalice/usage' },
+  { method: 'GET', path: '/admin/usage' },
   { method: 'GET', path: '/admin/plans' },
   { method: 'GET', path: '/admin/settings' },
   { method: 'PATCH', path: '/admin/accounts/user%3Aalice' },

@@ -2,7 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import { readPages } from '../../ingress/documentation/page-list.ts';
 import { freePort } from '../stack/free-port.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
-import { startedAliases, startedModels } from '../stack/started-models.ts';
+import { startedAliases, startedModels, startedPrices } from '../stack/started-models.ts';
 import { misfits, textFits } from '../support/documentation/fits-example.ts';
 import { type Example, examplesOf } from '../support/documentation/page-examples.ts';
 import { asRead } from '../support/documentation/pages-of-stack.ts';
@@ -25,7 +25,9 @@ const python = await findPython();
 
 test.before(async () => {
   const models = { ...startedModels, [batchesModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } };
-  stack = parts.use(await startStack({ ports: { ingress: await freePort() }, models, aliases: startedAliases }));
+  stack = parts.use(
+    await startStack({ ports: { ingress: await freePort() }, models, aliases: startedAliases, prices: startedPrices }),
+  );
 });
 test.after.always(() => parts.disposeAsync());
 

@@ -165,6 +165,50 @@ function monthCases(path: string, bearer: string): Case[] {
     ),
     invalid('two months', as('month=2001-02&month=2001-03'), { says: 'month: expected string' }),
     invalid('an unknown parameter', as('day=2001-02-03'), { says: 'day: is not known' }),
+    ...reportCases(path, bearer),
+    invalid('a month and a range', as('month=2001-02&start=2001-02-01'), { says: 'start: expected without month' }),
+    invalid('a group of other accounts', as('group_by=account'), { says: 'group_by: expected some of' }),
+    ok('a month as CSV', as('month=2001-02&format=csv')),
+  ];
+}
+
+/** Cases of a route that accepts a range of days. */
+function reportCases(path: string, bearer: string): Case[] {
+  const as = (query: string) => callTo('GET', `${path}?${query}`)({ bearer });
+  const none = { start: '2001-02-03', end: '2001-02-28', unit: 'tokens', groupBy: ['model'], data: { length: 0 } };
+  return [
+    ok('a range without usage', as('start=2001-02-03&end=2001-02-28&group_by=model'), {
+      check: (t, body) => void t.like(body, none),
+    }),
+    ok('the current month', as('group_by=key'), { check: (t, body) => void t.like(body, { groupBy: ['key'] }) }),
+    ok('a range as CSV', as('start=2001-02-03&end=2001-02-28&format=csv')),
+    invalid('no day', as('start=2001-02-29'), { says: 'start: expected a day as YYYY-MM-DD' }),
+    invalid('an end before the start', as('start=2001-02-03&end=2001-02-02'), { says: 'not before 2001-02-03' }),
+    invalid('more than 366 days', as('start=2001-02-03&end=2002-02-04'), { says: 'end: expected at most 366 days' }),
+    invalid('a group that does not exist', as('group_by=day,plan'), { says: 'group_by: expected some of' }),
+    invalid('a group twice', as('group_by=day,day'), { says: 'group_by: expected some of' }),
+    invalid('another format', as('format=xlsx'), { says: 'format: ' }),
+  ];
+}
+
+function allUsageCases(cast: Cast): Case[] {
+  const usage = callTo('GET', '/admin/usage');
+  const as = (query: string) => callTo('GET', `/admin/usage?${query}`)({ bearer: cast.operator });
+  return [
+    ...signedInCases(usage, cast),
+    forbidden('no scope', usage({ bearer: cast.token }), { says: 'svc:admin' }),
+    ...reportCases('/admin/usage', cast.operator),
+    ok('an operator', usage({ bearer: cast.operator }), {
+      check: (t, body) => void t.like(body, { unit: 'tokens', groupBy: ['account'] }),
+    }),
+    ok('the most charged', as('order=charged&limit=1')),
+    ok('by account', as('group_by=model,account'), {
+      check: (t, body) => void t.like(body, { groupBy: ['account', 'model'] }),
+    }),
+    invalid('a month', as('month=2001-02'), { says: 'month: is not known' }),
+    invalid('another order', as('order=cost'), { says: 'order: ' }),
+    invalid('no rows', as('order=charged&limit=0'), { says: 'limit: expected a whole number from 1 to 1000' }),
+    invalid('too many rows', as('order=charged&limit=1001'), { says: 'limit: expected a whole number from 1 to 1000' }),
   ];
 }
 
@@ -459,6 +503,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
       ...accountCases('GET', cast, { suffix: '/usage' }),
       ...monthCases('/admin/accounts/user:alice/usage', cast.operator),
     ],
+    'GET /admin/usage': allUsageCases(cast),
     'GET /admin/audit': auditCases(cast),
     'GET /admin/settings': [
       ...signedInCases(callTo('GET', '/admin/settings'), cast),

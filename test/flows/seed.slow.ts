@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import test from 'ava';
 import OpenAI from 'openai';
-import { usage } from '../../ingress/api/response-schemas.ts';
+import { usage } from '../../ingress/usage/usage-schemas.ts';
 import { writeRunningStack } from '../stack/running-stack.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient } from '../support/key-client.ts';

@@ -78,6 +78,8 @@ export const planFiles: FuzzTarget = {
       'url: ',
       'http://[::1',
       'media_hosts: ["*"]',
+      'prices: {m: [{from: ',
+      'prompt: 0.15',
       '\ufeff',
       '\u2028',
       '\ud7ff',

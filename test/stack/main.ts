@@ -5,7 +5,7 @@ import { freePort } from './free-port.ts';
 import { dataDirectory, removeRunningStack, writeRunningStack } from './running-stack.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';
-import { startedAliases, startedModels } from './started-models.ts';
+import { startedAliases, startedModels, startedPrices } from './started-models.ts';
 
 const usage = `Usage: npm start [-- --quiet] [--watch] [--data <folder>] [--free-ports]
 Runs the whole service on this machine until Ctrl-C; its data is kept in .data/.
@@ -59,6 +59,7 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
       modelServers: { firstTokenMs: 100, tokensPerSecond: 50 },
       models: startedModels,
       aliases: startedAliases,
+      prices: startedPrices,
       // A restart waits for requests in flight. Half a minute is too long for a developer.
       ...(watch && { env: { SHUTDOWN_GRACE_MS: '1000' } }),
       onLine: quiet ? () => {} : show,

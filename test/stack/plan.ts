@@ -23,6 +23,9 @@ export type StackModel = {
   endpoints?: readonly string[];
 };
 
+/** For a million tokens. */
+export type StackPrice = { from: string; prompt: number; cached?: number; completion: number };
+
 type Settings = {
   backends: Record<string, StackBackend>;
   timeouts?: Record<string, number>;
@@ -32,6 +35,7 @@ type Settings = {
   mediaHosts?: readonly string[];
   aliases?: Record<string, string>;
   guests?: Record<string, number>;
+  prices?: Record<string, readonly StackPrice[]>;
 };
 
 const tokens = { output_tokens_max: 4096 };
@@ -58,6 +62,7 @@ export function planFileFor({
   mediaHosts = [],
   aliases = {},
   guests = {},
+  prices = {},
 }: Settings): string {
   const names = Object.keys(backends);
   const planFile = {
@@ -65,6 +70,7 @@ export function planFileFor({
     // The previous release refuses keys that it does not know.
     ...(mediaHosts.length > 0 && { media_hosts: mediaHosts }),
     ...(Object.keys(aliases).length > 0 && { aliases }),
+    ...(Object.keys(prices).length > 0 && { prices }),
     ...guests,
     plans: {
       free: {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type IdentityProvider, startIdentityProvider } from './identity-provider.ts';
 import { type ModelServer, type ModelServerOptions, startModelServer } from './model-server.ts';
-import { type BackendSettings, planFileFor, type StackModel } from './plan.ts';
+import { type BackendSettings, planFileFor, type StackModel, type StackPrice } from './plan.ts';
 import { type Remains, requireNoFullKeys } from './search-keys.ts';
 import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
 import { type StackRedis, startStackRedis } from './stack-redis.ts';
@@ -39,6 +39,8 @@ export type StackOptions = {
   mediaHosts?: readonly string[];
   /** Other names of models. */
   aliases?: Record<string, string>;
+  /** Prices of models. */
+  prices?: Record<string, readonly StackPrice[]>;
   env?: Record<string, string>;
   /** Whether ingress and worker restart each time their source changes. */
   watch?: boolean;
@@ -108,14 +110,16 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const [first, second, cloud] = modelServers;
   const planFile = join(directory, 'plans.yaml');
   const { timeouts = {}, plans = {}, models = {}, batch = {}, mediaHosts = [], guests = {} } = options;
-  const { aliases = {} } = options;
-  const { backends: given = {} } = options;
+  const { aliases = {}, prices = {}, backends: given = {} } = options;
   const backends = {
     'onprem-a': { url: first.url, location: 'on-prem' as const, ...given['onprem-a'] },
     'onprem-b': { url: second.url, location: 'on-prem' as const, ...given['onprem-b'] },
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...given.cloud },
   };
-  await writeFile(planFile, planFileFor({ backends, timeouts, plans, models, batch, mediaHosts, aliases, guests }));
+  await writeFile(
+    planFile,
+    planFileFor({ backends, timeouts, plans, models, batch, mediaHosts, aliases, guests, prices }),
+  );
   const databaseUrl = options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`;
   const settings = {
     REDIS_URL: redis?.serviceUrl ?? redisUrl,

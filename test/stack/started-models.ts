@@ -1,5 +1,5 @@
 import { endpointNames, generatingNames } from '../../shared/endpoints/routes.ts';
-import type { StackModel } from './plan.ts';
+import type { StackModel, StackPrice } from './plan.ts';
 
 const others = endpointNames.filter((name) => !generatingNames.includes(name));
 
@@ -13,3 +13,11 @@ export const startedModels: Record<string, StackModel> = {
 
 /** A name that a model had before. */
 export const startedAliases: Record<string, string> = { 'old-chat': 'small-chat' };
+
+/** Prices of all these models. */
+export const startedPrices: Record<string, readonly StackPrice[]> = {
+  'small-chat': [{ from: '2026-01-01', prompt: 0.15, cached: 0.075, completion: 0.6 }],
+  'medium-chat': [{ from: '2026-01-01', prompt: 0.4, completion: 1.6 }],
+  'large-chat': [{ from: '2026-01-01', prompt: 2, cached: 0.5, completion: 8 }],
+  'small-embed': [{ from: '2026-01-01', prompt: 0.02, completion: 0 }],
+};

@@ -76,7 +76,10 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
   const nested = status === 402 || status === 429;
   const mayWait = status === 409 && headers['retry-after'] !== undefined;
   const isFile = status === 200 && route === contentRoute;
-  const type = isFile ? 'application/octet-stream' : 'application/json; charset=utf-8';
+  // The document says which routes have it.
+  const isCsv = status === 200 && headers['content-type']?.startsWith('text/csv');
+  const ofBody = isCsv ? 'text/csv; charset=utf-8; header=present' : 'application/json; charset=utf-8';
+  const type = isFile ? 'application/octet-stream' : ofBody;
   const claims: Record<string, boolean> = {
     'has its content type': headers['content-type'] === type,
     'has a request id': requestId.test(headers['x-request-id'] ?? ''),

@@ -69,11 +69,29 @@ function parseAnswer(text: string, method: string): Omit<RawAnswer, 'interim'> |
   );
   const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(statusLine)?.[1]);
   if (Number.isNaN(status)) throw new Error(`not an answer: ${statusLine}`);
+  const closes = headers.connection === 'close';
+  if (headers['transfer-encoding'] === 'chunked' && method !== 'HEAD') {
+    const body = parseChunks(text.slice(headEnd + 4));
+    return body === undefined ? undefined : { status, headers, body, closes };
+  }
   const length =
     status < 200 || status === 204 || status === 304 || method === 'HEAD' ? 0 : Number(headers['content-length']);
   const bytes = text.slice(headEnd + 4);
   if (Number.isNaN(length)) throw new Error('an answer without a length');
   if (bytes.length < length) return undefined;
   const body = Buffer.from(bytes.slice(0, length), 'latin1').toString('utf8');
-  return { status, headers, body, closes: headers.connection === 'close' };
+  return { status, headers, body, closes };
+}
+
+/** The content of these chunks (RFC 9112 7.1), or undefined while the last one is missing. */
+function parseChunks(text: string): string | undefined {
+  let body = '';
+  for (let rest = text; ; ) {
+    const sizeEnd = rest.indexOf('\r\n');
+    const size = Number.parseInt(rest.slice(0, sizeEnd), 16);
+    if (sizeEnd < 0 || rest.length < sizeEnd + size + 4) return undefined;
+    if (size === 0) return Buffer.from(body, 'latin1').toString('utf8');
+    body += rest.slice(sizeEnd + 2, sizeEnd + 2 + size);
+    rest = rest.slice(sizeEnd + 4 + size);
+  }
 }

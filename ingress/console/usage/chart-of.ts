@@ -1,4 +1,4 @@
-import type { UsageDay } from '../../api/response-schemas.ts';
+import type { UsageDay } from '../../usage/usage-schemas.ts';
 
 /** The measures of the chart and their labels. */
 export const measures = { chargedTokens: 'tokens charged', requests: 'requests' } as const;

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Usage, UsageDay } from '../../api/response-schemas.ts';
+import type { Usage, UsageDay } from '../../usage/usage-schemas.ts';
 import { formatCount, formatDay, formatMonth, monthAfter } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { Table } from '../page/table.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { UsageDay } from '../../api/response-schemas.ts';
+import type { UsageDay } from '../../usage/usage-schemas.ts';
 import { Choice } from '../page/choice.ts';
 import { formatCount, formatDay, formatShort } from '../page/format.ts';
 import { type Chart, chartOf, type Measure, measures } from './chart-of.ts';

@@ -105,9 +105,9 @@ function ownHeaders({ headers = [], queued }: RouteDescription): string[] {
 }
 
 function describeAnswer(route: RouteDescription): object {
-  const { description, schema, stream, cached, redirect, example, headers: further = [] } = route.answer;
+  const { description, schema, stream, csv, cached, redirect, example, headers: further = [] } = route.answer;
   const isFile = schema === 'bytes';
-  const ofFile = isFile ? ['content-disposition'] : cached ? ['etag'] : [];
+  const ofFile = isFile || csv !== undefined ? ['content-disposition'] : cached ? ['etag'] : [];
   const common = headersOf(200, route.credential);
   const headers = refsTo([...common, ...ofFile, ...further, ...ownHeaders(route)]);
   const content = {
@@ -116,6 +116,7 @@ function describeAnswer(route: RouteDescription): object {
       ...(example !== undefined && { example }),
     },
     ...(stream && { 'text/event-stream': describeStream(stream) }),
+    ...(csv !== undefined && { 'text/csv': { schema: { type: 'string' }, example: csv } }),
   };
   return {
     200: { description, headers, content },

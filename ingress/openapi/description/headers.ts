@@ -46,7 +46,7 @@ export const headerComponents = {
   link: { description: 'Link to the explanation of this error (RFC 8288).', required: true, schema: text },
   location: { description: 'Target of the redirect.', required: true, schema: text },
   etag: { description: 'For `If-None-Match`.', required: true, schema: text },
-  'content-disposition': { description: "The file's name.", required: true, schema: text },
+  'content-disposition': { description: 'The name of the file, if it is one.', schema: text },
   'x-svc-queue-ms': {
     description: 'Queue time of the request in milliseconds, until a worker took it or the wait timed out.',
     schema: count,

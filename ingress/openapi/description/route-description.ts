@@ -20,6 +20,8 @@ type Answer<Schema> = {
   schema: Schema | 'bytes' | 'object';
   /** Events on request. */
   stream?: StreamDescription;
+  /** The same as a file of CSV on request, with an example of it. */
+  csv?: string;
   /** Names of further headers. */
   headers?: readonly string[];
   /** 304 for a client that has it already. */

@@ -8,6 +8,7 @@ import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-f
 import * as keys from '../../routes/keys/key-schemas.ts';
 import { settingsBody } from '../../routes/operators/account-settings.ts';
 import { serviceSettings } from '../../routes/operators/settings.ts';
+import * as usage from '../../usage/usage-schemas.ts';
 import { nestedError } from './refusals.ts';
 
 /** The form that `ingress/files/read-form.ts` reads. */
@@ -52,7 +53,9 @@ export const answerSchemas = {
   Request: request,
   RequestList: requestList,
   Quota: answers.quota,
-  Usage: answers.usage,
+  Usage: usage.usage,
+  UsageReport: usage.usageReport,
+  UsageOrReport: usage.usageOrReport,
   Plan: answers.planLimits,
   PlanList: answers.planList,
   ServiceSettings: serviceSettings,

@@ -1,4 +1,4 @@
-import { usageQuery } from '../../routes/usage.ts';
+import { usageQuery } from '../../usage/usage-query.ts';
 import { type RouteDescriptions, refusedHead } from '../description/route-description.ts';
 
 const counts = {
@@ -17,6 +17,21 @@ export const usage = {
   total: counts,
   data: [{ day: '2026-03-02', model: 'small-chat', ...counts }],
 };
+
+const sums = { ...counts, cachedTokens: 6, cost: '0.00001395', unpricedTokens: 0 };
+const range = { start: '2026-03-01', end: '2026-03-31', unit: 'tokens', currency: 'USD', total: sums };
+
+/** Reports, with what the answers of the routes for them have in common. */
+export const report = {
+  ...range,
+  groupBy: ['day', 'key'],
+  data: [{ day: '2026-03-02', key: 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA', ...sums }],
+};
+export const allReport = { ...range, groupBy: ['account'], data: [{ account: 'user:alice', ...sums }] };
+export const csv = `day,model,requests,failed,cancelled,promptTokens,cachedTokens,completionTokens,chargedTokens,overageTokens\r
+2026-03-02,small-chat,3,1,0,24,6,18,42,0\r
+`;
+export const aboutReports = `With \`start\`, \`end\` or \`group_by\` it is a report: exact sums of days, at most 10,000 rows in JSON. With \`format=csv\` it is a file of any length. If the rest of the file cannot be read, the connection is closed before its end. With prices in the plan file, it has the cost of each row.`;
 
 export const plan = {
   plan: 'free',
@@ -59,12 +74,11 @@ export const billingRoutes = {
   'GET /billing/usage': {
     id: 'retrieveUsage',
     tag: 'Billing',
-    summary: 'Retrieve the usage of the account in a month',
-    description:
-      'In total, and by day and model. A request is counted a few seconds after it ends. Most `failed` requests are not charged. Interrupted streams are charged for their prompt and the delivered part; batch lines whose answer was too large are charged, too.',
+    summary: 'Retrieve the usage of the account',
+    description: `Of a month, in total and by day and model. ${aboutReports} A request is counted a few seconds after it ends. Most \`failed\` requests are not charged. Interrupted streams are charged for their prompt and the delivered part; batch lines whose answer was too large are charged, too.`,
     credential: 'either',
     query: usageQuery,
-    answer: { description: 'The usage; zeros for a month without usage.', schema: 'Usage', example: usage },
+    answer: { description: 'The usage; zeros if there is none.', schema: 'UsageOrReport', example: report, csv },
     refusals: refusedHead.key,
   },
   'GET /billing/plan': {

@@ -1,8 +1,8 @@
 import { accountsQuery } from '../../routes/operators/accounts.ts';
 import { auditQuery } from '../../routes/operators/audit.ts';
-import { usageQuery } from '../../routes/usage.ts';
+import { allUsageQuery, usageQuery } from '../../usage/usage-query.ts';
 import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
-import { plan, usage } from './billing.ts';
+import { aboutReports, allReport, csv, plan, usage } from './billing.ts';
 
 const summary = {
   account: 'user:alice',
@@ -89,11 +89,28 @@ export const operatorRoutes = {
   'GET /admin/accounts/:account/usage': {
     id: 'retrieveAccountUsage',
     tag: 'Operators',
-    summary: 'Retrieve the usage of an account in a month',
+    summary: 'Retrieve the usage of an account',
+    description: aboutReports,
     credential: 'operator',
     query: usageQuery,
-    answer: { description: 'The usage, as the account sees it.', schema: 'Usage', example: usage },
+    answer: { description: 'The usage, as the account sees it.', schema: 'UsageOrReport', example: usage, csv },
     refusals: [...refusedHead.signIn, 'NOT_FOUND'],
+  },
+  'GET /admin/usage': {
+    id: 'retrieveAllUsage',
+    tag: 'Operators',
+    summary: 'Retrieve the usage of all accounts',
+    description:
+      'A report over all accounts and devices. It reads the details of every month that has a day of the range, so it can take a minute for many accounts. `order=charged` returns only the rows with the most charged tokens, and the total of all.',
+    credential: 'operator',
+    query: allUsageQuery,
+    answer: {
+      description: 'The report.',
+      schema: 'UsageReport',
+      example: allReport,
+      csv: csv.replaceAll(/^day/gm, 'account,day').replaceAll(/^2026/gm, 'user:alice,2026'),
+    },
+    refusals: refusedHead.signIn,
   },
   'GET /admin/audit': {
     id: 'listAuditRecords',

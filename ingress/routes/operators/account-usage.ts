@@ -1,19 +1,41 @@
 import { ApiError } from '../../../shared/errors.ts';
+import type { Log } from '../../../shared/process/log.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import type { DayRange } from '../../../shared/store/usage/read-usage-details.ts';
 import type { Stage } from '../../request-state.ts';
-import { monthIn, presentUsage } from '../usage.ts';
+import { answerAccountReport, askedUsage, presentUsage } from '../usage.ts';
 import { accountOf } from './accounts.ts';
 
 /**
  * `GET /admin/accounts/{account}/usage`: the usage of any account. An account that only submitted batches with a sign-in token has
  * usage and no account document. `NOT_FOUND` for an account that has neither.
  */
-export function retrieveAccountUsage({ store }: { store: Pick<Store, 'findAccount' | 'findUsageDays'> }): Stage {
+export function retrieveAccountUsage({
+  store,
+  log,
+}: {
+  store: Pick<Store, 'findAccount' | 'findUsageDays' | 'usageDetails'>;
+  log: Log;
+}): Stage {
   return async function retrieveAccountUsage(ctx) {
-    const month = monthIn(ctx);
+    const asked = askedUsage(ctx);
     const account = accountOf(ctx);
-    const [known, days] = await Promise.all([store.findAccount(account), store.findUsageDays(account, month)]);
-    if (known === undefined && days.length === 0) throw new ApiError('NOT_FOUND', 'There is no such account.');
-    ctx.body = presentUsage(month, days);
+    const known = await store.findAccount(account);
+    if ('report' in asked) {
+      if (known === undefined && !(await hasUsage(account, asked.report.range))) throw noSuchAccount();
+      return answerAccountReport(ctx, { account, query: asked.report }, { store, log });
+    }
+    const days = await store.findUsageDays(account, asked.month);
+    if (known === undefined && days.length === 0) throw noSuchAccount();
+    ctx.body = presentUsage(asked.month, days);
   };
+
+  async function hasUsage(account: string, range: DayRange): Promise<boolean> {
+    for await (const piece of store.usageDetails.read({ account, ...range })) if (piece.length > 0) return true;
+    return false;
+  }
+}
+
+function noSuchAccount(): ApiError {
+  return new ApiError('NOT_FOUND', 'There is no such account.');
 }

@@ -1,6 +1,6 @@
 import test from 'ava';
-import type { UsageDay } from '../../../ingress/api/response-schemas.ts';
 import { chartOf } from '../../../ingress/console/usage/chart-of.ts';
+import type { UsageDay } from '../../../ingress/usage/usage-schemas.ts';
 
 const none = { failed: 0, cancelled: 0, promptTokens: 0, completionTokens: 0, overageTokens: 0 };
 const used = (day: string, model: string, requests: number, chargedTokens = 0): UsageDay => ({

@@ -1,12 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs';
 import test from 'ava';
-import { usage } from '../../../ingress/api/response-schemas.ts';
 import { placeholders } from '../../../ingress/documentation/documentation.ts';
 import { exampleModels } from '../../../ingress/documentation/example-model.ts';
 import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
 import { linkedPage, readPages, reference } from '../../../ingress/documentation/page-list.ts';
 import { renderMarkdown } from '../../../ingress/documentation/render-markdown.ts';
 import { limitTypes } from '../../../ingress/openapi/description/refusals.ts';
+import { usage } from '../../../ingress/usage/usage-schemas.ts';
 import { endpointAt, endpoints } from '../../../shared/endpoints/routes.ts';
 import {
   type ApiError,

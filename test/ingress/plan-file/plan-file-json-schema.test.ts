@@ -12,6 +12,16 @@ test('a valid plan file has the shape of the schema', (t) => {
   t.deepEqual(pathsOf(planText()), []);
 });
 
+test('a price is a number or a text', (t) => {
+  const withPrice = (prompt: unknown) =>
+    pathsOf(
+      planText((plan) => Object.assign(plan, { prices: { m: [{ from: '2026-01-01', prompt, completion: 0.6 }] } })),
+    );
+  t.deepEqual(withPrice(0.15), []);
+  t.deepEqual(withPrice('0.15'), []);
+  for (const wrong of [-1, '1e3', true]) t.deepEqual(withPrice(wrong), ['/prices/m/0/prompt'], String(wrong));
+});
+
 test('a wrong value, a missing key and an unknown one do not', (t) => {
   const wrong = planText(({ plans, models, backends }) => {
     Object.assign(plans.free, { requests_per_minute: 0 });

@@ -53,6 +53,7 @@ test('the documented plan file is parsed, with names unchanged and settings in c
     guestMintsPerHourTotal: 5_000,
     guestDaysKept: 400,
     usageMonthsKept: 24,
+    currency: 'USD',
     mediaHosts: ['media.example.com', '*.cdn.example.com'],
     aliases: {},
     plans: {
@@ -368,4 +369,69 @@ test('names keep their underscores, and the parsed plan file is frozen', (t) => 
   t.is(plan.plans.models?.requestsPerMinute, 20);
   t.true(Object.isFrozen(plan.models.small_chat_v2?.backends));
   t.throws(() => Object.assign(plan.plans, { gold: {} }));
+});
+
+const faultsOfPrices = (prices: string) => faultsOf(`${planText()}\n${prices}\n`);
+const pricesOf = (prices: string) => planFileOf(`${planText()}\n${prices}\n`);
+
+test('prices are read digit by digit and in the order of their days, and belong to any model', (t) => {
+  const { prices, currency } = pricesOf(`currency: EUR
+prices:
+  gone_model: [{ from: 2026-07-01, prompt: 0.1, completion: 123456789.123456789 }, { from: 2026-01-01, prompt: "3.50", cached: 0, completion: 1.0 }]
+  small-chat: &same [{ from: "2024-02-29", prompt: 0.000000001, completion: 0 }]
+  other: *same`);
+  t.is(currency, 'EUR');
+  t.deepEqual(JSON.parse(JSON.stringify(prices)), {
+    gone_model: [
+      { from: '2026-01-01', prompt: '3.50', cached: '0', completion: '1.0' },
+      { from: '2026-07-01', prompt: '0.1', completion: '123456789.123456789' },
+    ],
+    'small-chat': [{ from: '2024-02-29', prompt: '0.000000001', completion: '0' }],
+    other: [{ from: '2024-02-29', prompt: '0.000000001', completion: '0' }],
+  });
+  t.true(Object.isFrozen(prices?.other?.[0]));
+  t.is(prices?.constructor, undefined);
+});
+
+test('without prices there are none, and the currency is USD', (t) => {
+  const plan = planFileOf(planText());
+  t.is(plan.prices, undefined);
+  t.is(plan.currency, 'USD');
+});
+
+test('each invalid price is named: too many digits, no decimal number, no day, a day twice, an alias', (t) => {
+  const decimal = 'expected a decimal number such as 0.15, at most 9 digits before and after the point';
+  const price = (prompt: string) =>
+    faultsOfPrices(`prices: { m: [{ from: 2026-01-01, prompt: ${prompt}, completion: 1 }] }`);
+  for (const wrong of [
+    '0.1500000000000000055',
+    '1e-3',
+    '-1',
+    '.5',
+    '0x10',
+    '.inf',
+    '1_000',
+    '""',
+    '"1,5"',
+    '1234567890',
+  ])
+    t.deepEqual(price(wrong), [`prices.m[0].prompt: ${decimal}`], wrong);
+  t.deepEqual(price('true'), ['prices.m[0].prompt: expected a decimal number']);
+  t.deepEqual(faultsOfPrices('prices: { m: [{ from: 2026-02-29, prompt: 1 }] }'), [
+    'prices.m[0].completion: expected a decimal number',
+    'prices.m[0].from: expected a day as YYYY-MM-DD',
+  ]);
+  const twice = '{ from: 2026-01-01, prompt: 1, completion: 1 }';
+  t.deepEqual(faultsOfPrices(`prices: { m: [${twice}, ${twice}] }`), [
+    'prices.m[1].from: two prices begin on this day',
+  ]);
+  t.deepEqual(faultsOfPrices('prices: { m: [] }').length, 1);
+  t.deepEqual(faultsOfPrices(`prices: { m: [{ from: 2026-01-01, prompt: 1, completion: 1, image: 1 }] }`), [
+    'prices.m[0].image: is not known',
+  ]);
+  t.deepEqual(faultsOfPrices(`aliases: { old: small-chat }\nprices: { old: [${twice}] }`), [
+    'prices.old: an alias has no prices, its model has',
+  ]);
+  for (const currency of ['usd', 'US', 'EURO', '5'])
+    t.deepEqual(faultsOfPrices(`currency: ${currency}`).length, 1, currency);
 });

@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { validationError } from '../../shared/errors.ts';
+import type { DayRange } from '../../shared/store/usage/read-usage-details.ts';
+import { limitParameter } from '../api/list-query.ts';
+import { type GroupName, groupNames } from './usage-schemas.ts';
+
+export const reportFormats = ['json', 'csv'] as const;
+type Format = (typeof reportFormats)[number];
+
+/** What a report is asked for. */
+export type ReportQuery = { range: DayRange; groups: readonly GroupName[]; format: Format };
+
+const daysMax = 366;
+const dayMs = 86_400_000;
+const day = z.iso.date('expected a day as YYYY-MM-DD');
+/** Of one account, and of all accounts. */
+export const usualGroups: readonly GroupName[] = ['day', 'model'];
+export const usualGroupsOfAll: readonly GroupName[] = ['account'];
+
+const reportParameters = {
+  start: day.optional().meta({
+    description: 'The first day, UTC; the first day of the current month by default.',
+    examples: ['2026-03-01'],
+  }),
+  end: day.optional().meta({
+    description: `The last day, UTC; today by default. At most ${daysMax} days.`,
+    examples: ['2026-03-31'],
+  }),
+  format: z.enum(reportFormats).optional().meta({ description: 'JSON by default.' }),
+};
+
+export const usageQuery = z
+  .strictObject({
+    month: z
+      .string()
+      .regex(/^\d{4}-(0[1-9]|1[0-2])$/, 'expected a month as YYYY-MM')
+      .optional()
+      .meta({
+        description:
+          'A month, UTC, in place of `start` and `end`; without other parameters, the current month by default.',
+        examples: ['2026-03'],
+      }),
+    ...reportParameters,
+    group_by: groupsParameter(
+      groupNames.filter((name) => name !== 'account'),
+      usualGroups,
+    ),
+  })
+  .superRefine(({ month, start, end, group_by }, { addIssue }) => {
+    if (month === undefined) return;
+    const others = Object.entries({ start, end, group_by }).filter(([, value]) => value !== undefined);
+    for (const [name] of others) addIssue({ code: 'custom', path: [name], message: 'expected without month' });
+  });
+
+export const allUsageQuery = z.strictObject({
+  ...reportParameters,
+  group_by: groupsParameter(groupNames, usualGroupsOfAll),
+  order: z
+    .enum(['groups', 'charged'])
+    .default('groups')
+    .meta({ description: '`charged`: only the rows with the most charged tokens, most first.' }),
+  limit: limitParameter({ max: 1_000, usual: 100 }).meta({ description: 'How many rows with `order=charged`.' }),
+});
+
+/** A list of groups, which comes out in the order of reports. */
+function groupsParameter(names: readonly GroupName[], usual: readonly GroupName[]) {
+  const message = `expected some of ${names.join(', ')}, each once, separated by commas`;
+  return z
+    .string()
+    .refine((text) => {
+      const wanted = text.split(',');
+      return wanted.every((name) => isOneOf(names, name)) && new Set(wanted).size === wanted.length;
+    }, message)
+    .optional()
+    .meta({
+      description: `What rows are grouped by: some of ${names.map((name) => `\`${name}\``).join(', ')}, separated by commas; \`${usual.join()}\` by default.`,
+      examples: [names.slice(-2).join()],
+    });
+}
+
+function isOneOf(names: readonly string[], name: string): boolean {
+  return names.includes(name);
+}
+
+type Asked = {
+  start?: string | undefined;
+  end?: string | undefined;
+  group_by?: string | undefined;
+  format?: Format | undefined;
+};
+
+/** `now` decides which day is today. Fails with `VALIDATION_ERROR` for a range that is empty or too long. */
+export function reportQueryOf(asked: Asked, { now, usual }: { now: number; usual: readonly GroupName[] }): ReportQuery {
+  const today = new Date(now).toISOString().slice(0, 10);
+  const { start = `${today.slice(0, 7)}-01`, end = today, format = 'json' } = asked;
+  const days = (Date.parse(end) - Date.parse(start)) / dayMs + 1;
+  if (days < 1) throw validationError([{ path: 'end', message: `expected a day that is not before ${start}` }]);
+  if (days > daysMax) throw validationError([{ path: 'end', message: `expected at most ${daysMax} days` }]);
+  const wanted = asked.group_by?.split(',') ?? usual;
+  return { range: { start, end }, groups: groupNames.filter((name) => isOneOf(wanted, name)), format };
+}
+
+/** The days of a month, `YYYY-MM`. */
+export function daysOfMonth(month: string): DayRange {
+  const date = new Date(`${month}-01T00:00:00Z`);
+  date.setUTCMonth(date.getUTCMonth() + 1, 0);
+  return { start: `${month}-01`, end: date.toISOString().slice(0, 10) };
+}

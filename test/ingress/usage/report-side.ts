@@ -1,0 +1,104 @@
+import { parse } from 'csv-parse/sync';
+import type { GroupName } from '../../../ingress/usage/usage-schemas.ts';
+import type { Prices } from '../../../shared/plan-file/plan-file.ts';
+import { countsOf, type UsageDetail } from '../../../shared/store/usage/usage-details.ts';
+import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
+
+/** The details of these records, as a store returns them: by account, then by day, in pieces. */
+export async function* detailsOf(records: readonly UsageRecord[], pieceLength = 7): AsyncGenerator<UsageDetail[]> {
+  const groups = Map.groupBy(records, ({ account, admittedAt, model, keyId, endpoint }) =>
+    JSON.stringify([account, admittedAt.toISOString().slice(0, 10), model, keyId, endpoint]),
+  );
+  const details = [...groups]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([id, group]) => {
+      const [account, day, model, keyId, endpoint] = JSON.parse(id) as [string, string, string, string, string];
+      return { account, month: day.slice(0, 7), day, model, keyId, endpoint, counts: countsOf(group), lastEntry: '' };
+    });
+  for (let from = 0; from < details.length; from += pieceLength) yield details.slice(from, from + pieceLength);
+}
+
+/** A row of a report with all values as texts, as CSV has them. */
+export type TextRow = Record<string, string>;
+
+/** The rows of a report, computed record by record, without the code under test. */
+export function expectedRows(
+  records: readonly UsageRecord[],
+  { groups, prices, currency }: { groups: readonly GroupName[] } & Prices,
+): TextRow[] {
+  const valuesOf = (record: UsageRecord) => {
+    const { account, admittedAt, model, keyId, endpoint } = record;
+    const all = { account, day: admittedAt.toISOString().slice(0, 10), model, key: keyId, endpoint };
+    return groups.map((name) => [name, all[name]] as const);
+  };
+  const byValues = Map.groupBy(records, (record) => JSON.stringify(valuesOf(record)));
+  return [...byValues.values()].map((group) => {
+    const [first] = group;
+    const sum = (value: (record: UsageRecord) => number) => String(group.reduce((total, one) => total + value(one), 0));
+    return {
+      ...Object.fromEntries(first === undefined ? [] : valuesOf(first)),
+      requests: String(group.length),
+      failed: sum(({ outcome }) => Number(outcome === 'failed' || outcome === 'lost')),
+      cancelled: sum(({ outcome }) => Number(outcome === 'cancelled')),
+      promptTokens: sum(({ promptTokens }) => promptTokens),
+      cachedTokens: sum(({ cachedTokens }) => cachedTokens),
+      completionTokens: sum(({ completionTokens }) => completionTokens),
+      chargedTokens: sum(({ chargedTokens }) => chargedTokens),
+      overageTokens: sum(({ overage, chargedTokens }) => (overage ? chargedTokens : 0)),
+      ...(prices && {
+        cost: expectedCost(group, prices),
+        currency,
+        unpricedTokens: sum((record) =>
+          priceAt(record, prices) === undefined ? record.promptTokens + record.completionTokens : 0,
+        ),
+      }),
+    };
+  });
+}
+
+function priceAt({ model, admittedAt }: UsageRecord, prices: NonNullable<Prices['prices']>) {
+  const known = (prices[model] ?? []).filter(({ from }) => Date.parse(from) <= admittedAt.getTime());
+  return known.toSorted((one, other) => Date.parse(other.from) - Date.parse(one.from))[0];
+}
+
+/** By fractions of whole numbers: each price is a number over a power of ten. */
+function expectedCost(records: readonly UsageRecord[], prices: NonNullable<Prices['prices']>): string {
+  let [numerator, denominator] = [0n, 1n];
+  const add = (tokens: number, text: string) => {
+    const digits = text.split('.')[1]?.length ?? 0;
+    const over = 10n ** BigInt(digits) * 1_000_000n;
+    numerator = numerator * over + BigInt(tokens) * BigInt(text.replace('.', '')) * denominator;
+    denominator *= over;
+    const factor = greatestDivisor(numerator, denominator);
+    [numerator, denominator] = [numerator / factor, denominator / factor];
+  };
+  for (const record of records) {
+    const price = priceAt(record, prices);
+    if (price === undefined) continue;
+    add(record.promptTokens - record.cachedTokens, price.prompt);
+    add(record.cachedTokens, price.cached ?? price.prompt);
+    add(record.completionTokens, price.completion);
+  }
+  let text = String(numerator / denominator);
+  for (let rest = numerator % denominator; rest > 0n; rest %= denominator) {
+    if (!text.includes('.')) text += '.';
+    rest *= 10n;
+    text += String(rest / denominator);
+  }
+  return text;
+}
+
+function greatestDivisor(one: bigint, other: bigint): bigint {
+  return other === 0n ? one || 1n : greatestDivisor(other, one % other);
+}
+
+/** Rows of CSV, by a library of its own. It throws if the text is not valid. */
+export function readCsv(text: string): TextRow[] {
+  return parse(text, { columns: true, record_delimiter: '\r\n' }) as TextRow[]; // with `columns`, texts by name
+}
+
+/** In one order, to compare rows as a set. */
+export function sorted(rows: readonly TextRow[]): TextRow[] {
+  const keyOf = (row: TextRow) => JSON.stringify(Object.entries(row).sort());
+  return rows.toSorted((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1));
+}
