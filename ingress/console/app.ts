@@ -6,6 +6,7 @@ import { Header } from './header.ts';
 import { type HeldKeys, useHeldKeys } from './keys/held-keys.ts';
 import { KeysPage } from './keys/keys-page.ts';
 import { AccountPage } from './operators/account-page.ts';
+import { AllUsagePage } from './operators/all-usage-page.ts';
 import { AuditPage } from './operators/audit-page.ts';
 import { OperatorsPage } from './operators/operators-page.ts';
 import { Failure } from './page/failure.ts';
@@ -81,6 +82,7 @@ function KnownPage({ api, route, settings, isOperator, held }: PageProps) {
     ];
   }
   if (route.section === 'settings') return h(SettingsPage, { api });
+  if (route.section === 'all-usage') return h(AllUsagePage, { api });
   if (route.section === 'audit') return h(AuditPage, { api, filter: route.filter ?? {} });
   return route.account === undefined
     ? h(OperatorsPage, { api, prefix: route.search ?? '' })

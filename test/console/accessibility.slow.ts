@@ -104,7 +104,24 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
   'the usage of a month without requests': {
     account: 'idler',
     fragment: 'usage',
-    fill: ({ page }) => page.getByText(/^No usage in /).waitFor(),
+    fill: ({ page }) => page.getByText(/^No usage from /).waitFor(),
+  },
+  'usage by every group, of other days': {
+    account: 'grouper',
+    fragment: 'usage',
+    async fill({ page }) {
+      const keys = createKeyClient(stack());
+      const { key } = await createFurtherKeyClient(keys, 'grouper').create();
+      await keys.infer(String(key));
+      await page.reload();
+      await page.getByLabel('Period').selectOption('Other days');
+      for (const group of ['key', 'endpoint']) await page.getByLabel(group, { exact: true }).check();
+      const table = page.getByRole('region', { name: /^By day/ });
+      while (!(await table.isVisible())) {
+        await page.getByRole('button', { name: 'Refresh' }).click();
+        await page.waitForTimeout(300);
+      }
+    },
   },
   'an answer': {
     account: 'asker',
@@ -157,6 +174,20 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await keys.change('user:subject', { overageEnabled: true });
       await page.reload();
       await page.getByText('overage on').waitFor();
+    },
+  },
+  'the usage of all accounts': {
+    account: 'olga',
+    fragment: 'all-usage',
+    async fill({ page }) {
+      const keys = createKeyClient(stack());
+      await keys.infer(await keys.newKey('x'.repeat(100)));
+      await page.reload();
+      const row = page.getByRole('link', { name: 'x'.repeat(100) });
+      while (!(await row.isVisible())) {
+        await page.getByRole('button', { name: 'Refresh' }).click();
+        await page.waitForTimeout(300);
+      }
     },
   },
   'the audit trail of all accounts': {

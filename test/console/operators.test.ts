@@ -1,6 +1,8 @@
+import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
+import { readCsv } from '../ingress/usage/report-side.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { createPlanEditor } from '../support/plan-file-editor.ts';
@@ -62,6 +64,51 @@ browserTest('an operator finds an account and changes its plan, which applies to
     'user:olga: topped up 12,345 tokens (invoice-7): paid: 127.0.0.1',
     'user:olga: plan free to pro: Signed the contract.: 127.0.0.1',
   ]);
+  await console.requireClean(t);
+});
+
+browserTest('an operator sees which accounts have used most, and exports the usage of all accounts', async (t) => {
+  const keys = createKeyClient(stack());
+  for (const [account, requests] of Object.entries({ 'much-user': 3, 'less-user': 1 })) {
+    const key = await keys.newKey(account);
+    for (let count = 0; count < requests; count += 1) t.is((await keys.infer(key)).status, 200);
+  }
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('operators');
+  await console.signIn('olga');
+  await page.getByRole('link', { name: 'Usage of all accounts' }).click();
+  await page.getByRole('heading', { name: 'Usage of all accounts' }).waitFor();
+  const table = page.getByRole('region', { name: /^By account; most tokens charged first/ });
+  const accounts = async () =>
+    (await table.isVisible()) ? (await table.locator('tbody th').allInnerTexts()).map((text) => text.trim()) : [];
+  const requestsOf = async (account: string) =>
+    (await table.locator('tbody tr', { has: page.getByRole('link', { name: account, exact: true }) }).allInnerTexts())
+      .map((row) => row.split('\t')[1])
+      .join();
+  while (!((await requestsOf('user:much-user')) === '3' && (await requestsOf('user:less-user')) === '1')) {
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.waitForTimeout(200);
+  }
+  const found = await accounts();
+  t.true(found.indexOf('user:much-user') < found.indexOf('user:less-user'));
+  await page.getByLabel('model', { exact: true }).check();
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Export as CSV' }).click(),
+  ]);
+  const rows = readCsv(await readFile(await file.path(), 'utf8'));
+  t.like(
+    rows.find(({ account }) => account === 'user:much-user'),
+    { model: 'small-chat', requests: '3' },
+  );
+  await page.getByLabel('account', { exact: true }).uncheck();
+  await page.getByRole('region', { name: /^By model/ }).waitFor();
+  await page.getByLabel('day', { exact: true }).check();
+  await page.locator('.chart').waitFor();
+  await page.getByLabel('account', { exact: true }).check();
+  await page.getByRole('link', { name: 'user:much-user' }).first().click();
+  await page.getByRole('heading', { name: 'user:much-user' }).waitFor();
   await console.requireClean(t);
 });
 

@@ -1,11 +1,16 @@
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
+import { readCsv } from '../ingress/usage/report-side.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
+import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { createKeyClient } from '../support/key-client.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
 const { browserTest, stack, openConsole } = openBrowserTests(test, {
   plans: { small: { tokens_per_month: 100, ...tiers } },
+  models: { 'hanging-chat': { tier: 'standard', pool: 'default' } },
+  prices: { 'small-chat': [{ from: '2026-01-01', prompt: 1, completion: 2 }] },
 });
 
 /** The share of the quota bar that each of its parts has, by class. */
@@ -45,7 +50,7 @@ browserTest(
     });
     let charged = 0;
     for (const row of await table.locator('tbody tr').allInnerTexts()) {
-      const [, model, requests, failed, cancelled, , , tokens] = row.split('\t');
+      const [, model, requests, failed, cancelled, , , , tokens] = row.split('\t');
       t.deepEqual([requests, failed, cancelled], [model === 'small-chat' ? '2' : '1', '0', '0'], row);
       charged += Number(tokens);
     }
@@ -56,23 +61,74 @@ browserTest(
     await page.getByRole('radio', { name: 'requests' }).check();
     t.regex((await page.locator('.chart svg[role=img]').getAttribute('aria-label')) ?? '', /\(3\)/);
 
-    await page.getByRole('button', { name: 'Previous month' }).click();
-    await page.getByText(/^No usage in /).waitFor();
-    t.true(await page.getByRole('cell', { name: 'small-chat, medium-chat' }).isVisible(), 'the limits of the plan');
+    await page.getByLabel('Period').selectOption('Last month');
+    await page.getByText(/^No usage from /).waitFor();
+    t.true(
+      await page.getByRole('cell', { name: 'small-chat, medium-chat, hanging-chat' }).isVisible(),
+      'the limits of the plan',
+    );
     await console.requireClean(t);
   },
 );
+
+browserTest('usage is grouped by keys with their names, compared with the days before, and exported', async (t) => {
+  const keys = createKeyClient(stack());
+  const account = createFurtherKeyClient(keys, 'exporter');
+  const { key } = await account.create({ name: 'nightly report' });
+  for (const model of ['small-chat', 'medium-chat']) t.is((await keys.infer(String(key), model)).status, 200);
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('usage');
+  await console.signIn('exporter');
+  for (const group of ['day', 'model']) {
+    await page.getByLabel('key', { exact: true }).check();
+    await page.getByLabel(group, { exact: true }).uncheck();
+  }
+  t.true(await page.getByLabel('key', { exact: true }).isDisabled(), 'a report has at least one group');
+  const table = page.getByRole('region', { name: /^By key/ });
+  const row = table.locator('tbody tr', { hasText: 'nightly report' });
+  const requestsIn = async () => ((await row.count()) === 1 ? (await row.innerText()).split('\t')[1] : undefined);
+  while ((await requestsIn()) !== '2') {
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.waitForTimeout(200);
+  }
+  t.is(await page.locator('.chart').count(), 0, 'there is no chart without days');
+  t.is(await page.locator('[data-total=Requests]').innerText(), '2');
+  t.regex(await page.locator('[data-total=Cost]').innerText(), /^0\.00\d+ USD$/);
+  t.true(await page.getByText('nothing before').first().isVisible());
+  t.true(await page.getByText(/ tokens have no price\.$/).isVisible());
+
+  await page.getByLabel('Period').selectOption('Last 7 days');
+  await page.getByText('Compared with the 7 days before').waitFor();
+  await page.getByLabel('Period').selectOption('Other days');
+  const [first, today] = ['2026-01-01', new Date().toISOString().slice(0, 10)];
+  await page.getByLabel('First day (UTC)').fill(today);
+  await page.getByText('Compared with the day before').waitFor();
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Export as CSV' }).click(),
+  ]);
+  t.is(file.suggestedFilename(), `usage-${today}-${today}.csv`);
+  const rows = readCsv(await readFile(await file.path(), 'utf8'));
+  t.like(rows, [{ requests: '2', currency: 'USD' }]);
+
+  console.expectFailures();
+  await page.getByLabel('First day (UTC)').fill(first);
+  await page.getByLabel('Last day (UTC)').fill('2025-12-31');
+  await page.getByText(/expected a day that is not before/).waitFor();
+  await console.requireClean(t);
+});
 
 browserTest('the bar matches the figures: used, reserved, and usage beyond the allowance', async (t) => {
   const keys = createKeyClient(stack());
   const key = await keys.newKey('measured');
   await keys.change('user:measured', { plan: 'small', overageEnabled: true });
-  for (const server of stack().modelServers) server.fail({ hang: true }, 'medium-chat');
+  for (const server of stack().modelServers) server.fail({ hang: true }, 'hanging-chat');
   const leaving = new AbortController();
   const hanging = fetch(`${stack().baseUrl}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'medium-chat', max_tokens: 30, messages: [{ role: 'user', content: 'Wait' }] }),
+    body: JSON.stringify({ model: 'hanging-chat', max_tokens: 30, messages: [{ role: 'user', content: 'Wait' }] }),
     signal: leaving.signal,
   }).catch(() => undefined);
   const quotaOf = async () =>

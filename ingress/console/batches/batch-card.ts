@@ -1,13 +1,10 @@
 import { h } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Batch } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
-import { Failure } from '../page/failure.ts';
-import { formatBytes, formatCount, formatTime } from '../page/format.ts';
+import { DownloadButton } from '../page/download-button.ts';
+import { formatCount, formatTime } from '../page/format.ts';
 import { Table } from '../page/table.ts';
-import { useDoing } from '../page/use-doing.ts';
 import { BatchHead } from './batch-head.ts';
-import { saveFile } from './save-file.ts';
 
 type BatchError = NonNullable<Batch['errors']>['data'][number];
 
@@ -25,8 +22,10 @@ export function BatchCard({ api, batch, cancel }: { api: Api; batch: Batch; canc
     h(
       'div',
       { class: 'actions' },
-      output && h(Download, { api, file: output, name: `${id}-output.jsonl`, label: 'Download results' }),
-      failed && h(Download, { api, file: failed, name: `${id}-errors.jsonl`, label: 'Download failed lines' }),
+      output &&
+        h(DownloadButton, { api, path: contentOf(output), name: `${id}-output.jsonl`, label: 'Download results' }),
+      failed &&
+        h(DownloadButton, { api, path: contentOf(failed), name: `${id}-errors.jsonl`, label: 'Download failed lines' }),
       canBeCancelled.has(status) && h('button', { type: 'button', class: 'danger', onClick: cancel }, 'Cancel'),
     ),
     errors && h(BatchErrors, { found: errors.data }),
@@ -63,18 +62,6 @@ function BatchErrors({ found }: { found: readonly BatchError[] }) {
   );
 }
 
-function Download({ api, file, name, label }: { api: Api; file: string; name: string; label: string }) {
-  const [received, setReceived] = useState(0);
-  const leaving = useRef(new AbortController());
-  useEffect(() => () => leaving.current.abort(), []);
-  const doing = useDoing(async () => {
-    setReceived(0);
-    const { signal } = leaving.current;
-    saveFile(await api.download(`/v1/files/${file}/content`, { progress: setReceived, signal }), name);
-  });
-  return [
-    h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, label),
-    doing.busy && h('span', { class: 'quiet', role: 'status' }, `${formatBytes(received)} received`),
-    doing.error !== undefined && h(Failure, { error: doing.error }),
-  ];
+function contentOf(file: string): string {
+  return `/v1/files/${file}/content`;
 }

@@ -8,7 +8,7 @@ import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { type Newest, useNewest } from '../page/use-newest.ts';
-import { MonthOfUsage } from '../usage/month-of-usage.ts';
+import { UsageReportView } from '../usage/usage-report.ts';
 import { AccountKeyTable } from './account-key-table.ts';
 import { AuditTrail } from './audit-trail.ts';
 import type { AccountFormProps, AccountSettings } from './change-account.ts';
@@ -55,7 +55,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
       children: ({ account, plans }) => [
         account === undefined ? h(Unknown, null) : h(AccountStatus, { account }),
         h(Forms, { account: account ?? { ...unknown, account: name }, plans, change }),
-        h(MonthOfUsage, { load: (month, signal) => api.call(`${path}/usage?month=${month}`, { signal }) }),
+        h(UsageReportView, { api, path: `${path}/usage` }),
         account && h(History, { account, records }),
       ],
     }),

@@ -27,11 +27,11 @@ export function OperatorsPage({ api, prefix }: { api: Api; prefix: string }) {
   return [
     h('h1', { tabIndex: -1 }, 'Operators'),
     h(
-      'p',
+      'ul',
       null,
-      h('a', { href: auditLink({}) }, 'Audit trail of all accounts'),
-      ' · ',
-      h('a', { href: '#settings' }, 'Settings and processes'),
+      h('li', null, h('a', { href: '#all-usage' }, 'Usage of all accounts')),
+      h('li', null, h('a', { href: auditLink({}) }, 'Audit trail of all accounts')),
+      h('li', null, h('a', { href: '#settings' }, 'Settings and processes')),
     ),
     h(SearchForm, { shown: prefix, search }),
     h(LoadedView<Page>, {

@@ -2,6 +2,8 @@ const whole = new Intl.NumberFormat('en');
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 const dateAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 const dayAlone = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+const shortDay = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
+const money = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 });
 const monthAlone = new Intl.DateTimeFormat('en-GB', { month: 'long', year: 'numeric', timeZone: 'UTC' });
 
 /** `1,234,567`. */
@@ -29,16 +31,22 @@ export function formatDay(day: string): string {
   return dayAlone.format(new Date(`${day}T00:00:00Z`));
 }
 
+/** `3 Feb`. */
+export function formatShortDay(day: string): string {
+  return shortDay.format(new Date(`${day}T00:00:00Z`));
+}
+
 /** `YYYY-MM`. */
 export function formatMonth(month: string): string {
   return monthAlone.format(new Date(`${month}-01T00:00:00Z`));
 }
 
-/** Adds `months`, which may be negative: `YYYY-MM`. */
-export function monthAfter(month: string, months: number): string {
-  const date = new Date(`${month}-01T00:00:00Z`);
-  date.setUTCMonth(date.getUTCMonth() + months);
-  return date.toISOString().slice(0, 7);
+/** An exact cost, rounded to be read: `1.50 USD`, `0.000002 USD`. A smaller one is not shown as 0. */
+export function formatCost(cost: string, currency: string): string {
+  const least = 0.000001;
+  const value = Number(cost);
+  if (value > 0 && value < least) return `< ${money.format(least)} ${currency}`;
+  return `${money.format(value)} ${currency}`;
 }
 
 /** A time that is left, in its two largest units: `6 d 23 h`, `59 min 59 s`. */

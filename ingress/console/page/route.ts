@@ -14,13 +14,13 @@ export type AuditFilter = { account?: string; actor?: string };
 
 /**
  * The view that the address names: `#operators/user%3Aalice` is an account, `#operators?user%3Aal` a search for accounts,
- * `#audit?actor=user%3Aolga` a filtered audit trail, `#settings` the settings.
+ * `#audit?actor=user%3Aolga` a filtered audit trail, `#all-usage` the usage of all accounts, `#settings` the settings.
  */
 export type Route = {
   page: PageName;
   account?: string;
   search?: string;
-  section?: 'top-up' | 'audit' | 'settings';
+  section?: 'top-up' | 'audit' | 'all-usage' | 'settings';
   filter?: AuditFilter;
 };
 
@@ -28,6 +28,7 @@ export type Route = {
 export function parseRoute(hash: string): Route {
   const [, page = '', mark, rest = ''] = /^#?([^/?]*)([/?])?(.*)$/s.exec(hash) ?? [];
   if (page === 'top-up') return { page: 'usage', section: 'top-up' };
+  if (page === 'all-usage') return { page: 'operators', section: 'all-usage' };
   if (page === 'audit') return { page: 'operators', section: 'audit', filter: parseFilter(rest) };
   if (page === 'settings') return { page: 'operators', section: 'settings' };
   if (page === 'operators' && rest !== '') return { page, [mark === '?' ? 'search' : 'account']: decode(rest) };
@@ -35,6 +36,7 @@ export function parseRoute(hash: string): Route {
 }
 
 export function titleOf({ page, account, section }: Route): string {
+  if (section === 'all-usage') return 'Usage of all accounts';
   if (section === 'audit') return 'Audit trail';
   if (section === 'settings') return 'Settings';
   return account ?? pages[page];

@@ -1,4 +1,5 @@
-import type { UsageDay } from '../../usage/usage-schemas.ts';
+import type { UsageRow } from '../../usage/usage-schemas.ts';
+import { allDaysOf, type DayRange } from './day-range.ts';
 
 /** The measures of the chart and their labels. */
 export const measures = { chargedTokens: 'tokens charged', requests: 'requests' } as const;
@@ -8,7 +9,7 @@ export type Measure = keyof typeof measures;
 type Part = { model: string; from: number; to: number; series: number };
 type Day = { day: string; total: number; parts: Part[] };
 export type Chart = {
-  /** Every day of the month, including days without usage. */
+  /** Every day of the range, including days without usage. */
   days: Day[];
   series: { model: string; series: number }[];
   max: number;
@@ -18,26 +19,28 @@ export type Chart = {
 /** The most used models have a series each; the others share the last one. */
 const seriesMax = 6;
 const others = 'other models';
+/** Of rows that are not by model. */
+const allModels = 'all models';
 
 export function chartOf({
-  month,
-  days,
+  range,
+  rows: all,
   measure,
 }: {
-  month: string;
-  days: readonly UsageDay[];
+  range: DayRange;
+  rows: readonly UsageRow[];
   measure: Measure;
 }): Chart {
-  const byModel = Map.groupBy(days, ({ model }) => model);
-  const sum = (rows: readonly UsageDay[]) => rows.reduce((total, row) => total + row[measure], 0);
+  const byModel = Map.groupBy(all, modelOf);
+  const sum = (rows: readonly UsageRow[]) => rows.reduce((total, row) => total + row[measure], 0);
   const ordered = [...byModel].toSorted(([, one], [, other]) => sum(other) - sum(one)).map(([model]) => model);
   const shared = ordered.length > seriesMax;
   const named = ordered.slice(0, shared ? seriesMax - 1 : seriesMax);
   const names = shared ? [...named, others] : named;
 
-  const byDay = Map.groupBy(days, ({ day }) => day);
-  const charted = daysOf(month).map((day) => {
-    const rows = Map.groupBy(byDay.get(day) ?? [], ({ model }) => (named.includes(model) ? model : others));
+  const byDay = Map.groupBy(all, ({ day }) => day);
+  const charted = allDaysOf(range).map((day) => {
+    const rows = Map.groupBy(byDay.get(day) ?? [], (row) => (named.includes(modelOf(row)) ? modelOf(row) : others));
     let total = 0;
     const parts = names.flatMap((model, series) => {
       const from = total;
@@ -55,10 +58,8 @@ export function chartOf({
   };
 }
 
-function daysOf(month: string): string[] {
-  const [year = 0, number = 1] = month.split('-').map(Number);
-  const count = new Date(Date.UTC(year, number, 0)).getUTCDate();
-  return Array.from({ length: count }, (_, index) => `${month}-${String(index + 1).padStart(2, '0')}`);
+function modelOf({ model = allModels }: UsageRow): string {
+  return model;
 }
 
 /** Round values from 0 to at least `most`, in four or five steps. */

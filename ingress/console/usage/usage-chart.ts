@@ -1,9 +1,10 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { UsageDay } from '../../usage/usage-schemas.ts';
+import type { UsageRow } from '../../usage/usage-schemas.ts';
 import { Choice } from '../page/choice.ts';
-import { formatCount, formatDay, formatShort } from '../page/format.ts';
+import { formatCount, formatDay, formatShort, formatShortDay } from '../page/format.ts';
 import { type Chart, chartOf, type Measure, measures } from './chart-of.ts';
+import type { DayRange } from './day-range.ts';
 import { SeriesBox, SeriesPatterns, SeriesSwatch } from './series.ts';
 
 const width = 640;
@@ -11,11 +12,13 @@ const height = 220;
 const left = 60;
 const bottom = 30;
 const top = 8;
+/** At most so many days have a label. */
+const labelsMax = 5;
 
 /** One stacked bar per day, with a colour and a pattern for each model. The table below has the numbers. */
-export function UsageChart({ month, days }: { month: string; days: readonly UsageDay[] }) {
+export function UsageChart({ range, rows }: { range: DayRange; rows: readonly UsageRow[] }) {
   const [measure, setMeasure] = useState<Measure>('chargedTokens');
-  const chart = chartOf({ month, days, measure });
+  const chart = chartOf({ range, rows, measure });
   return h(
     'figure',
     { class: 'chart' },
@@ -61,6 +64,7 @@ function Axis({ chart }: { chart: Chart }) {
 
 function Bars({ chart, measure }: { chart: Chart; measure: Measure }) {
   const step = (width - left) / chart.days.length;
+  const labelEvery = 7 * Math.ceil(chart.days.length / (7 * labelsMax));
   return h(
     'g',
     null,
@@ -74,8 +78,7 @@ function Bars({ chart, measure }: { chart: Chart; measure: Measure }) {
           const said = `${formatDay(day)}, ${model}: ${formatCount(to - from)} ${measures[measure]}`;
           return h(SeriesBox, { key: model, series, ...box }, h('title', null, said));
         }),
-        index % 7 === 0 &&
-          h('text', { x: left + (index + 0.5) * step, y: height - 8, 'text-anchor': 'middle' }, String(index + 1)),
+        index % labelEvery === 0 && h('text', { x: left + index * step, y: height - 8 }, formatShortDay(day)),
       ),
     ),
   );

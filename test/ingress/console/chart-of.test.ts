@@ -1,9 +1,10 @@
 import test from 'ava';
 import { chartOf } from '../../../ingress/console/usage/chart-of.ts';
-import type { UsageDay } from '../../../ingress/usage/usage-schemas.ts';
+import type { UsageRow } from '../../../ingress/usage/usage-schemas.ts';
 
-const none = { failed: 0, cancelled: 0, promptTokens: 0, completionTokens: 0, overageTokens: 0 };
-const used = (day: string, model: string, requests: number, chargedTokens = 0): UsageDay => ({
+const none = { failed: 0, cancelled: 0, promptTokens: 0, cachedTokens: 0, completionTokens: 0, overageTokens: 0 };
+const november = { start: '2026-11-01', end: '2026-11-30' };
+const used = (day: string, model: string, requests: number, chargedTokens = 0): UsageRow => ({
   ...none,
   day,
   model,
@@ -11,9 +12,9 @@ const used = (day: string, model: string, requests: number, chargedTokens = 0): 
   chargedTokens,
 });
 
-test('every day of the month is charted, and the segments of a day add up', (t) => {
+test('every day of the range is charted, and the segments of a day add up', (t) => {
   const days = [used('2028-02-03', 'a', 5), used('2028-02-03', 'b', 7), used('2028-02-29', 'a', 1)];
-  const chart = chartOf({ month: '2028-02', days, measure: 'requests' });
+  const chart = chartOf({ range: { start: '2028-02-01', end: '2028-02-29' }, rows: days, measure: 'requests' });
   t.is(chart.days.length, 29);
   t.deepEqual(chart.days[2], {
     day: '2028-02-03',
@@ -29,7 +30,7 @@ test('every day of the month is charted, and the segments of a day add up', (t) 
 
 test('the axis has round steps that just reach the largest day', (t) => {
   for (const most of [0, 1, 3, 4, 7, 12, 99, 100, 101, 24_999, 1_000_000, 123_456_789]) {
-    const { ticks, max } = chartOf({ month: '2026-11', days: [used('2026-11-01', 'a', most)], measure: 'requests' });
+    const { ticks, max } = chartOf({ range: november, rows: [used('2026-11-01', 'a', most)], measure: 'requests' });
     const [first, second = 0, ...rest] = ticks;
     t.is(first, 0, String(most));
     t.true(Number.isInteger(second) && second > 0, String(most));
@@ -40,11 +41,25 @@ test('the axis has round steps that just reach the largest day', (t) => {
 
 test('the least used models beyond the sixth share one series', (t) => {
   const days = Array.from({ length: 9 }, (_, index) => used('2026-11-01', `model-${index}`, 1, (index + 1) * 10));
-  const { series, days: charted } = chartOf({ month: '2026-11', days, measure: 'chargedTokens' });
+  const { series, days: charted } = chartOf({ range: november, rows: days, measure: 'chargedTokens' });
   t.deepEqual(
     series.map(({ model }) => model),
     ['model-8', 'model-7', 'model-6', 'model-5', 'model-4', 'other models'],
   );
   t.is(charted[0]?.total, 450);
   t.deepEqual(charted[0]?.parts.at(-1), { model: 'other models', from: 350, to: 450, series: 5 });
+});
+
+test('rows of several keys of a day add up, and rows that are not by model are one series', (t) => {
+  const rows = [used('2026-11-01', 'a', 5), used('2026-11-01', 'a', 7)];
+  const range = { start: '2026-10-31', end: '2026-11-01' };
+  const { days, series } = chartOf({ range, rows: rows.map(({ model: _, ...row }) => row), measure: 'requests' });
+  t.deepEqual(series, [{ model: 'all models', series: 0 }]);
+  t.deepEqual(
+    days.map(({ day, total }) => [day, total]),
+    [
+      ['2026-10-31', 0],
+      ['2026-11-01', 12],
+    ],
+  );
 });

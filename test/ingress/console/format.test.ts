@@ -1,13 +1,13 @@
 import test from 'ava';
 import {
   formatBytes,
+  formatCost,
   formatCount,
   formatDay,
   formatLimit,
   formatMonth,
   formatRest,
   formatShort,
-  monthAfter,
 } from '../../../ingress/console/page/format.ts';
 
 test('numbers are formatted in the language of the page', (t) => {
@@ -34,7 +34,11 @@ test('a time that is left has its two largest units, and is over at 0', (t) => {
   );
 });
 
-test('months continue across years', (t) => {
-  t.is(monthAfter('2026-12', 1), '2027-01');
-  t.is(monthAfter('2026-01', -1), '2025-12');
+test('a cost has at least two digits after the point and at most six, and a smaller one is not 0', (t) => {
+  const shown = (cost: string) => formatCost(cost, 'USD');
+  t.is(shown('0'), '0.00 USD');
+  t.is(shown('1.5'), '1.50 USD');
+  t.is(shown('1234.5678901234'), '1,234.56789 USD');
+  t.is(shown('0.000001'), '0.000001 USD');
+  t.is(shown('0.0000004'), '< 0.000001 USD');
 });

@@ -8,6 +8,11 @@ test('a fragment names a page, and an unknown one leads to the keys', (t) => {
     t.deepEqual(parseRoute(hash), { page: 'keys' }, hash);
 });
 
+test('the usage of all accounts has a page of its own', (t) => {
+  t.deepEqual(parseRoute('#all-usage'), { page: 'operators', section: 'all-usage' });
+  t.is(titleOf(parseRoute('#all-usage')), 'Usage of all accounts');
+});
+
 test('a link to an account works for any name', (t) => {
   for (const account of ['user:alice', 'user:a/b#c?d%20', 'device:00ff', 'user:名前 😀']) {
     t.deepEqual(parseRoute(accountLink(account)), { page: 'operators', account });

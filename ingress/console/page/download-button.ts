@@ -1,0 +1,24 @@
+import { h } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Api } from '../api/api.ts';
+import { Failure } from './failure.ts';
+import { formatBytes } from './format.ts';
+import { saveFile } from './save-file.ts';
+import { useDoing } from './use-doing.ts';
+
+/** Saves what the API returns at this path as a file of this name. */
+export function DownloadButton({ api, path, name, label }: { api: Api; path: string; name: string; label: string }) {
+  const [received, setReceived] = useState(0);
+  const leaving = useRef(new AbortController());
+  useEffect(() => () => leaving.current.abort(), []);
+  const doing = useDoing(async () => {
+    setReceived(0);
+    const { signal } = leaving.current;
+    saveFile(await api.download(path, { progress: setReceived, signal }), name);
+  });
+  return [
+    h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, label),
+    doing.busy && h('span', { class: 'quiet', role: 'status' }, `${formatBytes(received)} received`),
+    doing.error !== undefined && h(Failure, { error: doing.error }),
+  ];
+}

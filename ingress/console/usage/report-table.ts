@@ -1,0 +1,81 @@
+import { type ComponentChildren, h } from 'preact';
+import type { GroupName, UsageReport, UsageRow } from '../../usage/usage-schemas.ts';
+import { formatCost, formatCount, formatDay } from '../page/format.ts';
+import { accountLink } from '../page/route.ts';
+import { Table } from '../page/table.ts';
+import { groupLabels } from './report-filters.ts';
+
+const rowsShownMax = 1_000;
+
+type Props = {
+  report: UsageReport;
+  /** Names of keys by their ids, as far as they are known. */
+  keyNames: ReadonlyMap<string, string>;
+  /** Whether these are only the rows with the most charged tokens. */
+  isTop: boolean;
+};
+
+export function ReportTable({ report: { groupBy, currency, data }, keyNames, isTop }: Props) {
+  const rows = data.slice(0, rowsShownMax);
+  const by = groupBy.map((name) => (name === 'day' ? 'day (UTC)' : groupLabels[name])).join(', ');
+  const order = isTop ? '; most tokens charged first' : '';
+  const isCut = rows.length < data.length;
+  return [
+    isCut &&
+      h(
+        'p',
+        { class: 'notice' },
+        `These are the first ${formatCount(rows.length)} of ${formatCount(data.length)} rows. The export has all.`,
+      ),
+    h(Table<UsageRow>, {
+      caption: `By ${by}${order}${currency === undefined ? '' : '; costs are rounded here and exact in the export'}`,
+      rows,
+      rowKey: (row) => JSON.stringify(groupBy.map((name) => row[name])),
+      columns: [
+        ...groupBy.map((name) => ({
+          title: titles[name],
+          cell: (row: UsageRow) => groupCell(name, row, keyNames),
+        })),
+        ...counts.map(([title, name]) => ({
+          title,
+          cell: (row: UsageRow) => formatCount(row[name]),
+          holds: 'number' as const,
+        })),
+        ...(currency === undefined
+          ? []
+          : [
+              {
+                title: 'Cost',
+                // Without any price it is unknown, not 0.
+                cell: ({ cost = '0', unpricedTokens = 0 }: UsageRow) =>
+                  cost === '0' && unpricedTokens > 0 ? '–' : formatCost(cost, currency),
+                holds: 'number' as const,
+              },
+            ]),
+      ],
+    }),
+  ];
+}
+
+const titles = { account: 'Account', day: 'Day', model: 'Model', key: 'Key', endpoint: 'Endpoint' } as const;
+
+const counts = [
+  ['Requests', 'requests'],
+  ['Failed', 'failed'],
+  ['Cancelled', 'cancelled'],
+  ['Prompt tokens', 'promptTokens'],
+  ['Cached tokens', 'cachedTokens'],
+  ['Completion tokens', 'completionTokens'],
+  ['Charged tokens', 'chargedTokens'],
+  ['Overage tokens', 'overageTokens'],
+] as const satisfies readonly (readonly [string, keyof UsageRow])[];
+
+function groupCell(name: GroupName, row: UsageRow, keyNames: ReadonlyMap<string, string>): ComponentChildren {
+  const value = row[name] ?? '';
+  if (name === 'day') return formatDay(value);
+  if (name === 'account') return h('a', { href: accountLink(value) }, value);
+  if (name !== 'key') return value;
+  if (value === '') return 'sign-in token';
+  const known = keyNames.get(value);
+  return [known !== undefined && `${known} `, h('code', null, value)];
+}

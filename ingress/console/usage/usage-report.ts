@@ -1,0 +1,98 @@
+import { h } from 'preact';
+import { useState } from 'preact/hooks';
+import type { GroupName, UsageReport } from '../../usage/usage-schemas.ts';
+import type { Api } from '../api/api.ts';
+import { DownloadButton } from '../page/download-button.ts';
+import { LoadedView } from '../page/loaded-view.ts';
+import { useLoaded } from '../page/use-loaded.ts';
+import { type DayRange, daysBefore } from './day-range.ts';
+import { formatDays, ReportFigures } from './report-figures.ts';
+import { type Filters, ReportFilters, rangeOf } from './report-filters.ts';
+import { ReportTable } from './report-table.ts';
+import { UsageChart } from './usage-chart.ts';
+
+type Props = {
+  api: Api;
+  /** The route of the reports. */
+  path: string;
+  /** The groups that can be chosen, and those that are chosen at first. */
+  offered?: readonly GroupName[];
+  usual?: readonly GroupName[];
+  keyNames?: ReadonlyMap<string, string>;
+  /** Called when the user clicks Refresh. */
+  refreshed?: () => void;
+};
+
+type Shown = { report: UsageReport; before: UsageReport['total'] };
+
+const noNames: ReadonlyMap<string, string> = new Map();
+const topRows = 100;
+
+/** Usage in a range of days by chosen groups, compared with the days before, with an export. Of accounts, only those with the most usage. */
+export function UsageReportView(props: Props) {
+  const { api, path, offered = ['day', 'model', 'key', 'endpoint'], usual = ['day', 'model'] } = props;
+  const { keyNames = noNames, refreshed } = props;
+  const today = new Date().toISOString().slice(0, 10);
+  const [filters, setFilters] = useState<Filters>({
+    period: 'this-month',
+    own: { start: today, end: today },
+    groups: usual,
+  });
+  const range = rangeOf(filters, today);
+  const { groups } = filters;
+  const isTop = groups.includes('account');
+  const load = async (signal: AbortSignal): Promise<Shown> => {
+    const query = queryOf(range, groups, isTop ? { order: 'charged', limit: String(topRows) } : {});
+    const [report, before] = await Promise.all([
+      api.call<UsageReport>(`${path}?${query}`, { signal }),
+      // Only its total is shown. Endpoints are few.
+      api.call<UsageReport>(`${path}?${queryOf(daysBefore(range), ['endpoint'])}`, { signal }),
+    ]);
+    return { report, before: before.total };
+  };
+  const loaded = useLoaded(load, [path, range.start, range.end, groups.join()]);
+  const refresh = () => {
+    loaded.reload();
+    refreshed?.();
+  };
+  return h(
+    'section',
+    { 'aria-labelledby': 'usage-title' },
+    h('h2', { id: 'usage-title', 'aria-live': 'polite' }, `Requests and tokens, ${formatDays(range)}`),
+    h(ReportFilters, { filters, change: setFilters, offered, today }),
+    h(
+      'div',
+      { class: 'actions' },
+      h('button', { type: 'button', onClick: refresh }, 'Refresh'),
+      h(DownloadButton, {
+        api,
+        path: `${path}?${queryOf(range, groups, { format: 'csv' })}`,
+        name: `usage-${range.start}-${range.end}.csv`,
+        label: 'Export as CSV',
+      }),
+    ),
+    h(LoadedView<Shown>, {
+      loaded,
+      what: 'the usage',
+      children: (shown) => h(ShownReport, { ...shown, keyNames, isTop }),
+    }),
+  );
+}
+
+function queryOf({ start, end }: DayRange, groups: readonly GroupName[], more: Record<string, string> = {}): string {
+  return new URLSearchParams({ start, end, group_by: groups.join(), ...more }).toString();
+}
+
+type ShownProps = Shown & { keyNames: ReadonlyMap<string, string>; isTop: boolean };
+
+function ShownReport({ report, before, keyNames, isTop }: ShownProps) {
+  return [
+    h(ReportFigures, { report, before }),
+    report.data.length === 0
+      ? h('p', { class: 'empty' }, `No usage from ${formatDays(report)}.`)
+      : [
+          report.groupBy.includes('day') && !isTop && h(UsageChart, { range: report, rows: report.data }),
+          h(ReportTable, { report, keyNames, isTop }),
+        ],
+  ];
+}
