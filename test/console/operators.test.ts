@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
-import { readCsv } from '../ingress/usage/report-side.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { createPlanEditor } from '../support/plan-file-editor.ts';
+import { readCsv } from '../support/report-side.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test);
 

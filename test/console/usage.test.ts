@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { readCsv } from '../ingress/usage/report-side.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { createKeyClient } from '../support/key-client.ts';
+import { readCsv } from '../support/report-side.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
 const { browserTest, stack, openConsole } = openBrowserTests(test, {

@@ -9,7 +9,10 @@ import { faultTest } from '../support/faults/fault-test.ts';
 import { openRedis } from '../support/open-redis.ts';
 import { seededRandom } from '../support/random.ts';
 import { recordedLog } from '../support/recorded-log.ts';
+import { followOutboxes } from '../support/truth/follow-outboxes.ts';
 import { killAtRandom } from '../support/truth/kill-at-random.ts';
+import { chargedTo, planFileOf } from '../support/truth/open-books.ts';
+import { reportsAgree } from '../support/truth/reports-agree.ts';
 import type { StoreHome } from '../support/truth/store-homes.ts';
 
 type Registrar = {
@@ -40,6 +43,7 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     );
     const redis = parts.adopt(openRedis(stack.redisUrl), (connection) => connection.disconnect());
     const store = parts.use(await openStore(home.directUrl, recordedLog()));
+    const outboxes = parts.use(followOutboxes(stack.redisUrl));
     const key = await stack.mintKey('alice');
     const user = () => openBatchClient(stack, 'alice', key);
     const { id } = await (await user()).create(linesOf(lines));
@@ -95,6 +99,10 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     t.is(await charged(), tokens, 'the store has charged the tokens of the results');
     const quota = await client.client.get<{ used: number; reserved: number }>('/../billing/quota');
     t.like(quota, { used: tokens, reserved: 0 });
+    while (!(await outboxes.areDrained())) await sleep(200);
+    const records = await store.listUsageRecords(account, { limit: 10 * lines });
+    t.is(chargedTo(records), tokens);
+    await reportsAgree(t, { stack, keys: new Map([[account, key]]), records, prices: planFileOf(stack) });
     const produced = stack.modelServers.flatMap((server) => server.calls());
     say(`${produced.length} calls for ${lines} lines, ${tokens} tokens charged`);
   });

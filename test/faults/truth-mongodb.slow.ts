@@ -11,7 +11,7 @@ testTruth({
   fault: {
     id: 'A2',
     done: 'many requests run and a quarter of the clients may disconnect, while processes are killed, Redis is disconnected and MongoDB is unreachable',
-    promised: 'clients, backends, records, sums and Redis agree, to the token; nothing is left held',
+    promised: 'clients, backends, records, sums, reports and Redis agree, to the token; nothing is left held',
     notRun: 'reason' in mongo ? mongo.reason : undefined,
   },
   requests: sized(1_000),

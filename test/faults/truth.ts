@@ -18,7 +18,8 @@ import { endLeasesNow } from '../support/truth/end-leases-now.ts';
 import { followOutboxes } from '../support/truth/follow-outboxes.ts';
 import { killAtRandom } from '../support/truth/kill-at-random.ts';
 import { misbehaveAtRandom } from '../support/truth/misbehave-at-random.ts';
-import { chargedTo, openBooks } from '../support/truth/open-books.ts';
+import { chargedTo, openBooks, planFileOf } from '../support/truth/open-books.ts';
+import { reportsAgree } from '../support/truth/reports-agree.ts';
 import { sendRequests } from '../support/truth/send-requests.ts';
 import type { StoreHome } from '../support/truth/store-homes.ts';
 import { wrongLeavingsIn } from '../support/truth/wrong-leavings.ts';
@@ -46,6 +47,8 @@ const plans = {
 };
 const everything = everyEndpoint.everything;
 const models = { 'everything-1': everything, 'everything-2': everything };
+/** One of the models has none. */
+const prices = { 'everything-1': [{ from: '2026-01-01', prompt: 0.15, cached: 0.075, completion: 0.6 }] };
 const timeouts = { queue_ms: 5_000, request_ms: 25_000, first_token_ms: 8_000, idle_ms: 3_000 };
 /** The maximum lifetime of a lease: until its request's deadline, and a minute. */
 const leaseMsMax = timeouts.request_ms + leaseGraceMs.started.interactive;
@@ -61,7 +64,7 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
     const home = await openHome(parts);
     const stack = parts.use(
       await startStack({
-        ...{ ingresses: 2, workers: 3, databaseUrl: home.url, timeouts, plans, models },
+        ...{ ingresses: 2, workers: 3, databaseUrl: home.url, timeouts, plans, models, prices },
         modelServers: { firstTokenMs: 30, tokensPerSecond: 150 },
       }),
     );
@@ -92,6 +95,7 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
     const evidence = await books.evidence(asked);
     t.deepEqual([...contradictionsIn(evidence), ...(await wrongLeavingsIn(evidence))], []);
     await books.agree(t, evidence);
+    await reportsAgree(t, { stack, keys, records: [...evidence.records.values()], prices: planFileOf(stack) });
     print(see, evidence);
     say('all agree');
 

@@ -21,8 +21,8 @@ import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { entryAt, usageRecord, usageRecords } from '../../shared/store/usage-records.ts';
 import { planText } from '../../support/plan-text.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { expectedRows, readCsv, sorted } from '../../support/report-side.ts';
 import { serveApp } from '../../support/serve-app.ts';
-import { expectedRows, readCsv, sorted } from '../usage/report-side.ts';
 
 type Setting = {
   now?: string;

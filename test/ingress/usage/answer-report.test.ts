@@ -4,8 +4,8 @@ import type { RequestState } from '../../../ingress/request-state.ts';
 import { answerReport } from '../../../ingress/usage/answer-report.ts';
 import { usageRecords } from '../../shared/store/usage-records.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { detailsOf, readCsv } from '../../support/report-side.ts';
 import { serveApp } from '../../support/serve-app.ts';
-import { detailsOf, readCsv } from './report-side.ts';
 
 const range = { start: '2026-12-01', end: '2026-12-31' };
 const records = usageRecords(2_000, (index) => ({ model: `model-${index}` }));

@@ -9,7 +9,7 @@ import type { UsageDetail } from '../../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { usageRecords } from '../../shared/store/usage-records.ts';
 import { seededRandom } from '../../support/random.ts';
-import { detailsOf, expectedRows, readCsv, sorted, type TextRow } from './report-side.ts';
+import { detailsOf, expectedRows, readCsv, sorted, type TextRow } from '../../support/report-side.ts';
 
 const range = { start: '2026-11-01', end: '2027-02-28' };
 const prices = {

@@ -29,7 +29,7 @@ const lookEveryMs = 200;
 /** The places where the service counts. `keys` has the key of each account. */
 export function openBooks({ stack, redis, store, outboxes, keys }: Deps) {
   const accounts = [...keys.keys()];
-  const queues = allQueues(modelsOf(stack)).map((id) => new Queue(id.name, queueOptions(id, redis)));
+  const queues = allQueues(planFileOf(stack).models).map((id) => new Queue(id.name, queueOptions(id, redis)));
 
   async function leasesHeld(): Promise<number> {
     const held = accounts.map(async (account) => {
@@ -111,10 +111,10 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Deps) {
 
 export type Books = ReturnType<typeof openBooks>;
 
-function modelsOf({ planFile }: Stack): PlanFile['models'] {
+export function planFileOf({ planFile }: Stack): PlanFile {
   const parsed = parsePlanFile(readFileSync(planFile, 'utf8'));
   if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
-  return parsed.planFile.models;
+  return parsed.planFile;
 }
 
 const nameOf = ({ account, month }: UsageMonth) => `${account} ${month}`;
