@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Log } from '../../shared/process/log.ts';
 import type { UsageDetail } from '../../shared/store/usage/usage-details.ts';
 import type { AppContext } from '../request-state.ts';
-import { mostCharged, presentReport } from './present-report.ts';
+import { addToTop, mostCharged, presentReport } from './present-report.ts';
 import type { Pricing } from './prices.ts';
 import { type ReportRow, reportRows } from './report-rows.ts';
 import { type Columns, csvHeader, csvLine } from './usage-csv.ts';
@@ -36,8 +36,8 @@ export async function answerReport(ctx: AppContext, report: Report, deps: Deps):
 
 async function* topOf(rows: AsyncIterable<readonly ReportRow[]>, top: number): AsyncGenerator<ReportRow[]> {
   let kept: ReportRow[] = [];
-  for await (const piece of rows) kept = mostCharged([...kept, ...piece], top);
-  yield kept;
+  for await (const piece of rows) kept = addToTop(kept, piece, top);
+  yield mostCharged(kept, top);
 }
 
 type Csv = Pick<Report, 'query' | 'pricing'> & Deps;

@@ -32,12 +32,12 @@ export async function presentReport(
   let kept: ReportRow[] = [];
   for await (const piece of rows) {
     for (const row of piece) addSums(total, row);
-    kept.push(...piece);
-    if (top !== undefined) kept = mostCharged(kept, top);
-    else if (kept.length > rowsMax) throw tooManyRows();
+    if (top !== undefined) kept = addToTop(kept, piece, top);
+    else if (kept.length + piece.length > rowsMax) throw tooManyRows();
+    else kept.push(...piece);
   }
   // The store has an order of accounts of its own.
-  if (top === undefined) kept.sort(byValues);
+  kept = top === undefined ? kept.sort(byValues) : mostCharged(kept, top);
   return {
     ...range,
     unit: 'tokens',
@@ -46,6 +46,12 @@ export async function presentReport(
     total: presentSums(total, pricing),
     data: kept.map((row) => ({ ...presentValues(row, groups), ...presentSums(row, pricing) })),
   };
+}
+
+/** Adds rows to those of which the first ones are kept in the end. Sorts only when there are twice as many. */
+export function addToTop(kept: ReportRow[], piece: readonly ReportRow[], count: number): ReportRow[] {
+  const all = [...kept, ...piece];
+  return all.length < 2 * count ? all : mostCharged(all, count);
 }
 
 /** The rows with the most charged tokens; of equal ones the first in order. */

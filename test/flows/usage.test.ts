@@ -4,11 +4,12 @@ import test from 'ava';
 import OpenAI from 'openai';
 import type { z } from 'zod';
 import { accountList, planLimits, planList } from '../../ingress/api/response-schemas.ts';
-import { usage } from '../../ingress/usage/usage-schemas.ts';
+import { usage, usageReport } from '../../ingress/usage/usage-schemas.ts';
 import { countPromptTokens, countTokens } from '../../workers/answers/count-tokens.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { readCsv } from '../support/report-side.ts';
 
 type Usage = z.infer<typeof usage>;
 type Counts = Usage['total'];
@@ -35,7 +36,8 @@ let keys: KeyClient;
 const parts = new AsyncDisposableStack();
 
 test.before(async () => {
-  stack = parts.use(await startStack({ models, plans }));
+  const prices = { 'small-chat': [{ from: '2026-01-01', prompt: 0.25, completion: 2 }] };
+  stack = parts.use(await startStack({ models, plans, prices, aliases: { 'old-name': 'small-chat' } }));
   keys = createKeyClient(stack);
 });
 
@@ -173,6 +175,48 @@ test('an interrupted stream is reported as failed, and is charged its prompt and
   t.like(total, { promptTokens, completionTokens, chargedTokens: promptTokens + completionTokens });
   const { body: quota } = await keys.send('GET', '/billing/quota', { bearer: key });
   t.is(quota.used, total.chargedTokens);
+});
+
+test('a report has the cost of requests by the prices of the model, also if it was called by an alias', async (t) => {
+  const key = await keys.newKey('ian');
+  const client = clientOf(key);
+  const tokens = await answered(client, 'small-chat', 2);
+  const { prompt_tokens, completion_tokens } = await wholeUsage(client, {
+    model: 'old-name',
+    messages: [{ role: 'user', content: 'By its alias' }],
+  });
+  await answered(client, 'medium-chat', 1);
+  await usageWith(4, key);
+  const ask = async (query: string, bearer = key, path = '/billing/usage') => {
+    const url = `${stack.ingresses[0]?.url}${path}?${query}`;
+    return documentedFetch(url, { headers: { authorization: `Bearer ${bearer}` } });
+  };
+  const report = usageReport.parse(await (await ask('group_by=model')).json());
+  const promptTokens = tokens.promptTokens + prompt_tokens;
+  const completionTokens = tokens.completionTokens + completion_tokens;
+  // 0.25 and 2 for a million tokens.
+  const cost = String((promptTokens * 25 + completionTokens * 200) / 100_000_000);
+  t.like(report.data, [
+    { model: 'medium-chat', requests: 1, cost: '0' },
+    { model: 'small-chat', requests: 3, promptTokens, completionTokens, cost, unpricedTokens: 0 },
+  ]);
+  t.like(report.total, { requests: 4, cost, unpricedTokens: report.data[0]?.chargedTokens });
+  t.is(report.currency, 'USD');
+
+  const csv = await (await ask('group_by=model&format=csv')).text();
+  t.deepEqual(
+    readCsv(csv).map(({ model, cost: shown, currency }) => [model, shown, currency]),
+    [
+      ['medium-chat', '0', 'USD'],
+      ['small-chat', cost, 'USD'],
+    ],
+  );
+  const operator = await keys.token('olga', true);
+  const all = usageReport.parse(await (await ask('order=charged&limit=1000', operator, '/admin/usage')).json());
+  t.like(
+    all.data.find(({ account }) => account === 'user:ian'),
+    { requests: 4, cost },
+  );
 });
 
 test('another month, another account and an unused account have no usage', async (t) => {
