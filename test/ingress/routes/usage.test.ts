@@ -255,8 +255,12 @@ for (const version of ['1.1', '1.0']) {
       text += bytes;
       if (text.includes('2026-01-05,model-499,')) received.resolve();
     });
-    const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException]; // what the event has
-    t.is(error.code, 'ECONNRESET');
+    let code: string | undefined;
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      code = error.code;
+    });
+    await new Promise((resolve) => socket.once('close', resolve));
+    t.is(code, 'ECONNRESET');
     t.regex(text, /^HTTP\/1.1 200 /);
     t.false(text.endsWith('0\r\n\r\n'), 'the last chunk of a whole file');
     t.true(lines.some(({ message }) => message === 'a report of usage was not sent completely'));
