@@ -85,7 +85,11 @@ export function createSqliteUsage(database: DatabaseSync, calls: SqliteCalls): U
       return row === undefined ? undefined : monthRow.parse(row);
     },
 
-    listIncomplete: (page) => read(() => listIncomplete(page)),
+    async listIncomplete(page) {
+      const found = await read(() => listIncomplete(page));
+      await nextTurn();
+      return found;
+    },
 
     ...createFindRecords(database, calls),
     removeBefore: createRemoveUsage(database, calls),
