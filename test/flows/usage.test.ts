@@ -9,6 +9,7 @@ import { countPromptTokens, countTokens } from '../../workers/answers/count-toke
 import { type Stack, startStack } from '../stack/stack.ts';
 import { documentedFetch } from '../support/documented/documented-fetch.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { createPlanEditor } from '../support/plan-file-editor.ts';
 import { readCsv } from '../support/report-side.ts';
 
 type Usage = z.infer<typeof usage>;
@@ -19,6 +20,7 @@ const models = {
   'one-server': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
   'broken-server': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
   'cut-server': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
+  'repriced-chat': { tier: 'guest', pool: 'default' },
 };
 const plans = { generous: { tokens_per_month: 5, requests_at_once: 3, model_tiers: ['guest', 'premium'] } };
 const noCounts: Counts = {
@@ -217,6 +219,24 @@ test('a report has the cost of requests by the prices of the model, also if it w
     all.data.find(({ account }) => account === 'user:ian'),
     { requests: 4, cost },
   );
+});
+
+test('prices that are added to the plan file hold from the next report, also for usage before', async (t) => {
+  const key = await keys.newKey('pia');
+  await answered(clientOf(key), 'repriced-chat', 1);
+  await usageWith(1, key);
+  const report = async () => {
+    const { status, body } = await keys.send('GET', '/billing/usage?group_by=endpoint', { bearer: key });
+    t.is(status, 200);
+    return usageReport.parse(body).total;
+  };
+  const { cost, unpricedTokens, promptTokens, completionTokens } = await report();
+  t.deepEqual([cost, unpricedTokens], ['0', promptTokens + completionTokens]);
+  const editor = createPlanEditor(stack);
+  const price = { from: '2026-01-01', prompt: 1_000_000, completion: 0.5 };
+  const generation = await editor.change((plan) => Object.assign(plan.prices ?? {}, { 'repriced-chat': [price] }));
+  await editor.until(stack.ingresses, (shown) => shown.generation === generation);
+  t.like(await report(), { cost: String(promptTokens + completionTokens / 2_000_000), unpricedTokens: 0 });
 });
 
 test('another month, another account and an unused account have no usage', async (t) => {
