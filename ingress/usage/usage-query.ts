@@ -52,15 +52,28 @@ export const usageQuery = z
     for (const [name] of others) addIssue({ code: 'custom', path: [name], message: 'expected without month' });
   });
 
-export const allUsageQuery = z.strictObject({
-  ...reportParameters,
-  group_by: groupsParameter(groupNames, usualGroupsOfAll),
-  order: z
-    .enum(['groups', 'charged'])
-    .default('groups')
-    .meta({ description: '`charged`: only the rows with the most charged tokens, most first.' }),
-  limit: limitParameter({ max: 1_000, usual: 100 }).meta({ description: 'How many rows with `order=charged`.' }),
-});
+export const topRows = { usual: 100, max: 1_000 };
+
+export const allUsageQuery = z
+  .strictObject({
+    ...reportParameters,
+    group_by: groupsParameter(groupNames, usualGroupsOfAll),
+    order: z
+      .enum(['groups', 'charged'])
+      .default('groups')
+      .meta({ description: '`charged`: only the rows with the most charged tokens, most first.' }),
+    limit: limitParameter(topRows)
+      .removeDefault()
+      .optional()
+      .meta({
+        description: `How many rows, only with \`order=charged\`; ${topRows.usual} by default.`,
+        documentedAs: z.int().min(1).max(topRows.max).optional(),
+      }),
+  })
+  .refine(({ order, limit }) => order === 'charged' || limit === undefined, {
+    path: ['limit'],
+    message: 'expected with order=charged',
+  });
 
 /** A list of groups, which comes out in the order of reports. */
 function groupsParameter(names: readonly GroupName[], usual: readonly GroupName[]) {

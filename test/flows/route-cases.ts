@@ -206,6 +206,7 @@ function allUsageCases(cast: Cast): Case[] {
       check: (t, body) => void t.like(body, { groupBy: ['account', 'model'] }),
     }),
     invalid('a month', as('month=2001-02'), { says: 'month: is not known' }),
+    invalid('rows without an order', as('limit=5'), { says: 'limit: expected with order=charged' }),
     invalid('another order', as('order=cost'), { says: 'order: ' }),
     invalid('no rows', as('order=charged&limit=0'), { says: 'limit: expected a whole number from 1 to 1000' }),
     invalid('too many rows', as('order=charged&limit=1001'), { says: 'limit: expected a whole number from 1 to 1000' }),

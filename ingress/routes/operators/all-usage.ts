@@ -4,7 +4,7 @@ import { parseQuery } from '../../api/list-query.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 import { answerReport } from '../../usage/answer-report.ts';
 import { createPricing } from '../../usage/prices.ts';
-import { allUsageQuery, reportQueryOf, usualGroupsOfAll } from '../../usage/usage-query.ts';
+import { allUsageQuery, reportQueryOf, topRows, usualGroupsOfAll } from '../../usage/usage-query.ts';
 
 /**
  * `GET /admin/usage`: the usage of all accounts in a range of days, or only the rows with the most charged tokens
@@ -12,7 +12,7 @@ import { allUsageQuery, reportQueryOf, usualGroupsOfAll } from '../../usage/usag
  */
 export function retrieveAllUsage({ store, log }: { store: Pick<Store, 'usageDetails'>; log: Log }): Stage {
   return async function retrieveAllUsage(ctx) {
-    const { order, limit, ...asked } = parseQuery(allUsageQuery, ctx.querystring);
+    const { order, limit = topRows.usual, ...asked } = parseQuery(allUsageQuery, ctx.querystring);
     const query = reportQueryOf(asked, { now: stateOf(ctx, 'now'), usual: usualGroupsOfAll });
     const details = store.usageDetails.readAll(query.range);
     const top = order === 'charged' ? limit : undefined;
