@@ -1,4 +1,5 @@
 import Koa from 'koa';
+import type { AppDeps } from './app-deps.ts';
 import { allowOrigins } from './middleware/allow-origins.ts';
 import { answerErrors } from './middleware/answer-errors.ts';
 import { assignRequestId, echoClientRequestId } from './middleware/assign-request-id.ts';
@@ -11,7 +12,7 @@ import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
 import { setSecurityHeaders } from './middleware/set-security-headers.ts';
 import type { RequestState } from './request-state.ts';
-import { type AppDeps, createRouter } from './router.ts';
+import { createRouter } from './router.ts';
 import { routeRequests } from './routes/route-requests.ts';
 
 /**

@@ -1,3 +1,6 @@
+import { createApplyTopUpCode } from '../shared/account-changes/apply-top-up-code.ts';
+import { createChangeAccount } from '../shared/account-changes/change-account.ts';
+import { createRecordedChange } from '../shared/account-changes/recorded-change.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
 import { createAskLimits } from '../shared/limits/ask-limits.ts';
 import type { Release } from '../shared/limits/release.ts';
@@ -8,7 +11,7 @@ import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import { authFailuresKey, guestCallsKey } from '../shared/redis/keys.ts';
+import { authFailuresKey, codeFailuresKey, guestCallsKey } from '../shared/redis/keys.ts';
 import type { Store } from '../shared/store/store.ts';
 import { createCallers } from './callers/callers.ts';
 import { createCheckCaller } from './callers/check-caller.ts';
@@ -16,9 +19,8 @@ import { createGuestKeys } from './callers/guests/guest-keys.ts';
 import { createLimitCalls } from './callers/guests/limit-calls.ts';
 import { createLimitMints } from './callers/guests/limit-mints.ts';
 import { createKeyUse } from './callers/key-use.ts';
-import { createChangeAccount } from './callers/revocation/change-account.ts';
 import { createSharedCallers } from './callers/shared-callers.ts';
-import { createLimitAuthFailures } from './limits/limit-auth-failures.ts';
+import { createLimitFailures } from './limits/limit-failures.ts';
 import { createMinuteCounts } from './limits/minute-counts.ts';
 import { nextRequestId } from './middleware/assign-request-id.ts';
 
@@ -35,11 +37,12 @@ type CallerDeps = {
 /** Opens what identifies callers, checks them and changes their accounts. */
 export function openCallers({ config, currentPlanFile, redis, store, release, outboxLengthMax, log }: CallerDeps) {
   const owned = new AsyncDisposableStack();
+  const defaultPlan = () => currentPlanFile().defaultPlan;
   const keyUse = owned.use(createKeyUse({ store, log }));
   const guestKeys = createGuestKeys({ secrets: config.guestKeySecrets, peppers: config.keyPeppers });
   const sharedCallers = createSharedCallers({ redis, secretsInUse: guestKeys.secretsInUse, log });
   const callers = createCallers({
-    ...{ store, sharedCallers, defaultPlan: () => currentPlanFile().defaultPlan },
+    ...{ store, sharedCallers, defaultPlan },
     guestSecretsInUse: guestKeys.inUse,
   });
   const askLimits = createAskLimits({
@@ -52,20 +55,32 @@ export function openCallers({ config, currentPlanFile, redis, store, release, ou
     return (await askLimits(request, admit.look)).caller;
   };
   const suspensions = owned.use(watchSuspensions({ redis, look: lookAtAccount, log }));
+  const changeAccount = createChangeAccount({ redis, store, log });
+  const changeRecorded = createRecordedChange({ changeAccount, store, log });
   return {
     ...{ keyUse, guestKeys, sharedCallers, callers, suspensions },
     checkCaller: createCheckCaller({ admit, release, askLimits, keyUse }),
-    changeAccount: createChangeAccount({ redis, store, log }),
+    ...{ changeAccount, changeRecorded },
+    applyTopUpCode: createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
-/** The limits of clients that have no valid credential yet (contract.md#a6-bounds-before-authentication). */
+/** A code has 150 random bits: this only bounds the lookups. */
+const codeFailuresPerMinute = 10;
+
+/** The limits of clients that have no valid credential yet (contract.md#a6-bounds-before-authentication), and of guesses at top-up codes. */
 export function createClientLimits({ config, redis, log }: Pick<CallerDeps, 'config' | 'redis' | 'log'>) {
   return {
-    limitAuthFailures: createLimitAuthFailures({
+    limitAuthFailures: createLimitFailures({
+      kind: 'auth_failures',
       failures: createMinuteCounts({ redis, keyOf: authFailuresKey, log }),
       perMinute: config.authFailuresPerMinute,
+    }),
+    limitCodeFailures: createLimitFailures({
+      kind: 'code_failures',
+      failures: createMinuteCounts({ redis, keyOf: codeFailuresKey, log }),
+      perMinute: codeFailuresPerMinute,
     }),
     limitCalls: createLimitCalls({ calls: createMinuteCounts({ redis, keyOf: guestCallsKey, log }) }),
     limitMints: createLimitMints(redis),

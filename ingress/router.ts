@@ -1,25 +1,7 @@
 import Router from '@koa/router';
 import { endpoints } from '../shared/endpoints/routes.ts';
-import type { KeptAnswers } from '../shared/idempotency/kept-answer.ts';
-import type { SuspensionWatch } from '../shared/limits/watch-suspensions.ts';
-import type { PlanFile } from '../shared/plan-file/plan-file.ts';
-import type { Log } from '../shared/process/log.ts';
-import type { Redis } from '../shared/redis/connections.ts';
-import type { Store } from '../shared/store/store.ts';
-import { type BodyBudget, uncountedBodies } from './bodies/body-budget.ts';
-import type { RefusedBodies } from './bodies/refused-bodies.ts';
-import type { Callers } from './callers/callers.ts';
-import type { CheckCaller } from './callers/check-caller.ts';
-import type { GuestKeys } from './callers/guests/guest-keys.ts';
-import type { LimitCalls } from './callers/guests/limit-calls.ts';
-import type { LimitMints } from './callers/guests/limit-mints.ts';
-import type { KeyUse } from './callers/key-use.ts';
-import type { ChangeAccount } from './callers/revocation/change-account.ts';
-import type { SharedCallers } from './callers/shared-callers.ts';
-import type { SignIn } from './callers/sign-in.ts';
-import type { Documentation } from './documentation/documentation.ts';
-import type { LimitAuthFailures } from './limits/limit-auth-failures.ts';
-import type { IngressMetrics } from './metrics.ts';
+import type { AppDeps } from './app-deps.ts';
+import { uncountedBodies } from './bodies/body-budget.ts';
 import { admitRequest } from './middleware/admit-request.ts';
 import { authenticateEither } from './middleware/authentication/authenticate-either.ts';
 import { authenticateKey } from './middleware/authentication/authenticate-key.ts';
@@ -35,18 +17,13 @@ import { claimIdempotencyKey } from './middleware/idempotency/claim-idempotency-
 import { readCalls } from './middleware/read-call.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
-import type { SecurityHeaders } from './middleware/set-security-headers.ts';
-import type { Console } from './pages/console/console.ts';
 import { serveAsset } from './pages/serve-content.ts';
-import type { StaticContent } from './pages/static-content.ts';
-import type { QueueBounds } from './queue/queue-bounds.ts';
-import type { QueueTurns } from './queue/queue-turns.ts';
-import type { RequestQueues } from './queue/request-queues.ts';
-import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestState } from './request-state.ts';
-import type { RequestLookUp } from './requests/request-look-up.ts';
 import { answerCall } from './routes/answer-call.ts';
 import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
+import { updateOverage } from './routes/billing/overage.ts';
+import { retrieveQuota } from './routes/billing/quota.ts';
+import { redeemTopUpCode } from './routes/billing/top-ups.ts';
 import { showDocumentation, showMissingPage } from './routes/documentation.ts';
 import { retrieveFileContent } from './routes/file-content.ts';
 import { uploadFile } from './routes/file-uploads.ts';
@@ -75,52 +52,12 @@ import { retrieveAccountUsage } from './routes/operators/account-usage.ts';
 import { listAccounts, retrieveAccount } from './routes/operators/accounts.ts';
 import { retrieveAllUsage } from './routes/operators/all-usage.ts';
 import { listAudit } from './routes/operators/audit.ts';
-import { retrieveSettings, type SettingsDeps } from './routes/operators/settings.ts';
+import { retrieveSettings } from './routes/operators/settings.ts';
+import { createTopUpCodes, listTopUpCodes, revokeTopUpCode } from './routes/operators/top-up-codes.ts';
 import { listPlans, retrievePlan } from './routes/plans.ts';
-import { retrieveQuota } from './routes/quota.ts';
 import { listRequests } from './routes/requests/list-requests.ts';
 import { retrieveRequest } from './routes/requests/retrieve-request.ts';
 import { retrieveUsage } from './routes/usage.ts';
-
-/** What the stages and routes of the public listener use. */
-export type AppDeps = SettingsDeps & {
-  log: Log;
-  metrics: IngressMetrics;
-  currentPlanFile: () => PlanFile;
-  baseUrl: string;
-  securityHeaders: SecurityHeaders;
-  docsUrl: string;
-  topupUrl: string;
-  consoleUrl: string;
-  console: Console;
-  trustedProxyHops: number;
-  peppers: readonly string[];
-  store: Store;
-  signIn: SignIn;
-  callers: Callers;
-  checkCaller: CheckCaller;
-  changeAccount: ChangeAccount;
-  guestKeys: GuestKeys;
-  limitAuthFailures: LimitAuthFailures;
-  limitCalls: LimitCalls;
-  limitMints: LimitMints;
-  sharedCallers: SharedCallers;
-  redis: Redis;
-  keptAnswers: Pick<KeptAnswers, 'open'>;
-  keyUse: KeyUse;
-  requestLookUp: RequestLookUp;
-  queues: RequestQueues;
-  queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
-  queueBounds: QueueBounds;
-  waitingRequests: WaitingRequests;
-  suspensions: Pick<SuspensionWatch, 'follow'>;
-  replyTo: () => string | undefined;
-  documentation: Documentation;
-  openApiDocument: StaticContent;
-  planFileSchema: StaticContent;
-  /** `giveUp` is aborted when a shutdown stops waiting, with the `ApiError` for clients. */
-  body: { bodyBytesMax: number; bodyMs: number; giveUp: AbortSignal; budget: BodyBudget; refusedBodies: RefusedBodies };
-};
 
 /** The largest body of a change to a key or an account: far more than its fields need. */
 const settingsBytesMax = 16_384;
@@ -215,8 +152,12 @@ function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stage
   router.post('/v1/batches/:batch/cancel', withEither, check, refuseGuests, cancelBatch(deps));
 }
 
-function routeBilling(router: Router<RequestState>, deps: AppDeps, { withEither, check }: Stages): void {
-  router.get('/billing/quota', withEither, readLimitCounters(deps), retrieveQuota(deps));
+function routeBilling(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
+  const { withEither, withSignIn, check, readSettings } = stages;
+  const readCounters = readLimitCounters(deps);
+  router.get('/billing/quota', withEither, readCounters, retrieveQuota(deps));
+  router.patch('/billing/overage', withSignIn, readCounters, readSettings, updateOverage(deps));
+  router.post('/billing/top-ups', withSignIn, readCounters, readSettings, redeemTopUpCode(deps));
   router.get('/billing/usage', withEither, check, retrieveUsage(deps));
   router.get('/billing/plan', withEither, check, retrievePlan);
 }
@@ -230,6 +171,17 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(deps));
   router.get('/admin/usage', withSignIn, check, asOperator, retrieveAllUsage(deps));
   router.get('/admin/audit', withSignIn, check, asOperator, listAudit(deps));
+  router.get('/admin/top-up-codes', withSignIn, check, asOperator, listTopUpCodes(deps));
+  router.post(
+    '/admin/top-up-codes',
+    forbidStoring,
+    withSignIn,
+    check,
+    asOperator,
+    readSettings,
+    createTopUpCodes(deps),
+  );
+  router.delete('/admin/top-up-codes/:code', withSignIn, check, asOperator, revokeTopUpCode(deps));
   router.get('/admin/plans', withSignIn, check, asOperator, listPlans);
   router.get('/admin/settings', withSignIn, check, asOperator, retrieveSettings(deps));
 }

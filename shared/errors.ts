@@ -121,6 +121,7 @@ export type BurstLimit =
   | 'key_tokens_limit'
   | 'batch_limit'
   | 'auth_failures'
+  | 'code_failures'
   | 'guest_calls'
   | 'guest_mints';
 
@@ -145,11 +146,13 @@ export function planLimit(model: string, plan: string): ApiError {
 
 export type SpentQuota = { resetDate: string; topupUrl: string; overageEnabled: boolean };
 
-/** The month's allowance is spent; `resetDate` is `YYYY-MM-DD`. */
-export function quotaExceeded(quota: SpentQuota): ApiError {
+/** The month's allowance is spent; `resetDate` is `YYYY-MM-DD`. `overageMax`: the tokens of overage, if these are spent, too. */
+export function quotaExceeded(quota: SpentQuota, overageMax?: number): ApiError {
+  const [and, what] =
+    overageMax === undefined ? ['', 'Overage or a'] : [`, and so are ${overageMax} tokens of overage`, 'A'];
   return new ApiError(
     'quota_exceeded',
-    `The monthly quota is used up. It resets on ${quota.resetDate}. Overage or a top-up lifts it earlier.`,
+    `The monthly quota is used up${and}. It resets on ${quota.resetDate}. ${what} top-up lifts it earlier.`,
     { fields: { type: 'quota_limit', ...quota }, headers: { 'x-should-retry': 'false' } },
   );
 }

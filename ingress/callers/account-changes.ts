@@ -1,22 +1,8 @@
-import { ApiError, validationError } from '../../shared/errors.ts';
-import {
-  type Account,
-  type ActiveKey,
-  type Change,
-  type EndedKey,
-  type GuestSecrets,
-  type MonthTopUp,
-  monthOf,
-  type NewKey,
-  type Origin,
-} from '../../shared/store/accounts/account.ts';
+import { changed, newAccount } from '../../shared/account-changes/change-settings.ts';
+import type { Account, ActiveKey, EndedKey, GuestSecrets, NewKey } from '../../shared/store/accounts/account.ts';
 import type { Decision } from '../../shared/store/accounts/decide.ts';
 
 const endedKeysMax = 100;
-const changesMax = 200;
-const topUpsMadeMax = 500;
-/** Sums of top-ups and usage of a month stay exact integers in JavaScript and Lua. */
-const monthTopUpMax = 1e15;
 
 /**
  * A key as named by a caller (contract.md#c5-naming-a-key): the complete key, by its hash under each pepper in use, or its first ten
@@ -88,107 +74,12 @@ export function mintGuestKey(mint: GuestMint, inUse: (guest: GuestSecrets) => bo
   };
 }
 
-/** Adds `tokens` to the allowance of the month in which it is made, once per `id`. */
-export type TopUp = NonNullable<Change['topUp']>;
-
-export type Settings = {
-  plan?: string | undefined;
-  overageEnabled?: boolean | undefined;
-  topUp?: TopUp | undefined;
-  suspended?: boolean | undefined;
-};
-
-type SettingsChange = {
-  settings: Settings;
-  at: Date;
-  by: string;
-  origin?: Origin;
-  unknown?: { id: string; plan: string };
-};
-
-/**
- * Applies the settings of an operator. A value that the account already has is no change, nor is a top-up that was made before. An unknown
- * account is created from `unknown`, so that a user without a key can be suspended, too; the result is undefined if `unknown` is omitted.
- * Fails with `CONFLICT` if a top-up with the same id had another number of tokens, and with `VALIDATION_ERROR` if the top-ups of a month
- * would exceed `monthTopUpMax`.
- */
-export function changeSettings({ settings, at, by, origin, unknown }: SettingsChange) {
-  return (known: Account | undefined): Decision<Account | undefined> => {
-    const account = known ?? (unknown && newAccount(unknown.id, unknown.plan, at));
-    if (account === undefined) return { result: undefined };
-    const { topUp } = settings;
-    const isMade = topUp !== undefined && wasMade(account, topUp);
-    const changes = { ...differences(account, settings), ...(topUp === undefined || isMade ? {} : { topUp }) };
-    if (Object.keys(changes).length === 0) return { result: known };
-    const next = changed(applied(account, changes, at), { at, by, ...changes, ...(origin && { origin }) });
-    return { result: next, next };
-  };
-}
-
-type ChangedSettings = Pick<Change, 'plan' | 'overageEnabled' | 'topUp' | 'suspended'>;
-
-function differences(account: Account, settings: Settings): ChangedSettings {
-  const { plan = account.plan, overageEnabled = account.overageEnabled, suspended = account.suspended } = settings;
-  return {
-    ...(plan === account.plan ? {} : { plan: { from: account.plan, to: plan } }),
-    ...(overageEnabled === account.overageEnabled ? {} : { overageEnabled }),
-    ...(suspended === account.suspended ? {} : { suspended }),
-  };
-}
-
-function applied(account: Account, { plan, overageEnabled, topUp, suspended }: ChangedSettings, at: Date): Account {
-  return {
-    ...account,
-    plan: plan?.to ?? account.plan,
-    overageEnabled: overageEnabled ?? account.overageEnabled,
-    suspended: suspended ?? account.suspended,
-    ...(topUp && {
-      topUp: addTopUp(account.topUp, topUp, monthOf(at)),
-      topUpsMade: [topUp, ...account.topUpsMade].slice(0, topUpsMadeMax),
-    }),
-  };
-}
-
-function wasMade({ topUpsMade }: Account, { id, tokens }: TopUp): boolean {
-  const made = topUpsMade.find((each) => each.id === id);
-  if (made !== undefined && made.tokens !== tokens)
-    throw new ApiError('CONFLICT', `The top-up "${id}" was made with another number of tokens.`);
-  return made !== undefined;
-}
-
-/** A top-up that was decided in one month and written in the next counts in the next one, if another top-up has begun it. */
-function addTopUp(before: MonthTopUp | undefined, { tokens }: TopUp, now: string): MonthTopUp {
-  if (before === undefined || before.month < now) return { month: now, tokens };
-  const sum = before.tokens + tokens;
-  if (sum > monthTopUpMax)
-    throw validationError([{ path: 'topUp.tokens', message: `a month's top-ups are at most ${monthTopUpMax}` }]);
-  return { month: before.month, tokens: sum };
-}
-
-export function newAccount(id: string, plan: string, createdAt: Date): Account {
-  const settings = { plan, suspended: false, overageEnabled: false, version: 0 };
-  return {
-    id,
-    ...settings,
-    createdAt,
-    topUpsMade: [],
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
-    changes: [],
-  };
-}
-
 /**
  * A removed device can return. Its versions start at the time in seconds since 1970, so that none repeats an earlier one: otherwise a stale
  * caller in the memory of an ingress would be taken for the current one.
  */
 function newDevice(id: string, plan: string, createdAt: Date): Account {
   return { ...newAccount(id, plan, createdAt), version: Math.floor(createdAt.getTime() / 1000) };
-}
-
-export function changed(account: Account, change: Change): Account {
-  return { ...account, version: account.version + 1, changes: [change, ...account.changes].slice(0, changesMax) };
 }
 
 function hasKey(account: Account | undefined): account is Account & { key: ActiveKey } {

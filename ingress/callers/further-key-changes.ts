@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { changed, newAccount } from '../../shared/account-changes/change-settings.ts';
 import { ApiError } from '../../shared/errors.ts';
 import {
   type Account,
@@ -15,7 +16,7 @@ import {
   type KeyLimits,
   validUntil,
 } from '../../shared/store/accounts/further-key.ts';
-import { changed, endKey, newAccount } from './account-changes.ts';
+import { endKey } from './account-changes.ts';
 
 /** Each takes memory in every caller's account, and a read of an account reads all of them. */
 export const furtherKeysMax = 100;

@@ -7,7 +7,7 @@ import {
 } from '../../shared/errors.ts';
 import type { Limit, LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
-import { quotaOf } from '../../shared/limits/quota.ts';
+import { overageMaxOf, quotaOf } from '../../shared/limits/quota.ts';
 import type { KeyLimits } from '../../shared/store/accounts/further-key.ts';
 
 type Limited = {
@@ -74,7 +74,7 @@ export function limitError({
   if (limit === 'quota' || limit === 'key_quota') {
     const resetDate = quotaOf(counters, allowance).period.end;
     const spent = { resetDate, topupUrl, overageEnabled: allowance.overageEnabled };
-    return limit === 'quota' ? quotaExceeded(spent) : keyQuotaExceeded(spent);
+    return limit === 'quota' ? quotaExceeded(spent, overageMaxOf(allowance)) : keyQuotaExceeded(spent);
   }
   const { type, message } = bursts[limit];
   const isShare = limit === 'concurrency' && isLess(fairShare, allowance.requestsAtOnce);

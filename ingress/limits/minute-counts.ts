@@ -9,17 +9,17 @@ const lua = readFileSync(new URL('./minute-counts.lua', import.meta.url), 'utf8'
 /** `leftMs` is the time until the count restarts at 0. */
 export type MinuteCount = { count: number; leftMs: number };
 
-/** Counts events by network, over all ingresses, within a minute that begins with the first event of the network. */
+/** Counts events by subject (a network or an account), over all ingresses, within a minute that begins with its first event. */
 export interface MinuteCounts {
   /** Returns the last count that this ingress received, without I/O. Other ingresses may have counted more since. */
-  known(network: string): MinuteCount;
+  known(subject: string): MinuteCount;
   /** Counts one more event. Never fails: while Redis is unavailable, this ingress counts its own events. */
-  add(network: string): Promise<MinuteCount>;
+  add(subject: string): Promise<MinuteCount>;
 }
 
 const minuteMs = 60_000;
-/** The count of an evicted network is read again from Redis with its next event. */
-const networksMax = 10_000;
+/** The count of an evicted subject is read again from Redis with its next event. */
+const subjectsMax = 10_000;
 const answerSchema = z.tuple([z.int(), z.int()]);
 
 export function createMinuteCounts({
@@ -29,40 +29,40 @@ export function createMinuteCounts({
   now = () => performance.now(),
 }: {
   redis: Redis;
-  keyOf: (network: string) => string;
+  keyOf: (subject: string) => string;
   log: Pick<Log, 'debug'>;
   /** A monotonic clock in milliseconds. */
   now?: () => number;
 }): MinuteCounts {
   const run = loadScript(redis, { name: 'svcCountInMinute', lua, numberOfKeys: 1 });
-  const counts = new LRUCache<string, { count: number; until: number }>({ max: networksMax });
+  const counts = new LRUCache<string, { count: number; until: number }>({ max: subjectsMax });
 
-  function known(network: string): MinuteCount {
-    const found = counts.get(network);
+  function known(subject: string): MinuteCount {
+    const found = counts.get(subject);
     if (found === undefined || found.until <= now()) return { count: 0, leftMs: 0 };
     return { count: found.count, leftMs: Math.ceil(found.until - now()) };
   }
 
-  function set(network: string, { count, leftMs }: MinuteCount): void {
-    counts.set(network, { count, until: now() + leftMs });
+  function set(subject: string, { count, leftMs }: MinuteCount): void {
+    counts.set(subject, { count, until: now() + leftMs });
   }
 
-  async function shared(network: string): Promise<MinuteCount> {
-    const [count, leftMs] = answerSchema.parse(await run([keyOf(network)], [minuteMs]));
+  async function shared(subject: string): Promise<MinuteCount> {
+    const [count, leftMs] = answerSchema.parse(await run([keyOf(subject)], [minuteMs]));
     return { count, leftMs };
   }
 
   return {
     known,
-    async add(network) {
+    async add(subject) {
       try {
-        set(network, await shared(network));
+        set(subject, await shared(subject));
       } catch (error) {
         log.debug({ err: error }, 'an event was counted by this ingress only');
-        const { count, leftMs } = known(network);
-        set(network, { count: count + 1, leftMs: leftMs || minuteMs });
+        const { count, leftMs } = known(subject);
+        set(subject, { count: count + 1, leftMs: leftMs || minuteMs });
       }
-      return known(network);
+      return known(subject);
     },
   };
 }

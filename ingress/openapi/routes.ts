@@ -8,6 +8,7 @@ import { keyRoutes } from './routes/keys.ts';
 import { modelRoutes } from './routes/models.ts';
 import { operatorRoutes } from './routes/operators.ts';
 import { requestRoutes } from './routes/requests.ts';
+import { topUpCodeRoutes } from './routes/top-up-codes.ts';
 
 const ownRoutes = {
   'GET /': {
@@ -57,5 +58,6 @@ export const documentedRoutes: Readonly<Record<string, RouteDescription>> = {
   ...batchRoutes,
   ...billingRoutes,
   ...operatorRoutes,
+  ...topUpCodeRoutes,
   ...ownRoutes,
 };

@@ -22,6 +22,8 @@ function present(plan: string, planFile: PlanFile): PlanLimits {
     requestsPerMinute: limits?.requestsPerMinute ?? null,
     tokensPerMinute: limits?.tokensPerMinute ?? null,
     tokensPerMonth: limits?.tokensPerMonth ?? null,
+    overage: limits?.overage ?? 'self-service',
+    overageTokensPerMonth: limits?.overageTokensPerMonth ?? null,
     requestsPerDay: limits?.requestsPerDay ?? null,
     requestsAtOnce: limits?.requestsAtOnce ?? null,
     batchRequestsAtOnce: limits?.batchRequestsAtOnce ?? null,

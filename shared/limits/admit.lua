@@ -24,7 +24,8 @@ local clock = redis.call('TIME')
 --           answer `stale`; token: the one in the answer `stale`, for `known` an id of this request;
 --           request; its usage report in case it is lost, as a JSON string; tokens to reserve; the limits,
 --           -1 for none: requests and tokens per minute, requests per day, requests at once, tokens this month without top-ups;
---           month (YYYY-MM) of the latest top-ups and their tokens; 1 if overage is on; holder: the account's name in KEYS[9];
+--           month (YYYY-MM) of the latest top-ups and their tokens; overage: the most tokens of this month beyond its allowance, 0 if
+--           overage is off, -1 if it has no bound; holder: the account's name in KEYS[9];
 --           1 if the request counts against the minute and the day, 0 for a line of a batch; with KEYS[11]: the marks of its
 --           body, separated by spaces, of which the claim gets the first, otherwise empty if more follows; for a key with an end or
 --           with limits: its id, and when it ends, -1 for never; with KEYS[12]: its limits, -1 for none: requests and tokens per
@@ -39,7 +40,7 @@ local call, floor, format, match = redis.call, math.floor, string.format, string
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local versionKey, fillKey, changesKey, countersKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
 local version, how, token, request, report, tokens, perMinute, tokensPerMinute, perDay, atOnce, perMonth, topUpMonth,
-  topUpTokens, overageOn, holder, counts, bodyMarks, keyId, keyEndsAt, keyPerMinute, keyTokensPerMinute, keyPerMonth, keyLimitedSince = unpack(ARGV)
+  topUpTokens, overageMax, holder, counts, bodyMarks, keyId, keyEndsAt, keyPerMinute, keyTokensPerMinute, keyPerMonth, keyLimitedSince = unpack(ARGV)
 local claimKey, keyCountersKey = bodyMarks and bodyMarks ~= '' and KEYS[11], keyPerMonth and KEYS[#KEYS]
 
 -- include parts/check-version
@@ -60,10 +61,14 @@ local function admittedBefore(lease)
     call('ZCARD', endsKey)))
 end
 
-tokens, perMonth = tonumber(tokens), tonumber(perMonth)
+tokens, perMonth, overageMax = tonumber(tokens), tonumber(perMonth), tonumber(overageMax)
 -- A request charged to no bucket and no day is not refunded to one.
 local isCounted = counts == '1'
-local isSpent = perMonth >= 0 and used + reserved >= perMonth + (topUpMonth == month and topUpTokens or 0)
+local allowance = perMonth + (topUpMonth == month and topUpTokens or 0)
+local isSpent = perMonth >= 0 and used + reserved >= allowance
+-- Reserved tokens may become overage, and a top-up does not take back what was counted as overage before it.
+local isOverageSpent = overageMax >= 0 and (used + reserved >= allowance + overageMax or overageUsed >= overageMax)
+local isRefused = isSpent and isOverageSpent
 local leases = call('ZCARD', endsKey)
 local overRequests = perMinute ~= '-1' and minuteRequests + 1 - perMinute or 0
 local overTokens = tokensPerMinute ~= '-1' and minuteTokens + tokens - tokensPerMinute or 0
@@ -77,14 +82,14 @@ if keyCountersKey then
   keyOverTokens = isCounted and keyTokensPerMinute ~= '-1' and keyTokens + tokens - keyTokensPerMinute or 0
 end
 
-if isFull or (isSpent and overageOn ~= '1') or overRequests > 0 or overTokens > 0 or isOverDay or isOverAtOnce or isKeySpent
+if isFull or isRefused or overRequests > 0 or overTokens > 0 or isOverDay or isOverAtOnce or isKeySpent
   or keyOverRequests > 0 or keyOverTokens > 0 then
   -- A request that was already admitted is not refused when it is repeated.
   local held = call('HGET', leasesKey, request)
   if held then return admittedBefore(held) end
   if isFull then return withCounters('full') end
   -- A spent quota is reported first, because no wait lifts it. Of the other limits, the one with the longest wait is reported.
-  if isSpent and overageOn ~= '1' then return withCounters('refused quota 0') end
+  if isRefused then return withCounters('refused quota 0') end
   if isKeySpent then return withCounters('refused key_quota 0') end
 
   local limited, waitMs = nil, 0

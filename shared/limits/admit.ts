@@ -58,6 +58,8 @@ export type Allowance = {
   tokensPerMonth?: number | undefined;
   topUp?: { month: string; tokens: number } | undefined;
   overageEnabled: boolean;
+  /** The most overage in a month, if it is enabled. */
+  overageTokensPerMonth?: number | undefined;
 };
 
 /** `tokens` are reserved; `report` becomes the usage record if no process ends the request. */
@@ -83,6 +85,7 @@ const readLifeMs = 15_000;
 /** No account has this version: it is used if the version of the account is not known. */
 export const noVersion = -1;
 const noLimit = -1;
+const noOverage = 0;
 const never = -1;
 /** After every month: the next month of such a key is not taken to be complete. */
 const noMonth = '9999-12';
@@ -207,7 +210,7 @@ function chargeArgs(
     allowance.tokensPerMonth ?? noLimit,
     topUp.month,
     topUp.tokens,
-    allowance.overageEnabled ? 1 : 0,
+    allowance.overageEnabled ? (allowance.overageTokensPerMonth ?? noLimit) : noOverage,
     leaseHolderOf({ account, lane }),
     lane === 'interactive' ? 1 : 0,
     ...(claim === undefined && key === undefined ? [] : [claim?.bodyMarks.join(' ') ?? '']),

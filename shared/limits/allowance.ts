@@ -25,5 +25,6 @@ export function batchAllowanceOf(caller: Caller, planFile: Plans): Allowance {
 }
 
 function monthOf({ plan, overageEnabled, topUp }: Caller, { plans }: Plans): Allowance {
-  return { tokensPerMonth: plans[plan]?.tokensPerMonth, topUp, overageEnabled };
+  const { tokensPerMonth, overageTokensPerMonth } = plans[plan] ?? {};
+  return { tokensPerMonth, topUp, overageEnabled, overageTokensPerMonth };
 }

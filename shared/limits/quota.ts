@@ -3,7 +3,8 @@ import type { Allowance } from './admit.ts';
 
 /**
  * The month of an account in tokens (contract.md#e4-monthly-quota). `limit` is the plan's limit plus this month's top-ups, null for none.
- * `remaining` is neither used nor reserved, null if there is no limit. Dates are `YYYY-MM-DD`, UTC; the period ends where the next one
+ * `remaining` is neither used nor reserved, null if there is no limit. `overageLimit` bounds overage if that is enabled, null if it has no
+ * bound. Dates are `YYYY-MM-DD`, UTC; the period ends where the next one
  * starts.
  */
 type Quota = {
@@ -13,6 +14,7 @@ type Quota = {
   remaining: number | null;
   topUp: number;
   overageUsed: number;
+  overageLimit: number | null;
   period: { start: string; end: string };
 };
 
@@ -20,7 +22,22 @@ export function quotaOf({ month, used, reserved, overageUsed }: LimitCounters, a
   const topUp = allowance.topUp?.month === month ? allowance.topUp.tokens : 0;
   const limit = allowance.tokensPerMonth === undefined ? null : allowance.tokensPerMonth + topUp;
   const remaining = limit === null ? null : Math.max(0, limit - used - reserved);
-  return { limit, used, reserved, remaining, topUp, overageUsed, period: periodOf(month) };
+  const overageLimit = allowance.overageTokensPerMonth ?? null;
+  return { limit, used, reserved, remaining, topUp, overageUsed, overageLimit, period: periodOf(month) };
+}
+
+/** Returns the bound of overage, if that is enabled and has one. */
+export function overageMaxOf({ overageEnabled, overageTokensPerMonth }: Allowance): number | undefined {
+  return overageEnabled ? overageTokensPerMonth : undefined;
+}
+
+/** Whether the allowance and the overage that it has are used, without what is reserved. */
+export function isUsedUp(counters: LimitCounters, allowance: Allowance): boolean {
+  const { limit, used, overageUsed } = quotaOf(counters, allowance);
+  if (limit === null || used < limit) return false;
+  const overageMax = overageMaxOf(allowance);
+  if (overageMax === undefined) return !allowance.overageEnabled;
+  return used >= limit + overageMax || overageUsed >= overageMax;
 }
 
 function periodOf(month: string): Quota['period'] {

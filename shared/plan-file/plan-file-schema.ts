@@ -25,6 +25,13 @@ const plan = z.strictObject({
     .optional()
     .describe('Tokens of an account per minute: of prompts, and of the output that requests may produce'),
   tokens_per_month: positive.optional().describe('The quota: tokens of an account per calendar month, UTC'),
+  overage: z
+    .enum(['self-service', 'operator'])
+    .default('self-service')
+    .describe('Who turns overage on and off: the account itself, too, or only operators'),
+  overage_tokens_per_month: positive
+    .optional()
+    .describe('The most overage of an account per calendar month, if overage is on'),
   requests_per_day: positive.optional().describe('Requests of an account per day, UTC'),
   requests_at_once: positive.optional().describe('Requests of an account that wait or run'),
   batch_requests_at_once: positive.optional().describe('Lines of batches of an account that run at once'),

@@ -188,6 +188,11 @@ export function authFailuresKey(network: string): string {
   return `svc:auth-failures:${network}`;
 }
 
+/** String: number of unknown top-up codes that one account sent within a minute. Expires with that minute. */
+export function codeFailuresKey(account: string): string {
+  return `svc:code-failures:${account}`;
+}
+
 /** Stream: the replies to one ingress, in frames. Expires a minute after its ingress last renewed it. */
 export function replyStreamKey(ingressId: string): string {
   return `svc:reply-frames:${ingressId}`;

@@ -4,6 +4,7 @@ import type { AuditStore } from './accounts/audit-store.ts';
 import type { Decide } from './accounts/decide.ts';
 import type { BatchStore } from './batches/batch-store.ts';
 import type { FileStore } from './files/file-store.ts';
+import type { TopUpCodeStore } from './top-up-codes/top-up-code-store.ts';
 import type { UsageStore } from './usage/usage-store.ts';
 
 /**
@@ -17,6 +18,9 @@ import type { UsageStore } from './usage/usage-store.ts';
 export interface Store extends UsageStore, AsyncDisposable {
   /** The audit trail of changes of account settings. */
   readonly audit: AuditStore;
+
+  /** Codes that accounts redeem for tokens. */
+  readonly topUpCodes: TopUpCodeStore;
 
   /** Files and batches, without the bytes of files. */
   readonly batches: BatchStore;

@@ -67,7 +67,7 @@ for (const { signal, ...fault } of [
 }
 
 /** A new ingress sends the text of a script at first, from then on its hash. */
-const mark = readFileSync(new URL('../../ingress/callers/revocation/mark-change.lua', import.meta.url), 'utf8');
+const mark = readFileSync(new URL('../../shared/account-changes/mark-change.lua', import.meta.url), 'utf8');
 
 for (const { hold, ...fault } of [
   {

@@ -12,7 +12,7 @@ import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts
  * process, so the Redis command it waits for shows its progress: marked, changed, unmarked.
  */
 const scriptOf = (name: string) =>
-  readFileSync(new URL(`../../ingress/callers/revocation/${name}.lua`, import.meta.url), 'utf8');
+  readFileSync(new URL(`../../shared/account-changes/${name}.lua`, import.meta.url), 'utf8');
 /** A new ingress sends the text of a script at first, from then on its hash. */
 const mark = scriptOf('mark-change');
 const unmark = scriptOf('unmark-change');

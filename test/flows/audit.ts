@@ -1,6 +1,6 @@
 import type { TestFn } from 'ava';
 import { type AuditRecord, auditRecordList } from '../../ingress/api/response-schemas.ts';
-import { changeSettings } from '../../ingress/callers/account-changes.ts';
+import { changeSettings } from '../../shared/account-changes/change-settings.ts';
 import { createSqliteHome } from '../shared/store/sqlite-home.ts';
 import type { StoreHome } from '../shared/store/store-contract.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';

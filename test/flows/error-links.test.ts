@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '../../ingress/callers/api-key.ts';
+import { makeTopUpCode } from '../../ingress/callers/top-up-code-text.ts';
 import { readPages } from '../../ingress/documentation/page-list.ts';
 import { errorCodes } from '../../shared/errors.ts';
 import type { Stack } from '../stack/stack.ts';
@@ -10,6 +11,7 @@ import { asRead } from '../support/documentation/pages-of-stack.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { type Answer, createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
+import { createTopUpClient } from '../support/top-up-client.ts';
 
 const tiers = { model_tiers: ['guest', 'standard'] };
 const plans = {
@@ -68,6 +70,7 @@ const ways: Record<string, () => Promise<Answer>> = {
   plan_limit: () => chat(key, { model: 'large-chat' }),
   batch_limit: createTooLarge,
   quota_limit: () => last('one-token', 2),
+  code_failures: guessCodes,
   key_requests_limit: () => lastOfKey({ requests_per_minute: 1 }, 2),
   key_tokens_limit: () => lastOfKey({ tokens_per_minute: 100 }, 4),
   key_quota_limit: () => lastOfKey({ tokens_per_month: 1 }, 2),
@@ -88,6 +91,14 @@ async function lastOfKey(limits: object, requests: number): Promise<Answer> {
   const { key: limited } = await createFurtherKeyClient(keys, 'linker').create({ limits });
   for (let request = 1; request < requests; request++) await chat(limited);
   return chat(limited);
+}
+
+async function guessCodes(): Promise<Answer> {
+  const client = createTopUpClient(keys);
+  for (;;) {
+    const answer = await client.redeem('guesser', makeTopUpCode());
+    if (answer.status !== 404) return answer;
+  }
 }
 
 async function cancelFinished(): Promise<Answer> {

@@ -143,6 +143,7 @@ test('a used-up month gets 402 until it is topped up or overage is on, and the q
     remaining: 5_000,
     topUp: 0,
     overageUsed: 0,
+    overageLimit: null,
     overageEnabled: false,
     resetDate: reset,
     topupUrl: `${stack.baseUrl}/console#top-up`,

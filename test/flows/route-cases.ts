@@ -24,6 +24,7 @@ import { endpointCases } from './endpoint-cases.ts';
 import { createFileCast, fileCases, filePlans } from './file-cases.ts';
 import { createFurtherCast, furtherKeyCases } from './further-key-cases.ts';
 import { requestCases } from './request-cases.ts';
+import { createTopUpCast, topUpCases, topUpPlans } from './top-up-cases.ts';
 
 /** Callers and their credentials, created once before all cases. */
 export type Cast = Awaited<ReturnType<typeof createCast>>;
@@ -33,6 +34,7 @@ const deviceOf = (id: string) => `device:${createHash('sha256').update(id).diges
 /** One is of the account whose first request uses up its month. */
 export const plans = {
   ...filePlans,
+  ...topUpPlans,
   'one-token': { tokens_per_month: 1, model_tiers: ['guest'] },
   // One device sends a request to each endpoint.
   'guest-device': { requests_per_minute: 100, requests_per_day: 50, priority: 100, model_tiers: ['guest'] },
@@ -78,6 +80,7 @@ export async function createCast(stack: Stack, keys: KeyClient, store: Store) {
     minter: await keys.token('minter'),
     ...(await createFileCast({ stack, keys, store })),
     ...(await createFurtherCast(keys)),
+    ...(await createTopUpCast(stack, keys, store)),
   };
 }
 
@@ -424,6 +427,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
   return {
     ...endpointCases(cast),
     ...furtherKeyCases(cast),
+    ...topUpCases(cast),
     'GET /v1/models': [
       ...eitherCases(models, cast),
       ok('a key', models({ bearer: cast.key })),

@@ -45,13 +45,14 @@ const pathOf = (route: Route) => route.slice(route.indexOf(' ') + 1);
 const paths = [...new Set(routes.map(pathOf))];
 
 /**
- * Removes addresses: the document has those of the service and its identity provider, a record has that of its client, and all are local
- * here.
+ * Removes addresses: the document has those of the service and its identity provider, a record or a code has that of its client, and all
+ * are local here.
  */
 function withoutAddresses(route: Route, body: string): string {
   if (['GET /openapi.json', 'GET /plan-file.schema.json', 'GET /'].includes(route)) return '';
   if (route === 'GET /admin/settings') return body.replaceAll(/"url":"http:\/\/127\.0\.0\.1:\d+\/v1"/g, '');
-  return route === 'GET /admin/audit' ? body.replaceAll('"address":"127.0.0.1"', '') : body;
+  const hasClients = route === 'GET /admin/audit' || route.includes('/admin/top-up-codes');
+  return hasClients ? body.replace(/"(address|created_from|revoked_from)":"127.0.0.1"/g, '') : body;
 }
 
 /** Tests each route by every status and code that it can answer, except internal faults, on either store. */
@@ -117,7 +118,7 @@ export function testRouteStatuses({ test, mongo }: Registrar): void {
     for (const path of paths) {
       const own = routes.filter((route) => pathOf(route) === path).map((route) => route.split(' ')[0] ?? '');
       const taken = new Set(own.flatMap((method) => (method === 'GET' ? ['HEAD', 'GET'] : [method])));
-      const target = path.replace('*model', 'small-chat').replace(':account', 'user:alice');
+      const target = path.replace('*model', 'small-chat').replace(':account', 'user:alice').replace(':code', 'tuc_x');
       for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'].filter(
         (name) => !taken.has(name),
       )) {

@@ -16,6 +16,12 @@ const plans = {
     batch_requests_at_once: 8,
     ...tiers,
   },
+  'bounded-overage': {
+    tokens_per_month: 90,
+    overage_tokens_per_month: 30,
+    batch_requests_at_once: 1,
+    ...tiers,
+  },
   'small-month': { tokens_per_month: 90, batch_requests_at_once: 1, ...tiers },
   'guest-models': { batch_requests_at_once: 2, model_tiers: ['guest'] },
 };
@@ -313,6 +319,20 @@ test('lines after a used-up month fail, unless overage is on', async (t) => {
   t.like(more.request_counts, { completed: 10, failed: 0 });
   const total = tokensIn(output) + tokensIn(await user.output(more));
   t.deepEqual(await chargedTo(user.apiKey), { used: total, overageUsed: tokensIn(await user.output(more)) });
+});
+
+test('lines after a used-up month continue up to the bound of overage', async (t) => {
+  const user = await openBatchClient(stack, 'bounded');
+  await keys.change('user:bounded', { plan: 'bounded-overage', overageEnabled: true });
+  const batch = await user.ended((await user.create(linesOf(40))).id);
+  const [output, errors] = [await user.output(batch), await user.errors(batch)];
+  t.true(output.length > 0 && errors.length > 0 && output.length + errors.length === 40);
+  t.deepEqual(codes(errors), ['quota_exceeded']);
+  t.regex(errors[0]?.error?.message ?? '', /and so are 30 tokens of overage/);
+  const { used, overageUsed } = await chargedTo(user.apiKey);
+  t.is(used, tokensIn(output));
+  t.true(used >= 120 && used < 120 + 20, `${used}: beyond the bound by at most one line`);
+  t.true(overageUsed > 0 && overageUsed < 30 + 20, String(overageUsed));
 });
 
 test('the batches of a suspended account pause, and continue when the suspension ends', async (t) => {

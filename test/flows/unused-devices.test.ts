@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { changeSettings, mintGuestKey } from '../../ingress/callers/account-changes.ts';
+import { mintGuestKey } from '../../ingress/callers/account-changes.ts';
 import { displayPart } from '../../ingress/callers/api-key.ts';
 import { createCallers } from '../../ingress/callers/callers.ts';
 import { createCheckCaller } from '../../ingress/callers/check-caller.ts';
 import { createGuestKeys } from '../../ingress/callers/guests/guest-keys.ts';
 import { createSharedCallers } from '../../ingress/callers/shared-callers.ts';
+import { changeSettings } from '../../shared/account-changes/change-settings.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
 import { openStore } from '../../shared/open-store.ts';

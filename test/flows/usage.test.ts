@@ -293,6 +293,8 @@ test('a plan is the caller’s current one, with the same limits and models that
     requestsPerMinute: null,
     tokensPerMinute: null,
     tokensPerMonth: 5,
+    overage: 'self-service',
+    overageTokensPerMonth: null,
     requestsPerDay: null,
     requestsAtOnce: 3,
     batchRequestsAtOnce: null,

@@ -27,6 +27,8 @@ function unknown(route: Route): never {
 
 /** The only response that is a file. Its one line is JSON in these tests. */
 const contentRoute = 'GET /v1/files/:file/content';
+/** Shows codes in full. */
+const codesRoute = 'POST /admin/top-up-codes';
 
 /** `200`, or the status and code of a refusal. */
 export function answerName({ status, body }: Pick<RawAnswer, 'status' | 'body'>): string {
@@ -109,6 +111,6 @@ function pathLike(pattern: string): string {
 function cachingOf(route: Route, status: number, message: unknown): string | undefined {
   if (route === 'GET /openapi.json' || route === 'GET /plan-file.schema.json')
     return status === 200 ? 'no-cache' : undefined;
-  const hasSecrets = / \/v1\/keys?(\/|$)/.test(route) || route === contentRoute;
+  const hasSecrets = / \/v1\/keys?(\/|$)/.test(route) || route === contentRoute || route === codesRoute;
   return hasSecrets && !beforeAnyRoute.test(String(message)) ? 'no-store' : undefined;
 }

@@ -118,9 +118,9 @@ export function createLimitsModel(startsAt: number) {
 
   function refusal(
     { tokens, allowance }: ModelAdmission,
-    isSpent: boolean,
+    isQuotaSpent: boolean,
   ): { limit: Limit; waitMs: number } | undefined {
-    if (isSpent && !allowance.overageEnabled) return { limit: 'quota', waitMs: 0 };
+    if (isQuotaSpent) return { limit: 'quota', waitMs: 0 };
     const at = minute.time(now);
     const midnight = new Date(at).setUTCHours(24, 0, 0, 0);
     const { requestsPerMinute, tokensPerMinute, requestsPerDay, requestsAtOnce } = allowance;
@@ -202,9 +202,12 @@ export function createLimitsModel(startsAt: number) {
       const held = leases.get(asked.request);
       if (held !== undefined) return admitted(held);
       const { tokensPerMonth = Number.POSITIVE_INFINITY, topUp } = asked.allowance;
-      const { used, reserved } = tokensOf(month);
-      const isSpent = used + reserved >= tokensPerMonth + (topUp?.month === month ? topUp.tokens : 0);
-      const refused = refusal(asked, isSpent);
+      const { used, reserved, overage } = tokensOf(month);
+      const beyond = used + reserved - tokensPerMonth - (topUp?.month === month ? topUp.tokens : 0);
+      const isSpent = beyond >= 0;
+      const { overageEnabled, overageTokensPerMonth = Number.POSITIVE_INFINITY } = asked.allowance;
+      const overageMax = overageEnabled ? overageTokensPerMonth : 0;
+      const refused = refusal(asked, isSpent && Math.max(beyond, overage) >= overageMax);
       if (refused !== undefined) return { outcome: 'refused', ...refused, counters: counters() };
       claims.claim(asked.request, asked.claim);
       return admitted(charge(asked, isSpent));

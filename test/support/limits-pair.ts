@@ -41,7 +41,10 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   const known: string[] = [];
   /** The claim of each request, undefined if it has none. */
   const claims = new Map<string, ChosenClaim | undefined>();
-  let { allowance } = given;
+  /** The previous release does not know the bound of overage: its key must not be in the plan file yet. */
+  const knownToAll = ({ overageTokensPerMonth, ...others }: Allowance): Allowance =>
+    previous === undefined ? { ...others, overageTokensPerMonth } : others;
+  let allowance = knownToAll(given.allowance);
   let [now, latest, version, looks] = [beginning, beginning, 1, 0];
   /**
    * The start of the month in which Redis last lost its counters. With a clock before that, only the previous month would be counted, and
@@ -92,6 +95,8 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       assert.deepEqual(answer, expected);
       const how = answer.outcome === 'repeated' ? ` as ${answer.how}` : '';
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : how}`);
+      if (answer.outcome === 'refused' && answer.limit === 'quota' && allowance.overageEnabled)
+        answered.push('admit refused beyond overage');
       if (answer.outcome === 'admitted') {
         if (answer.admission.overage) answered.push('admit admitted as overage');
         admissions.set(name, { ...answer.admission, tokens: model.leases.get(requestId)?.tokens ?? 0 });
@@ -259,7 +264,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       case 'forget months':
         return forgetMonths();
       case 'change':
-        allowance = step.allowance;
+        allowance = knownToAll(step.allowance);
         return step.isRead ? [] : change();
       case 'top up':
         allowance = { ...allowance, topUp: { month: shiftMonth(monthOf(now), step.months), tokens: step.tokens } };

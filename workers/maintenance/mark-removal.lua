@@ -1,6 +1,6 @@
 #!lua
 local clock = redis.call('TIME')
--- Marks a device as being removed, as ingresses mark an account that they change (ingress/callers/revocation), unless Redis knows of a
+-- Marks a device as being removed, as ingresses mark an account that they change (shared/account-changes), unless Redis knows of a
 -- use that the store may not know. Until the mark expires, every caller of the account is read from the store.
 -- KEYS[1]  string: the account's version, which exists for an hour after a use
 -- KEYS[2]  string: fill token

@@ -1,3 +1,6 @@
+import { createApplyTopUpCode } from '../../shared/account-changes/apply-top-up-code.ts';
+import { createChangeAccount } from '../../shared/account-changes/change-account.ts';
+import { createRecordedChange } from '../../shared/account-changes/recorded-change.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -7,13 +10,17 @@ import { createReleaseLock } from '../locks/release.ts';
 import { type createIndexMetrics, createObserveIndexes } from './observe-indexes.ts';
 import { createRemoveUnusedDevices } from './remove-unused-devices.ts';
 import { startAuditCopy } from './start-audit-copy.ts';
+import { startCodeCompletion } from './start-code-completion.ts';
 import { startDeviceRemoval } from './start-device-removal.ts';
 
 /** Longer than the pause between two passes, so that the same worker continues. */
 const auditHoldMs = 360_000;
 const devicesHoldMs = 180_000;
 
-/** Starts the tasks that one worker of the fleet does for all: copying audit records, and removing unused devices. Observes indexes. */
+/**
+ * Starts the tasks that one worker of the fleet does for all: copying audit records, and removing unused devices. Each worker completes top-up
+ * codes. Observes indexes.
+ */
 export function startMaintenance({
   redis,
   store,
@@ -25,7 +32,7 @@ export function startMaintenance({
   redis: Redis;
   store: Store;
   workerId: string;
-  currentPlanFile: () => Pick<PlanFile, 'guestDaysKept'>;
+  currentPlanFile: () => Pick<PlanFile, 'guestDaysKept' | 'defaultPlan'>;
   metrics: ReturnType<typeof createIndexMetrics>;
   log: Log;
 }): AsyncDisposable {
@@ -47,9 +54,23 @@ export function startMaintenance({
     acquireLock: createAcquireLock(redis, { workerId, holdMs: devicesHoldMs }),
     log,
   });
+  const changeRecorded = createRecordedChange({
+    changeAccount: createChangeAccount({ redis, store, log }),
+    store,
+    log,
+  });
+  const completing = startCodeCompletion({
+    ...{ redis, codes: store.topUpCodes, log },
+    applyTopUpCode: createApplyTopUpCode({
+      changeRecorded,
+      store,
+      defaultPlan: () => currentPlanFile().defaultPlan,
+      log,
+    }),
+  });
   return {
     async [Symbol.asyncDispose]() {
-      await Promise.all([copying[Symbol.asyncDispose](), removing[Symbol.asyncDispose]()]);
+      await Promise.all([copying, removing, completing].map((task) => task[Symbol.asyncDispose]()));
     },
   };
 }

@@ -3,7 +3,7 @@ import { bearerToken, keyCredential, keyNeeded } from '../../callers/authorizati
 import type { Callers } from '../../callers/callers.ts';
 import { networkOf } from '../../callers/guests/client-address.ts';
 import type { SignIn } from '../../callers/sign-in.ts';
-import type { LimitAuthFailures } from '../../limits/limit-auth-failures.ts';
+import type { LimitFailures } from '../../limits/limit-failures.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
 /**
@@ -12,7 +12,7 @@ import { type Stage, stateOf } from '../../request-state.ts';
  */
 export function authenticateKey(deps: {
   callers: Pick<Callers, 'find' | 'knows'>;
-  limitAuthFailures: LimitAuthFailures;
+  limitAuthFailures: LimitFailures;
   peppers: readonly string[];
   signIn: SignIn;
   /** Another header that may hold the key. */

@@ -28,7 +28,7 @@ export const meanings: Record<ErrorCode, string> = {
   UPSTREAM_INTERRUPTED: 'Only in a stream: it was interrupted after its first token.',
   DEADLINE_EXCEEDED: 'The request did not finish before its deadline.',
   rate_limit_exceeded: 'A limit was exceeded; `type` says which.',
-  quota_exceeded: 'The allowance of this month is used up. Wait for `resetDate`, have overage enabled, or top up.',
+  quota_exceeded: 'The allowance of this month is used up. Wait for `resetDate`, turn overage on, or top up.',
 };
 
 export const limitTypes = {
@@ -41,6 +41,7 @@ export const limitTypes = {
   batch_limit: 'waiting tokens or batches',
   plan_limit: 'the model is not in the plan; waiting does not help',
   auth_failures: 'unknown API keys from one network within a minute',
+  code_failures: 'unknown top-up codes of one account within a minute',
   guest_calls: 'calls from one network within a minute',
   guest_mints: 'new devices within an hour, from one network or in total',
 } as const;

@@ -2,12 +2,15 @@ import { z } from 'zod';
 import * as answers from '../../api/response-schemas.ts';
 import { request, requestList } from '../../requests/request-schemas.ts';
 import { batchBody } from '../../routes/batches.ts';
+import { overageBody } from '../../routes/billing/overage.ts';
+import { topUpBody } from '../../routes/billing/top-ups.ts';
 import { emptyObject, namedKeyBody } from '../../routes/keys/developer-keys.ts';
 import { guestBody } from '../../routes/keys/guest-keys.ts';
 import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-fields.ts';
 import * as keys from '../../routes/keys/key-schemas.ts';
 import { settingsBody } from '../../routes/operators/account-settings.ts';
 import { serviceSettings } from '../../routes/operators/settings.ts';
+import * as codes from '../../routes/operators/top-up-code-schemas.ts';
 import * as usage from '../../usage/usage-schemas.ts';
 import { nestedError } from './refusals.ts';
 
@@ -27,7 +30,10 @@ export const requestSchemas = {
   KeyRotation: rotationBody,
   FileUpload: fileUpload,
   NewBatch: batchBody,
+  Overage: overageBody,
+  TopUp: topUpBody,
   AccountSettings: settingsBody,
+  NewTopUpCodes: codes.newCodesBody,
 };
 
 /** The responses, in the same way. */
@@ -63,6 +69,9 @@ export const answerSchemas = {
   ChangedAccount: answers.changedAccount,
   AccountList: answers.accountList,
   AuditRecordList: answers.auditRecordList,
+  CreatedTopUpCodes: codes.createdTopUpCodes,
+  TopUpCode: codes.topUpCode,
+  TopUpCodeList: codes.topUpCodeList,
   Home: answers.home,
   NestedError: nestedError,
 };

@@ -1,5 +1,6 @@
+import { topUpCodeForm } from '../../callers/top-up-code-text.ts';
 import { usageQuery } from '../../usage/usage-query.ts';
-import { type RouteDescriptions, refusedHead } from '../description/route-description.ts';
+import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
 
 const counts = {
   requests: 3,
@@ -38,12 +39,30 @@ export const plan = {
   requestsPerMinute: 20,
   tokensPerMinute: 60_000,
   tokensPerMonth: 1_000_000,
+  overage: 'self-service',
+  overageTokensPerMonth: null,
   requestsPerDay: null,
   requestsAtOnce: 4,
   batchRequestsAtOnce: 8,
   batchTokensWaiting: 2_000_000,
   models: ['small-chat'],
 };
+
+const quota = {
+  plan: 'free',
+  unit: 'tokens',
+  period: { start: '2026-03-01', end: '2026-04-01' },
+  limit: 1_000_000,
+  used: 42,
+  reserved: 0,
+  remaining: 999_958,
+  overageEnabled: false,
+  overageUsed: 0,
+  overageLimit: null,
+  topUp: 0,
+  resetDate: '2026-04-01',
+  topupUrl: 'https://billing.example.com/top-up',
+} as const;
 
 export const billingRoutes = {
   'GET /billing/quota': {
@@ -54,22 +73,40 @@ export const billingRoutes = {
     answer: {
       description: 'The quota and usage of this month, in tokens.',
       schema: 'Quota',
-      example: {
-        plan: 'free',
-        unit: 'tokens',
-        period: { start: '2026-03-01', end: '2026-04-01' },
-        limit: 1_000_000,
-        used: 42,
-        reserved: 0,
-        remaining: 999_958,
-        overageEnabled: false,
-        overageUsed: 0,
-        topUp: 0,
-        resetDate: '2026-04-01',
-        topupUrl: 'https://billing.example.com/top-up',
-      },
+      example: quota,
     },
     refusals: refusedHead.key,
+  },
+  'PATCH /billing/overage': {
+    id: 'updateOverage',
+    tag: 'Billing',
+    summary: 'Turn overage on or off',
+    description:
+      'Applies from the next request of the account. `FORBIDDEN` if the plan leaves overage to the operator. Adds an audit record, unless nothing changes.',
+    credential: 'signIn',
+    body: { schema: 'Overage', example: { enabled: true } },
+    answer: {
+      description: 'The quota after the change.',
+      schema: 'Quota',
+      example: { ...quota, overageEnabled: true },
+    },
+    refusals: [...refusedHead.signIn, ...refusedBody],
+  },
+  'POST /billing/top-ups': {
+    id: 'redeemTopUpCode',
+    tag: 'Billing',
+    summary: 'Redeem a top-up code',
+    description:
+      'Adds the tokens of the code to the allowance of this month, once. Redeeming it again changes nothing. `CONFLICT`: another account has redeemed it, or it was revoked or has expired. `NOT_FOUND`: there is no such code.',
+    credential: 'signIn',
+    body: { schema: 'TopUp', example: { code: topUpCodeForm } },
+    answer: {
+      description: 'The quota after the top-up.',
+      schema: 'Quota',
+      example: { ...quota, limit: 1_500_000, remaining: 1_499_958, topUp: 500_000 },
+    },
+    refusals: [...refusedHead.signIn, ...refusedBody, 'NOT_FOUND', 'CONFLICT', 'rate_limit_exceeded'],
+    limits: ['code_failures'],
   },
   'GET /billing/usage': {
     id: 'retrieveUsage',

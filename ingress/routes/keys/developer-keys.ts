@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { parseBody } from '../../api/json-body.ts';
 import { mintKey, type NamedKey, revokeKey, rotateKey } from '../../callers/account-changes.ts';
 import { displayPart, isMaskedKey, isWellFormedKey, maskKey } from '../../callers/api-key.ts';
 import { invalidKey, keyCredential } from '../../callers/authorization.ts';
-import type { ChangeAccount } from '../../callers/revocation/change-account.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 import { newKey } from './new-key.ts';
 

@@ -1,3 +1,4 @@
+import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import { ApiError, toApiError } from '../../../shared/errors.ts';
 import { type Account, monthOf } from '../../../shared/store/accounts/account.ts';
 import type { KeyFields } from '../../../shared/store/accounts/further-key.ts';
@@ -14,7 +15,6 @@ import {
   revokeKeyById,
   rotateKeyById,
 } from '../../callers/further-key-changes.ts';
-import type { ChangeAccount } from '../../callers/revocation/change-account.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../../request-state.ts';
 import { keyChangeBody, keyFieldsOf, newKeyBody, rotationBody } from './key-fields.ts';
 import { newKey } from './new-key.ts';

@@ -1,5 +1,6 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
+import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import { accountStatusOf } from '../../../shared/caller.ts';
 import { guestPlan } from '../../../shared/plan-file/plan-file-schema.ts';
 import { type Account, lastSeen } from '../../../shared/store/accounts/account.ts';
@@ -12,7 +13,6 @@ import { accountSuspended } from '../../callers/check-caller.ts';
 import type { GuestKeys } from '../../callers/guests/guest-keys.ts';
 import type { LimitMints } from '../../callers/guests/limit-mints.ts';
 import type { KeyUse } from '../../callers/key-use.ts';
-import type { ChangeAccount } from '../../callers/revocation/change-account.ts';
 import type { SharedCallers } from '../../callers/shared-callers.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 

@@ -1,16 +1,10 @@
 import { z } from 'zod';
+import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
+import type { RecordedChange } from '../../../shared/account-changes/recorded-change.ts';
 import { validationError } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { guestPlan } from '../../../shared/plan-file/plan-file-schema.ts';
-import type { Log } from '../../../shared/process/log.ts';
-import type { Account } from '../../../shared/store/accounts/account.ts';
-import { newestRecord } from '../../../shared/store/accounts/audit-records.ts';
-import type { AuditRecord } from '../../../shared/store/accounts/audit-store.ts';
-import type { Decide } from '../../../shared/store/accounts/decide.ts';
-import type { Store } from '../../../shared/store/store.ts';
 import { parseBody } from '../../api/json-body.ts';
-import { changeSettings } from '../../callers/account-changes.ts';
-import type { ChangeAccount } from '../../callers/revocation/change-account.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 import { accountOf, presentAccount, timeOf } from './accounts.ts';
 
@@ -60,15 +54,7 @@ const userId = /^user:.{1,255}$/su;
  * can be repeated. An account that was never used is created, so that operators can change an account that has signed in and has no key
  * yet.
  */
-export function updateAccount({
-  changeAccount,
-  store,
-  log,
-}: {
-  changeAccount: ChangeAccount;
-  store: Pick<Store, 'audit'>;
-  log: Log;
-}): Stage {
+export function updateAccount({ changeRecorded }: { changeRecorded: RecordedChange }): Stage {
   return async function updateAccount(ctx) {
     const { reason = null, ...settings } = parseBody(settingsBody, stateOf(ctx, 'body'));
     const planFile = stateOf(ctx, 'planFile');
@@ -79,28 +65,8 @@ export function updateAccount({
     const unknown = userId.test(account) ? { id: account, plan: planFile.defaultPlan } : undefined;
     const at = timeOf(ctx);
     const decide = changeSettings({ settings, by, at, origin, ...(unknown && { unknown }) });
-    const { changed, record } = await changeAccount(account, withRecord(decide));
-    if (record !== undefined) {
-      log.info({ requestId: stateOf(ctx, 'requestId'), audit: record }, 'an account was changed');
-      await copyRecord(account);
-    }
+    const changed = await changeRecorded(account, decide, { requestId: stateOf(ctx, 'requestId') });
     ctx.body = presentAccount(changed, at);
-  };
-
-  /** The change is done, and its record is durable. If it cannot be copied now, a later change or a worker copies it. */
-  async function copyRecord(account: string): Promise<void> {
-    await store.audit.copyAudit(account).catch((error: unknown) => {
-      log.warn({ err: error, account }, 'an audit record was not copied; it stays in its account until a retry');
-    });
-  }
-}
-
-type Changed = { changed: Account | undefined; record?: AuditRecord | undefined };
-
-function withRecord(decide: Decide<Account | undefined>): Decide<Changed> {
-  return (known) => {
-    const { result: changed, next } = decide(known);
-    return next === undefined ? { result: { changed } } : { result: { changed, record: newestRecord(next) }, next };
   };
 }
 

@@ -2,7 +2,7 @@
 -- and returns from the script with `stale` token if the caller may be outdated:
 -- the caller was read as `known` and its version is not the account's. Read it from the store, then call again with `read` and this token.
 -- The version is a copy of the store's. It may be missing. It is never outdated (contract.md#c17-marks-of-changes): every change of the
--- account deletes it first (ingress/callers/revocation), and nothing fills it while a change is marked.
+-- account deletes it first (shared/account-changes), and nothing fills it while a change is marked.
 if how == 'read' or call('GET', versionKey) ~= version then
   -- A mark that expires later than the longest life of a mark was set before the clock was set back.
   local changing = call('ZCOUNT', changesKey, '(' .. now, now + 60000) > 0

@@ -10,6 +10,7 @@ import type { BatchStore } from '../batches/batch-store.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { readKeyOwner } from '../key-owner.ts';
 import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
+import type { TopUpCodeStore } from '../top-up-codes/top-up-code-store.ts';
 import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
 import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
@@ -38,6 +39,7 @@ import {
 } from './mongo-account-documents.ts';
 import { auditIndexes, createMongoAudit } from './mongo-audit.ts';
 import { detailIndexes } from './mongo-detail-documents.ts';
+import { createMongoTopUpCodes, topUpCodeIndexes } from './mongo-top-up-codes.ts';
 import { createMongoUsage } from './mongo-usage.ts';
 import { usageIndexes } from './mongo-usage-documents.ts';
 
@@ -46,6 +48,7 @@ const buildInfoSchema = z.object({ version: z.string() });
 /** The store in a MongoDB database. A call that failed with `SERVICE_UNAVAILABLE` may have been executed. */
 export class MongoStore implements Store {
   readonly audit: AuditStore;
+  readonly topUpCodes: TopUpCodeStore;
   readonly batches: BatchStore;
   readonly files: FileStore;
   readonly usageDetails: UsageStore['usageDetails'];
@@ -60,6 +63,7 @@ export class MongoStore implements Store {
     this.#usage = createUsageStore(createMongoUsage(this.#calls));
     this.usageDetails = this.#usage.usageDetails;
     this.audit = createMongoAudit(this.#calls);
+    this.topUpCodes = createMongoTopUpCodes(this.#calls);
     this.batches = {
       ...createMongoFiles(this.#calls),
       ...createMongoBatches(this.#calls),
@@ -214,5 +218,5 @@ export class MongoStore implements Store {
 
 const allIndexes: readonly CollectionIndexes[] = [
   ...[...usageIndexes, detailIndexes, ...batchIndexes, ...fileIndexes],
-  ...[accountIndexes, auditIndexes],
+  ...[accountIndexes, auditIndexes, topUpCodeIndexes],
 ];

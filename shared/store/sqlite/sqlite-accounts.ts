@@ -3,8 +3,10 @@ import { z } from 'zod';
 import { type IdRange, listedAccountSchema, rangeOf } from '../account-pages.ts';
 import { readPages } from '../adapters/read-pages.ts';
 import { storedJson } from '../adapters/stored-json.ts';
+import { readKeyOwner } from '../key-owner.ts';
 import type { ListedAccount, Store } from '../store.ts';
 import type { SqliteCalls } from './database/sqlite-calls.ts';
+import type { createSqliteFurtherKeys } from './sqlite-further-keys.ts';
 
 const accountRow = z
   .object({
@@ -32,14 +34,45 @@ const deleteAccount = `DELETE FROM accounts WHERE id = :id AND document ->> '$.v
 const deleteUse = 'DELETE FROM key_uses WHERE account = ?';
 const deleteKeys = 'DELETE FROM further_keys WHERE account = ?';
 
-type SqliteAccounts = Pick<Store, 'listAccounts' | 'removeAccount'>;
+const ownerRow = z.object({ document: storedJson });
+const selectOwner = 'SELECT document FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
+const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
+  SELECT id, key_id, :usedAt FROM accounts WHERE id = :account AND key_id = :keyId
+  ON CONFLICT (account) DO UPDATE SET key_id = excluded.key_id, used_at = excluded.used_at
+    WHERE key_uses.key_id <> excluded.key_id OR used_at < excluded.used_at`;
 
-export function createSqliteAccounts(database: DatabaseSync, calls: SqliteCalls): SqliteAccounts {
+/** What finds, lists and removes accounts, and records uses of their keys. */
+export type SqliteAccounts = Pick<Store, 'findKeyOwner' | 'listAccounts' | 'removeAccount' | 'recordKeyUse'>;
+
+export function createSqliteAccounts(
+  database: DatabaseSync,
+  calls: SqliteCalls,
+  furtherKeys: ReturnType<typeof createSqliteFurtherKeys>,
+): SqliteAccounts {
   const [after, fromOn] = [database.prepare(selectPage('>')), database.prepare(selectPage('>='))];
   const removeAccount = database.prepare(deleteAccount);
+  const [owner, note] = [database.prepare(selectOwner), database.prepare(noteUse)];
   const [removeUse, removeKeys] = [database.prepare(deleteUse), database.prepare(deleteKeys)];
 
   return {
+    findKeyOwner: (hashes) =>
+      calls.read(() => {
+        const row = owner.get(JSON.stringify(hashes));
+        const found = row === undefined ? furtherKeys.ownerOf(hashes) : ownerRow.parse(row).document;
+        return found === undefined ? undefined : readKeyOwner(found, hashes);
+      }),
+
+    async recordKeyUse(uses) {
+      if (uses.length === 0) return;
+      await calls.write(() => {
+        for (const use of uses) {
+          const { account, keyId, isFurther, at } = use;
+          if (isFurther) furtherKeys.noteUse(use);
+          else note.run({ account, keyId, usedAt: at.getTime() });
+        }
+      });
+    },
+
     listAccounts: ({ limit, ...page }) =>
       readPages<ListedAccount, IdRange>({
         limit,

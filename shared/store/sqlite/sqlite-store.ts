@@ -11,8 +11,8 @@ import { storedJson } from '../adapters/stored-json.ts';
 import type { BatchStore } from '../batches/batch-store.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { createFolderFileStore } from '../files/folder-file-store.ts';
-import { readKeyOwner } from '../key-owner.ts';
 import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
+import type { TopUpCodeStore } from '../top-up-codes/top-up-code-store.ts';
 import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
 import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
@@ -24,9 +24,10 @@ import { createSqliteLines } from './batches/sqlite-lines.ts';
 import { type DurableCommits, openDurableCommits } from './database/durable-commits.ts';
 import { openSqlite } from './database/open-sqlite.ts';
 import { createSqliteCalls, type SqliteCalls } from './database/sqlite-calls.ts';
-import { createSqliteAccounts } from './sqlite-accounts.ts';
+import { createSqliteAccounts, type SqliteAccounts } from './sqlite-accounts.ts';
 import { createSqliteAudit, type InsertRecords } from './sqlite-audit.ts';
 import { createSqliteFurtherKeys } from './sqlite-further-keys.ts';
+import { createSqliteTopUpCodes } from './sqlite-top-up-codes.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
 
 /** The last use and further keys are kept in their own tables: a change cannot undo a use. */
@@ -38,26 +39,20 @@ const accountRow = z.object({
   usedKeyId: z.string().nullable(),
   usedAt: z.int().nullable(),
 });
-const [ownerRow, versionRow] = [z.object({ document: storedJson }), z.object({ version: z.string() })];
+const versionRow = z.object({ version: z.string() });
 
 const selectAccount = `SELECT document, coalesce(document ->> '$.recorded', 0) AS recorded, key_uses.key_id AS usedKeyId, used_at AS usedAt
   FROM accounts LEFT JOIN key_uses ON account = id WHERE id = ?`;
 
-const selectOwner = 'SELECT document FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
-
 const writeAccount = `INSERT INTO accounts (id, document) VALUES (?, ?)
   ON CONFLICT (id) DO UPDATE SET document = excluded.document`;
-
-const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
-  SELECT id, key_id, :usedAt FROM accounts WHERE id = :account AND key_id = :keyId
-  ON CONFLICT (account) DO UPDATE SET key_id = excluded.key_id, used_at = excluded.used_at
-    WHERE key_uses.key_id <> excluded.key_id OR used_at < excluded.used_at`;
 
 type Options = { openCommits?: (path: string) => DurableCommits };
 
 /** The store in one SQLite file, with a folder of files beside it, on one machine. Any number of that machine's processes can open it. */
 export class SqliteStore implements Store {
   readonly audit: AuditStore;
+  readonly topUpCodes: TopUpCodeStore;
   readonly batches: BatchStore;
   readonly files: FileStore;
   readonly usageDetails: UsageStore['usageDetails'];
@@ -65,12 +60,10 @@ export class SqliteStore implements Store {
   readonly #commits: DurableCommits;
   readonly #calls: SqliteCalls;
   readonly #selectAccount: StatementSync;
-  readonly #selectOwner: StatementSync;
   readonly #writeAccount: StatementSync;
-  readonly #noteUse: StatementSync;
   readonly #readFile: StatementSync;
   readonly #insertRecords: InsertRecords;
-  readonly #accounts: Pick<Store, 'listAccounts' | 'removeAccount'>;
+  readonly #accounts: SqliteAccounts;
   readonly #usage: UsageStore;
   readonly #furtherKeys: ReturnType<typeof createSqliteFurtherKeys>;
 
@@ -85,13 +78,12 @@ export class SqliteStore implements Store {
     this.#commits = commits;
     this.#calls = createSqliteCalls(database, this.#commits);
     this.#selectAccount = database.prepare(selectAccount);
-    this.#selectOwner = database.prepare(selectOwner);
     this.#writeAccount = database.prepare(writeAccount);
-    this.#noteUse = database.prepare(noteUse);
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it reads the file
-    this.#accounts = createSqliteAccounts(database, this.#calls);
     ({ store: this.audit, insertRecords: this.#insertRecords } = createSqliteAudit(database, this.#calls));
     this.#furtherKeys = createSqliteFurtherKeys(database);
+    this.#accounts = createSqliteAccounts(database, this.#calls, this.#furtherKeys);
+    this.topUpCodes = createSqliteTopUpCodes(database, this.#calls);
     this.#usage = createUsageStore(createSqliteUsage(database, this.#calls));
     this.usageDetails = this.#usage.usageDetails;
     this.batches = {
@@ -130,12 +122,8 @@ export class SqliteStore implements Store {
     return this.#accounts.listAccounts(page);
   }
 
-  async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
-    return this.#calls.read(() => {
-      const row = this.#selectOwner.get(JSON.stringify(hashes));
-      const found = row === undefined ? this.#furtherKeys.ownerOf(hashes) : ownerRow.parse(row).document;
-      return found === undefined ? undefined : readKeyOwner(found, hashes);
-    });
+  findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
+    return this.#accounts.findKeyOwner(hashes);
   }
 
   /** Decides on a plain read first: the lock that all writers share is taken only if there is something to write. */
@@ -151,15 +139,8 @@ export class SqliteStore implements Store {
     return this.#accounts.removeAccount(account);
   }
 
-  async recordKeyUse(uses: readonly KeyUse[]): Promise<void> {
-    if (uses.length === 0) return;
-    await this.#calls.write(() => {
-      for (const use of uses) {
-        const { account, keyId, isFurther, at } = use;
-        if (isFurther) this.#furtherKeys.noteUse(use);
-        else this.#noteUse.run({ account, keyId, usedAt: at.getTime() });
-      }
-    });
+  recordKeyUse(uses: readonly KeyUse[]): Promise<void> {
+    return this.#accounts.recordKeyUse(uses);
   }
 
   recordUsage(records: readonly UsageRecord[]): Promise<void> {

@@ -197,6 +197,38 @@ test.serial('with overage a spent month still admits requests, and usage above i
   );
 });
 
+test.serial('overage has a bound: it is compared with what is used and reserved beyond the allowance', async (t) => {
+  const side = await freshAccount();
+  const allowance = { tokensPerMonth: 100, overageEnabled: true, overageTokensPerMonth: 50 };
+  t.like(await side.admit({ requestId: 'a', tokens: 100, allowance }), { admission: { overage: false } });
+  t.like(await side.admit({ requestId: 'b', tokens: 49, allowance }), { admission: { overage: true } });
+  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { admission: { overage: true } });
+  const refused = { outcome: 'refused', limit: 'quota', waitMs: 0 };
+  t.like(await side.admit({ requestId: 'd', tokens: 1, allowance }), refused);
+  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { outcome: 'admitted' }, 'a repeat');
+  const unbounded = { tokensPerMonth: 100, overageEnabled: true };
+  t.like(await side.admit({ requestId: 'e', tokens: 1, allowance: unbounded }), { outcome: 'admitted' });
+  const off = { ...allowance, overageEnabled: false };
+  t.like(await side.admit({ requestId: 'd', tokens: 1, allowance: off }), refused);
+});
+
+test.serial('a top-up lifts spent overage, and does not renew it', async (t) => {
+  const side = await freshAccount();
+  const allowance = { tokensPerMonth: 100, overageEnabled: true, overageTokensPerMonth: 50 };
+  for (const [requestId, tokens] of [
+    ['a', 100],
+    ['b', 50],
+  ] as const) {
+    await side.admit({ requestId, tokens, allowance });
+    await side.start(requestId);
+    await side.settle(requestId, { tokens });
+  }
+  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { limit: 'quota', counters: { overageUsed: 50 } });
+  const topped = { ...allowance, topUp: { month: '2030-05', tokens: 60 } };
+  t.like(await side.admit({ requestId: 'c', tokens: 10, allowance: topped }), { admission: { overage: false } });
+  t.like(await side.admit({ requestId: 'd', tokens: 1, allowance: topped }), { outcome: 'refused', limit: 'quota' });
+});
+
 test.serial('of several limits the longest wait is reported, and a spent month before all others', async (t) => {
   const side = await freshAccount();
   const perMinute = { requestsPerMinute: 1, tokensPerMinute: 150 };

@@ -12,6 +12,7 @@ const parsed = parsePlanFile(
       requests_per_day: 3,
       requests_at_once: 4,
       tokens_per_month: 5,
+      overage_tokens_per_month: 8,
       batch_requests_at_once: 6,
     });
   }),
@@ -29,6 +30,7 @@ test('a request has every limit of the caller’s plan, and the overage and top-
     requestsAtOnce: 4,
     tokensPerMonth: 5,
     overageEnabled: true,
+    overageTokensPerMonth: 8,
     topUp,
   });
 });
@@ -38,6 +40,7 @@ test('a batch line has the concurrency limit of batches, counts against the mont
     requestsAtOnce: 6,
     tokensPerMonth: 5,
     overageEnabled: true,
+    overageTokensPerMonth: 8,
     topUp,
   });
 });

@@ -109,6 +109,8 @@ test.serial('a line is admitted while the month has a token left, and refused wh
   t.like(await batch.admit('c', { tokensPerMonth: 200, overageEnabled: true }), {
     ...{ outcome: 'admitted', admission: { overage: true } },
   });
+  const bounded = { tokensPerMonth: 200, overageEnabled: true, overageTokensPerMonth: 100 };
+  t.like(await batch.admit('d', bounded), { outcome: 'refused', limit: 'quota' });
   t.like(await counters(), { reserved: 300 });
 });
 

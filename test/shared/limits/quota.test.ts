@@ -4,7 +4,7 @@ import { formatDuration, limitHeaders } from '../../../ingress/limits/limit-head
 import { errorBody, errorHeaders } from '../../../shared/errors.ts';
 import type { LimitCounters } from '../../../shared/limits/admission.ts';
 import type { Allowance } from '../../../shared/limits/admit.ts';
-import { quotaOf } from '../../../shared/limits/quota.ts';
+import { isUsedUp, overageMaxOf, quotaOf } from '../../../shared/limits/quota.ts';
 import type { KeyLimits } from '../../../shared/store/accounts/further-key.ts';
 
 const counters: LimitCounters = {
@@ -38,6 +38,27 @@ test('a top-up is part of the limit in its own month only', (t) => {
 test('without a limit none is reported, with or without a top-up', (t) => {
   const unlimited = { overageEnabled: false, topUp: { month: '2030-05', tokens: 500 } };
   t.like(quotaOf(counters, unlimited), { limit: null, remaining: null, used: 700, topUp: 500 });
+});
+
+test('the bound of overage is reported, and applies if overage is on', (t) => {
+  t.is(quotaOf(counters, allowance).overageLimit, null);
+  const bounded = { ...allowance, overageTokensPerMonth: 300 };
+  t.is(quotaOf(counters, bounded).overageLimit, 300);
+  t.is(overageMaxOf(bounded), undefined);
+  t.is(overageMaxOf({ ...bounded, overageEnabled: true }), 300);
+});
+
+test('a month is used up by what is used, without what is reserved, and with the overage that it has', (t) => {
+  const isSpentBy = (used: number, more: Partial<Allowance>, overageUsed = 0) =>
+    isUsedUp({ ...counters, used, overageUsed }, { ...allowance, ...more });
+  t.deepEqual([isSpentBy(999, {}), isSpentBy(1_000, {})], [false, true]);
+  t.false(isSpentBy(5_000, { overageEnabled: true }));
+  t.false(isUsedUp(counters, { overageEnabled: false }));
+  const bounded = { overageEnabled: true, overageTokensPerMonth: 300 };
+  t.deepEqual([isSpentBy(1_299, bounded, 299), isSpentBy(1_300, bounded, 0)], [false, true]);
+  const topUp = { month: counters.month, tokens: 500 };
+  t.true(isSpentBy(1_500, { ...bounded, topUp }, 300), 'overage from before the top-up counts');
+  t.false(isSpentBy(1_499, { ...bounded, topUp }, 300));
 });
 
 test('a period ends when the next begins, also at the end of a year', (t) => {
@@ -135,4 +156,16 @@ test('a spent month reports its reset date and top-up address, and no wait', (t)
     t.like(errorBody(error, ''), { error: { code: 'quota_exceeded', type, ...spent } });
     t.deepEqual(errorHeaders(error), { 'x-should-retry': 'false' });
   }
+});
+
+test('the error of a spent month names the bound of its overage, if that is spent, too', (t) => {
+  const bounded = { ...limited.allowance, overageTokensPerMonth: 300 };
+  const messageOf = (overageEnabled: boolean) =>
+    limitError({ ...limited, allowance: { ...bounded, overageEnabled }, limit: 'quota', waitMs: 0 }).message;
+  const date = 'It resets on 2030-06-01.';
+  t.is(messageOf(false), `The monthly quota is used up. ${date} Overage or a top-up lifts it earlier.`);
+  t.is(
+    messageOf(true),
+    `The monthly quota is used up, and so are 300 tokens of overage. ${date} A top-up lifts it earlier.`,
+  );
 });

@@ -33,7 +33,7 @@ guest_days_kept: 400
 usage_months_kept: 24
 media_hosts: [media.example.com, '*.cdn.example.com']
 plans:
-  free:         { requests_per_minute: 20, tokens_per_minute: 60000, tokens_per_month: 1000000, requests_at_once: 4, batch_requests_at_once: 8, batch_tokens_waiting: 2000000, priority: 10, model_tiers: [guest, standard] }
+  free:         { requests_per_minute: 20, tokens_per_minute: 60000, tokens_per_month: 1000000, overage: operator, overage_tokens_per_month: 500000, requests_at_once: 4, batch_requests_at_once: 8, batch_tokens_waiting: 2000000, priority: 10, model_tiers: [guest, standard] }
   guest-device: { requests_per_minute: 5, tokens_per_minute: 20000, tokens_per_month: 200000, requests_per_day: 50, requests_at_once: 1, priority: 100, model_tiers: [guest] }
 models:
   small-chat: { tier: guest, pool: default, backends: [onprem-a, cloud], output_tokens_max: 4096, extra_fields: [default, guided_regex], extra_tools: [mcp] }
@@ -61,6 +61,8 @@ test('the documented plan file is parsed, with names unchanged and settings in c
         requestsPerMinute: 20,
         tokensPerMinute: 60_000,
         tokensPerMonth: 1_000_000,
+        overage: 'operator',
+        overageTokensPerMonth: 500_000,
         requestsAtOnce: 4,
         batchRequestsAtOnce: 8,
         batchTokensWaiting: 2_000_000,
@@ -71,6 +73,7 @@ test('the documented plan file is parsed, with names unchanged and settings in c
         requestsPerMinute: 5,
         tokensPerMinute: 20_000,
         tokensPerMonth: 200_000,
+        overage: 'self-service',
         requestsPerDay: 50,
         requestsAtOnce: 1,
         priority: 100,
@@ -127,8 +130,8 @@ test('an omitted field has its documented default, and an omitted limit is no li
   t.like(short, { guestCallsPerMinute: 60, guestMintsPerHour: 20, guestDaysKept: 400 });
   t.is(short.guestMintsPerHourTotal, undefined);
   t.is(short.usageMonthsKept, 24);
-  t.is(short.plans.free?.priority, 1_000);
-  t.deepEqual(Object.keys(short.plans.free ?? {}).sort(), ['modelTiers', 'priority', 'requestsPerMinute']);
+  t.like(short.plans.free, { priority: 1_000, overage: 'self-service' });
+  t.deepEqual(Object.keys(short.plans.free ?? {}).sort(), ['modelTiers', 'overage', 'priority', 'requestsPerMinute']);
 });
 
 test('by default no media host is allowed, and the default lists of fields and tools apply', (t) => {
@@ -155,6 +158,14 @@ test('an invalid host, an invalid field name and a switch that is not a boolean 
       'backends.cloud.cache_salt: expected boolean',
     ],
     [({ backends }) => Object.assign(backends.cloud, { priority: 1 }), 'backends.cloud.priority: expected boolean'],
+    [
+      ({ plans }) => Object.assign(plans.free, { overage: true }),
+      'plans.free.overage: invalid option: expected one of',
+    ],
+    [
+      ({ plans }) => Object.assign(plans.free, { overage_tokens_per_month: 0 }),
+      'plans.free.overage_tokens_per_month: too small: expected number to be >0',
+    ],
   ];
   for (const [change, fault] of cases) {
     const faults = faultsWith(change);

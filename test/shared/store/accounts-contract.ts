@@ -1,6 +1,7 @@
 import type { ExecutionContext } from 'ava';
-import { changeSettings, mintGuestKey } from '../../../ingress/callers/account-changes.ts';
+import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
 import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
+import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { AccountPage, Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';

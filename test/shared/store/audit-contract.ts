@@ -1,5 +1,6 @@
 import type { ExecutionContext } from 'ava';
-import { changeSettings, rotateKey, type Settings } from '../../../ingress/callers/account-changes.ts';
+import { rotateKey } from '../../../ingress/callers/account-changes.ts';
+import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account, Origin } from '../../../shared/store/accounts/account.ts';
 import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/accounts/audit-store.ts';
 import type { Decide } from '../../../shared/store/accounts/decide.ts';

@@ -1,5 +1,6 @@
 import type { ExecutionContext } from 'ava';
-import { changeSettings, type NamedKey, revokeKey, rotateKey } from '../../../ingress/callers/account-changes.ts';
+import { type NamedKey, revokeKey, rotateKey } from '../../../ingress/callers/account-changes.ts';
+import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore } from './store-contract.ts';

@@ -2,13 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import {
-  changeSettings,
   mintGuestKey,
   mintKey,
   type NamedKey,
   revokeKey,
   rotateKey,
-  type Settings,
 } from '../../../ingress/callers/account-changes.ts';
 import {
   changeFurtherKey,
@@ -16,6 +14,7 @@ import {
   revokeKeyById,
   rotateKeyById,
 } from '../../../ingress/callers/further-key-changes.ts';
+import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { scopeOf } from '../../../shared/key-scope.ts';
 import type { Account, NewKey } from '../../../shared/store/accounts/account.ts';

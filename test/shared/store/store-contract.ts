@@ -8,6 +8,7 @@ import type { Account, NewKey } from '../../../shared/store/accounts/account.ts'
 import type { Store } from '../../../shared/store/store.ts';
 import { batchOf, fileOf, resultOf, retryOf } from './batch-records.ts';
 import { inChunks } from './file-bytes.ts';
+import { topUpCodeOf } from './top-up-code-records.ts';
 import { usageRecord } from './usage-records.ts';
 
 /** The data of one test: empty at first, opened by any number of stores, deleted at the end. */
@@ -107,6 +108,11 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.listIncompleteUsage({ after: undefined, limit: 1 }),
     store.completeUsageDetails({ account: 'user:anyone', month: '2026-12' }),
     store.removeUsageBefore('2026-12'),
+    store.topUpCodes.insertCodes([topUpCodeOf()]),
+    store.topUpCodes.findCode('any hash'),
+    store.topUpCodes.changeCode('tuc_1', () => ({ result: undefined })),
+    store.topUpCodes.listCodes({ now: new Date(), limit: 1 }),
+    store.topUpCodes.listClaimedCodes({ before: new Date(), after: '', limit: 1 }),
     ...callEveryBatchMethod(store),
   ];
 }

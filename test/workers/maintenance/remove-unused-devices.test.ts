@@ -1,5 +1,6 @@
 import test, { type ExecutionContext } from 'ava';
-import { changeSettings, mintGuestKey } from '../../../ingress/callers/account-changes.ts';
+import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
+import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { changesKey, countersKey, versionKey } from '../../../shared/redis/keys.ts';
 import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
 import type { Store } from '../../../shared/store/store.ts';

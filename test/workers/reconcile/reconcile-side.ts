@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { changeSettings } from '../../../ingress/callers/account-changes.ts';
+import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { createSeed } from '../../../shared/limits/seeding/seed.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { partitionCount, partitionOf } from '../../../shared/redis/keys.ts';

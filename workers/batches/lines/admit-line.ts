@@ -13,7 +13,7 @@ import type { Admit, LookKey } from '../../../shared/limits/admit.ts';
 import { batchAllowanceOf } from '../../../shared/limits/allowance.ts';
 import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
 import { lostReport } from '../../../shared/limits/lost-report.ts';
-import { quotaOf } from '../../../shared/limits/quota.ts';
+import { isUsedUp, overageMaxOf, quotaOf } from '../../../shared/limits/quota.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { BatchJob } from './batch-job.ts';
 import type { KnownCallers } from './known-callers.ts';
@@ -68,8 +68,10 @@ export function createAdmitLine({
         return { outcome: 'admitted', admission: answer.admission, plan: current.plan };
       case 'refused':
         // Reserved tokens may be released, so a quota is spent only when it is used.
-        if (answer.limit === 'quota' && isSpent(current, answer.counters, planFile))
-          return refuse(quotaExceeded(spentQuota(current, answer.counters, planFile)));
+        if (answer.limit === 'quota' && isUsedUp(answer.counters, batchAllowanceOf(current, planFile))) {
+          const overageMax = overageMaxOf(batchAllowanceOf(current, planFile));
+          return refuse(quotaExceeded(spentQuota(current, answer.counters, planFile), overageMax));
+        }
         if (answer.limit === 'key_quota' && isKeySpent(current, keyId, answer.counters))
           return refuse(keyQuotaExceeded(spentQuota(current, answer.counters, planFile)));
         return { outcome: 'later', pauseMs: soonMs };
@@ -109,17 +111,8 @@ export function createAdmitLine({
   }
 }
 
-function quota(caller: Caller, counters: LimitCounters, planFile: PlanFile) {
-  return quotaOf(counters, batchAllowanceOf(caller, planFile));
-}
-
-function isSpent(caller: Caller, counters: LimitCounters, planFile: PlanFile): boolean {
-  const { limit, used } = quota(caller, counters, planFile);
-  return limit !== null && used >= limit;
-}
-
 function spentQuota(caller: Caller, counters: LimitCounters, planFile: PlanFile): SpentQuota {
-  const resetDate = quota(caller, counters, planFile).period.end;
+  const resetDate = quotaOf(counters, batchAllowanceOf(caller, planFile)).period.end;
   return { resetDate, topupUrl: '', overageEnabled: caller.overageEnabled };
 }
 

@@ -211,4 +211,14 @@ export const additions: readonly string[] = [
     claim TEXT NOT NULL PRIMARY KEY,
     batch TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;`,
+
+  `CREATE TABLE IF NOT EXISTS top_up_codes (
+    id TEXT NOT NULL PRIMARY KEY,
+    hash TEXT NOT NULL AS (document ->> '$.hash') STORED,
+    state TEXT NOT NULL AS (document ->> '$.state') STORED,
+    expires_at TEXT AS (document ->> '$.expiresAt') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE UNIQUE INDEX IF NOT EXISTS top_up_codes_by_hash ON top_up_codes (hash);
+  CREATE INDEX IF NOT EXISTS top_up_codes_by_state ON top_up_codes (state, id);`,
 ];

@@ -4,11 +4,12 @@ import Koa from 'koa';
 import { account as accountAnswer, changedAccount } from '../../../../ingress/api/response-schemas.ts';
 import { rotateKey } from '../../../../ingress/callers/account-changes.ts';
 import { createFurtherKey, rotateKeyById } from '../../../../ingress/callers/further-key-changes.ts';
-import type { ChangeAccount } from '../../../../ingress/callers/revocation/change-account.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
 import { updateAccount } from '../../../../ingress/routes/operators/account-settings.ts';
 import { retrieveAccount } from '../../../../ingress/routes/operators/accounts.ts';
+import type { ChangeAccount } from '../../../../shared/account-changes/change-account.ts';
+import { createRecordedChange } from '../../../../shared/account-changes/recorded-change.ts';
 import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import type { AuditStore } from '../../../../shared/store/accounts/audit-store.ts';
 import { storeUnavailable } from '../../../../shared/store/adapters/store-errors.ts';
@@ -49,7 +50,8 @@ async function start(
     '/:account',
     retrieveAccount({ store: { audit, findAccount: (id) => store.findAccount(id), batches: store.batches } }),
   );
-  router.patch('/:account', updateAccount({ changeAccount, store: { audit }, log }));
+  const changeRecorded = createRecordedChange({ changeAccount, store: { audit }, log });
+  router.patch('/:account', updateAccount({ changeRecorded }));
   app.use(router.routes());
   const { url } = parts.use(await serveApp(app));
   return {

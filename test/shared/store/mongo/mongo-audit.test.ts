@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { changeSettings } from '../../../../ingress/callers/account-changes.ts';
+import { changeSettings } from '../../../../shared/account-changes/change-settings.ts';
 import type { AuditRecord } from '../../../../shared/store/accounts/audit-store.ts';
 import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../shared/store/store.ts';

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import test from 'ava';
-import { changeSettings } from '../../../../ingress/callers/account-changes.ts';
+import { changeSettings } from '../../../../shared/account-changes/change-settings.ts';
 import { testAuditContract } from '../audit-contract.ts';
 import { createSqliteHome } from '../sqlite-home.ts';
 import { failsWith, mint } from '../store-contract.ts';

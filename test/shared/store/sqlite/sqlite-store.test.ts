@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import test from 'ava';
 import { z } from 'zod';
-import { changeSettings } from '../../../../ingress/callers/account-changes.ts';
+import { changeSettings } from '../../../../shared/account-changes/change-settings.ts';
 import type { DurableCommits } from '../../../../shared/store/sqlite/database/durable-commits.ts';
 import { SqliteStore } from '../../../../shared/store/sqlite/sqlite-store.ts';
 import { testAccountsContract } from '../accounts-contract.ts';

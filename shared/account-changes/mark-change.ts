@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { markLifeMs } from '../../../shared/limits/mark-life.ts';
-import { loadScript, type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
-import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
+import { markLifeMs } from '../limits/mark-life.ts';
+import { loadScript, type Redis, redisUnavailable } from '../redis/connections.ts';
+import { changesKey, fillKey, versionKey } from '../redis/keys.ts';
 
 const lua = readFileSync(new URL('./mark-change.lua', import.meta.url), 'utf8');
 

@@ -1,10 +1,10 @@
 import { ulid } from 'ulid';
-import { temporarilyUnavailable } from '../../../shared/errors.ts';
-import { markLifeMs } from '../../../shared/limits/mark-life.ts';
-import type { Log } from '../../../shared/process/log.ts';
-import type { Redis } from '../../../shared/redis/connections.ts';
-import type { Decide } from '../../../shared/store/accounts/decide.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import { temporarilyUnavailable } from '../errors.ts';
+import { markLifeMs } from '../limits/mark-life.ts';
+import type { Log } from '../process/log.ts';
+import type { Redis } from '../redis/connections.ts';
+import type { Decide } from '../store/accounts/decide.ts';
+import type { Store } from '../store/store.ts';
 import { createMarkChange } from './mark-change.ts';
 import { createUnmarkChange } from './unmark-change.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { loadScript, type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
-import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
+import { loadScript, type Redis, redisUnavailable } from '../redis/connections.ts';
+import { changesKey, fillKey, versionKey } from '../redis/keys.ts';
 
 const lua = readFileSync(new URL('./unmark-change.lua', import.meta.url), 'utf8');
 

@@ -1,7 +1,7 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import test from 'ava';
 import { invalidKey } from '../../../ingress/callers/authorization.ts';
-import { createLimitAuthFailures } from '../../../ingress/limits/limit-auth-failures.ts';
+import { createLimitFailures } from '../../../ingress/limits/limit-failures.ts';
 import type { MinuteCounts } from '../../../ingress/limits/minute-counts.ts';
 import { ApiError, errorHeaders, temporarilyUnavailable } from '../../../shared/errors.ts';
 
@@ -22,7 +22,7 @@ function createSubject() {
     },
   };
   return {
-    limit: createLimitAuthFailures({ failures, perMinute }),
+    limit: createLimitFailures({ kind: 'auth_failures', failures, perMinute }),
     count: (of = network) => counts.get(of) ?? 0,
     forget: () => counts.clear(),
     /** Delays the replies of counts until the returned function is called. */

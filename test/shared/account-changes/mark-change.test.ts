@@ -1,13 +1,13 @@
 import test from 'ava';
-import { createMarkChange } from '../../../../ingress/callers/revocation/mark-change.ts';
-import { createUnmarkChange } from '../../../../ingress/callers/revocation/unmark-change.ts';
-import { ApiError } from '../../../../shared/errors.ts';
-import { markLifeMs } from '../../../../shared/limits/mark-life.ts';
-import { connectForRequests } from '../../../../shared/redis/connections.ts';
-import { changesKey, fillKey, versionKey } from '../../../../shared/redis/keys.ts';
-import { type PrivateRedis, startPrivateRedis } from '../../../support/private-redis.ts';
-import { recordedLog } from '../../../support/recorded-log.ts';
-import { replaceClock } from '../../../support/redis-clock.ts';
+import { createMarkChange } from '../../../shared/account-changes/mark-change.ts';
+import { createUnmarkChange } from '../../../shared/account-changes/unmark-change.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { markLifeMs } from '../../../shared/limits/mark-life.ts';
+import { connectForRequests } from '../../../shared/redis/connections.ts';
+import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
+import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
 
 const account = 'user:alice';
 const now = 1_900_000_000_000;

@@ -1,15 +1,15 @@
 import test from 'ava';
-import { changeSettings } from '../../../../ingress/callers/account-changes.ts';
-import { createChangeAccount } from '../../../../ingress/callers/revocation/change-account.ts';
-import { ApiError } from '../../../../shared/errors.ts';
-import { markLifeMs } from '../../../../shared/limits/mark-life.ts';
-import { connectForRequests } from '../../../../shared/redis/connections.ts';
-import { changesKey, fillKey, versionKey } from '../../../../shared/redis/keys.ts';
-import { waitUntilReady } from '../../../../shared/redis/wait-for-redis.ts';
-import type { Account } from '../../../../shared/store/accounts/account.ts';
-import type { Decide } from '../../../../shared/store/accounts/decide.ts';
-import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
-import { recordedLog } from '../../../support/recorded-log.ts';
+import { createChangeAccount } from '../../../shared/account-changes/change-account.ts';
+import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { markLifeMs } from '../../../shared/limits/mark-life.ts';
+import { connectForRequests } from '../../../shared/redis/connections.ts';
+import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
+import { waitUntilReady } from '../../../shared/redis/wait-for-redis.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
 
 const id = 'user:alice';
 const alice: Account = {

@@ -1,19 +1,19 @@
 import { setImmediate as nothingElse } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import fc, { type Scheduler } from 'fast-check';
-import { createCallers } from '../../../../ingress/callers/callers.ts';
-import { createCheckCaller } from '../../../../ingress/callers/check-caller.ts';
-import { createChangeAccount } from '../../../../ingress/callers/revocation/change-account.ts';
-import { createAdmit } from '../../../../shared/limits/admit.ts';
-import { createAskLimits } from '../../../../shared/limits/ask-limits.ts';
-import { markLifeMs } from '../../../../shared/limits/mark-life.ts';
-import { changesKey, fillKey, versionKey } from '../../../../shared/redis/keys.ts';
-import type { Account } from '../../../../shared/store/accounts/account.ts';
-import type { Decide } from '../../../../shared/store/accounts/decide.ts';
-import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
-import { recordedLog } from '../../../support/recorded-log.ts';
-import { replaceClock } from '../../../support/redis-clock.ts';
-import { sized } from '../../../support/size.ts';
+import { createCallers } from '../../../ingress/callers/callers.ts';
+import { createCheckCaller } from '../../../ingress/callers/check-caller.ts';
+import { createChangeAccount } from '../../../shared/account-changes/change-account.ts';
+import { createAdmit } from '../../../shared/limits/admit.ts';
+import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
+import { markLifeMs } from '../../../shared/limits/mark-life.ts';
+import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { replaceClock } from '../../support/redis-clock.ts';
+import { sized } from '../../support/size.ts';
 
 const oneMs = { queueMs: 1, requestMs: 1 };
 

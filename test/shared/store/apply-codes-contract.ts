@@ -1,0 +1,161 @@
+import type { ExecutionContext } from 'ava';
+import { createApplyTopUpCode, topUpIdOf } from '../../../shared/account-changes/apply-top-up-code.ts';
+import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
+import { createRecordedChange } from '../../../shared/account-changes/recorded-change.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import type { TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
+import { type Contract, failsWith, provesOnStore, type StoreHome } from './store-contract.ts';
+import { codeTime, topUpCodeOf } from './top-up-code-records.ts';
+import { claimBy } from './top-up-codes-contract.ts';
+
+const account = 'user:ann';
+
+/** The guarantees of every store for codes that are applied to accounts: their tokens are added once, whatever happens in between. */
+export function testApplyCodesContract(contract: Contract): void {
+  const prove = provesOnStore(contract);
+  prove('20 processes that apply one code at once add its tokens once, with one audit record', addsOnce);
+  prove('a process that dies before it marks the code: the next one marks it, and adds nothing', marksLater);
+  prove('a code that was applied long ago and not marked is found in the audit trail', remembersInTrail);
+  prove('an account with many top-ups gets the tokens of a code that was not applied', addsBesideMany);
+  prove('the previous release can change the account between the steps', survivesPreviousRelease);
+  prove('no decision is made on a list that may have lost the top-up since it was read', refusesOldList);
+  prove('the tokens count in the month in which they are added', addsToLaterMonth);
+  prove('a month with too many top-ups leaves the code to the next month', waitsForNextMonth);
+}
+
+type Fields = Partial<Pick<Store, 'findAccount' | 'topUpCodes'>>;
+
+function applierOn(store: Store, replaced: Fields = {}) {
+  const { log, lines } = recordedLog();
+  const changeAccount: Store['changeAccount'] = (id, decide) => store.changeAccount(id, decide);
+  const { audit, topUpCodes } = store;
+  const findAccount: Store['findAccount'] = (id) => store.findAccount(id);
+  const apply = createApplyTopUpCode({
+    changeRecorded: createRecordedChange({ changeAccount, store, log }),
+    store: { audit, topUpCodes, findAccount, ...replaced },
+    ...{ defaultPlan: () => 'free', log },
+  });
+  return { apply: (code: TopUpCode, at = codeTime) => apply(code, { at }), lines };
+}
+
+async function claimed(store: Store): Promise<TopUpCode> {
+  const code = topUpCodeOf();
+  await store.topUpCodes.insertCodes([code]);
+  return store.topUpCodes.changeCode(code.id, claimBy(account));
+}
+
+const stateOf = async (store: Store, { hash }: TopUpCode) => (await store.topUpCodes.findCode(hash))?.state;
+const tokensOf = async (store: Store) => (await store.findAccount(account))?.topUp?.tokens;
+const trailOf = async (store: Store, code: TopUpCode) =>
+  (await store.audit.listAudit({ account, limit: 2_000 })).filter(({ change }) => change.topUp?.id === topUpIdOf(code));
+
+/** `count` top-ups of one token each by an operator. */
+async function topUpOften(store: Store, count: number): Promise<void> {
+  for (let index = 0; index < count; index++) {
+    const topUp = { id: `other-${index}`, tokens: 1 };
+    const unknown = { id: account, plan: 'free' };
+    await store.changeAccount(account, changeSettings({ settings: { topUp }, at: codeTime, by: 'user:olga', unknown }));
+  }
+}
+
+async function addsOnce(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
+  await using other = await home.open();
+  const code = await claimed(one);
+  const appliers = [applierOn(one), applierOn(other)];
+  await Promise.all(Array.from({ length: 20 }, (_, index) => appliers[index % 2]?.apply(code)));
+  t.like(await one.findAccount(account), {
+    ...{ plan: 'free', version: 1, topUp: { month: '2026-03', tokens: 500 } },
+    topUpsMade: [{ id: `code ${code.id}`, tokens: 500 }],
+  });
+  t.is(await stateOf(one, code), 'redeemed');
+  const trail = await trailOf(one, code);
+  t.like(trail, { length: 1, 0: { actor: account, address: '203.0.113.9', account, reason: null } });
+  const lines = appliers.flatMap((applier) => applier.lines);
+  t.deepEqual(
+    lines.map(({ message, fields }) => [message, fields]),
+    [['an account was changed', { audit: trail[0] }]],
+  );
+}
+
+async function marksLater(t: ExecutionContext, store: Store): Promise<void> {
+  const code = await claimed(store);
+  const changeCode = () => Promise.reject(storeUnavailable(new Error('gone')));
+  const dying = applierOn(store, { topUpCodes: { ...store.topUpCodes, changeCode } });
+  t.like(await dying.apply(code), { topUp: { tokens: 500 } });
+  t.is(await stateOf(store, code), 'claimed');
+  t.true(dying.lines.some(({ message }) => message.startsWith('a top-up code was applied and not marked')));
+  t.like(await applierOn(store).apply(code), { topUp: { tokens: 500 }, version: 1 });
+  t.is(await stateOf(store, code), 'redeemed');
+  t.is((await trailOf(store, code)).length, 1);
+}
+
+async function remembersInTrail(t: ExecutionContext, store: Store): Promise<void> {
+  const code = await claimed(store);
+  const changeCode = () => Promise.reject(storeUnavailable(new Error('gone')));
+  await applierOn(store, { topUpCodes: { ...store.topUpCodes, changeCode } }).apply(code);
+  await topUpOften(store, 501);
+  const { topUpsMade = [] } = (await store.findAccount(account)) ?? {};
+  t.false(
+    topUpsMade.some(({ id }) => id === topUpIdOf(code)),
+    'the account has forgotten it',
+  );
+  await applierOn(store).apply(code);
+  t.is(await tokensOf(store), 500 + 501);
+  t.is(await stateOf(store, code), 'redeemed');
+}
+
+async function addsBesideMany(t: ExecutionContext, store: Store): Promise<void> {
+  await topUpOften(store, 501);
+  const code = await claimed(store);
+  await applierOn(store).apply(code);
+  await applierOn(store).apply(code);
+  t.is(await tokensOf(store), 500 + 501);
+  t.is((await trailOf(store, code)).length, 1);
+}
+
+async function survivesPreviousRelease(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
+  const code = await claimed(store);
+  await topUpOften(store, 1);
+  const before = (await store.findAccount(account)) as Account; // it was just made
+  const suspended = { ...before, suspended: true, version: before.version + 1 };
+  await home.writeAsBefore(suspended);
+  await applierOn(store).apply(code);
+  const applied = (await store.findAccount(account)) as Account; // it was just changed
+  t.like(applied, { suspended: true, topUp: { tokens: 501 } });
+  await home.writeAsBefore({ ...applied, suspended: false, version: applied.version + 1 });
+  await applierOn(store).apply(code);
+  t.like(await store.findAccount(account), { suspended: false, topUp: { tokens: 501 } });
+}
+
+async function refusesOldList(t: ExecutionContext, store: Store): Promise<void> {
+  await topUpOften(store, 501);
+  const code = await claimed(store);
+  const early = async (id: string) => {
+    const found = await store.findAccount(id);
+    return found && { ...found, version: found.version - 500 };
+  };
+  await failsWith(t, 'SERVICE_UNAVAILABLE', applierOn(store, { findAccount: early }).apply(code));
+  t.is(await tokensOf(store), 501);
+  t.is(await stateOf(store, code), 'claimed');
+}
+
+async function addsToLaterMonth(t: ExecutionContext, store: Store): Promise<void> {
+  const code = await claimed(store);
+  const april = new Date('2026-04-01T00:00:00.000Z');
+  t.like(await applierOn(store).apply(code, april), { topUp: { month: '2026-04', tokens: 500 } });
+}
+
+async function waitsForNextMonth(t: ExecutionContext, store: Store): Promise<void> {
+  const topUp = { id: 'all', tokens: 1e15 };
+  const unknown = { id: account, plan: 'free' };
+  await store.changeAccount(account, changeSettings({ settings: { topUp }, at: codeTime, by: 'user:olga', unknown }));
+  const code = await claimed(store);
+  const { apply } = applierOn(store);
+  t.like(await t.throwsAsync(apply(code)), { code: 'CONFLICT' });
+  t.is(await stateOf(store, code), 'claimed');
+  t.like(await apply(code, new Date('2026-04-01')), { topUp: { month: '2026-04', tokens: 500 } });
+  t.is(await stateOf(store, code), 'redeemed');
+}
