@@ -4,6 +4,7 @@ import { type RunningIngress, type RunningProcess, type Stack, startStack } from
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { openRelease } from '../support/earlier-releases.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { createTopUpClient } from '../support/top-up-client.ts';
 
 const plans = {
   'ten-a-minute': { requests_per_minute: 10, model_tiers: ['guest', 'standard'] },
@@ -163,4 +164,28 @@ test('ingresses of both releases together keep each limit exactly, with workers 
   t.true(byTokens > 10 && byTokens <= 1_000 / 53, String(byTokens));
   t.is(await admitted('three-at-once', 30, slowModel), 3);
   await Promise.all(workers.map(({ process }) => process.stop()));
+});
+
+test('codes that an ingress redeems and top-ups by an ingress before add up, each once', async (t) => {
+  const client = createTopUpClient(createKeyClient(stack, { url: () => ingresses.now.url }));
+  const authorization = `Bearer ${await keys.token('mixed-buyer')}`;
+  /** Without the fields that the document has of it now. */
+  const quotaBefore = async () => {
+    const answer = await fetch(`${ingresses.before.url}/billing/quota`, { headers: { authorization } });
+    return (await answer.json()) as { topUp: number }; // a response of the service itself
+  };
+  const operator = createKeyClient(stack, { url: () => ingresses.before.url });
+  const [one, other] = await client.create({ tokens: 1_000, count: 2 });
+  const redeem = async (code: string | undefined, topUp: number) => {
+    t.like(await client.redeem('mixed-buyer', code ?? ''), { status: 200, body: { topUp } });
+    t.is((await quotaBefore()).topUp, topUp, 'the next request of each ingress sees it');
+  };
+  await redeem(one?.code, 1_000);
+  await operator.change('user:mixed-buyer', { topUp: { id: 'paid', tokens: 10 } });
+  await redeem(one?.code, 1_010);
+  await redeem(other?.code, 2_010);
+  await operator.change('user:mixed-buyer', { topUp: { id: 'paid', tokens: 10 } });
+  await operator.change('user:mixed-buyer', { suspended: true });
+  await operator.change('user:mixed-buyer', { suspended: false });
+  await redeem(other?.code, 2_010);
 });
