@@ -16,6 +16,7 @@ import { useDoing } from './page/use-doing.ts';
 import type { Session, SessionState } from './session/session.ts';
 import type { ConsoleSettings } from './session/settings.ts';
 import { SettingsPage } from './settings/settings-page.ts';
+import { CodesPage } from './top-up-codes/codes-page.ts';
 import { TryItPage } from './try-it/try-it-page.ts';
 import { UsagePage } from './usage/usage-page.ts';
 
@@ -83,6 +84,7 @@ function KnownPage({ api, route, settings, isOperator, held }: PageProps) {
   }
   if (route.section === 'settings') return h(SettingsPage, { api });
   if (route.section === 'all-usage') return h(AllUsagePage, { api });
+  if (route.section === 'codes') return h(CodesPage, { api, state: route.state });
   if (route.section === 'audit') return h(AuditPage, { api, filter: route.filter ?? {} });
   return route.account === undefined
     ? h(OperatorsPage, { api, prefix: route.search ?? '' })

@@ -6,6 +6,7 @@ import { findBarriersInAllViews } from '../support/browser/find-barriers.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { createPlanEditor } from '../support/plan-file-editor.ts';
+import { createTopUpClient } from '../support/top-up-client.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test);
 
@@ -143,6 +144,48 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       }
       await page.getByText('Errors by line').first().waitFor();
       await page.getByRole('button', { name: 'Download results' }).waitFor();
+    },
+  },
+  'top-up codes in every state, new ones, and an error at a field': {
+    account: 'olga',
+    fragment: 'top-up-codes',
+    async fill(console) {
+      const { page } = console;
+      const client = createTopUpClient(createKeyClient(stack()));
+      const [redeemed, revoked] = await client.create({ tokens: 1_000, count: 3, note: 'a note '.repeat(12).trim() });
+      await client.redeem('buyer', redeemed?.code ?? '');
+      await client.revoke(revoked?.id ?? '');
+      await page.getByLabel('Tokens of each code').fill('500');
+      await page.getByRole('button', { name: 'Create' }).click();
+      await page.getByRole('textbox', { name: 'New codes' }).waitFor();
+      console.expectFailures();
+      await page.getByLabel('Tokens of each code').fill('9000000000000');
+      await page.getByRole('button', { name: 'Create' }).click();
+      await page.locator('.failure').waitFor();
+    },
+  },
+  'the confirmation that a code is revoked': {
+    account: 'olga',
+    fragment: 'top-up-codes',
+    async fill({ page }) {
+      await createTopUpClient(createKeyClient(stack())).create({ tokens: 1_000 });
+      await page.reload();
+      await page
+        .getByRole('button', { name: /^Revoke tuc_/ })
+        .first()
+        .click();
+      await page.getByRole('dialog').waitFor();
+    },
+  },
+  'a refused top-up code': {
+    account: 'refused',
+    fragment: 'top-up',
+    async fill(console) {
+      const { page } = console;
+      console.expectFailures();
+      await page.getByLabel('Code', { exact: true }).fill('TOPUP-1');
+      await page.getByRole('button', { name: 'Redeem' }).click();
+      await page.locator('.failure').waitFor();
     },
   },
   'the list of accounts': {

@@ -4,7 +4,7 @@ import type { AccountSummary } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { accountLink, auditLink, searchLink } from '../page/route.ts';
+import { accountLink, auditLink, codesLink, searchLink } from '../page/route.ts';
 import { Table } from '../page/table.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { accountName } from './account-name.ts';
@@ -32,6 +32,7 @@ export function OperatorsPage({ api, prefix }: { api: Api; prefix: string }) {
       h('li', null, h('a', { href: '#all-usage' }, 'Usage of all accounts')),
       h('li', null, h('a', { href: auditLink({}) }, 'Audit trail of all accounts')),
       h('li', null, h('a', { href: '#settings' }, 'Settings and processes')),
+      h('li', null, h('a', { href: codesLink(undefined) }, 'Top-up codes')),
     ),
     h(SearchForm, { shown: prefix, search }),
     h(LoadedView<Page>, {

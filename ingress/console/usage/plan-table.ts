@@ -14,6 +14,10 @@ export function PlanTable({ plan }: { plan: PlanLimits }) {
     { name: 'Concurrent requests', value: formatLimit(plan.requestsAtOnce) },
     { name: 'Requests per day', value: formatLimit(plan.requestsPerDay) },
     { name: 'Tokens per month', value: formatLimit(plan.tokensPerMonth) },
+    {
+      name: 'Overage per month',
+      value: `${formatLimit(plan.overageTokensPerMonth)}, turned on by ${plan.overage === 'operator' ? 'the operator' : 'you'}`,
+    },
     { name: 'Concurrent batch lines', value: formatLimit(plan.batchRequestsAtOnce) },
     { name: 'Tokens in waiting batches', value: formatLimit(plan.batchTokensWaiting) },
     { name: 'Models', value: plan.models.join(', ') },

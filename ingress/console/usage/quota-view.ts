@@ -4,8 +4,7 @@ import { formatCount, formatDay, formatMonth } from '../page/format.ts';
 
 /** The tokens of this month as a bar and as numbers. */
 export function QuotaView({ quota }: { quota: Quota }) {
-  const { period, limit, used, reserved, remaining, overageEnabled, overageUsed, topUp, resetDate, topupUrl } = quota;
-  const isSpent = remaining === 0;
+  const { period, limit, used, reserved, remaining, topUp, resetDate, topupUrl } = quota;
   return h(
     'section',
     { 'aria-labelledby': 'quota-title' },
@@ -19,19 +18,27 @@ export function QuotaView({ quota }: { quota: Quota }) {
       figure('Remaining', remaining === null ? 'no limit' : formatCount(remaining), 'rest', 'remaining'),
       figure('Allowance', limit === null ? 'no limit' : formatCount(limit), 'limit'),
       figure('Top-ups', formatCount(topUp), 'topUp'),
-      figure('Overage', `${overageEnabled ? 'on' : 'off'}, ${formatCount(overageUsed)} used`, 'over', 'overage'),
+      figure('Overage', overageOf(quota), 'over', 'overage'),
       figure('Resets', formatDay(resetDate), 'resetDate'),
     ),
-    isSpent &&
-      h(
-        'p',
-        { class: 'warning' },
-        overageEnabled
-          ? 'The allowance is used up. Overage is on: requests continue and are counted as overage.'
-          : `The allowance is used up: requests get 402 quota_exceeded until ${formatDay(resetDate)}, a top-up, or overage.`,
-      ),
+    remaining === 0 && h('p', { class: 'warning' }, spentWords(quota)),
     h('p', null, h('a', { href: topupUrl }, 'Top up')),
   );
+}
+
+/** What happens to requests of a month whose allowance is used up. */
+function spentWords({ overageEnabled, overageUsed, overageLimit, limit, used, reserved, resetDate }: Quota): string {
+  const refused = `requests get 402 quota_exceeded until ${formatDay(resetDate)}`;
+  if (!overageEnabled) return `The allowance is used up: ${refused}, a top-up, or overage.`;
+  const beyond = Math.max(overageUsed, used + reserved - (limit ?? 0));
+  if (overageLimit !== null && beyond >= overageLimit)
+    return `The allowance and its overage are used up: ${refused}, or a top-up.`;
+  return 'The allowance is used up. Overage is on: requests continue and are counted as overage.';
+}
+
+function overageOf({ overageEnabled, overageUsed, overageLimit }: Quota): string {
+  const bound = overageLimit === null ? '' : ` of ${formatCount(overageLimit)}`;
+  return `${overageEnabled ? 'on' : 'off'}, ${formatCount(overageUsed)}${bound} used`;
 }
 
 /** `colour` names the segment of the bar; the figure has the same name unless `name` is given. */

@@ -2,6 +2,8 @@ import { h } from 'preact';
 import type { PlanLimits, Quota } from '../../api/response-schemas.ts';
 import type { Key } from '../../routes/keys/key-schemas.ts';
 import type { Api } from '../api/api.ts';
+import { OverageSwitch } from '../billing/overage-switch.ts';
+import { TopUpSection } from '../billing/top-up-section.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { PlanTable } from './plan-table.ts';
@@ -17,24 +19,17 @@ export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
   const keyNames = new Map(keys.value?.data.map(({ id, name }) => [id, name]));
   return [
     h('h1', { tabIndex: -1 }, 'Usage'),
-    h(LoadedView<Quota>, { loaded: quota, what: 'your quota', children: (value) => h(QuotaView, { quota: value }) }),
-    isTopUp && h(TopUp, null),
+    h(LoadedView<Quota>, {
+      loaded: quota,
+      what: 'your quota',
+      children: (value) => [
+        h(QuotaView, { quota: value }),
+        h(OverageSwitch, { api, quota: value, plan: plan.value, changed: quota.reload }),
+      ],
+    }),
+    h(TopUpSection, { api, isGoal: isTopUp, changed: quota.reload }),
     h('h2', null, 'Limits of your plan'),
     h(LoadedView<PlanLimits>, { loaded: plan, what: 'your plan', children: (value) => h(PlanTable, { plan: value }) }),
     h(UsageReportView, { api, path: '/billing/usage', keyNames, refreshed: quota.reload }),
   ];
-}
-
-/** Target of the top-up link if the operator has configured no page. */
-function TopUp() {
-  return h(
-    'section',
-    { class: 'notice', 'aria-labelledby': 'top-up-title' },
-    h('h2', { id: 'top-up-title', 'data-goal': true, tabIndex: -1 }, 'Top up'),
-    h(
-      'p',
-      null,
-      'The operator of this service can add tokens to your month, or allow usage beyond it (overage). Ask the operator, and name your account as shown at the top of this page. Added tokens are available immediately, until the reset date.',
-    ),
-  );
 }

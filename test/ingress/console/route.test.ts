@@ -1,5 +1,13 @@
 import test from 'ava';
-import { accountLink, auditLink, parseRoute, searchLink, titleOf } from '../../../ingress/console/page/route.ts';
+import {
+  accountLink,
+  auditLink,
+  codeStates,
+  codesLink,
+  parseRoute,
+  searchLink,
+  titleOf,
+} from '../../../ingress/console/page/route.ts';
 
 test('a fragment names a page, and an unknown one leads to the keys', (t) => {
   t.deepEqual(parseRoute('#usage'), { page: 'usage' });
@@ -37,4 +45,13 @@ test('a link to a filtered audit trail works for any names', (t) => {
   t.is(titleOf(parseRoute('#audit?actor=b')), 'Audit trail');
   t.is(titleOf(parseRoute('#operators')), 'Operators');
   t.is(titleOf(parseRoute(accountLink('user:alice'))), 'user:alice');
+});
+
+test('a link to the top-up codes in a state works, and another state shows all', (t) => {
+  const route = { page: 'operators', section: 'codes' } as const;
+  for (const state of codeStates) t.deepEqual(parseRoute(codesLink(state)), { ...route, state });
+  t.is(codesLink(undefined), '#top-up-codes');
+  for (const hash of ['#top-up-codes', '#top-up-codes?', '#top-up-codes?claimed', '#top-up-codes/x'])
+    t.deepEqual(parseRoute(hash), route, hash);
+  t.is(titleOf(parseRoute('#top-up-codes?unused')), 'Top-up codes');
 });

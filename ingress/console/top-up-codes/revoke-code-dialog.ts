@@ -1,0 +1,16 @@
+import { h } from 'preact';
+import type { ShownTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
+import { ConfirmDialog } from '../page/confirm-dialog.ts';
+import { formatCount } from '../page/format.ts';
+
+type Props = { code: ShownTopUpCode; run: () => Promise<void>; close: () => void };
+
+export function RevokeCodeDialog({ code: { id, tokens, note }, run, close }: Props) {
+  return h(
+    ConfirmDialog,
+    { title: 'Revoke this code?', action: 'Revoke', isDangerous: true, run, close },
+    h('p', null, h('code', null, id)),
+    h('p', null, `${formatCount(tokens)} tokens${note === null ? '' : `: ${note}`}`),
+    h('p', null, 'From then on no account can redeem it. This cannot be undone.'),
+  );
+}
