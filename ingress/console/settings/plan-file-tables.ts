@@ -27,6 +27,8 @@ export function PlanTable({ planFile }: Props) {
       limitColumn('Requests per minute', (plan) => plan.requests_per_minute),
       limitColumn('Tokens per minute', (plan) => plan.tokens_per_minute),
       limitColumn('Tokens per month', (plan) => plan.tokens_per_month),
+      limitColumn('Overage per month', (plan) => plan.overage_tokens_per_month),
+      { title: 'Overage by', cell: ([, plan]) => (plan.overage === 'operator' ? 'operators' : 'the account') },
       limitColumn('Requests per day', (plan) => plan.requests_per_day),
       limitColumn('Requests at once', (plan) => plan.requests_at_once),
       { title: 'Priority', cell: ([, plan]) => plan.priority, holds: number },
