@@ -26,7 +26,7 @@ type SettingsChange = {
 };
 
 /**
- * Applies the settings of an operator. A value that the account already has is no change, nor is a top-up that was made before. An unknown
+ * Applies settings. A value that the account already has is no change, nor is a top-up that was made before. An unknown
  * account is created from `unknown`, so that a user without a key can be suspended, too; the result is undefined if `unknown` is omitted.
  * Fails with `CONFLICT` if a top-up with the same id had another number of tokens, and with `VALIDATION_ERROR` if the top-ups of a month
  * would exceed `monthTopUpMax`.

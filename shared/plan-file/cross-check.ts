@@ -12,7 +12,14 @@ const items = z.array(z.unknown()).optional().catch(undefined);
 /** Only what the checks need. A part of another shape is left out: its shape is reported elsewhere. */
 const readable = z.object({
   default_plan: z.string().optional().catch(undefined),
-  plans: named(z.object({ model_tiers: items, requests_per_day: z.unknown().optional() })),
+  plans: named(
+    z.object({
+      model_tiers: items,
+      requests_per_day: z.unknown().optional(),
+      tokens_per_month: z.unknown().optional(),
+      overage_tokens_per_month: z.unknown().optional(),
+    }),
+  ),
   models: named(z.object({ backends: items, endpoints: items, output_tokens_max: z.unknown().optional() })),
   aliases: named(z.string()),
   backends: named(z.unknown()),
@@ -25,7 +32,7 @@ type Readable = z.infer<typeof readable>;
 export function crossCheck(value: unknown): PathIssue[] {
   const { success, data } = readable.safeParse(value);
   if (!success) return [];
-  return [...checkDefaultPlan(data), ...checkModels(data), ...checkAliases(data), ...checkGuestPlan(data)];
+  return [checkDefaultPlan, checkModels, checkAliases, checkGuestPlan, checkOverage].flatMap((check) => check(data));
 }
 
 /** False if the section is not readable: then it is not known what it has. */
@@ -36,6 +43,14 @@ function lacks(section: object | undefined, name: string): boolean {
 function checkDefaultPlan({ plans, default_plan: name }: Readable): PathIssue[] {
   if (name === undefined || !lacks(plans, name)) return [];
   return [{ path: ['default_plan'], message: `there is no plan "${name}"` }];
+}
+
+/** Without a quota there is no overage. */
+function checkOverage({ plans = {} }: Readable): PathIssue[] {
+  return Object.entries(plans).flatMap(([plan, limits]) => {
+    if (limits?.overage_tokens_per_month === undefined || limits.tokens_per_month !== undefined) return [];
+    return [{ path: ['plans', plan, 'overage_tokens_per_month'], message: 'is only allowed with tokens_per_month' }];
+  });
 }
 
 function checkModels({ models = {}, backends }: Readable): PathIssue[] {

@@ -114,7 +114,7 @@ test.serial(
     const cast = await createCast(keys, 'locked');
     const calls = Object.entries(callsOfStore(keys, cast));
     const isChange = ([title]: [string, unknown]) =>
-      /the first$|^(rotate|revoke|operator (suspends|changes))/.test(title);
+      /the first$|^(rotate|revoke|operator (suspends|changes)|account changes)/.test(title);
     using lock = new DatabaseSync(join(stack.directory, 'store.sqlite'), { timeout: 5_000 });
 
     lock.exec('BEGIN IMMEDIATE');

@@ -50,6 +50,7 @@ export function callsOfStore(keys: KeyClient, { name, seen, unseen }: Cast): Cal
     'operator reads usage': async () =>
       keys.send('GET', `/admin/accounts/user%3A${account}/usage`, { bearer: await keys.token('operator', true) }),
     'usage, a key': () => keys.send('GET', '/billing/usage', { bearer: seen }),
+    'account changes its overage': () => keys.signedIn(account, 'PATCH', '/billing/overage', { enabled: true }),
     'operator suspends': () => keys.change(`user:${account}`, { suspended: true }),
     'operator changes a plan': () => keys.change(`user:${account}`, { plan: 'pro' }),
     'models, a key never seen': () => keys.models(unseen),

@@ -7,7 +7,7 @@ import { useNewest } from '../page/use-newest.ts';
 import { accountName } from './account-name.ts';
 import { AuditTrail } from './audit-trail.ts';
 
-/** Changes by operators, filtered by account and operator. */
+/** Changes of settings, filtered by account and by who made them. */
 export function AuditPage({ api, filter }: { api: Api; filter: AuditFilter }) {
   const [asked, setAsked] = useState(0);
   const show = (wanted: AuditFilter) => {

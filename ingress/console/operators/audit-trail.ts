@@ -12,7 +12,7 @@ type Props = {
   showsAccounts?: boolean;
 };
 
-/** Changes by operators, newest first, with a button for more. */
+/** Changes of settings, newest first, with a button for more. */
 export function AuditTrail({ records, showsAccounts = false }: Props) {
   return h(LoadedView<NonNullable<typeof records.value>>, {
     loaded: records,

@@ -10,7 +10,7 @@ const accountName = z.string().max(300).optional();
 
 export const auditQuery = z.strictObject({
   account: accountName.meta({ description: 'The account or device that was changed.', examples: ['user:alice'] }),
-  actor: accountName.meta({ description: 'The account of the operator who changed it.', examples: ['user:olga'] }),
+  actor: accountName.meta({ description: 'The account that made the change.', examples: ['user:olga'] }),
   limit: limitParameter({ max: 100, usual: 20 }),
   after: z
     .string()

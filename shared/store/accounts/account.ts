@@ -72,7 +72,7 @@ export type EndedKey = z.infer<typeof endedKeySchema>;
 
 /**
  * `keyMinted`, `keyRevoked`, `keyChanged` (a further key) and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has
- * the operator's id. `origin` exists while the change is made: the account's document does not keep it, but its audit record does.
+ * its id. `origin` exists while the change is made: the account's document does not keep it, but its audit record does.
  */
 export type Change = z.infer<typeof changeSchema> & { origin?: Origin };
 

@@ -163,7 +163,7 @@ test('an invalid host, an invalid field name and a switch that is not a boolean 
       'plans.free.overage: invalid option: expected one of',
     ],
     [
-      ({ plans }) => Object.assign(plans.free, { overage_tokens_per_month: 0 }),
+      ({ plans }) => Object.assign(plans.free, { tokens_per_month: 1, overage_tokens_per_month: 0 }),
       'plans.free.overage_tokens_per_month: too small: expected number to be >0',
     ],
   ];
@@ -186,6 +186,15 @@ test('names are checked across sections, and all missing ones are listed', (t) =
       'models.small-chat.backends[2]: there is no backend "toString"',
     ],
   );
+});
+
+test('a bound of overage needs a quota', (t) => {
+  const withPlan = (limits: object) => faultsWith(({ plans }) => Object.assign(plans.free, limits));
+  t.deepEqual(withPlan({ overage_tokens_per_month: 5 }), [
+    'plans.free.overage_tokens_per_month: is only allowed with tokens_per_month',
+  ]);
+  t.deepEqual(withPlan({ overage_tokens_per_month: 5, tokens_per_month: 5 }), []);
+  t.deepEqual(withPlan({ overage: 'operator' }), []);
 });
 
 test('all issues are reported at once, also those across sections, however wrong the shape of other parts is', (t) => {
