@@ -32,7 +32,7 @@ const clockStepMsMax = 86_400_000;
 /**
  * The account decides whether the tokens were added: by its list of top-ups, which has the last 500. A top-up can leave that list before its
  * code is marked, if the process died in between. So a full list is not trusted: the audit trail, which has every top-up, is asked. And the
- * decision is made only while the account has changed less than 500 times since then.
+ * decision is made only while the account has changed fewer than 500 times since then.
  */
 export function createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }: CodeDeps): ApplyTopUpCode {
   async function isInTrail(topUpId: string, account: string, claimedAt: Date): Promise<boolean> {
