@@ -20,7 +20,7 @@ export const allowances: fc.Arbitrary<Allowance> = fc.record({
   requestsAtOnce: some(fc.integer({ min: 1, max: 30 })),
   tokensPerMonth: some(fc.integer({ min: 500, max: 6_000 })),
   overageEnabled: fc.boolean(),
-  overageTokensPerMonth: some(fc.integer({ min: 100, max: 2_000 })),
+  overageTokensPerMonth: some(fc.integer({ min: 50, max: 500 })),
 });
 
 /** Few keys and bodies, so that many requests are repeats. */
