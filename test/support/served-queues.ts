@@ -6,6 +6,7 @@ import { allQueues, openQueue, type QueueId } from '../../shared/jobs/queues.ts'
 import { createPlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { ParsedPlanFile, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { openSlots } from '../../workers/backends/open-slots.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { type BodiesHeld, createBodiesHeld } from '../../workers/queue/bodies-held.ts';
 import type { LaneWork } from '../../workers/queue/lane-worker.ts';
@@ -24,6 +25,8 @@ export const slotsForAll: Slots = {
 type Wishes = {
   work: { interactive: LaneWork; batch: LaneWork };
   slots?: Slots;
+  /** Replaces `slots` by those of backends: each model has the backend `a`, which takes one call at once. */
+  ofBackends?: boolean;
   concurrency?: number;
   batchConcurrency?: number;
   bodies?: BodiesHeld;
@@ -58,32 +61,34 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
     ...wishes
   }: Wishes) {
     const planFile = createPlanFileInForce(withModels(models));
-    const worker: QueuesServed = serveQueues({
-      ...{
-        planFile,
-        pools: () => [pool],
-        slots: slotsForAll,
-        connection: given.redis,
-        upkeepRedis: given.redis,
-        workerId: randomUUID(),
-      },
-      ...{ config: { concurrency, batchConcurrency }, metrics: createWorkerMetrics(new Registry()), log },
+    const metrics = createWorkerMetrics(new Registry());
+    const common = { planFile, pools: () => [pool], workerId: randomUUID(), metrics, log };
+    const onChange = () => worker?.slotsChanged();
+    const openForBackends = () =>
+      openSlots({ ...common, redis: given.redis, onChange, onRenewed() {}, shutdown: shutdown.signal });
+    const backends = wishes.ofBackends ? openForBackends() : undefined;
+    t.teardown(() => backends?.[Symbol.dispose]());
+    let worker: QueuesServed | undefined;
+    const served = serveQueues({
+      ...{ ...common, slots: backends?.slots ?? slotsForAll, connection: given.redis, upkeepRedis: given.redis },
+      config: { concurrency, batchConcurrency },
       bodies: createBodiesHeld({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
       checksStalled: () => checksStalled,
       shutdown: shutdown.signal,
       connectReader: () => wishes.reader ?? given.connect(),
       ...wishes,
     });
+    worker = served;
     t.teardown(async () => {
       shutdown.abort();
-      const finished = worker.finish();
-      worker.requeueAll();
+      const finished = served.finish();
+      served.requeueAll();
       await finished;
-      await worker[Symbol.asyncDispose]();
+      await served[Symbol.asyncDispose]();
     });
     /** The plan file has these models from now on. */
     const replace = (next: PlanFile['models']) => planFile.replace(withModels(next));
-    return { ...worker, shutdown, replace };
+    return { ...served, shutdown, replace };
   }
 
   async function jobs(): Promise<number> {
@@ -95,5 +100,6 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
 }
 
 function withModels(models: PlanFile['models']): ParsedPlanFile {
-  return { planFile: { models } as unknown as PlanFile, generation: '' }; // nothing else is read
+  const backends = { a: { url: 'http://127.0.0.1:1/v1', location: 'on-prem', requestsAtOnce: 1, perWorker: true } };
+  return { planFile: { models, backends } as unknown as PlanFile, generation: '' }; // nothing else is read
 }

@@ -48,7 +48,10 @@ export interface BackendSlots extends Disposable {
   sharesChanged(): void;
   /** The backends that this process may call, by their names. */
   called(): ReadonlyMap<string, Backend>;
-  /** Takes over the current plan file. Calls in flight continue, also those of backends that have gone. */
+  /**
+   * Takes over the current plan file. Calls in flight continue, also those of backends that have gone. Does not call `onChange`: the queues
+   * follow next. A job taken before that could be of a model that has no backend here any more, and would fail.
+   */
   follow(): void;
 }
 
@@ -130,7 +133,7 @@ export function createBackendSlots(deps: {
     },
     follow() {
       served.follow();
-      change();
+      waiting.serve();
     },
     [Symbol.dispose]() {
       waiting[Symbol.dispose]();

@@ -337,6 +337,49 @@ test('models come and go while a worker runs: a job of a model that has gone end
   await again;
 });
 
+test('models come and go while jobs wait: none is taken that has no backend here', async (t) => {
+  const served = openServedQueues(t, given, 2);
+  const [first = '', second = ''] = served.models;
+  const jobs = new EventEmitter();
+  const ends: (() => void)[] = [];
+  const work = {
+    async processJob({ data, reservation }: Parameters<ProcessJob>[0]) {
+      const slot = reservation?.use();
+      const end = Promise.withResolvers<void>();
+      ends.push(end.resolve);
+      jobs.emit('started', inferenceJobSchema.parse(data).model, slot?.name);
+      await end.promise;
+      slot?.end('answered');
+      return { outcome: 'done' } as const;
+    },
+    failLost: async () => {},
+  };
+  const { replace, running } = served.serve({ work: { interactive: work, batch: work }, ofBackends: true });
+  const started = async () => (await once(jobs, 'started', { signal: AbortSignal.timeout(20_000) })) as string[];
+  t.teardown(() => {
+    for (const end of ends) end();
+  });
+  const queueOf = (model: string) => served.queue(modelQueue(model, 'interactive'));
+  const add = (model: string) => queueOf(model).add(jobName, jobFor('svc:reply:test', { model }), { priority: 1 });
+  replace(only(served.settings, first));
+  const one = started();
+  await add(first);
+  t.deepEqual(await one, [first, 'a']);
+  for (const model of [first, first, second]) await add(model);
+  replace(only(served.settings, second));
+  t.is(running(), 1);
+  const other = started();
+  ends.shift()?.();
+  t.deepEqual(await other, [second, 'a'], 'as soon as the backend has room');
+  t.is(running(), 1);
+  t.is(await queueOf(first).getJobCountByTypes('waiting', 'prioritized'), 2);
+  const again = started();
+  replace(served.settings);
+  ends.shift()?.();
+  t.deepEqual(await again, [first, 'a']);
+  ends.shift()?.();
+});
+
 test('a worker that runs no lines of batches still requeues those of a dead worker', async (t) => {
   t.timeout(60_000);
   const served = openServedQueues(t, given);
