@@ -88,13 +88,13 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   parts.use(queues);
   supervisor = lanes.batches.supervise();
   const maintenance = startMaintenance({ ...common, redis: upkeepRedis, store });
-  parts.use(await opened.follow(upkeepRedis));
+  const following = parts.use(await opened.follow(upkeepRedis));
   state.becomeReady();
   log.info({ pools: pools(), generation: planFile.generation() }, 'ready');
 
   await aborted(shutdown);
   // The next supervisor of the batches gives their lines to workers that stay.
-  await Promise.all([finish(queues, { graceMs: config.shutdownGraceMs, log }), supervisor[Symbol.asyncDispose]()]);
+  await Promise.all([finish(queues, { ...config, following, log }), supervisor[Symbol.asyncDispose]()]);
   // Together, because each may wait until its own time limit for a Redis that does not answer.
   await Promise.all([maintenance, lanes.batches, drainer, inbox].map((part) => part[Symbol.asyncDispose]()));
 }
@@ -130,11 +130,15 @@ function openOperations({ config, currentPlanFile, pools, connections, slots, wo
   });
 }
 
+type Finishing = { following: AsyncDisposable; shutdownGraceMs: number; log: Log };
+
 /** Waits for the jobs in progress to end. Those that have not ended within the grace period are requeued or ended. */
-async function finish(queues: QueuesServed, { graceMs, log }: { graceMs: number; log: Log }) {
+async function finish(queues: QueuesServed, { following, shutdownGraceMs, log }: Finishing) {
   log.info({ running: queues.running() }, 'shutting down: finishing the jobs in progress');
   const finished = queues.finish();
-  if (await within(graceMs, finished)) return;
+  // No ingress may switch because of a worker that takes no more jobs.
+  await following[Symbol.asyncDispose]();
+  if (await within(shutdownGraceMs, finished)) return;
   log.warn({}, 'the grace period is over: jobs that have sent nothing are requeued, and the others are ended');
   queues.requeueAll();
   if (!(await within(requeueMs, finished)))

@@ -19,6 +19,9 @@ export type PlanFileIssue = ValidationIssue & Partial<Place>;
 /** `generation` is that of the text: the first 12 hexadecimal digits of its SHA-256. */
 export type ParsedPlanFile = { planFile: PlanFile; generation: string };
 
+/** To parse a longer text could block the process for many seconds. */
+export const planFileLengthMax = 262_144;
+
 /** A file of another kind has nothing but issues. A name or an alias in them may be as long as the file. */
 const issuesMax = 100;
 const [pathLengthMax, messageLengthMax] = [200, 1_000];
@@ -28,6 +31,8 @@ const [pathLengthMax, messageLengthMax] = [200, 1_000];
  * (contract.md#s4-plan-file).
  */
 export function parsePlanFile(text: string): ParsedPlanFile | { issues: PlanFileIssue[] } {
+  if (text.length > planFileLengthMax)
+    return { issues: [{ path: '', message: `is longer than ${planFileLengthMax} characters` }] };
   const yaml = readYaml(text);
   if ('faults' in yaml) return { issues: shortened(yaml.faults) };
   const parsed = planFileSchema.safeParse(yaml.value);

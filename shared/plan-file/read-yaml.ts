@@ -19,7 +19,13 @@ export function readYaml(text: string): ReadYaml {
     return { line, column: col };
   };
   if (document.errors.length > 0) {
-    return { faults: document.errors.map(({ message, pos }) => ({ path: '', message, ...placeAt(pos[0]) })) };
+    return {
+      faults: document.errors.map(({ message, pos }) => ({
+        path: '',
+        message: firstLineOf(message),
+        ...placeAt(pos[0]),
+      })),
+    };
   }
   try {
     const wrongKeys = keysThatAreNoText(document, placeAt);
@@ -32,6 +38,11 @@ export function readYaml(text: string): ReadYaml {
     const path = /^merge/i.test(message) ? '<<' : /^ordered maps/i.test(message) ? '!!omap' : '';
     return { faults: [{ path, message }] };
   }
+}
+
+/** The lines after it quote the text, which can have a password in an address. */
+function firstLineOf(message: string): string {
+  return message.replace(/:?\n.*$/s, '');
 }
 
 /** A list or a map as a key is never meant. To make texts of such keys within each other can take minutes. */

@@ -41,6 +41,8 @@ export function createDispatcher(deps: {
   groupMarkers: (markers: readonly string[]) => string[][];
   /** Returns those of the markers of a group that are set. */
   findMarkers: (markers: readonly string[]) => Promise<ReadonlySet<string>>;
+  /** Sets a marker again that was taken from a queue which is no longer served: other workers may serve it. */
+  putBack: (marker: string, at: number) => void;
   /** Called when `awaited` may have changed. */
   onAwaited: () => void;
   log: Log;
@@ -95,7 +97,10 @@ export function createDispatcher(deps: {
     slotsChanged: pump,
     mayHaveJob(marker, at) {
       const state = states.withMarker(marker);
-      if (state === undefined) return undefined;
+      if (state === undefined) {
+        deps.putBack(marker, at);
+        return undefined;
+      }
       if (at <= Date.now()) return checkNow(state);
       timers.set(state, at);
       return undefined;
@@ -174,6 +179,7 @@ function createDueTimers(pump: () => void) {
       if (at === 0 || isClosed) return;
       clearTimeout(timers.get(state));
       const onDue = () => {
+        timers.delete(state);
         state.isEmpty = false;
         pump();
       };

@@ -21,6 +21,8 @@ export type QueueState = DispatchedQueue & {
   /** Takings in progress, and the latest of them. */
   taking: number;
   latest: Promise<void> | undefined;
+  /** Jobs that were taken and have not ended in their queue. A job whose lock was released may still have to be ended there. */
+  jobs: number;
   /** How many takings in a row have found a job. */
   found: number;
   /** Its marker came after the latest taking began, which may have been too early for that job. */
@@ -28,7 +30,7 @@ export type QueueState = DispatchedQueue & {
 };
 
 function createQueueState(queue: DispatchedQueue): QueueState {
-  return { ...queue, isEmpty: false, taking: 0, latest: undefined, found: 0, isMarked: false };
+  return { ...queue, isEmpty: false, taking: 0, latest: undefined, jobs: 0, found: 0, isMarked: false };
 }
 
 /** The queues of a dispatcher, which come and go with the plan file. */
@@ -53,7 +55,7 @@ export function createQueueStates(onGone: (queue: DispatchedQueue) => void): Que
 
   function noteEnd(): void {
     for (const state of leaving) {
-      if (state.taking + state.worker.running() > 0) continue;
+      if (state.taking + state.jobs > 0) continue;
       leaving.delete(state);
       onGone(state);
     }

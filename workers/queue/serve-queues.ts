@@ -55,6 +55,10 @@ export function serveQueues(deps: QueuesDeps): QueuesServed {
     ...{ ...config, bodies: deps.bodies, log, onAwaited: () => wait.changed() },
     groupMarkers: (markers) => inOneSlot(upkeepRedis, markers),
     findMarkers: (markers) => existingKeys(upkeepRedis, markers),
+    putBack(marker, at) {
+      const report = (error: unknown) => log.debug({ err: error }, 'a marker was not put back');
+      upkeepRedis.zadd(marker, at, '0').catch(report);
+    },
     onGone({ worker }) {
       const report = (error: unknown) => log.debug({ err: error }, 'a queue was not closed');
       void worker[Symbol.asyncDispose]().then(undefined, report);

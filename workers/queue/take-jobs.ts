@@ -57,7 +57,12 @@ export function createJobTaker(deps: {
     // If there are more jobs, taking one has set the marker, which brings the next taking. Two cases do not wait for the marker: a queue
     // that has given several jobs, and one whose job took the last slot, because it is not awaited until there is another slot.
     if (state.found === 1 && state.taking === 0) state.isEmpty = !state.isMarked && room.canTake(state);
-    track(state.worker.run(taken, reservation));
+    state.jobs++;
+    track(
+      state.worker.run(taken, reservation).finally(() => {
+        state.jobs--;
+      }),
+    );
   }
 
   return {

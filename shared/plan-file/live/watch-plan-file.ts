@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../process/log.ts';
-import { generationOf, type ParsedPlanFile } from '../plan-file.ts';
+import { generationOf, type ParsedPlanFile, planFileLengthMax } from '../plan-file.ts';
 import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file-source.ts';
 import type { PlanFileInForce } from './plan-file-in-force.ts';
 
@@ -37,7 +37,7 @@ export function watchPlanFile({
   let issues: readonly string[] = [];
 
   async function lookOnce(): Promise<void> {
-    const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => ({ unreadable: error.code }));
+    const text = await readText(file).catch((error: NodeJS.ErrnoException) => ({ unreadable: error.code }));
     const now = typeof text === 'string' ? generationOf(text) : `unreadable: ${text.unreadable}`;
     const isStable = now === seen;
     seen = now;
@@ -71,6 +71,15 @@ export function watchPlanFile({
       await looking;
     },
   };
+}
+
+/** A pipe could block the read for ever, and a large file would be read again at each look. */
+async function readText(file: string): Promise<string | { unreadable: string }> {
+  const found = await stat(file);
+  if (!found.isFile()) return { unreadable: 'not a regular file' };
+  // A character has at most four bytes in UTF-8.
+  if (found.size > 4 * planFileLengthMax) return { unreadable: 'too large' };
+  return readFile(file, 'utf8');
 }
 
 function pauseUntilNextLook(signal: AbortSignal): Promise<unknown> {

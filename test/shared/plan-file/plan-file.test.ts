@@ -122,6 +122,27 @@ test('the documented plan file is parsed, with names unchanged and settings in c
   });
 });
 
+test('an issue never quotes the text, which can have a password in an address', (t) => {
+  const address = 'http://user:secret@127.0.0.1/v1';
+  for (const text of [
+    `backends:\n  a: { url: "${address}", location: [ }`,
+    `backends:\n  a:\n    url: ${address}\n   location: x`,
+    `backends:\n  a: "${address}`,
+    `a: { url: "${address}" }\na: 1`,
+  ]) {
+    const faults = faultsOf(text);
+    t.true(faults.length > 0);
+    t.notRegex(faults.join(), /secret|\n/);
+    t.regex(faults[0] ?? '', / at line \d+, column \d+$/);
+  }
+});
+
+test('a text that is too long is not parsed', (t) => {
+  const padded = (length: number) => planText().padEnd(length, ' ');
+  t.deepEqual(faultsOf(padded(262_145)), [': is longer than 262144 characters']);
+  t.deepEqual(faultsOf(padded(262_144)), []);
+});
+
 test('an omitted field has its documented default, and an omitted limit is no limit', (t) => {
   const short = planFileOf(planText());
   const long = planFileOf(documented);

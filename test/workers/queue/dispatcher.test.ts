@@ -33,6 +33,7 @@ function openSubject(
   const queues = new Map<string, Queue>();
   const order: string[] = [];
   const gone: string[] = [];
+  const putBack: [marker: string, at: number][] = [];
   let free = slots;
   let wanted = 0;
   const { log, lines } = recordedLog();
@@ -98,6 +99,7 @@ function openSubject(
       if (markers.some((name) => of(name).fail)) throw new Error('Redis is unavailable');
       return new Set(markers.filter((name) => of(name).waiting > 0));
     },
+    putBack: (marker, at) => putBack.push([marker, at]),
     onAwaited: () => setImmediate(hear),
   });
   const served = new Map(Object.entries(wishes.queues).map((entry) => [entry[0], open(entry)]));
@@ -123,7 +125,7 @@ function openSubject(
   });
 
   return {
-    ...{ dispatcher, of, order, lines, gone },
+    ...{ dispatcher, of, order, lines, gone, putBack },
     /** The queues of these names are served from now on. New ones are opened. */
     serve(...names: string[]) {
       const queues = names.map((name) => served.get(name) ?? open([name, {}]));
@@ -349,6 +351,27 @@ test('from a queue that goes no job is taken, and it is gone when its last job h
   await settled();
   t.deepEqual([of('m').waiting, gone, dispatcher.running()], [1, ['m'], 0]);
   t.deepEqual(dispatcher.awaited(), ['n']);
+});
+
+test('a queue that goes is open until its last job has ended there, also after the lock was released', async (t) => {
+  const { of, serve, gone } = openSubject(t, { queues: { m: { waiting: 1 }, n: {} } });
+  await settled();
+  const [end] = of('m').running;
+  of('m').running.clear();
+  serve('n');
+  t.deepEqual(gone, []);
+  end?.();
+  await settled();
+  t.deepEqual(gone, ['m']);
+});
+
+test('a marker of a queue that is no longer served is put back for other workers', async (t) => {
+  const { dispatcher, serve, putBack } = openSubject(t, { queues: { m: {}, n: {} } });
+  await settled();
+  serve('n');
+  void dispatcher.mayHaveJob('n', 0);
+  void dispatcher.mayHaveJob('m', 5);
+  t.deepEqual(putBack, [['m', 5]]);
 });
 
 test('a queue without jobs is gone at once, and one that is still served never', async (t) => {

@@ -1,4 +1,5 @@
-import { mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -88,6 +89,23 @@ test('an invalid or missing file is reported once with its issues, and a valid o
   await look(2);
   t.deepEqual(watch.issues(), []);
   t.deepEqual(changes, [undefined, undefined, generationOf(text(1))]);
+});
+
+test('what is no file, or far too large, or cannot be reached, is reported without being read', async (t) => {
+  const { file, watch, look } = await start(t);
+  const becomes = async (make: () => unknown) => {
+    await rm(file, { recursive: true, force: true });
+    await make();
+    await look(2);
+    return watch.issues();
+  };
+  const says = (reason: string) => [`PLAN_FILE: cannot read ${file} (${reason})`];
+  t.deepEqual(await becomes(() => execFileSync('mkfifo', [file])), says('not a regular file'));
+  t.deepEqual(await becomes(() => mkdir(file)), says('not a regular file'));
+  t.deepEqual(await becomes(() => symlink(file, file)), says('ELOOP'));
+  t.deepEqual(await becomes(() => writeFile(file, '').then(() => truncate(file, 2 ** 32))), says('too large'));
+  t.deepEqual(await becomes(() => writeFile(file, Buffer.alloc(300_000))), [': is longer than 262144 characters']);
+  t.deepEqual(await becomes(() => writeFile(file, text(2))), []);
 });
 
 test('after it is disposed of it looks no more', async (t) => {
