@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
@@ -113,4 +114,31 @@ test.serial('a model that has gone is refused by ingresses, and no metric shows 
   const metrics = await (await fetch(`${operationsUrl}/metrics`)).text();
   t.regex(metrics, /^svc_queue_oldest_age_seconds\{.*model="chat-1"/m);
   t.notRegex(metrics, /^svc_queue_(depth|oldest_age_seconds)\{.*model="chat-0"/m);
+});
+
+test.serial('a worker that stops is not one that an ingress waits for, also while its jobs still run', async (t) => {
+  const key = await keys.newKey('stopping');
+  const settings = async () => {
+    const { body } = await keys.send('GET', '/admin/settings', { bearer: await keys.token('operator', true) });
+    return body.processes as { kind: string; id: string }[];
+  };
+  const workers = async () => (await settings()).filter(({ kind }) => kind === 'worker').map(({ id }) => id);
+  const { process, operationsUrl } = await stack.startWorker();
+  while ((await workers()).length < 3) await sleep(20);
+  const running = async () => ((await (await fetch(`${operationsUrl}/readyz`)).json()) as { running: number }).running;
+  for (const server of stack.modelServers) server.fail({ hang: true });
+  const leave = new AbortController();
+  const asked: Promise<unknown>[] = [];
+  const { url } = stack.ingresses[0] ?? { url: '' };
+  while ((await running()) === 0) {
+    asked.push(chat({ url, key, question: 'repeat 3', signal: leave.signal }).catch(() => {}));
+    await sleep(50);
+  }
+  process.kill('SIGTERM');
+  while ((await workers()).length > 2) await sleep(20);
+  t.true((await running()) > 0);
+  leave.abort();
+  for (const server of stack.modelServers) server.heal();
+  await Promise.all(asked);
+  t.is(await process.exited, 0);
 });
