@@ -39,6 +39,11 @@ export function isOver({ state }: Pick<Batch, 'state'>): boolean {
   return from.cleared.includes(state);
 }
 
+/** Returns whether a change has ended the batch for its owner. */
+export function hasJustEnded(before: Pick<Batch, 'state'>, next: Pick<Batch, 'state'>): boolean {
+  return isOver(next) && !isOver(before);
+}
+
 /** Returns whether its lines may run. */
 export function isRunning({ state }: Pick<Batch, 'state'>): boolean {
   return state === 'in_progress';

@@ -6,6 +6,7 @@ import type { BatchStore } from './batches/batch-store.ts';
 import type { FileStore } from './files/file-store.ts';
 import type { TopUpCodeStore } from './top-up-codes/top-up-code-store.ts';
 import type { UsageStore } from './usage/usage-store.ts';
+import type { WebhookStore } from './webhooks/webhook-store.ts';
 
 /**
  * The permanent data of the service: accounts and devices with their keys, and their usage. Two stores implement this interface, MongoDB
@@ -27,6 +28,9 @@ export interface Store extends UsageStore, AsyncDisposable {
 
   /** The bytes of files. */
   readonly files: FileStore;
+
+  /** Webhook endpoints and the deliveries of events to them. */
+  readonly webhooks: WebhookStore;
 
   /** Returns product, version and topology, for the log and the test report: `sqlite 3.50.4`, `mongodb 8.0.4 (replica set rs0)`. */
   describe(): Promise<string>;

@@ -58,7 +58,7 @@ export interface FileRecords {
   listFilesToRemove(at: Date, writingSince: Date, limit: number): Promise<StoredFile[]>;
 }
 
-export interface BatchRecords {
+export interface BatchRecords extends EndedBatches {
   /**
    * Inserts a batch. An existing batch with this id remains unchanged, so that the call can be repeated. Nothing is inserted if another batch
    * has the same `claim`, an id of the request that creates it.
@@ -83,6 +83,17 @@ export interface BatchRecords {
   /** Counts an account's open batches that are not over, and the estimated tokens of all their prompts. */
   countUnfinished(account: string): Promise<{ batches: number; tokens: number }>;
   describeBatches(): Promise<BatchStats>;
+}
+
+/**
+ * Batches that have ended, and whose event still has to be created. The update that ends a batch also marks it. Processes of the previous
+ * release do not set the mark, and do not remove it.
+ */
+export interface EndedBatches {
+  /** Lists up to `limit` of them, in order of their ids. */
+  listEndedBatches(limit: number): Promise<Batch[]>;
+  /** Removes the marks of these batches. Idempotent. */
+  forgetEndedBatches(ids: readonly string[]): Promise<void>;
 }
 
 /** Lines are numbered from 1. */

@@ -16,8 +16,10 @@ import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
 import type { IncompletePage } from '../usage/usage-tables.ts';
+import type { WebhookStore } from '../webhooks/webhook-store.ts';
 import { batchIndexes } from './batches/mongo-batch-documents.ts';
 import { createMongoBatches } from './batches/mongo-batches.ts';
+import { createMongoEndedBatches } from './batches/mongo-ended-batches.ts';
 import { createMongoFiles } from './batches/mongo-files.ts';
 import { createMongoLines } from './batches/mongo-lines.ts';
 import { createMongoCalls, type MongoCalls } from './database/mongo-calls.ts';
@@ -42,6 +44,8 @@ import { detailIndexes } from './mongo-detail-documents.ts';
 import { createMongoTopUpCodes, topUpCodeIndexes } from './mongo-top-up-codes.ts';
 import { createMongoUsage } from './mongo-usage.ts';
 import { usageIndexes } from './mongo-usage-documents.ts';
+import { webhookIndexes } from './webhooks/mongo-webhook-documents.ts';
+import { createMongoWebhooks } from './webhooks/mongo-webhooks.ts';
 
 const buildInfoSchema = z.object({ version: z.string() });
 
@@ -52,6 +56,7 @@ export class MongoStore implements Store {
   readonly batches: BatchStore;
   readonly files: FileStore;
   readonly usageDetails: UsageStore['usageDetails'];
+  readonly webhooks: WebhookStore;
   readonly #calls: MongoCalls;
   readonly #accounts: Collection<AccountDocument>;
   readonly #usage: UsageStore;
@@ -67,9 +72,11 @@ export class MongoStore implements Store {
     this.batches = {
       ...createMongoFiles(this.#calls),
       ...createMongoBatches(this.#calls),
+      ...createMongoEndedBatches(this.#calls),
       ...createMongoLines(this.#calls),
     };
     this.files = createGridFsFileStore(this.#calls);
+    this.webhooks = createMongoWebhooks(this.#calls);
   }
 
   async describe(): Promise<string> {
@@ -218,5 +225,5 @@ export class MongoStore implements Store {
 
 const allIndexes: readonly CollectionIndexes[] = [
   ...[...usageIndexes, detailIndexes, ...batchIndexes, ...fileIndexes],
-  ...[accountIndexes, auditIndexes, topUpCodeIndexes],
+  ...[accountIndexes, auditIndexes, topUpCodeIndexes, ...webhookIndexes],
 ];

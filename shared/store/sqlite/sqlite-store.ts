@@ -18,9 +18,8 @@ import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
 import type { IncompletePage } from '../usage/usage-tables.ts';
-import { createSqliteBatches } from './batches/sqlite-batches.ts';
-import { createSqliteFiles } from './batches/sqlite-files.ts';
-import { createSqliteLines } from './batches/sqlite-lines.ts';
+import type { WebhookStore } from '../webhooks/webhook-store.ts';
+import { createSqliteBatchStore } from './batches/sqlite-batch-store.ts';
 import { type DurableCommits, openDurableCommits } from './database/durable-commits.ts';
 import { openSqlite } from './database/open-sqlite.ts';
 import { createSqliteCalls, type SqliteCalls } from './database/sqlite-calls.ts';
@@ -29,6 +28,7 @@ import { createSqliteAudit, type InsertRecords } from './sqlite-audit.ts';
 import { createSqliteFurtherKeys } from './sqlite-further-keys.ts';
 import { createSqliteTopUpCodes } from './sqlite-top-up-codes.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
+import { createSqliteWebhooks } from './webhooks/sqlite-webhooks.ts';
 
 /** The last use and further keys are kept in their own tables: a change cannot undo a use. */
 const writtenSchema = accountSchema.omit({ lastUse: true, furtherKeys: true, endedFurtherKeys: true });
@@ -56,6 +56,7 @@ export class SqliteStore implements Store {
   readonly batches: BatchStore;
   readonly files: FileStore;
   readonly usageDetails: UsageStore['usageDetails'];
+  readonly webhooks: WebhookStore;
   readonly #database: DatabaseSync;
   readonly #commits: DurableCommits;
   readonly #calls: SqliteCalls;
@@ -86,11 +87,8 @@ export class SqliteStore implements Store {
     this.topUpCodes = createSqliteTopUpCodes(database, this.#calls);
     this.#usage = createUsageStore(createSqliteUsage(database, this.#calls));
     this.usageDetails = this.#usage.usageDetails;
-    this.batches = {
-      ...createSqliteFiles(database, this.#calls),
-      ...createSqliteBatches(database, this.#calls),
-      ...createSqliteLines(database, this.#calls),
-    };
+    this.batches = createSqliteBatchStore(database, this.#calls);
+    this.webhooks = createSqliteWebhooks(database, this.#calls);
     this.files = createFolderFileStore(`${path}-files`, { isOpen: () => database.isOpen });
   }
 

@@ -10,6 +10,7 @@ import { batchOf, fileOf, resultOf, retryOf } from './batch-records.ts';
 import { inChunks } from './file-bytes.ts';
 import { topUpCodeOf } from './top-up-code-records.ts';
 import { usageRecord } from './usage-records.ts';
+import { deliveryOf, scheduleOf, webhooksOf } from './webhook-records.ts';
 
 /** The data of one test: empty at first, opened by any number of stores, deleted at the end. */
 export type StoreHome = AsyncDisposable & {
@@ -114,6 +115,29 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.topUpCodes.listCodes({ now: new Date(), limit: 1 }),
     store.topUpCodes.listClaimedCodes({ before: new Date(), after: '', limit: 1 }),
     ...callEveryBatchMethod(store),
+    ...callEveryWebhookMethod(store),
+  ];
+}
+
+function callEveryWebhookMethod({ webhooks }: Store): Promise<unknown>[] {
+  const [delivery, schedule] = [deliveryOf(), scheduleOf('wh_any')];
+  return [
+    webhooks.findWebhooks('user:anyone'),
+    webhooks.findWebhooksOf(['user:anyone']),
+    webhooks.listWebhooks({ after: '', limit: 1 }),
+    webhooks.changeWebhooks('user:anyone', () => ({ result: undefined, next: webhooksOf('user:anyone') })),
+    webhooks.insertDeliveries([delivery]),
+    webhooks.findDelivery(delivery.id),
+    webhooks.listDeliveries('wh_any', { limit: 1 }),
+    webhooks.listWaiting('wh_any', 1),
+    webhooks.countWaiting('wh_any', 1),
+    webhooks.changeDelivery(delivery.id, () => ({ result: undefined })),
+    webhooks.removeDeliveries('wh_any', 1),
+    webhooks.removeDeliveriesBefore(new Date(), 1),
+    webhooks.findSchedule('wh_any'),
+    webhooks.changeSchedule('wh_any', () => ({ result: undefined, next: schedule })),
+    webhooks.removeSchedule('wh_any'),
+    webhooks.listDueSchedules(new Date(), 1),
   ];
 }
 
@@ -146,6 +170,8 @@ function callEveryBatchMethod({ batches, files }: Store): Promise<unknown>[] {
     batches.recordRetry(retryOf(batch.id, 1)),
     batches.listRetries(batch.id),
     batches.removeResults(batch.id, 1),
+    batches.listEndedBatches(1),
+    batches.forgetEndedBatches([batch.id]),
     files.write(file.id, inChunks(Buffer.from('bytes'), [2])),
     files.read(file.id, 0, 1),
     files.remove(file.id),

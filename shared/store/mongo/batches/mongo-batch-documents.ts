@@ -24,8 +24,11 @@ const batchDocumentSchema = batchSchema
   .extend({ _id: z.string(), open: z.string().optional(), metadata: storedJson.nullable() });
 
 type FileDocument = z.infer<typeof fileDocumentSchema>;
-/** `claim` is not part of the schema, because changes of a batch do not change it: neither here nor in the previous release. */
-type BatchDocument = z.input<typeof batchDocumentSchema> & { claim?: string };
+/**
+ * `claim` and `ended` are not part of the schema, because changes of a batch do not change them: neither here nor in the previous release.
+ * `ended` is the batch's own id while the event of its end waits, so that a sparse index has these batches in order.
+ */
+type BatchDocument = z.input<typeof batchDocumentSchema> & { claim?: string; ended?: string };
 export type ResultDocument = BatchResult & { _id: string };
 type RetryDocument = BatchRetry & { _id: string };
 
@@ -64,6 +67,7 @@ export const batchIndexes: readonly CollectionIndexes[] = [
       index({ open: 1 }, { sparse: true }),
       index({ account: 1, open: 1 }),
       index({ claim: 1 }, { unique: true, sparse: true }),
+      index({ ended: 1 }, { sparse: true }),
     ],
   },
   { collection: 'batch_results', indexes: [index({ batch: 1, failed: 1 })] },

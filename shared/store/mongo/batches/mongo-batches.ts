@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { type Batch, batchStates } from '../../../batches/batch.ts';
+import { hasJustEnded } from '../../../batches/batch-states.ts';
 import { captureDecision } from '../../adapters/capture-decision.ts';
 import { readPages } from '../../adapters/read-pages.ts';
 import { batchStatsOf, unfinishedStates } from '../../batches/batch-stats.ts';
-import type { BatchRecords } from '../../batches/batch-store.ts';
+import type { BatchRecords, EndedBatches } from '../../batches/batch-store.ts';
 import type { MongoCalls } from '../database/mongo-calls.ts';
 import { changeGuarded } from '../database/mongo-change.ts';
 import { refusedAsDuplicates } from '../database/mongo-duplicates.ts';
@@ -22,7 +23,7 @@ const unfinishedSchema = z.array(z.object({ batches: z.int(), tokens: z.int() })
 const isOpen = { open: { $gt: '' } };
 const isUnfinished = { ...isOpen, state: { $in: [...unfinishedStates] } };
 
-export function createMongoBatches(calls: MongoCalls): BatchRecords {
+export function createMongoBatches(calls: MongoCalls): Omit<BatchRecords, keyof EndedBatches> {
   const { call, durable, database } = calls;
   const batches = batchesOf(database);
 
@@ -35,7 +36,8 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
   async function write(next: Batch, decidedOn: Batch | undefined): Promise<boolean> {
     if (decidedOn === undefined) return true; // there is no batch to change
     const { id, version } = decidedOn;
-    const update = toBatchUpdate(toBatchDocument({ ...next, id, version: version + 1 }));
+    const document = toBatchDocument({ ...next, id, version: version + 1 });
+    const update = toBatchUpdate({ ...document, ...(hasJustEnded(decidedOn, next) && { ended: id }) });
     return (await batches.updateOne({ _id: id, version }, update)).matchedCount === 1;
   }
 

@@ -1,12 +1,13 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { type Batch, batchSchema, batchStates } from '../../../batches/batch.ts';
+import { hasJustEnded } from '../../../batches/batch-states.ts';
 import { storedDate } from '../../../stored-date.ts';
 import { captureDecision } from '../../adapters/capture-decision.ts';
 import { readPages } from '../../adapters/read-pages.ts';
 import { storedJson } from '../../adapters/stored-json.ts';
 import { batchStatsOf, unfinishedStates } from '../../batches/batch-stats.ts';
-import type { BatchRecords, DecideBatch } from '../../batches/batch-store.ts';
+import type { BatchRecords, DecideBatch, EndedBatches } from '../../batches/batch-store.ts';
 import type { SqliteCalls } from '../database/sqlite-calls.ts';
 import { orders, rowsAtOnce } from '../database/sqlite-pages.ts';
 
@@ -20,6 +21,7 @@ const insertClaim = 'INSERT INTO batch_claims (claim, batch) VALUES (?, ?) ON CO
 const selectClaimed = `SELECT document FROM batch_claims JOIN batches ON batches.id = batch_claims.batch
   WHERE batch_claims.claim = ?`;
 const updateBatch = 'UPDATE batches SET document = ? WHERE id = ?';
+const insertEnded = 'INSERT INTO ended_batches (batch) VALUES (?) ON CONFLICT (batch) DO NOTHING';
 const selectBatch = 'SELECT document FROM batches WHERE id = ?';
 const selectOpenAccounts = 'SELECT DISTINCT account FROM batches WHERE is_open';
 /** The index is named because SQLite would choose one that also has the closed batches of these accounts. */
@@ -37,10 +39,13 @@ const states = JSON.stringify(unfinishedStates);
 const selectPage = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
   `SELECT document FROM batches WHERE account = :account AND id ${isAfter} :after ORDER BY id ${sorted} LIMIT :limit`;
 
-export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords {
+export function createSqliteBatches(
+  database: DatabaseSync,
+  calls: SqliteCalls,
+): Omit<BatchRecords, keyof EndedBatches> {
   const [insert, update] = [database.prepare(insertBatch), database.prepare(updateBatch)];
   const [select, claimed] = [database.prepare(selectBatch), database.prepare(selectClaimed)];
-  const take = database.prepare(insertClaim);
+  const [take, markEnded] = [database.prepare(insertClaim), database.prepare(insertEnded)];
   const pages = { asc: database.prepare(selectPage(orders.asc)), desc: database.prepare(selectPage(orders.desc)) };
 
   const read = (id: string) => batchIn(select.get(id));
@@ -48,7 +53,9 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
   function change<Result>(id: string, decide: DecideBatch<Result>): Result {
     const batch = read(id);
     const { result, next } = decide(batch);
-    if (batch !== undefined && next !== undefined) update.run(JSON.stringify(toWrite(next, batch)), id);
+    if (batch === undefined || next === undefined) return result;
+    update.run(JSON.stringify(toWrite(next, batch)), id);
+    if (hasJustEnded(batch, next)) markEnded.run(id);
     return result;
   }
 

@@ -221,4 +221,33 @@ export const additions: readonly string[] = [
   ) STRICT;
   CREATE UNIQUE INDEX IF NOT EXISTS top_up_codes_by_hash ON top_up_codes (hash);
   CREATE INDEX IF NOT EXISTS top_up_codes_by_state ON top_up_codes (state, id);`,
+  // Batches that have ended, and whose event is not delivered to webhook endpoints yet. Not part of their documents either.
+  `CREATE TABLE IF NOT EXISTS ended_batches (
+    batch TEXT NOT NULL PRIMARY KEY
+  ) STRICT, WITHOUT ROWID;`,
+
+  // The endpoints of an account are one document. Columns to search by are generated from documents.
+  `CREATE TABLE IF NOT EXISTS webhooks (
+    id TEXT NOT NULL PRIMARY KEY,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS webhook_deliveries (
+    id TEXT NOT NULL PRIMARY KEY,
+    endpoint TEXT NOT NULL AS (document ->> '$.endpoint') STORED,
+    state TEXT NOT NULL AS (document ->> '$.state') STORED,
+    created_at TEXT NOT NULL AS (document ->> '$.createdAt') STORED,
+    next_at TEXT AS (document ->> '$.nextAt') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS webhook_deliveries_by_time ON webhook_deliveries (endpoint, created_at, id);
+  CREATE INDEX IF NOT EXISTS webhook_deliveries_by_state ON webhook_deliveries (endpoint, state, created_at, id);
+  CREATE INDEX IF NOT EXISTS webhook_deliveries_waiting ON webhook_deliveries (endpoint, next_at)
+    WHERE next_at IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS webhook_deliveries_by_age ON webhook_deliveries (created_at);
+  CREATE TABLE IF NOT EXISTS webhook_schedules (
+    id TEXT NOT NULL PRIMARY KEY,
+    due_at TEXT AS (document ->> '$.dueAt') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS webhook_schedules_due ON webhook_schedules (due_at) WHERE due_at IS NOT NULL;`,
 ];

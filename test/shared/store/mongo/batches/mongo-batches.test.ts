@@ -65,6 +65,7 @@ mongoTest(
       { key: { open: 1 }, ...plain, sparse: true },
       { key: { account: 1, open: 1 }, ...plain },
       { key: { claim: 1 }, unique: true, sparse: true },
+      { key: { ended: 1 }, ...plain, sparse: true },
     ]);
     t.deepEqual(await home.indexes('batch_results'), [{ key: { batch: 1, failed: 1 }, ...plain }]);
     t.deepEqual(await home.indexes('files'), [
