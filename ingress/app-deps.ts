@@ -29,6 +29,7 @@ import type { RequestQueues } from './queue/request-queues.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestLookUp } from './requests/request-look-up.ts';
 import type { SettingsDeps } from './routes/operators/settings.ts';
+import type { WebhookSupport } from './routes/webhooks/webhook-support.ts';
 
 /** What the stages and routes of the public listener use. */
 export type AppDeps = SettingsDeps & {
@@ -59,6 +60,7 @@ export type AppDeps = SettingsDeps & {
   redis: Redis;
   keptAnswers: Pick<KeptAnswers, 'open'>;
   keyUse: KeyUse;
+  webhooks: WebhookSupport;
   requestLookUp: RequestLookUp;
   queues: RequestQueues;
   queueTurns: Pick<QueueTurns, 'next' | 'taken'>;

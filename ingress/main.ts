@@ -17,6 +17,8 @@ import { queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { type Inbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
 import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
+import { resolveHost } from '../shared/webhooks/resolve-host.ts';
+import { createWebhookSecrets } from '../shared/webhooks/webhook-secrets.ts';
 import { createApp } from './app.ts';
 import { createBodyBudget } from './bodies/body-budget.ts';
 import { createRefusedBodies } from './bodies/refused-bodies.ts';
@@ -48,6 +50,7 @@ import type { JobLocation } from './replies/waiting-request.ts';
 import { createWaitingRequests, type WaitingRequests } from './replies/waiting-requests.ts';
 import { watchNodes } from './replies/watch-nodes.ts';
 import { createRequestLookUp } from './requests/request-look-up.ts';
+import type { WebhookSupport } from './routes/webhooks/webhook-support.ts';
 
 const bodyMs = 30_000;
 const checkEveryMs = 10_000;
@@ -107,7 +110,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },
     ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers) },
     ...{ planFileStatus: opened.status, processes: fleet.processes },
-    requestLookUp: createRequestLookUp({ redis, store }),
+    ...{ requestLookUp: createRequestLookUp({ redis, store }), webhooks: webhookSupport(config) },
     trustedProxyHops: config.trustedProxyHops,
     replyTo: inbox.address,
     body,
@@ -127,6 +130,11 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
 function openBodies({ bodyBytesMax, bodyBudgetBytes }: IngressConfig, giveUp: AbortSignal) {
   const budget = createBodyBudget({ bytesMax: bodyBudgetBytes });
   return { bodyBytesMax, bodyMs, giveUp, budget, refusedBodies: createRefusedBodies() };
+}
+
+function webhookSupport({ webhooks: { secretKeys, hostsPrivate } }: Pick<IngressConfig, 'webhooks'>): WebhookSupport {
+  const secrets = secretKeys && createWebhookSecrets(secretKeys);
+  return { secrets, rules: { hostsPrivate, resolve: resolveHost } };
 }
 
 type OperationsDeps = {

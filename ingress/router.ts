@@ -58,6 +58,7 @@ import { listPlans, retrievePlan } from './routes/plans.ts';
 import { listRequests } from './routes/requests/list-requests.ts';
 import { retrieveRequest } from './routes/requests/retrieve-request.ts';
 import { retrieveUsage } from './routes/usage.ts';
+import { routeWebhooks } from './routes/webhooks/route-webhooks.ts';
 
 /** The largest body of a change to a key or an account: far more than its fields need. */
 const settingsBytesMax = 16_384;
@@ -71,6 +72,7 @@ export function createRouter(deps: AppDeps): Router<RequestState> {
   routeInference(router, deps, stages);
   routeKeys(router, deps, stages);
   routeFilesAndBatches(router, deps, stages);
+  routeWebhooks(router, deps, stages);
   routeBilling(router, deps, stages);
   routeOperators(router, deps, stages);
   routePages(router, deps);

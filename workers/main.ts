@@ -14,7 +14,6 @@ import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
 import { loadTokenizer } from './answers/count-tokens.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
 import { openSlots } from './backends/open-slots.ts';
-import { createObserveBatches } from './batches/observe-batches.ts';
 import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
 import { createBackendChecks } from './exchange/backend-checks.ts';
 import { listenForControl, waitForControl } from './listen-for-control.ts';
@@ -27,6 +26,7 @@ import { createBodiesHeld } from './queue/bodies-held.ts';
 import { type QueuesServed, serveQueues } from './queue/serve-queues.ts';
 import { openUsageDrainer } from './usage/open-usage-drainer.ts';
 import type { UsageDrainer } from './usage/usage-drainer.ts';
+import { openQuotaEvents, openWebhooks } from './webhooks/open-webhooks.ts';
 
 /** The time that an aborted job needs to abort its call, send its last reply and go back to its queue. */
 const requeueMs = 5_000;
@@ -40,8 +40,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const opened = openPlanFile({ source: config.planFile, pools: config.pools, workerId, registry, log });
   const { planFile, pools } = opened;
   const metrics = createWorkerMetrics(registry);
-  metrics.concurrency.set({ lane: 'interactive' }, config.concurrency);
-  metrics.concurrency.set({ lane: 'batch' }, config.batchConcurrency);
+  showConcurrency(metrics, config);
   const common = { config, planFile, currentPlanFile: planFile.current, pools, workerId, shutdown, metrics, log };
   const connectMs = () => planFile.current().timeouts.connectMs;
   const connections = parts.use(await openConnections({ config, connectMs, log }));
@@ -73,8 +72,8 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     ...{ queues: () => queues, supervisor: () => supervisor, drainer: () => drainer },
   });
   await waitForControl(inbox, { redis: replyRedis, shutdown, log });
-  metrics.observeBatches(createObserveBatches(store.batches));
-  drainer = openUsageDrainer({ ...common, redis: upkeepRedis, store });
+  const onStored = openQuotaEvents({ ...common, redis: upkeepRedis, store });
+  drainer = openUsageDrainer({ ...common, redis: upkeepRedis, store, onStored });
   const control = controlStreamKey(workerId);
   const lanes = parts.use(openLaneWork({ ...common, ...connections, slots, drainer, outboxLengthMax, control }));
   const shares = parts.use(backends.startShares());
@@ -89,14 +88,27 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   supervisor = lanes.batches.supervise();
   const maintenance = startMaintenance({ ...common, redis: upkeepRedis, store });
   const following = parts.use(await opened.follow(upkeepRedis));
+  const webhooks = openWebhooks({ ...common, redis: upkeepRedis, store });
   state.becomeReady();
   log.info({ pools: pools(), generation: planFile.generation() }, 'ready');
 
   await aborted(shutdown);
   // The next supervisor of the batches gives their lines to workers that stay.
-  await Promise.all([finish(queues, { ...config, following, log }), supervisor[Symbol.asyncDispose]()]);
+  await Promise.all([finish(queues, { ...config, following, log }), closeAll([supervisor, webhooks])]);
   // Together, because each may wait until its own time limit for a Redis that does not answer.
-  await Promise.all([maintenance, lanes.batches, drainer, inbox].map((part) => part[Symbol.asyncDispose]()));
+  await closeAll([maintenance, lanes.batches, drainer, inbox]);
+}
+
+function showConcurrency(
+  { concurrency }: ReturnType<typeof createWorkerMetrics>,
+  config: Pick<WorkerConfig, 'concurrency' | 'batchConcurrency'>,
+): void {
+  concurrency.set({ lane: 'interactive' }, config.concurrency);
+  concurrency.set({ lane: 'batch' }, config.batchConcurrency);
+}
+
+async function closeAll(parts: readonly AsyncDisposable[]): Promise<void> {
+  await Promise.all(parts.map((part) => part[Symbol.asyncDispose]()));
 }
 
 type OperationsDeps = {

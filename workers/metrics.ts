@@ -8,6 +8,7 @@ import { createIndexMetrics } from './maintenance/observe-indexes.ts';
 import { createQueueMetrics } from './queue/queue-metrics.ts';
 import { createRequestMetrics } from './requests/request-metrics.ts';
 import { createUsageMetrics } from './usage/usage-metrics.ts';
+import { createWebhookMetrics } from './webhooks/webhook-metrics.ts';
 
 /** All metrics of a worker. Each part of the worker takes only its own. */
 export function createWorkerMetrics(registry: Registry) {
@@ -21,5 +22,6 @@ export function createWorkerMetrics(registry: Registry) {
     ...createUsageMetrics(registry),
     ...createBatchMetrics(registry),
     ...createIndexMetrics(registry),
+    ...createWebhookMetrics(registry),
   };
 }

@@ -13,6 +13,7 @@ import { createFindAnswer } from './answers/find-answer.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
 import { createRetryBudget } from './backends/retry-budget.ts';
 import type { BatchMetrics } from './batches/batch-metrics.ts';
+import { createObserveBatches } from './batches/observe-batches.ts';
 import { openBatches } from './batches/open-batches.ts';
 import { createCallBackend } from './exchange/call-backend.ts';
 import { createOwnFields } from './exchange/own-fields.ts';
@@ -75,6 +76,7 @@ export function openLaneWork(deps: {
       settle,
     }),
   );
+  metrics.observeBatches(createObserveBatches(deps.store.batches));
   const batches = openBatches({ ...deps, findAnswer, settle: settleLine });
   return {
     work: { interactive: requests.work, batch: batches.work },

@@ -20,6 +20,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'usage',
       'streaming',
       'batches',
+      'webhooks',
       'find-a-request',
       'waiting',
       'configuration',

@@ -16,6 +16,7 @@ const tags: Record<Tag, string> = {
   Keys: 'The API key of an account, managed with a sign-in token; and the keys of devices.',
   Files: 'Input and results of batches.',
   Batches: 'Many requests in one file, run within a day.',
+  Webhooks: 'Addresses that events of an account are sent to.',
   Billing: 'Limits and usage of an account.',
   Operators: 'For sign-in tokens with the scope `svc:admin`.',
   Documentation: 'This document, and links to the others.',

@@ -9,6 +9,7 @@ import { modelRoutes } from './routes/models.ts';
 import { operatorRoutes } from './routes/operators.ts';
 import { requestRoutes } from './routes/requests.ts';
 import { topUpCodeRoutes } from './routes/top-up-codes.ts';
+import { webhookRoutes } from './routes/webhooks.ts';
 
 const ownRoutes = {
   'GET /': {
@@ -56,6 +57,7 @@ export const documentedRoutes: Readonly<Record<string, RouteDescription>> = {
   ...furtherKeyRoutes,
   ...fileRoutes,
   ...batchRoutes,
+  ...webhookRoutes,
   ...billingRoutes,
   ...operatorRoutes,
   ...topUpCodeRoutes,

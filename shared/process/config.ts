@@ -115,6 +115,10 @@ function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof w
     shutdownGraceMs: settings.SHUTDOWN_GRACE_MS,
     bodyBytesMax: settings.BODY_BYTES_MAX,
     outboxLengthMax: settings.OUTBOX_LENGTH_MAX,
+    webhooks: {
+      secretKeys: settings.WEBHOOK_SECRET_KEY,
+      hostsPrivate: (settings.WEBHOOK_HOSTS_PRIVATE ?? []).map((host) => host.toLowerCase()),
+    },
   };
 }
 

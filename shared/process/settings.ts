@@ -38,6 +38,8 @@ const bothSides = {
   SHUTDOWN_GRACE_MS: integer(0, 86_400_000).default(30_000),
   BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
   OUTBOX_LENGTH_MAX: integer(1, 100_000_000).optional(),
+  WEBHOOK_SECRET_KEY: secrets.optional(),
+  WEBHOOK_HOSTS_PRIVATE: hosts.optional(),
 };
 
 export const ingressSettings = z.object({

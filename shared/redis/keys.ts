@@ -146,6 +146,17 @@ export const auditLockKey = 'svc:audit-keeper';
 /** String: the worker that removes unused devices. Expires within minutes unless it is renewed. */
 export const deviceLockKey = 'svc:device-keeper';
 
+/** String: the worker that sends to a webhook endpoint. Expires within seconds unless it is renewed. */
+export function webhookLockKey(endpoint: string): string {
+  return `svc:webhook-endpoint:${endpoint}`;
+}
+
+/** String: the worker that creates the events of batches. Expires within seconds unless it is renewed. */
+export const batchEventsLockKey = 'svc:batch-events';
+
+/** String: the worker that creates the events of expiring keys, and removes old deliveries. Expires within two hours unless it is renewed. */
+export const webhookUpkeepLockKey = 'svc:webhook-upkeep';
+
 /** String: all devices were checked, and unused ones removed. Expires when the next check is due. */
 export const devicesLookedAtKey = 'svc:devices-looked-at';
 

@@ -25,6 +25,7 @@ import { createFileCast, fileCases, filePlans } from './file-cases.ts';
 import { createFurtherCast, furtherKeyCases } from './further-key-cases.ts';
 import { requestCases } from './request-cases.ts';
 import { createTopUpCast, topUpCases, topUpPlans } from './top-up-cases.ts';
+import { createWebhookCast, webhookCases } from './webhook-cases.ts';
 
 /** Callers and their credentials, created once before all cases. */
 export type Cast = Awaited<ReturnType<typeof createCast>>;
@@ -81,6 +82,7 @@ export async function createCast(stack: Stack, keys: KeyClient, store: Store) {
     ...(await createFileCast({ stack, keys, store })),
     ...(await createFurtherCast(keys)),
     ...(await createTopUpCast(stack, keys, store)),
+    ...(await createWebhookCast(keys)),
   };
 }
 
@@ -428,6 +430,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     ...endpointCases(cast),
     ...furtherKeyCases(cast),
     ...topUpCases(cast),
+    ...webhookCases(cast),
     'GET /v1/models': [
       ...eitherCases(models, cast),
       ok('a key', models({ bearer: cast.key })),

@@ -111,6 +111,6 @@ function pathLike(pattern: string): string {
 function cachingOf(route: Route, status: number, message: unknown): string | undefined {
   if (route === 'GET /openapi.json' || route === 'GET /plan-file.schema.json')
     return status === 200 ? 'no-cache' : undefined;
-  const hasSecrets = / \/v1\/keys?(\/|$)/.test(route) || route === contentRoute || route === codesRoute;
+  const hasSecrets = / \/v1\/(keys?|webhooks)(\/|$)/.test(route) || route === contentRoute || route === codesRoute;
   return hasSecrets && !beforeAnyRoute.test(String(message)) ? 'no-store' : undefined;
 }

@@ -12,6 +12,9 @@ const entriesAtOnce = 500;
 /** `upTo`: the stream id up to which the partition's outbox is in the store. `records`: how many this call has stored. */
 export type Drained = { upTo: string; records: number; more: boolean };
 
+/** Called with records once they are stored, and before they are marked as drained. A failure fails the call, which is then repeated. */
+export type OnStored = (records: readonly UsageRecord[]) => Promise<void>;
+
 /**
  * Writes the next entries of a partition's outbox to the store, in order, and only then marks them as drained (contract.md#n10-outbox). If
  * it is interrupted, they are read again, and the store does not count them twice.
@@ -19,11 +22,13 @@ export type Drained = { upTo: string; records: number; more: boolean };
 export function createDrainPartition({
   redis,
   store,
+  onStored = async () => {},
   metrics,
   log,
 }: {
   redis: Redis;
   store: Pick<UsageStore, 'recordUsage'>;
+  onStored?: OnStored;
   metrics: Pick<UsageMetrics, 'usageDrained' | 'usageUnreadable'>;
   log: Pick<Log, 'error'>;
 }): (partition: number) => Promise<Drained> {
@@ -60,7 +65,10 @@ export function createDrainPartition({
       if (record !== undefined) records.push(record);
       else await setAside(partition, id, fields);
     }
-    if (records.length > 0) await store.recordUsage(records);
+    if (records.length > 0) {
+      await store.recordUsage(records);
+      await onStored(records);
+    }
     await markDrained(partition, last);
     metrics.usageDrained.inc(records.length);
     return { upTo: last, records: records.length, more: entries.length === entriesAtOnce };

@@ -5,6 +5,7 @@ import type { Store } from '../../shared/store/store.ts';
 import { createEndLeases } from '../leases/end-leases.ts';
 import { countLeases, createExpireLeases } from '../leases/expire-leases.ts';
 import type { LeaseMetrics } from '../leases/lease-metrics.ts';
+import type { OnStored } from './drain-partition.ts';
 import { createObserveOutboxes } from './observe-outboxes.ts';
 import { createUsageDrainer, type UsageDrainer } from './usage-drainer.ts';
 import type { UsageMetrics } from './usage-metrics.ts';
@@ -15,15 +16,16 @@ export function openUsageDrainer(deps: {
   store: Store;
   workerId: string;
   currentPlanFile: () => Pick<PlanFile, 'timeouts' | 'usageMonthsKept'>;
+  onStored: OnStored;
   metrics: UsageMetrics & LeaseMetrics;
   log: Log;
 }): UsageDrainer {
-  const { redis, store, workerId, currentPlanFile, metrics, log } = deps;
+  const { redis, store, workerId, currentPlanFile, onStored, metrics, log } = deps;
   const requestMs = () => currentPlanFile().timeouts.requestMs;
   const monthsKept = () => currentPlanFile().usageMonthsKept;
   const endLeases = createEndLeases(redis, { requestMs });
   const expireLeases = createExpireLeases({ redis, endLeases, requestMs, metrics });
-  const drainer = createUsageDrainer({ redis, store, workerId, metrics, log, monthsKept, expireLeases });
+  const drainer = createUsageDrainer({ redis, store, workerId, onStored, metrics, log, monthsKept, expireLeases });
   metrics.observeOutboxes(createObserveOutboxes(redis, drainer.held));
   metrics.observeLeases(() => countLeases(redis, drainer.held()));
   return drainer;

@@ -7,7 +7,7 @@ import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { ExpireLeases } from '../leases/expire-leases.ts';
 import { createCompleteUsageDetails } from '../maintenance/complete-usage-details.ts';
 import { createDrainHeld } from './drain-held.ts';
-import { createDrainPartition } from './drain-partition.ts';
+import { createDrainPartition, type OnStored } from './drain-partition.ts';
 import { createFailureBackoff, type FailureBackoff } from './failure-backoff.ts';
 import { createPartitionLocks } from './partition-locks.ts';
 import { createPartitionUpkeep, type UpkeepTask } from './partition-upkeep.ts';
@@ -48,6 +48,7 @@ export function createUsageDrainer(deps: {
   store: Pick<UsageStore, 'recordUsage' | 'removeUsageBefore' | 'listIncompleteUsage' | 'completeUsageDetails'>;
   /** Unlike that of any other worker, also of a worker that ran before. */
   workerId: string;
+  onStored?: OnStored;
   metrics: UsageMetrics;
   log: Log;
   monthsKept: () => number;
@@ -58,7 +59,7 @@ export function createUsageDrainer(deps: {
   outboxesEveryMs?: number;
 }): UsageDrainer {
   const { redis, store, workerId, metrics, log, now = () => performance.now(), random = Math.random } = deps;
-  const { outboxesEveryMs = outboxesEveryMsMax, expireLeases, monthsKept } = deps;
+  const { outboxesEveryMs = outboxesEveryMsMax, expireLeases, monthsKept, onStored } = deps;
   const closing = new AbortController();
   const { signal } = closing;
   const { held, ...locks } = createPartitionLocks({ redis, workerId, holdMs, takenAtOnce, random });
@@ -66,7 +67,7 @@ export function createUsageDrainer(deps: {
   const attempt = createAttempt({ backoff, log, signal });
   const drainHeld = createDrainHeld({
     ...{ backoff, metrics, log, trimOutbox: createTrimOutbox(redis) },
-    drainPartition: createDrainPartition({ redis, store, metrics, log }),
+    drainPartition: createDrainPartition({ redis, store, ...(onStored && { onStored }), metrics, log }),
     schedule: createTrimSchedule({ afterMs: trimAfterMs, now }),
   });
   const pending = createPendingPartitions(held);

@@ -6,7 +6,16 @@ import type { AnswerName, RequestName } from './schemas.ts';
 /** `either` is an API key or a sign-in token, `account` the same without guest keys, `operator` a token with `svc:admin`. */
 export type Credential = 'none' | 'key' | 'signIn' | 'either' | 'account' | 'operator';
 
-export type Tag = 'Inference' | 'Requests' | 'Keys' | 'Files' | 'Batches' | 'Billing' | 'Operators' | 'Documentation';
+export type Tag =
+  | 'Inference'
+  | 'Requests'
+  | 'Keys'
+  | 'Files'
+  | 'Batches'
+  | 'Webhooks'
+  | 'Billing'
+  | 'Operators'
+  | 'Documentation';
 
 /** `form` for `multipart/form-data`, else JSON. */
 type Body<Schema> = { schema: Schema; form?: true; example?: unknown };

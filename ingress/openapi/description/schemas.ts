@@ -11,6 +11,8 @@ import * as keys from '../../routes/keys/key-schemas.ts';
 import { settingsBody } from '../../routes/operators/account-settings.ts';
 import { serviceSettings } from '../../routes/operators/settings.ts';
 import * as codes from '../../routes/operators/top-up-code-schemas.ts';
+import { newWebhookBody, webhookChangeBody } from '../../routes/webhooks/webhook-fields.ts';
+import * as webhooks from '../../routes/webhooks/webhook-schemas.ts';
 import * as usage from '../../usage/usage-schemas.ts';
 import { nestedError } from './refusals.ts';
 
@@ -32,6 +34,8 @@ export const requestSchemas = {
   NewBatch: batchBody,
   Overage: overageBody,
   TopUp: topUpBody,
+  NewWebhook: newWebhookBody,
+  WebhookChange: webhookChangeBody,
   AccountSettings: settingsBody,
   NewTopUpCodes: codes.newCodesBody,
 };
@@ -56,6 +60,12 @@ export const answerSchemas = {
   DeletedFile: answers.deletedFile,
   Batch: answers.batch,
   BatchList: answers.batchList,
+  Webhook: webhooks.webhook,
+  WebhookList: webhooks.webhookList,
+  CreatedWebhook: webhooks.createdWebhook,
+  DeletedWebhook: webhooks.deletedWebhook,
+  WebhookDelivery: webhooks.delivery,
+  WebhookDeliveryList: webhooks.deliveryList,
   Request: request,
   RequestList: requestList,
   Quota: answers.quota,

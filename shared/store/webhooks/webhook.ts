@@ -29,7 +29,7 @@ const endpointSchema = z.object({
   enabledAt: date,
   disabledReason: z.enum(['failing', 'gone']).optional(),
   secrets: z.array(sealedSecretSchema).min(1),
-  quotaTold: z.record(z.string(), z.int().positive()),
+  quotaTold: z.record(z.string(), z.int().nonnegative()),
   createdAt: date,
 });
 

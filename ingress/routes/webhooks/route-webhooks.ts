@@ -1,0 +1,31 @@
+import type Router from '@koa/router';
+import { forbidStoring } from '../../middleware/forbid-storing.ts';
+import type { RequestState, Stage } from '../../request-state.ts';
+import { listDeliveries, retryDelivery, testWebhook } from './deliveries.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  listWebhooks,
+  retrieveWebhook,
+  rotateWebhookSecret,
+  updateWebhook,
+} from './endpoints.ts';
+import { requireWebhooks, type WebhookDeps } from './webhook-support.ts';
+
+type Stages = { withSignIn: Stage; check: Stage; readSettings: Stage };
+
+/** The routes of webhooks: all need a sign-in token. */
+export function routeWebhooks(router: Router<RequestState>, deps: WebhookDeps, stages: Stages): void {
+  const { withSignIn, check, readSettings } = stages;
+  const enabled = requireWebhooks(deps);
+  const [endpoint, head] = ['/v1/webhooks/wh_:webhook', [forbidStoring, withSignIn, check, enabled]] as const;
+  router.post('/v1/webhooks', ...head, readSettings, createWebhook(deps));
+  router.get('/v1/webhooks', ...head, listWebhooks(deps));
+  router.get(endpoint, ...head, retrieveWebhook(deps));
+  router.patch(endpoint, ...head, readSettings, updateWebhook(deps));
+  router.delete(endpoint, ...head, deleteWebhook(deps));
+  router.post(`${endpoint}/rotate-secret`, ...head, readSettings, rotateWebhookSecret(deps));
+  router.post(`${endpoint}/test`, ...head, readSettings, testWebhook(deps));
+  router.get(`${endpoint}/deliveries`, ...head, listDeliveries(deps));
+  router.post(`${endpoint}/deliveries/evt_:event/retry`, ...head, readSettings, retryDelivery(deps));
+}

@@ -1,0 +1,59 @@
+import { ApiError } from '../../../shared/errors.ts';
+import type { AccountWebhooks, WebhookEndpoint } from '../../../shared/store/webhooks/webhook.ts';
+import type { DecideDocument } from '../../../shared/store/webhooks/webhook-store.ts';
+
+/** Workers read all endpoints of an account at each of its events. */
+export const endpointsMax = 10;
+const oldSecretMs = 86_400_000;
+/** The current secret, and old ones that still sign. */
+const secretsMax = 4;
+
+type Decide<Result> = DecideDocument<AccountWebhooks, Result>;
+
+/** Adds an endpoint. Fails with `CONFLICT` if the account has ten. */
+export function addEndpoint(account: string, endpoint: WebhookEndpoint): Decide<void> {
+  return (found = { account, endpoints: [], version: 1 }) => {
+    if (found.endpoints.length >= endpointsMax) {
+      throw new ApiError('CONFLICT', `An account has at most ${endpointsMax} webhook endpoints.`);
+    }
+    return { result: undefined, next: { ...found, endpoints: [...found.endpoints, endpoint] } };
+  };
+}
+
+/** Changes an endpoint. Fails with `NOT_FOUND` if the account does not have it. */
+export function changeEndpoint(
+  id: string,
+  change: (endpoint: WebhookEndpoint) => WebhookEndpoint,
+): Decide<WebhookEndpoint> {
+  return (found) => {
+    const changed = change(endpointIn(found, id));
+    const endpoints = found?.endpoints.map((endpoint) => (endpoint.id === id ? changed : endpoint)) ?? [];
+    return { result: changed, ...(found && { next: { ...found, endpoints } }) };
+  };
+}
+
+export function removeEndpoint(id: string): Decide<WebhookEndpoint> {
+  return (found) => {
+    const removed = endpointIn(found, id);
+    const endpoints = found?.endpoints.filter((endpoint) => endpoint.id !== id) ?? [];
+    return { result: removed, ...(found && { next: { ...found, endpoints } }) };
+  };
+}
+
+/** Returns the endpoint with a new secret. The others also sign for a day (contract.md#j3-deliveries). */
+export function rotateSecret(endpoint: WebhookEndpoint, { sealed, now }: { sealed: string; now: number }) {
+  const until = new Date(now + oldSecretMs);
+  const old = endpoint.secrets.filter((secret) => secret.until === undefined || secret.until.getTime() > now);
+  const ending = old.map((secret) => ({ until, ...secret }));
+  return { ...endpoint, secrets: [{ sealed }, ...ending].slice(0, secretsMax) };
+}
+
+export function endpointIn(found: AccountWebhooks | undefined, id: string): WebhookEndpoint {
+  const endpoint = found?.endpoints.find((each) => each.id === id);
+  if (endpoint === undefined) throw noSuchWebhook();
+  return endpoint;
+}
+
+export function noSuchWebhook(): ApiError {
+  return new ApiError('NOT_FOUND', 'There is no such webhook endpoint.');
+}

@@ -1,0 +1,60 @@
+import type {
+  Delivery,
+  DeliveryAttempt,
+  WebhookEndpoint,
+  WebhookSchedule,
+} from '../../shared/store/webhooks/webhook.ts';
+import type { Answer } from './post-event.ts';
+import { failingMsMax, pauseAfter } from './retry-pauses.ts';
+
+const attemptsKept = 20;
+const isGivenUp = 'no attempt of three days has succeeded';
+const gone = 410;
+
+/** One attempt of a delivery, with what it means for the next. */
+export type Attempted = { at: Date; ms: number; answer: Answer; random: () => number };
+
+export function isSuccess({ status }: Answer): boolean {
+  return status !== undefined && status >= 200 && status < 300;
+}
+
+/** Returns a delivery after an attempt: delivered, waiting for the next attempt, or failed. */
+export function afterAttempt(delivery: Delivery, { at, ms, answer, random }: Attempted): Delivery {
+  const { nextAt: _, retriedSince = at, reason: __, ...others } = delivery;
+  const { status, error, retryAfterMs } = answer;
+  const attempt: DeliveryAttempt = { at, ms, ...(status !== undefined && { status }), ...(error && { error }) };
+  const attempts = [...delivery.attempts, attempt].slice(-attemptsKept);
+  const attempted = { ...others, attempts, attemptCount: delivery.attemptCount + 1 };
+  if (isSuccess(answer)) return { ...attempted, state: 'delivered' };
+  if (at.getTime() - retriedSince.getTime() >= failingMsMax)
+    return { ...attempted, state: 'failed', reason: isGivenUp };
+  const failures = attempts.filter((each) => each.at >= retriedSince).length;
+  const nextAt = new Date(at.getTime() + pauseAfter({ failures, retryAfterMs, random }));
+  return { ...attempted, state: 'waiting', retriedSince, nextAt };
+}
+
+/** Returns the schedule of an endpoint after an attempt: a success ends its pause, a failure begins one. */
+export function scheduleAfter(schedule: WebhookSchedule, { at, answer, random }: Attempted): WebhookSchedule {
+  const { pausedUntil: _, failingSince = at, ...others } = schedule;
+  if (isSuccess(answer)) return { ...withoutFailures(schedule), dueAt: at };
+  const failures = schedule.failures + 1;
+  const pausedUntil = new Date(at.getTime() + pauseAfter({ failures, retryAfterMs: answer.retryAfterMs, random }));
+  return { ...others, failures, failingSince, pausedUntil, dueAt: pausedUntil };
+}
+
+export function withoutFailures({ pausedUntil: _, failingSince: __, ...others }: WebhookSchedule): WebhookSchedule {
+  return { ...others, failures: 0 };
+}
+
+/** Returns why an endpoint is disabled after an attempt, or undefined. Failures before it was enabled do not count. */
+export function reasonToDisable(
+  { enabledAt }: Pick<WebhookEndpoint, 'enabledAt'>,
+  schedule: Pick<WebhookSchedule, 'failingSince'> | undefined,
+  { at, answer }: Pick<Attempted, 'at' | 'answer'>,
+): WebhookEndpoint['disabledReason'] {
+  if (answer.status === gone) return 'gone';
+  const { failingSince } = schedule ?? {};
+  if (failingSince === undefined || isSuccess(answer)) return undefined;
+  const since = Math.max(failingSince.getTime(), enabledAt.getTime());
+  return at.getTime() - since >= failingMsMax ? 'failing' : undefined;
+}

@@ -1,0 +1,146 @@
+import type { Log } from '../../shared/process/log.ts';
+import { webhookLockKey } from '../../shared/redis/keys.ts';
+import type { Delivery, WebhookEndpoint, WebhookSchedule } from '../../shared/store/webhooks/webhook.ts';
+import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
+import type { WebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
+import type { AcquireLock } from '../locks/acquire.ts';
+import type { ReleaseLock } from '../locks/release.ts';
+import { type Attempted, afterAttempt, isSuccess, reasonToDisable, scheduleAfter } from './after-attempt.ts';
+import { clearEndpoint, failWaiting } from './clear-endpoint.ts';
+import type { PostEvent } from './post-event.ts';
+import { signEvent } from './sign-event.ts';
+import type { WebhookMetrics } from './webhook-metrics.ts';
+
+/** After so many deliveries, or so long, other endpoints have their turn. */
+const deliveriesAtOnce = 100;
+const roundMsMax = 30_000;
+
+export type DeliverDeps = {
+  store: WebhookStore;
+  acquireLock: AcquireLock;
+  releaseLock: ReleaseLock;
+  secrets: Pick<WebhookSecrets, 'open'>;
+  postEvent: PostEvent;
+  /** Redis's time, in milliseconds. */
+  now: () => Promise<number>;
+  random?: () => number;
+  metrics: Pick<WebhookMetrics, 'webhookAttempts' | 'webhooksDisabled'>;
+  log: Pick<Log, 'info' | 'warn'>;
+};
+
+/**
+ * Sends what is due to one endpoint, one delivery after another, until the first failure. False if another worker is doing that. If it is
+ * interrupted, at any step, the endpoint is still due, and the next call continues (contract.md#j3-deliveries).
+ */
+export type DeliverToEndpoint = (schedule: WebhookSchedule, signal: AbortSignal) => Promise<boolean>;
+
+export function createDeliverToEndpoint(deps: DeliverDeps): DeliverToEndpoint {
+  const { store, acquireLock, releaseLock, now } = deps;
+
+  async function deliver({ endpoint, account }: WebhookSchedule, signal: AbortSignal): Promise<void> {
+    const lock = webhookLockKey(endpoint);
+    // The lock is renewed before each delivery, which takes far less than the time that it is held.
+    const until = (await now()) + roundMsMax;
+    for (let sent = 0; sent < deliveriesAtOnce && !signal.aborted && (await acquireLock(lock)); sent += 1) {
+      const schedule = await store.findSchedule(endpoint);
+      const found = await findEndpoint(store, account, endpoint);
+      if (schedule === undefined) return;
+      if (found === undefined) return clearEndpoint(store, endpoint);
+      if (!found.enabled) return failWaiting({ store, keepLock: () => acquireLock(lock) }, schedule);
+      const at = new Date(await now());
+      if (at.getTime() > until) break;
+      const [next] = await store.listWaiting(endpoint, 1);
+      if (next?.nextAt === undefined || next.nextAt > at) return setDue(store, schedule, next?.nextAt);
+      if (!(await attempt(deps, { endpoint: found, schedule, delivery: next, at }))) return;
+    }
+    await moveBack(store, endpoint, new Date(await now()));
+  }
+
+  return async function deliverToEndpoint(schedule, signal) {
+    const lock = webhookLockKey(schedule.endpoint);
+    if (!(await acquireLock(lock))) return false;
+    try {
+      await deliver(schedule, signal);
+      return true;
+    } finally {
+      await releaseLock(lock).catch(() => {}); // it expires
+    }
+  };
+}
+
+type Attempt = { endpoint: WebhookEndpoint; schedule: WebhookSchedule; delivery: Delivery; at: Date };
+
+/** Makes one attempt, and stores its outcome. Returns whether it succeeded. */
+async function attempt(deps: DeliverDeps, { endpoint, schedule, delivery, at }: Attempt): Promise<boolean> {
+  const { store, secrets, postEvent, now, random = Math.random, metrics, log } = deps;
+  const headers = signEvent(delivery, endpoint, { at, open: secrets.open });
+  const answer = await postEvent(endpoint.url, { headers, body: delivery.payload });
+  const attempted: Attempted = { at, ms: Math.max(0, (await now()) - at.getTime()), answer, random };
+  const succeeded = isSuccess(answer);
+  await store.changeDelivery(delivery.id, (found) => ({
+    result: undefined,
+    ...(found && { next: afterAttempt(found, attempted) }),
+  }));
+  metrics.webhookAttempts.inc({ outcome: succeeded ? 'delivered' : 'failed' });
+  const { id, account, event, type } = { ...endpoint, ...delivery, id: endpoint.id };
+  const { status, error } = answer;
+  log.info({ endpoint: id, account, event, type, status, error, ms: attempted.ms }, 'a webhook delivery was attempted');
+  if (succeeded && schedule.failures === 0) return true;
+
+  const reason = reasonToDisable(endpoint, schedule, attempted);
+  if (reason !== undefined && (await disable(store, { account, endpoint: id, reason }))) {
+    metrics.webhooksDisabled.inc({ reason });
+    log.warn({ endpoint: id, account, reason }, 'a webhook endpoint was disabled');
+  }
+  await store.changeSchedule(id, (found) => {
+    const next = scheduleAfter(found ?? schedule, attempted);
+    // The next call finds that the endpoint is disabled.
+    return { result: undefined, next: reason === undefined ? next : { ...next, dueAt: at } };
+  });
+  return succeeded;
+}
+
+async function findEndpoint(
+  store: Pick<WebhookStore, 'findWebhooks'>,
+  account: string,
+  endpoint: string,
+): Promise<WebhookEndpoint | undefined> {
+  const found = await store.findWebhooks(account);
+  return found?.endpoints.find(({ id }) => id === endpoint);
+}
+
+/** Sets when the endpoint is due next, unless a delivery was added since the schedule was read. */
+async function setDue(
+  store: Pick<WebhookStore, 'changeSchedule'>,
+  { endpoint, version }: WebhookSchedule,
+  nextAt: Date | undefined,
+): Promise<void> {
+  await store.changeSchedule(endpoint, (found) => {
+    if (found === undefined || found.version !== version) return { result: undefined };
+    const { dueAt: _, ...others } = found;
+    return { result: undefined, next: { ...others, ...(nextAt && { dueAt: nextAt }) } };
+  });
+}
+
+/** Endpoints that have been due for longer come first. */
+async function moveBack(store: Pick<WebhookStore, 'changeSchedule'>, endpoint: string, at: Date): Promise<void> {
+  await store.changeSchedule(endpoint, (found) => ({
+    result: undefined,
+    ...(found?.dueAt && found.dueAt < at && { next: { ...found, dueAt: at } }),
+  }));
+}
+
+async function disable(
+  store: Pick<WebhookStore, 'changeWebhooks'>,
+  { account, endpoint, reason }: { account: string; endpoint: string; reason: WebhookEndpoint['disabledReason'] },
+): Promise<boolean> {
+  return store.changeWebhooks(account, (found) => {
+    if (found === undefined || reason === undefined) return { result: false };
+    const isThis = (each: WebhookEndpoint) => each.id === endpoint && each.enabled;
+    if (!found.endpoints.some(isThis)) return { result: false };
+    const endpoints = found.endpoints.map((each) =>
+      isThis(each) ? { ...each, enabled: false, disabledReason: reason } : each,
+    );
+    return { result: true, next: { ...found, endpoints } };
+  });
+}

@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Log } from '../../shared/process/log.ts';
+import { within } from '../../shared/process/shutdown.ts';
+import type { WebhookSchedule } from '../../shared/store/webhooks/webhook.ts';
+import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
+import type { FailureBackoff } from '../usage/failure-backoff.ts';
+import type { DeliverToEndpoint } from './deliver-to-endpoint.ts';
+
+const endpointsAtOnce = 32;
+/** Endpoints that are failing leave room for the others, however long they take to answer. */
+const failingAtOnce = 16;
+const lookedAtMax = 500;
+/** Longer than an attempt. */
+const closeMs = 12_000;
+
+type Deps = {
+  store: Pick<WebhookStore, 'listDueSchedules'>;
+  deliverToEndpoint: DeliverToEndpoint;
+  backoff: FailureBackoff<string>;
+  now: () => Promise<number>;
+  log: Pick<Log, 'warn'>;
+  everyMs?: number;
+};
+
+/**
+ * Looks every second for endpoints that are due, and sends to each of them. Looks again at once when one has finished. Disposing
+ * of it waits for the attempts in progress.
+ */
+export function startDelivering(deps: Deps): AsyncDisposable {
+  const { store, now, backoff, log, everyMs = 1_000 } = deps;
+  const closing = new AbortController();
+  const { signal } = closing;
+  const places = createPlaces();
+  let woken = Promise.withResolvers<void>();
+
+  async function deliver(schedule: WebhookSchedule): Promise<void> {
+    const { endpoint } = schedule;
+    try {
+      const isMine = await deps.deliverToEndpoint(schedule, signal);
+      backoff.worked(endpoint);
+      if (isMine) woken.resolve();
+    } catch (error) {
+      if (backoff.failed(endpoint))
+        log.warn({ err: error, endpoint }, 'deliveries to a webhook endpoint could not be made; trying again');
+    }
+  }
+
+  async function look(): Promise<void> {
+    const due = await store.listDueSchedules(new Date(await now()), lookedAtMax);
+    for (const schedule of due) {
+      if (backoff.waits(schedule.endpoint) || !places.hasRoomFor(schedule)) continue;
+      places.take(schedule, deliver(schedule));
+    }
+  }
+
+  async function repeat(): Promise<void> {
+    while (!signal.aborted) {
+      woken = Promise.withResolvers();
+      try {
+        await look();
+        backoff.worked('looking');
+      } catch (error) {
+        if (backoff.failed('looking'))
+          log.warn({ err: error }, 'webhook endpoints that are due could not be read; trying again');
+      }
+      await Promise.race([woken.promise, sleep(everyMs, undefined, { signal }).catch(() => {})]);
+    }
+  }
+
+  const repeating = repeat();
+  return {
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await within(closeMs, repeating.then(places.allEnded));
+    },
+  };
+}
+
+/** The endpoints that this worker is sending to. */
+function createPlaces() {
+  const taken = new Map<string, { isFailing: boolean; ended: Promise<void> }>();
+  const countFailing = () => [...taken.values()].filter(({ isFailing }) => isFailing).length;
+  return {
+    hasRoomFor({ endpoint, failures }: WebhookSchedule): boolean {
+      if (taken.has(endpoint) || taken.size >= endpointsAtOnce) return false;
+      return failures === 0 || countFailing() < failingAtOnce;
+    },
+    take({ endpoint, failures }: WebhookSchedule, delivering: Promise<void>): void {
+      const ended = delivering.finally(() => taken.delete(endpoint));
+      taken.set(endpoint, { isFailing: failures > 0, ended });
+    },
+    allEnded: async () => {
+      await Promise.all([...taken.values()].map(({ ended }) => ended));
+    },
+  };
+}
