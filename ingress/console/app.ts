@@ -19,6 +19,7 @@ import { SettingsPage } from './settings/settings-page.ts';
 import { CodesPage } from './top-up-codes/codes-page.ts';
 import { TryItPage } from './try-it/try-it-page.ts';
 import { UsagePage } from './usage/usage-page.ts';
+import { WebhooksPage } from './webhooks/webhooks-page.ts';
 
 type Props = { session: Session; api: Api; settings: ConsoleSettings };
 
@@ -75,6 +76,7 @@ function KnownPage({ api, route, settings, isOperator, held }: PageProps) {
     return h(TryItPage, { api, baseUrl: settings.baseUrl, given: tried, forget: () => tryOut(undefined) });
   }
   if (route.page === 'batches') return h(BatchesPage, { api });
+  if (route.page === 'webhooks') return h(WebhooksPage, { api });
   if (route.page === 'keys') return h(KeysPage, { api, held });
   if (!isOperator) {
     return [

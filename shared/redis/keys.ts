@@ -214,10 +214,7 @@ export function controlStreamKey(workerId: string): string {
   return `svc:control:${workerId}`;
 }
 
-/**
- * Hash: each worker's shares of the limits of its backends, and the workers of each pool (`workers/shares`). Expires two days after its
- * last use, which is longer than a call can take. `group`: the backend that has its own keys, in a cluster.
- */
+/** Hash: workers' shares of backends (in a cluster of one, `group`), and the workers of each pool. Expires two days after its last use. */
 export function sharesKey(group?: string): string {
   return `svc:${sharesTag(group)}:held`;
 }
@@ -231,7 +228,7 @@ function sharesTag(group: string | undefined): string {
   return group === undefined ? '{shares}' : `{shares:${group}}`;
 }
 
-/** Hash: each process of the fleet, as it has described itself (`shared/fleet`). Expires seconds after its last use. */
+/** Hash: each process of the fleet, as it has described itself. Expires seconds after its last use. */
 export const fleetKey = 'svc:fleet';
 
 /** Hash: how many jobs waited in each queue, and when they were counted. Expires in a minute. */

@@ -4,6 +4,7 @@ export const pages = {
   usage: 'Usage',
   'try-it': 'Try it',
   batches: 'Batches',
+  webhooks: 'Webhooks',
   operators: 'Operators',
 } as const;
 

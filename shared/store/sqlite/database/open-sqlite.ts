@@ -4,8 +4,9 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { ownerOnly } from '../../files/owner-only.ts';
+import { additions } from './sqlite-additions.ts';
 import { openingPatienceMs, patiently } from './sqlite-patience.ts';
-import { additions, migrations } from './sqlite-schema.ts';
+import { migrations } from './sqlite-schema.ts';
 
 /** Covers another process's commit that is about to end. It blocks this process, so all longer waits are in `patiently`. */
 const busyTimeoutMs = 2;

@@ -1,0 +1,118 @@
+import { h } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Webhook, WebhookDelivery } from '../../routes/webhooks/webhook-schemas.ts';
+import type { Api } from '../api/api.ts';
+import { Failure } from '../page/failure.ts';
+import { formatTime } from '../page/format.ts';
+import { LoadedView } from '../page/loaded-view.ts';
+import { Table } from '../page/table.ts';
+import { useDoing } from '../page/use-doing.ts';
+import { useRepeated } from '../page/use-loaded.ts';
+import { useNewest } from '../page/use-newest.ts';
+
+type Props = { api: Api; endpoint: Webhook };
+
+const states: readonly WebhookDelivery['state'][] = ['waiting', 'delivered', 'failed'];
+const refreshEveryMs = 2_000;
+
+/** The deliveries to an endpoint of the last 30 days, newest first. */
+export function Deliveries({ api, endpoint: { id, url, enabled } }: Props) {
+  const [state, setState] = useState<WebhookDelivery['state']>();
+  const path = `/v1/webhooks/${id}/deliveries`;
+  const deliveries = useNewest<WebhookDelivery>(api, path, state === undefined ? {} : { state });
+  const waits = deliveries.value?.data.some((delivery) => delivery.state === 'waiting') === true;
+  useRepeated(deliveries.reload, { everyMs: refreshEveryMs, active: waits });
+
+  async function sendAgain(event: string): Promise<void> {
+    await api.call(`${path}/${event}/retry`, { method: 'POST', body: {} });
+    deliveries.reload();
+  }
+
+  return h(
+    'section',
+    { 'aria-label': `Deliveries to ${url}` },
+    h(StateFilter, { state, setState }),
+    h(LoadedView<NonNullable<typeof deliveries.value>>, {
+      loaded: deliveries,
+      what: 'the deliveries',
+      children: ({ data, has_more }) => [
+        data.length === 0
+          ? h('p', { class: 'empty' }, 'There are no such deliveries.')
+          : h(DeliveryTable, { deliveries: data, ...(enabled && { sendAgain }) }),
+        has_more && h('button', { type: 'button', onClick: deliveries.showMore }, 'Show more'),
+      ],
+    }),
+  );
+}
+
+type FilterProps = {
+  state: WebhookDelivery['state'] | undefined;
+  setState: (state?: WebhookDelivery['state']) => void;
+};
+
+function StateFilter({ state, setState }: FilterProps) {
+  return h(
+    'form',
+    { class: 'fields', role: 'search', onSubmit: (event: Event) => event.preventDefault() },
+    h(
+      'label',
+      null,
+      'Show',
+      h(
+        'select',
+        {
+          value: state ?? '',
+          onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
+            setState(states.find((one) => one === currentTarget.value)),
+        },
+        h('option', { value: '' }, 'all deliveries'),
+        states.map((one) => h('option', { key: one, value: one }, one)),
+      ),
+    ),
+  );
+}
+
+type TableProps = { deliveries: readonly WebhookDelivery[]; sendAgain?: (event: string) => Promise<void> };
+
+const stateClasses = { waiting: 'validating', delivered: 'completed', failed: 'failed' };
+
+function DeliveryTable({ deliveries, sendAgain }: TableProps) {
+  return h(Table<WebhookDelivery>, {
+    caption: 'Deliveries of the last 30 days, newest first',
+    rows: deliveries,
+    rowKey: ({ id }) => id,
+    columns: [
+      { title: 'Event', cell: ({ type }) => type },
+      { title: 'State', cell: ({ state }) => h('span', { class: `state ${stateClasses[state]}` }, state) },
+      { title: 'Last attempt', cell: lastAttempt, holds: 'text' },
+      { title: 'Attempts', cell: ({ attempt_count: count }) => count, holds: 'number' },
+      { title: 'Created', cell: ({ created_at: at }) => formatTime(at) },
+      { title: 'Again', cell: ({ id }) => (sendAgain === undefined ? '–' : h(SendAgain, { id, sendAgain })) },
+      { title: 'ID', cell: ({ id }) => h('code', null, id) },
+      { title: 'Body', cell: ({ payload }) => h(Payload, { payload }), holds: 'text' },
+    ],
+  });
+}
+
+function lastAttempt({ attempts, reason, next_attempt_at: next }: WebhookDelivery): string {
+  const last = attempts.at(-1);
+  const result = last === undefined ? '–' : `${last.status ?? last.error} after ${last.ms} ms, ${formatTime(last.at)}`;
+  const more = reason ?? (next === null || last === undefined ? undefined : `next at ${formatTime(next)}`);
+  return more === undefined ? result : `${result}; ${more}`;
+}
+
+function SendAgain({ id, sendAgain }: { id: string; sendAgain: (event: string) => Promise<void> }) {
+  const doing = useDoing(() => sendAgain(id));
+  return [
+    h(
+      'button',
+      { type: 'button', 'aria-label': `Send again: ${id}`, 'aria-disabled': doing.busy, onClick: doing.run },
+      'Send again',
+    ),
+    doing.error !== undefined && h(Failure, { error: doing.error }),
+  ];
+}
+
+function Payload({ payload }: Pick<WebhookDelivery, 'payload'>) {
+  return h('details', null, h('summary', null, 'Show'), h('pre', null, JSON.stringify(payload, null, 2)));
+}

@@ -1,0 +1,97 @@
+import { h } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Webhook } from '../../routes/webhooks/webhook-schemas.ts';
+import { type FieldErrors, fieldErrorsOf } from '../api/field-errors.ts';
+import { ConfirmDialog } from '../page/confirm-dialog.ts';
+import { TextField } from '../page/field.ts';
+
+/** The events with what they say, by the names of the API. */
+const eventLabels: Readonly<Record<string, string>> = {
+  'batch.completed': 'A batch has completed',
+  'batch.failed': 'A batch has failed',
+  'batch.expired': 'A batch has expired',
+  'batch.cancelled': 'A batch was cancelled',
+  'quota.threshold': '80, 95 or 100 % of the quota of the month are used',
+  'key.expiring': 'A key expires within seven days',
+};
+
+const fields = ['url', 'description', 'events'] as const;
+export type EndpointFields = { url: string; description: string; events: readonly string[] };
+
+type Props = {
+  /** The endpoint to edit; undefined to create one. */
+  shown?: Webhook;
+  save: (fields: EndpointFields) => Promise<void>;
+  close: () => void;
+};
+
+/** The settings of an endpoint, to create it or to change it. */
+export function EndpointForm({ shown, save, close }: Props) {
+  const [draft, setDraft] = useState<EndpointFields>(shown ?? { url: '', description: '', events: [] });
+  const [errors, setErrors] = useState<FieldErrors<(typeof fields)[number]>>({});
+  const part = useRef<HTMLDivElement>(null);
+  useEffect(() => part.current?.querySelector<HTMLElement>('[aria-invalid], .refused input')?.focus(), [errors]);
+  const change = (changed: Partial<EndpointFields>) => setDraft((now) => ({ ...now, ...changed }));
+
+  async function run(): Promise<void> {
+    setErrors({});
+    try {
+      const { url, description, events } = draft;
+      await save({ url: url.trim(), description: description.trim(), events });
+    } catch (error) {
+      setErrors(fieldErrorsOf(error, fields));
+      throw error;
+    }
+  }
+
+  const title = shown === undefined ? 'Create an endpoint' : 'Edit the endpoint';
+  return h(
+    ConfirmDialog,
+    { title, action: shown === undefined ? 'Create' : 'Save', run, close },
+    h(
+      'div',
+      { ref: part },
+      h(TextField, {
+        ...{ label: 'URL', hint: 'A public https: address of your server.', error: errors.url },
+        ...{ value: draft.url, change: (url: string) => change({ url }) },
+        input: { type: 'url', placeholder: 'https://app.example.com/events', required: true, maxLength: 2_048 },
+      }),
+      h(TextField, {
+        ...{ label: 'Description', error: errors.description, value: draft.description },
+        change: (description: string) => change({ description }),
+        input: { maxLength: 200, placeholder: 'optional' },
+      }),
+      h(EventChoice, { chosen: draft.events, choose: (events) => change({ events }), error: errors.events }),
+    ),
+  );
+}
+
+type EventChoiceProps = {
+  chosen: readonly string[];
+  choose: (events: readonly string[]) => void;
+  error: string | undefined;
+};
+
+/** An event that a later release has added stays chosen. */
+function EventChoice({ chosen, choose, error }: EventChoiceProps) {
+  const names = [...new Set([...Object.keys(eventLabels), ...chosen])];
+  const toggle = (name: string) => choose(names.filter((each) => chosen.includes(each) !== (each === name)));
+  return h(
+    'fieldset',
+    { class: error === undefined ? '' : 'refused' },
+    h('legend', null, 'Events'),
+    h(
+      'div',
+      { class: 'options' },
+      names.map((name) =>
+        h(
+          'label',
+          { key: name },
+          h('input', { type: 'checkbox', checked: chosen.includes(name), onChange: () => toggle(name) }),
+          eventLabels[name] ?? name,
+        ),
+      ),
+    ),
+    error && h('p', { class: 'wrong' }, error),
+  );
+}
