@@ -44,7 +44,6 @@ import { createQueueDashboard, type QueueDashboard } from './queue/dashboard/que
 import { observeQueues } from './queue/observe-queues.ts';
 import { openQueues } from './queue/open-queues.ts';
 import type { RequestQueues } from './queue/request-queues.ts';
-
 import { listenForReplies } from './replies/reply-listener.ts';
 import type { JobLocation } from './replies/waiting-request.ts';
 import { createWaitingRequests, type WaitingRequests } from './replies/waiting-requests.ts';

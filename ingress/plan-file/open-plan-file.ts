@@ -47,7 +47,7 @@ export function openPlanFile({
         noteProcess: createNoteProcess(redis),
         describe: () => ({ id, kind: 'ingress', startedAt, ...status(), issues: status().issues.length }),
         onNoted: switching.noted,
-        isWaiting: () => switching.next() !== undefined,
+        isWaiting: switching.isWaiting,
         log,
       }),
     );

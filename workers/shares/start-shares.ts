@@ -13,7 +13,7 @@ export function startShares({ redis, workerId, ...deps }: Options): Shares {
   if (!redis.isCluster) return startShareRenewal({ ...deps, renewShares });
   const ofPools = startShareRenewal({ ...deps, renewShares, uses: () => [], onRenewed: onPoolsRenewed });
   const ofBackends = new Map<string, Shares>();
-  const leaving = new Set<PromiseLike<void>>();
+  const leaving = new Map<string, PromiseLike<void>>();
   followUses();
 
   function onPoolsRenewed(): void {
@@ -21,15 +21,22 @@ export function startShares({ redis, workerId, ...deps }: Options): Shares {
     deps.onRenewed();
   }
 
-  /** Backends come and go with the plan file. */
+  /**
+   * Backends come and go with the plan file. The share of one that comes back is renewed only after the earlier one was given up: otherwise
+   * giving it up would end the new one.
+   */
   function followUses(): void {
     const names = new Set(deps.uses().map(({ backend }) => backend));
-    for (const name of names) if (!ofBackends.has(name)) ofBackends.set(name, startFor(name));
+    for (const name of names) {
+      if (!ofBackends.has(name) && !leaving.has(name)) ofBackends.set(name, startFor(name));
+    }
     for (const [name, shares] of ofBackends) {
       if (names.has(name)) continue;
       ofBackends.delete(name);
-      const left = shares[Symbol.asyncDispose]().then(() => void leaving.delete(left));
-      leaving.add(left);
+      leaving.set(
+        name,
+        shares[Symbol.asyncDispose]().then(() => void leaving.delete(name)),
+      );
     }
   }
 
@@ -48,7 +55,7 @@ export function startShares({ redis, workerId, ...deps }: Options): Shares {
     membershipOf: ofPools.membershipOf,
     async [Symbol.asyncDispose]() {
       await Promise.all([ofPools, ...ofBackends.values()].map((shares) => shares[Symbol.asyncDispose]()));
-      await Promise.all(leaving);
+      await Promise.all(leaving.values());
     },
   };
 }

@@ -25,6 +25,7 @@ test('an ingress switches once each pool of the new plan file has a worker with 
   const { generation, read, noted, next, isWaiting } = start();
   read(second);
   t.deepEqual(next(), { generation: second.generation, waitsFor: ['default', 'large'] });
+  t.true(isWaiting());
   noted([worker('a', first, 'default')]);
   t.deepEqual(next()?.waitsFor, ['default', 'large']);
   noted([worker('a', second, 'default'), worker('b', first, 'large')]);
