@@ -35,7 +35,7 @@ export function createServedPlanFile(deps: {
   let latest: ParsedPlanFile = { planFile: planFile.current(), generation: planFile.generation() };
   /** Since when every ingress works with the latest plan file. */
   let switchedAt: number | undefined;
-  /** The longest of all so far: requests that were admitted under any of them may wait. */
+  /** The longest of all whose requests may still wait. */
   let queueMs = latest.planFile.timeouts.queueMs;
 
   function serve(next: ParsedPlanFile): void {
@@ -63,6 +63,7 @@ export function createServedPlanFile(deps: {
       const haveSwitched = ingresses.every(({ generation }) => generation === latest.generation);
       switchedAt = haveSwitched ? (switchedAt ?? now()) : undefined;
       if (switchedAt === undefined || now() - switchedAt < queueMs + bodyMs) return;
+      queueMs = latest.planFile.timeouts.queueMs;
       planFile.replace(latest);
       log.info({ generation: latest.generation }, 'models that are no longer in the plan file are no longer served');
     },

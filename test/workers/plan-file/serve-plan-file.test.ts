@@ -86,6 +86,25 @@ test('the longest queue_ms so far counts, because requests may wait that were ad
   t.deepEqual(models(), ['small-chat']);
 });
 
+test('a long queue_ms counts only until the requests that were admitted under it have ended', (t) => {
+  const { read, noted, pass, models } = start();
+  read(slow);
+  const retire = (ms: number) => {
+    read(one);
+    noted([ingress('a', one)]);
+    pass(ms - 1);
+    noted([ingress('a', one)]);
+    t.deepEqual(models(), ['small-chat', 'large-chat']);
+    pass(1);
+    noted([ingress('a', one)]);
+    t.deepEqual(models(), ['small-chat']);
+  };
+  read(both);
+  retire(90_000);
+  read(both);
+  retire(60_000);
+});
+
 test('a model that has moved to a pool of other workers is served as well, with its new settings', (t) => {
   const { read, models, planFile, noted, pass } = start(both, ['large']);
   read(moved);
