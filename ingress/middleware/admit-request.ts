@@ -81,8 +81,7 @@ export function admitRequest({
       refuseLargerThanLimit(call.cost, furtherKey?.limits?.tokensPerMinute, 'this API key');
     if (refusal !== undefined) return { refusal };
     const report = lostReport({ ...call, keyId, plan, batch: null });
-    return {
-      charge: { allowance: withShare(allowanceOf(caller, planFile), fairShare), tokens: call.cost.tokens, report },
-    };
+    const allowance = withShare(allowanceOf(caller, planFile), fairShare);
+    return { charge: { allowance, tokens: call.cost.tokens, report, timeouts: planFile.timeouts } };
   }
 }

@@ -62,8 +62,16 @@ export type Allowance = {
   overageTokensPerMonth?: number | undefined;
 };
 
-/** `tokens` are reserved; `report` becomes the usage record if no process ends the request. */
-export type Charge = { allowance: Allowance; tokens: number; report: UsageReport };
+/**
+ * `tokens` are reserved; `report` becomes the usage record if no process ends the request. `timeouts`: those of the plan file that the request
+ * holds; omitted, those in force.
+ */
+export type Charge = {
+  allowance: Allowance;
+  tokens: number;
+  report: UsageReport;
+  timeouts?: LeaseTimeouts | undefined;
+};
 
 type LeaseTimeouts = { queueMs: number; requestMs: number };
 
@@ -129,7 +137,9 @@ export function createAdmit(
         ...(claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)]),
         ...limitedKeyOf(request),
       ];
-      const answer = await ask(loadAdmit(timeouts())(keys, [...versionArgs(request), ...chargeArgs(request, charge)]));
+      const answer = await ask(
+        loadAdmit(charge.timeouts ?? timeouts())(keys, [...versionArgs(request), ...chargeArgs(request, charge)]),
+      );
       if (answer.outcome === 'counters' || answer.outcome === 'current') throw unexpected(answer);
       return answer;
     },

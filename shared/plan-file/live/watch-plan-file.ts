@@ -11,9 +11,9 @@ const lookEveryMs = 500;
 export type PlanFileWatch = AsyncDisposable & { issues(): readonly string[] };
 
 /**
- * Reports each change of the plan file until it is disposed of. It reads the file at a regular interval, so that it sees a write in place, a
- * file that is renamed over it, a symbolic link that is replaced on the way to it, and changes on file systems without events. A text counts
- * once it was read twice: a text that is half written does not.
+ * Reports each change of the plan file until it is disposed of. It looks at the file at a regular interval, so that it sees a write in place,
+ * a file that is renamed over it, a symbolic link that is replaced on the way to it, and changes on file systems without events. A text counts
+ * once it was read twice: a text that is half written does not. Then the file is not read until its size, its times or its inode have changed.
  */
 export function watchPlanFile({
   source,
@@ -34,12 +34,18 @@ export function watchPlanFile({
   const closing = new AbortController();
   let reported = initial.generation;
   let seen = reported;
+  /** The file at the last look, and whether it need not be read while it stays like that. */
+  let known = { mark: '', isRead: false };
   let issues: readonly string[] = [];
 
   async function lookOnce(): Promise<void> {
+    const mark = await markOf(file);
+    if (known.isRead && known.mark === mark) return;
     const text = await readText(file).catch((error: NodeJS.ErrnoException) => ({ unreadable: error.code }));
     const now = typeof text === 'string' ? generationOf(text) : `unreadable: ${text.unreadable}`;
     const isStable = now === seen;
+    // Read twice: two writes within one tick of the file system's clock may leave the same mark.
+    known = { mark, isRead: isStable && known.mark === mark };
     seen = now;
     if (!isStable || now === reported) return;
     reported = now;
@@ -84,4 +90,14 @@ async function readText(file: string): Promise<string | { unreadable: string }> 
 
 function pauseUntilNextLook(signal: AbortSignal): Promise<unknown> {
   return sleep(lookEveryMs, undefined, { signal, ref: false });
+}
+
+/** Changes whenever another text is written. */
+async function markOf(file: string): Promise<string> {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch (error) {
+    return `unreadable: ${(error as NodeJS.ErrnoException).code}`; // stat throws only such errors
+  }
 }

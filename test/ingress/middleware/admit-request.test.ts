@@ -11,7 +11,8 @@ const caller: Caller = {
   ...{ account: 'user:ann', keyId: 'key_1', plan: 'free', suspended: false, version: 1, overageEnabled: false },
   furtherKey: { models: ['small-chat'], limits: { tokensPerMinute: 50 } },
 };
-const planFile = { plans: { free: { modelTiers: ['guest'], tokensPerMinute: 100 } } } as unknown as PlanFile;
+const timeouts = { queueMs: 1_000, requestMs: 2_000 };
+const planFile = { plans: { free: { modelTiers: ['guest'], tokensPerMinute: 100 } }, timeouts } as unknown as PlanFile;
 const cost = { promptTokens: 5, outputTokensMax: 10, choices: 1, tokens: 15 };
 const fields = { promptField: 'messages', limitField: 'max_tokens', choicesField: 'n' };
 
@@ -34,8 +35,8 @@ async function askedFor({ model = 'small-chat', tier = 'guest', tokens = 15, ref
   return asked[0];
 }
 
-test('a request within its plan and its key is charged', async (t) => {
-  t.like(await askedFor({}), { charge: { tokens: 15, report: { keyId: 'key_1' } } });
+test('a request within its plan and its key is charged, with the time limits of its plan file', async (t) => {
+  t.like(await askedFor({}), { charge: { tokens: 15, report: { keyId: 'key_1' }, timeouts } });
 });
 
 test('what a key may do is decided first, also for a request that may be a repeat and finds a full queue', async (t) => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, symlink, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
@@ -106,6 +106,17 @@ test('what is no file, or far too large, or cannot be reached, is reported witho
   t.deepEqual(await becomes(() => writeFile(file, '').then(() => truncate(file, 2 ** 32))), says('too large'));
   t.deepEqual(await becomes(() => writeFile(file, Buffer.alloc(300_000))), [': is longer than 262144 characters']);
   t.deepEqual(await becomes(() => writeFile(file, text(2))), []);
+});
+
+test('a write that leaves the size and the modification time as they were is seen', async (t) => {
+  const { file, changes, look } = await start(t);
+  const at = new Date(1_900_000_000_000);
+  for (const requests of [2, 3, 4]) {
+    await writeFile(file, text(requests));
+    await utimes(file, at, at);
+    await look(requests === 3 ? 3 : 2);
+  }
+  t.deepEqual(changes, [generationOf(text(2)), generationOf(text(3)), generationOf(text(4))]);
 });
 
 test('after it is disposed of it looks no more', async (t) => {
