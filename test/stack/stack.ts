@@ -214,11 +214,11 @@ async function temporaryDirectory(started: AsyncDisposableStack, others: Omit<Re
 
 /** The secrets among these settings, and the passwords in their addresses. */
 function secretsIn(settings: Record<string, string>): string[] {
-  const { KEY_PEPPER = '', GUEST_KEY_SECRET = '', REDIS_URL = '', REPLY_REDIS_URL = '' } = settings;
+  const { KEY_PEPPER = '', GUEST_KEY_SECRET = '', WEBHOOK_SECRET_KEY = '' } = settings;
+  const { REDIS_URL = '', REPLY_REDIS_URL = '' } = settings;
   const passwords = [REDIS_URL, REPLY_REDIS_URL].flatMap((url) => /\/\/[^/@]*:([^:@/]+)@/.exec(url)?.[1] ?? []);
-  return [...KEY_PEPPER.split(','), ...GUEST_KEY_SECRET.split(','), ...passwords].filter(
-    (secret) => secret.length >= 8,
-  );
+  const secrets = [KEY_PEPPER, GUEST_KEY_SECRET, WEBHOOK_SECRET_KEY].flatMap((setting) => setting.split(','));
+  return [...secrets, ...passwords].filter((secret) => secret.length >= 8);
 }
 
 async function urlOf(child: ServiceProcess, listener: 'ready' | 'operations'): Promise<string> {

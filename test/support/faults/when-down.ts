@@ -146,6 +146,12 @@ export const whenDown: readonly Row[] = [
     shownBy: ['B7'],
   },
   {
+    unavailable: 'a worker that sends events of webhooks, killed',
+    newRequests: 'unaffected',
+    inFlight: 'its events: sent again by another worker within about 30 s, with the same id',
+    shownBy: ['28'],
+  },
+  {
     unavailable: 'all backends of a model are full',
     newRequests: 'wait in its queue until `queue_ms`; requests for other models are unaffected',
     inFlight: 'unaffected',
