@@ -40,7 +40,8 @@ export function createDetailReads(
   /** Accounts are too many to complete them here. One worker of the fleet does it. */
   async function requireAllDetails({ start, end }: DayRange): Promise<void> {
     const [first, last] = [start.slice(0, 7), end.slice(0, 7)];
-    let after: UsageMonth | undefined = { account: '', month: monthAfter(last) };
+    // Sums of newer months come first. This is before those of the last month.
+    let after: UsageMonth | undefined = { account: '', month: `${last}~` };
     while (after !== undefined && after.month >= first) {
       const page = await tables.listIncomplete({ after, limit: marksAtOnce });
       if (page.incomplete.some(({ month }) => month >= first && month <= last)) throw beingCompleted();
@@ -112,17 +113,20 @@ function within(details: readonly UsageDetail[], { start, end }: DayRange): Usag
   return details.filter(({ day }) => day >= start && day <= end);
 }
 
-/** The months that have one of these days, in their order. */
+/** The months that have one of these days, in their order. Counted, so that they end also at the last month of the year 9999. */
 function monthsOf({ start, end }: DayRange): string[] {
-  const months: string[] = [];
-  for (let month = start.slice(0, 7); month <= end.slice(0, 7); month = monthAfter(month)) months.push(month);
-  return months;
+  const [first, last] = [monthNumber(start), monthNumber(end)];
+  return Array.from({ length: last - first + 1 }, (_, index) => monthText(first + index));
 }
 
-function monthAfter(month: string): string {
-  const date = new Date(`${month}-01T00:00:00Z`);
-  date.setUTCMonth(date.getUTCMonth() + 1);
-  return date.toISOString().slice(0, 7);
+/** Months since January of the year 0. */
+function monthNumber(day: string): number {
+  return Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7)) - 1;
+}
+
+function monthText(number: number): string {
+  const [year, month] = [Math.floor(number / 12), (number % 12) + 1];
+  return `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}`;
 }
 
 function beingCompleted() {

@@ -15,7 +15,7 @@ export function testUsageReadsContract(contract: Contract): void {
   prove('details of any range of days are the sums of its records, of one account and of all', readsRanges);
   prove('the details of all accounts come account by account, in order of days, whatever their names', keepsOrder);
   prove('a month of more details than one read returns is read completely', readsPages);
-  prove('without usage there are no details', readsNothing);
+  prove('without usage there are no details, in the first and the last year, too', readsNothing);
 }
 
 const years = [
@@ -97,9 +97,14 @@ async function readsPages(t: ExecutionContext, store: Store): Promise<void> {
 }
 
 async function readsNothing(t: ExecutionContext, store: Store): Promise<void> {
-  const range = { start: '2026-01-01', end: '2026-12-31' };
-  t.deepEqual((await piecesOf(store.usageDetails.readAll(range))).flat(), []);
-  t.deepEqual((await piecesOf(store.usageDetails.read({ account: 'user:ann', ...range }))).flat(), []);
+  for (const [start, end] of [
+    ['2026-01-01', '2026-12-31'],
+    ['0000-01-01', '0000-02-29'],
+    ['9998-12-31', '9999-12-31'],
+  ] as const) {
+    t.deepEqual((await piecesOf(store.usageDetails.readAll({ start, end }))).flat(), []);
+    t.deepEqual((await piecesOf(store.usageDetails.read({ account: 'user:ann', start, end }))).flat(), []);
+  }
 }
 
 export async function piecesOf(details: AsyncIterable<UsageDetail[]>): Promise<Place[][]> {
