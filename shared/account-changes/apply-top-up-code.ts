@@ -1,7 +1,7 @@
 import { ApiError, temporarilyUnavailable } from '../errors.ts';
 import type { Log } from '../process/log.ts';
 import type { Account } from '../store/accounts/account.ts';
-import type { Decide } from '../store/accounts/decide.ts';
+import type { Decide, Decision } from '../store/accounts/decide.ts';
 import type { Store } from '../store/store.ts';
 import type { TopUpCode } from '../store/top-up-codes/top-up-code.ts';
 import { markApplied } from '../store/top-up-codes/top-up-code-changes.ts';
@@ -31,8 +31,8 @@ const clockStepMsMax = 86_400_000;
 
 /**
  * The account decides whether the tokens were added: by its list of top-ups, which has the last 500. A top-up can leave that list before its
- * code is marked, if the process died in between. So a full list is not trusted: the audit trail, which has every top-up, is asked. And the
- * decision is made only while the account has changed fewer than 500 times since then.
+ * code is marked, if the process died in between. So a full list without it is not trusted: the audit trail, which has every top-up, is asked.
+ * And the decision is made only while the account has changed fewer than 500 times since then.
  */
 export function createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }: CodeDeps): ApplyTopUpCode {
   async function isInTrail(topUpId: string, account: string, claimedAt: Date): Promise<boolean> {
@@ -58,13 +58,14 @@ export function createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }
     const { account, from: address } = redeemed;
     const topUp = { id: topUpIdOf(code), tokens };
     const known = await store.findAccount(account);
-    const isFull = known !== undefined && known.topUpsMade.length >= topUpsMadeMax;
-    const isMade = isFull && (await isInTrail(topUp.id, account, redeemed.at));
+    const made = known?.topUpsMade ?? [];
+    const isListed = made.some(({ id }) => id === topUp.id);
+    const isMade = isListed || (made.length >= topUpsMadeMax && (await isInTrail(topUp.id, account, redeemed.at)));
     const change = { settings: { topUp }, at, by: account, origin: { address, reason: null } };
     const decide = changeSettings({ ...change, unknown: { id: account, plan: defaultPlan() } });
     const guarded = withinChanges(known?.version ?? 0, withoutField(decide));
     const request = requestId === undefined ? {} : { requestId };
-    const changed = isMade ? known : await changeRecorded(account, guarded, request);
+    const changed = await changeRecorded(account, isMade ? unchanged : guarded, request);
     await mark(code, at);
     return changed;
   };
@@ -73,6 +74,11 @@ export function createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }
 /** An operator's id has no space. */
 export function topUpIdOf({ id }: Pick<TopUpCode, 'id'>): string {
   return `code ${id}`;
+}
+
+/** Also a change that is not made completes one that was made before, so that it applies from now on. */
+function unchanged(known: Account | undefined): Decision<Account | undefined> {
+  return { result: known };
 }
 
 /** Decides only while no top-up that was made after `version` can have left the list of the account. */

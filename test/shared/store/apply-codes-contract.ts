@@ -19,6 +19,7 @@ export function testApplyCodesContract(contract: Contract): void {
   prove('20 processes that apply one code at once add its tokens once, with one audit record', addsOnce);
   prove('a process that dies before it marks the code: the next one marks it, and adds nothing', marksLater);
   prove('a code that was applied long ago and not marked is found in the audit trail', remembersInTrail);
+  prove('a top-up that leaves the list after it was read is not made again', remembersWhatItRead);
   prove('an account with many top-ups gets the tokens of a code that was not applied', addsBesideMany);
   prove('the previous release can change the account between the steps', survivesPreviousRelease);
   prove('no decision is made on a list that may have lost the top-up since it was read', refusesOldList);
@@ -53,8 +54,8 @@ const trailOf = async (store: Store, code: TopUpCode) =>
   (await store.audit.listAudit({ account, limit: 2_000 })).filter(({ change }) => change.topUp?.id === topUpIdOf(code));
 
 /** `count` top-ups of one token each by an operator. */
-async function topUpOften(store: Store, count: number): Promise<void> {
-  for (let index = 0; index < count; index++) {
+async function topUpOften(store: Store, count: number, first = 0): Promise<void> {
+  for (let index = first; index < first + count; index++) {
     const topUp = { id: `other-${index}`, tokens: 1 };
     const unknown = { id: account, plan: 'free' };
     await store.changeAccount(account, changeSettings({ settings: { topUp }, at: codeTime, by: 'user:olga', unknown }));
@@ -104,6 +105,19 @@ async function remembersInTrail(t: ExecutionContext, store: Store): Promise<void
   );
   await applierOn(store).apply(code);
   t.is(await tokensOf(store), 500 + 501);
+  t.is(await stateOf(store, code), 'redeemed');
+}
+
+async function remembersWhatItRead(t: ExecutionContext, store: Store): Promise<void> {
+  const code = await claimed(store);
+  const changeCode = () => Promise.reject(storeUnavailable(new Error('gone')));
+  await applierOn(store, { topUpCodes: { ...store.topUpCodes, changeCode } }).apply(code);
+  await topUpOften(store, 498);
+  const read = await store.findAccount(account);
+  t.is(read?.topUpsMade.length, 499, 'the list is not full');
+  await topUpOften(store, 2, 498);
+  await applierOn(store, { findAccount: async () => read }).apply(code);
+  t.is(await tokensOf(store), 500 + 500);
   t.is(await stateOf(store, code), 'redeemed');
 }
 
