@@ -26,6 +26,7 @@ browserTest('an operator creates codes, which are shown once, to copy and to sav
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByRole('heading', { name: '2 new codes, 250,000 tokens each' }).waitFor();
   t.is(await page.evaluate('document.activeElement.innerText'), '2 new codes, 250,000 tokens each');
+  t.is(await page.getByRole('button', { name: 'Create' }).count(), 0, 'the next codes would replace these');
   const text = await page.getByRole('textbox', { name: 'New codes' }).inputValue();
   t.regex(text, /^(TOPUP(-[0-9A-Z]{5}){6}\n){2}$/);
   const saving = page.waitForEvent('download');
@@ -37,6 +38,7 @@ browserTest('an operator creates codes, which are shown once, to copy and to sav
   t.is(await page.evaluate('navigator.clipboard.readText()'), text);
   await page.getByRole('button', { name: 'I have stored them' }).click();
   t.is(await page.getByRole('textbox', { name: 'New codes' }).count(), 0);
+  await page.getByRole('button', { name: 'Create' }).waitFor();
 
   const rows = page.getByRole('region', { name: 'Top-up codes, newest first' }).locator('tbody tr');
   const mine = rows.filter({ hasText: 'for the fair' });
@@ -72,7 +74,12 @@ browserTest('errors of the form are at its fields', async (t) => {
   await console.goTo('top-up-codes');
   await console.signIn('olga');
   await page.getByLabel('Tokens of each code').fill('9000000000000');
-  await page.getByLabel('Expires').fill('2001-01-01T12:00');
+  const expires = page.getByLabel('Expires');
+  await expires.fill('12026-01-01T12:00');
+  await page.getByRole('button', { name: 'Create' }).click();
+  t.true(await expires.evaluate((field) => field.matches(':invalid')), 'it would be sent as null, which is never');
+  t.is(await page.locator('.failure').count(), 0);
+  await expires.fill('2001-01-01T12:00');
   await page.getByRole('button', { name: 'Create' }).click();
   await page.locator('.failure').waitFor();
   t.true(await page.getByLabel('Tokens of each code').evaluate((field) => field.hasAttribute('aria-invalid')));

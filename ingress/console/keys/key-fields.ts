@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import type { Model } from '../../api/response-schemas.ts';
 import type { FieldErrors } from '../api/field-errors.ts';
-import { Field, TextField } from '../page/field.ts';
+import { Field, latestTime, TextField } from '../page/field.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import type { Loaded } from '../page/use-loaded.ts';
 import { type KeyDraft, limitNames } from './key-draft.ts';
@@ -44,7 +44,7 @@ export function KeyFields({ draft, change, models, errors }: Props) {
       value: draft.expiresAt,
       change: (expiresAt) => change({ expiresAt }),
       error: errors.expires_at,
-      input: { type: 'datetime-local' },
+      input: { type: 'datetime-local', max: latestTime },
     }),
     h(LoadedView<{ data: Model[] }>, {
       loaded: models,

@@ -29,6 +29,9 @@ export function Field({ label, hint, error, children }: FieldProps) {
   );
 }
 
+/** The latest time that a form accepts. JavaScript reads no year of more than four digits, which browsers accept otherwise. */
+export const latestTime = '9999-12-31T23:59';
+
 type TextFieldProps = Omit<FieldProps, 'children'> & {
   value: string;
   change: (value: string) => void;

@@ -35,8 +35,10 @@ export function CodesPage({ api, state }: Props) {
   return [
     h('h1', { tabIndex: -1 }, 'Top-up codes'),
     h('p', null, h('a', { href: '#operators' }, 'All accounts')),
-    created.length > 0 && h(CreatedCodes, { codes: created, dismiss: () => setCreated([]) }),
-    h(CreateCodesForm, { create }),
+    // The next codes would replace these, so they are stored first.
+    created.length > 0
+      ? h(CreatedCodes, { codes: created, dismiss: () => setCreated([]) })
+      : h(CreateCodesForm, { create }),
     h(StateFilter, { state }),
     h(LoadedView<NonNullable<typeof codes.value>>, {
       loaded: codes,

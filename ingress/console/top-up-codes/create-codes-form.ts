@@ -2,7 +2,7 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import { fieldErrorsOf } from '../api/field-errors.ts';
 import { Failure } from '../page/failure.ts';
-import { TextField } from '../page/field.ts';
+import { latestTime, TextField } from '../page/field.ts';
 import { useDoing } from '../page/use-doing.ts';
 
 const empty = { tokens: '', count: '1', expiresAt: '', note: '' };
@@ -41,7 +41,7 @@ export function CreateCodesForm({ create }: { create: (fields: object) => Promis
         label: 'Expires',
         hint: 'In your time zone. Empty: never.',
         error: errors.expires_at,
-        input: { type: 'datetime-local' },
+        input: { type: 'datetime-local', max: latestTime },
       }),
       h(TextField, {
         ...field('note'),

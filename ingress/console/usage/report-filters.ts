@@ -86,7 +86,7 @@ export function ReportFilters({ filters, change, offered, today }: Props) {
 }
 
 function DayField({ label, day, set }: { label: string; day: string; set: (day: string) => void }) {
-  // A browser empties the field while the day is incomplete.
-  const change = (value: string) => value !== '' && set(value);
+  // A browser empties the field while the day is incomplete, and accepts years of more than four digits.
+  const change = (value: string) => /^\d{4}-\d\d-\d\d$/.test(value) && set(value);
   return h(TextField, { label, value: day, change, input: { type: 'date', required: true } });
 }
