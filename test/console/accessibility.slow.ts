@@ -8,7 +8,8 @@ import { createKeyClient } from '../support/key-client.ts';
 import { createPlanEditor } from '../support/plan-file-editor.ts';
 import { createTopUpClient } from '../support/top-up-client.ts';
 
-const { browserTest, stack, openConsole } = openBrowserTests(test);
+const webhookEnv = { WEBHOOK_SECRET_KEY: 'k'.repeat(40), WEBHOOK_HOSTS_PRIVATE: 'localhost' };
+const { browserTest, stack, openConsole } = openBrowserTests(test, { env: webhookEnv });
 
 /** The pages to check, each with an account and steps that fill it. Each is checked in every view. */
 type Step = (console: ConsolePage) => Promise<void>;
@@ -195,6 +196,35 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await createKeyClient(stack()).newKey('listed');
       await page.reload();
       await page.getByRole('link', { name: 'user:listed' }).waitFor();
+    },
+  },
+  'the form of a webhook endpoint, with errors at its fields': {
+    account: 'hooked',
+    fragment: 'webhooks',
+    async fill(console) {
+      const { page } = console;
+      console.expectFailures();
+      await page.getByRole('button', { name: 'Create an endpoint' }).click();
+      await page.getByLabel('URL').fill('http://10.0.0.1/events');
+      await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+      await page.locator('.wrong').first().waitFor();
+    },
+    async tidy({ page }) {
+      await page.getByRole('button', { name: 'Go back' }).click();
+    },
+  },
+  'a webhook endpoint with a new secret, and a delivery that has failed': {
+    account: 'hooked',
+    fragment: 'webhooks',
+    async fill({ page }) {
+      await page.getByRole('button', { name: 'Create an endpoint' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByLabel('URL').fill(`http://localhost:9/${'events'.repeat(20)}`);
+      await dialog.getByLabel('A batch has completed').check();
+      await dialog.getByRole('button', { name: 'Create' }).click();
+      await page.getByRole('button', { name: 'Send a test' }).click();
+      await dialog.getByRole('button', { name: 'Send' }).click();
+      await page.getByText(/^the connection was refused after/).waitFor();
     },
   },
   'the settings, with a plan file that is invalid': {
