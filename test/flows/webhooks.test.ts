@@ -1,8 +1,10 @@
 import test from 'ava';
 import { Webhook } from 'standardwebhooks';
+import { openStore } from '../../shared/open-store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { recordedLog } from '../support/recorded-log.ts';
 import { answerWith, ok, startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
 
 const env = {
@@ -109,6 +111,16 @@ test('each threshold that the usage of a month has reached is sent once', async 
     [80, 95, 100],
   );
   for (const event of events) t.like(event, { type: 'quota.threshold', data: { limit: 1 } });
+
+  // What has passed is noted in an endpoint that subscribes only now, in each way.
+  const late = await openEndpoint('quota', receiver, ['quota.threshold']);
+  const added = await openEndpoint('quota', receiver, ['batch.failed']);
+  await added.send('PATCH', `/${added.id}`, { events: ['quota.threshold'] });
+  await using store = await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog());
+  const kept = (await store.webhooks.findWebhooks('user:quota'))?.endpoints ?? [];
+  for (const { id } of [late, added]) {
+    t.deepEqual(Object.values(kept.find((each) => each.id === id)?.quotaTold ?? {}), [100]);
+  }
 });
 
 test('without a key for secrets, the routes say that webhooks are not enabled', async (t) => {

@@ -1,0 +1,74 @@
+import test from 'ava';
+import { isSubscribed, makeDue, type SendStore, sendEvents } from '../../../shared/webhooks/send-events.ts';
+import { eventOf, payloadOf } from '../../../shared/webhooks/webhook-event.ts';
+import { createSqliteHome } from '../store/sqlite-home.ts';
+import { deliveryOf, endpointOf, scheduleOf } from '../store/webhook-records.ts';
+
+const account = 'user:ann';
+const now = new Date('2026-12-05T10:00:00Z');
+const later = (ms: number) => new Date(now.getTime() + ms);
+const event = (name: string) => eventOf({ account, type: 'batch.failed', at: now, what: [name], data: { id: name } });
+
+test('the id of an event depends only on its account, its type and what happened', (t) => {
+  const given = { account, type: 'batch.failed', at: now, what: ['batch_1'], data: { id: 'batch_1' } } as const;
+  const { id } = eventOf(given);
+  t.regex(id, /^evt_[0-9a-f]{32}$/);
+  t.is(eventOf({ ...given, at: later(1), data: {} }).id, id);
+  const others = [{ account: 'user:bob' }, { type: 'batch.expired' as const }, { what: ['batch_2'] }, { what: [] }];
+  for (const other of others) t.not(eventOf({ ...given, ...other }).id, id);
+  t.not(eventOf({ ...given, what: ['a', 'b'] }).id, eventOf({ ...given, what: ['a","b'] }).id);
+  t.deepEqual(JSON.parse(payloadOf(eventOf(given))), {
+    ...{ id, object: 'event', created_at: now.getTime() / 1_000, type: 'batch.failed', data: { id: 'batch_1' } },
+  });
+});
+
+test('only an enabled endpoint that has an event in its list gets it', (t) => {
+  t.true(isSubscribed(endpointOf({ events: ['batch.failed'] }), 'batch.failed'));
+  t.false(isSubscribed(endpointOf({ events: ['batch.failed'] }), 'batch.expired'));
+  t.false(isSubscribed(endpointOf({ events: ['batch.failed'], enabled: false }), 'batch.failed'));
+});
+
+test('beyond ten thousand deliveries that wait, new ones fail at once with their reason', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const countWaiting: SendStore['countWaiting'] = async () => 9_999;
+  const full = { ...store.webhooks, countWaiting };
+  const [fits, fails] = await sendEvents(full, { endpoint: 'wh_1', events: [event('a'), event('b')], now });
+  t.like(fits, { state: 'waiting', nextAt: now });
+  t.like(fails, { state: 'failed', reason: 'too many deliveries to this endpoint waited' });
+  t.is(await store.webhooks.countWaiting('wh_1', 10), 1);
+});
+
+test('an event that was sent before is not sent again, and the endpoint is due again', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const send = () => sendEvents(store.webhooks, { endpoint: 'wh_1', events: [event('a')], now });
+  await send();
+  const [first] = await store.webhooks.listWaiting('wh_1', 9);
+  const { nextAt: _, ...others } = first ?? deliveryOf();
+  await store.webhooks.changeDelivery(others.id, () => ({
+    result: undefined,
+    next: { ...others, state: 'delivered' },
+  }));
+  await send();
+  t.deepEqual(await store.webhooks.listWaiting('wh_1', 9), []);
+  t.like(await store.webhooks.findSchedule('wh_1'), { dueAt: now, version: 2 });
+});
+
+test('a new event waits for the pause of its endpoint, and an urgent one does not', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const { webhooks } = store;
+  const endpoint = 'wh_1';
+  const paused = scheduleOf(endpoint, { failures: 2, pausedUntil: later(60_000) });
+  await webhooks.changeSchedule(endpoint, () => ({ result: undefined, next: paused }));
+  await makeDue(webhooks, { endpoint, account, now, isUrgent: false });
+  t.like(await webhooks.findSchedule(endpoint), { dueAt: later(60_000), failures: 2 });
+  await makeDue(webhooks, { endpoint, account, now, isUrgent: true });
+  const schedule = await webhooks.findSchedule(endpoint);
+  t.like(schedule, { dueAt: now, failures: 2 });
+  t.is(schedule?.pausedUntil, undefined);
+  await webhooks.insertDeliveries([deliveryOf({ endpoint, nextAt: new Date(5) })]);
+  await sendEvents(webhooks, { endpoint, events: [event('urgent')], now, isUrgent: true });
+  t.is((await webhooks.listWaiting(endpoint, 1))[0]?.event, event('urgent').id, 'it comes before all others');
+});
