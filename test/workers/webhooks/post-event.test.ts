@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import test from 'ava';
 import { createPostEvent, lookUpOnly } from '../../../workers/webhooks/post-event.ts';
+import { privateAddresses, privateHosts } from '../../shared/webhooks/addresses.ts';
 import { answerWith, startWebhookReceiver } from '../../support/webhook-receiver.ts';
 
 const request = { headers: { 'webhook-id': 'evt_1' }, body: '{"a":1}' };
@@ -105,8 +106,13 @@ test('a name that has become private since it was checked is refused, and no con
   const strict = createPostEvent({ rules: { hostsPrivate: [], resolve } });
   const url = `https://receiver.example.com:${receiver.port}/`;
   t.deepEqual(await strict(url, request), { error: 'the host has an address that is not public' });
-  for (const literal of [`https://127.0.0.1:${receiver.port}/`, `https://[::ffff:127.0.0.1]:${receiver.port}/`]) {
-    t.deepEqual(await strict(literal, request), { error: 'the host has an address that is not public' });
+  for (const host of privateHosts) {
+    const answer = await strict(`https://${host}:${receiver.port}/`, request);
+    t.deepEqual(answer, { error: 'the host has an address that is not public' }, host);
+  }
+  for (const address of privateAddresses) {
+    const resolveTo = createPostEvent({ rules: { hostsPrivate: [], resolve: async () => ['1.1.1.1', address] } });
+    t.deepEqual(await resolveTo(url, request), { error: 'the host has an address that is not public' }, address);
   }
   t.deepEqual(await strict(`http://127.0.0.1:${receiver.port}/`, request), { error: 'expected an https URL' });
   t.is(receiver.connections(), 0);
