@@ -154,7 +154,7 @@ export function webhookLockKey(endpoint: string): string {
 /** String: the worker that creates the events of batches. Expires within seconds unless it is renewed. */
 export const batchEventsLockKey = 'svc:batch-events';
 
-/** String: the worker that creates the events of expiring keys, and removes old deliveries. Expires within two hours unless it is renewed. */
+/** String: the worker that creates the events of expiring keys, and removes old deliveries. Expires within 16 minutes unless it is renewed. */
 export const webhookUpkeepLockKey = 'svc:webhook-upkeep';
 
 /** String: all devices were checked, and unused ones removed. Expires when the next check is due. */

@@ -21,7 +21,7 @@ import type { WebhookMetrics } from './webhook-metrics.ts';
 const deliveryHoldMs = 30_000;
 const batchHoldMs = 10_000;
 /** Longer than the pause between two passes, so that the same worker continues. */
-const upkeepHoldMs = 3_900_000;
+const upkeepHoldMs = 960_000;
 const observeMsMax = 1_000;
 
 /**

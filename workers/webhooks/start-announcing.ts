@@ -10,7 +10,7 @@ import { createAnnounceExpiringKeys } from './announce-expiring-keys.ts';
 import { removeOldDeliveries } from './remove-old-deliveries.ts';
 
 const batchesEveryMs = 1_000;
-const keysEveryMs = 3_600_000;
+const keysEveryMs = 900_000;
 const releaseMs = 500;
 
 type Deps = {
@@ -22,7 +22,7 @@ type Deps = {
   log: Pick<Log, 'warn'>;
 };
 
-/** One worker of the fleet creates the events of batches, every second, and one those of expiring keys, every hour. */
+/** One worker of the fleet creates the events of batches, every second, and one those of expiring keys, every 15 minutes. */
 export function startAnnouncing(deps: Deps): AsyncDisposable {
   const { store, acquireBatchLock, acquireUpkeepLock, releaseLock, log } = deps;
   const announceBatches = createAnnounceBatches(store);
