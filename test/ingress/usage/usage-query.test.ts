@@ -43,6 +43,11 @@ for (const [querystring, message] of [
   refused('start=2026-01-01&start=2026-01-02', /^start: expected/),
   refused('limit=5', /^limit: is not known$/),
   refused('order=charged', /^order: is not known$/),
+  refused('month=2026-13', /^month: expected a month as YYYY-MM$/),
+  refused('month=2026-00', /^month: expected a month/),
+  refused('month=2026-20', /^month: expected a month/),
+  refused('month=02026-03', /^month: expected a month/),
+  refused('month=2026-03-01', /^month: expected a month/),
   refused('month=2026-03&start=2026-03-01', /^start: expected without month$/),
   refused(
     'month=2026-03&end=2026-03-01&group_by=day',
@@ -65,10 +70,16 @@ test('groups come in the order of reports, whatever the order of the query', (t)
   t.deepEqual(of('start=2026-11-01').groups, ['day', 'model']);
 });
 
+test('a month is the two digits after the year', (t) => {
+  for (const month of ['2026-01', '2026-09', '2026-10', '2026-12', '0000-01', '9999-12'])
+    t.is(parseQuery(usageQuery, `month=${month}`).month, month);
+});
+
 test('a month has all its days', (t) => {
   t.deepEqual(daysOfMonth('2024-02'), { start: '2024-02-01', end: '2024-02-29' });
   t.deepEqual(daysOfMonth('2026-02'), { start: '2026-02-01', end: '2026-02-28' });
   t.deepEqual(daysOfMonth('2026-12'), { start: '2026-12-01', end: '2026-12-31' });
+  t.deepEqual(daysOfMonth('9999-12'), { start: '9999-12-01', end: '9999-12-31' });
   t.deepEqual(daysOfMonth('0001-04'), { start: '0001-04-01', end: '0001-04-30' });
 });
 
@@ -78,9 +89,9 @@ test('operators can group by account, and ask for the rows with the most charged
     order: 'charged',
     limit: 1_000,
   });
+  for (const without of ['limit=5', 'order=groups&limit=5'])
+    t.throws(() => parseQuery(allUsageQuery, without), { message: 'limit: expected with order=charged' });
   for (const wrong of [
-    'limit=5',
-    'order=groups&limit=5',
     'order=charged&limit=0',
     'order=charged&limit=1001',
     'order=cost',

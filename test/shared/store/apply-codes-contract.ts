@@ -31,7 +31,11 @@ type Fields = Partial<Pick<Store, 'findAccount' | 'topUpCodes'>>;
 
 function applierOn(store: Store, replaced: Fields = {}) {
   const { log, lines } = recordedLog();
-  const changeAccount: Store['changeAccount'] = (id, decide) => store.changeAccount(id, decide);
+  const changedAccounts: string[] = [];
+  const changeAccount: Store['changeAccount'] = (id, decide) => {
+    changedAccounts.push(id);
+    return store.changeAccount(id, decide);
+  };
   const { audit, topUpCodes } = store;
   const findAccount: Store['findAccount'] = (id) => store.findAccount(id);
   const apply = createApplyTopUpCode({
@@ -39,7 +43,7 @@ function applierOn(store: Store, replaced: Fields = {}) {
     store: { audit, topUpCodes, findAccount, ...replaced },
     ...{ defaultPlan: () => 'free', log },
   });
-  return { apply: (code: TopUpCode, at = codeTime) => apply(code, { at }), lines };
+  return { apply: (code: TopUpCode, at = codeTime) => apply(code, { at }), lines, changedAccounts };
 }
 
 async function claimed(store: Store): Promise<TopUpCode> {
@@ -103,9 +107,11 @@ async function remembersInTrail(t: ExecutionContext, store: Store): Promise<void
     topUpsMade.some(({ id }) => id === topUpIdOf(code)),
     'the account has forgotten it',
   );
-  await applierOn(store).apply(code);
+  const later = applierOn(store);
+  await later.apply(code);
   t.is(await tokensOf(store), 500 + 501);
   t.is(await stateOf(store, code), 'redeemed');
+  t.deepEqual(later.changedAccounts, [account], 'a change that was answered with 503 applies from now on');
 }
 
 async function remembersWhatItRead(t: ExecutionContext, store: Store): Promise<void> {
