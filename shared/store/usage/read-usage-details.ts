@@ -40,11 +40,11 @@ export function createDetailReads(
   /** Accounts are too many to complete them here. One worker of the fleet does it. */
   async function requireAllDetails({ start, end }: DayRange): Promise<void> {
     const [first, last] = [start.slice(0, 7), end.slice(0, 7)];
-    // Sums of newer months come first. This is before those of the last month.
+    // Sums of newer months come first; this place is directly before those of the last month.
     let after: UsageMonth | undefined = { account: '', month: `${last}~` };
     while (after !== undefined && after.month >= first) {
       const page = await tables.listIncomplete({ after, limit: marksAtOnce });
-      if (page.incomplete.some(({ month }) => month >= first && month <= last)) throw beingCompleted();
+      if (page.incomplete.some(({ month }) => month >= first)) throw beingCompleted();
       after = page.last;
     }
   }

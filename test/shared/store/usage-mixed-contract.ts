@@ -85,8 +85,18 @@ async function reportsWhileMigrating(t: ExecutionContext, { store, openPrevious 
   await t.throwsAsync(read('user:large'), { code: 'SERVICE_UNAVAILABLE' });
   t.deepEqual(inOrder(await read('user:small')), inOrder(expected.filter(({ account }) => account === 'user:small')));
   await t.throwsAsync(readAll(), { code: 'SERVICE_UNAVAILABLE' }, 'one account is missing');
-  const before = await piecesOf(store.usageDetails.readAll({ start: '2026-11-01', end: '2026-11-30' }));
-  t.deepEqual(before.flat(), [], 'another month is complete');
+  for (const [start, end] of [
+    ['2026-11-01', '2026-11-30'],
+    ['2027-01-01', '2027-01-31'],
+  ] as const) {
+    t.deepEqual((await piecesOf(store.usageDetails.readAll({ start, end }))).flat(), [], 'another month is complete');
+  }
+  for (const [start, end] of [
+    ['2026-11-30', '2026-12-01'],
+    ['2026-12-31', '2027-01-01'],
+  ] as const) {
+    await t.throwsAsync(piecesOf(store.usageDetails.readAll({ start, end })), { code: 'SERVICE_UNAVAILABLE' });
+  }
   t.true(await store.completeUsageDetails({ account: 'user:large', month }));
   t.deepEqual(inOrder(await readAll()), inOrder(expected));
 }
