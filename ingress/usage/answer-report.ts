@@ -28,10 +28,18 @@ const bytesPerSecondMin = 16_384;
 /** Answers with the report, as JSON or as a file of CSV. */
 export async function answerReport(ctx: AppContext, report: Report, deps: Deps): Promise<void> {
   const { query, pricing, top, ...source } = report;
-  const rows = reportRows(source.details, { ...query, pricing, ...source });
+  const rows = reportRows(whileConnected(ctx, source.details), { ...query, pricing, ...source });
   if (query.format === 'csv')
     return answerCsv(ctx, top === undefined ? rows : topOf(rows, top), { query, pricing, ...deps });
   ctx.body = await presentReport(rows, { ...query, pricing, top });
+}
+
+/** Ends when the client has left: a report over many accounts reads the store for long, and no one would get it. */
+async function* whileConnected<Item>({ res }: AppContext, items: AsyncIterable<Item>): AsyncGenerator<Item> {
+  for await (const item of items) {
+    if (res.closed) return;
+    yield item;
+  }
 }
 
 async function* topOf(rows: AsyncIterable<readonly ReportRow[]>, top: number): AsyncGenerator<ReportRow[]> {

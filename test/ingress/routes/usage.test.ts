@@ -237,6 +237,26 @@ test('a file is read from the store no faster than its client reads it, and no f
   t.true(read.days < 2_000);
 });
 
+for (const path of ['/all?order=charged', '/all?order=charged&format=csv', '/usage?group_by=model']) {
+  test(`${path} reads no further once its client has left, although it is answered when all is read`, async (t) => {
+    const { read, usageDetails } = countedDays(1_000_000);
+    async function* inTurns(): AsyncGenerator<UsageDetail[]> {
+      for await (const piece of usageDetails.read()) {
+        await nextTurn();
+        yield piece;
+      }
+    }
+    const { url } = await start(t, { change: withDetails({ read: inTurns, readAll: inTurns }) });
+    const leaving = new AbortController();
+    const answer = fetch(`${url}${path}`, { signal: leaving.signal });
+    while (read.days === 0) await nextTurn();
+    leaving.abort();
+    await t.throwsAsync(answer, { name: 'AbortError' });
+    while (!read.isEnded) await nextTurn();
+    t.true(read.days < 1_000_000);
+  });
+}
+
 /** Enough turns for everything that does not wait for a client. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 2_000; turn += 1) await nextTurn();
