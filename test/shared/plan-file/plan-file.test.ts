@@ -434,6 +434,25 @@ prices:
   t.is(prices?.constructor, undefined);
 });
 
+test('prices in any order are sorted by their days', (t) => {
+  for (const months of [
+    ['03', '01', '02'],
+    ['02', '03', '01'],
+    ['01', '02', '03'],
+  ]) {
+    const list = months.map((month) => `{ from: 2026-${month}-01, prompt: ${Number(month)}, completion: 1 }`);
+    const { prices } = pricesOf(`prices: { m: [${list}] }`);
+    t.deepEqual(
+      prices?.m?.map(({ from, prompt }) => [from, prompt]),
+      [
+        ['2026-01-01', '1'],
+        ['2026-02-01', '2'],
+        ['2026-03-01', '3'],
+      ],
+    );
+  }
+});
+
 test('without prices there are none, and the currency is USD', (t) => {
   const plan = planFileOf(planText());
   t.is(plan.prices, undefined);
