@@ -6,9 +6,11 @@ const page = /^\w+ \/(docs|console)\b/;
 /** `router.post(` with a path, or with that of every endpoint. */
 const use = /\brouter\.(\w+)\(\s*(?:'([^']+)'|(endpoint\.path))/g;
 
-/** Every route of the public listener's router except those of pages, as `ingress/router.ts` writes them: `GET /v1/files/:file`. */
+const sources = ['router.ts', 'routes/webhooks/route-webhooks.ts'];
+
+/** Every route of the public listener's router except those of pages, as its sources write them: `GET /v1/files/:file`. */
 export function routerRoutes(): string[] {
-  const text = readFileSync(new URL('../../ingress/router.ts', import.meta.url), 'utf8');
+  const text = sources.map((path) => readFileSync(new URL(`../../ingress/${path}`, import.meta.url), 'utf8')).join();
   const routed = [...text.matchAll(use)];
   const uses = [...text.matchAll(/\brouter\.(?!routes\(\))\w+/g)];
   if (routed.length !== uses.length) throw new Error('the router is used in an unknown way');

@@ -18,14 +18,14 @@ type Stages = { withSignIn: Stage; check: Stage; readSettings: Stage };
 export function routeWebhooks(router: Router<RequestState>, deps: WebhookDeps, stages: Stages): void {
   const { withSignIn, check, readSettings } = stages;
   const enabled = requireWebhooks(deps);
-  const [endpoint, head] = ['/v1/webhooks/wh_:webhook', [forbidStoring, withSignIn, check, enabled]] as const;
+  const head = [forbidStoring, withSignIn, check, enabled];
   router.post('/v1/webhooks', ...head, readSettings, createWebhook(deps));
   router.get('/v1/webhooks', ...head, listWebhooks(deps));
-  router.get(endpoint, ...head, retrieveWebhook(deps));
-  router.patch(endpoint, ...head, readSettings, updateWebhook(deps));
-  router.delete(endpoint, ...head, deleteWebhook(deps));
-  router.post(`${endpoint}/rotate-secret`, ...head, readSettings, rotateWebhookSecret(deps));
-  router.post(`${endpoint}/test`, ...head, readSettings, testWebhook(deps));
-  router.get(`${endpoint}/deliveries`, ...head, listDeliveries(deps));
-  router.post(`${endpoint}/deliveries/evt_:event/retry`, ...head, readSettings, retryDelivery(deps));
+  router.get('/v1/webhooks/wh_:webhook', ...head, retrieveWebhook(deps));
+  router.patch('/v1/webhooks/wh_:webhook', ...head, readSettings, updateWebhook(deps));
+  router.delete('/v1/webhooks/wh_:webhook', ...head, deleteWebhook(deps));
+  router.post('/v1/webhooks/wh_:webhook/rotate-secret', ...head, readSettings, rotateWebhookSecret(deps));
+  router.post('/v1/webhooks/wh_:webhook/test', ...head, readSettings, testWebhook(deps));
+  router.get('/v1/webhooks/wh_:webhook/deliveries', ...head, listDeliveries(deps));
+  router.post('/v1/webhooks/wh_:webhook/deliveries/evt_:event/retry', ...head, readSettings, retryDelivery(deps));
 }
