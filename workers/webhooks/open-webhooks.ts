@@ -80,7 +80,7 @@ async function longestDueSeconds(
 ): Promise<number | undefined> {
   const look = async () => {
     const at = await now();
-    const [first] = await webhooks.listDueSchedules(new Date(at), 1);
+    const [first] = await webhooks.listDueSchedules(new Date(at), { limit: 1 });
     return first?.dueAt === undefined ? 0 : (at - first.dueAt.getTime()) / 1_000;
   };
   const looking = look().catch(() => undefined);

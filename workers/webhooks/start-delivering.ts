@@ -10,6 +10,8 @@ const endpointsAtOnce = 32;
 /** Endpoints that are failing leave room for the others, however long they take to answer. */
 const failingAtOnce = 16;
 const lookedAtMax = 500;
+/** So long, an endpoint that another worker sends to is not asked for again. */
+const heldMs = 2_000;
 /** Longer than an attempt. */
 const closeMs = 12_000;
 
@@ -31,14 +33,18 @@ export function startDelivering(deps: Deps): AsyncDisposable {
   const closing = new AbortController();
   const { signal } = closing;
   const places = createPlaces();
+  /** Endpoints that other workers send to, and until when they are left to them. */
+  const held = new Map<string, number>();
+  let lastSeen: WebhookSchedule | undefined;
   let woken = Promise.withResolvers<void>();
 
-  async function deliver(schedule: WebhookSchedule): Promise<void> {
+  async function deliver(schedule: WebhookSchedule, at: number): Promise<void> {
     const { endpoint } = schedule;
     try {
       const isMine = await deps.deliverToEndpoint(schedule, signal);
       backoff.worked(endpoint);
-      if (isMine) woken.resolve();
+      if (!isMine) held.set(endpoint, at + heldMs);
+      woken.resolve();
     } catch (error) {
       if (backoff.failed(endpoint))
         log.warn({ err: error, endpoint }, 'deliveries to a webhook endpoint could not be made; trying again');
@@ -46,11 +52,16 @@ export function startDelivering(deps: Deps): AsyncDisposable {
   }
 
   async function look(): Promise<void> {
-    const due = await store.listDueSchedules(new Date(await now()), lookedAtMax);
+    const at = await now();
+    for (const [endpoint, until] of held) if (until <= at) held.delete(endpoint);
+    const due = await store.listDueSchedules(new Date(at), { limit: lookedAtMax, after: lastSeen });
     for (const schedule of due) {
-      if (backoff.waits(schedule.endpoint) || !places.hasRoomFor(schedule)) continue;
-      places.take(schedule, deliver(schedule));
+      const { endpoint } = schedule;
+      if (held.has(endpoint) || backoff.waits(endpoint) || !places.hasRoomFor(schedule)) continue;
+      places.take(schedule, deliver(schedule, at));
     }
+    // Endpoints that cannot be sent to now, however many, must not hide those that are due after them.
+    lastSeen = due.length === lookedAtMax && places.hasRoom() ? due.at(-1) : undefined;
   }
 
   async function repeat(): Promise<void> {
@@ -80,9 +91,11 @@ export function startDelivering(deps: Deps): AsyncDisposable {
 function createPlaces() {
   const taken = new Map<string, { isFailing: boolean; ended: Promise<void> }>();
   const countFailing = () => [...taken.values()].filter(({ isFailing }) => isFailing).length;
+  const hasRoom = () => taken.size < endpointsAtOnce;
   return {
+    hasRoom,
     hasRoomFor({ endpoint, failures }: WebhookSchedule): boolean {
-      if (taken.has(endpoint) || taken.size >= endpointsAtOnce) return false;
+      if (taken.has(endpoint) || !hasRoom()) return false;
       return failures === 0 || countFailing() < failingAtOnce;
     },
     take({ endpoint, failures }: WebhookSchedule, delivering: Promise<void>): void {

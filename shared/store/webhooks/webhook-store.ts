@@ -5,6 +5,8 @@ export type DecideDocument<Kept, Result> = (kept: Kept | undefined) => { result:
 
 export type DeliveryPage = { limit: number; after?: string | undefined; state?: DeliveryState | undefined };
 
+export type DuePage = { limit: number; after?: WebhookSchedule | undefined };
+
 /**
  * Webhook endpoints, the deliveries of events to them, and when each endpoint is due (contract.md#j2-events). Each `change…` changes one
  * document atomically: `next` is written only if the document has not changed since `decide` read it; otherwise `decide` is called again.
@@ -36,6 +38,6 @@ export interface WebhookStore {
   findSchedule(endpoint: string): Promise<WebhookSchedule | undefined>;
   changeSchedule<Result>(endpoint: string, decide: DecideDocument<WebhookSchedule, Result>): Promise<Result>;
   removeSchedule(endpoint: string): Promise<void>;
-  /** Lists schedules that are due at this time, the longest due first. */
-  listDueSchedules(at: Date, limit: number): Promise<WebhookSchedule[]>;
+  /** Lists schedules that are due at this time, the longest due first, after this one. */
+  listDueSchedules(at: Date, page: DuePage): Promise<WebhookSchedule[]>;
 }

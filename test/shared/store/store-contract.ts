@@ -137,7 +137,7 @@ function callEveryWebhookMethod({ webhooks }: Store): Promise<unknown>[] {
     webhooks.findSchedule('wh_any'),
     webhooks.changeSchedule('wh_any', () => ({ result: undefined, next: schedule })),
     webhooks.removeSchedule('wh_any'),
-    webhooks.listDueSchedules(new Date(), 1),
+    webhooks.listDueSchedules(new Date(), { limit: 1 }),
   ];
 }
 

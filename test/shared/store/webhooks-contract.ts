@@ -15,7 +15,10 @@ export function testWebhooksContract(contract: Contract): void {
   prove('deliveries are listed by endpoint and state, newest first, page by page', listsDeliveries);
   prove('deliveries that wait are listed by their time, and counted up to a bound', listsWaiting);
   prove('deliveries are removed by endpoint and by age, in pieces', removesDeliveries);
-  prove('schedules are listed if they are due, the longest due first, and others never', listsDueSchedules);
+  prove(
+    'schedules are listed if they are due, the longest due first, page by page, and others never',
+    listsDueSchedules,
+  );
   prove('only the change that ends a batch marks it, until it is forgotten', marksEndedBatches);
 }
 
@@ -128,11 +131,17 @@ async function listsDueSchedules(t: ExecutionContext, { webhooks }: Store): Prom
   const write = (next: WebhookSchedule) => webhooks.changeSchedule(next.endpoint, () => ({ result: undefined, next }));
   for (const at of [4, 2, 6]) await write(scheduleOf(`wh_${at}`, { dueAt: new Date(at) }));
   await write(scheduleOf('wh_idle'));
-  const due = async (at: number, limit = 9) =>
-    (await webhooks.listDueSchedules(new Date(at), limit)).map(({ endpoint }) => endpoint);
+  const due = async (at: number, limit = 9, after?: WebhookSchedule) =>
+    (await webhooks.listDueSchedules(new Date(at), { limit, after })).map(({ endpoint }) => endpoint);
   t.deepEqual(await due(1), []);
   t.deepEqual(await due(4), ['wh_2', 'wh_4']);
   t.deepEqual(await due(9, 2), ['wh_2', 'wh_4']);
+  await write(scheduleOf('wh_5', { dueAt: new Date(4) }));
+  const after = async (endpoint: string) => due(9, 9, await webhooks.findSchedule(endpoint));
+  t.deepEqual(await after('wh_2'), ['wh_4', 'wh_5', 'wh_6']);
+  t.deepEqual(await after('wh_4'), ['wh_5', 'wh_6'], 'of those due at the same time, by id');
+  t.deepEqual(await after('wh_6'), []);
+  await webhooks.removeSchedule('wh_5');
   await write(scheduleOf('wh_2'));
   t.deepEqual(await due(9), ['wh_4', 'wh_6']);
   t.deepEqual(await webhooks.findSchedule('wh_2'), scheduleOf('wh_2', { version: 2 }));

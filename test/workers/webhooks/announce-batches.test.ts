@@ -44,7 +44,7 @@ for (const [type, events] of Object.entries(toEnd)) {
     t.deepEqual(JSON.parse(delivery?.payload ?? ''), {
       ...{ id: delivery?.event, object: 'event', created_at: start / 1_000, type, data: { id } },
     });
-    t.deepEqual(await side.store.webhooks.listDueSchedules(now, 9), [
+    t.deepEqual(await side.store.webhooks.listDueSchedules(now, { limit: 9 }), [
       await side.store.webhooks.findSchedule(endpoint.id),
     ]);
     t.deepEqual(await side.store.batches.listEndedBatches(9), []);
@@ -67,7 +67,7 @@ for (const step of steps) {
     await createAnnounceBatches(side.store)(now);
     const deliveries = await side.store.webhooks.listDeliveries(endpoint.id, { limit: 9 });
     t.deepEqual(deliveries.map(({ payload }) => JSON.parse(payload).data.id).sort(), ids.sort());
-    t.is((await side.store.webhooks.listDueSchedules(now, 9)).length, 1);
+    t.is((await side.store.webhooks.listDueSchedules(now, { limit: 9 })).length, 1);
   });
 }
 

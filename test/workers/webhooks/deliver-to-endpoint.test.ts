@@ -177,7 +177,7 @@ test('while one worker sends to an endpoint, no other does', async (t) => {
   await side.send(endpoint.id, [batchEvent('batch_1'), batchEvent('batch_2')]);
   const first = side.deliverDue();
   await receiver.arrived(1);
-  const [schedule] = await side.store.webhooks.listDueSchedules(new Date(side.clock.now), 1);
+  const [schedule] = await side.store.webhooks.listDueSchedules(new Date(side.clock.now), { limit: 1 });
   if (schedule === undefined) return t.fail('it is due until the worker has finished');
   t.false(await side.worker('two')(schedule, new AbortController().signal));
   t.is(receiver.received.length, 1);

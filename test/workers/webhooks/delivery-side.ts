@@ -66,7 +66,7 @@ export async function openDeliverySide(given: Partial<DeliverDeps> = {}) {
       sendEvents(store.webhooks, { endpoint, events, now: new Date(clock.now) }),
     /** Sends to each endpoint that is due; returns their ids. */
     async deliverDue(by = one): Promise<string[]> {
-      const due = await store.webhooks.listDueSchedules(new Date(clock.now), 100);
+      const due = await store.webhooks.listDueSchedules(new Date(clock.now), { limit: 100 });
       for (const schedule of due) await by(schedule, signal);
       return due.map(({ endpoint }) => endpoint);
     },

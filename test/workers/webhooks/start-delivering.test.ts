@@ -90,6 +90,59 @@ test('an endpoint is not taken twice, and the next look follows when one has fin
   await closing;
 });
 
+test('endpoints that another worker sends to, or that cannot be sent to, do not hide those that are due after them', async (t) => {
+  const { log } = recordedLog();
+  const schedules = Array.from({ length: 700 }, (_, index) => scheduleOf(`wh_${String(index).padStart(3, '0')}`));
+  const tried = new Map<string, number>();
+  const sent = Promise.withResolvers<void>();
+  const delivering = startDelivering({
+    store: {
+      async listDueSchedules(_at, { limit, after }) {
+        const start = after === undefined ? 0 : schedules.findIndex(({ endpoint }) => endpoint === after.endpoint) + 1;
+        return schedules.slice(start, start + limit);
+      },
+    },
+    async deliverToEndpoint({ endpoint }) {
+      tried.set(endpoint, (tried.get(endpoint) ?? 0) + 1);
+      const index = Number(endpoint.slice(3));
+      if (index === 699) sent.resolve();
+      if (index >= 300) throw new Error('no key opens its secret');
+      return false;
+    },
+    backoff: createFailureBackoff<string>({ now: () => 0, random: () => 0 }), // never tried again
+    ...{ now: async () => 0, log, everyMs: 1 },
+  });
+  await sent.promise;
+  await delivering[Symbol.asyncDispose]();
+  t.is(tried.get('wh_000'), 1, 'it is left to the other worker for a while');
+});
+
+test('an endpoint that another worker sends to is asked for again after two seconds', async (t) => {
+  const { log } = recordedLog();
+  let now = 0;
+  let looks = 0;
+  const asked: number[] = [];
+  const again = Promise.withResolvers<void>();
+  const delivering = startDelivering({
+    store: {
+      async listDueSchedules() {
+        looks += 1;
+        if (looks % 3 === 0) now += 1_000;
+        return [scheduleOf('wh_1')];
+      },
+    },
+    async deliverToEndpoint() {
+      asked.push(now);
+      if (asked.length === 2) again.resolve();
+      return false;
+    },
+    ...{ backoff: backoff(), now: async () => now, log, everyMs: 1 },
+  });
+  await again.promise;
+  await delivering[Symbol.asyncDispose]();
+  t.deepEqual(asked.slice(0, 2), [0, 2_000]);
+});
+
 test('a failure is logged once, and the endpoint is tried again after a pause', async (t) => {
   const { log, lines } = recordedLog();
   let calls = 0;

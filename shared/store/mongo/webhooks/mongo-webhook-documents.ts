@@ -7,7 +7,6 @@ import { changeGuarded } from '../database/mongo-change.ts';
 import { refusedAsDuplicates } from '../database/mongo-duplicates.ts';
 import { type CollectionIndexes, index } from '../database/mongo-indexes.ts';
 
-/** `nextAt` and `dueAt` exist only in documents that wait. */
 export const webhookIndexes: readonly CollectionIndexes[] = [
   {
     collection: 'webhook_deliveries',
@@ -18,7 +17,7 @@ export const webhookIndexes: readonly CollectionIndexes[] = [
       index({ createdAt: 1 }),
     ],
   },
-  { collection: 'webhook_schedules', indexes: [index({ dueAt: 1 }, { sparse: true })] },
+  { collection: 'webhook_schedules', indexes: [index({ dueAt: 1, _id: 1 })] },
 ];
 
 export type Versioned = { version: number };

@@ -40,11 +40,15 @@ export function createMongoWebhooks(calls: MongoCalls): WebhookStore {
       await call(() => schedules.collection.deleteOne({ _id: endpoint }));
     },
 
-    listDueSchedules: (at, limit) =>
+    listDueSchedules: (at, { limit, after }) =>
       call(async () => {
-        const isDue: object = { dueAt: { $lte: at } };
-        const options = { sort: { dueAt: 1 }, limit, ...durable() } as const;
+        const isDue: object = { dueAt: { $lte: at }, ...(after?.dueAt && isAfter(after.dueAt, after.endpoint)) };
+        const options = { sort: { dueAt: 1, _id: 1 }, limit, ...durable() } as const;
         return (await schedules.collection.find(isDue, options).toArray()).map(schedules.parse);
       }),
   };
+}
+
+function isAfter(dueAt: Date, endpoint: string): object {
+  return { $or: [{ dueAt: { $gt: dueAt } }, { dueAt, _id: { $gt: endpoint } }] };
 }

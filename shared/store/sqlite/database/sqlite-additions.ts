@@ -111,5 +111,5 @@ export const additions: readonly string[] = [
     due_at TEXT AS (document ->> '$.dueAt') STORED,
     document TEXT NOT NULL CHECK (json_valid(document))
   ) STRICT;
-  CREATE INDEX IF NOT EXISTS webhook_schedules_due ON webhook_schedules (due_at) WHERE due_at IS NOT NULL;`,
+  CREATE INDEX IF NOT EXISTS webhook_schedules_due ON webhook_schedules (due_at, id) WHERE due_at IS NOT NULL;`,
 ];

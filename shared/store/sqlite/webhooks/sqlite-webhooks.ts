@@ -7,7 +7,8 @@ import { createSqliteDocuments } from './sqlite-documents.ts';
 
 const selectOf = 'SELECT document FROM webhooks WHERE id IN (SELECT value FROM json_each(?))';
 const selectPage = 'SELECT document FROM webhooks WHERE id > :after ORDER BY id LIMIT :limit';
-const selectDue = 'SELECT document FROM webhook_schedules WHERE due_at <= :at ORDER BY due_at LIMIT :limit';
+const selectDue = `SELECT document FROM webhook_schedules
+  WHERE due_at <= :at AND (due_at, id) > (:dueAt, :id) ORDER BY due_at, id LIMIT :limit`;
 const deleteSchedule = 'DELETE FROM webhook_schedules WHERE id = ?';
 
 export function createSqliteWebhooks(database: DatabaseSync, calls: SqliteCalls): WebhookStore {
@@ -39,8 +40,9 @@ export function createSqliteWebhooks(database: DatabaseSync, calls: SqliteCalls)
       await calls.write(() => remove.run(endpoint));
     },
 
-    async listDueSchedules(at, limit) {
-      const rows = await calls.read(() => due.all({ at: at.toISOString(), limit }));
+    async listDueSchedules(at, { limit, after }) {
+      const start = { dueAt: after?.dueAt?.toISOString() ?? '', id: after?.endpoint ?? '' };
+      const rows = await calls.read(() => due.all({ ...start, at: at.toISOString(), limit }));
       return rows.map(schedules.parse);
     },
   };
