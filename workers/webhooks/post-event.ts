@@ -30,24 +30,29 @@ export function createPostEvent({
   return async function postEvent(url, request) {
     const late = new AbortController();
     const overdue = Promise.withResolvers<Answer>();
+    let answer: Answer = { error: `no answer within ${timeoutMs / 1_000} s` };
     const timer = setTimeout(() => {
+      overdue.resolve(answer);
       late.abort();
-      overdue.resolve({ error: `no answer within ${timeoutMs / 1_000} s` });
     }, timeoutMs);
+    const answered = (known: Answer) => {
+      answer = known;
+    };
     try {
-      return await Promise.race([post(url, request, { rules, signal: late.signal }), overdue.promise]);
+      return await Promise.race([post(url, request, { rules, signal: late.signal, answered }), overdue.promise]);
     } finally {
       clearTimeout(timer);
     }
   };
 }
 
-type Posting = { rules: AddressRules; signal: AbortSignal };
+/** `answered` is called once the status is known: a body that does not end does not change it. */
+type Posting = { rules: AddressRules; signal: AbortSignal; answered: (answer: Answer) => void };
 
 async function post(
   address: string,
   { headers, body }: Parameters<PostEvent>[1],
-  { rules, signal }: Posting,
+  { rules, signal, answered }: Posting,
 ): Promise<Answer> {
   let client: Client | undefined;
   try {
@@ -56,14 +61,17 @@ async function post(
     signal.throwIfAborted();
     client = new Client(url.origin, {
       connect: { lookup: lookUpOnly(addresses) },
+      allowH2: false, // with it, the limit of headers would be another
       maxHeaderSize: headBytesMax,
       headersTimeout: 0, // the signal is enough
       bodyTimeout: 0,
     });
     const path = url.pathname + url.search;
     const response = await client.request({ method: 'POST', path, headers, body, signal });
+    const answer = answerOf(response);
+    answered(answer);
     await readSome(response.body);
-    return answerOf(response);
+    return answer;
   } catch (error) {
     return { error: explain(error) };
   } finally {
