@@ -68,6 +68,11 @@ export function toSendAgain(delivery: Delivery): Delivery {
   return { ...others, state: 'waiting', nextAt: firstOfAll };
 }
 
+/** Returns whether a delivery is sent before all others, also during a pause. */
+export function isUrgent(delivery: Delivery | undefined): boolean {
+  return delivery?.nextAt?.getTime() === firstOfAll.getTime();
+}
+
 function earlier(one: Date | undefined, other: Date): Date {
   return one !== undefined && one < other ? one : other;
 }

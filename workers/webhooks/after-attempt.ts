@@ -20,17 +20,21 @@ export function isSuccess({ status }: Answer): boolean {
 
 /** Returns a delivery after an attempt: delivered, waiting for the next attempt, or failed. */
 export function afterAttempt(delivery: Delivery, { at, ms, answer, random }: Attempted): Delivery {
-  const { nextAt: _, retriedSince = at, reason: __, ...others } = delivery;
-  const { status, error, retryAfterMs } = answer;
-  const attempt: DeliveryAttempt = { at, ms, ...(status !== undefined && { status }), ...(error && { error }) };
-  const attempts = [...delivery.attempts, attempt].slice(-attemptsKept);
-  const attempted = { ...others, attempts, attemptCount: delivery.attemptCount + 1 };
+  const { nextAt: _, retriedSince = at, reason: __, ...attempted } = withAttempt(delivery, { at, ms, answer });
   if (isSuccess(answer)) return { ...attempted, state: 'delivered' };
   if (at.getTime() - retriedSince.getTime() >= failingMsMax)
     return { ...attempted, state: 'failed', reason: isGivenUp };
-  const failures = attempts.filter((each) => each.at >= retriedSince).length;
-  const nextAt = new Date(at.getTime() + pauseAfter({ failures, retryAfterMs, random }));
+  const failures = attempted.attempts.filter((each) => each.at >= retriedSince).length;
+  const nextAt = new Date(at.getTime() + pauseAfter({ failures, retryAfterMs: answer.retryAfterMs, random }));
   return { ...attempted, state: 'waiting', retriedSince, nextAt };
+}
+
+/** Adds an attempt to a delivery, and changes nothing else. */
+export function withAttempt(delivery: Delivery, { at, ms, answer }: Omit<Attempted, 'random'>): Delivery {
+  const { status, error } = answer;
+  const attempt: DeliveryAttempt = { at, ms, ...(status !== undefined && { status }), ...(error && { error }) };
+  const attempts = [...delivery.attempts, attempt].slice(-attemptsKept);
+  return { ...delivery, attempts, attemptCount: delivery.attemptCount + 1 };
 }
 
 /** Returns the schedule of an endpoint after an attempt: a success ends its pause, a failure begins one. */
@@ -46,15 +50,21 @@ export function withoutFailures({ pausedUntil: _, failingSince: __, ...others }:
   return { ...others, failures: 0 };
 }
 
-/** Returns why an endpoint is disabled after an attempt, or undefined. Failures before it was enabled do not count. */
-export function reasonToDisable(
+/** Forgets failures from before the endpoint was enabled, or got its present address. */
+export function sinceEnabled(
+  schedule: WebhookSchedule,
   { enabledAt }: Pick<WebhookEndpoint, 'enabledAt'>,
-  schedule: Pick<WebhookSchedule, 'failingSince'> | undefined,
+): WebhookSchedule {
+  const { failingSince } = schedule;
+  return failingSince !== undefined && failingSince < enabledAt ? withoutFailures(schedule) : schedule;
+}
+
+/** Returns why an endpoint is disabled after an attempt, or undefined. */
+export function reasonToDisable(
+  { failingSince }: Pick<WebhookSchedule, 'failingSince'>,
   { at, answer }: Pick<Attempted, 'at' | 'answer'>,
 ): WebhookEndpoint['disabledReason'] {
   if (answer.status === gone) return 'gone';
-  const { failingSince } = schedule ?? {};
   if (failingSince === undefined || isSuccess(answer)) return undefined;
-  const since = Math.max(failingSince.getTime(), enabledAt.getTime());
-  return at.getTime() - since >= failingMsMax ? 'failing' : undefined;
+  return at.getTime() - failingSince.getTime() >= failingMsMax ? 'failing' : undefined;
 }

@@ -6,34 +6,30 @@ const removedAtOnce = 500;
 const failedAtOnce = 100;
 const isDisabled = 'the endpoint is disabled';
 
-/** Removes what is left of an endpoint that was deleted. */
+/** Removes a piece of what is left of an endpoint that was deleted. Returns whether nothing is left. */
 export async function clearEndpoint(
   store: Pick<WebhookStore, 'removeDeliveries' | 'removeSchedule'>,
   endpoint: string,
-): Promise<void> {
-  while ((await store.removeDeliveries(endpoint, removedAtOnce)) > 0);
+): Promise<boolean> {
+  if ((await store.removeDeliveries(endpoint, removedAtOnce)) > 0) return false;
   await store.removeSchedule(endpoint);
+  return true;
 }
 
-/** Fails all deliveries that wait for a disabled endpoint, then forgets its failures. Stops if the lock is lost. */
+/** Fails some deliveries that wait for a disabled endpoint. If there are none, forgets its failures, and returns true. */
 export async function failWaiting(
-  {
-    store,
-    keepLock,
-  }: { store: Pick<WebhookStore, 'listWaiting' | 'changeDelivery' | 'changeSchedule'>; keepLock(): Promise<boolean> },
+  store: Pick<WebhookStore, 'listWaiting' | 'changeDelivery' | 'changeSchedule'>,
   { endpoint, version }: WebhookSchedule,
-): Promise<void> {
-  for (;;) {
-    const waiting = await store.listWaiting(endpoint, failedAtOnce);
-    if (waiting.length === 0) break;
-    await Promise.all(waiting.map(({ id }) => store.changeDelivery(id, fail)));
-    if (!(await keepLock())) return;
-  }
+): Promise<boolean> {
+  const waiting = await store.listWaiting(endpoint, failedAtOnce);
+  await Promise.all(waiting.map(({ id }) => store.changeDelivery(id, fail)));
+  if (waiting.length > 0) return false;
   await store.changeSchedule(endpoint, (found) => {
     if (found === undefined || found.version !== version) return { result: undefined };
     const { dueAt: _, ...idle } = withoutFailures(found);
     return { result: undefined, next: idle };
   });
+  return true;
 }
 
 function fail(found: Delivery | undefined): { result: undefined; next?: Delivery } {

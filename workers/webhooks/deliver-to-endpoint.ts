@@ -2,10 +2,19 @@ import type { Log } from '../../shared/process/log.ts';
 import { webhookLockKey } from '../../shared/redis/keys.ts';
 import type { Delivery, WebhookEndpoint, WebhookSchedule } from '../../shared/store/webhooks/webhook.ts';
 import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
+import { isUrgent } from '../../shared/webhooks/send-events.ts';
 import type { WebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
 import type { AcquireLock } from '../locks/acquire.ts';
 import type { ReleaseLock } from '../locks/release.ts';
-import { type Attempted, afterAttempt, isSuccess, reasonToDisable, scheduleAfter } from './after-attempt.ts';
+import {
+  type Attempted,
+  afterAttempt,
+  isSuccess,
+  reasonToDisable,
+  scheduleAfter,
+  sinceEnabled,
+  withAttempt,
+} from './after-attempt.ts';
 import { clearEndpoint, failWaiting } from './clear-endpoint.ts';
 import type { PostEvent } from './post-event.ts';
 import { signEvent } from './sign-event.ts';
@@ -45,8 +54,10 @@ export function createDeliverToEndpoint(deps: DeliverDeps): DeliverToEndpoint {
       const schedule = await store.findSchedule(endpoint);
       const found = await findEndpoint(store, account, endpoint);
       if (schedule === undefined) return;
-      if (found === undefined) return clearEndpoint(store, endpoint);
-      if (!found.enabled) return failWaiting({ store, keepLock: () => acquireLock(lock) }, schedule);
+      if (!found?.enabled) {
+        if (await (found === undefined ? clearEndpoint(store, endpoint) : failWaiting(store, schedule))) return;
+        continue; // a piece is done: it may have been enabled meanwhile
+      }
       const at = new Date(await now());
       if (at.getTime() > until) break;
       const [next] = await store.listWaiting(endpoint, 1);
@@ -79,7 +90,8 @@ async function attempt(deps: DeliverDeps, { endpoint, schedule, delivery, at }: 
   const succeeded = isSuccess(answer);
   await store.changeDelivery(delivery.id, (found) => ({
     result: undefined,
-    ...(found && { next: afterAttempt(found, attempted) }),
+    // A delivery that was to be sent again meanwhile is still to be sent.
+    ...(found && { next: (found.version === delivery.version ? afterAttempt : withAttempt)(found, attempted) }),
   }));
   metrics.webhookAttempts.inc({ outcome: succeeded ? 'delivered' : 'failed' });
   const { id, account, event, type } = { ...endpoint, ...delivery, id: endpoint.id };
@@ -87,15 +99,16 @@ async function attempt(deps: DeliverDeps, { endpoint, schedule, delivery, at }: 
   log.info({ endpoint: id, account, event, type, status, error, ms: attempted.ms }, 'a webhook delivery was attempted');
   if (succeeded && schedule.failures === 0) return true;
 
-  const reason = reasonToDisable(endpoint, schedule, attempted);
-  if (reason !== undefined && (await disable(store, { account, endpoint: id, reason }))) {
+  const reason = reasonToDisable(sinceEnabled(schedule, endpoint), attempted);
+  if (reason !== undefined && (await disable(store, { account, endpoint, reason }))) {
     metrics.webhooksDisabled.inc({ reason });
     log.warn({ endpoint: id, account, reason }, 'a webhook endpoint was disabled');
   }
+  // The next call finds that the endpoint is disabled, or sends what must not wait for the pause.
+  const isDue = reason !== undefined || isUrgent((await store.listWaiting(id, 1))[0]);
   await store.changeSchedule(id, (found) => {
-    const next = scheduleAfter(found ?? schedule, attempted);
-    // The next call finds that the endpoint is disabled.
-    return { result: undefined, next: reason === undefined ? next : { ...next, dueAt: at } };
+    const next = scheduleAfter(sinceEnabled(found ?? schedule, endpoint), attempted);
+    return { result: undefined, next: isDue ? { ...next, dueAt: at } : next };
   });
   return succeeded;
 }
@@ -130,14 +143,21 @@ async function moveBack(store: Pick<WebhookStore, 'changeSchedule'>, endpoint: s
   }));
 }
 
+type Disabling = {
+  account: string;
+  endpoint: WebhookEndpoint;
+  reason: NonNullable<WebhookEndpoint['disabledReason']>;
+};
+
+/** False if it is not enabled any more, or was enabled again or has got another address since it was read. */
 async function disable(
   store: Pick<WebhookStore, 'changeWebhooks'>,
-  { account, endpoint, reason }: { account: string; endpoint: string; reason: WebhookEndpoint['disabledReason'] },
+  { account, endpoint: { id, enabledAt }, reason }: Disabling,
 ): Promise<boolean> {
   return store.changeWebhooks(account, (found) => {
-    if (found === undefined || reason === undefined) return { result: false };
-    const isThis = (each: WebhookEndpoint) => each.id === endpoint && each.enabled;
-    if (!found.endpoints.some(isThis)) return { result: false };
+    const isThis = (each: WebhookEndpoint) =>
+      each.id === id && each.enabled && each.enabledAt.getTime() === enabledAt.getTime();
+    if (!found?.endpoints.some(isThis)) return { result: false };
     const endpoints = found.endpoints.map((each) =>
       isThis(each) ? { ...each, enabled: false, disabledReason: reason } : each,
     );

@@ -1,10 +1,9 @@
 import { ulid } from 'ulid';
-import type { z } from 'zod';
 import { validationError } from '../../../shared/errors.ts';
 import { monthOf } from '../../../shared/store/accounts/account.ts';
 import type { WebhookEndpoint } from '../../../shared/store/webhooks/webhook.ts';
 import { findQuotaUsage, noteThresholds, reachedThresholds } from '../../../shared/webhooks/quota-thresholds.ts';
-import { isSubscribed, makeDue } from '../../../shared/webhooks/send-events.ts';
+import { makeDue } from '../../../shared/webhooks/send-events.ts';
 import { findPublicAddresses, parseWebhookUrl, WebhookAddressError } from '../../../shared/webhooks/webhook-address.ts';
 import { newWebhookSecret } from '../../../shared/webhooks/webhook-secrets.ts';
 import { parseBody } from '../../api/json-body.ts';
@@ -12,7 +11,14 @@ import { presentList } from '../../api/present-list.ts';
 import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
 import { emptyObject } from '../keys/developer-keys.ts';
 import { presentWebhook } from './present-webhook.ts';
-import { addEndpoint, changeEndpoint, endpointIn, removeEndpoint, rotateSecret } from './webhook-changes.ts';
+import {
+  addEndpoint,
+  changeEndpoint,
+  changeFields,
+  endpointIn,
+  removeEndpoint,
+  rotateSecret,
+} from './webhook-changes.ts';
 import { newWebhookBody, webhookChangeBody } from './webhook-fields.ts';
 import { secretsOf, type WebhookDeps, type WebhookSupport, wantedWebhook } from './webhook-support.ts';
 
@@ -53,7 +59,7 @@ export function retrieveWebhook({ store }: WebhookDeps): Stage {
   };
 }
 
-/** `PATCH /v1/webhooks/{id}`: replaces the given fields. An endpoint that is enabled begins without failures. */
+/** `PATCH /v1/webhooks/{id}`: replaces the given fields. An endpoint that is enabled, or gets another address, begins without failures. */
 export function updateWebhook({ store, webhooks }: WebhookDeps): Stage {
   return async function updateWebhook(ctx) {
     const id = wantedWebhook(ctx);
@@ -63,9 +69,10 @@ export function updateWebhook({ store, webhooks }: WebhookDeps): Stage {
     const given = { ...others, ...(address !== undefined && { url: await requirePublic(address, webhooks) }) };
     const now = stateOf(ctx, 'now');
     const quotaTold = await quotaToldNow(ctx, store);
-    const change = (before: WebhookEndpoint) => withFields(before, given, { now, quotaTold });
+    const change = (before: WebhookEndpoint) => changeFields(before, given, { now, quotaTold });
     const changed = await store.webhooks.changeWebhooks(account, changeEndpoint(id, change));
-    if (given.enabled) await makeDue(store.webhooks, { endpoint: id, account, now: new Date(now), isUrgent: true });
+    if (given.enabled || given.url !== undefined)
+      await makeDue(store.webhooks, { endpoint: id, account, now: new Date(now), isUrgent: true });
     ctx.body = presentWebhook(changed, now);
   };
 }
@@ -96,20 +103,6 @@ export function rotateWebhookSecret({ store, webhooks }: WebhookDeps): Stage {
     );
     ctx.body = { ...presentWebhook(changed, now), secret };
   };
-}
-
-type Given = z.infer<typeof webhookChangeBody>;
-type Present = { now: number; quotaTold: WebhookEndpoint['quotaTold'] };
-
-/** Only an endpoint that was subscribed already gets events of thresholds that have passed by now. */
-function withFields(before: WebhookEndpoint, given: Given, { now, quotaTold }: Present): WebhookEndpoint {
-  const { url = before.url, description = before.description, enabled = before.enabled } = given;
-  const changed = { ...before, url, description, enabled, events: given.events ?? before.events };
-  const isNew = isSubscribed(changed, 'quota.threshold') && !isSubscribed(before, 'quota.threshold');
-  const told = isNew ? { ...changed, quotaTold } : changed;
-  if (!changed.enabled || before.enabled) return told;
-  const { disabledReason: _, ...others } = told;
-  return { ...others, enabledAt: new Date(now) };
 }
 
 /** Fails with `VALIDATION_ERROR` for an address that events must not be sent to (contract.md#j4-webhook-addresses). */

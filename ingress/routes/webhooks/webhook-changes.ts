@@ -1,6 +1,9 @@
+import type { z } from 'zod';
 import { ApiError } from '../../../shared/errors.ts';
 import type { AccountWebhooks, WebhookEndpoint } from '../../../shared/store/webhooks/webhook.ts';
 import type { DecideDocument } from '../../../shared/store/webhooks/webhook-store.ts';
+import { isSubscribed } from '../../../shared/webhooks/send-events.ts';
+import type { webhookChangeBody } from './webhook-fields.ts';
 
 /** Workers read all endpoints of an account at each of its events. */
 export const endpointsMax = 10;
@@ -38,6 +41,25 @@ export function removeEndpoint(id: string): Decide<WebhookEndpoint> {
     const endpoints = found?.endpoints.filter((endpoint) => endpoint.id !== id) ?? [];
     return { result: removed, ...(found && { next: { ...found, endpoints } }) };
   };
+}
+
+type Given = z.infer<typeof webhookChangeBody>;
+type Present = { now: number; quotaTold: WebhookEndpoint['quotaTold'] };
+
+/**
+ * Returns the endpoint with these fields. Failures from before it was enabled, or of another address, do not count. Only an endpoint that
+ * was subscribed already gets events of thresholds that have passed by now.
+ */
+export function changeFields(before: WebhookEndpoint, given: Given, { now, quotaTold }: Present): WebhookEndpoint {
+  const { url = before.url, description = before.description, enabled = before.enabled } = given;
+  const changed = { ...before, url, description, enabled, events: given.events ?? before.events };
+  const isNew = isSubscribed(changed, 'quota.threshold') && !isSubscribed(before, 'quota.threshold');
+  const told = isNew ? { ...changed, quotaTold } : changed;
+  const beginsAnew = url !== before.url || (enabled && !before.enabled);
+  const counted = beginsAnew ? { ...told, enabledAt: new Date(now) } : told;
+  if (!enabled) return counted;
+  const { disabledReason: _, ...others } = counted;
+  return others;
 }
 
 /** Returns the endpoint with a new secret. The others also sign for a day (contract.md#j3-deliveries). */

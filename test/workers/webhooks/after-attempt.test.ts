@@ -1,5 +1,11 @@
 import test from 'ava';
-import { afterAttempt, reasonToDisable, scheduleAfter } from '../../../workers/webhooks/after-attempt.ts';
+import {
+  afterAttempt,
+  reasonToDisable,
+  scheduleAfter,
+  sinceEnabled,
+  withAttempt,
+} from '../../../workers/webhooks/after-attempt.ts';
 import { deliveryOf, endpointOf, scheduleOf } from '../../shared/store/webhook-records.ts';
 
 const day = 86_400_000;
@@ -59,20 +65,26 @@ test('a success forgets the failures of an endpoint', (t) => {
 });
 
 test('an endpoint is disabled by 410, or after three days of failures only', (t) => {
-  const endpoint = endpointOf({ enabledAt: at(-30 * day) });
   const reason = (failingSince: Date | undefined, answer: object) =>
-    reasonToDisable(endpoint, { failingSince }, attempted(0, answer));
+    reasonToDisable({ failingSince }, attempted(0, answer));
   t.is(reason(undefined, { status: 410 }), 'gone');
   t.is(reason(undefined, { status: 500 }), undefined);
   t.is(reason(at(-3 * day), { status: 500 }), 'failing');
   t.is(reason(at(-3 * day), { error: 'the connection was refused' }), 'failing');
   t.is(reason(at(-3 * day + 1), { status: 500 }), undefined);
   t.is(reason(at(-3 * day), { status: 200 }), undefined);
-  t.is(reasonToDisable(endpoint, undefined, attempted(0)), undefined);
 });
 
-test('failures before an endpoint was enabled do not disable it', (t) => {
-  const endpoint = endpointOf({ enabledAt: at(-day) });
-  t.is(reasonToDisable(endpoint, { failingSince: at(-9 * day) }, attempted(0)), undefined);
-  t.is(reasonToDisable(endpoint, { failingSince: at(-9 * day) }, attempted(2 * day)), 'failing');
+test('failures before an endpoint was enabled, or got its address, are forgotten', (t) => {
+  const failing = scheduleOf('wh_1', { failures: 5, failingSince: at(-9 * day), pausedUntil: at(0), dueAt: at(0) });
+  t.deepEqual(sinceEnabled(failing, endpointOf({ enabledAt: at(-day) })), scheduleOf('wh_1', { dueAt: at(0) }));
+  t.deepEqual(sinceEnabled(failing, endpointOf({ enabledAt: at(-9 * day) })), failing);
+  const idle = scheduleOf('wh_1');
+  t.deepEqual(sinceEnabled(idle, endpointOf()), idle);
+});
+
+test('an attempt is added to a delivery that has changed meanwhile, which still waits', (t) => {
+  const again = deliveryOf({ nextAt: at(1), attemptCount: 3 });
+  const attempts = [{ at: at(0), ms: 7, status: 204 }];
+  t.deepEqual(withAttempt(again, attempted(0, { status: 204 })), { ...again, attempts, attemptCount: 4 });
 });

@@ -1,8 +1,9 @@
 import test from 'ava';
 import OpenAI from 'openai';
 import { Webhook } from 'standardwebhooks';
+import type { Delivery } from '../../../shared/store/webhooks/webhook.ts';
 import type { WebhookStore } from '../../../shared/store/webhooks/webhook-store.ts';
-import { makeDue, toSendAgain } from '../../../shared/webhooks/send-events.ts';
+import { makeDue, sendEvents, toSendAgain } from '../../../shared/webhooks/send-events.ts';
 import { newWebhookSecret } from '../../../shared/webhooks/webhook-secrets.ts';
 import { answerWith, ok, startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import { account, batchEvent, openDeliverySide, secrets, start } from './delivery-side.ts';
@@ -207,6 +208,106 @@ test('an event that is added while the endpoint is found idle is not forgotten',
   await side.deliverDue(side.worker('one', { store }));
   await side.deliverDue();
   t.is(receiver.received.length, 2);
+});
+
+/** A receiver that does this before it answers. */
+const during = (status: number, work: () => Promise<unknown>) =>
+  startWebhookReceiver((request, response, raw) => {
+    void work().then(() => answerWith(status)(request, response, raw));
+  });
+
+test('a delivery that is to be sent again while it is sent, is sent again', async (t) => {
+  await using side = await openDeliverySide();
+  const { webhooks } = side.store;
+  let work = async () => {};
+  await using receiver = await during(200, () => work());
+  const { endpoint } = await side.addEndpoint(receiver.port);
+  const event = batchEvent('batch_1');
+  await side.send(endpoint.id, [event]);
+  work = async () => {
+    work = async () => {};
+    const again = (found?: Delivery) => ({ result: undefined, ...(found && { next: toSendAgain(found) }) });
+    await webhooks.changeDelivery(`${event.id}:${endpoint.id}`, again);
+  };
+  await side.deliverDue();
+  t.is(receiver.received.length, 2);
+  t.like(await webhooks.findDelivery(`${event.id}:${endpoint.id}`), { state: 'delivered', attemptCount: 2 });
+});
+
+test('410 of an old address does not disable the endpoint that has got another address meanwhile', async (t) => {
+  await using side = await openDeliverySide();
+  const { webhooks } = side.store;
+  let work = async () => {};
+  await using receiver = await during(410, () => work());
+  const { endpoint } = await side.addEndpoint(receiver.port);
+  await side.send(endpoint.id, [batchEvent('batch_1')]);
+  const url = `http://127.0.0.1:${receiver.port}/other`;
+  const moved = { ...endpoint, url, enabledAt: new Date(side.clock.now) };
+  work = () =>
+    webhooks.changeWebhooks(account, (found) => ({
+      result: undefined,
+      ...(found && { next: { ...found, endpoints: [moved] } }),
+    }));
+  await side.deliverDue();
+  t.deepEqual((await webhooks.findWebhooks(account))?.endpoints, [moved]);
+  t.is(side.counts['disabled gone'], undefined);
+});
+
+test('a test that is sent while an attempt fails does not wait for the pause', async (t) => {
+  await using side = await openDeliverySide();
+  let work = async () => {};
+  await using receiver = await during(500, () => work());
+  const { endpoint } = await side.addEndpoint(receiver.port);
+  await side.send(endpoint.id, [batchEvent('batch_1')]);
+  work = async () => {
+    work = async () => {};
+    const sending = { endpoint: endpoint.id, events: [batchEvent('test')], isUrgent: true };
+    await sendEvents(side.store.webhooks, { ...sending, now: new Date(side.clock.now) });
+  };
+  await side.deliverDue();
+  t.is(receiver.received.length, 1);
+  await side.deliverDue();
+  t.is(receiver.received[1]?.headers['webhook-id'], batchEvent('test').id);
+  t.deepEqual(await side.deliverDue(), [], 'then the endpoint pauses');
+});
+
+test('an endpoint that is enabled while its deliveries fail gets the rest', async (t) => {
+  await using side = await openDeliverySide();
+  const { webhooks } = side.store;
+  await using receiver = await startWebhookReceiver();
+  const { endpoint } = await side.addEndpoint(receiver.port, { enabled: false });
+  await side.send(
+    endpoint.id,
+    Array.from({ length: 150 }, (_, index) => batchEvent(`batch_${index}`)),
+  );
+  let pieces = 0;
+  const store: WebhookStore = {
+    ...webhooks,
+    async listWaiting(id, limit) {
+      pieces += 1;
+      if (pieces === 1) {
+        await webhooks.changeWebhooks(account, (found) => ({
+          result: undefined,
+          ...(found && { next: { ...found, endpoints: [{ ...endpoint, enabled: true }] } }),
+        }));
+      }
+      return webhooks.listWaiting(id, limit);
+    },
+  };
+  await side.deliverDue(side.worker('one', { store }));
+  t.is(receiver.received.length, 50);
+});
+
+test('an endpoint that was deleted is cleared in pieces', async (t) => {
+  await using side = await openDeliverySide();
+  await side.send(
+    'wh_deleted',
+    Array.from({ length: 1_001 }, (_, index) => batchEvent(`batch_${index}`)),
+  );
+  await side.deliverDue();
+  t.is((await side.store.webhooks.listDeliveries('wh_deleted', { limit: 9 })).length, 0);
+  t.is(await side.store.webhooks.findSchedule('wh_deleted'), undefined);
+  t.is(side.locks.size, 0);
 });
 
 const steps = ['changeDelivery', 'changeSchedule', 'listWaiting', 'findSchedule', 'findWebhooks'] as const;
