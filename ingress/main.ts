@@ -17,7 +17,7 @@ import { queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { type Inbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
 import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
-import { resolveHost } from '../shared/webhooks/resolve-host.ts';
+import { createResolveHost } from '../shared/webhooks/resolve-host.ts';
 import { createWebhookSecrets } from '../shared/webhooks/webhook-secrets.ts';
 import { createApp } from './app.ts';
 import { createBodyBudget } from './bodies/body-budget.ts';
@@ -133,7 +133,7 @@ function openBodies({ bodyBytesMax, bodyBudgetBytes }: IngressConfig, giveUp: Ab
 
 function webhookSupport({ webhooks: { secretKeys, hostsPrivate } }: Pick<IngressConfig, 'webhooks'>): WebhookSupport {
   const secrets = secretKeys && createWebhookSecrets(secretKeys);
-  return { secrets, rules: { hostsPrivate, resolve: resolveHost } };
+  return { secrets, rules: { hostsPrivate, resolve: createResolveHost() } };
 }
 
 type OperationsDeps = {

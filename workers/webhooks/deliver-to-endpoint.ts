@@ -20,9 +20,9 @@ import type { PostEvent } from './post-event.ts';
 import { signEvent } from './sign-event.ts';
 import type { WebhookMetrics } from './webhook-metrics.ts';
 
-/** After so many deliveries, or so long, other endpoints have their turn. */
+/** After so many deliveries, or so long, other endpoints have their turn. A receiver that is slow has it after each delivery. */
 const deliveriesAtOnce = 100;
-const roundMsMax = 30_000;
+const roundMsMax = 5_000;
 
 export type DeliverDeps = {
   store: WebhookStore;

@@ -5,7 +5,7 @@ import { within } from '../../shared/process/shutdown.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { resolveHost } from '../../shared/webhooks/resolve-host.ts';
+import { createResolveHost } from '../../shared/webhooks/resolve-host.ts';
 import { createWebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
 import { createAcquireLock } from '../locks/acquire.ts';
 import { createReleaseLock } from '../locks/release.ts';
@@ -53,7 +53,7 @@ export function openWebhooks(deps: {
     const deliverToEndpoint = createDeliverToEndpoint({
       ...{ store: store.webhooks, acquireLock: lockFor(deliveryHoldMs), releaseLock, now, metrics, log },
       secrets: createWebhookSecrets(secretKeys),
-      postEvent: createPostEvent({ rules: { hostsPrivate, resolve: resolveHost } }),
+      postEvent: createPostEvent({ rules: { hostsPrivate, resolve: createResolveHost() } }),
     });
     const backoff = createFailureBackoff<string>({ now: () => performance.now(), random: Math.random });
     owned.use(startDelivering({ store: store.webhooks, deliverToEndpoint, backoff, now, log }));

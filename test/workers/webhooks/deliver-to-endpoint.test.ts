@@ -271,6 +271,29 @@ test('a test that is sent while an attempt fails does not wait for the pause', a
   t.deepEqual(await side.deliverDue(), [], 'then the endpoint pauses');
 });
 
+test('after 100 deliveries, or five seconds, other endpoints have their turn', async (t) => {
+  await using side = await openDeliverySide();
+  let work = async () => {};
+  await using receiver = await during(200, () => work());
+  const { endpoint } = await side.addEndpoint(receiver.port);
+  await side.send(
+    endpoint.id,
+    Array.from({ length: 102 }, (_, index) => batchEvent(`batch_${index}`)),
+  );
+  side.clock.now += 1;
+  await side.deliverDue();
+  t.is(receiver.received.length, 100);
+  const dueAt = new Date(side.clock.now);
+  t.like(await side.store.webhooks.findSchedule(endpoint.id), { dueAt }, 'it comes after those that were due before');
+  work = async () => {
+    side.clock.now += 5_001;
+  };
+  await side.deliverDue();
+  t.is(receiver.received.length, 101);
+  await side.deliverDue();
+  t.is(receiver.received.length, 102);
+});
+
 test('an endpoint that is enabled while its deliveries fail gets the rest', async (t) => {
   await using side = await openDeliverySide();
   const { webhooks } = side.store;
