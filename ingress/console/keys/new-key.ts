@@ -1,6 +1,7 @@
 import { h } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId } from 'preact/hooks';
 import { CopyButton } from '../page/copy-button.ts';
+import { useFocusedHeading } from '../page/keep-focus.ts';
 import type { FullKey } from './held-keys.ts';
 
 type Props = {
@@ -13,12 +14,7 @@ type Props = {
 /** The full value, shown once, and what to do next. */
 export function NewKey({ shown: { name, key }, tryOut, dismiss }: Props) {
   const id = useId();
-  const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
-    // Later: a dialog that is still open lets nothing outside of it have the focus, and returns the focus when it closes.
-    const timer = setTimeout(() => heading.current?.focus());
-    return () => clearTimeout(timer);
-  }, []);
+  const heading = useFocusedHeading();
   return h(
     'section',
     { class: 'notice', 'aria-labelledby': id },

@@ -26,3 +26,34 @@ export function Choice<Name extends string>({ legend, options, chosen, choose }:
     ),
   );
 }
+
+type FilterProps<State extends string> = {
+  /** What is listed, in the plural. */
+  what: string;
+  states: readonly State[];
+  state: State | undefined;
+  setState: (state: State | undefined) => void;
+};
+
+/** Restricts a list to one state. */
+export function StateFilter<State extends string>({ what, states, state, setState }: FilterProps<State>) {
+  return h(
+    'form',
+    { class: 'fields', role: 'search', onSubmit: (event: Event) => event.preventDefault() },
+    h(
+      'label',
+      null,
+      'Show',
+      h(
+        'select',
+        {
+          value: state ?? '',
+          onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
+            setState(states.find((one) => one === currentTarget.value)),
+        },
+        h('option', { value: '' }, `all ${what}`),
+        states.map((one) => h('option', { key: one, value: one }, `${one} ${what}`)),
+      ),
+    ),
+  );
+}

@@ -1,3 +1,5 @@
+import { useEffect, useRef } from 'preact/hooks';
+
 /**
  * Moves the focus to the heading of this part of the page when the focused element is removed: a keyboard user must not start again at
  * the top of the page. Stops when the returned function is called.
@@ -17,4 +19,15 @@ export function keepFocus(part: HTMLElement): () => void {
     part.removeEventListener('focusin', remember);
     changes.disconnect();
   };
+}
+
+/** For the heading of a part that appears with something to store: it has the focus from then on. */
+export function useFocusedHeading() {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    // Later: a dialog that is still open lets nothing outside of it have the focus, and returns the focus when it closes.
+    const timer = setTimeout(() => heading.current?.focus());
+    return () => clearTimeout(timer);
+  }, []);
+  return heading;
 }

@@ -2,6 +2,7 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { CreatedTopUpCode, ShownTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
 import type { Api } from '../api/api.ts';
+import { StateFilter } from '../page/choice.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { type CodeState, codeStates, codesLink } from '../page/route.ts';
 import { useNewest } from '../page/use-newest.ts';
@@ -39,7 +40,8 @@ export function CodesPage({ api, state }: Props) {
     created.length > 0
       ? h(CreatedCodes, { codes: created, dismiss: () => setCreated([]) })
       : h(CreateCodesForm, { create }),
-    h(StateFilter, { state }),
+    // In the address, so that Back from an account returns to the same list.
+    h(StateFilter<CodeState>, { what: 'codes', states: codeStates, state, setState: goToCodes }),
     h(LoadedView<NonNullable<typeof codes.value>>, {
       loaded: codes,
       what: 'the codes',
@@ -54,26 +56,6 @@ export function CodesPage({ api, state }: Props) {
   ];
 }
 
-/** In the address, so that Back from an account returns to the same list. */
-function StateFilter({ state }: { state: CodeState | undefined }) {
-  return h(
-    'form',
-    { class: 'fields', role: 'search', onSubmit: (event: Event) => event.preventDefault() },
-    h(
-      'label',
-      null,
-      'Show',
-      h(
-        'select',
-        {
-          value: state ?? '',
-          onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) => {
-            window.location.hash = codesLink(codeStates.find((one) => one === currentTarget.value));
-          },
-        },
-        h('option', { value: '' }, 'all codes'),
-        codeStates.map((one) => h('option', { key: one, value: one }, `${one} codes`)),
-      ),
-    ),
-  );
+function goToCodes(state: CodeState | undefined): void {
+  window.location.hash = codesLink(state);
 }

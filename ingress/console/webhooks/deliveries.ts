@@ -2,6 +2,7 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Webhook, WebhookDelivery } from '../../routes/webhooks/webhook-schemas.ts';
 import type { Api } from '../api/api.ts';
+import { StateFilter } from '../page/choice.ts';
 import { Failure } from '../page/failure.ts';
 import { formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
@@ -12,12 +13,14 @@ import { useNewest } from '../page/use-newest.ts';
 
 type Props = { api: Api; endpoint: Webhook };
 
-const states: readonly WebhookDelivery['state'][] = ['waiting', 'delivered', 'failed'];
+type State = WebhookDelivery['state'];
+
+const states: readonly State[] = ['waiting', 'delivered', 'failed'];
 const refreshEveryMs = 2_000;
 
 /** The deliveries to an endpoint of the last 30 days, newest first. */
 export function Deliveries({ api, endpoint: { id, url, enabled } }: Props) {
-  const [state, setState] = useState<WebhookDelivery['state']>();
+  const [state, setState] = useState<State>();
   const path = `/v1/webhooks/${id}/deliveries`;
   const deliveries = useNewest<WebhookDelivery>(api, path, state === undefined ? {} : { state });
   const waits = deliveries.value?.data.some((delivery) => delivery.state === 'waiting') === true;
@@ -31,7 +34,7 @@ export function Deliveries({ api, endpoint: { id, url, enabled } }: Props) {
   return h(
     'section',
     { 'aria-label': `Deliveries to ${url}` },
-    h(StateFilter, { state, setState }),
+    h(StateFilter<State>, { what: 'deliveries', states, state, setState }),
     h(LoadedView<NonNullable<typeof deliveries.value>>, {
       loaded: deliveries,
       what: 'the deliveries',
@@ -42,33 +45,6 @@ export function Deliveries({ api, endpoint: { id, url, enabled } }: Props) {
         has_more && h('button', { type: 'button', onClick: deliveries.showMore }, 'Show more'),
       ],
     }),
-  );
-}
-
-type FilterProps = {
-  state: WebhookDelivery['state'] | undefined;
-  setState: (state?: WebhookDelivery['state']) => void;
-};
-
-function StateFilter({ state, setState }: FilterProps) {
-  return h(
-    'form',
-    { class: 'fields', role: 'search', onSubmit: (event: Event) => event.preventDefault() },
-    h(
-      'label',
-      null,
-      'Show',
-      h(
-        'select',
-        {
-          value: state ?? '',
-          onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) =>
-            setState(states.find((one) => one === currentTarget.value)),
-        },
-        h('option', { value: '' }, 'all deliveries'),
-        states.map((one) => h('option', { key: one, value: one }, one)),
-      ),
-    ),
   );
 }
 

@@ -1,17 +1,13 @@
 import { h } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
+import { useId } from 'preact/hooks';
 import type { CreatedWebhook } from '../../routes/webhooks/webhook-schemas.ts';
 import { CopyButton } from '../page/copy-button.ts';
+import { useFocusedHeading } from '../page/keep-focus.ts';
 
 /** The secret of an endpoint, shown once. */
 export function NewSecret({ endpoint: { url, secret }, dismiss }: { endpoint: CreatedWebhook; dismiss: () => void }) {
   const id = useId();
-  const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
-    // Later: a dialog that is still open lets nothing outside of it have the focus, and returns the focus when it closes.
-    const timer = setTimeout(() => heading.current?.focus());
-    return () => clearTimeout(timer);
-  }, []);
+  const heading = useFocusedHeading();
   return h(
     'section',
     { class: 'notice', 'aria-labelledby': id },
