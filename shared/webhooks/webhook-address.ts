@@ -15,6 +15,8 @@ export type AddressRules = {
 
 const urlLengthMax = 2_048;
 const portMin = 1_024;
+/** One message for both, so that accounts do not learn which names exist in the network of the operator. */
+const isUnfit = 'the host cannot be found, or has an address that is not public';
 
 /** Parses the address of an endpoint. Fails with `WebhookAddressError`. Does not look up its host. */
 export function parseWebhookUrl(text: string, { hostsPrivate }: Pick<AddressRules, 'hostsPrivate'>): URL {
@@ -45,7 +47,7 @@ export async function findPublicAddresses(
   const isPrivate = hostsPrivate.includes(host);
   const addresses = isIP(host) === 0 ? await resolveHost(host, { isPrivate }, resolve) : [host];
   if (!isPrivate && !addresses.every(isPublicAddress)) {
-    throw new WebhookAddressError('the host has an address that is not public');
+    throw new WebhookAddressError(isUnfit);
   }
   return addresses;
 }
@@ -56,7 +58,7 @@ async function resolveHost(
   resolve: AddressRules['resolve'],
 ): Promise<readonly string[]> {
   const addresses = await resolve(host, options).catch(() => []);
-  if (addresses.length === 0) throw new WebhookAddressError('the host cannot be found');
+  if (addresses.length === 0) throw new WebhookAddressError(isUnfit);
   return addresses;
 }
 

@@ -112,14 +112,18 @@ test('a name that has become private since it was checked is refused, and no con
   await resolve(); // when the endpoint was created
   const strict = createPostEvent({ rules: { hostsPrivate: [], resolve } });
   const url = `https://receiver.example.com:${receiver.port}/`;
-  t.deepEqual(await strict(url, request), { error: 'the host has an address that is not public' });
+  t.deepEqual(await strict(url, request), { error: 'the host cannot be found, or has an address that is not public' });
   for (const host of privateHosts) {
     const answer = await strict(`https://${host}:${receiver.port}/`, request);
-    t.deepEqual(answer, { error: 'the host has an address that is not public' }, host);
+    t.deepEqual(answer, { error: 'the host cannot be found, or has an address that is not public' }, host);
   }
   for (const address of privateAddresses) {
     const resolveTo = createPostEvent({ rules: { hostsPrivate: [], resolve: async () => ['1.1.1.1', address] } });
-    t.deepEqual(await resolveTo(url, request), { error: 'the host has an address that is not public' }, address);
+    t.deepEqual(
+      await resolveTo(url, request),
+      { error: 'the host cannot be found, or has an address that is not public' },
+      address,
+    );
   }
   t.deepEqual(await strict(`http://127.0.0.1:${receiver.port}/`, request), { error: 'expected an https URL' });
   t.is(receiver.connections(), 0);
