@@ -241,6 +241,7 @@ browserTest(
     await page.getByRole('heading', { name: 'Settings', exact: true }).waitFor();
     t.is(await page.title(), 'Settings · Console');
     const rowsOf = (caption: string) => page.getByRole('region', { name: caption }).locator('tbody tr');
+    await rowsOf('Processes').first().waitFor();
     t.deepEqual(
       (await rowsOf('Processes').locator('th').allTextContents()).map((name) => name.split(' ')[0]),
       ['ingress', 'worker'],
