@@ -20,7 +20,7 @@ import { bodyBytesMax, type Case } from './common-cases.ts';
 import { bodies, models } from './endpoint-cases.ts';
 import { filesOfTests } from './file-cases.ts';
 import { type Cast, casesOf, createCast, plans } from './route-cases.ts';
-import { webhookHostPrivate } from './webhook-cases.ts';
+import { webhookEnv } from './webhook-cases.ts';
 
 type Registrar = {
   test: {
@@ -40,8 +40,7 @@ const env = {
   // The other pool has no workers: its jobs keep waiting.
   POOLS: 'default',
   TOPUP_URL: 'https://billing.example.com/top-up',
-  WEBHOOK_SECRET_KEY: 'a key of at least 32 characters for the secrets of webhooks',
-  WEBHOOK_HOSTS_PRIVATE: webhookHostPrivate,
+  ...webhookEnv,
 };
 const hasOwnErrors = (path: string) => documentedRoutes[`POST ${path}`]?.errorSchema !== undefined;
 const pathOf = (route: Route) => route.slice(route.indexOf(' ') + 1);

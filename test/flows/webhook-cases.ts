@@ -15,9 +15,12 @@ import {
 
 type WebhookCast = Credentials & Awaited<ReturnType<typeof createWebhookCast>>;
 
-/** The host that the service may send to, although it is private. Nothing listens on this port. */
-export const webhookHostPrivate = 'localhost';
-const url = `http://${webhookHostPrivate}:9/events`;
+export const webhookEnv = {
+  WEBHOOK_SECRET_KEY: 'a key of at least 32 characters for the secrets of webhooks',
+  WEBHOOK_HOSTS_PRIVATE: 'localhost',
+};
+/** Nothing listens on this port. */
+const url = `http://${webhookEnv.WEBHOOK_HOSTS_PRIVATE}:9/events`;
 const wanted = { url, events: ['batch.completed', 'key.expiring'] };
 
 /** Endpoints of one account in each state that routes distinguish, and an account that can have no more. */
