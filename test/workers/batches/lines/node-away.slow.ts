@@ -162,8 +162,9 @@ test.serial(
     if (node === undefined) return t.fail();
     const [away, near] = [await nameOn(node, queuePrefix), await nameOn(node, queuePrefix, false)];
     const { log } = recordedLog();
-    const models = { [away]: {}, [near]: {} } as unknown as Parameters<typeof createLineQueue>[0]['models']; // only the names are read
-    await using queue = createLineQueue({ redis: await side.connect(t), models, log });
+    type Models = ReturnType<Parameters<typeof createLineQueue>[0]['models']>;
+    const models = { [away]: {}, [near]: {} } as unknown as Models; // only the names are read
+    await using queue = createLineQueue({ redis: await side.connect(t), models: () => models, log });
     const add = (model: string, requestId: string) => queue.add({ model, requestId } as BatchJob); // the queue reads nothing else
     await add(away, 'one');
     await node.kill('SIGKILL');
