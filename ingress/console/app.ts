@@ -2,7 +2,7 @@ import { h } from 'preact';
 import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
 import type { Api } from './api/api.ts';
 import { BatchesPage } from './batches/batches-page.ts';
-import { Header } from './header.ts';
+import { Header } from './frame/sidebar.ts';
 import { type HeldKeys, useHeldKeys } from './keys/held-keys.ts';
 import { KeysPage } from './keys/keys-page.ts';
 import { AccountPage } from './operators/account-page.ts';

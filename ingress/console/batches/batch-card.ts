@@ -1,9 +1,9 @@
 import { h } from 'preact';
 import type { Batch } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
-import { DownloadButton } from '../page/download-button.ts';
+import { DownloadButton } from '../controls/download-button.ts';
+import { Table } from '../controls/table.ts';
 import { formatCount, formatTime } from '../page/format.ts';
-import { Table } from '../page/table.ts';
 import { BatchHead } from './batch-head.ts';
 
 type BatchError = NonNullable<Batch['errors']>['data'][number];

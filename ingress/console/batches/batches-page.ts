@@ -2,7 +2,7 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Batch } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
-import { ConfirmDialog } from '../page/confirm-dialog.ts';
+import { ConfirmDialog } from '../controls/confirm-dialog.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useRepeated } from '../page/use-loaded.ts';
 import { useNewest } from '../page/use-newest.ts';

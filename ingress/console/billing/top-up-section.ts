@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks';
 import type { Quota } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { fieldErrorsOf } from '../api/field-errors.ts';
+import { TextField } from '../controls/field.ts';
 import { Failure } from '../page/failure.ts';
-import { TextField } from '../page/field.ts';
 import { formatCount } from '../page/format.ts';
 import { useDoing } from '../page/use-doing.ts';
 

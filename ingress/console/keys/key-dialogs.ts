@@ -1,9 +1,9 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Key } from '../../routes/keys/key-schemas.ts';
-import { Choice } from '../page/choice.ts';
-import { ConfirmDialog } from '../page/confirm-dialog.ts';
-import { TextField } from '../page/field.ts';
+import { Choice } from '../controls/choice.ts';
+import { ConfirmDialog } from '../controls/confirm-dialog.ts';
+import { TextField } from '../controls/field.ts';
 import { wasUsedInTheLastDay } from './key-state.ts';
 
 type Dialog = { shown: Key; close: () => void };

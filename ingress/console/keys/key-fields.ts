@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import type { Model } from '../../api/response-schemas.ts';
 import type { FieldErrors } from '../api/field-errors.ts';
-import { Field, latestTime, TextField } from '../page/field.ts';
+import { Field, latestTime, TextField } from '../controls/field.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import type { Loaded } from '../page/use-loaded.ts';
 import { type KeyDraft, limitNames } from './key-draft.ts';

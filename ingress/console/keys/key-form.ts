@@ -4,7 +4,7 @@ import type { Model } from '../../api/response-schemas.ts';
 import type { Key } from '../../routes/keys/key-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { type FieldErrors, fieldErrorsOf } from '../api/field-errors.ts';
-import { ConfirmDialog } from '../page/confirm-dialog.ts';
+import { ConfirmDialog } from '../controls/confirm-dialog.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { changesOf, draftOf, emptyDraft, type KeyDraft } from './key-draft.ts';
 import { KeyFields, refusedFields } from './key-fields.ts';

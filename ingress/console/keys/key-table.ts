@@ -1,8 +1,8 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Key } from '../../routes/keys/key-schemas.ts';
+import { Table } from '../controls/table.ts';
 import { formatCount, formatRest, formatTime } from '../page/format.ts';
-import { Table } from '../page/table.ts';
 import { useRepeated } from '../page/use-loaded.ts';
 import {
   isEnding,

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useId } from 'preact/hooks';
-import { CopyButton } from '../page/copy-button.ts';
+import { CopyButton } from '../controls/copy-button.ts';
 import { useFocusedHeading } from '../page/keep-focus.ts';
 import type { FullKey } from './held-keys.ts';
 

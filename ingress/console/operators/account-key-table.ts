@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import type { AccountKey } from '../../api/response-schemas.ts';
+import { Table } from '../controls/table.ts';
 import { formatTime } from '../page/format.ts';
-import { Table } from '../page/table.ts';
 
 /** The stored keys of an account, masked: those of the developer key routes, then further keys. */
 export function AccountKeyTable({ keys }: { keys: readonly AccountKey[] }) {

@@ -1,9 +1,9 @@
 import { h } from 'preact';
 import type { AuditRecord } from '../../api/response-schemas.ts';
+import { type Column, Table } from '../controls/table.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { accountLink } from '../page/route.ts';
-import { type Column, Table } from '../page/table.ts';
 import type { Newest } from '../page/use-newest.ts';
 
 type Props = {

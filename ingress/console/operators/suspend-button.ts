@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import { ConfirmDialog } from '../page/confirm-dialog.ts';
+import { ConfirmDialog } from '../controls/confirm-dialog.ts';
 import type { AccountFormProps } from './change-account.ts';
 import { ReasonField } from './reason-field.ts';
 

@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import type { RawPlanFile } from '../../../shared/plan-file/plan-file-schema.ts';
+import { type Column, Table } from '../controls/table.ts';
 import { formatLimit } from '../page/format.ts';
-import { type Column, Table } from '../page/table.ts';
 
 type Props = { planFile: RawPlanFile };
 type Named<Value> = [name: string, value: Value];

@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import type { ServiceSettings } from '../../routes/operators/settings.ts';
+import { Table } from '../controls/table.ts';
 import { formatTime } from '../page/format.ts';
-import { Table } from '../page/table.ts';
 
 type Process = ServiceSettings['processes'][number];
 

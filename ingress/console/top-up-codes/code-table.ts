@@ -1,8 +1,8 @@
 import { h } from 'preact';
 import type { ShownTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
+import { Table } from '../controls/table.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { accountLink } from '../page/route.ts';
-import { Table } from '../page/table.ts';
 
 type Ask = (code: ShownTopUpCode) => void;
 type Props = { codes: readonly ShownTopUpCode[]; askToRevoke: Ask };

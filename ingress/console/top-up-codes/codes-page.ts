@@ -2,7 +2,7 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { CreatedTopUpCode, ShownTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
 import type { Api } from '../api/api.ts';
-import { StateFilter } from '../page/choice.ts';
+import { StateFilter } from '../controls/choice.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { type CodeState, codeStates, codesLink } from '../page/route.ts';
 import { useNewest } from '../page/use-newest.ts';

@@ -1,8 +1,8 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import { fieldErrorsOf } from '../api/field-errors.ts';
+import { latestTime, TextField } from '../controls/field.ts';
 import { Failure } from '../page/failure.ts';
-import { latestTime, TextField } from '../page/field.ts';
 import { useDoing } from '../page/use-doing.ts';
 
 const empty = { tokens: '', count: '1', expiresAt: '', note: '' };

@@ -1,9 +1,9 @@
 import { h } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { CreatedTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
-import { CopyButton } from '../page/copy-button.ts';
+import { CopyButton } from '../controls/copy-button.ts';
+import { saveFile } from '../controls/save-file.ts';
 import { formatCount } from '../page/format.ts';
-import { saveFile } from '../page/save-file.ts';
 
 type Props = { codes: readonly CreatedTopUpCode[]; dismiss: () => void };
 

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import type { ShownTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
-import { ConfirmDialog } from '../page/confirm-dialog.ts';
+import { ConfirmDialog } from '../controls/confirm-dialog.ts';
 import { formatCount } from '../page/format.ts';
 
 type Props = { code: ShownTopUpCode; run: () => Promise<void>; close: () => void };

@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import { Choice } from '../page/choice.ts';
-import { CopyButton } from '../page/copy-button.ts';
+import { Choice } from '../controls/choice.ts';
+import { CopyButton } from '../controls/copy-button.ts';
 import { type Language, languages, type TriedEndpoint } from './endpoints/tried-endpoint.ts';
 
 type Props = { endpoint: TriedEndpoint; request: object; baseUrl: string };

@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import type { PlanLimits } from '../../api/response-schemas.ts';
+import { Table } from '../controls/table.ts';
 import { formatLimit } from '../page/format.ts';
-import { Table } from '../page/table.ts';
 
 type Row = { name: string; value: string };
 

@@ -1,8 +1,8 @@
 import { type ComponentChildren, h } from 'preact';
 import type { GroupName, UsageReport, UsageRow } from '../../usage/usage-schemas.ts';
+import { Table } from '../controls/table.ts';
 import { formatCost, formatCount, formatDay } from '../page/format.ts';
 import { accountLink } from '../page/route.ts';
-import { Table } from '../page/table.ts';
 import { groupLabels } from './report-filters.ts';
 
 const rowsShownMax = 1_000;

@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { UsageRow } from '../../usage/usage-schemas.ts';
-import { Choice } from '../page/choice.ts';
+import { Choice } from '../controls/choice.ts';
 import { formatCount, formatDay, formatShort, formatShortDay } from '../page/format.ts';
 import { type Chart, chartOf, type Measure, measures } from './chart-of.ts';
 import type { DayRange } from './day-range.ts';

@@ -2,7 +2,7 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { GroupName, UsageReport } from '../../usage/usage-schemas.ts';
 import type { Api } from '../api/api.ts';
-import { DownloadButton } from '../page/download-button.ts';
+import { DownloadButton } from '../controls/download-button.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { type DayRange, daysBefore } from './day-range.ts';

@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import type { Webhook } from '../../routes/webhooks/webhook-schemas.ts';
-import { ConfirmDialog } from '../page/confirm-dialog.ts';
+import { ConfirmDialog } from '../controls/confirm-dialog.ts';
 import type { EndpointAction } from './endpoint-card.ts';
 
 type Confirmed = Exclude<EndpointAction, 'edit'>;

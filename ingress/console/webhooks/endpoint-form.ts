@@ -2,8 +2,8 @@ import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Webhook } from '../../routes/webhooks/webhook-schemas.ts';
 import { type FieldErrors, fieldErrorsOf } from '../api/field-errors.ts';
-import { ConfirmDialog } from '../page/confirm-dialog.ts';
-import { TextField } from '../page/field.ts';
+import { ConfirmDialog } from '../controls/confirm-dialog.ts';
+import { TextField } from '../controls/field.ts';
 
 /** The events with what they say, by the names of the API. */
 const eventLabels: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import { useId } from 'preact/hooks';
 import type { CreatedWebhook } from '../../routes/webhooks/webhook-schemas.ts';
-import { CopyButton } from '../page/copy-button.ts';
+import { CopyButton } from '../controls/copy-button.ts';
 import { useFocusedHeading } from '../page/keep-focus.ts';
 
 /** The secret of an endpoint, shown once. */

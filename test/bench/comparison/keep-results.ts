@@ -8,7 +8,7 @@ import { drawChart } from '../charts/draw-chart.ts';
 import { withResults } from './documents.ts';
 import { type Part, type Results, resultsSchema, type Taken } from './results.ts';
 
-const root = new URL('../../../', import.meta.url);
+const root = new URL('../../..', import.meta.url);
 const pages = {
   'ingress/documentation/benchmarks.md': withResults,
   [capacityPageFile]: withCapacity,

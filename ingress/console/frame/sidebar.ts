@@ -1,6 +1,6 @@
 import { h } from 'preact';
-import { type PageName, pages, type Route } from './page/route.ts';
-import type { SessionState } from './session/session.ts';
+import { type PageName, pages, type Route } from '../page/route.ts';
+import type { SessionState } from '../session/session.ts';
 
 type Props = { state: SessionState; route: Route; docsUrl: string; signOut: () => void };
 

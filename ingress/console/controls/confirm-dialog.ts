@@ -1,7 +1,7 @@
 import { type ComponentChildren, h } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
-import { Failure } from './failure.ts';
-import { useDoing } from './use-doing.ts';
+import { Failure } from '../page/failure.ts';
+import { useDoing } from '../page/use-doing.ts';
 
 type Props = {
   title: string;

@@ -1,10 +1,10 @@
 import { h } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Api } from '../api/api.ts';
-import { Failure } from './failure.ts';
-import { formatBytes } from './format.ts';
+import { Failure } from '../page/failure.ts';
+import { formatBytes } from '../page/format.ts';
+import { useDoing } from '../page/use-doing.ts';
 import { saveFile } from './save-file.ts';
-import { useDoing } from './use-doing.ts';
 
 /** Saves what the API returns at this path as a file of this name. */
 export function DownloadButton({ api, path, name, label }: { api: Api; path: string; name: string; label: string }) {
