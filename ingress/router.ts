@@ -21,6 +21,7 @@ import { serveAsset } from './pages/serve-content.ts';
 import type { RequestState } from './request-state.ts';
 import { answerCall } from './routes/answer-call.ts';
 import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
+import { retrieveLimits } from './routes/billing/limits.ts';
 import { updateOverage } from './routes/billing/overage.ts';
 import { retrieveQuota } from './routes/billing/quota.ts';
 import { redeemTopUpCode } from './routes/billing/top-ups.ts';
@@ -158,6 +159,7 @@ function routeBilling(router: Router<RequestState>, deps: AppDeps, stages: Stage
   const { withEither, withSignIn, check, readSettings } = stages;
   const readCounters = readLimitCounters(deps);
   router.get('/billing/quota', withEither, readCounters, retrieveQuota(deps));
+  router.get('/billing/limits', withEither, readCounters, retrieveLimits(deps));
   router.patch('/billing/overage', withSignIn, readCounters, readSettings, updateOverage(deps));
   router.post('/billing/top-ups', withSignIn, readCounters, readSettings, redeemTopUpCode(deps));
   router.get('/billing/usage', withEither, check, retrieveUsage(deps));

@@ -11,6 +11,7 @@ export function presentBatch(batch: Batch) {
     model: batch.model ?? null,
     errors: errors.length === 0 ? null : { object: 'list', data: errors },
     input_file_id: batch.inputFile,
+    input_filename: batch.inputFilename ?? null,
     completion_window: batch.completionWindow,
     status: batch.state,
     output_file_id: batch.outputFile ?? null,
@@ -26,6 +27,7 @@ export function presentBatch(batch: Batch) {
     cancelled_at: timeOf(batch.cancelledAt),
     request_counts: { total: counts.total, completed: counts.completed, failed: counts.failed },
     usage: batch.usage === undefined ? null : presentUsage(batch.usage),
+    error_counts: batch.errorCounts ?? null,
     metadata: batch.metadata,
     key_id: shownKeyId(batch.keyId),
   };

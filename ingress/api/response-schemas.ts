@@ -86,6 +86,7 @@ export const batch = z.strictObject({
     .meta({ description: 'The model of all lines; null if they differ, or are not validated.' }),
   errors: z.strictObject({ object: z.literal('list'), data: z.array(batchError) }).nullable(),
   input_file_id: z.string(),
+  input_filename: z.string().nullable().meta({ description: 'The name of its file; null for older batches.' }),
   completion_window: z.string(),
   status: batchStatus,
   output_file_id: z.string().nullable(),
@@ -101,6 +102,9 @@ export const batch = z.strictObject({
   cancelled_at: seconds.nullable(),
   request_counts: requestCounts,
   usage: batchUsage.nullable().meta({ description: 'Tokens of all results; null until the batch has ended.' }),
+  error_counts: z.record(z.string(), count).nullable().meta({
+    description: 'Failed lines by the code of their error, or the status of their response; null until it has ended.',
+  }),
   metadata: z.record(z.string(), z.string()).nullable(),
   key_id: keyId,
 });
@@ -139,6 +143,18 @@ export const planLimits = z.strictObject({
   batchTokensWaiting: limit,
   models: z.array(z.string()),
 });
+const useOfLimit = z.strictObject({ limit, used: count });
+const useInMinute = useOfLimit.extend({
+  resetMs: count.meta({ description: 'Milliseconds until all of it has left the last 60 seconds.' }),
+});
+export const limitsInUse = z.strictObject({
+  plan: z.string(),
+  requestsPerMinute: useInMinute,
+  tokensPerMinute: useInMinute,
+  requestsPerDay: useOfLimit,
+  requestsAtOnce: useOfLimit,
+  batchRequestsAtOnce: useOfLimit,
+});
 export const planList = z.strictObject({ object: z.literal('list'), data: z.array(planLimits) });
 
 const topUp = z.strictObject({ id: z.string(), tokens: z.int().positive() });
@@ -170,7 +186,17 @@ export const changedAccount = z.strictObject({
   changes: z.array(accountChange),
 });
 export const account = changedAccount.extend({
-  batches: z.array(batch.pick({ id: true, status: true, request_counts: true, created_at: true, expires_at: true })),
+  batches: z.array(
+    batch.pick({
+      id: true,
+      input_filename: true,
+      status: true,
+      request_counts: true,
+      error_counts: true,
+      created_at: true,
+      expires_at: true,
+    }),
+  ),
 });
 
 const accountSummary = z.strictObject({
@@ -209,6 +235,7 @@ export type Model = z.infer<typeof model>;
 export type File = z.infer<typeof file>;
 export type Batch = z.infer<typeof batch>;
 export type Quota = z.infer<typeof quota>;
+export type LimitsInUse = z.infer<typeof limitsInUse>;
 export type PlanLimits = z.infer<typeof planLimits>;
 export type Account = z.infer<typeof account>;
 export type ChangedAccount = z.infer<typeof changedAccount>;

@@ -1,67 +1,62 @@
 import { h } from 'preact';
 import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
 import type { Api } from './api/api.ts';
-import { BatchesPage } from './batches/batches-page.ts';
-import { Header } from './frame/sidebar.ts';
-import { type HeldKeys, useHeldKeys } from './keys/held-keys.ts';
-import { KeysPage } from './keys/keys-page.ts';
-import { AccountPage } from './operators/account-page.ts';
-import { AllUsagePage } from './operators/all-usage-page.ts';
-import { AuditPage } from './operators/audit-page.ts';
-import { OperatorsPage } from './operators/operators-page.ts';
+import { CommandPalette } from './frame/command-palette.ts';
+import { Mark } from './frame/icons.ts';
+import { opensPalette } from './frame/palette-keys.ts';
+import { Sidebar } from './frame/sidebar.ts';
+import { useHeldKeys } from './keys/held-keys.ts';
+import { KnownPage, type PageProps } from './known-page.ts';
 import { Failure } from './page/failure.ts';
 import { keepFocus } from './page/keep-focus.ts';
 import { pages, parseRoute, type Route, titleOf } from './page/route.ts';
 import { useDoing } from './page/use-doing.ts';
 import type { Session, SessionState } from './session/session.ts';
 import type { ConsoleSettings } from './session/settings.ts';
-import { SettingsPage } from './settings/settings-page.ts';
-import { CodesPage } from './top-up-codes/codes-page.ts';
-import { TryItPage } from './try-it/try-it-page.ts';
-import { UsagePage } from './usage/usage-page.ts';
-import { WebhooksPage } from './webhooks/webhooks-page.ts';
+import { useTrial } from './try-it/use-trial.ts';
 
 type Props = { session: Session; api: Api; settings: ConsoleSettings };
 
-/** The header and the current page, or the sign-in page. */
+/** The navigation and the current page, or the sign-in page. */
 export function App({ session, api, settings }: Props) {
   const state = useSession(session);
   const route = useRoute();
   const main = useRef<HTMLElement>(null);
-  const place = `${route.page}/${route.account ?? route.section ?? ''}`;
+  const place = `${route.page}/${route.item ?? ''}${route.isTopUp ? 'top-up' : ''}`;
   const isSignedIn = state.name === 'signed in';
   const held = useHeldKeys();
+  const trial = useTrial();
+  const palette = usePalette(isSignedIn);
   useFocusOn(main, `${isSignedIn} ${place}`);
 
   useEffect(() => (main.current === null ? undefined : keepFocus(main.current)), []);
   useEffect(() => {
-    if (!isSignedIn) held.clear();
+    if (isSignedIn) return;
+    held.clear();
+    trial.clear();
   }, [isSignedIn]);
 
   useEffect(() => {
     document.title = isSignedIn ? `${titleOf(route)} · Console` : 'Sign in · Console';
   }, [isSignedIn, place]);
 
+  const { docsUrl } = settings;
+  const signOut = () => void session.signOut();
   return [
     h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'Skip to content'),
-    h(Header, { state, route, docsUrl: settings.docsUrl, signOut: () => void session.signOut() }),
+    isSignedIn && h(Sidebar, { ...state, route, docsUrl, openPalette: palette.open, signOut }),
     h(
       'main',
       { id: 'main', ref: main, tabIndex: -1 },
       isSignedIn
-        ? h(Page, { key: place, api, route, settings, isOperator: state.isOperator, held })
-        : h(SignedOut, { state, signIn: () => session.signIn() }),
+        ? h(Page, { key: place, api, route, settings, isOperator: state.isOperator, held, trial })
+        : h(SignedOut, { state, signIn: () => session.signIn(), docsUrl }),
     ),
+    isSignedIn && palette.isOpen && h(CommandPalette, { isOperator: state.isOperator, docsUrl, close: palette.close }),
   ];
 }
 
-type PageProps = Omit<Props, 'session'> & {
-  route: Route;
-  isOperator: boolean;
-  held: HeldKeys;
-};
-
-/** An exception in a page leaves the header working. */
+/** An exception in a page leaves the navigation working. */
 function Page(props: PageProps) {
   const [error, recover] = useErrorBoundary();
   if (error !== undefined)
@@ -69,31 +64,9 @@ function Page(props: PageProps) {
   return h(KnownPage, props);
 }
 
-function KnownPage({ api, route, settings, isOperator, held }: PageProps) {
-  if (route.page === 'usage') return h(UsagePage, { api, isTopUp: route.section === 'top-up' });
-  if (route.page === 'try-it') {
-    const { tried, tryOut } = held;
-    return h(TryItPage, { api, baseUrl: settings.baseUrl, given: tried, forget: () => tryOut(undefined) });
-  }
-  if (route.page === 'batches') return h(BatchesPage, { api });
-  if (route.page === 'webhooks') return h(WebhooksPage, { api });
-  if (route.page === 'keys') return h(KeysPage, { api, held });
-  if (!isOperator) {
-    return [
-      h('h1', { tabIndex: -1 }, 'Operators'),
-      h('p', { class: 'empty' }, 'This page is for operators: it requires the scope svc:admin.'),
-    ];
-  }
-  if (route.section === 'settings') return h(SettingsPage, { api });
-  if (route.section === 'all-usage') return h(AllUsagePage, { api });
-  if (route.section === 'codes') return h(CodesPage, { api, state: route.state });
-  if (route.section === 'audit') return h(AuditPage, { api, filter: route.filter ?? {} });
-  return route.account === undefined
-    ? h(OperatorsPage, { api, prefix: route.search ?? '' })
-    : h(AccountPage, { key: route.account, api, name: route.account });
-}
+type SignedOutProps = { state: SessionState; signIn: () => Promise<void>; docsUrl: string };
 
-function SignedOut({ state, signIn }: { state: SessionState; signIn: () => Promise<void> }) {
+function SignedOut({ state, signIn, docsUrl }: SignedOutProps) {
   const doing = useDoing(signIn);
   if (state.name === 'starting') return h('p', { role: 'status', class: 'quiet' }, 'Checking your sign-in …');
   if (state.name === 'signing out') return h('p', { role: 'status', class: 'quiet' }, 'Signing out …');
@@ -102,10 +75,12 @@ function SignedOut({ state, signIn }: { state: SessionState; signIn: () => Promi
   return h(
     'section',
     { class: 'sign-in' },
+    h(Mark, null),
     h('h1', { tabIndex: -1 }, 'Console'),
     h('p', null, 'Keys, usage and batches of your account. You sign in at your sign-in provider and return here.'),
     message && h('p', { role: 'alert', class: 'warning' }, message),
     h('button', { type: 'button', class: 'primary', 'aria-disabled': doing.busy, onClick: doing.run }, 'Sign in'),
+    h('p', { class: 'quiet' }, h('a', { href: docsUrl }, 'Documentation')),
   );
 }
 
@@ -126,6 +101,23 @@ function useRoute(): Route {
     return () => window.removeEventListener('hashchange', changed);
   }, []);
   return route;
+}
+
+/** Whether the palette is open. Its keys open and close it on every page. */
+function usePalette(isSignedIn: boolean) {
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    if (!isSignedIn) return undefined;
+    const press = (event: KeyboardEvent) => {
+      // A dialog that is open lets nothing else be reached.
+      if (!opensPalette(event, navigator.platform) || document.querySelector('dialog:modal:not(.palette)')) return;
+      event.preventDefault();
+      setOpen((before) => !before);
+    };
+    window.addEventListener('keydown', press);
+    return () => window.removeEventListener('keydown', press);
+  }, [isSignedIn]);
+  return { isOpen, open: () => setOpen(true), close: () => setOpen(false) };
 }
 
 /** Moves the focus to the heading of a new page, or to the section that its address names; the first page keeps the browser's default focus. */

@@ -5,27 +5,30 @@ import type { StaticContent } from './static-content.ts';
 
 const makeMsMax = 60_000;
 
+/** What the thread posts: Node posts messages of its own from threads of a process that it watches. */
+export type Made<Result> = { made: Result };
+
 /** `request` is the `workerData` of the module at `url`; `what` names the result in the error message for clients. */
 type Making = { url: URL; request: object; what: string };
 
 /**
- * Returns the only message of a thread: for results that are made once and need much time and code. Fails with `SERVICE_UNAVAILABLE`.
+ * Returns what a thread makes: for results that are made once and need much time and code. Fails with `SERVICE_UNAVAILABLE`.
  */
-export async function makeInThread<Made>({ url, request, what }: Making): Promise<Made> {
+export async function makeInThread<Result>({ url, request, what }: Making): Promise<Result> {
   try {
     const thread = new Worker(url, { workerData: request });
     thread.unref();
     const late = setTimeout(() => void thread.terminate(), makeMsMax);
-    return await firstMessage<Made>(thread).finally(() => clearTimeout(late));
+    return await resultOf<Result>(thread).finally(() => clearTimeout(late));
   } catch (error) {
     const message = `${what} is not available right now. Retry.`;
     throw new ApiError('SERVICE_UNAVAILABLE', message, { cause: error, retryAfterMs: makePauseMs });
   }
 }
 
-function firstMessage<Made>(thread: Worker): Promise<Made> {
+function resultOf<Result>(thread: Worker): Promise<Result> {
   return new Promise((resolve, reject) => {
-    thread.once('message', resolve);
+    thread.on('message', (message: Partial<Made<Result>>) => message.made !== undefined && resolve(message.made));
     thread.once('error', reject);
     thread.once('exit', (code) => reject(new Error(`the thread exited with ${code} without a result`)));
   });

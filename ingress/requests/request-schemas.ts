@@ -47,3 +47,6 @@ export const requestList = z.strictObject({
   last_id: z.string().nullable().meta({ description: 'Where the next page begins: not always in `data`.' }),
   has_more: z.boolean(),
 });
+
+export type Request = z.infer<typeof request>;
+export type RequestList = z.infer<typeof requestList>;

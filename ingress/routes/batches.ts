@@ -104,6 +104,7 @@ export function createBatch({ store }: BatchStores): Stage {
       ...(body.endpoint !== usualEndpoint && { linesEndpoint: body.endpoint }),
       completionWindow: body.completion_window,
       inputFile: file.id,
+      inputFilename: file.filename,
       metadata: body.metadata ?? null,
       listedFieldsOnly: true,
       state: 'validating',

@@ -5,6 +5,7 @@ import {
   type BatchState,
   type BatchUsage,
   batchErrorsMax,
+  type ErrorCounts,
 } from './batch.ts';
 
 /**
@@ -17,7 +18,15 @@ export type BatchEvent =
   | { type: 'refused'; errors: readonly BatchError[] }
   | { type: 'counted'; completed: number; failed: number; position: Batch['position'] }
   | { type: 'cancel' | 'expire' | 'ran' | 'cleared' }
-  | { type: 'written'; completed: number; failed: number; usage: BatchUsage; outputFile?: string; errorFile?: string };
+  | {
+      type: 'written';
+      completed: number;
+      failed: number;
+      usage: BatchUsage;
+      errorCounts: ErrorCounts;
+      outputFile?: string;
+      errorFile?: string;
+    };
 
 type Moves = { [Type in BatchEvent['type']]: readonly BatchState[] };
 
@@ -88,13 +97,14 @@ const endedAt = { completed: 'completedAt', expired: 'expiredAt', cancelled: 'ca
 
 function end(batch: Batch, event: Extract<BatchEvent, { type: 'written' }>, at: Date): Batch | undefined {
   if (batch.ending === undefined) return undefined;
-  const { outputFile, errorFile, usage } = event;
+  const { outputFile, errorFile, usage, errorCounts } = event;
   return {
     ...batch,
     state: batch.ending,
     [endedAt[batch.ending]]: at,
     counts: grown(batch, event),
     usage,
+    errorCounts,
     ...(outputFile !== undefined && { outputFile }),
     ...(errorFile !== undefined && { errorFile }),
   };

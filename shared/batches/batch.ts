@@ -26,6 +26,11 @@ const batchErrorSchema = z.object({
 
 const batchUsageSchema = z.object({ promptTokens: count, cachedTokens: count, completionTokens: count });
 
+const errorCountsSchema = z.record(z.string(), count);
+
+/** How many lines of a batch ended with each error: its code, or the status of its response. */
+export type ErrorCounts = z.infer<typeof errorCountsSchema>;
+
 /** The tokens of all results of a batch. */
 export type BatchUsage = z.infer<typeof batchUsageSchema>;
 
@@ -37,6 +42,7 @@ export const batchSchema = z.object({
   linesEndpoint: z.string().optional(),
   completionWindow: z.literal('24h'),
   inputFile: z.string(),
+  inputFilename: z.string().optional(),
   metadata: z.record(z.string(), z.string()).nullable(),
   listedFieldsOnly: z.boolean().optional(),
   state: z.enum(batchStates),
@@ -48,6 +54,7 @@ export const batchSchema = z.object({
   counts: z.object({ total: count, completed: count, failed: count }),
   model: z.string().optional(),
   usage: batchUsageSchema.optional(),
+  errorCounts: errorCountsSchema.optional(),
   position: z.object({ line: z.int().positive(), byte: count }),
   errors: z.array(batchErrorSchema),
   outputFile: z.string().optional(),
@@ -67,10 +74,10 @@ export const batchSchema = z.object({
 /**
  * A stored batch: one document, updated with its `version` as guard. `account` owns it. `keyId` is the key that it was created with, empty
  * for a sign-in token. `linesEndpoint` is the path of the endpoint of its lines, if it is not `endpoint`, the only one that processes of the
- * previous release can read. `listedFieldsOnly`: its lines may have no field that the plan file does not list; missing in batches created before
+ * previous release can read. `inputFilename` is the name of its file, missing in older batches. `listedFieldsOnly`: its lines may have no field that the plan file does not list; missing in batches created before
  * there were lists. `tokens` is the estimate of all its prompts. `position` is the first line (from 1) that may have no result yet, and its
- * offset in the file. Every line before it has a result. `model` is that of its lines, if all have the same. `usage` is set once the results
- * are written. `errors` are those of its file, at most 100.
+ * offset in the file. Every line before it has a result. `model` is that of its lines, if all have the same. `usage` and
+ * `errorCounts` are set once the results are written. `errors` are those of its file, at most 100.
  */
 export type Batch = z.infer<typeof batchSchema>;
 export type BatchState = Batch['state'];

@@ -134,17 +134,82 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await page.getByText('The answer is complete.').waitFor();
     },
   },
-  'finished batches, and the errors of one': {
+  'a batch with errors in its file': {
     account: 'batcher',
     fragment: 'batches',
-    async fill({ page }) {
+    async fill({ page, url }) {
       for (const [name, lines] of Object.entries({ 'good.jsonl': linesOf(3), 'bad.jsonl': 'no JSON' })) {
+        await page.goto(`${url}#batches`);
         const file = { name, mimeType: 'application/jsonl', buffer: Buffer.from(lines) };
         await page.getByLabel(/^Drop a JSONL file/).setInputFiles(file);
-        await page.getByText(`A batch was created from ${name}`).waitFor();
+        await page.getByRole('button', { name: /^Create the batch/ }).click();
+        await page.getByRole('heading', { name: new RegExp(`${name} (completed|failed)`) }).waitFor();
       }
-      await page.getByText('Errors by line').first().waitFor();
-      await page.getByRole('button', { name: 'Download results' }).waitFor();
+    },
+  },
+  'the list of batches': {
+    account: 'batcher',
+    fragment: 'batches',
+    fill: ({ page }) => page.locator('[data-batch]').nth(1).waitFor(),
+  },
+  'a file before it is sent, with faults': {
+    account: 'previewer',
+    fragment: 'batches',
+    async fill({ page }) {
+      const buffer = Buffer.from('no JSON\n{}\n');
+      const file = { name: `${'a'.repeat(120)}.jsonl`, mimeType: 'application/jsonl', buffer };
+      await page.getByLabel(/^Drop a JSONL file/).setInputFiles(file);
+      await page.getByText('The service would refuse this file').waitFor();
+    },
+  },
+  'the overview of a new account': {
+    account: 'beginner',
+    fragment: 'overview',
+    fill: ({ page }) => page.getByRole('heading', { name: 'First steps' }).waitFor(),
+  },
+  'the overview of an account in use': {
+    account: 'batcher',
+    fragment: 'overview',
+    async fill({ page }) {
+      const keys = createKeyClient(stack());
+      await keys.infer(await keys.newKey('batcher'));
+      await page.getByRole('region', { name: 'Last requests' }).getByText('completed').first().waitFor();
+    },
+  },
+  'the list of requests': {
+    account: 'lister',
+    fragment: 'requests',
+    async fill({ page }) {
+      const keys = createKeyClient(stack());
+      await keys.infer(await keys.newKey('lister'));
+      await page.getByRole('button', { name: 'Refresh' }).click();
+      await page.getByText('completed').first().waitFor();
+    },
+  },
+  'a request': {
+    account: 'lister',
+    fragment: 'requests',
+    async fill({ page }) {
+      await page.getByRole('link', { name: /^req_/ }).first().click();
+      await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+    },
+  },
+  'the search for pages': {
+    account: 'lister',
+    fragment: 'overview',
+    async fill({ page }) {
+      await page.getByRole('button', { name: 'Go to' }).click();
+      await page.getByRole('combobox').fill('e');
+    },
+    tidy: ({ page }) => page.keyboard.press('Escape'),
+  },
+  'the navigation of a phone': {
+    account: 'lister',
+    fragment: 'overview',
+    async fill({ page }) {
+      await page.setViewportSize({ width: 390, height: 900 });
+      await page.getByRole('button', { name: 'Menu' }).click();
+      await page.getByRole('link', { name: 'Webhooks' }).waitFor();
     },
   },
   'top-up codes in every state, and new ones': {
@@ -198,7 +263,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
   },
   'the list of accounts': {
     account: 'olga',
-    fragment: 'operators',
+    fragment: 'accounts',
     async fill({ page }) {
       await createKeyClient(stack()).newKey('listed');
       await page.reload();
@@ -247,7 +312,7 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
   },
   'an account': {
     account: 'olga',
-    fragment: 'operators/user%3Asubject',
+    fragment: 'accounts/user%3Asubject',
     async fill({ page }) {
       const keys = createKeyClient(stack());
       await keys.infer(await keys.newKey('subject'));
@@ -282,12 +347,12 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
   },
   'long texts without a place to break': {
     account: 'olga',
-    fragment: `operators/user%3A${'x'.repeat(200)}`,
+    fragment: `accounts/user%3A${'x'.repeat(200)}`,
     fill: ({ page }) => page.getByText('or does not exist').waitFor(),
   },
   'a failure': {
     account: 'olga',
-    fragment: 'operators/device%3Anone',
+    fragment: 'accounts/device%3Anone',
     async fill(console) {
       console.expectFailures();
       await console.page.reload();

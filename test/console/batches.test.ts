@@ -16,8 +16,13 @@ browserTest('a file of 200 lines goes from upload to download, and the progress 
   await console.signIn('batcher');
   await page.getByText('You have no batches yet.').waitFor();
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('in.jsonl', linesOf(200)));
-  await page.getByText('A batch was created from in.jsonl.').waitFor();
-  const bar = page.getByRole('progressbar', { name: /^Finished lines of batch_/ });
+  await page.getByRole('heading', { name: 'in.jsonl' }).waitFor();
+  const shown = await page.locator('.card .figures').innerText();
+  t.regex(shown, /Lines\s+200\s/);
+  t.regex(shown, /Model\s+small-chat\s/);
+  await page.getByRole('button', { name: 'Create the batch' }).click();
+  await page.waitForURL(/#batches\/batch_[0-9A-Z]{26}$/);
+  const bar = page.getByRole('progressbar', { name: 'Finished lines of in.jsonl' });
   const seen = new Set<number>();
   const download = page.getByRole('button', { name: 'Download results' });
   while (!(await download.isVisible())) {
@@ -28,7 +33,13 @@ browserTest('a file of 200 lines goes from upload to download, and the progress 
     [...seen].some((done) => done > 0 && done < 200),
     `seen: ${[...seen].join(', ')}`,
   );
-  await page.getByText('200 of 200 lines').waitFor();
+  await page.getByText('200 done', { exact: true }).waitFor();
+  await page.getByRole('heading', { name: 'in.jsonl completed', level: 1 }).waitFor();
+  t.regex(await page.locator('.figures').innerText(), /Duration\s+[\d.]+ (ms|s|min)/);
+  await page.getByRole('link', { name: 'Batches', exact: true }).first().click();
+  const row = page.locator('[data-batch]');
+  t.regex(await row.innerText(), /in\.jsonl\s+completed\s+200 done/);
+  await row.getByRole('link', { name: 'in.jsonl' }).click();
   const [file] = await Promise.all([page.waitForEvent('download'), download.click()]);
   t.regex(file.suggestedFilename(), /^batch_[0-9A-Z]{26}-output\.jsonl$/);
   const lines = (await readFile(await file.path(), 'utf8')).trimEnd().split('\n');
@@ -48,6 +59,7 @@ browserTest('the progress bar of an upload follows the bytes sent, and a stopped
   await network.send('Network.emulateNetworkConditions', slowly);
   const lines = asFile('large.jsonl', linesOf(2_000, { content: 'x'.repeat(900) }));
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(lines);
+  await page.getByRole('button', { name: 'Create the batch' }).click();
   const bar = page.getByRole('progressbar', { name: 'Upload of large.jsonl' });
   const sent = async () => Number(await bar.getAttribute('value'));
   const whole = Number(await bar.getAttribute('max'));
@@ -74,6 +86,12 @@ browserTest('errors in a file are shown by line and field', async (t) => {
   await console.signIn('careless');
   const lines = [lineOf('good'), lineOf('good'), 'no JSON', lineOf('elsewhere', { model: 'no-such-model' })];
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('bad.jsonl', lines.join('\n')));
+  const seen = page.getByRole('region', { name: 'Faults of its lines' });
+  t.deepEqual(
+    (await seen.locator('tbody tr').allInnerTexts()).map((row) => row.split('\t')[0]),
+    ['2', '3'],
+  );
+  await page.getByRole('button', { name: 'Create the batch anyway' }).click();
   const faults = page.getByRole('region', { name: 'Errors by line' });
   await faults.waitFor();
   const rows = (await faults.locator('tbody tr').allInnerTexts()).map((row) => row.split('\t').slice(0, 2));
@@ -84,10 +102,19 @@ browserTest('errors in a file are shown by line and field', async (t) => {
   ]);
   t.true(await page.getByText('3 errors in the file: no line was run or charged').isVisible());
 
-  console.expectFailures();
+  await console.goTo('batches');
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('empty.jsonl', ''));
+  await page.getByText('The file has no lines.').waitFor();
+  t.true(await page.getByRole('button', { name: 'Create the batch' }).isDisabled());
+  await page.getByRole('button', { name: 'Choose another file' }).click();
+
+  console.expectFailures();
+  const elsewhere = lineOf('x').replace('/v1/chat/completions', '/v1/nowhere');
+  await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('elsewhere.jsonl', elsewhere));
+  await page.getByRole('button', { name: 'Create the batch' }).click();
   const refusal = page.locator('.failure');
   t.regex(await refusal.innerText(), /VALIDATION_ERROR · request req_/);
+  await page.getByLabel(/^Drop a JSONL file/).waitFor();
   await console.requireClean(t);
 });
 
@@ -98,12 +125,16 @@ browserTest('a running batch is cancelled after confirmation, and finished lines
   await console.signIn('canceller');
   const slow = linesOf(400, { maxTokens: 40, content: 'a rather long answer, please '.repeat(4) });
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('slow.jsonl', slow));
+  await page.getByRole('button', { name: 'Create the batch' }).click();
   await page.getByText(/^[1-9]\d* of 400 lines/).waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
   const dialog = page.getByRole('dialog', { name: 'Cancel this batch?' });
   t.regex(await dialog.innerText(), /Lines that have not run yet end as batch_cancelled and cost nothing/);
   await dialog.getByRole('button', { name: 'Cancel the batch' }).click();
-  await page.locator('.state.cancelled').waitFor();
+  await page.getByRole('heading', { name: 'slow.jsonl cancelled' }).waitFor();
+  await page.getByText(/^\d+ done · \d+ cancelled$/).waitFor();
+  const codes = page.getByRole('region', { name: 'By the code of their error' });
+  t.regex(await codes.innerText(), /batch_cancelled\s+\d+/);
   const [file] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('button', { name: 'Download failed lines' }).click(),

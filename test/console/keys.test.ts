@@ -82,7 +82,7 @@ browserTest('a key is created with settings, shown once, copied, tried out and s
   t.is(await page.evaluate('navigator.clipboard.readText()'), key);
 
   await button(page, 'Try it').click();
-  await page.getByText('Your new key is filled in.').waitFor();
+  await page.getByText(/^Your new key ".*" is filled in\./).waitFor();
   const offered = page.getByRole('combobox', { name: 'Model', exact: true }).locator('option');
   t.deepEqual(await offered.allInnerTexts(), ['medium-chat'], 'what the key may use');
   await page.getByRole('button', { name: 'Send' }).click();
@@ -95,8 +95,10 @@ browserTest('a key is created with settings, shown once, copied, tried out and s
   await button(page, 'I have stored it').click();
   await shown.waitFor({ state: 'detached' });
   await page.getByRole('link', { name: 'Try it' }).click();
-  await page.getByText('Not stored: the key is lost when you leave this page.').waitFor();
-  t.is(await page.getByLabel('API key').inputValue(), '', 'the key was lost when the page was left');
+  t.is(await page.getByLabel('API key').inputValue(), key, 'it is kept while the console is open');
+  await page.reload();
+  await page.getByText('Not stored: it is kept until you reload or close the console.').waitFor();
+  t.is(await page.getByLabel('API key').inputValue(), '', 'and lost with a reload');
   t.deepEqual(await offered.allInnerTexts(), ['small-chat', 'medium-chat']);
   await console.requireClean(t);
 });
@@ -283,7 +285,7 @@ browserTest('a key changed in another tab gets the error of the API, and the tab
   const failure = await dialog.locator('.failure').innerText();
   t.regex(failure, /This key was rotated or revoked, and cannot change any more\./);
   t.regex(failure, /409 CONFLICT · request req_[0-9A-Z]{26}/);
-  await page.locator('.state.revoked').waitFor();
+  await page.locator('.state.bad').waitFor();
   await dialog.getByRole('button', { name: 'Go back' }).click();
   await page.getByText('You have no active key').waitFor();
   t.is(await page.getByRole('button', { name: 'Rotate' }).count(), 0);

@@ -15,13 +15,13 @@ browserTest('an operator finds an account and changes its plan, which applies to
   t.like(await keys.infer(key, 'large-chat'), { status: 429, type: 'plan_limit' });
   await using console = await openConsole();
   const { page } = console;
-  await console.goTo('operators');
+  await console.goTo('accounts');
   await console.signIn('olga');
   await page.getByLabel('Account', { exact: true }).fill('custom');
-  await page.getByRole('button', { name: 'Find' }).click();
+  await page.getByRole('button', { name: 'Find', exact: true }).click();
   await page.getByRole('link', { name: 'user:customer' }).click();
   await page.getByRole('heading', { name: 'user:customer' }).waitFor();
-  t.is(page.url(), `${console.url}#operators/user%3Acustomer`);
+  t.is(page.url(), `${console.url}#accounts/user%3Acustomer`);
   await page.goBack();
   t.is(await page.getByLabel('Account', { exact: true }).inputValue(), 'user:custom', 'the search text is restored');
   await page.getByRole('link', { name: 'user:customer' }).click();
@@ -75,7 +75,7 @@ browserTest('an operator sees which accounts have used most, and exports the usa
   }
   await using console = await openConsole();
   const { page } = console;
-  await console.goTo('operators');
+  await console.goTo('accounts');
   await console.signIn('olga');
   await page.getByRole('link', { name: 'Usage of all accounts' }).click();
   await page.getByRole('heading', { name: 'Usage of all accounts' }).waitFor();
@@ -119,7 +119,7 @@ browserTest('an operator can read the audit trail of an account beyond its first
   }
   await using console = await openConsole();
   const { page } = console;
-  await console.goTo('operators/user%3Abusy');
+  await console.goTo('accounts/user%3Abusy');
   await console.signIn('olga');
   for (const last of [26, 6, 1]) {
     await page.getByRole('cell', { name: `number ${last}`, exact: true }).waitFor();
@@ -138,9 +138,9 @@ browserTest('an operator reads the changes of all accounts, of one account, and 
   await change('user:trail-b', { suspended: true, reason: 'why b' });
   await using console = await openConsole();
   const { page } = console;
-  await console.goTo('operators');
+  await console.goTo('accounts');
   await console.signIn('olga');
-  await page.getByRole('link', { name: 'Audit trail of all accounts' }).click();
+  await page.getByRole('link', { name: 'Audit trail' }).click();
   await page.getByRole('heading', { name: 'Audit trail' }).waitFor();
   await page.getByRole('region', { name: 'Changes, newest first' }).waitFor();
 
@@ -177,16 +177,16 @@ browserTest('an operator finds a device by the id that it sends', async (t) => {
   t.is((await keys.guest('device-of-a-guest')).status, 200);
   await using console = await openConsole();
   const { page } = console;
-  await console.goTo('operators');
+  await console.goTo('accounts');
   await console.signIn('olga');
   await page.getByLabel('Find by').selectOption('device ID');
   await page.getByRole('searchbox', { name: 'Device ID' }).fill('device-of-a-guest');
-  await page.getByRole('button', { name: 'Find' }).click();
+  await page.getByRole('button', { name: 'Find', exact: true }).click();
   await page.getByRole('heading', { name: /^device:[0-9a-f]{64}$/ }).waitFor();
   await page.getByText('guest-device').first().waitFor();
 
   console.expectFailures();
-  await console.goTo('operators/device%3Anone');
+  await console.goTo('accounts/device%3Anone');
   await page.getByText('There is no such account.').waitFor();
   await console.requireClean(t);
 });
@@ -195,7 +195,7 @@ browserTest('a signed-in user without a key can be given a plan by name', async 
   await using console = await openConsole();
   const { page } = console;
   console.expectFailures();
-  await console.goTo('operators/user%3Anewcomer');
+  await console.goTo('accounts/user%3Anewcomer');
   await console.signIn('olga');
   await page.getByText('This account has no key and no changes yet').waitFor();
   await page.getByLabel('Plan of the account').selectOption('pro');
@@ -209,7 +209,7 @@ browserTest('a signed-in user without a key can be given a plan by name', async 
 browserTest('a user without the operator scope sees no operator page, and the address explains why', async (t) => {
   await using console = await openConsole();
   const { page } = console;
-  await console.goTo('operators');
+  await console.goTo('accounts');
   await console.signIn('visitor');
   await page.getByText('it requires the scope svc:admin').waitFor();
   t.is(await page.getByRole('link', { name: 'Operators' }).count(), 0);
@@ -235,9 +235,9 @@ browserTest(
   async (t) => {
     await using console = await openConsole();
     const { page } = console;
-    await console.goTo('operators');
+    await console.goTo('accounts');
     await console.signIn('olga');
-    await page.getByRole('link', { name: 'Settings and processes' }).click();
+    await page.getByRole('link', { name: 'Settings' }).click();
     await page.getByRole('heading', { name: 'Settings', exact: true }).waitFor();
     t.is(await page.title(), 'Settings · Console');
     const rowsOf = (caption: string) => page.getByRole('region', { name: caption }).locator('tbody tr');

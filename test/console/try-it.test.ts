@@ -36,7 +36,7 @@ browserTest('an answer streams with its times and tokens, and the key is stored 
   const figures = await page.locator('section:has(#answer-title) .figures').innerText();
   t.regex(figures, /Time to first token\n+[\d,]+ ms/);
   t.regex(figures, /Prompt tokens\n+\d+\n/);
-  t.regex(figures, /Request ID\n+req_[0-9A-Z]{26}/);
+  t.regex(figures, /Request ID\n+req_[0-9A-Z]{5}…[0-9A-Z]{5}/);
   const [prompt = 0, completion = 0, total = 0] = ['Prompt tokens', 'Completion tokens', 'Total tokens'].map((name) =>
     Number(new RegExp(`${name}\\n+(\\d+)`).exec(figures)?.[1]),
   );

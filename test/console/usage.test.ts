@@ -56,10 +56,23 @@ browserTest(
     }
     t.is(charged, Number(quota.used));
     t.is(await page.locator('.chart rect.patterned').count(), 4, 'one bar segment and one legend entry for each model');
-    const described = await page.locator('.chart svg[role=img]').getAttribute('aria-label');
+    const described = await page.locator('.chart [role=application]').getAttribute('aria-label');
     t.regex(described ?? '', new RegExp(`^tokens charged by day and model: on one day, .*\\(${charged}\\)`));
     await page.getByRole('radio', { name: 'requests' }).check();
-    t.regex((await page.locator('.chart svg[role=img]').getAttribute('aria-label')) ?? '', /\(3\)/);
+    t.regex((await page.locator('.chart [role=application]').getAttribute('aria-label')) ?? '', /\(3\)/);
+    await page.locator('.chart [role=application]').focus();
+    await page.keyboard.press('End');
+    const numbers = page.locator('.day-numbers');
+    t.regex(await numbers.innerText(), /3 requests/);
+    await page
+      .locator('.chart')
+      .getByRole('status')
+      .getByText(/: 3 requests, /)
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await numbers.waitFor({ state: 'detached' });
+    await page.locator('.chart .target').last().hover();
+    await numbers.waitFor();
 
     await page.getByLabel('Period').selectOption('Last month');
     await page.getByText(/^No usage from /).waitFor();

@@ -238,6 +238,24 @@ test('while too much usage waits for the store, requests are refused with the qu
   t.is((await chat()).status, 200, 'the others have room for more');
 });
 
+test('the limits in use are those that admission counts', async (t) => {
+  const { key, chat } = await openAccount('in-use', 'two-a-minute');
+  const inUse = async () => (await keys.send('GET', '/billing/limits', { bearer: key })).body;
+  t.like(await inUse(), {
+    plan: 'two-a-minute',
+    requestsPerMinute: { limit: 2, used: 0 },
+    requestsPerDay: { limit: null, used: 0 },
+    requestsAtOnce: { used: 0 },
+    batchRequestsAtOnce: { used: 0 },
+  });
+  const { usage } = (await chat()).body as { usage: { total_tokens: number } }; // a response of the test model server
+  const after = await inUse();
+  t.like(after, { requestsPerMinute: { limit: 2, used: 1 }, requestsPerDay: { used: 1 }, requestsAtOnce: { used: 0 } });
+  t.like(after, { tokensPerMinute: { used: usage.total_tokens } });
+  const { resetMs } = after.requestsPerMinute as { resetMs: number };
+  t.true(resetMs > 0 && resetMs <= 65_000, String(resetMs));
+});
+
 test('rotating a key resets no limit', async (t) => {
   const { key, chat } = await openAccount('rotating', 'two-a-minute');
   for (const _ of [1, 2]) t.is((await chat()).status, 200);

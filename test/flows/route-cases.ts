@@ -419,6 +419,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
   const model = (name: string, bearer: string) => callTo('GET', `/v1/models/${name}`)({ bearer });
   const quota = callTo('GET', '/billing/quota');
   const plan = callTo('GET', '/billing/plan');
+  const limits = callTo('GET', '/billing/limits');
   const plans = callTo('GET', '/admin/plans');
   const list = callTo('GET', '/v1/keys/developer');
   const mint = callTo('POST', '/v1/keys/developer');
@@ -488,6 +489,14 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
       ...eitherCases(quota, cast),
       ok('a key', quota({ bearer: cast.key })),
       ok('a sign-in token', quota({ bearer: cast.token })),
+    ],
+    'GET /billing/limits': [
+      ...eitherCases(limits, cast),
+      ok('a key', limits({ bearer: cast.key })),
+      ok('a sign-in token', limits({ bearer: cast.token })),
+      ok('a guest key', limits({ bearer: cast.guestKey }), {
+        check: (t, body) => void t.like(body, { plan: 'guest-device', requestsPerDay: { limit: 50 } }),
+      }),
     ],
     'GET /billing/usage': billingUsageCases(cast),
     'GET /billing/plan': [

@@ -52,12 +52,13 @@ export function createApi({ baseUrl, session }: { baseUrl: string; session: Sess
           signal?.throwIfAborted();
           throw unreachable();
         });
-        const requestId = answer.headers.get('x-request-id');
+        const header = (name: string) => answer.headers.get(name);
+        const requestId = header('x-request-id');
         const bytes = await readBody(answer, { onBytes: silence.restart, progress }).catch(() => {
           signal?.throwIfAborted();
           throw brokenOff(answer.status, requestId);
         });
-        if (!answer.ok) throw failureOf(answer.status, await bytes.text(), requestId);
+        if (!answer.ok) throw failureOf({ status: answer.status, body: await bytes.text(), header });
         return bytes;
       } finally {
         silence.end();

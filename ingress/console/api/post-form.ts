@@ -19,7 +19,7 @@ export function postForm({ url, token, file, progress, signal }: Upload): Promis
     request.addEventListener('load', () => {
       const { status, responseText } = request;
       if (status === 200) resolve(responseText);
-      else reject(failureOf(status, responseText, request.getResponseHeader('x-request-id')));
+      else reject(failureOf({ status, body: responseText, header: (name) => request.getResponseHeader(name) }));
     });
     request.addEventListener('error', () => reject(unreachable()));
     request.addEventListener('abort', () => reject(signal.reason));

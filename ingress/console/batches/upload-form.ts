@@ -5,60 +5,90 @@ import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
 import { Failure } from '../page/failure.ts';
 import { formatBytes } from '../page/format.ts';
+import { batchLink } from '../page/route.ts';
+import { FileField } from './file-field.ts';
+import { FilePreview } from './file-preview.ts';
+import { type Preview, readPreview } from './read-preview.ts';
 
 type State =
   | { name: 'idle' }
-  | { name: 'uploading'; file: string; sent: number; total: number }
-  | { name: 'creating'; file: string }
-  | { name: 'done'; file: string }
+  | { name: 'reading'; file: File }
+  | { name: 'shown'; file: File; preview: Preview }
+  | { name: 'uploading'; file: File; sent: number; total: number }
+  | { name: 'creating'; file: File }
   | { name: 'failed'; error: unknown };
 
-const endpoint = '/v1/chat/completions';
+const usualEndpoint = '/v1/chat/completions';
 
-/** Uploads a file that is dropped or chosen, shows the progress, and creates a batch from it. */
-export function UploadForm({ api, created }: { api: Api; created: () => void }) {
+/** Shows what a file holds; when that is confirmed, uploads it, creates a batch from it, and goes to the page of the batch. */
+export function UploadForm({ api }: { api: Api }) {
   const [state, setState] = useState<State>({ name: 'idle' });
-  const stop = useRef(() => {});
-  useEffect(() => () => stop.current(), []);
-  const isBusy = state.name === 'uploading' || state.name === 'creating';
+  const current = useRef(new AbortController());
+  useEffect(() => () => current.current.abort(), []);
+  const isBusy = state.name === 'reading' || state.name === 'uploading' || state.name === 'creating';
 
-  async function submit(file: File): Promise<void> {
+  /** Runs one step. A step that is stopped leads back to the start. */
+  async function step(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const aborting = new AbortController();
-    stop.current = () => aborting.abort();
-    setState({ name: 'uploading', file: file.name, sent: 0, total: file.size });
+    current.current = aborting;
     try {
-      const { id } = await api.upload<StoredFile>(file, {
-        signal: aborting.signal,
-        progress: (sent, total = file.size) => setState({ name: 'uploading', file: file.name, sent, total }),
-      });
-      aborting.signal.throwIfAborted();
-      setState({ name: 'creating', file: file.name });
-      await createBatch(api, id);
-      setState({ name: 'done', file: file.name });
-      created();
+      await run(aborting.signal);
     } catch (error) {
       setState(aborting.signal.aborted ? { name: 'idle' } : { name: 'failed', error });
     }
   }
 
-  function take(files: FileList | null | undefined): void {
-    const [file] = files ?? [];
-    if (file !== undefined && !isBusy) void submit(file);
-  }
+  const look = (file: File) =>
+    step(async (signal) => {
+      setState({ name: 'reading', file });
+      const preview = await readPreview(file, signal).catch((error: unknown) => {
+        signal.throwIfAborted();
+        throw unreadable(error);
+      });
+      setState({ name: 'shown', file, preview });
+    });
+
+  const submit = (file: File, { endpoints: [endpoint = usualEndpoint] }: Preview) =>
+    step(async (signal) => {
+      setState({ name: 'uploading', file, sent: 0, total: file.size });
+      const { id } = await api.upload<StoredFile>(file, {
+        signal,
+        progress: (sent, total = file.size) => setState({ name: 'uploading', file, sent, total }),
+      });
+      signal.throwIfAborted();
+      setState({ name: 'creating', file });
+      const batch = await createBatch(api, { fileId: id, endpoint });
+      window.location.hash = batchLink(batch.id);
+    });
 
   return h(
     'section',
     { 'aria-labelledby': 'upload-title' },
     h('h2', { id: 'upload-title' }, 'Create a batch'),
-    h(FileField, { isBusy, take }),
-    h(Progress, { state, stop: () => stop.current() }),
+    state.name !== 'shown' && h(FileField, { isBusy, take: (file) => void look(file) }),
+    state.name === 'shown' &&
+      h(FilePreview, {
+        ...state,
+        confirm: () => void submit(state.file, state.preview),
+        cancel: () => setState({ name: 'idle' }),
+      }),
+    h(Progress, { state, stop: () => current.current.abort() }),
   );
 }
 
-async function createBatch(api: Api, fileId: string): Promise<void> {
+function unreadable(cause: unknown): ApiFailure {
+  const failure = new ApiFailure('The file cannot be read. It may have been moved or changed: choose it again.', {
+    code: 'unreadable',
+    status: 0,
+  });
+  failure.cause = cause;
+  return failure;
+}
+
+async function createBatch(api: Api, { fileId, endpoint }: { fileId: string; endpoint: string }): Promise<Batch> {
   try {
     const body = { input_file_id: fileId, endpoint, completion_window: '24h' };
-    await api.call<Batch>('/v1/batches', { method: 'POST', body });
+    return await api.call<Batch>('/v1/batches', { method: 'POST', body });
   } catch (error) {
     // A file whose batch was refused is useless. Without an answer, a batch may have been created from it.
     const isRefused = error instanceof ApiFailure && error.status >= 400 && error.status < 500;
@@ -67,45 +97,14 @@ async function createBatch(api: Api, fileId: string): Promise<void> {
   }
 }
 
-function FileField({ isBusy, take }: { isBusy: boolean; take: (files: FileList | null | undefined) => void }) {
-  const [isOver, setOver] = useState(false);
-  return h(
-    'div',
-    {
-      class: isOver ? 'drop over' : 'drop',
-      onDragOver: (event: DragEvent) => {
-        event.preventDefault();
-        setOver(true);
-      },
-      onDragLeave: () => setOver(false),
-      onDrop: (event: DragEvent) => {
-        event.preventDefault();
-        setOver(false);
-        take(event.dataTransfer?.files);
-      },
-    },
-    h('label', { for: 'batch-file' }, 'Drop a JSONL file here, or choose one'),
-    h('input', {
-      id: 'batch-file',
-      type: 'file',
-      accept: '.jsonl,.ndjson,application/jsonl',
-      disabled: isBusy,
-      onChange: ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
-        take(currentTarget.files);
-        currentTarget.value = ''; // so that the same file can be chosen again
-      },
-    }),
-    h('p', { class: 'quiet' }, 'One request per line: custom_id, method POST, url /v1/chat/completions, body.'),
-  );
-}
-
 function Progress({ state, stop }: { state: State; stop: () => void }) {
   if (state.name === 'failed') return h(Failure, { error: state.error });
   const words = {
     idle: '',
-    uploading: state.name === 'uploading' ? `Uploading ${state.file}` : '',
-    creating: state.name === 'creating' ? `Creating a batch from ${state.file} …` : '',
-    done: state.name === 'done' ? `A batch was created from ${state.file}. Its lines are being validated.` : '',
+    reading: state.name === 'reading' ? `Reading ${state.file.name} …` : '',
+    shown: '',
+    uploading: state.name === 'uploading' ? `Uploading ${state.file.name}` : '',
+    creating: state.name === 'creating' ? `Creating a batch from ${state.file.name} …` : '',
   };
   return [
     h('p', { role: 'status' }, words[state.name]),
@@ -113,7 +112,11 @@ function Progress({ state, stop }: { state: State; stop: () => void }) {
       h(
         'div',
         { class: 'upload' },
-        h('progress', { 'aria-label': `Upload of ${state.file}`, max: Math.max(1, state.total), value: state.sent }),
+        h('progress', {
+          'aria-label': `Upload of ${state.file.name}`,
+          max: Math.max(1, state.total),
+          value: state.sent,
+        }),
         h('span', { class: 'quiet' }, `${formatBytes(state.sent)} of ${formatBytes(state.total)}`),
         h('button', { type: 'button', onClick: stop }, 'Stop the upload'),
       ),

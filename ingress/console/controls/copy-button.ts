@@ -1,5 +1,6 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
+import { Icon } from '../frame/icons.ts';
 
 /** Copies the text to the clipboard. The confirmation disappears if the text changes. */
 export function CopyButton({ text, label }: { text: string; label: string }) {
@@ -13,7 +14,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
   return h(
     'span',
     { class: 'copy' },
-    h('button', { type: 'button', onClick: () => void copy() }, label),
+    h('button', { type: 'button', onClick: () => void copy() }, h(Icon, { name: 'copy' }), label),
     h('span', { role: 'status', class: 'quiet' }, said.of === text ? said.words : ''),
   );
 }

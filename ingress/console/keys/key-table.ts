@@ -1,6 +1,7 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Key } from '../../routes/keys/key-schemas.ts';
+import { StateBadge, type Tone } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { formatCount, formatRest, formatTime } from '../page/format.ts';
 import { useRepeated } from '../page/use-loaded.ts';
@@ -18,12 +19,12 @@ type Ask = (what: KeyChange, key: Key) => void;
 type Props = { keys: readonly Key[]; ask: Ask };
 
 const labels = { edit: 'Edit', rotate: 'Rotate', revoke: 'Revoke' };
-const stateClasses: Record<ShownState, string> = {
-  active: 'active',
-  'in grace': 'grace',
-  expired: 'expired',
-  rotated: 'rotated',
-  revoked: 'revoked',
+const tones: Record<ShownState, Tone> = {
+  active: 'good',
+  'in grace': 'warning',
+  expired: 'warning',
+  rotated: 'neutral',
+  revoked: 'bad',
 };
 /** From here on the list can be searched. */
 const searchedFrom = 10;
@@ -79,7 +80,7 @@ function Search({ wanted, setWanted }: { wanted: string; setWanted: (wanted: str
 
 function State({ shown, now }: { shown: Key; now: number }) {
   const state = shownState(shown, now);
-  const badge = h('span', { class: `state ${stateClasses[state]}` }, state);
+  const badge = h(StateBadge, { state, tone: tones[state] });
   return state === 'in grace' ? [badge, h('div', null, `${formatRest(restOf(shown, now) ?? 0)} left`)] : badge;
 }
 

@@ -16,9 +16,14 @@ import { KeyTable } from './key-table.ts';
 import { NewKey } from './new-key.ts';
 
 type Asking = { what: 'create' } | { what: 'edit' | 'rotate' | 'revoke'; key: Key };
-type Props = { api: Api; held: HeldKeys };
+type Props = {
+  api: Api;
+  held: HeldKeys;
+  /** Opens "Try it" with this key. */
+  tryOut: (key: FullKey) => void;
+};
 
-export function KeysPage({ api, held }: Props) {
+export function KeysPage({ api, held, tryOut }: Props) {
   const loaded = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys', { signal }), []);
   const changes = createKeyChanges({ api, held, changed: loaded.reload });
   const [asking, setAsking] = useState<Asking>();
@@ -28,13 +33,13 @@ export function KeysPage({ api, held }: Props) {
     h(
       'p',
       { class: 'lead' },
-      'Your programs call the API with a key. Give each program a key of its own: you can then limit it, and replace its key while the others go on. Keep keys secret: anyone who has one can use your quota.',
+      'Your programs call the API with a key. Give each program a key of its own: you can then limit it, and replace its key while the others continue to work. Keep keys secret: anyone who has one can use your quota.',
     ),
     held.fresh.map((shown) =>
       h(NewKey, {
         key: shown.key,
         shown,
-        tryOut: () => tryOut(held, shown),
+        tryOut: () => tryOut(shown),
         dismiss: () => held.dismiss(shown.key),
       }),
     ),
@@ -54,11 +59,6 @@ export function KeysPage({ api, held }: Props) {
     asking && h(Dialog, { api, asking, changes, close: () => setAsking(undefined) }),
     h(GuestKeys, { api }),
   ];
-}
-
-function tryOut(held: HeldKeys, key: FullKey): void {
-  held.tryOut(key);
-  window.location.hash = 'try-it';
 }
 
 type DialogProps = {

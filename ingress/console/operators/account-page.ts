@@ -3,7 +3,9 @@ import { useState } from 'preact/hooks';
 import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
-import { BatchHead } from '../batches/batch-head.ts';
+import { BatchProgress } from '../batches/batch-progress.ts';
+import { batchState, batchTitle } from '../batches/batch-words.ts';
+import { StateBadge } from '../controls/state-badge.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
@@ -47,7 +49,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
 
   return [
     h('h1', { tabIndex: -1 }, name),
-    h('p', null, h('a', { href: '#operators' }, 'All accounts')),
+    h('p', { class: 'crumb' }, h('a', { href: '#accounts' }, 'Accounts')),
     h('p', { role: 'status', class: 'good' }, said),
     h(LoadedView<Shown>, {
       loaded,
@@ -118,7 +120,8 @@ function History({ account: { batches, keys }, records }: { account: Account; re
             h(
               'li',
               { class: 'card', key: batch.id },
-              h(BatchHead, { batch }),
+              h('h3', null, batchTitle(batch), ' ', h(StateBadge, batchState(batch))),
+              h(BatchProgress, { batch }),
               h('p', { class: 'quiet' }, `Created ${formatTime(batch.created_at)}`),
             ),
           ),

@@ -6,7 +6,6 @@ import { UsageReportView } from '../usage/usage-report.ts';
 export function AllUsagePage({ api }: { api: Api }) {
   return [
     h('h1', { tabIndex: -1 }, 'Usage of all accounts'),
-    h('p', null, h('a', { href: '#operators' }, 'All accounts')),
     h(UsageReportView, {
       api,
       path: '/admin/usage',

@@ -16,7 +16,6 @@ export function AuditPage({ api, filter }: { api: Api; filter: AuditFilter }) {
   };
   return [
     h('h1', { tabIndex: -1 }, 'Audit trail'),
-    h('p', null, h('a', { href: '#operators' }, 'All accounts')),
     h(FilterForm, { shown: filter, show }),
     h(Records, { key: `${asked} ${auditLink(filter)}`, api, filter }),
   ];

@@ -16,6 +16,7 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
         error.status > 0 && `${error.status} `,
         h('code', null, error.code),
         error.requestId !== undefined && [' · request ', h('code', null, error.requestId)],
+        error.helpUrl !== undefined && [' · ', h('a', { href: error.helpUrl }, 'What this means')],
       ),
     retry && h('button', { type: 'button', onClick: retry }, 'Try again'),
   );

@@ -63,6 +63,20 @@ export function formatRest(ms: number): string {
   return shown.map(([count, unit]) => `${count} ${unit}`).join(' ');
 }
 
+/** A duration: `420 ms`, `1.25 s`, `2 min 5 s`. */
+export function formatMs(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  return formatRest(ms);
+}
+
+/** How long ago, in its largest unit: `now`, `5 min ago`, `3 d ago`. */
+export function formatAgo(ms: number): string {
+  if (ms < 60_000) return 'now';
+  const [first = ''] = formatRest(ms).split(/(?<=[a-z]) /);
+  return `${first} ago`;
+}
+
 /** `12.3 MiB`. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`;

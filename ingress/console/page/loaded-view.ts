@@ -13,7 +13,7 @@ type Props<Value> = {
 export function LoadedView<Value>({ loaded: { value, error, loading, reload }, what, children }: Props<Value>) {
   return h(
     'div',
-    { 'aria-busy': loading },
+    { class: 'loaded', 'aria-busy': loading },
     error !== undefined && h(Failure, { error, retry: reload }),
     value === undefined && loading && h('p', { class: 'quiet', role: 'status' }, `Loading ${what} …`),
     value !== undefined && children(value),

@@ -1,14 +1,27 @@
 /** Titles of the pages, by the first part of the fragment of the address. */
 export const pages = {
-  keys: 'Keys',
-  usage: 'Usage',
-  'try-it': 'Try it',
+  overview: 'Overview',
+  requests: 'Requests',
   batches: 'Batches',
+  usage: 'Usage',
+  keys: 'Keys',
   webhooks: 'Webhooks',
-  operators: 'Operators',
+  'try-it': 'Try it',
+  accounts: 'Accounts',
+  'all-usage': 'Usage of all accounts',
+  audit: 'Audit trail',
+  'top-up-codes': 'Top-up codes',
+  settings: 'Settings',
 } as const;
 
 export type PageName = keyof typeof pages;
+
+const operatorPages = ['accounts', 'all-usage', 'audit', 'top-up-codes', 'settings'] as const;
+
+/** Whether a page requires the scope `svc:admin`. */
+export function isForOperators(page: PageName): boolean {
+  return operatorPages.some((name) => name === page);
+}
 
 /** Filter of the audit records; without both fields, all are shown. */
 export type AuditFilter = { account?: string; actor?: string };
@@ -16,51 +29,73 @@ export type AuditFilter = { account?: string; actor?: string };
 /** As the API names them. */
 export type CodeState = 'unused' | 'redeemed' | 'revoked' | 'expired';
 
+/** Filter of the requests; without a field, all are shown. */
+export type RequestFilter = { model?: string; outcome?: string; key_id?: string };
+
 /**
- * The view that the address names: `#operators/user%3Aalice` is an account, `#operators?user%3Aal` a search for accounts,
- * `#audit?actor=user%3Aolga` a filtered audit trail, `#top-up-codes?unused` the top-up codes in a state, `#all-usage` the usage of all
- * accounts, `#settings` the settings.
+ * The view that the address names: `#requests/req_1` is a request, `#batches/batch_1` a batch, `#accounts/user%3Aalice` an account,
+ * `#accounts?user%3Aal` a search for accounts, `#requests?outcome=failed` filtered requests,
+ * `#audit?actor=user%3Aolga` a filtered audit trail, `#top-up-codes?unused` the top-up codes in a state, `#top-up` a part of the usage.
  */
 export type Route = {
   page: PageName;
-  account?: string;
+  /** The id of what the page shows one of. */
+  item?: string;
   search?: string;
-  section?: 'top-up' | 'audit' | 'codes' | 'all-usage' | 'settings';
-  filter?: AuditFilter;
+  isTopUp?: boolean;
+  filter?: AuditFilter & RequestFilter;
   state?: CodeState;
 };
 
-/** An unknown fragment leads to the keys. */
+/** An unknown fragment leads to the overview. */
 export function parseRoute(hash: string): Route {
-  const [, page = '', mark, rest = ''] = /^#?([^/?]*)([/?])?(.*)$/s.exec(hash) ?? [];
-  if (page === 'top-up') return { page: 'usage', section: 'top-up' };
-  if (page === 'all-usage') return { page: 'operators', section: 'all-usage' };
-  if (page === 'top-up-codes') return { page: 'operators', section: 'codes', ...stateOf(rest) };
-  if (page === 'audit') return { page: 'operators', section: 'audit', filter: parseFilter(rest) };
-  if (page === 'settings') return { page: 'operators', section: 'settings' };
-  if (page === 'operators' && rest !== '') return { page, [mark === '?' ? 'search' : 'account']: decode(rest) };
-  return { page: Object.hasOwn(pages, page) ? (page as PageName) : 'keys' }; // `hasOwn` has checked it
+  const [, name = '', mark, rest = ''] = /^#?([^/?]*)([/?])?(.*)$/s.exec(hash) ?? [];
+  if (name === 'top-up') return { page: 'usage', isTopUp: true };
+  const page = pageNamed(name);
+  if (rest === '') return { page };
+  if (mark === '/') return hasItems(page) ? { page, item: decode(rest) } : { page };
+  if (page === 'accounts') return { page, search: decode(rest) };
+  if (page === 'top-up-codes') return { page, ...stateOf(rest) };
+  if (page === 'audit') return { page, filter: parseFilter(rest, ['account', 'actor']) };
+  if (page === 'requests') return { page, filter: parseFilter(rest, ['model', 'outcome', 'key_id']) };
+  return { page };
 }
 
-export function titleOf({ page, account, section }: Route): string {
-  if (section === 'all-usage') return 'Usage of all accounts';
-  if (section === 'audit') return 'Audit trail';
-  if (section === 'codes') return 'Top-up codes';
-  if (section === 'settings') return 'Settings';
-  return account ?? pages[page];
+function pageNamed(name: string): PageName {
+  if (name === 'operators') return 'accounts'; // its earlier name, in bookmarks
+  return Object.hasOwn(pages, name) ? (name as PageName) : 'overview'; // `hasOwn` has checked it
+}
+
+function hasItems(page: PageName): boolean {
+  return page === 'accounts' || page === 'batches' || page === 'requests';
+}
+
+export function titleOf({ page, item }: Route): string {
+  return item ?? pages[page];
 }
 
 export function accountLink(account: string): string {
-  return `#operators/${encodeURIComponent(account)}`;
+  return `#accounts/${encodeURIComponent(account)}`;
+}
+
+export function requestLink(id: string): string {
+  return `#requests/${encodeURIComponent(id)}`;
+}
+
+export function batchLink(id: string): string {
+  return `#batches/${encodeURIComponent(id)}`;
 }
 
 export function searchLink(prefix: string): string {
-  return prefix === '' ? '#operators' : `#operators?${encodeURIComponent(prefix)}`;
+  return prefix === '' ? '#accounts' : `#accounts?${encodeURIComponent(prefix)}`;
 }
 
 export function auditLink(filter: AuditFilter): string {
-  const query = new URLSearchParams(filter).toString();
-  return query === '' ? '#audit' : `#audit?${query}`;
+  return withQuery('#audit', filter);
+}
+
+export function requestsLink(filter: RequestFilter): string {
+  return withQuery('#requests', filter);
 }
 
 export function codesLink(state: CodeState | undefined): string {
@@ -75,10 +110,19 @@ function stateOf(text: string): Pick<Route, 'state'> {
   return state === undefined ? {} : { state };
 }
 
-function parseFilter(query: string): AuditFilter {
+function withQuery(fragment: string, filter: Readonly<Record<string, string>>): string {
+  const query = new URLSearchParams(filter).toString();
+  return query === '' ? fragment : `${fragment}?${query}`;
+}
+
+function parseFilter<Name extends string>(query: string, names: readonly Name[]): Partial<Record<Name, string>> {
   const parameters = new URLSearchParams(query);
-  const [account, actor] = [parameters.get('account'), parameters.get('actor')];
-  return { ...(account && { account }), ...(actor && { actor }) };
+  const found: Partial<Record<Name, string>> = {};
+  for (const name of names) {
+    const value = parameters.get(name);
+    if (value) found[name] = value;
+  }
+  return found;
 }
 
 function decode(text: string): string {

@@ -1,5 +1,6 @@
 import { h } from 'preact';
 import type { ServiceSettings } from '../../routes/operators/settings.ts';
+import { StateBadge } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { formatTime } from '../page/format.ts';
 
@@ -7,8 +8,8 @@ type Process = ServiceSettings['processes'][number];
 
 export function ProcessTable({ settings }: { settings: ServiceSettings }) {
   const stateOf = ({ generation, issues }: Process) => {
-    if (issues > 0) return h('span', { class: 'state failed' }, 'its file is invalid');
-    return generation === settings.generation ? 'as this ingress' : h('span', { class: 'state validating' }, 'another');
+    if (issues > 0) return h(StateBadge, { state: 'its file is invalid', tone: 'bad' });
+    return generation === settings.generation ? 'as this ingress' : h(StateBadge, { state: 'another', tone: 'moving' });
   };
   return h(Table<Process>, {
     caption: 'Processes',

@@ -16,7 +16,6 @@ export function SettingsPage({ api }: { api: Api }) {
   useRepeated(loaded.reload, { everyMs: refreshEveryMs, active: true });
   return [
     h('h1', { tabIndex: -1 }, 'Settings'),
-    h('p', null, h('a', { href: '#operators' }, 'All accounts')),
     h(LoadedView<ServiceSettings>, {
       loaded,
       what: 'the settings',

@@ -1,5 +1,6 @@
 import { h } from 'preact';
 import type { ShownTopUpCode } from '../../routes/operators/top-up-code-schemas.ts';
+import { StateBadge, type Tone } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { accountLink } from '../page/route.ts';
@@ -7,11 +8,11 @@ import { accountLink } from '../page/route.ts';
 type Ask = (code: ShownTopUpCode) => void;
 type Props = { codes: readonly ShownTopUpCode[]; askToRevoke: Ask };
 
-const stateClasses: Record<ShownTopUpCode['state'], string> = {
-  unused: 'active',
-  redeemed: '',
-  revoked: 'revoked',
-  expired: 'expired',
+const tones: Record<ShownTopUpCode['state'], Tone> = {
+  unused: 'good',
+  redeemed: 'neutral',
+  revoked: 'bad',
+  expired: 'warning',
 };
 
 /** Codes by their ids: the codes themselves are not kept. */
@@ -23,7 +24,7 @@ export function CodeTable({ codes, askToRevoke }: Props) {
     columns: [
       { title: 'ID', cell: ({ id }) => h('code', null, id) },
       { title: 'Tokens', cell: ({ tokens }) => formatCount(tokens), holds: 'number' },
-      { title: 'State', cell: ({ state }) => h('span', { class: `state ${stateClasses[state]}` }, state) },
+      { title: 'State', cell: ({ state }) => h(StateBadge, { state, tone: tones[state] }) },
       { title: 'Note', cell: ({ note }) => note ?? '–', holds: 'text' },
       { title: 'Change', cell: (code) => h(Revoke, { code, askToRevoke }) },
       { title: 'Created', cell: ({ created_at: at, created_by: by }) => `${formatTime(at)} by ${by}`, holds: 'text' },

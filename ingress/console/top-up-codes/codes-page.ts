@@ -35,7 +35,6 @@ export function CodesPage({ api, state }: Props) {
 
   return [
     h('h1', { tabIndex: -1 }, 'Top-up codes'),
-    h('p', null, h('a', { href: '#operators' }, 'All accounts')),
     // The next codes would replace these, so they are stored first.
     created.length > 0
       ? h(CreatedCodes, { codes: created, dismiss: () => setCreated([]) })

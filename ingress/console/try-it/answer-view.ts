@@ -1,9 +1,16 @@
 import { h } from 'preact';
+import { ShortId } from '../controls/short-id.ts';
 import { formatCount } from '../page/format.ts';
+import { requestLink } from '../page/route.ts';
 import type { Tokens } from './endpoints/tried-endpoint.ts';
 import type { Answer } from './stream-answer.ts';
 
-type Props = { state: 'idle' | 'running' | 'stopped' | 'done' | 'failed'; answer: Answer | undefined };
+type Props = {
+  state: 'idle' | 'running' | 'stopped' | 'done' | 'failed';
+  answer: Answer | undefined;
+  /** Continues the conversation with this answer. */
+  extend?: (text: string) => void;
+};
 
 const words = {
   idle: 'No answer yet.',
@@ -14,7 +21,7 @@ const words = {
 };
 
 /** The text as it arrives, with its timing and usage. */
-export function AnswerView({ state, answer }: Props) {
+export function AnswerView({ state, answer, extend }: Props) {
   const isStreaming = state === 'running' && answer !== undefined && answer.text !== '';
   return h(
     'section',
@@ -23,6 +30,14 @@ export function AnswerView({ state, answer }: Props) {
     h('p', { role: 'status', class: 'quiet' }, isStreaming ? 'Streaming …' : words[state]),
     answer && [
       h('div', { class: 'answer', 'aria-busy': state === 'running' }, answer.text),
+      extend !== undefined &&
+        state === 'done' &&
+        answer.text !== '' &&
+        h(
+          'div',
+          { class: 'actions' },
+          h('button', { type: 'button', onClick: () => extend(answer.text) }, 'Continue the conversation'),
+        ),
       h(
         'dl',
         { class: 'figures' },
@@ -33,11 +48,15 @@ export function AnswerView({ state, answer }: Props) {
           ['Completion tokens', tokens(answer.tokens.completion)],
           ['Total tokens', tokens(totalOf(answer.tokens))],
           ['Finish reason', answer.finishReason ?? '–'],
-          ['Request ID', answer.requestId ?? '–'],
+          ['Request ID', answer.requestId === undefined ? '–' : requestId(answer.requestId)],
         ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
       ),
     ],
   );
+}
+
+function requestId(id: string) {
+  return h(ShortId, { id, what: 'request ID', href: requestLink(id) });
 }
 
 /** Not every endpoint reports the sum. */

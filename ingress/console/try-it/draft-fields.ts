@@ -12,21 +12,25 @@ type Props = {
 
 /** The fields of a request: what its endpoint takes. */
 export function DraftFields({ endpoint, models, draft, change }: Props) {
-  const hasMessages = endpoint.takes === 'messages';
+  const { takes, isGenerating } = endpoint;
   return [
     h(
       'div',
       { class: 'fields' },
       h(ModelField, { models, draft, change }),
-      hasMessages && h(LimitField, { endpoint, draft, change }),
+      isGenerating && h(LimitField, { endpoint, draft, change }),
     ),
-    hasMessages
+    takes === 'messages'
       ? h(MessageFields, { messages: draft.messages, change: (messages) => change({ messages }) })
-      : h(InputField, { draft, change }),
+      : h(TextField, { name: 'input', label: takes === 'documents' ? 'Query' : 'Input', draft, change }),
+    takes === 'documents' && h(TextField, { name: 'documents', label: 'Documents, one a line', draft, change }),
+    isGenerating && h(Sampling, { draft, change }),
   ];
 }
 
-function ModelField({ models, draft, change }: Omit<Props, 'endpoint'>) {
+type DraftProps = Pick<Props, 'draft' | 'change'>;
+
+function ModelField({ models, draft, change }: DraftProps & Pick<Props, 'models'>) {
   return h(
     'label',
     null,
@@ -39,7 +43,7 @@ function ModelField({ models, draft, change }: Omit<Props, 'endpoint'>) {
   );
 }
 
-function LimitField({ endpoint, draft, change }: Omit<Props, 'models'>) {
+function LimitField({ endpoint, draft, change }: DraftProps & Pick<Props, 'endpoint'>) {
   return h(
     'label',
     null,
@@ -54,18 +58,52 @@ function LimitField({ endpoint, draft, change }: Omit<Props, 'models'>) {
   );
 }
 
-function InputField({ draft, change }: Pick<Props, 'draft' | 'change'>) {
+type TextProps = DraftProps & { name: 'input' | 'documents'; label: string };
+
+function TextField({ name, label, draft, change }: TextProps) {
   return h(
     'fieldset',
     null,
-    h('legend', null, 'Input'),
+    h('legend', null, label),
     h('textarea', {
-      'aria-label': 'Text of the input',
-      rows: 3,
-      value: draft.input,
+      'aria-label': label,
+      rows: name === 'documents' ? 5 : 3,
+      value: draft[name],
       required: true,
-      onInput: (event: Event) => change({ input: fieldValue(event) }),
+      onInput: (event: Event) => change({ [name]: fieldValue(event) }),
     }),
+  );
+}
+
+const sampling = {
+  temperature: { label: 'Temperature', max: 2 },
+  topP: { label: 'Top p', max: 1 },
+} as const;
+
+/** What the model server decides unless it is set. */
+function Sampling({ draft, change }: DraftProps) {
+  return h(
+    'details',
+    { class: 'parameters' },
+    h('summary', null, 'Parameters'),
+    h(
+      'div',
+      { class: 'fields' },
+      (Object.keys(sampling) as (keyof typeof sampling)[]).map((name) =>
+        h(
+          'label',
+          { key: name },
+          sampling[name].label,
+          h('input', {
+            type: 'number',
+            ...{ min: 0, max: sampling[name].max, step: 'any' },
+            value: draft[name],
+            placeholder: 'model default',
+            onInput: (event: Event) => change({ [name]: fieldValue(event) }),
+          }),
+        ),
+      ),
+    ),
   );
 }
 

@@ -41,8 +41,9 @@ export async function streamAnswer({ baseUrl, key, endpoint, request, signal, sh
     throw unreachable();
   });
   const { status, body } = response;
-  const requestId = response.headers.get('x-request-id');
-  if (!response.ok || body === null) throw failureOf(status, await response.text().catch(() => ''), requestId);
+  const header = (name: string) => response.headers.get(name);
+  const requestId = header('x-request-id');
+  if (!response.ok || body === null) throw failureOf({ status, body: await response.text().catch(() => ''), header });
 
   let answer: Answer = { text: '', tokens: {}, ...(requestId !== null && { requestId }) };
   try {

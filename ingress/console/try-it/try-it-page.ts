@@ -1,29 +1,23 @@
 import { h } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Model } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { Choice } from '../controls/choice.ts';
-import type { FullKey } from '../keys/held-keys.ts';
+import type { FullKey, HeldKeys } from '../keys/held-keys.ts';
 import { Failure } from '../page/failure.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { AnswerView } from './answer-view.ts';
 import { CodeView } from './code-view.ts';
 import { DraftFields } from './draft-fields.ts';
-import { type Draft, type TriedEndpoint, written } from './endpoints/tried-endpoint.ts';
+import { type Draft, documentsOf, type TriedEndpoint, written } from './endpoints/tried-endpoint.ts';
 import { modelsWith, offeredEndpoints, triedEndpoint, usableModels } from './endpoints/tried-endpoints.ts';
-import { useRun } from './use-run.ts';
+import { KeyField } from './key-field.ts';
+import type { Trial } from './use-trial.ts';
 
-type GivenKey = {
-  /** The key to start with. */
-  given: FullKey | undefined;
-  /** Called when the page is left. */
-  forget: () => void;
-};
+type Props = { api: Api; baseUrl: string; trial: Trial; held: HeldKeys };
 
-/** Sends one request with an API key. The key stays in its field: it is not stored and not shown in the code. */
-export function TryItPage({ api, baseUrl, given, forget }: { api: Api; baseUrl: string } & GivenKey) {
-  useEffect(() => forget, []);
+/** Sends requests with an API key. The key is in the memory of this page: it is not stored and not shown in the code. */
+export function TryItPage({ api, baseUrl, trial, held }: Props) {
   const models = useLoaded((signal) => api.call<{ data: Model[] }>('/v1/models', { signal }), []);
   return [
     h('h1', { tabIndex: -1 }, 'Try it'),
@@ -33,90 +27,68 @@ export function TryItPage({ api, baseUrl, given, forget }: { api: Api; baseUrl: 
       children: ({ data }) =>
         Object.keys(offeredEndpoints(data)).length === 0
           ? h('p', { class: 'empty' }, 'Your plan includes no models that can be tried here.')
-          : h(TryIt, { models: usableModels(data, given), baseUrl, given }),
+          : h(TryIt, { models: data, baseUrl, trial, keys: held.fresh }),
     }),
   ];
 }
 
-const firstMessages: Draft['messages'] = [{ role: 'user', content: 'Say hello in three languages.' }];
-const firstInput = 'A text to compare with others.';
+type TryItProps = { models: readonly Model[]; baseUrl: string; trial: Trial; keys: readonly FullKey[] };
 
-type TryItProps = Pick<GivenKey, 'given'> & { models: readonly Model[]; baseUrl: string };
-
-function TryIt({ models, baseUrl, given }: TryItProps) {
+function TryIt({ models: all, baseUrl, trial, keys }: TryItProps) {
+  // A key that was created while this page is open is known with what it may use.
+  const known = keys.find(({ key }) => key === trial.key.trim());
+  const models = usableModels(all, known);
   const options = offeredEndpoints(models);
-  const [name, setName] = useState(Object.keys(options)[0] ?? '');
-  const [draft, setDraft] = useState<Draft>({ model: '', messages: firstMessages, input: firstInput, maxTokens: '' });
-  const { run, answer, start, stop, clear } = useRun();
-  const key = useRef<HTMLInputElement>(null);
+  const name = Object.hasOwn(options, trial.endpoint) ? trial.endpoint : (Object.keys(options)[0] ?? '');
   const endpoint = triedEndpoint(name);
   const offering = modelsWith(models, name);
-  const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }));
+  const { draft, run } = trial;
   // The chosen model is kept for when the user returns to an endpoint that it offers.
   const shown = { ...draft, model: offering.includes(draft.model) ? draft.model : (offering[0] ?? '') };
   const request = endpoint.requestOf(shown);
-
-  function choose(chosen: string): void {
-    setName(chosen);
-    clear();
-  }
+  const isRunning = run.state.name === 'running';
 
   function send(event: Event): void {
     event.preventDefault();
-    void start({ baseUrl, key: key.current?.value.trim() ?? '', endpoint, request });
+    void run.start({ baseUrl, key: trial.key.trim(), endpoint, request });
   }
 
   return [
     h(
       'form',
-      { onSubmit: send },
-      h(Choice<string>, { legend: 'Endpoint', options, chosen: name, choose }),
-      h('div', { class: 'fields' }, h(KeyField, { field: key, given })),
-      h(DraftFields, { endpoint, models: offering, draft: shown, change }),
-      h(Buttons, { isEmpty: isEmpty(shown, endpoint), isRunning: run.name === 'running', stop }),
+      { onSubmit: send, onKeyDown: sendByKeyboard },
+      h(Choice<string>, { legend: 'Endpoint', options, chosen: name, choose: trial.choose }),
+      h('div', { class: 'fields' }, h(KeyField, { trial, keys, known })),
+      h(DraftFields, { endpoint, models: offering, draft: shown, change: trial.change }),
+      h(Buttons, { isEmpty: isEmpty(shown, endpoint), isRunning, stop: run.stop }),
     ),
-    h(AnswerView, { state: run.name, answer }),
-    run.name === 'failed' && h(Failure, { error: run.error }),
+    h(AnswerView, {
+      state: run.state.name,
+      answer: run.answer,
+      ...(endpoint.takes === 'messages' && { extend: (text: string) => extendConversation(trial, text) }),
+    }),
+    run.state.name === 'failed' && h(Failure, { error: run.state.error }),
     h(CodeView, { endpoint, request, baseUrl }),
   ];
 }
 
-type KeyFieldProps = Pick<GivenKey, 'given'> & { field: { current: HTMLInputElement | null } };
-
-function KeyField({ field, given }: KeyFieldProps) {
-  // Not by an attribute, which would be in the source of the page.
-  useEffect(() => {
-    if (field.current !== null) field.current.value = given?.key ?? '';
-  }, []);
-  return h(
-    'label',
-    null,
-    'API key',
-    h('input', {
-      ref: field,
-      type: 'text',
-      class: 'masked',
-      required: true,
-      pattern: ' *svc_[0-9A-Za-z]{38} *',
-      title: 'svc_ and 38 letters and digits',
-      autocapitalize: 'off',
-      autocomplete: 'off',
-      spellcheck: false,
-      placeholder: 'svc_…',
-      'aria-describedby': 'key-hint',
-    }),
-    h(
-      'span',
-      { class: 'quiet', id: 'key-hint' },
-      given === undefined
-        ? 'Not stored: the key is lost when you leave this page.'
-        : 'Your new key is filled in. It is not stored here: it is lost when you leave this page.',
-    ),
-  );
+/** Ctrl+Enter, and ⌘Enter on Apple's keyboards: in a text, Enter alone is a new line. */
+function sendByKeyboard(event: KeyboardEvent): void {
+  if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+  event.preventDefault();
+  (event.currentTarget as HTMLFormElement).requestSubmit(); // it is on the form
 }
 
-function isEmpty({ messages, input }: Draft, { takes }: TriedEndpoint): boolean {
-  return takes === 'messages' ? written(messages).length === 0 : input.trim() === '';
+/** Makes the answer a part of the conversation, with a next message to write. */
+function extendConversation({ draft, change, run }: Trial, answer: string): void {
+  const messages = [...written(draft.messages), { role: 'assistant', content: answer } as const];
+  change({ messages: [...messages, { role: 'user', content: '' }] });
+  run.clear();
+}
+
+function isEmpty(draft: Draft, { takes }: TriedEndpoint): boolean {
+  if (takes === 'messages') return written(draft.messages).length === 0;
+  return draft.input.trim() === '' || (takes === 'documents' && documentsOf(draft).length === 0);
 }
 
 function Buttons({ isEmpty, isRunning, stop }: { isEmpty: boolean; isRunning: boolean; stop: () => void }) {
@@ -125,5 +97,6 @@ function Buttons({ isEmpty, isRunning, stop }: { isEmpty: boolean; isRunning: bo
     { class: 'actions' },
     h('button', { type: 'submit', class: 'primary', disabled: isEmpty, 'aria-disabled': isRunning }, 'Send'),
     h('button', { type: 'button', 'aria-disabled': !isRunning, onClick: stop }, 'Stop'),
+    h('span', { class: 'quiet' }, 'or press ', h('kbd', null, 'Ctrl'), ' ', h('kbd', null, 'Enter')),
   );
 }

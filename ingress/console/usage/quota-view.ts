@@ -1,6 +1,8 @@
 import { type ComponentChildren, h } from 'preact';
 import type { Quota } from '../../api/response-schemas.ts';
 import { formatCount, formatDay, formatMonth } from '../page/format.ts';
+import { QuotaBar } from './quota-bar.ts';
+import { spentWords } from './quota-words.ts';
 
 /** The tokens of this month as a bar and as numbers. */
 export function QuotaView({ quota }: { quota: Quota }) {
@@ -26,16 +28,6 @@ export function QuotaView({ quota }: { quota: Quota }) {
   );
 }
 
-/** What happens to requests of a month whose allowance is used up. */
-function spentWords({ overageEnabled, overageUsed, overageLimit, limit, used, reserved, resetDate }: Quota): string {
-  const refused = `requests get 402 quota_exceeded until ${formatDay(resetDate)}`;
-  if (!overageEnabled) return `The allowance is used up: ${refused}, a top-up, or overage.`;
-  const beyond = Math.max(overageUsed, used + reserved - (limit ?? 0));
-  if (overageLimit !== null && beyond >= overageLimit)
-    return `The allowance and its overage are used up: ${refused}, or a top-up.`;
-  return 'The allowance is used up. Overage is on: requests continue and are counted as overage.';
-}
-
 function overageOf({ overageEnabled, overageUsed, overageLimit }: Quota): string {
   const bound = overageLimit === null ? '' : ` of ${formatCount(overageLimit)}`;
   return `${overageEnabled ? 'on' : 'off'}, ${formatCount(overageUsed)}${bound} used`;
@@ -48,21 +40,3 @@ function figure(term: string, value: ComponentChildren, colour: string, name = c
 }
 
 const parts = new Set(['used', 'reserved', 'rest', 'over']);
-
-/** Usage beyond the allowance has a separate colour and starts at a mark. */
-function QuotaBar({ quota, limit }: { quota: Quota; limit: number }) {
-  const { used, reserved, remaining } = quota;
-  const whole = Math.max(1, limit, used + reserved);
-  const share = (tokens: number) => (100 * tokens) / whole;
-  const percent = Math.round((100 * used) / Math.max(1, limit));
-  const label = `${percent} % used: ${formatCount(used)} used, ${formatCount(reserved)} reserved, ${formatCount(remaining ?? 0)} remaining of ${formatCount(limit)} tokens`;
-  return h(
-    'svg',
-    { class: 'quota-bar', role: 'img', 'aria-label': label, height: 24, width: '100%' },
-    h('rect', { class: 'rest', width: '100%', height: '100%' }),
-    h('rect', { class: 'used', width: `${share(Math.min(used, limit))}%`, height: '100%' }),
-    h('rect', { class: 'over', x: `${share(limit)}%`, width: `${share(Math.max(0, used - limit))}%`, height: '100%' }),
-    h('rect', { class: 'reserved', x: `${share(used)}%`, width: `${share(reserved)}%`, height: '100%' }),
-    whole > limit && h('rect', { class: 'mark', x: `${share(limit)}%`, width: 3, height: '100%' }),
-  );
-}

@@ -35,10 +35,12 @@ export function ReportTable({ report: { groupBy, currency, data }, keyNames, isT
         ...groupBy.map((name) => ({
           title: titles[name],
           cell: (row: UsageRow) => groupCell(name, row, keyNames),
+          sortBy: (row: UsageRow) => row[name] ?? undefined,
         })),
         ...counts.map(([title, name]) => ({
           title,
           cell: (row: UsageRow) => formatCount(row[name]),
+          sortBy: (row: UsageRow) => row[name],
           holds: 'number' as const,
         })),
         ...(currency === undefined
@@ -49,6 +51,7 @@ export function ReportTable({ report: { groupBy, currency, data }, keyNames, isT
                 // Without any price it is unknown, not 0.
                 cell: ({ cost = '0', unpricedTokens = 0 }: UsageRow) =>
                   cost === '0' && unpricedTokens > 0 ? '–' : formatCost(cost, currency),
+                sortBy: ({ cost = '0' }: UsageRow) => Number(cost),
                 holds: 'number' as const,
               },
             ]),

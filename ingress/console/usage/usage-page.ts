@@ -27,9 +27,9 @@ export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
         h(OverageSwitch, { api, quota: value, plan: plan.value, changed: quota.reload }),
       ],
     }),
-    h(TopUpSection, { api, isGoal: isTopUp, changed: quota.reload }),
+    h(UsageReportView, { api, path: '/billing/usage', keyNames, refreshed: quota.reload }),
     h('h2', null, 'Limits of your plan'),
     h(LoadedView<PlanLimits>, { loaded: plan, what: 'your plan', children: (value) => h(PlanTable, { plan: value }) }),
-    h(UsageReportView, { api, path: '/billing/usage', keyNames, refreshed: quota.reload }),
+    h(TopUpSection, { api, isGoal: isTopUp, changed: quota.reload }),
   ];
 }

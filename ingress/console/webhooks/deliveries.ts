@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Webhook, WebhookDelivery } from '../../routes/webhooks/webhook-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { StateFilter } from '../controls/choice.ts';
+import { StateBadge, type Tone } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { Failure } from '../page/failure.ts';
 import { formatTime } from '../page/format.ts';
@@ -50,7 +51,7 @@ export function Deliveries({ api, endpoint: { id, url, enabled } }: Props) {
 
 type TableProps = { deliveries: readonly WebhookDelivery[]; sendAgain?: (event: string) => Promise<void> };
 
-const stateClasses = { waiting: 'validating', delivered: 'completed', failed: 'failed' };
+const tones: Record<WebhookDelivery['state'], Tone> = { waiting: 'moving', delivered: 'good', failed: 'bad' };
 
 function DeliveryTable({ deliveries, sendAgain }: TableProps) {
   return h(Table<WebhookDelivery>, {
@@ -59,7 +60,7 @@ function DeliveryTable({ deliveries, sendAgain }: TableProps) {
     rowKey: ({ id }) => id,
     columns: [
       { title: 'Event', cell: ({ type }) => type },
-      { title: 'State', cell: ({ state }) => h('span', { class: `state ${stateClasses[state]}` }, state) },
+      { title: 'State', cell: ({ state }) => h(StateBadge, { state, tone: tones[state] }) },
       { title: 'Last attempt', cell: lastAttempt, holds: 'text' },
       { title: 'Attempts', cell: ({ attempt_count: count }) => count, holds: 'number' },
       { title: 'Created', cell: ({ created_at: at }) => formatTime(at) },

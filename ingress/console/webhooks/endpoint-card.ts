@@ -1,5 +1,6 @@
 import { h } from 'preact';
 import type { Webhook } from '../../routes/webhooks/webhook-schemas.ts';
+import { StateBadge } from '../controls/state-badge.ts';
 import { formatTime } from '../page/format.ts';
 
 export type EndpointAction = 'edit' | 'switch' | 'rotate' | 'test' | 'delete';
@@ -38,7 +39,7 @@ export function EndpointCard({ endpoint, ask, isOpen, toggle }: Props) {
     h(
       'p',
       null,
-      h('span', { class: `state ${enabled ? 'active' : 'revoked'}` }, enabled ? 'enabled' : 'disabled'),
+      h(StateBadge, enabled ? { state: 'enabled', tone: 'good' } : { state: 'disabled', tone: 'bad' }),
       ` ${events.join(', ')}`,
     ),
     reason !== null && h('p', { class: 'warning' }, reasons[reason]),

@@ -14,4 +14,4 @@ const markdown = await createMarkdownFromOpenApi(prepareDocument(document));
 const arranged = arrangeReference(markdown, documentSchema.parse(document));
 const page = renderMarkdown(arranged, { hrefOf: (name) => `${home}/${name}` });
 const html = layOutPage({ ...page, index, canonical, listedDepth: 3 }, frame);
-parentPort?.postMessage(createStaticContent(html, pageType));
+parentPort?.postMessage({ made: createStaticContent(html, pageType) });

@@ -73,6 +73,7 @@ export const answerSchemas = {
   UsageReport: usage.usageReport,
   UsageOrReport: usage.usageOrReport,
   Plan: answers.planLimits,
+  LimitsInUse: answers.limitsInUse,
   PlanList: answers.planList,
   ServiceSettings: serviceSettings,
   Account: answers.account,

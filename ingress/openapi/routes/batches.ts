@@ -8,6 +8,7 @@ const batch = {
   model: 'small-chat',
   errors: null,
   input_file_id: 'file-01KBN4V4W0R2E9Z6Y5QH3T8MXA',
+  input_filename: 'requests.jsonl',
   completion_window: '24h',
   status: 'in_progress',
   output_file_id: null,
@@ -23,6 +24,7 @@ const batch = {
   cancelled_at: null,
   request_counts: { total: 100, completed: 42, failed: 1 },
   usage: null,
+  error_counts: null,
   metadata: null,
   key_id: 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
 } as const;

@@ -64,6 +64,15 @@ const quota = {
   topupUrl: 'https://billing.example.com/top-up',
 } as const;
 
+const limitsInUse = {
+  plan: 'free',
+  requestsPerMinute: { limit: 20, used: 3, resetMs: 41_000 },
+  tokensPerMinute: { limit: 60_000, used: 1_250, resetMs: 41_000 },
+  requestsPerDay: { limit: null, used: 57 },
+  requestsAtOnce: { limit: 4, used: 1 },
+  batchRequestsAtOnce: { limit: 8, used: 0 },
+};
+
 export const billingRoutes = {
   'GET /billing/quota': {
     id: 'retrieveQuota',
@@ -75,6 +84,16 @@ export const billingRoutes = {
       schema: 'Quota',
       example: quota,
     },
+    refusals: refusedHead.key,
+  },
+  'GET /billing/limits': {
+    id: 'retrieveLimits',
+    tag: 'Billing',
+    summary: 'Retrieve the limits in use now',
+    description:
+      'How much of each limit of the plan the account uses: in the last 60 seconds, today (UTC), and at this moment. A limit of null is no limit. The quota of the month has a route of its own.',
+    credential: 'either',
+    answer: { description: 'The limits and their use.', schema: 'LimitsInUse', example: limitsInUse },
     refusals: refusedHead.key,
   },
   'PATCH /billing/overage': {

@@ -15,6 +15,8 @@ const entry = 'main.js';
 const styles = [
   'theme.css',
   'styles/page.css',
+  'styles/frame.css',
+  'styles/panels.css',
   'styles/controls.css',
   'styles/forms.css',
   'styles/table.css',

@@ -1,6 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { ConsoleSettings } from '../../console/session/settings.ts';
-import { makeConsoleFiles } from './console-files.ts';
+import type { Made } from '../make-in-thread.ts';
+import { type ConsoleFiles, makeConsoleFiles } from './console-files.ts';
 
 // Runs in a thread: makes the files of the console once, and exits.
-parentPort?.postMessage(makeConsoleFiles(workerData as ConsoleSettings)); // from console.ts
+const made = makeConsoleFiles(workerData as ConsoleSettings); // from console.ts
+parentPort?.postMessage({ made } satisfies Made<ConsoleFiles>);

@@ -63,8 +63,8 @@ const shownBatchesMax = 20;
 
 /** The status of a batch, without its content. */
 function presentForOperator(batch: Batch): object {
-  const { id, status, request_counts, created_at, expires_at } = presentBatch(batch);
-  return { id, status, request_counts, created_at, expires_at };
+  const { id, input_filename, status, request_counts, error_counts, created_at, expires_at } = presentBatch(batch);
+  return { id, input_filename, status, request_counts, error_counts, created_at, expires_at };
 }
 
 export function accountOf(ctx: AppContext): string {

@@ -1,26 +1,29 @@
 import test from 'ava';
 import { failureOf } from '../../../ingress/console/api/api-failure.ts';
 import { messageErrors } from '../../../shared/endpoints/messages/message-errors.ts';
-import { ApiError, errorBody, nestedErrorBody, rateLimitExceeded } from '../../../shared/errors.ts';
+import { ApiError, errorBody, errorLink, nestedErrorBody, rateLimitExceeded } from '../../../shared/errors.ts';
 
 const docsUrl = 'https://docs.example';
 
+const failureIn = (status: number, body: string, requestId: string | null, link: string | null = null) =>
+  failureOf({ status, body, header: (name) => ({ 'x-request-id': requestId, link })[name] ?? null });
+
 test('every error format gives message, code and request id', (t) => {
   const flat = errorBody(new ApiError('CONFLICT', 'It is in use.'), docsUrl);
-  t.like(failureOf(409, JSON.stringify(flat), 'req_1'), {
+  t.like(failureIn(409, JSON.stringify(flat), 'req_1'), {
     message: 'It is in use.',
     code: 'CONFLICT',
     status: 409,
     requestId: 'req_1',
   });
   const nested = errorBody(rateLimitExceeded('requests_limit', 'Too many.', 10), docsUrl);
-  t.like(failureOf(429, JSON.stringify(nested), 'req_2'), { message: 'Too many.', code: 'rate_limit_exceeded' });
+  t.like(failureIn(429, JSON.stringify(nested), 'req_2'), { message: 'Too many.', code: 'rate_limit_exceeded' });
   const conflict = new ApiError('CONFLICT', 'It is in use.');
   for (const body of [
     nestedErrorBody(conflict, { docsUrl }),
     messageErrors.body(conflict, { docsUrl, requestId: 'req_3' }),
   ]) {
-    t.like(failureOf(409, JSON.stringify(body), 'req_3'), {
+    t.like(failureIn(409, JSON.stringify(body), 'req_3'), {
       message: 'It is in use.',
       code: 'CONFLICT',
       requestId: 'req_3',
@@ -30,10 +33,24 @@ test('every error format gives message, code and request id', (t) => {
 
 test('a response that is not from the API is reported as such', (t) => {
   for (const body of ['', '<html>502 Bad Gateway</html>', 'null', '[]', '"x"', '{"error":1}', '{"error":{}}']) {
-    t.like(failureOf(502, body, null), {
+    t.like(failureIn(502, body, null), {
       message: 'The response with status 502 does not come from the API.',
       code: 'not the API',
       requestId: undefined,
     });
+  }
+});
+
+test('the page that explains an error is the one that the API links to, and no other address', (t) => {
+  const limit = rateLimitExceeded('requests_limit', 'Too many.', 10);
+  const helpOf = (link: string) => failureIn(429, '{}', null, link).helpUrl;
+  t.is(helpOf(errorLink(limit, docsUrl)), `${docsUrl}/errors#requests_limit`);
+  for (const link of [
+    '',
+    '<javascript:alert(1)>; rel="help"',
+    '<https://a.example>; rel="next"',
+    'https://a.example',
+  ]) {
+    t.is(helpOf(link), undefined, link);
   }
 });

@@ -7,7 +7,8 @@ import { newKeyBody } from '../../../ingress/routes/keys/key-fields.ts';
 import { ApiError, errorBody } from '../../../shared/errors.ts';
 
 const docsUrl = 'https://docs.example';
-const received = (error: ApiError) => failureOf(400, JSON.stringify(errorBody(error, docsUrl)), 'req_1');
+const received = (error: ApiError) =>
+  failureOf({ status: 400, body: JSON.stringify(errorBody(error, docsUrl)), header: () => null });
 
 function refusalOf(body: object): ApiError {
   try {

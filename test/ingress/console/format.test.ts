@@ -1,11 +1,13 @@
 import test from 'ava';
 import {
+  formatAgo,
   formatBytes,
   formatCost,
   formatCount,
   formatDay,
   formatLimit,
   formatMonth,
+  formatMs,
   formatRest,
   formatShort,
 } from '../../../ingress/console/page/format.ts';
@@ -41,4 +43,22 @@ test('a cost has at least two digits after the point and at most six, and a smal
   t.is(shown('1234.5678901234'), '1,234.56789 USD');
   t.is(shown('0.000001'), '0.000001 USD');
   t.is(shown('0.0000004'), '< 0.000001 USD');
+});
+
+test('a duration has three digits, and one that is past its largest unit', (t) => {
+  t.deepEqual([0, 999.4, 1_000, 12_345, 59_900, 125_000].map(formatMs), [
+    '0 ms',
+    '999 ms',
+    '1.00 s',
+    '12.3 s',
+    '59.9 s',
+    '2 min 5 s',
+  ]);
+  t.deepEqual([0, 59_999, 61_000, 7_300_000, 200_000_000].map(formatAgo), [
+    'now',
+    'now',
+    '1 min ago',
+    '2 h ago',
+    '2 d ago',
+  ]);
 });

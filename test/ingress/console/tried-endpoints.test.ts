@@ -1,7 +1,9 @@
 import test from 'ava';
 import { chat } from '../../../ingress/console/try-it/endpoints/chat.ts';
+import { completions } from '../../../ingress/console/try-it/endpoints/completions.ts';
 import { embeddings } from '../../../ingress/console/try-it/endpoints/embeddings.ts';
 import { messages } from '../../../ingress/console/try-it/endpoints/messages.ts';
+import { rerank } from '../../../ingress/console/try-it/endpoints/rerank.ts';
 import { responses } from '../../../ingress/console/try-it/endpoints/responses.ts';
 import {
   type Draft,
@@ -16,9 +18,17 @@ import {
 } from '../../../ingress/console/try-it/endpoints/tried-endpoints.ts';
 import { endpoints } from '../../../shared/endpoints/routes.ts';
 
-const all: readonly TriedEndpoint[] = [chat, responses, messages, embeddings];
+const all: readonly TriedEndpoint[] = [chat, responses, messages, completions, embeddings, rerank];
 const user = { role: 'user' as const, content: `It's "me"\n` };
-const draft: Draft = { model: 'm', messages: [user], input: 'a text', maxTokens: '' };
+const draft: Draft = {
+  model: 'm',
+  messages: [user],
+  input: 'a text',
+  documents: 'one\n\n two ',
+  maxTokens: '',
+  temperature: '',
+  topP: '',
+};
 const data = (value: object) => JSON.stringify(value);
 
 test('a request has only the fields that were filled in, and is valid for its endpoint', (t) => {
@@ -42,9 +52,16 @@ test('a request has only the fields that were filled in, and is valid for its en
   });
   t.is(messages.requestOf(draft).max_tokens, 1_000, 'it is required');
   t.deepEqual(embeddings.requestOf(full) as object, { model: 'm', input: 'a text' });
+  t.deepEqual(rerank.requestOf(full) as object, { model: 'm', query: 'a text', documents: ['one', 'two'] });
+  t.deepEqual(completions.requestOf(full) as object, { model: 'm', prompt: 'a text', max_tokens: 7, ...stream });
+  const sampled = { ...draft, temperature: '0.5', topP: '0' };
+  for (const generating of [chat, responses, messages, completions]) {
+    t.like(generating.requestOf(sampled), { temperature: 0.5, top_p: 0 }, generating.label);
+  }
+  for (const other of [embeddings, rerank]) t.false('temperature' in other.requestOf(sampled), other.label);
   for (const tried of all) {
     const endpoint = endpoints.find(({ path }) => path === tried.path);
-    for (const one of [draft, full]) t.true(endpoint?.request.schema.safeParse(tried.requestOf(one)).success);
+    for (const one of [draft, full, sampled]) t.true(endpoint?.request.schema.safeParse(tried.requestOf(one)).success);
   }
 });
 
@@ -112,7 +129,8 @@ test('no shown program contains a key; each reads it from the environment, and u
       t.true(code.includes(keys[language]), about);
       t.false(code.includes('svc_'), about);
       const base = isAnthropic ? '"https://api.example"' : '"https://api.example/openai/v1"';
-      t.true(code.includes(language === 'curl' ? `https://api.example${endpoint.path}` : base), about);
+      const isWithoutSdk = language === 'curl' || endpoint.path === rerank.path;
+      t.true(code.includes(isWithoutSdk ? `https://api.example${endpoint.path}` : base), about);
     }
   }
 });

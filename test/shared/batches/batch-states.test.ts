@@ -15,7 +15,15 @@ const events = {
   cancel: { type: 'cancel' },
   expire: { type: 'expire' },
   ran: { type: 'ran' },
-  written: { type: 'written', completed: 9, failed: 1, usage, outputFile: 'file-out', errorFile: 'file-err' },
+  written: {
+    type: 'written',
+    completed: 9,
+    failed: 1,
+    usage,
+    errorCounts: { batch_expired: 1 },
+    outputFile: 'file-out',
+    errorFile: 'file-err',
+  },
   cleared: { type: 'cleared' },
 } as const satisfies Record<BatchEvent['type'], BatchEvent>;
 
@@ -68,6 +76,7 @@ test('each step sets its time and its results', (t) => {
     errorFile: 'file-err',
     counts: { completed: 9, failed: 1 },
     usage,
+    errorCounts: { batch_expired: 1 },
     open: true,
   };
   t.like(step('finalizing', 'written'), { ...files, completedAt: at });
@@ -82,13 +91,17 @@ test('a batch whose file was not validated expires without lines or files, and n
   const expiring = nextBatch(batchIn('validating'), events.expire, at);
   if (expiring === undefined) return t.fail('the batch must be able to expire');
   for (const late of [events.validated, events.refused, events.cancel]) t.is(nextBatch(expiring, late, at), undefined);
-  const expired = nextBatch(expiring, { type: 'written', completed: 0, failed: 0, usage }, at);
+  const expired = nextBatch(expiring, { type: 'written', completed: 0, failed: 0, usage, errorCounts: {} }, at);
   t.like(expired, { state: 'expired', expiredAt: at, open: true, counts: { total: 0, completed: 0, failed: 0 } });
   t.false(expired === undefined || 'outputFile' in expired || 'errorFile' in expired || 'inProgressAt' in expired);
 });
 
 test('the batch does not name a file that was not written', (t) => {
-  const next = nextBatch(batchIn('finalizing'), { type: 'written', completed: 0, failed: 0, usage }, at);
+  const next = nextBatch(
+    batchIn('finalizing'),
+    { type: 'written', completed: 0, failed: 0, usage, errorCounts: {} },
+    at,
+  );
   t.false(next === undefined || 'outputFile' in next || 'errorFile' in next);
 });
 
@@ -115,7 +128,13 @@ const count = fc.nat(20);
 const position = fc.record({ line: fc.integer({ min: 1, max: 20 }), byte: fc.nat() });
 const anyEvent: fc.Arbitrary<BatchEvent> = fc.oneof(
   fc.record({ type: fc.constant('counted' as const), completed: count, failed: count, position }),
-  fc.record({ type: fc.constant('written' as const), completed: count, failed: count, usage: fc.constant(usage) }),
+  fc.record({
+    type: fc.constant('written' as const),
+    completed: count,
+    failed: count,
+    usage: fc.constant(usage),
+    errorCounts: fc.constant({}),
+  }),
   fc.record({ type: fc.constant('validated' as const), total: count }),
   fc.constantFrom<BatchEvent>(events.refused, events.cancel, events.expire, events.ran, events.cleared),
 );

@@ -26,7 +26,7 @@ export function testMixedBatchesContract({ test, createHome }: Contract): void {
 
 const at = new Date('2026-12-05T12:00:00.000Z');
 const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
-const written: BatchEvent = { type: 'written', completed: 1, failed: 0, usage };
+const written: BatchEvent = { type: 'written', completed: 1, failed: 0, usage, errorCounts: {} };
 
 function move({ batches }: Store, id: string, event: BatchEvent): Promise<void> {
   return batches.changeBatch(id, (found) => {

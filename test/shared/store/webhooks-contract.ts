@@ -166,7 +166,7 @@ async function marksEndedBatches(t: ExecutionContext, { batches }: Store): Promi
   await move(running.id, { type: 'ran' });
   t.deepEqual(await batches.listEndedBatches(9), [await batches.findBatch(failed.id)]);
   const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
-  await move(running.id, { type: 'written', completed: 1, failed: 0, usage });
+  await move(running.id, { type: 'written', completed: 1, failed: 0, usage, errorCounts: {} });
   await move(running.id, { type: 'cleared' });
   const both = [failed.id, running.id].sort();
   t.deepEqual(

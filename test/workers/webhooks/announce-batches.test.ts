@@ -9,7 +9,7 @@ import { openDeliverySide, start } from './delivery-side.ts';
 const now = new Date(start + 60_000);
 const port = 9;
 const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
-const written: BatchEvent = { type: 'written', completed: 1, failed: 0, usage };
+const written: BatchEvent = { type: 'written', completed: 1, failed: 0, usage, errorCounts: {} };
 const toEnd: Record<string, BatchEvent[]> = {
   'batch.failed': [{ type: 'refused', errors: [] }],
   'batch.completed': [{ type: 'validated', total: 1 }, { type: 'ran' }, written],

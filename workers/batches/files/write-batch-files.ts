@@ -1,4 +1,4 @@
-import type { Batch, BatchResult, BatchUsage, StoredFile } from '../../../shared/batches/batch.ts';
+import type { Batch, BatchResult, BatchUsage, ErrorCounts, StoredFile } from '../../../shared/batches/batch.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { resultFileOf, resultIdOf } from '../lines/ids.ts';
@@ -11,6 +11,9 @@ const resultsAtOnce = 16;
 const blockCharacters = 262_144;
 const usageNames = ['promptTokens', 'cachedTokens', 'completionTokens'] as const;
 const dayMs = 86_400_000;
+/** A model server may answer any status, and each is counted. */
+const errorCodesMax = 50;
+const otherErrors = 'other';
 
 /**
  * Writes the output file and the error file of a batch: one line for each result, in the order of the input. An empty file is not written.
@@ -30,23 +33,24 @@ export function createWriteBatchFiles({
   ): Promise<Written> {
     const { completed, failed } = await store.batches.countResults(batch.id);
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
-    const options = { now, signal, usage };
+    const errorCounts: ErrorCounts = {};
+    const options = { now, signal, usage, errorCounts };
     const outputFile = completed > 0 ? await write(batch, 'output', { ...options, lines: completed }) : undefined;
     const errorFile = failed > 0 ? await write(batch, 'error', { ...options, lines: failed }) : undefined;
     const files = { ...(outputFile && { outputFile }), ...(errorFile && { errorFile }) };
-    return { type: 'written', completed, failed, usage, ...files };
+    return { type: 'written', completed, failed, usage, errorCounts, ...files };
   };
 
   async function write(
     batch: Batch,
     kind: Kind,
-    { now, ...reading }: { now: number; signal: AbortSignal; lines: number; usage: BatchUsage },
+    { now, ...reading }: Pick<Wanted, 'signal' | 'lines' | 'usage' | 'errorCounts'> & { now: number },
   ): Promise<string> {
     const id = resultFileOf(batch.id, kind);
     const wanted = { batch: batch.id, kind, ...reading };
     const known = await store.batches.findFile(id);
     if (known?.state === 'ready') {
-      for await (const _ of blocks(store, wanted)); // for the usage
+      for await (const _ of blocks(store, wanted)); // for the usage and the errors
       return id;
     }
     const file: StoredFile = {
@@ -73,15 +77,22 @@ export function createWriteBatchFiles({
   }
 }
 
-type Wanted = { batch: string; kind: Kind; lines: number; signal: AbortSignal; usage: BatchUsage };
+type Wanted = {
+  batch: string;
+  kind: Kind;
+  lines: number;
+  signal: AbortSignal;
+  usage: BatchUsage;
+  errorCounts: ErrorCounts;
+};
 
 /**
- * Formats the results of one kind, and adds their tokens to `usage`. Fails if results are missing: another worker may have written the file
+ * Formats the results of one kind, and adds their tokens to `usage` and their errors to `errorCounts`. Fails if results are missing: another worker may have written the file
  * and cleared the batch, and a shorter file must not replace it.
  */
 async function* blocks(
   store: Pick<Store, 'batches'>,
-  { batch, kind, lines, signal, usage }: Wanted,
+  { batch, kind, lines, signal, usage, errorCounts }: Wanted,
 ): AsyncGenerator<Uint8Array> {
   let left = lines;
   let text = '';
@@ -90,6 +101,7 @@ async function* blocks(
     if (result.failed !== (kind === 'error')) continue;
     text += presentLine(result);
     for (const name of usageNames) usage[name] += result[name];
+    if (result.failed) countError(errorCounts, result);
     left--;
     if (text.length < blockCharacters) continue;
     yield Buffer.from(text);
@@ -97,6 +109,14 @@ async function* blocks(
   }
   if (left !== 0) throw new Error(`${left} results of ${batch} are missing`);
   if (text !== '') yield Buffer.from(text);
+}
+
+/** Counts a failed line under the code of its error, or else under the status of its response. */
+function countError(counts: ErrorCounts, { error, status }: BatchResult): void {
+  const code = error?.code ?? `status_${status}`;
+  const isKnown = Object.hasOwn(counts, code) || Object.keys(counts).length < errorCodesMax;
+  const name = isKnown ? code : otherErrors;
+  counts[name] = (counts[name] ?? 0) + 1;
 }
 
 async function* results(store: Pick<Store, 'batches'>, batch: string): AsyncGenerator<BatchResult> {

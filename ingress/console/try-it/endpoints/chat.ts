@@ -1,11 +1,13 @@
 import { curlCode, openAiNode, openAiPython, pythonArguments } from './program-code.ts';
-import { limitOf, type Message, type Step, type TriedEndpoint, written } from './tried-endpoint.ts';
+import { limitOf, type Message, type Step, samplingOf, type TriedEndpoint, written } from './tried-endpoint.ts';
 
 /** The body of `POST /v1/chat/completions`. */
 export type ChatRequest = {
   model: string;
   messages: Message[];
   max_tokens?: number;
+  temperature?: number;
+  top_p?: number;
   stream: true;
   stream_options: { include_usage: true };
 };
@@ -20,6 +22,7 @@ export const chat: TriedEndpoint<ChatRequest> = {
   label: 'Chat completions',
   path: '/v1/chat/completions',
   takes: 'messages',
+  isGenerating: true,
   isStreamed: true,
 
   requestOf(draft) {
@@ -28,6 +31,7 @@ export const chat: TriedEndpoint<ChatRequest> = {
       model: draft.model,
       messages: written(draft.messages),
       ...(limit !== undefined && { max_tokens: limit }),
+      ...samplingOf(draft),
       stream: true,
       stream_options: { include_usage: true },
     };

@@ -15,6 +15,7 @@ export const embeddings: TriedEndpoint<EmbeddingRequest> = {
   label: 'Embeddings',
   path: '/v1/embeddings',
   takes: 'input',
+  isGenerating: false,
   isStreamed: false,
 
   requestOf: ({ model, input }) => ({ model, input }),

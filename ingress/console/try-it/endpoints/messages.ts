@@ -1,5 +1,5 @@
 import { curlCode, pythonArguments } from './program-code.ts';
-import { limitOf, type Message, type Step, type TriedEndpoint, written } from './tried-endpoint.ts';
+import { limitOf, type Message, type Step, samplingOf, type TriedEndpoint, written } from './tried-endpoint.ts';
 
 /** The body of `POST /v1/messages`. */
 export type MessageRequest = {
@@ -7,6 +7,8 @@ export type MessageRequest = {
   max_tokens: number;
   system?: string;
   messages: Message[];
+  temperature?: number;
+  top_p?: number;
   stream: true;
 };
 
@@ -25,6 +27,7 @@ export const messages: TriedEndpoint<MessageRequest> = {
   label: 'Messages',
   path: '/v1/messages',
   takes: 'messages',
+  isGenerating: true,
   maxTokensDefault,
   isStreamed: true,
 
@@ -36,6 +39,7 @@ export const messages: TriedEndpoint<MessageRequest> = {
       max_tokens: limitOf(draft) ?? maxTokensDefault,
       ...(system.length > 0 && { system: system.join('\n\n') }),
       messages: all.filter(({ role }) => role !== 'system'),
+      ...samplingOf(draft),
       stream: true,
     };
   },

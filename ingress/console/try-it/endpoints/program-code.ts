@@ -36,7 +36,7 @@ export function pythonArguments(request: object): string {
 }
 
 /** A JSON value without null as Python. Strings and numbers are the same in both. */
-function pythonOf(value: unknown, indent = '    '): string {
+export function pythonOf(value: unknown, indent = '    '): string {
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   const inner = `${indent}    `;

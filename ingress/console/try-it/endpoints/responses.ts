@@ -1,8 +1,15 @@
 import { curlCode, openAiNode, openAiPython, pythonArguments } from './program-code.ts';
-import { limitOf, type Message, type Step, type TriedEndpoint, written } from './tried-endpoint.ts';
+import { limitOf, type Message, type Step, samplingOf, type TriedEndpoint, written } from './tried-endpoint.ts';
 
 /** The body of `POST /v1/responses`. */
-export type ResponseRequest = { model: string; input: Message[]; max_output_tokens?: number; stream: true };
+export type ResponseRequest = {
+  model: string;
+  input: Message[];
+  max_output_tokens?: number;
+  temperature?: number;
+  top_p?: number;
+  stream: true;
+};
 
 type Event = {
   type: string;
@@ -20,6 +27,7 @@ export const responses: TriedEndpoint<ResponseRequest> = {
   label: 'Responses',
   path: '/v1/responses',
   takes: 'messages',
+  isGenerating: true,
   isStreamed: true,
 
   requestOf(draft) {
@@ -28,6 +36,7 @@ export const responses: TriedEndpoint<ResponseRequest> = {
       model: draft.model,
       input: written(draft.messages),
       ...(limit !== undefined && { max_output_tokens: limit }),
+      ...samplingOf(draft),
       stream: true,
     };
   },

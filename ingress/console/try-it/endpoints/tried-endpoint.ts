@@ -1,12 +1,16 @@
-/** What the page has asked for. */
+/** What the page has asked for. Numbers are kept as they were typed; an empty one is left to the model server. */
 export type Draft = {
   model: string;
   /** For endpoints with a conversation. */
   messages: readonly Message[];
-  /** For the others. */
+  /** One text: an input, a prompt, or a query. */
   input: string;
-  /** As typed; if empty, the default of the endpoint. */
+  /** For endpoints that compare texts: one a line. */
+  documents: string;
+  /** If empty, the default of the endpoint. */
   maxTokens: string;
+  temperature: string;
+  topP: string;
 };
 
 export type Message = { role: 'system' | 'user' | 'assistant'; content: string };
@@ -32,8 +36,10 @@ export type Language = keyof typeof languages;
 export interface TriedEndpoint<Request extends object = object> {
   readonly label: string;
   readonly path: `/v1/${string}`;
-  /** The fields of its draft: a conversation and an output limit, or one text. */
-  readonly takes: 'messages' | 'input';
+  /** Its main fields: a conversation, one text, or a query with texts to rank. */
+  readonly takes: 'messages' | 'input' | 'documents';
+  /** Whether it generates text: it then has an output limit and takes parameters of sampling. */
+  readonly isGenerating: boolean;
   /** What stands in for an empty output limit. */
   readonly maxTokensDefault?: number;
   /** The request of a draft, without its empty messages. */
@@ -50,7 +56,25 @@ export function written(messages: readonly Message[]): Message[] {
   return messages.filter(({ content }) => content.trim() !== '');
 }
 
+/** The documents of a draft, without its empty lines. */
+export function documentsOf({ documents }: Draft): string[] {
+  return documents
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
 /** The output limit of a draft, as a number or not at all. */
 export function limitOf({ maxTokens }: Draft): number | undefined {
-  return maxTokens.trim() === '' ? undefined : Number(maxTokens);
+  return numberIn(maxTokens);
+}
+
+/** The parameters of sampling, under the names that all endpoints have for them. */
+export function samplingOf({ temperature, topP }: Draft): { temperature?: number; top_p?: number } {
+  const [heat, share] = [numberIn(temperature), numberIn(topP)];
+  return { ...(heat !== undefined && { temperature: heat }), ...(share !== undefined && { top_p: share }) };
+}
+
+function numberIn(text: string): number | undefined {
+  return text.trim() === '' ? undefined : Number(text);
 }

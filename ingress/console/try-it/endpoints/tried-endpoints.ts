@@ -1,12 +1,21 @@
 import type { Model } from '../../../api/response-schemas.ts';
 import { chat } from './chat.ts';
+import { completions } from './completions.ts';
 import { embeddings } from './embeddings.ts';
 import { messages } from './messages.ts';
+import { rerank } from './rerank.ts';
 import { responses } from './responses.ts';
 import type { TriedEndpoint } from './tried-endpoint.ts';
 
 /** The endpoints that the page can call, by their names in the plan file. */
-const triedEndpoints: Readonly<Record<string, TriedEndpoint>> = { chat, responses, messages, embeddings };
+const triedEndpoints: Readonly<Record<string, TriedEndpoint>> = {
+  chat,
+  responses,
+  messages,
+  completions,
+  embeddings,
+  rerank,
+};
 
 export function triedEndpoint(name: string): TriedEndpoint {
   return triedEndpoints[name] ?? chat;

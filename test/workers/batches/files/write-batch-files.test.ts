@@ -51,7 +51,7 @@ test.serial('each result is one line of one of the files, in the order of the in
     completionTokens: sum('completionTokens'),
   };
   t.true(usage.promptTokens > 0);
-  const written = { type: 'written', completed: 67, failed: 33, usage, ...files };
+  const written = { type: 'written', completed: 67, failed: 33, usage, errorCounts: { batch_cancelled: 33 }, ...files };
   t.deepEqual(await write(side), written);
   t.deepEqual(await write(side), written, 'also if the files were written before');
   for (const [file, of] of [
@@ -86,7 +86,20 @@ test.serial('an empty file is not written', async (t) => {
   t.deepEqual(await write(none), {
     ...{ type: 'written', completed: 0, failed: 0 },
     usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 },
+    errorCounts: {},
   });
+});
+
+test.serial('failed lines are counted by the code of their error or the status of their response', async (t) => {
+  await using side = await openBatchSide(own.redis, { lines: 60, ending: 'completed' });
+  const answered = (line: number) => ({ failed: true, status: 400 + line, body: '{}', error: null });
+  const results = Array.from({ length: 60 }, (_, index) => index + 1).map((line) =>
+    resultOf(side.batch.id, line, line <= 3 ? failed : answered(line)),
+  );
+  await side.store.batches.insertResults(results);
+  const { errorCounts } = await write(side);
+  t.like(errorCounts, { batch_cancelled: 3, status_404: 1, status_452: 1, other: 8 });
+  t.is(Object.keys(errorCounts).length, 51, 'no more than 50 codes and one for all others');
 });
 
 test.serial('large results are written completely', async (t) => {

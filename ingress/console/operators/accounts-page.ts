@@ -2,10 +2,11 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { AccountSummary } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
+import { StateBadge } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { accountLink, auditLink, codesLink, searchLink } from '../page/route.ts';
+import { accountLink, searchLink } from '../page/route.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { accountName } from './account-name.ts';
 import { deviceAccount } from './device-account.ts';
@@ -15,7 +16,7 @@ type Page = { data: AccountSummary[]; has_more: boolean };
 const pageSize = 50;
 
 /** Finds an account by the start of its name, or a device by its id. */
-export function OperatorsPage({ api, prefix }: { api: Api; prefix: string }) {
+export function AccountsPage({ api, prefix }: { api: Api; prefix: string }) {
   const [after, setAfter] = useState<string>();
   const query = new URLSearchParams({ limit: String(pageSize), ...(prefix && { prefix }), ...(after && { after }) });
   const loaded = useLoaded((signal) => api.call<Page>(`/admin/accounts?${query}`, { signal }), [query.toString()]);
@@ -25,15 +26,7 @@ export function OperatorsPage({ api, prefix }: { api: Api; prefix: string }) {
     else window.location.hash = searchLink(wanted); // so that Back from an account returns here
   };
   return [
-    h('h1', { tabIndex: -1 }, 'Operators'),
-    h(
-      'ul',
-      null,
-      h('li', null, h('a', { href: '#all-usage' }, 'Usage of all accounts')),
-      h('li', null, h('a', { href: auditLink({}) }, 'Audit trail of all accounts')),
-      h('li', null, h('a', { href: '#settings' }, 'Settings and processes')),
-      h('li', null, h('a', { href: codesLink(undefined) }, 'Top-up codes')),
-    ),
+    h('h1', { tabIndex: -1 }, 'Accounts'),
     h(SearchForm, { shown: prefix, search }),
     h(LoadedView<Page>, {
       loaded,
@@ -113,7 +106,8 @@ function AccountTable({ accounts }: { accounts: readonly AccountSummary[] }) {
       { title: 'Plan', cell: ({ plan }) => plan },
       {
         title: 'State',
-        cell: ({ suspended }) => (suspended ? h('span', { class: 'state revoked' }, 'suspended') : 'active'),
+        cell: ({ suspended }) =>
+          h(StateBadge, suspended ? { state: 'suspended', tone: 'bad' } : { state: 'active', tone: 'good' }),
       },
       { title: 'Overage', cell: ({ overageEnabled }) => (overageEnabled ? 'on' : 'off') },
       { title: 'Created', cell: ({ createdAt }) => formatTime(createdAt) },

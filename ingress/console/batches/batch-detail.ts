@@ -1,0 +1,86 @@
+import { type ComponentChildren, h } from 'preact';
+import type { Batch } from '../../api/response-schemas.ts';
+import { Table } from '../controls/table.ts';
+import { formatCount, formatMs, formatTime } from '../page/format.ts';
+import { endedAt } from './batch-words.ts';
+
+type BatchError = NonNullable<Batch['errors']>['data'][number];
+
+const errorsShownMax = 100;
+
+/** What a batch took: times, tokens, and the errors of its lines and of its file. */
+export function BatchDetail({ batch }: { batch: Batch }) {
+  const { errors, error_counts: counts } = batch;
+  return [
+    h(
+      'dl',
+      { class: 'figures' },
+      figuresOf(batch).map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
+    ),
+    errors && h(FileErrors, { found: errors.data }),
+    counts && Object.keys(counts).length > 0 && h(ErrorCounts, { counts }),
+  ];
+}
+
+function figuresOf(batch: Batch): [term: string, value: ComponentChildren][] {
+  const { usage, created_at: created, in_progress_at: started, expires_at: expires } = batch;
+  const ended = endedAt(batch);
+  const tokens = (count: number | undefined) => (count === undefined ? '–' : formatCount(count));
+  return [
+    ['Lines', formatCount(batch.request_counts.total)],
+    ['Input tokens', tokens(usage?.input_tokens)],
+    ['Output tokens', tokens(usage?.output_tokens)],
+    ['Total tokens', tokens(usage?.total_tokens)],
+    ['Duration', ended === null ? '–' : formatMs((ended - created) * 1_000)],
+    ['Created', formatTime(created)],
+    ['Started', started === null ? '–' : formatTime(started)],
+    ended === null ? ['Expires', formatTime(expires)] : ['Ended', formatTime(ended)],
+    ['Model', batch.model ?? (isKnown(batch) ? 'several' : '–')],
+    ['Endpoint', batch.endpoint],
+    ['Created with', batch.key_id ?? 'sign-in token'],
+  ];
+}
+
+/** Whether its lines have been read. */
+function isKnown({ in_progress_at: started }: Batch): boolean {
+  return started !== null;
+}
+
+function ErrorCounts({ counts }: { counts: Readonly<Record<string, number>> }) {
+  const rows = Object.entries(counts).toSorted(([, one], [, other]) => other - one);
+  return [
+    h('h2', null, 'Lines without an answer'),
+    h(Table<(typeof rows)[number]>, {
+      caption: 'By the code of their error',
+      rows,
+      rowKey: ([code]) => code,
+      columns: [
+        { title: 'Code', cell: ([code]) => h('code', null, code) },
+        { title: 'Lines', holds: 'number', cell: ([, lines]) => formatCount(lines), sortBy: ([, lines]) => lines },
+      ],
+    }),
+  ];
+}
+
+/** The API returns at most the first hundred. */
+function countOf({ length }: readonly BatchError[]): string {
+  if (length === errorsShownMax) return `The first ${length} errors`;
+  return length === 1 ? '1 error' : `${formatCount(length)} errors`;
+}
+
+function FileErrors({ found }: { found: readonly BatchError[] }) {
+  return [
+    h('h2', null, `${countOf(found)} in the file: no line was run or charged`),
+    h(Table<BatchError>, {
+      caption: 'Errors by line',
+      rows: found,
+      rowKey: ({ line, code, param }) => `${line} ${code} ${param}`,
+      columns: [
+        { title: 'Line', cell: ({ line }) => line ?? 'all lines' },
+        { title: 'Field', cell: ({ param }) => (param === null ? '–' : h('code', null, param)) },
+        { title: 'Error', cell: ({ message }) => message, holds: 'text' },
+        { title: 'Code', cell: ({ code }) => h('code', null, code) },
+      ],
+    }),
+  ];
+}

@@ -1,0 +1,62 @@
+import { h } from 'preact';
+import { Table } from '../controls/table.ts';
+import { formatBytes, formatCount } from '../page/format.ts';
+import { useFocusedHeading } from '../page/keep-focus.ts';
+import type { LineFault, Preview } from './read-preview.ts';
+
+type Props = { file: File; preview: Preview; confirm: () => void; cancel: () => void };
+
+/** What is in a file, before anything is sent. Its faults are shown, and do not keep it from being sent: the service decides. */
+export function FilePreview({ file, preview, confirm, cancel }: Props) {
+  const heading = useFocusedHeading();
+  const { lines, models, endpoints, tokens, faults } = preview;
+  return h(
+    'div',
+    { class: 'card' },
+    h('h3', { tabIndex: -1, ref: heading }, file.name),
+    h(
+      'dl',
+      { class: 'figures' },
+      [
+        ['Size', formatBytes(file.size)],
+        ['Lines', formatCount(lines)],
+        [models.length === 1 ? 'Model' : 'Models', models.join(', ') || '–'],
+        ['Endpoint', endpoints.join(', ') || '–'],
+        ['Prompt tokens, about', formatCount(tokens)],
+      ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
+    ),
+    h(Faults, { preview }),
+    h(
+      'div',
+      { class: 'actions' },
+      h(
+        'button',
+        { type: 'button', class: 'primary', onClick: confirm, disabled: lines === 0 },
+        faults.length === 0 ? 'Create the batch' : 'Create the batch anyway',
+      ),
+      h('button', { type: 'button', onClick: cancel }, 'Choose another file'),
+    ),
+  );
+}
+
+function Faults({ preview: { lines, examined, endpoints, faults } }: { preview: Preview }) {
+  if (lines === 0) return h('p', { class: 'warning' }, 'The file has no lines.');
+  const where = examined < lines ? `the first ${formatCount(examined)} lines` : 'its lines';
+  return [
+    endpoints.length > 1 && h('p', { class: 'warning' }, 'All lines of a batch must have the same url.'),
+    faults.length === 0
+      ? h('p', { class: 'good' }, `No faults in the form of ${where}. The service checks all of it.`)
+      : [
+          h('p', { class: 'warning' }, 'The service would refuse this file, and run none of its lines:'),
+          h(Table<LineFault>, {
+            caption: `Faults of ${where}`,
+            rows: faults,
+            rowKey: ({ line }) => String(line),
+            columns: [
+              { title: 'Line', cell: ({ line }) => line },
+              { title: 'Fault', cell: ({ message }) => message, holds: 'text' },
+            ],
+          }),
+        ],
+  ];
+}

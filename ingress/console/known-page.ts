@@ -1,0 +1,67 @@
+import { type ComponentChildren, h } from 'preact';
+import type { Api } from './api/api.ts';
+import { BatchPage } from './batches/batch-page.ts';
+import { BatchesPage } from './batches/batches-page.ts';
+import type { FullKey, HeldKeys } from './keys/held-keys.ts';
+import { KeysPage } from './keys/keys-page.ts';
+import { AccountPage } from './operators/account-page.ts';
+import { AccountsPage } from './operators/accounts-page.ts';
+import { AllUsagePage } from './operators/all-usage-page.ts';
+import { AuditPage } from './operators/audit-page.ts';
+import { OverviewPage } from './overview/overview-page.ts';
+import { isForOperators, type PageName, pages, type Route } from './page/route.ts';
+import { RequestPage } from './requests/request-page.ts';
+import { RequestsPage } from './requests/requests-page.ts';
+import type { ConsoleSettings } from './session/settings.ts';
+import { SettingsPage } from './settings/settings-page.ts';
+import { CodesPage } from './top-up-codes/codes-page.ts';
+import { TryItPage } from './try-it/try-it-page.ts';
+import type { Trial } from './try-it/use-trial.ts';
+import { UsagePage } from './usage/usage-page.ts';
+import { WebhooksPage } from './webhooks/webhooks-page.ts';
+
+export type PageProps = {
+  api: Api;
+  route: Route;
+  settings: ConsoleSettings;
+  isOperator: boolean;
+  held: HeldKeys;
+  trial: Trial;
+};
+
+/** The page that the address names. */
+export function KnownPage(props: PageProps) {
+  const { page } = props.route;
+  return isForOperators(page) && !props.isOperator ? h(OnlyOperators, { page }) : shown[page](props);
+}
+
+const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
+  overview: ({ api, settings: { docsUrl }, held }) => h(OverviewPage, { api, docsUrl, held }),
+  requests: ({ api, route: { item, filter = {} } }) =>
+    item === undefined ? h(RequestsPage, { api, filter }) : h(RequestPage, { api, id: item }),
+  batches: ({ api, route: { item } }) =>
+    item === undefined ? h(BatchesPage, { api }) : h(BatchPage, { api, id: item }),
+  usage: ({ api, route: { isTopUp = false } }) => h(UsagePage, { api, isTopUp }),
+  keys({ api, held, trial }) {
+    const tryOut = (key: FullKey) => {
+      trial.startWith(key);
+      window.location.hash = 'try-it';
+    };
+    return h(KeysPage, { api, held, tryOut });
+  },
+  webhooks: ({ api }) => h(WebhooksPage, { api }),
+  'try-it': ({ api, settings: { baseUrl }, trial, held }) => h(TryItPage, { api, baseUrl, trial, held }),
+  accounts: ({ api, route: { item, search = '' } }) =>
+    item === undefined ? h(AccountsPage, { api, prefix: search }) : h(AccountPage, { key: item, api, name: item }),
+  'all-usage': ({ api }) => h(AllUsagePage, { api }),
+  audit: ({ api, route: { filter = {} } }) => h(AuditPage, { api, filter }),
+  'top-up-codes': ({ api, route: { state } }) => h(CodesPage, { api, state }),
+  settings: ({ api }) => h(SettingsPage, { api }),
+};
+
+function OnlyOperators({ page }: { page: PageName }) {
+  return [
+    h('h1', { tabIndex: -1 }, pages[page]),
+    h('p', { class: 'empty' }, 'This page is for operators: it requires the scope svc:admin.'),
+  ];
+}

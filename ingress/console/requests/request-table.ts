@@ -1,0 +1,60 @@
+import { h } from 'preact';
+import type { Request } from '../../requests/request-schemas.ts';
+import { ShortId } from '../controls/short-id.ts';
+import { StateBadge } from '../controls/state-badge.ts';
+import { type Column, Table } from '../controls/table.ts';
+import { formatCount, formatMs, formatTime } from '../page/format.ts';
+import { requestLink } from '../page/route.ts';
+import { requestState } from './request-state.ts';
+
+type Props = {
+  caption: string;
+  requests: readonly Request[];
+  /** The columns that are shown; all if left out. */
+  isShort?: boolean;
+};
+
+/** Requests by their ids, each with a link to its page. */
+export function RequestTable({ caption, requests, isShort = false }: Props) {
+  return h(Table<Request>, {
+    caption,
+    rows: requests,
+    rowKey: ({ id }) => id,
+    columns: isShort ? [id, state, model, when, tokens] : [id, state, model, endpoint, when, firstToken, total, tokens],
+  });
+}
+
+const id: Column<Request> = {
+  title: 'Request',
+  cell: ({ id }) => h(ShortId, { id, what: 'request ID', href: requestLink(id) }),
+};
+const state: Column<Request> = { title: 'State', cell: (request) => h(StateBadge, requestState(request)) };
+const model: Column<Request> = { title: 'Model', cell: ({ model }) => model, sortBy: ({ model }) => model };
+const endpoint: Column<Request> = {
+  title: 'Endpoint',
+  cell: ({ endpoint }) => endpoint,
+  sortBy: ({ endpoint }) => endpoint,
+};
+const when: Column<Request> = {
+  title: 'Started',
+  cell: ({ created_at: at }) => formatTime(at),
+  sortBy: ({ created_at: at }) => at,
+};
+const firstToken: Column<Request> = {
+  title: 'First token',
+  holds: 'number',
+  cell: ({ first_token_ms: ms }) => (ms === null ? '–' : formatMs(ms)),
+  sortBy: ({ first_token_ms: ms }) => ms ?? undefined,
+};
+const total: Column<Request> = {
+  title: 'Duration',
+  holds: 'number',
+  cell: ({ duration_ms: ms }) => (ms === null ? '–' : formatMs(ms)),
+  sortBy: ({ duration_ms: ms }) => ms ?? undefined,
+};
+const tokens: Column<Request> = {
+  title: 'Tokens charged',
+  holds: 'number',
+  cell: ({ charged_tokens: tokens }) => (tokens === null ? '–' : formatCount(tokens)),
+  sortBy: ({ charged_tokens: tokens }) => tokens ?? undefined,
+};

@@ -1,0 +1,143 @@
+import { h } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Model } from '../../api/response-schemas.ts';
+import type { Request, RequestList } from '../../requests/request-schemas.ts';
+import type { Key } from '../../routes/keys/key-schemas.ts';
+import type { Api } from '../api/api.ts';
+import { LoadedView } from '../page/loaded-view.ts';
+import { type RequestFilter, requestLink, requestsLink } from '../page/route.ts';
+import { useLoaded, useRepeated } from '../page/use-loaded.ts';
+import { RequestTable } from './request-table.ts';
+
+const pageSize = 25;
+const lookEveryMs = 3_000;
+
+/** The requests of the account, latest first, also those that are running. */
+export function RequestsPage({ api, filter }: { api: Api; filter: RequestFilter }) {
+  return [
+    h('h1', { tabIndex: -1 }, 'Requests'),
+    h(
+      'p',
+      { class: 'lead' },
+      'What your programs have asked for, and what became of it. The text of requests and answers is not kept.',
+    ),
+    h('div', { class: 'toolbar' }, h(FindForm, null), h(Filters, { api, filter })),
+    h(List, { key: requestsLink(filter), api, filter }),
+  ];
+}
+
+function FindForm() {
+  const [typed, setTyped] = useState('');
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (typed.trim() !== '') window.location.hash = requestLink(typed.trim());
+  };
+  return h(
+    'form',
+    { class: 'find-one', role: 'search', onSubmit: submit },
+    h(
+      'label',
+      null,
+      'Find by ID',
+      h('input', {
+        type: 'search',
+        value: typed,
+        placeholder: 'x-request-id, or the id of an answer',
+        autocomplete: 'off',
+        spellcheck: false,
+        maxLength: 200,
+        onInput: ({ currentTarget }: { currentTarget: HTMLInputElement }) => setTyped(currentTarget.value),
+      }),
+    ),
+    h('button', { type: 'submit' }, 'Find'),
+  );
+}
+
+const outcomes = { completed: 'completed', failed: 'failed', cancelled: 'cancelled', lost: 'lost' };
+
+/** Each choice is in the address, so that it can be shared and Back returns to it. */
+function Filters({ api, filter }: { api: Api; filter: RequestFilter }) {
+  const models = useLoaded((signal) => api.call<{ data: Model[] }>('/v1/models', { signal }), []);
+  const keys = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys', { signal }), []);
+  const set = (name: keyof RequestFilter) => (value: string) => {
+    const { [name]: _, ...others } = filter;
+    window.location.hash = requestsLink(value === '' ? others : { ...others, [name]: value });
+  };
+  const modelNames = Object.fromEntries((models.value?.data ?? []).map(({ id }) => [id, id]));
+  const keyNames = Object.fromEntries((keys.value?.data ?? []).map(({ id, name }) => [id, name]));
+  return h(
+    'div',
+    { class: 'filters', role: 'group', 'aria-label': 'Filters' },
+    h(Filter, { label: 'Outcome', all: 'any outcome', options: outcomes, value: filter.outcome, set: set('outcome') }),
+    h(Filter, { label: 'Model', all: 'all models', options: modelNames, value: filter.model, set: set('model') }),
+    h(Filter, { label: 'Key', all: 'all keys', options: keyNames, value: filter.key_id, set: set('key_id') }),
+  );
+}
+
+type FilterProps = {
+  label: string;
+  all: string;
+  options: Readonly<Record<string, string>>;
+  value: string | undefined;
+  set: (value: string) => void;
+};
+
+/** What the address names stays on offer, also if it is none of the options. */
+function Filter({ label, all, options, value = '', set }: FilterProps) {
+  const offered = value === '' || Object.hasOwn(options, value) ? options : { ...options, [value]: value };
+  return h(
+    'label',
+    null,
+    label,
+    h(
+      'select',
+      { value, onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) => set(currentTarget.value) },
+      h('option', { value: '' }, all),
+      Object.entries(offered).map(([name, words]) => h('option', { key: name, value: name }, words)),
+    ),
+  );
+}
+
+/** The newest page, and the pages that were asked for. While requests run, the newest page is read again. */
+function List({ api, filter }: { api: Api; filter: RequestFilter }) {
+  const [wanted, setWanted] = useState(pageSize);
+  const loaded = useLoaded((signal) => readRequests(api, { filter, wanted, signal }), [wanted]);
+  const isMoving = loaded.value?.data.some(({ state }) => state !== 'ended') ?? false;
+  useRepeated(loaded.reload, { everyMs: lookEveryMs, active: isMoving && !loaded.loading && wanted === pageSize });
+  return [
+    h('div', { class: 'actions' }, h('button', { type: 'button', onClick: loaded.reload }, 'Refresh')),
+    h(LoadedView<Listed>, {
+      loaded,
+      what: 'your requests',
+      children: ({ data, hasMore }) => [
+        data.length === 0
+          ? h(
+              'p',
+              { class: 'empty' },
+              Object.keys(filter).length === 0 ? 'You have no requests yet.' : 'No request fits.',
+            )
+          : h(RequestTable, { caption: 'Requests, latest first', requests: data }),
+        hasMore && h('button', { type: 'button', onClick: () => setWanted(wanted + pageSize) }, 'Show more'),
+      ],
+    }),
+  ];
+}
+
+type Listed = { data: Request[]; hasMore: boolean };
+type Reading = { filter: RequestFilter; wanted: number; signal: AbortSignal };
+
+/** With a filter a page can be empty while more follow, so it asks for a few more. */
+const callsMax = 20;
+
+async function readRequests(api: Api, { filter, wanted, signal }: Reading): Promise<Listed> {
+  const data: Request[] = [];
+  let after: string | null = null;
+  for (let calls = 0; ; calls += 1) {
+    const query = new URLSearchParams({ ...filter, limit: String(wanted - data.length), ...(after && { after }) });
+    const page: RequestList = await api.call<RequestList>(`/v1/requests?${query}`, { signal });
+    data.push(...page.data);
+    after = page.last_id;
+    if (!page.has_more || after === null) return { data, hasMore: false };
+    if (data.length >= wanted || calls === callsMax) return { data, hasMore: true };
+  }
+}

@@ -1,0 +1,57 @@
+import test from 'ava';
+import { openBrowserTests } from '../support/browser/browser-tests.ts';
+import { createFurtherKeyClient } from '../support/further-key-client.ts';
+import { createKeyClient } from '../support/key-client.ts';
+
+const plan = { requests_per_minute: 5, tokens_per_month: 1_000, model_tiers: ['guest', 'standard'] };
+const { browserTest, stack, openConsole } = openBrowserTests(test, { plans: { 'five-a-minute': plan } });
+
+browserTest('a new account gets from sign-in to its first answer and its usage by the first steps', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  let clicks = 0;
+  const click = (name: string, role: 'link' | 'button' = 'link') => {
+    clicks += 1;
+    return page.getByRole(role, { name, exact: true }).first().click();
+  };
+  await console.goTo('');
+  await console.signIn('newcomer');
+  const steps = page.getByRole('region', { name: 'First steps' });
+  await steps.waitFor();
+  await click('Create a key');
+  await click('Create the default key', 'button');
+  await page.getByRole('heading', { name: 'Your new key "default"' }).waitFor();
+  await click('Try it', 'button');
+  await page.getByText('Your new key "default" is filled in.').waitFor();
+  await click('Send', 'button');
+  await page.getByText('The answer is complete.').waitFor();
+  t.is(clicks, 4, 'from the first page to the first answer');
+
+  await click('Overview');
+  await steps.waitFor({ state: 'detached' });
+  const month = page.getByRole('region', { name: 'This month' });
+  await month.getByText(/^[1-9]\d*( of [\d,]+)? tokens used$/).waitFor();
+  await page.getByRole('region', { name: 'Last requests' }).last().getByText('completed').waitFor();
+  await console.requireClean(t);
+});
+
+browserTest('the overview shows the limits in use, the key that expires next, and what ran last', async (t) => {
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('regular');
+  await keys.change('user:regular', { plan: 'five-a-minute' });
+  const soon = Math.floor(Date.now() / 1_000) + 3 * 86_400 + 100;
+  await createFurtherKeyClient(keys, 'regular').create({ name: 'nightly job', expires_at: soon });
+  await keys.infer(key);
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('overview');
+  await console.signIn('regular');
+  const limits = page.getByRole('region', { name: 'Limits in use now' });
+  await limits.getByText('1 of 5').waitFor();
+  t.regex(await limits.innerText(), /Requests at once\s+0, no limit/);
+  await page.getByText(/^"nightly job" expires next, in 3 d /).waitFor();
+  const request = page.getByRole('table', { name: 'Last requests' }).getByRole('link');
+  await request.first().click();
+  await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+  await console.requireClean(t);
+});
