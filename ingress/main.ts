@@ -1,10 +1,10 @@
 import '../shared/process/require-node-24.mjs';
 import { ApiError } from '../shared/errors.ts';
+import type { IngressLoad } from '../shared/fleet/process-load.ts';
 import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import { sendCancellation } from '../shared/jobs/cancellation.ts';
 import { createRelease } from '../shared/limits/release.ts';
 import { createSettle } from '../shared/limits/settle.ts';
-import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import { type IngressConfig, readIngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import { createRegistry } from '../shared/process/metrics.ts';
@@ -23,9 +23,7 @@ import { createApp } from './app.ts';
 import { createBodyBudget } from './bodies/body-budget.ts';
 import { createRefusedBodies } from './bodies/refused-bodies.ts';
 import { createSignIn, type SignIn } from './callers/sign-in.ts';
-import { createDocumentation } from './documentation/documentation.ts';
-import { followExamples } from './documentation/follow-examples.ts';
-import { createRenderReference } from './documentation/reference/render-reference.ts';
+import { createPages } from './create-pages.ts';
 import { createReleaseLater } from './limits/release-later.ts';
 import { createSettleInterrupted, createSettlements } from './limits/settle-interrupted.ts';
 import { type Listener, listen } from './listener/listener.ts';
@@ -34,11 +32,7 @@ import { answerBrokenRequest } from './middleware/answer-errors.ts';
 import { securityHeaders } from './middleware/set-security-headers.ts';
 import { createClientLimits, openCallers } from './open-callers.ts';
 import { type Connections, openConnections } from './open-connections.ts';
-import { createOpenApiDocument } from './openapi/document.ts';
-import { createConsole } from './pages/console/console.ts';
-import { createStaticContent, type StaticContent } from './pages/static-content.ts';
 import { type OpenedPlanFile, openPlanFile } from './plan-file/open-plan-file.ts';
-import { planFileJsonSchema } from './plan-file/plan-file-json-schema.ts';
 import { showPlanFile } from './plan-file/show-plan-file.ts';
 import { createQueueDashboard, type QueueDashboard } from './queue/dashboard/queue-dashboard.ts';
 import { observeQueues } from './queue/observe-queues.ts';
@@ -90,31 +84,30 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   parts.use(watchNodes({ redis, waitingRequests }));
   const giveUp = new AbortController();
   const body = openBodies(config, giveUp.signal);
+  const observed = observeQueues({ currentPlanFile, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest });
   metrics.observe({
-    ...observeQueues({ currentPlanFile, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest }),
+    ...observed,
     ...{ waiting: waitingRequests.count, bytesWaiting: queueBounds.bytesWaiting },
     ...{ bodyBytesHeld: body.budget.bytesHeld, issuerKeysAgeMs: issuerKeys.ageMs },
   });
 
   const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
   const callers = parts.use(openCallers({ config, currentPlanFile, redis, store, release, outboxLengthMax, log }));
-  const fleet = parts.use(await opened.follow(redis));
+  let listener: Listener | undefined;
+  const fleet = parts.use(await opened.follow(redis, () => describeLoad({ listener, waitingRequests, ...observed })));
   const app = createApp({
     ...{ log, metrics, currentPlanFile, store, signIn, queues, queueTurns, queueBounds, waitingRequests },
-    ...{
-      ...config.links,
-      securityHeaders: securityHeaders(config.links.baseUrl),
-      ...createPages(config, currentPlanFile),
-    },
+    ...{ ...config.links, ...createPages(config, currentPlanFile) },
+    securityHeaders: securityHeaders(config.links.baseUrl),
     ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },
     ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers) },
-    ...{ planFileStatus: opened.status, processes: fleet.processes },
+    ...{ planFileStatus: opened.status, processes: fleet.processes, fleet: { ...fleet, ...observed } },
     ...{ requestLookUp: createRequestLookUp({ redis, store }), webhooks: webhookSupport(config) },
     trustedProxyHops: config.trustedProxyHops,
     replyTo: inbox.address,
     body,
   });
-  const listener = await openListener({ config, app, metrics, log });
+  listener = await openListener({ config, app, metrics, log });
   metrics.observeConnections(listener.connections);
   state.becomeReady();
   log.info({ port: listener.port }, 'ready');
@@ -123,6 +116,19 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   log.info({ waiting: waitingRequests.count() }, 'shutting down: finishing the requests in progress');
   await finish(listener, { graceMs: config.shutdownGraceMs, giveUp, waitingRequests });
   await within(settleMs, settlements.ended());
+}
+
+type Loaded = Pick<ReturnType<typeof observeQueues>, 'oldest'> & {
+  listener: Listener | undefined;
+  waitingRequests: WaitingRequests;
+};
+
+/** What this ingress does now, as operators see it. */
+function describeLoad({ listener, waitingRequests, oldest }: Loaded): IngressLoad {
+  return {
+    ...{ kind: 'ingress', connections: listener?.connections() ?? 0, waiting: waitingRequests.count() },
+    oldest: oldest().flatMap(({ model, ageMs }) => (ageMs > 0 ? [{ model, ageMs }] : [])),
+  };
 }
 
 /** What reading bodies needs, for all requests together. */
@@ -192,25 +198,6 @@ function canceller({ queues, replyRedis, log }: Pick<WaitingDeps, 'queues' | 're
       control !== undefined ? sendCancellation(replyRedis, control, requestId) : queues.remove(model ?? '', requestId);
     cancelling.catch((error: unknown) => log.debug({ err: error, requestId }, 'a job could not be cancelled'));
   };
-}
-
-function createPages({ links, signIn }: IngressConfig, currentPlanFile: () => PlanFile) {
-  const docsLinks = { ...links, authUrl: signIn.issuer };
-  const document = createOpenApiDocument(docsLinks);
-  return {
-    console: createConsole({ ...links, ...signIn }),
-    openApiDocument: jsonContent(document),
-    planFileSchema: jsonContent(planFileJsonSchema()),
-    documentation: followExamples({
-      currentPlanFile,
-      create: (models) =>
-        createDocumentation({ links: docsLinks, models, renderReference: createRenderReference({ document }) }),
-    }),
-  };
-}
-
-function jsonContent(value: object): StaticContent {
-  return createStaticContent(JSON.stringify(value), 'application/json; charset=utf-8');
 }
 
 type ListenerDeps = { config: IngressConfig; app: ReturnType<typeof createApp>; metrics: IngressMetrics; log: Log };

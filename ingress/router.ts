@@ -53,6 +53,7 @@ import { retrieveAccountUsage } from './routes/operators/account-usage.ts';
 import { listAccounts, retrieveAccount } from './routes/operators/accounts.ts';
 import { retrieveAllUsage } from './routes/operators/all-usage.ts';
 import { listAudit } from './routes/operators/audit.ts';
+import { retrieveFleet } from './routes/operators/fleet.ts';
 import { retrieveSettings } from './routes/operators/settings.ts';
 import { createTopUpCodes, listTopUpCodes, revokeTopUpCode } from './routes/operators/top-up-codes.ts';
 import { listPlans, retrievePlan } from './routes/plans.ts';
@@ -187,6 +188,7 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   );
   router.delete('/admin/top-up-codes/:code', withSignIn, check, asOperator, revokeTopUpCode(deps));
   router.get('/admin/plans', withSignIn, check, asOperator, listPlans);
+  router.get('/admin/fleet', withSignIn, check, asOperator, retrieveFleet(deps));
   router.get('/admin/settings', withSignIn, check, asOperator, retrieveSettings(deps));
 }
 

@@ -1,5 +1,6 @@
 import '../shared/process/require-node-24.mjs';
 import { ulid } from 'ulid';
+import type { WorkerLoad } from '../shared/fleet/process-load.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
@@ -87,7 +88,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   parts.use(queues);
   supervisor = lanes.batches.supervise();
   const maintenance = startMaintenance({ ...common, redis: upkeepRedis, store });
-  const following = parts.use(await opened.follow(upkeepRedis));
+  const following = parts.use(await opened.follow(upkeepRedis, () => describeLoad({ slots, running })));
   const webhooks = openWebhooks({ ...common, redis: upkeepRedis, store });
   state.becomeReady();
   log.info({ pools: pools(), generation: planFile.generation() }, 'ready');
@@ -105,6 +106,19 @@ function showConcurrency(
 ): void {
   concurrency.set({ lane: 'interactive' }, config.concurrency);
   concurrency.set({ lane: 'batch' }, config.batchConcurrency);
+}
+
+/** What this worker does now, as operators see it. */
+function describeLoad({ slots, running }: { slots: BackendSlots; running: () => number }): WorkerLoad {
+  return {
+    ...{ kind: 'worker', running: running(), waiting: slots.waiting() },
+    backends: slots
+      .load()
+      .map(({ backend, calls, share }) => ({ backend, calls, ...(share !== undefined && { share }) })),
+    health: slots
+      .seenHealth()
+      .map(({ firstTokenMs, ...seen }) => ({ ...seen, ...(firstTokenMs !== undefined && { firstTokenMs }) })),
+  };
 }
 
 async function closeAll(parts: readonly AsyncDisposable[]): Promise<void> {

@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 import { ulid } from 'ulid';
 import { type Fleet, followFleet } from '../../shared/fleet/follow-fleet.ts';
 import { createNoteProcess } from '../../shared/fleet/note-process.ts';
+import type { IngressLoad, ProcessLoad } from '../../shared/fleet/process-load.ts';
 import { createPlanFileInForce, type PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import { observePlanFile, type PlanFileStatus } from '../../shared/plan-file/live/plan-file-status.ts';
 import { type PlanFileWatch, watchPlanFile } from '../../shared/plan-file/live/watch-plan-file.ts';
@@ -10,6 +11,9 @@ import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { createPlanFileSwitch } from './switch-plan-file.ts';
 
+/** The processes that are alive, and what each of them does. */
+export type KnownFleet = Pick<Fleet, 'processes'> & { loads: () => Promise<ReadonlyMap<string, ProcessLoad>> };
+
 export interface OpenedPlanFile {
   planFile: PlanFileInForce;
   status(): PlanFileStatus;
@@ -17,7 +21,7 @@ export interface OpenedPlanFile {
    * Watches the file, and makes this ingress known to the other processes, until it is disposed of. Resolves once they know
    * it.
    */
-  follow(redis: Redis): Promise<AsyncDisposable & Pick<Fleet, 'processes'>>;
+  follow(redis: Redis, load: () => IngressLoad): Promise<AsyncDisposable & KnownFleet>;
 }
 
 /** Opens the plan file of an ingress, with its gauges. */
@@ -40,12 +44,14 @@ export function openPlanFile({
   });
   observePlanFile(registry, status);
 
-  async function follow(redis: Redis) {
+  async function follow(redis: Redis, load: () => IngressLoad) {
     const parts = new AsyncDisposableStack();
+    const noteProcess = createNoteProcess(redis);
     const fleet = parts.use(
       followFleet({
-        noteProcess: createNoteProcess(redis),
+        noteProcess,
         describe: () => ({ id, kind: 'ingress', startedAt, ...status(), issues: status().issues.length }),
+        load,
         onNoted: switching.noted,
         isWaiting: switching.isWaiting,
         log,
@@ -58,7 +64,7 @@ export function openPlanFile({
     watch = parts.use(watchPlanFile({ source, planFile, onChanged, log }));
     planFile.onReplaced(fleet.changed);
     await fleet.noted;
-    return { processes: fleet.processes, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+    return { processes: fleet.processes, loads: noteProcess.loads, [Symbol.asyncDispose]: () => parts.disposeAsync() };
   }
 
   return { planFile, status, follow };

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../process/log.ts';
 import { within } from '../process/shutdown.ts';
 import type { createNoteProcess, FleetProcess, ProcessNote } from './note-process.ts';
+import type { ProcessLoad } from './process-load.ts';
 
 /** Makes this process known to the others, and knows them. */
 export interface Fleet extends AsyncDisposable {
@@ -22,13 +23,15 @@ const leaveMs = 500;
 export function followFleet({
   noteProcess: { note, leave },
   describe,
+  load,
   onNoted,
   isWaiting,
   log,
   pause = (ms, signal) => sleep(ms, undefined, { signal, ref: false }),
 }: {
-  noteProcess: ReturnType<typeof createNoteProcess>;
+  noteProcess: Pick<ReturnType<typeof createNoteProcess>, 'note' | 'leave'>;
   describe: () => ProcessNote;
+  load: () => ProcessLoad;
   /** The processes that are alive. Not called while Redis is unavailable. */
   onNoted: (processes: readonly FleetProcess[]) => void;
   /** Whether this process waits for a change of another one. */
@@ -44,7 +47,7 @@ export function followFleet({
 
   async function noteOnce(): Promise<void> {
     try {
-      processes = await note(describe());
+      processes = await note(describe(), load());
       isFailing = false;
       if (!closing.signal.aborted) onNoted(processes);
     } catch (error) {

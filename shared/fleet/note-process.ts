@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { loadScript, type Redis } from '../redis/connections.ts';
-import { fleetKey } from '../redis/keys.ts';
+import { fleetKey, fleetLoadKey } from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
+import { type ProcessLoad, processLoadSchema } from './process-load.ts';
 
 /**
  * A process of the fleet as it describes itself. `pools`: those that a worker serves. `waitsFor`: why an ingress has not switched to a later
@@ -24,17 +25,31 @@ export type ProcessNote = z.input<typeof processSchema>;
 /** A process that has noted nothing for this long is not listed any more. */
 export const processLifeMs = 7_000;
 
-/** `note` notes a process and returns all that are alive, `leave` removes one. Both are one call, and fail as the connection does. */
+/**
+ * `note` notes a process with its load and returns all that are alive, `leave` removes one, `loads` reads what they do, by their ids. Each is
+ * one call, and fails as the connection does.
+ */
 export function createNoteProcess(redis: Redis) {
   const lua = loadLua(new URL('./note-process.lua', import.meta.url), { lifeMs: processLifeMs });
-  const run = loadScript(redis, { name: 'svcNoteProcess', lua, numberOfKeys: 1 });
+  const run = loadScript(redis, { name: 'svcNoteProcess', lua, numberOfKeys: 2 });
   return {
-    async note(process: ProcessNote): Promise<FleetProcess[]> {
-      const found = z.array(z.string()).parse(await run([fleetKey], [process.id, JSON.stringify(process)]));
+    async note(process: ProcessNote, load: ProcessLoad): Promise<FleetProcess[]> {
+      const parts = [process.id, JSON.stringify(process), JSON.stringify(load)];
+      const found = z.array(z.string()).parse(await run([fleetKey, fleetLoadKey], parts));
       return found.flatMap(readProcess);
     },
     async leave(id: string): Promise<void> {
-      await run([fleetKey], [id, '']);
+      await run([fleetKey, fleetLoadKey], [id, '', '']);
+    },
+    /** A process of another release may have none, or describe it in another way: it is left out. */
+    async loads(): Promise<ReadonlyMap<string, ProcessLoad>> {
+      const found = await redis.hgetall(fleetLoadKey);
+      return new Map(
+        Object.entries(found).flatMap(([id, text]) => {
+          const { success, data } = processLoadSchema.safeParse(JSON.parse(text));
+          return success ? [[id, data] as const] : [];
+        }),
+      );
     },
   };
 }

@@ -54,10 +54,7 @@ export function accountOfCountersKey(key: string): string {
   return key.replace(/^svc:\{p\d\d\}:standing:/, '');
 }
 
-/**
- * Hash: the leases that one account holds in a lane, by request id. Lines of batches are counted separately from requests that a client
- * waits for. Expires with the account's counters.
- */
+/** Hash: the leases that one account holds in a lane, by request id. Expires with the account's counters. */
 export function leasesKey(account: string, lane: Lane = 'interactive'): string {
   return `svc:${partitionTag(account)}:${lane === 'batch' ? 'batch-' : ''}leases:${account}`;
 }
@@ -230,6 +227,9 @@ function sharesTag(group: string | undefined): string {
 
 /** Hash: each process of the fleet, as it has described itself. Expires seconds after its last use. */
 export const fleetKey = 'svc:fleet';
+
+/** Hash: what each process does. Its tag is the name of the hash of processes, so both are in one node. Expires with it. */
+export const fleetLoadKey = 'svc:fleet-load:{svc:fleet}';
 
 /** Hash: how many jobs waited in each queue, and when they were counted. Expires in a minute. */
 export const queueDepthsKey = 'svc:queue-depths';

@@ -53,6 +53,7 @@ const ofConsole: Route[] = [
   { method: 'GET', path: '/admin/usage' },
   { method: 'GET', path: '/admin/plans' },
   { method: 'GET', path: '/admin/settings' },
+  { method: 'GET', path: '/admin/fleet' },
   { method: 'PATCH', path: '/admin/accounts/user%3Aalice' },
 ];
 const routes = [...open, ...ofConsole];

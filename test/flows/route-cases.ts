@@ -522,6 +522,18 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     ],
     'GET /admin/usage': allUsageCases(cast),
     'GET /admin/audit': auditCases(cast),
+    'GET /admin/fleet': [
+      ...signedInCases(callTo('GET', '/admin/fleet'), cast),
+      forbidden('no scope', callTo('GET', '/admin/fleet')({ bearer: cast.token }), { says: 'svc:admin' }),
+      ok('an operator', callTo('GET', '/admin/fleet')({ bearer: cast.operator }), {
+        check(t, body) {
+          const { ingresses, workers, pools, backends } = body as Record<string, object[]>; // its schema is checked
+          t.deepEqual([ingresses?.length, workers?.length], [1, 1]);
+          t.like(pools?.[0], { pool: 'default', workers: 1 });
+          t.true(Number(backends?.length) > 0);
+        },
+      }),
+    ],
     'GET /admin/settings': [
       ...signedInCases(callTo('GET', '/admin/settings'), cast),
       forbidden('no scope', callTo('GET', '/admin/settings')({ bearer: cast.token }), { says: 'svc:admin' }),

@@ -1,4 +1,5 @@
 import { type Breaker, type BreakerState, createBreaker } from './breaker.ts';
+import { createRecentOutcomes, type RecentOutcomes } from './recent-outcomes.ts';
 
 /** One call, whose outcome decides about the next ones. */
 export interface TrackedCall {
@@ -18,6 +19,8 @@ export interface BackendHealth extends Disposable {
   refuses(): boolean;
   /** Recent time to the first token, in milliseconds. Undefined if it is unknown: then a call finds it out. */
   firstTokenMs(): number | undefined;
+  /** Calls that ended in about the last minute. Those that were abandoned are not counted. */
+  recent(): RecentOutcomes;
   begin(): TrackedCall;
 }
 
@@ -26,7 +29,7 @@ const recentMs = 60_000;
 /** The weight of the latest sample in the mean. */
 const latestWeight = 0.3;
 /** A backend that has just failed ranks as slower than any other, even if it failed quickly. */
-const failedMs = Number.MAX_SAFE_INTEGER;
+export const failedMs = Number.MAX_SAFE_INTEGER;
 
 export function createBackendHealth({
   onBreaker,
@@ -40,6 +43,7 @@ export function createBackendHealth({
   now: () => number;
 }): BackendHealth {
   const breaker: Breaker = createBreaker({ onChange: onBreaker, probeMs, random });
+  const outcomes = createRecentOutcomes(now);
   let pausedUntil = 0;
   let latest: { ms: number; at: number } | undefined;
 
@@ -55,6 +59,7 @@ export function createBackendHealth({
       if (latest === undefined || now() - latest.at >= recentMs || breaker.state() === 'half-open') return undefined;
       return latest.ms;
     },
+    recent: outcomes.sum,
     begin() {
       const begunAt = now();
       const watched = breaker.watch();
@@ -69,6 +74,7 @@ export function createBackendHealth({
         end(outcome, retryAfterMs) {
           // If several calls ask for a pause, the latest end counts.
           pausedUntil = Math.max(pausedUntil, now() + retryAfterMs);
+          if (outcome !== 'abandoned') outcomes.note(outcome);
           if (outcome === 'failed') {
             if (!answers) latest = { ms: failedMs, at: now() };
             watched.failed();

@@ -4,7 +4,7 @@ import type { BackendUse, Share } from '../shares/renew-shares.ts';
 import { type BackendLoad, createBackendLoad } from './backend-load.ts';
 import { type Candidate, type Choice, chooseBackend } from './choose-backend.ts';
 import { createReservation, type Reservation, type Slot } from './reservation.ts';
-import { type BreakerStatus, createServedBackends, type ServedBackends } from './served-backends.ts';
+import { type BreakerStatus, createServedBackends, type SeenHealth, type ServedBackends } from './served-backends.ts';
 import { createWaitingJobs } from './waiting-jobs.ts';
 
 /** `refused`: no backend of the model may be called. `full`: those that may be called have no room. */
@@ -39,6 +39,7 @@ export interface BackendSlots extends Disposable {
   /** True if no backend of the model may be called. */
   allRefuse(model: string): boolean;
   breakerStatuses(): BreakerStatus[];
+  seenHealth(): SeenHealth[];
   /** For each backend with a fleet limit, what is in use here and needed. `isLeaving`: only for jobs in progress. */
   uses(isLeaving: boolean): BackendUse[];
   load: BackendLoad['report'];
@@ -124,7 +125,7 @@ export function createBackendSlots(deps: {
     },
     namesOf: (model) => [...served.ofModel(model).keys()],
     allRefuse: (model) => candidatesOf(model, 'interactive').every(({ refuses }) => refuses),
-    breakerStatuses: served.breakerStatuses,
+    ...{ breakerStatuses: served.breakerStatuses, seenHealth: served.seenHealth },
     uses: (isLeaving) => load.uses({ isLeaving, isWaiting: waiting.count() > 0 }),
     ...{ load: load.report, waiting: waiting.count, sharesChanged: change },
     called() {

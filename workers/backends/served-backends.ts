@@ -1,6 +1,10 @@
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { type BackendHealth, createBackendHealth } from './backend-health.ts';
+import { type BackendHealth, createBackendHealth, failedMs } from './backend-health.ts';
 import type { BreakerState } from './breaker.ts';
+import type { RecentOutcomes } from './recent-outcomes.ts';
+
+/** What this process has seen of a backend for a model. */
+export type SeenHealth = BreakerStatus & { firstTokenMs: number | undefined } & RecentOutcomes;
 
 /** The breaker of a backend for a model. */
 export type BreakerStatus = { model: string; backend: string; breaker: Exclude<BreakerState, 'probing'> };
@@ -11,6 +15,7 @@ export interface ServedBackends extends Disposable {
   ofModel(model: string): ReadonlyMap<string, BackendHealth>;
   names(): ReadonlySet<string>;
   breakerStatuses(): BreakerStatus[];
+  seenHealth(): SeenHealth[];
   /** Takes over the current plan file. A backend of a model keeps its health while its address stays the same. */
   follow(): void;
 }
@@ -69,6 +74,13 @@ export function createServedBackends(deps: {
       [...healths].flatMap(([model, backends]) =>
         [...backends].map(([backend, health]) => ({ model, backend, breaker: shown(health.breaker()) })),
       ),
+    seenHealth: () =>
+      [...healths].flatMap(([model, backends]) =>
+        [...backends].map(([backend, health]) => ({
+          ...{ model, backend, breaker: shown(health.breaker()) },
+          ...{ firstTokenMs: measured(health.firstTokenMs()), ...health.recent() },
+        })),
+      ),
     follow,
     [Symbol.dispose]() {
       for (const backends of healths.values()) for (const health of backends.values()) health[Symbol.dispose]();
@@ -78,6 +90,11 @@ export function createServedBackends(deps: {
 
 function healthsOf(served: ReadonlyMap<string, Served>): ReadonlyMap<string, BackendHealth> {
   return new Map([...served].map(([name, { health }]) => [name, health]));
+}
+
+/** After a failure, a time stands for "slower than any other". */
+function measured(ms: number | undefined): number | undefined {
+  return ms === failedMs ? undefined : ms;
 }
 
 function shown(state: BreakerState): BreakerStatus['breaker'] {

@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client';
 import { followFleet } from '../../shared/fleet/follow-fleet.ts';
 import { createNoteProcess } from '../../shared/fleet/note-process.ts';
+import type { WorkerLoad } from '../../shared/fleet/process-load.ts';
 import { createPlanFileInForce, type PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import { observePlanFile, type PlanFileStatus } from '../../shared/plan-file/live/plan-file-status.ts';
 import { type PlanFileWatch, watchPlanFile } from '../../shared/plan-file/live/watch-plan-file.ts';
@@ -18,7 +19,7 @@ export interface OpenedPlanFile {
    * Watches the file, and makes this worker known to the other processes, until it is disposed of. Resolves once they know
    * it.
    */
-  follow(redis: Redis): Promise<AsyncDisposable>;
+  follow(redis: Redis, load: () => WorkerLoad): Promise<AsyncDisposable>;
 }
 
 /** Opens the plan file of a worker, with its gauges. */
@@ -43,7 +44,7 @@ export function openPlanFile({
   const status = () => ({ generation: planFile.generation(), issues: watch?.issues() ?? [] });
   observePlanFile(registry, status);
 
-  async function follow(redis: Redis) {
+  async function follow(redis: Redis, load: () => WorkerLoad) {
     const parts = new AsyncDisposableStack();
     const fleet = parts.use(
       followFleet({
@@ -53,6 +54,7 @@ export function openPlanFile({
           const own = { kind: 'worker' as const, pools: [...pools()], startedAt };
           return { id: workerId, ...own, generation, issues: issues.length };
         },
+        load,
         onNoted: noted,
         isWaiting: () => false,
         log,

@@ -9,6 +9,7 @@ import { guestBody } from '../../routes/keys/guest-keys.ts';
 import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-fields.ts';
 import * as keys from '../../routes/keys/key-schemas.ts';
 import { settingsBody } from '../../routes/operators/account-settings.ts';
+import { fleet } from '../../routes/operators/fleet.ts';
 import { serviceSettings } from '../../routes/operators/settings.ts';
 import * as codes from '../../routes/operators/top-up-code-schemas.ts';
 import { newWebhookBody, webhookChangeBody } from '../../routes/webhooks/webhook-fields.ts';
@@ -76,6 +77,7 @@ export const answerSchemas = {
   LimitsInUse: answers.limitsInUse,
   PlanList: answers.planList,
   ServiceSettings: serviceSettings,
+  Fleet: fleet,
   Account: answers.account,
   ChangedAccount: answers.changedAccount,
   AccountList: answers.accountList,

@@ -23,6 +23,7 @@ function start(t: ExecutionContext, { waiting = false } = {}) {
       leave: async (id) => void left.push(id),
     },
     describe: () => own,
+    load: () => ({ kind: 'ingress', connections: 0, waiting: 0, oldest: [] }),
     onNoted: () => answers++,
     isWaiting: () => waiting,
     log,

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { createNoteProcess, type ProcessNote, processLifeMs } from '../../../shared/fleet/note-process.ts';
-import { fleetKey } from '../../../shared/redis/keys.ts';
+import type { ProcessLoad } from '../../../shared/fleet/process-load.ts';
+import { fleetKey, fleetLoadKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
@@ -16,18 +17,24 @@ test.before(async () => {
 });
 test.after.always(() => own?.[Symbol.asyncDispose]());
 test.beforeEach(async () => {
-  await own.redis.del(fleetKey);
+  await own.redis.del(fleetKey, fleetLoadKey);
   await setTime(noon);
 });
+
+const idle: ProcessLoad = { kind: 'ingress', connections: 0, waiting: 0, oldest: [] };
+const busy: ProcessLoad = {
+  ...{ kind: 'worker', running: 3, waiting: 1, backends: [{ backend: 'a', calls: 3, share: 4 }] },
+  health: [{ backend: 'a', model: 'm', breaker: 'half-open', firstTokenMs: 12.5, answered: 7, failed: 1 }],
+};
 
 const ids = (found: readonly { id: string }[]) => found.map(({ id }) => id).toSorted();
 
 test.serial('a process finds all that were noted, as they have described themselves last', async (t) => {
   const { note } = createNoteProcess(own.redis);
-  t.deepEqual(await note(ingress), [{ ...ingress, pools: [], issues: 0 }]);
-  t.deepEqual(ids(await note(worker)), ['i', 'w']);
+  t.deepEqual(await note(ingress, idle), [{ ...ingress, pools: [], issues: 0 }]);
+  t.deepEqual(ids(await note(worker, busy)), ['i', 'w']);
   const next = { generation: 'bbb', waitsFor: ['large'] };
-  const found = await note({ ...ingress, next, issues: 2 });
+  const found = await note({ ...ingress, next, issues: 2 }, idle);
   t.deepEqual(
     found.find(({ id }) => id === 'i'),
     { ...ingress, pools: [], next, issues: 2 },
@@ -36,28 +43,48 @@ test.serial('a process finds all that were noted, as they have described themsel
 
 test.serial('a process that notes nothing any more is gone after its life, and one that leaves at once', async (t) => {
   const { note, leave } = createNoteProcess(own.redis);
-  await note(worker);
+  await note(worker, busy);
   await setTime(noon + processLifeMs - 1);
-  t.deepEqual(ids(await note(ingress)), ['i', 'w']);
+  t.deepEqual(ids(await note(ingress, idle)), ['i', 'w']);
   await setTime(noon + processLifeMs);
-  t.deepEqual(ids(await note(ingress)), ['i']);
+  t.deepEqual(ids(await note(ingress, idle)), ['i']);
   t.deepEqual(await own.redis.hkeys(fleetKey), ['i']);
-  await note(worker);
+  await note(worker, busy);
   await leave('w');
-  t.deepEqual(ids(await note(ingress)), ['i']);
+  t.deepEqual(ids(await note(ingress, idle)), ['i']);
 });
 
 test.serial('a clock that was set back makes no process live for ever', async (t) => {
   const { note } = createNoteProcess(own.redis);
-  await note(worker);
+  await note(worker, busy);
   await setTime(noon - processLifeMs + 1);
-  t.deepEqual(ids(await note(ingress)), ['i', 'w']);
+  t.deepEqual(ids(await note(ingress, idle)), ['i', 'w']);
   await setTime(noon - processLifeMs);
-  t.deepEqual(ids(await note(ingress)), ['i']);
+  t.deepEqual(ids(await note(ingress, idle)), ['i']);
 });
 
 test.serial('a process of another release that describes itself in another way is left out', async (t) => {
   const { note } = createNoteProcess(own.redis);
   await own.redis.hset(fleetKey, 'x', `${noon} {"kind":"scheduler"}`);
-  t.deepEqual(ids(await note(ingress)), ['i']);
+  t.deepEqual(ids(await note(ingress, idle)), ['i']);
+});
+
+test.serial('what each process does is known as long as the process is', async (t) => {
+  const { note, leave, loads } = createNoteProcess(own.redis);
+  await note(ingress, idle);
+  await note(worker, busy);
+  t.deepEqual(Object.fromEntries(await loads()), { i: idle, w: busy });
+  await leave('i');
+  t.deepEqual([...(await loads()).keys()], ['w']);
+  await setTime(noon + processLifeMs);
+  await note(ingress, idle);
+  t.deepEqual([...(await loads()).keys()], ['i']);
+});
+
+test.serial('a process of another release that says nothing of its load, or in another way, is left out', async (t) => {
+  const { note, loads } = createNoteProcess(own.redis);
+  await own.redis.hset(fleetKey, 'x', `${noon} ${JSON.stringify({ ...worker, id: 'x' })}`);
+  await own.redis.hset(fleetLoadKey, 'y', '{"kind":"worker"}');
+  t.deepEqual(ids(await note(ingress, idle)), ['i', 'x']);
+  t.deepEqual([...(await loads()).keys()], ['i']);
 });

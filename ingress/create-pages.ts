@@ -1,0 +1,29 @@
+import type { PlanFile } from '../shared/plan-file/plan-file.ts';
+import type { IngressConfig } from '../shared/process/config.ts';
+import { createDocumentation } from './documentation/documentation.ts';
+import { followExamples } from './documentation/follow-examples.ts';
+import { createRenderReference } from './documentation/reference/render-reference.ts';
+import { createOpenApiDocument } from './openapi/document.ts';
+import { createConsole } from './pages/console/console.ts';
+import { createStaticContent, type StaticContent } from './pages/static-content.ts';
+import { planFileJsonSchema } from './plan-file/plan-file-json-schema.ts';
+
+/** Creates what the ingress serves beside the API: the console, the documentation, the OpenAPI document and the schema of the plan file. */
+export function createPages({ links, signIn }: IngressConfig, currentPlanFile: () => PlanFile) {
+  const docsLinks = { ...links, authUrl: signIn.issuer };
+  const document = createOpenApiDocument(docsLinks);
+  return {
+    console: createConsole({ ...links, ...signIn }),
+    openApiDocument: jsonContent(document),
+    planFileSchema: jsonContent(planFileJsonSchema()),
+    documentation: followExamples({
+      currentPlanFile,
+      create: (models) =>
+        createDocumentation({ links: docsLinks, models, renderReference: createRenderReference({ document }) }),
+    }),
+  };
+}
+
+function jsonContent(value: object): StaticContent {
+  return createStaticContent(JSON.stringify(value), 'application/json; charset=utf-8');
+}

@@ -1,0 +1,169 @@
+import { z } from 'zod';
+import type { FleetProcess } from '../../../shared/fleet/note-process.ts';
+import type { IngressLoad, ProcessLoad, WorkerLoad } from '../../../shared/fleet/process-load.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
+import { redisUnavailable } from '../../../shared/redis/connections.ts';
+import type { KnownFleet } from '../../plan-file/open-plan-file.ts';
+import type { observeQueues } from '../../queue/observe-queues.ts';
+import { type Stage, stateOf } from '../../request-state.ts';
+
+const count = z.int().nonnegative();
+const ms = z.number().nonnegative();
+const known = { id: z.string(), generation: z.string(), started_at: z.iso.datetime() };
+
+const model = z.strictObject({
+  model: z.string(),
+  queued: z.strictObject({ interactive: count, batch: count }),
+  oldest_ms: ms.meta({ description: 'How long the oldest request has waited for a worker; 0 if none waits.' }),
+});
+
+const modelHealth = z.strictObject({
+  model: z.string(),
+  breakers: z
+    .strictObject({ closed: count, 'half-open': count, open: count })
+    .meta({ description: 'Workers, by the state of their breaker.' }),
+  first_token_ms: ms.nullable().meta({ description: 'Recent, the mean of all workers; null if none has called it.' }),
+  answered: count.meta({ description: 'Calls of about the last minute that were answered.' }),
+  failed: count.meta({ description: 'Calls of about the last minute that failed.' }),
+});
+
+export const fleet = z.strictObject({
+  object: z.literal('fleet'),
+  ingresses: z.array(
+    z.strictObject({
+      ...known,
+      connections: count.nullable(),
+      waiting: count.nullable().meta({ description: 'Requests that wait for their reply.' }),
+    }),
+  ),
+  workers: z.array(
+    z.strictObject({
+      ...known,
+      pools: z.array(z.string()),
+      running: count.nullable().meta({ description: 'Jobs in progress.' }),
+      waiting: count.nullable().meta({ description: 'Jobs in progress that wait for another backend.' }),
+    }),
+  ),
+  pools: z.array(z.strictObject({ pool: z.string(), workers: count, models: z.array(model) })),
+  backends: z.array(
+    z.strictObject({
+      backend: z.string(),
+      location: z.enum(['on-prem', 'cloud']),
+      calls: count.meta({ description: 'In flight, of all workers.' }),
+      limit: count.nullable().meta({ description: '`requests_at_once`; null if there is none.' }),
+      per_worker: z.boolean().meta({ description: 'Whether the limit applies to each worker.' }),
+      shares: count
+        .nullable()
+        .meta({ description: 'The sum of the shares of all workers; null without a limit of the whole fleet.' }),
+      models: z.array(modelHealth),
+    }),
+  ),
+});
+
+export type FleetView = z.infer<typeof fleet>;
+
+export type FleetDeps = {
+  fleet: KnownFleet & Pick<ReturnType<typeof observeQueues>, 'depths' | 'poolWorkers'>;
+};
+
+/**
+ * `GET /admin/fleet`: all processes, pools and backends as they are now, from what the processes note every two seconds. The load of a
+ * process that does not note it, such as one of an earlier release, is null.
+ */
+export function retrieveFleet({ fleet }: FleetDeps): Stage {
+  return async function retrieveFleet(ctx) {
+    const { backends, models } = stateOf(ctx, 'planFile');
+    const [loads, depths, poolWorkers] = await redisUnavailable(
+      Promise.all([fleet.loads(), fleet.depths(), fleet.poolWorkers()]),
+    );
+    const processes = fleet.processes().toSorted((one, other) => one.startedAt - other.startedAt);
+    const ofKind = (kind: FleetProcess['kind']) => processes.filter((process) => process.kind === kind);
+    const [workerLoads, ingressLoads] = [loadsOf('worker', loads), loadsOf('ingress', loads)];
+    ctx.body = {
+      object: 'fleet',
+      ingresses: ofKind('ingress').map((process) => ({
+        ...present(process),
+        connections: ingressLoads.get(process.id)?.connections ?? null,
+        waiting: ingressLoads.get(process.id)?.waiting ?? null,
+      })),
+      workers: ofKind('worker').map((process) => ({
+        ...{ ...present(process), pools: process.pools },
+        running: workerLoads.get(process.id)?.running ?? null,
+        waiting: workerLoads.get(process.id)?.waiting ?? null,
+      })),
+      pools: poolWorkers.map(({ pool, workers }) => ({
+        ...{ pool, workers },
+        models: Object.keys(models)
+          .filter((name) => models[name]?.pool === pool)
+          .map((name) => presentModel(name, { depths, ingressLoads })),
+      })),
+      backends: Object.entries(backends).map(([name, backend]) => presentBackend(name, backend, workerLoads)),
+    } satisfies FleetView;
+  };
+}
+
+type LoadOf<Kind> = Extract<ProcessLoad, { kind: Kind }>;
+
+function loadsOf<Kind extends ProcessLoad['kind']>(kind: Kind, loads: ReadonlyMap<string, ProcessLoad>) {
+  const isOfKind = (load: ProcessLoad): load is LoadOf<Kind> => load.kind === kind;
+  return new Map([...loads].flatMap(([id, load]) => (isOfKind(load) ? [[id, load] as const] : [])));
+}
+
+function present({ id, generation, startedAt }: FleetProcess) {
+  return { id, generation, started_at: new Date(startedAt).toISOString() };
+}
+
+type Waiting = {
+  depths: readonly { model: string; lane: string; jobs: number }[];
+  ingressLoads: ReadonlyMap<string, IngressLoad>;
+};
+
+/** Each ingress knows how long its own requests have waited. */
+function presentModel(name: string, { depths, ingressLoads }: Waiting): FleetView['pools'][number]['models'][number] {
+  const jobs = (lane: string) => depths.find((depth) => depth.model === name && depth.lane === lane)?.jobs ?? 0;
+  const ages = [...ingressLoads.values()].flatMap(({ oldest }) => oldest.filter((each) => each.model === name));
+  return {
+    model: name,
+    queued: { interactive: jobs('interactive'), batch: jobs('batch') },
+    oldest_ms: Math.max(0, ...ages.map(({ ageMs }) => ageMs)),
+  };
+}
+
+type Backend = PlanFile['backends'][string];
+type Seen = WorkerLoad['health'][number];
+
+function presentBackend(
+  name: string,
+  { location, requestsAtOnce, perWorker }: Backend,
+  loads: ReadonlyMap<string, WorkerLoad>,
+): FleetView['backends'][number] {
+  const all = [...loads.values()];
+  const uses = all.flatMap(({ backends }) => backends.filter(({ backend }) => backend === name));
+  const byModel = Map.groupBy(
+    all.flatMap(({ health }) => health.filter(({ backend }) => backend === name)),
+    ({ model }) => model,
+  );
+  const isShared = requestsAtOnce !== undefined && !perWorker;
+  return {
+    ...{ backend: name, location, calls: sum(uses.map(({ calls }) => calls)) },
+    ...{ limit: requestsAtOnce ?? null, per_worker: perWorker ?? false },
+    shares: isShared ? sum(uses.map(({ share = 0 }) => share)) : null,
+    models: [...byModel].map(([model, seen]) => ({ model, ...presentHealth(seen) })),
+  };
+}
+
+function presentHealth(seen: readonly Seen[]): Omit<FleetView['backends'][number]['models'][number], 'model'> {
+  const breakers = { closed: 0, 'half-open': 0, open: 0 };
+  for (const { breaker } of seen) breakers[breaker] += 1;
+  const times = seen.flatMap(({ firstTokenMs }) => (firstTokenMs === undefined ? [] : [firstTokenMs]));
+  return {
+    breakers,
+    first_token_ms: times.length === 0 ? null : Math.round(sum(times) / times.length),
+    answered: sum(seen.map(({ answered }) => answered)),
+    failed: sum(seen.map(({ failed }) => failed)),
+  };
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
