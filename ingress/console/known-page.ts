@@ -2,6 +2,7 @@ import { type ComponentChildren, h } from 'preact';
 import type { Api } from './api/api.ts';
 import { BatchPage } from './batches/batch-page.ts';
 import { BatchesPage } from './batches/batches-page.ts';
+import { FleetPage } from './fleet/fleet-page.ts';
 import type { FullKey, HeldKeys } from './keys/held-keys.ts';
 import { KeysPage } from './keys/keys-page.ts';
 import { AccountPage } from './operators/account-page.ts';
@@ -51,6 +52,7 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
   },
   webhooks: ({ api }) => h(WebhooksPage, { api }),
   'try-it': ({ api, settings: { baseUrl }, trial, held }) => h(TryItPage, { api, baseUrl, trial, held }),
+  fleet: ({ api }) => h(FleetPage, { api }),
   accounts: ({ api, route: { item, search = '' } }) =>
     item === undefined ? h(AccountsPage, { api, prefix: search }) : h(AccountPage, { key: item, api, name: item }),
   'all-usage': ({ api }) => h(AllUsagePage, { api }),

@@ -12,6 +12,7 @@ const icons: Partial<Record<PageName, IconName>> = {
   keys: 'keys',
   webhooks: 'webhooks',
   'try-it': 'try-it',
+  fleet: 'fleet',
   accounts: 'accounts',
   'all-usage': 'usage',
   audit: 'audit',

@@ -14,6 +14,7 @@ const otherWords: Readonly<Record<string, string>> = {
   keys: 'api key secret guest device',
   webhooks: 'events',
   'try-it': 'playground chat test',
+  fleet: 'workers ingresses pools backends queue breaker health',
   accounts: 'users suspend plan',
   'all-usage': 'billing cost',
   audit: 'changes history',

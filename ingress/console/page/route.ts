@@ -7,6 +7,7 @@ export const pages = {
   keys: 'Keys',
   webhooks: 'Webhooks',
   'try-it': 'Try it',
+  fleet: 'Fleet',
   accounts: 'Accounts',
   'all-usage': 'Usage of all accounts',
   audit: 'Audit trail',
@@ -16,7 +17,7 @@ export const pages = {
 
 export type PageName = keyof typeof pages;
 
-const operatorPages = ['accounts', 'all-usage', 'audit', 'top-up-codes', 'settings'] as const;
+const operatorPages = ['fleet', 'accounts', 'all-usage', 'audit', 'top-up-codes', 'settings'] as const;
 
 /** Whether a page requires the scope `svc:admin`. */
 export function isForOperators(page: PageName): boolean {

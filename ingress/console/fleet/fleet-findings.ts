@@ -1,0 +1,74 @@
+import type { FleetView } from '../../routes/operators/fleet.ts';
+import { formatMs } from '../page/format.ts';
+
+type Backend = FleetView['backends'][number];
+type Health = Backend['models'][number];
+
+/** Something that an operator should look at, worst first. */
+export type Finding = { tone: 'bad' | 'warning'; text: string };
+
+/** A request that has waited longer than this has likely found no worker. */
+const longWaitMs = 5_000;
+const failedShareMax = 0.1;
+
+/** What is wrong in the fleet, in words. Empty if all is well. */
+export function findingsIn({ pools, backends, workers, ingresses }: FleetView): Finding[] {
+  const found = [
+    ...pools.flatMap(({ pool, workers: count }) =>
+      count === 0 ? [bad(`The pool ${pool} has no worker: its requests wait, and then get 503.`)] : [],
+    ),
+    ...modelsOf(backends).flatMap(({ model, seen }) => outage(model, seen)),
+    ...backends.flatMap(({ backend, models }) => models.flatMap((health) => failing(backend, health))),
+    ...backends.flatMap(fullness),
+    ...pools.flatMap(({ models }) =>
+      models.flatMap(({ model, oldest_ms: ms }) =>
+        ms > longWaitMs ? [warning(`A request for ${model} has waited ${formatMs(ms)} for a worker.`)] : [],
+      ),
+    ),
+    ...generationsOf([...workers, ...ingresses]),
+  ];
+  return found.toSorted((one, other) => Number(one.tone === 'warning') - Number(other.tone === 'warning'));
+}
+
+function modelsOf(backends: readonly Backend[]) {
+  const seen = backends.flatMap(({ models }) => models);
+  return [...Map.groupBy(seen, ({ model }) => model)].map(([model, each]) => ({ model, seen: each }));
+}
+
+/** No worker may call any backend of the model. */
+function outage(model: string, seen: readonly Health[]): Finding[] {
+  const isDown = seen.length > 0 && seen.every(({ breakers }) => breakers.closed === 0 && breakers.open > 0);
+  return isDown ? [bad(`${model} is down: the breakers of all its backends are open.`)] : [];
+}
+
+function failing(backend: string, { model, breakers, answered, failed }: Health): Finding[] {
+  const workers = breakers.open + breakers['half-open'];
+  if (workers > 0)
+    return [bad(`${backend} is not called for ${model} by ${counted(workers, 'worker')}: its breaker is open.`)];
+  const isFailing = failed > 0 && failed / (answered + failed) > failedShareMax;
+  return isFailing
+    ? [warning(`${backend} fails for ${model}: ${failed} of ${answered + failed} calls in the last minute.`)]
+    : [];
+}
+
+function fullness({ backend, calls, limit, per_worker: isPerWorker }: Backend): Finding[] {
+  const isFull = limit !== null && !isPerWorker && calls >= limit;
+  return isFull ? [warning(`${backend} is full: ${calls} of ${limit} calls.`)] : [];
+}
+
+function generationsOf(processes: readonly { generation: string }[]): Finding[] {
+  const generations = new Set(processes.map(({ generation }) => generation));
+  return generations.size > 1 ? [warning('The processes work with different plan files. See Settings.')] : [];
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function bad(text: string): Finding {
+  return { tone: 'bad', text };
+}
+
+function warning(text: string): Finding {
+  return { tone: 'warning', text };
+}

@@ -1,0 +1,50 @@
+import test from 'ava';
+import { findingsIn } from '../../../ingress/console/fleet/fleet-findings.ts';
+import type { FleetView } from '../../../ingress/routes/operators/fleet.ts';
+
+const process = { id: 'p', generation: 'aaa', started_at: '2026-03-01T09:00:00.000Z' };
+const health = {
+  ...{ model: 'small-chat', breakers: { closed: 2, 'half-open': 0, open: 0 } },
+  ...{ first_token_ms: 100, answered: 90, failed: 0 },
+};
+const backend: FleetView['backends'][number] = {
+  ...{ backend: 'a', location: 'on-prem', calls: 3, limit: 8, per_worker: false, shares: 8, models: [health] },
+};
+const queue = { model: 'small-chat', queued: { interactive: 0, batch: 0 }, oldest_ms: 0 };
+const well: FleetView = {
+  object: 'fleet',
+  ingresses: [{ ...process, connections: 1, waiting: 0 }],
+  workers: [{ ...process, pools: ['default'], running: 0, waiting: 0 }],
+  pools: [{ pool: 'default', workers: 1, models: [queue] }],
+  backends: [backend],
+};
+
+const texts = (change: Partial<FleetView>) =>
+  findingsIn({ ...well, ...change }).map(({ tone, text }) => `${tone}: ${text}`);
+const broken = { ...health, breakers: { closed: 0, 'half-open': 1, open: 1 } };
+
+test('nothing is found in a fleet that is well, also where a limit is of each worker', (t) => {
+  t.deepEqual(texts({}), []);
+  t.deepEqual(texts({ backends: [{ ...backend, calls: 9, per_worker: true, shares: null }] }), []);
+  t.deepEqual(texts({ backends: [{ ...backend, models: [{ ...health, answered: 90, failed: 10 }] }] }), []);
+});
+
+test('each fault is said in words, the worst first', (t) => {
+  t.deepEqual(texts({ pools: [{ pool: 'default', workers: 0, models: [{ ...queue, oldest_ms: 6_000 }] }] }), [
+    'bad: The pool default has no worker: its requests wait, and then get 503.',
+    'warning: A request for small-chat has waited 6.00 s for a worker.',
+  ]);
+  t.deepEqual(texts({ backends: [{ ...backend, models: [broken] }] }), [
+    'bad: small-chat is down: the breakers of all its backends are open.',
+    'bad: a is not called for small-chat by 2 workers: its breaker is open.',
+  ]);
+  const other = { ...backend, backend: 'b', calls: 8, models: [{ ...health, answered: 8, failed: 1 }] };
+  t.deepEqual(texts({ backends: [{ ...backend, models: [broken] }, other] }), [
+    'bad: a is not called for small-chat by 2 workers: its breaker is open.',
+    'warning: b fails for small-chat: 1 of 9 calls in the last minute.',
+    'warning: b is full: 8 of 8 calls.',
+  ]);
+  t.deepEqual(texts({ workers: [{ ...process, generation: 'bbb', pools: [], running: null, waiting: null }] }), [
+    'warning: The processes work with different plan files. See Settings.',
+  ]);
+});
