@@ -53,7 +53,9 @@ import { retrieveAccountUsage } from './routes/operators/account-usage.ts';
 import { listAccounts, retrieveAccount } from './routes/operators/accounts.ts';
 import { retrieveAllUsage } from './routes/operators/all-usage.ts';
 import { listAudit } from './routes/operators/audit.ts';
+import { findAnything } from './routes/operators/find.ts';
 import { retrieveFleet } from './routes/operators/fleet.ts';
+import { retrieveAnyRequest } from './routes/operators/requests.ts';
 import { retrieveSettings } from './routes/operators/settings.ts';
 import { createTopUpCodes, listTopUpCodes, revokeTopUpCode } from './routes/operators/top-up-codes.ts';
 import { listPlans, retrievePlan } from './routes/plans.ts';
@@ -188,6 +190,8 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   );
   router.delete('/admin/top-up-codes/:code', withSignIn, check, asOperator, revokeTopUpCode(deps));
   router.get('/admin/plans', withSignIn, check, asOperator, listPlans);
+  router.get('/admin/find', withSignIn, check, asOperator, findAnything(deps));
+  router.get('/admin/requests/:request', withSignIn, check, asOperator, retrieveAnyRequest(deps));
   router.get('/admin/fleet', withSignIn, check, asOperator, retrieveFleet(deps));
   router.get('/admin/settings', withSignIn, check, asOperator, retrieveSettings(deps));
 }

@@ -5,6 +5,16 @@ import type { FoundRequest } from './found-request.ts';
 
 type Backends = PlanFile['backends'];
 
+/** A request as operators see it: with its account, and the names of backends. */
+export function presentForOperator(account: string, request: FoundRequest, backends: Backends) {
+  const attempts = request.state === 'ended' ? request.attempts : [];
+  const shown = presentRequest(request, backends);
+  return {
+    ...{ ...shown, account },
+    attempts: shown.attempts.map((attempt, index) => ({ ...attempt, backend: attempts[index]?.backend ?? null })),
+  };
+}
+
 /** A request as clients see it. Until it has ended, what is known only then is null. */
 export function presentRequest(request: FoundRequest, backends: Backends) {
   const { requestId: id, endpoint, model, state, admittedAt, keyId } = request;

@@ -40,6 +40,11 @@ export const request = z.strictObject({
   key_id: z.string().nullable(),
 });
 
+export const operatorRequest = request.extend({
+  account: z.string(),
+  attempts: z.array(attempt.extend({ backend: z.string().nullable() })),
+});
+
 export const requestList = z.strictObject({
   object: z.literal('list'),
   data: z.array(request),
@@ -49,4 +54,5 @@ export const requestList = z.strictObject({
 });
 
 export type Request = z.infer<typeof request>;
+export type OperatorRequest = z.infer<typeof operatorRequest>;
 export type RequestList = z.infer<typeof requestList>;

@@ -27,6 +27,11 @@ export function rangeOf({ prefix = '', after }: Omit<AccountPage, 'limit'>): IdR
 
 const lastPoint = 0x10ffff;
 
+/** A text after all texts of ASCII characters that begin with this one, and before every other text after them. */
+export function lastWith(start: string): string {
+  return `${start}\u007f`;
+}
+
 /** Returns the first text after all texts with this prefix, or undefined if there is none. */
 function endOf(prefix: string): string | undefined {
   const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);

@@ -57,6 +57,12 @@ export interface Store extends UsageStore, AsyncDisposable {
   findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined>;
 
   /**
+   * Finds the accounts with a key of this id, or with a key that begins like this (`svc_` and up to six characters), in order of their ids.
+   * A key that has ended is not found.
+   */
+  findAccountsByKey(key: KeySearch): Promise<string[]>;
+
+  /**
    * Changes one account atomically as `decide` returns. `next` is written only if the account has not changed in the meantime; otherwise
    * `decide` is called again, until one of its decisions is applied. If the account does not exist, it is created. A change of settings
    * stores its audit record in the same step. Fails with `INTERNAL_ERROR` if the new key's hash is that of another account's key.
@@ -74,6 +80,8 @@ export interface Store extends UsageStore, AsyncDisposable {
    */
   recordKeyUse(uses: readonly KeyUse[]): Promise<void>;
 }
+
+export type KeySearch = ({ id: string } | { start: string }) & { limit: number };
 
 export type AccountPage = { prefix?: string | undefined; after?: string | undefined; limit: number };
 

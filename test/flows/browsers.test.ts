@@ -54,6 +54,8 @@ const ofConsole: Route[] = [
   { method: 'GET', path: '/admin/plans' },
   { method: 'GET', path: '/admin/settings' },
   { method: 'GET', path: '/admin/fleet' },
+  { method: 'GET', path: '/admin/find' },
+  { method: 'GET', path: '/admin/requests/req_1' },
   { method: 'PATCH', path: '/admin/accounts/user%3Aalice' },
 ];
 const routes = [...open, ...ofConsole];

@@ -23,6 +23,7 @@ import {
 import { endpointCases } from './endpoint-cases.ts';
 import { createFileCast, fileCases, filePlans } from './file-cases.ts';
 import { createFurtherCast, furtherKeyCases } from './further-key-cases.ts';
+import { operatorViewCases } from './operator-view-cases.ts';
 import { requestCases } from './request-cases.ts';
 import { createTopUpCast, topUpCases, topUpPlans } from './top-up-cases.ts';
 import { createWebhookCast, webhookCases } from './webhook-cases.ts';
@@ -522,18 +523,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     ],
     'GET /admin/usage': allUsageCases(cast),
     'GET /admin/audit': auditCases(cast),
-    'GET /admin/fleet': [
-      ...signedInCases(callTo('GET', '/admin/fleet'), cast),
-      forbidden('no scope', callTo('GET', '/admin/fleet')({ bearer: cast.token }), { says: 'svc:admin' }),
-      ok('an operator', callTo('GET', '/admin/fleet')({ bearer: cast.operator }), {
-        check(t, body) {
-          const { ingresses, workers, pools, backends } = body as Record<string, object[]>; // its schema is checked
-          t.deepEqual([ingresses?.length, workers?.length], [1, 1]);
-          t.like(pools?.[0], { pool: 'default', workers: 1 });
-          t.true(Number(backends?.length) > 0);
-        },
-      }),
-    ],
+    ...operatorViewCases(cast),
     'GET /admin/settings': [
       ...signedInCases(callTo('GET', '/admin/settings'), cast),
       forbidden('no scope', callTo('GET', '/admin/settings')({ bearer: cast.token }), { says: 'svc:admin' }),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import * as answers from '../../api/response-schemas.ts';
-import { request, requestList } from '../../requests/request-schemas.ts';
+import { operatorRequest, request, requestList } from '../../requests/request-schemas.ts';
 import { batchBody } from '../../routes/batches.ts';
 import { overageBody } from '../../routes/billing/overage.ts';
 import { topUpBody } from '../../routes/billing/top-ups.ts';
@@ -9,6 +9,7 @@ import { guestBody } from '../../routes/keys/guest-keys.ts';
 import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-fields.ts';
 import * as keys from '../../routes/keys/key-schemas.ts';
 import { settingsBody } from '../../routes/operators/account-settings.ts';
+import { foundThings } from '../../routes/operators/find.ts';
 import { fleet } from '../../routes/operators/fleet.ts';
 import { serviceSettings } from '../../routes/operators/settings.ts';
 import * as codes from '../../routes/operators/top-up-code-schemas.ts';
@@ -78,6 +79,8 @@ export const answerSchemas = {
   PlanList: answers.planList,
   ServiceSettings: serviceSettings,
   Fleet: fleet,
+  FoundThings: foundThings,
+  OperatorRequest: operatorRequest,
   Account: answers.account,
   ChangedAccount: answers.changedAccount,
   AccountList: answers.accountList,

@@ -50,39 +50,6 @@ const settings = {
   ],
 };
 
-const started = { generation, started_at: '2026-03-01T09:00:00.000Z' };
-const fleet = {
-  object: 'fleet',
-  ingresses: [{ id: '01KJMMA2KV0000015QP5D3J9J8', ...started, connections: 12, waiting: 3 }],
-  workers: [{ id: '01KJMMA2KV0000015QP5D3J9J9', ...started, pools: ['default'], running: 3, waiting: 0 }],
-  pools: [
-    {
-      pool: 'default',
-      workers: 1,
-      models: [{ model: 'small-chat', queued: { interactive: 2, batch: 140 }, oldest_ms: 310 }],
-    },
-  ],
-  backends: [
-    {
-      backend: 'onprem-a',
-      location: 'on-prem',
-      calls: 3,
-      limit: 8,
-      per_worker: false,
-      shares: 8,
-      models: [
-        {
-          model: 'small-chat',
-          breakers: { closed: 1, 'half-open': 0, open: 0 },
-          first_token_ms: 180,
-          answered: 42,
-          failed: 1,
-        },
-      ],
-    },
-  ],
-} as const;
-
 export const operatorRoutes = {
   'GET /admin/accounts': {
     id: 'listAccounts',
@@ -164,16 +131,6 @@ export const operatorRoutes = {
         has_more: false,
       },
     },
-    refusals: refusedHead.signIn,
-  },
-  'GET /admin/fleet': {
-    id: 'retrieveFleet',
-    tag: 'Operators',
-    summary: 'Retrieve what all processes do now',
-    description:
-      'Processes, the queues of their pools, and the backends as the workers see them. Every process notes what it does every two seconds. The numbers of a process that has not noted any are null.',
-    credential: 'operator',
-    answer: { description: 'Ingresses, workers, pools and backends.', schema: 'Fleet', example: fleet },
     refusals: refusedHead.signIn,
   },
   'GET /admin/settings': {

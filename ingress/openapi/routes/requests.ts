@@ -1,7 +1,7 @@
 import { requestsQuery } from '../../routes/requests/list-requests.ts';
 import { type RouteDescriptions, refusedHead } from '../description/route-description.ts';
 
-const request = {
+export const request = {
   id: 'req_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
   answer_id: 'chatcmpl-8f1d2a',
   object: 'request',

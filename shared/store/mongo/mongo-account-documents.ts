@@ -46,6 +46,9 @@ export const accountIndexes: CollectionIndexes = {
     index({ 'key.hash': 1 }, { unique: true, sparse: true }),
     index({ 'furtherKeys.hash': 1 }, { unique: true, sparse: true }),
     index({ 'outbox.id': 1 }, { sparse: true }),
+    ...['key', 'furtherKeys'].flatMap((keys) =>
+      ['id', 'display'].map((field) => index({ [`${keys}.${field}`]: 1 }, { sparse: true })),
+    ),
   ],
 };
 

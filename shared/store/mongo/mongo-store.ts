@@ -1,6 +1,6 @@
 import { type Collection, MongoServerError } from 'mongodb';
 import { z } from 'zod';
-import { listedAccountSchema, rangeOf } from '../account-pages.ts';
+import { lastWith, listedAccountSchema, rangeOf } from '../account-pages.ts';
 import type { Account } from '../accounts/account.ts';
 import type { AuditStore } from '../accounts/audit-store.ts';
 import type { Decide } from '../accounts/decide.ts';
@@ -9,7 +9,7 @@ import { keyHashTaken } from '../adapters/store-errors.ts';
 import type { BatchStore } from '../batches/batch-store.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { readKeyOwner } from '../key-owner.ts';
-import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
+import type { AccountPage, KeyOwner, KeySearch, KeyUse, ListedAccount, Store } from '../store.ts';
 import type { TopUpCodeStore } from '../top-up-codes/top-up-code-store.ts';
 import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
 import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
@@ -115,6 +115,16 @@ export class MongoStore implements Store {
       this.#accounts.findOne(filter, { projection, ...this.#calls.durable() }),
     );
     return found === null ? undefined : readKeyOwner(withId(found), hashes);
+  }
+
+  async findAccountsByKey({ limit, ...key }: KeySearch): Promise<string[]> {
+    const [field, wanted] =
+      'id' in key ? (['id', key.id] as const) : (['display', { $gte: key.start, $lte: lastWith(key.start) }] as const);
+    const inList = { $elemMatch: { [field]: typeof wanted === 'string' ? { $eq: wanted } : wanted } };
+    const filter = { $or: [{ [`key.${field}`]: wanted }, { furtherKeys: inList }] };
+    const options = { projection: { _id: 1 }, sort: { _id: 1 }, limit, ...this.#calls.durable() } as const;
+    const found = await this.#calls.call(() => this.#accounts.find(filter, options).toArray());
+    return found.map(({ _id }) => _id);
   }
 
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {

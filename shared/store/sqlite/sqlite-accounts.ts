@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { type IdRange, listedAccountSchema, rangeOf } from '../account-pages.ts';
+import { type IdRange, lastWith, listedAccountSchema, rangeOf } from '../account-pages.ts';
 import { readPages } from '../adapters/read-pages.ts';
 import { storedJson } from '../adapters/stored-json.ts';
 import { readKeyOwner } from '../key-owner.ts';
@@ -36,13 +36,22 @@ const deleteKeys = 'DELETE FROM further_keys WHERE account = ?';
 
 const ownerRow = z.object({ document: storedJson });
 const selectOwner = 'SELECT document FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
+const accountIdRow = z.object({ id: z.string() });
+const selectByKeyId = `SELECT id FROM accounts WHERE key_id = :id
+  UNION SELECT account FROM further_keys WHERE key_id = :id AND hash IS NOT NULL ORDER BY 1 LIMIT :limit`;
+const selectByKeyStart = `SELECT id FROM accounts WHERE document ->> '$.key.display' BETWEEN :from AND :to
+  UNION SELECT account FROM further_keys WHERE document ->> '$.display' BETWEEN :from AND :to AND hash IS NOT NULL
+  ORDER BY 1 LIMIT :limit`;
 const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
   SELECT id, key_id, :usedAt FROM accounts WHERE id = :account AND key_id = :keyId
   ON CONFLICT (account) DO UPDATE SET key_id = excluded.key_id, used_at = excluded.used_at
     WHERE key_uses.key_id <> excluded.key_id OR used_at < excluded.used_at`;
 
 /** What finds, lists and removes accounts, and records uses of their keys. */
-export type SqliteAccounts = Pick<Store, 'findKeyOwner' | 'listAccounts' | 'removeAccount' | 'recordKeyUse'>;
+export type SqliteAccounts = Pick<
+  Store,
+  'findKeyOwner' | 'findAccountsByKey' | 'listAccounts' | 'removeAccount' | 'recordKeyUse'
+>;
 
 export function createSqliteAccounts(
   database: DatabaseSync,
@@ -53,6 +62,7 @@ export function createSqliteAccounts(
   const removeAccount = database.prepare(deleteAccount);
   const [owner, note] = [database.prepare(selectOwner), database.prepare(noteUse)];
   const [removeUse, removeKeys] = [database.prepare(deleteUse), database.prepare(deleteKeys)];
+  const [byKeyId, byKeyStart] = [database.prepare(selectByKeyId), database.prepare(selectByKeyStart)];
 
   return {
     findKeyOwner: (hashes) =>
@@ -60,6 +70,15 @@ export function createSqliteAccounts(
         const row = owner.get(JSON.stringify(hashes));
         const found = row === undefined ? furtherKeys.ownerOf(hashes) : ownerRow.parse(row).document;
         return found === undefined ? undefined : readKeyOwner(found, hashes);
+      }),
+
+    findAccountsByKey: ({ limit, ...key }) =>
+      calls.read(() => {
+        const rows =
+          'id' in key
+            ? byKeyId.all({ id: key.id, limit })
+            : byKeyStart.all({ from: key.start, to: lastWith(key.start), limit });
+        return rows.map((row) => accountIdRow.parse(row).id);
       }),
 
     async recordKeyUse(uses) {

@@ -11,7 +11,7 @@ import { storedJson } from '../adapters/stored-json.ts';
 import type { BatchStore } from '../batches/batch-store.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { createFolderFileStore } from '../files/folder-file-store.ts';
-import type { AccountPage, KeyOwner, KeyUse, ListedAccount, Store } from '../store.ts';
+import type { AccountPage, KeyOwner, KeySearch, KeyUse, ListedAccount, Store } from '../store.ts';
 import type { TopUpCodeStore } from '../top-up-codes/top-up-code-store.ts';
 import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
 import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
@@ -122,6 +122,10 @@ export class SqliteStore implements Store {
 
   findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
     return this.#accounts.findKeyOwner(hashes);
+  }
+
+  findAccountsByKey(key: KeySearch): Promise<string[]> {
+    return this.#accounts.findAccountsByKey(key);
   }
 
   /** Decides on a plain read first: the lock that all writers share is taken only if there is something to write. */

@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'ava';
 import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
-import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
+import { createFurtherKey, revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { AccountPage, Store } from '../../../shared/store/store.ts';
@@ -25,6 +25,7 @@ export function testAccountsContract({ ordersUtf16 = false, ...contract }: Contr
   prove('a removed account leaves nothing behind, and a new account of the same id starts empty', removesAll);
   prove('an account that was changed or used since it was read is not removed', keepsWhatMoved);
   prove('an account is removed with its further keys', removesFurtherKeys);
+  prove('an account is found by the id of any of its keys and by the first characters of one', findsByKey);
   prove('if an account is used and removed at the same time, only one of the two happens', racesWithUse);
 }
 
@@ -200,6 +201,28 @@ async function removesFurtherKeys(t: ExecutionContext, store: Store): Promise<vo
   const { account } = await mint(store, 'user:ann');
   t.deepEqual(await store.findAccount('user:ann'), account, 'without the keys of the previous one');
   t.is(await store.findKeyOwner([key.hash]), undefined);
+}
+
+async function findsByKey(t: ExecutionContext, store: Store): Promise<void> {
+  const keyOf = (display: string) => ({ ...newKey(), display });
+  const [ann, bob, further] = [keyOf('svc_AAAAAA'), keyOf('svc_AAAAAB'), keyOf('svc_ABCDEF')];
+  await mint(store, 'user:ann', { key: ann });
+  await mint(store, 'user:bob', { key: bob });
+  const create = createFurtherKey({ account: 'user:bob', plan: 'free', key: further, fields: { name: 'a program' } });
+  await store.changeAccount('user:bob', create);
+  const byStart = (start: string, limit = 10) => store.findAccountsByKey({ start, limit });
+  t.deepEqual(await byStart('svc_'), ['user:ann', 'user:bob']);
+  t.deepEqual(await byStart('svc_', 1), ['user:ann']);
+  t.deepEqual(await byStart('svc_AAAAAB'), ['user:bob']);
+  t.deepEqual(await byStart('svc_AB'), ['user:bob']);
+  t.deepEqual(await byStart('svc_a'), [], 'the case of letters matters');
+  t.deepEqual(await byStart('svc_%'), []);
+  for (const { id } of [bob, further]) t.deepEqual(await store.findAccountsByKey({ id, limit: 10 }), ['user:bob']);
+  t.deepEqual(await store.findAccountsByKey({ id: 'key_', limit: 10 }), [], 'only whole ids');
+
+  await store.changeAccount('user:bob', revokeKeyById({ id: further.id, at: new Date() }));
+  t.deepEqual(await byStart('svc_ABCDEF'), [], 'it has ended');
+  t.deepEqual(await store.findAccountsByKey({ id: further.id, limit: 10 }), []);
 }
 
 async function racesWithUse(t: ExecutionContext, one: Store, _: Queried, home: StoreHome): Promise<void> {

@@ -88,6 +88,7 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.findAccount('user:anyone'),
     store.listAccounts({ limit: 1 }),
     store.findKeyOwner(['any hash']),
+    store.findAccountsByKey({ id: 'key_1', limit: 1 }),
     store.audit.listAudit({ limit: 1 }),
     store.audit.listAudit({ account: 'user:anyone', limit: 1 }),
     store.audit.copyAudit('user:anyone'),

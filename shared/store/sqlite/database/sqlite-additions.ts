@@ -112,4 +112,11 @@ export const additions: readonly string[] = [
     document TEXT NOT NULL CHECK (json_valid(document))
   ) STRICT;
   CREATE INDEX IF NOT EXISTS webhook_schedules_due ON webhook_schedules (due_at, id) WHERE due_at IS NOT NULL;`,
+
+  // Keys by their ids and by their first characters, for operators who look for the account of a key.
+  `CREATE INDEX IF NOT EXISTS accounts_by_key ON accounts (key_id);
+  CREATE INDEX IF NOT EXISTS accounts_by_key_display ON accounts (document ->> '$.key.display');
+  CREATE INDEX IF NOT EXISTS further_keys_by_id ON further_keys (key_id) WHERE hash IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS further_keys_by_display ON further_keys (document ->> '$.display')
+    WHERE hash IS NOT NULL;`,
 ];

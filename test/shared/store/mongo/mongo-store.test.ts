@@ -261,6 +261,9 @@ const indexes = [
   { key: { 'key.hash': 1 }, unique: true, sparse: true },
   { key: { 'furtherKeys.hash': 1 }, unique: true, sparse: true },
   { key: { 'outbox.id': 1 }, unique: undefined, sparse: true },
+  ...['key.id', 'key.display', 'furtherKeys.id', 'furtherKeys.display'].map((field) => ({
+    ...{ key: { [field]: 1 }, unique: undefined, sparse: true },
+  })),
 ];
 
 /** Calls every method at once. Returns one of the failures for a closer check. */

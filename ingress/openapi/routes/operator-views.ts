@@ -1,0 +1,81 @@
+import { findQuery } from '../../routes/operators/find.ts';
+import { type RouteDescriptions, refusedHead } from '../description/route-description.ts';
+import { request } from './requests.ts';
+
+const generation = '3f0c1c7c9a52';
+const started = { generation, started_at: '2026-03-01T09:00:00.000Z' };
+const fleet = {
+  object: 'fleet',
+  ingresses: [{ id: '01KJMMA2KV0000015QP5D3J9J8', ...started, connections: 12, waiting: 3 }],
+  workers: [{ id: '01KJMMA2KV0000015QP5D3J9J9', ...started, pools: ['default'], running: 3, waiting: 0 }],
+  pools: [
+    {
+      pool: 'default',
+      workers: 1,
+      models: [{ model: 'small-chat', queued: { interactive: 2, batch: 140 }, oldest_ms: 310 }],
+    },
+  ],
+  backends: [
+    {
+      backend: 'onprem-a',
+      location: 'on-prem',
+      calls: 3,
+      limit: 8,
+      per_worker: false,
+      shares: 8,
+      models: [
+        {
+          model: 'small-chat',
+          breakers: { closed: 1, 'half-open': 0, open: 0 },
+          first_token_ms: 180,
+          answered: 42,
+          failed: 1,
+        },
+      ],
+    },
+  ],
+} as const;
+
+const anyRequest = {
+  ...request,
+  account: 'user:alice',
+  attempts: request.attempts.map((attempt, index) => ({ ...attempt, backend: index === 0 ? 'onprem-a' : 'cloud-a' })),
+};
+
+/** What operators look at when something is wrong. */
+export const operatorViewRoutes = {
+  'GET /admin/find': {
+    id: 'findAnything',
+    tag: 'Operators',
+    summary: 'Find an account, key, request, batch or file',
+    description: 'In all accounts. At most 20 accounts are returned.',
+    credential: 'operator',
+    query: findQuery,
+    answer: {
+      description: 'What was found; empty if nothing was.',
+      schema: 'FoundThings',
+      example: { object: 'list', data: [{ kind: 'account', id: 'user:alice', account: 'user:alice' }] },
+    },
+    refusals: refusedHead.signIn,
+  },
+  'GET /admin/requests/:request': {
+    id: 'retrieveAnyRequest',
+    tag: 'Operators',
+    summary: 'Retrieve a request of any account',
+    description:
+      'By its id, with the names of the backends that were called. A request that was refused before it was admitted is only in the log.',
+    credential: 'operator',
+    answer: { description: 'The request.', schema: 'OperatorRequest', example: anyRequest },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND'],
+  },
+  'GET /admin/fleet': {
+    id: 'retrieveFleet',
+    tag: 'Operators',
+    summary: 'Retrieve what all processes do now',
+    description:
+      'Processes, the queues of their pools, and the backends as the workers see them. Every process notes what it does every two seconds. The numbers of a process that has not noted any are null.',
+    credential: 'operator',
+    answer: { description: 'Ingresses, workers, pools and backends.', schema: 'Fleet', example: fleet },
+    refusals: refusedHead.signIn,
+  },
+} as const satisfies RouteDescriptions;

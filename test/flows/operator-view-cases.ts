@@ -1,0 +1,76 @@
+import type { Route } from '../support/documented-answers.ts';
+import {
+  type Case,
+  type Credentials,
+  callTo,
+  forbidden,
+  invalid,
+  notFound,
+  ok,
+  signedInCases,
+} from './common-cases.ts';
+
+type Cast = Credentials & { operator: string; spentRequest: string; spentKey: string };
+
+/** The cases of the routes with which operators look at the fleet and find what customers name. */
+export function operatorViewCases(cast: Cast) {
+  const fleet = callTo('GET', '/admin/fleet');
+  const find = callTo('GET', '/admin/find');
+  const finds = (text: string) =>
+    callTo('GET', `/admin/find?${new URLSearchParams({ text })}`)({ bearer: cast.operator });
+  const request = (id: string, bearer = cast.operator) => callTo('GET', `/admin/requests/${id}`)({ bearer });
+  const unknown = 'req_01KBN4V4W0R2E9Z6Y5QH3T8MXA';
+  const shows = (expected: object): Pick<Case, 'check'> => ({ check: (t, body) => void t.like(body, expected) });
+  return {
+    'GET /admin/fleet': [
+      ...signedInCases(fleet, cast),
+      forbidden('no scope', fleet({ bearer: cast.token }), { says: 'svc:admin' }),
+      ok('an operator', fleet({ bearer: cast.operator }), {
+        check(t, body) {
+          const { ingresses, workers, pools, backends } = body as Record<string, object[]>; // its schema is checked
+          t.deepEqual([ingresses?.length, workers?.length], [1, 1]);
+          t.like(pools?.[0], { pool: 'default', workers: 1 });
+          t.true(Number(backends?.length) > 0);
+        },
+      }),
+    ],
+    'GET /admin/find': [
+      ...signedInCases(find, cast),
+      forbidden('no scope', find({ bearer: cast.token }), { says: 'svc:admin' }),
+      invalid('no text', find({ bearer: cast.operator }), { says: 'text' }),
+      invalid('an empty text', finds(' '), { says: 'text' }),
+      invalid('a long text', finds('x'.repeat(301)), { says: 'text' }),
+      ok('an account', finds('user:alice'), shows({ data: [{ kind: 'account', id: 'user:alice' }] })),
+      ok('a name without its kind', finds('alice'), shows({ data: [{ kind: 'account', id: 'user:alice' }] })),
+      ok('a request', finds(cast.spentRequest), shows({ data: [{ kind: 'request', id: cast.spentRequest }] })),
+      ok('the start of a key', finds(cast.spentKey.slice(0, 10)), shows({ data: [{ kind: 'key' }] })),
+      ok(
+        'a whole key, of which only the start is used',
+        finds(cast.spentKey),
+        shows({ data: [{ kind: 'key', id: cast.spentKey.slice(0, 10) }] }),
+      ),
+      ...[
+        unknown,
+        'batch_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
+        'file-01KBN4V4W0R2E9Z6Y5QH3T8MXA',
+        'key_unknown',
+        'nobody like this',
+        'svc_%',
+        '名前',
+      ].map((text) => ok(`"${text}", which there is not`, finds(text), shows({ data: [] }))),
+    ],
+    'GET /admin/requests/:request': [
+      ...signedInCases(callTo('GET', `/admin/requests/${cast.spentRequest}`), cast),
+      forbidden('no scope', request(cast.spentRequest, cast.token), { says: 'svc:admin' }),
+      ok('a request of another account', request(cast.spentRequest), {
+        check(t, body) {
+          t.like(body, { id: cast.spentRequest, state: 'ended' });
+          const { account, attempts } = body as { account: string; attempts: { backend: string | null }[] }; // its schema is checked
+          t.true(account.startsWith('user:'));
+          t.true(attempts.length > 0 && attempts.every(({ backend }) => backend !== null));
+        },
+      }),
+      ...[unknown, 'x', 'chatcmpl-1'].map((id) => notFound(`"${id}"`, request(id), { says: 'only in the log' })),
+    ],
+  } satisfies Partial<Record<Route, Case[]>>;
+}
