@@ -13,6 +13,7 @@ const icons: Partial<Record<PageName, IconName>> = {
   webhooks: 'webhooks',
   'try-it': 'try-it',
   fleet: 'fleet',
+  find: 'search',
   accounts: 'accounts',
   'all-usage': 'usage',
   audit: 'audit',

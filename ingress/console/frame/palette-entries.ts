@@ -1,4 +1,5 @@
-import { batchLink, requestLink } from '../page/route.ts';
+import { batchLink, findLink, pages, requestLink } from '../page/route.ts';
+import { searchText } from '../page/search-text.ts';
 import type { IconName } from './icons.ts';
 import { navigationItems } from './navigation.ts';
 
@@ -14,6 +15,7 @@ const otherWords: Readonly<Record<string, string>> = {
   keys: 'api key secret guest device',
   webhooks: 'events',
   'try-it': 'playground chat test',
+  find: 'search support',
   fleet: 'workers ingresses pools backends queue breaker health',
   accounts: 'users suspend plan',
   'all-usage': 'billing cost',
@@ -32,12 +34,18 @@ export function paletteEntries(typed: string, { isOperator, docsUrl }: { isOpera
     .map(({ page, title, icon }): PaletteEntry => ({ title, icon, href: `#${page}` }));
   const docs: PaletteEntry = { title: 'Documentation', icon: 'book', href: docsUrl };
   const isDocs = docs.title.toLowerCase().includes(words) || 'help'.includes(words);
-  return [...namedBy(text), ...found, ...(isDocs ? [docs] : [])];
+  return [...namedBy(text), ...found, ...(isDocs ? [docs] : []), ...searchFor(text, isOperator)];
 }
 
 function rankOf(title: string, words: string): number {
   const place = title.toLowerCase().indexOf(words);
   return place === -1 ? Number.MAX_SAFE_INTEGER : place;
+}
+
+function searchFor(text: string, isOperator: boolean): PaletteEntry[] {
+  const wanted = searchText(text);
+  if (!isOperator || wanted === '') return [];
+  return [{ title: `${pages.find} "${wanted}"`, hint: 'in all accounts', icon: 'search', href: findLink(wanted) }];
 }
 
 /** A request or a batch of the own account, by its id. */

@@ -8,6 +8,7 @@ export const pages = {
   webhooks: 'Webhooks',
   'try-it': 'Try it',
   fleet: 'Fleet',
+  find: 'Find',
   accounts: 'Accounts',
   'all-usage': 'Usage of all accounts',
   audit: 'Audit trail',
@@ -17,7 +18,7 @@ export const pages = {
 
 export type PageName = keyof typeof pages;
 
-const operatorPages = ['fleet', 'accounts', 'all-usage', 'audit', 'top-up-codes', 'settings'] as const;
+const operatorPages = ['fleet', 'find', 'accounts', 'all-usage', 'audit', 'top-up-codes', 'settings'] as const;
 
 /** Whether a page requires the scope `svc:admin`. */
 export function isForOperators(page: PageName): boolean {
@@ -35,7 +36,7 @@ export type RequestFilter = { model?: string; outcome?: string; key_id?: string 
 
 /**
  * The view that the address names: `#requests/req_1` is a request, `#batches/batch_1` a batch, `#accounts/user%3Aalice` an account,
- * `#accounts?user%3Aal` a search for accounts, `#requests?outcome=failed` filtered requests,
+ * `#accounts?user%3Aal` a search for accounts, `#find?req_1` a search for anything, `#find/req_1` a request of any account, `#requests?outcome=failed` filtered requests,
  * `#audit?actor=user%3Aolga` a filtered audit trail, `#top-up-codes?unused` the top-up codes in a state, `#top-up` a part of the usage.
  */
 export type Route = {
@@ -55,7 +56,7 @@ export function parseRoute(hash: string): Route {
   const page = pageNamed(name);
   if (rest === '') return { page };
   if (mark === '/') return hasItems(page) ? { page, item: decode(rest) } : { page };
-  if (page === 'accounts') return { page, search: decode(rest) };
+  if (page === 'accounts' || page === 'find') return { page, search: decode(rest) };
   if (page === 'top-up-codes') return { page, ...stateOf(rest) };
   if (page === 'audit') return { page, filter: parseFilter(rest, ['account', 'actor']) };
   if (page === 'requests') return { page, filter: parseFilter(rest, ['model', 'outcome', 'key_id']) };
@@ -68,7 +69,7 @@ function pageNamed(name: string): PageName {
 }
 
 function hasItems(page: PageName): boolean {
-  return page === 'accounts' || page === 'batches' || page === 'requests';
+  return page === 'accounts' || page === 'batches' || page === 'requests' || page === 'find';
 }
 
 export function titleOf({ page, item }: Route): string {
@@ -89,6 +90,15 @@ export function batchLink(id: string): string {
 
 export function searchLink(prefix: string): string {
   return prefix === '' ? '#accounts' : `#accounts?${encodeURIComponent(prefix)}`;
+}
+
+/** A search for anything, of all accounts. */
+export function findLink(text: string): string {
+  return `#find?${encodeURIComponent(text)}`;
+}
+
+export function anyRequestLink(id: string): string {
+  return `#find/${encodeURIComponent(id)}`;
 }
 
 export function auditLink(filter: AuditFilter): string {

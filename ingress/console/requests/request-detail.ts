@@ -12,7 +12,7 @@ export type ShownAttempt = Request['attempts'][number] & { backend?: string | nu
 export type ShownRequest = Omit<Request, 'attempts'> & { attempts: ShownAttempt[] };
 
 /** What became of a request: how it ended, its timeline, its calls of model servers, its tokens and its charge. */
-export function RequestDetail({ request }: { request: ShownRequest }) {
+export function RequestDetail({ request, isOwn = true }: { request: ShownRequest; isOwn?: boolean }) {
   const { outcome, duration_ms: durationMs, attempts } = request;
   const phases = phasesOf(request);
   return [
@@ -22,10 +22,13 @@ export function RequestDetail({ request }: { request: ShownRequest }) {
       ? h('p', { class: 'empty' }, 'Its times are known when it has ended.')
       : h(Waterfall, { phases, durationMs }),
     attempts.length > 0 && h(AttemptTable, { attempts }),
+    outcome !== null &&
+      attempts.length === 0 &&
+      h('p', null, 'No model server was called: none could be, or the request was ended before.'),
     h('h2', null, 'Tokens and charge'),
     h(Figures, { figures: tokenFigures(request) }),
     h('h2', null, 'Request'),
-    h(Figures, { figures: requestFigures(request) }),
+    h(Figures, { figures: requestFigures(request, isOwn) }),
   ];
 }
 
@@ -50,12 +53,14 @@ function tokenFigures({ usage, charged_tokens: charged }: ShownRequest): Figure[
   ];
 }
 
-function requestFigures({ model, endpoint, created_at: at, key_id: key, answer_id: answer }: ShownRequest): Figure[] {
+/** Others of the own account with the same value can be listed. */
+function requestFigures(request: ShownRequest, isOwn: boolean): Figure[] {
+  const { model, endpoint, created_at: at, key_id: key, answer_id: answer } = request;
   return [
-    ['Model', h('a', { href: requestsLink({ model }) }, model)],
+    ['Model', isOwn ? h('a', { href: requestsLink({ model }) }, model) : model],
     ['Endpoint', endpoint],
     ['Admitted', formatTime(at)],
-    ['Key', key === null ? 'sign-in token' : h('a', { href: requestsLink({ key_id: key }) }, key)],
+    ['Key', key === null ? 'sign-in token' : isOwn ? h('a', { href: requestsLink({ key_id: key }) }, key) : key],
     ['Answer ID', answer ?? '–'],
   ];
 }

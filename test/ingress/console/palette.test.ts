@@ -22,6 +22,7 @@ test('an id leads to its request or batch', (t) => {
 test('only operators find the pages for operators', (t) => {
   t.deepEqual(entries('audit'), []);
   t.deepEqual(entries('audit', true)[0], ['Audit trail', '#audit']);
+  t.deepEqual(entries(`svc_${'x'.repeat(38)}`, true), [['Find "svc_xxxxxx"', '#find?svc_xxxxxx']]);
 });
 
 test('the keys are those of the platform', (t) => {
