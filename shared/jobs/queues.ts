@@ -56,6 +56,9 @@ export const unchallengedMs = Math.floor(lockMs / 3);
  */
 export const lookForStalledEveryMs = 2_500;
 
+/** Finished jobs are counted by minute, for the dashboard: for a day. They are not kept. */
+const countedMinutes = 1_440;
+
 export function workerOptions({ prefix }: QueueId, connection: Redis): WorkerOptions {
   return {
     connection,
@@ -68,6 +71,7 @@ export function workerOptions({ prefix }: QueueId, connection: Redis): WorkerOpt
     maxStalledCount: 2,
     removeOnComplete: { count: 0 },
     removeOnFail: { count: 0 },
+    metrics: { maxDataPoints: countedMinutes },
   };
 }
 

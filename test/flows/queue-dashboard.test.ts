@@ -19,7 +19,11 @@ test('operators see waiting jobs only at the operations listener, and may change
   const listed = await (await fetch(`${ingress.operationsUrl}${list}`)).text();
   t.regex(listed, /"model":"small-chat"/);
   t.false(listed.includes(secret));
-  t.is((await fetch(`${ingress.operationsUrl}/queues`)).status, 200);
+  const page = await fetch(`${ingress.operationsUrl}/queues`);
+  t.is(page.status, 200);
+  const html = await page.text();
+  t.notRegex(html, /(?:src|href)="https?:/, 'it loads nothing from another host');
+  t.regex(html, /<link href="static\/css\//);
   for (const path of ['/queues', '/queues/', list, '/queues/static/favicon.ico']) {
     const response = await fetch(ingress.url + path);
     t.is(response.status, 404, path);
@@ -44,4 +48,14 @@ test('operators see waiting jobs only at the operations listener, and may change
   while ((await workers('small-chat.interactive')) === 0) await sleep(20);
   t.is(await workers('small-chat.interactive'), 1, 'a queue with a worker differs from one without');
   t.is(await workers('large-chat.interactive'), 0);
+
+  const counts = async () => {
+    const response = await fetch(`${ingress.operationsUrl}/queues/api/queues?activeQueue=small-chat.interactive`);
+    const { queues } = (await response.json()) as { queues: { name: string; counts: { completed: number } }[] }; // a response of the library
+    return queues.find(({ name }) => name === 'small-chat.interactive')?.counts.completed;
+  };
+  t.is(await counts(), 0);
+  await chat({ url: ingress.url, key, question: 'Hello' });
+  while ((await counts()) === 0) await sleep(20); // the job is ended after its answer
+  t.is(await counts(), 1, 'finished jobs are counted although they are not kept');
 });

@@ -45,6 +45,8 @@ export function createQueueBoard(options: {
       const adapter = new BullMQAdapter(queue, { readOnlyMode: !writable, allowRetries: false });
       adapter.setFormatter('data', shownOf);
       // The library looks for the connections that BullMQ's own loop opens, one for each queue. Our workers have no such connections.
+      // Finished jobs are counted, and not kept.
+      adapter.getJobCounts = async () => ({ ...(await queue.getJobCounts()), completed: await finishedIn(queue) });
       adapter.getWorkers = async () => (await listWorkers(pool)).map((id) => ({ id, name: id, addr: '', age: 0 }));
       return adapter;
     }),
@@ -63,6 +65,11 @@ export function createQueueBoard(options: {
     throw error;
   });
   return board.registerPlugin();
+}
+
+async function finishedIn(queue: Queue): Promise<number> {
+  const { meta } = await queue.getMetrics('completed', 0, 0);
+  return Number(meta.count);
 }
 
 function shownOf(data: unknown): Record<string, unknown> {
