@@ -1,5 +1,5 @@
 import test from 'ava';
-import { linesOf } from '../support/batch-client.ts';
+import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import type { ConsolePage } from '../support/browser/console-page.ts';
 import { findBarriersInAllViews } from '../support/browser/find-barriers.ts';
@@ -148,9 +148,16 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     },
   },
   'the list of batches': {
-    account: 'batcher',
+    account: 'collector',
     fragment: 'batches',
-    fill: ({ page }) => page.locator('[data-batch]').nth(1).waitFor(),
+    async fill({ page }) {
+      const user = await openBatchClient(stack(), 'collector');
+      const input_file_id = await user.upload(linesOf(1));
+      for (let made = 0; made < 2; made += 1)
+        await user.client.batches.create({ input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' });
+      await page.reload();
+      await page.locator('[data-batch]').nth(1).waitFor();
+    },
   },
   'a file before it is sent, with faults': {
     account: 'previewer',
@@ -168,11 +175,11 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
     fill: ({ page }) => page.getByRole('heading', { name: 'First steps' }).waitFor(),
   },
   'the overview of an account in use': {
-    account: 'batcher',
+    account: 'regular',
     fragment: 'overview',
     async fill({ page }) {
       const keys = createKeyClient(stack());
-      await keys.infer(await keys.newKey('batcher'));
+      await keys.infer(await keys.newKey('regular'));
       await page.getByRole('region', { name: 'Last requests' }).getByText('completed').first().waitFor();
     },
   },
@@ -183,13 +190,16 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       const keys = createKeyClient(stack());
       await keys.infer(await keys.newKey('lister'));
       await page.getByRole('button', { name: 'Refresh' }).click();
-      await page.getByText('completed').first().waitFor();
+      await page.locator('.state', { hasText: 'completed' }).waitFor();
     },
   },
   'a request': {
-    account: 'lister',
+    account: 'looker',
     fragment: 'requests',
     async fill({ page }) {
+      const keys = createKeyClient(stack());
+      await keys.infer(await keys.newKey('looker'));
+      await page.reload();
       await page.getByRole('link', { name: /^req_/ }).first().click();
       await page.getByRole('heading', { name: 'Timeline' }).waitFor();
     },
@@ -344,6 +354,27 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await page.reload();
       await page.getByText('a very long reason with many').first().waitFor();
     },
+  },
+  'the confirmation of a change of an account': {
+    account: 'olga',
+    fragment: 'accounts/user%3Asubject',
+    async fill({ page }) {
+      await page.getByRole('button', { name: 'Top up' }).click();
+      await page.getByRole('dialog').waitFor();
+    },
+    async tidy({ page }) {
+      await page.getByRole('button', { name: 'Go back' }).click();
+    },
+  },
+  'the fleet': {
+    account: 'olga',
+    fragment: 'fleet',
+    fill: ({ page }) => page.getByRole('table', { name: 'Workers that are alive' }).waitFor(),
+  },
+  'what was found': {
+    account: 'olga',
+    fragment: 'find?user%3A',
+    fill: ({ page }) => page.getByRole('table', { name: 'Found for "user:"' }).waitFor(),
   },
   'long texts without a place to break': {
     account: 'olga',

@@ -26,39 +26,48 @@ browserTest('an operator finds an account and changes its plan, which applies to
   t.is(await page.getByLabel('Account', { exact: true }).inputValue(), 'user:custom', 'the search text is restored');
   await page.getByRole('link', { name: 'user:customer' }).click();
 
-  await page.getByLabel('Plan of the account').selectOption('pro');
-  const card = (title: string) => page.locator('.card', { has: page.getByRole('heading', { name: title }) });
+  const button = (name: string) => page.getByRole('button', { name, exact: true });
+  const dialog = page.getByRole('dialog');
+  const confirm = (name: string) => dialog.getByRole('button', { name, exact: true }).click();
   const reason = 'Reason (for the audit trail)';
-  await card('Plan').getByLabel(reason).fill(' Signed the contract. ');
-  await page.getByRole('button', { name: 'Change the plan' }).click();
-  await page.getByText('Applies from the next request').waitFor();
-  t.is(await card('Plan').getByLabel(reason).inputValue(), '', 'a reason applies to one change');
+  await button('Change the plan').click();
+  await dialog.getByLabel('Plan of the account').selectOption('pro');
+  await dialog.getByLabel(reason).fill(' Signed the contract. ');
+  await confirm('Change the plan');
+  await page.getByText('The plan is pro now. It applies from the next request.').waitFor();
   t.is((await keys.infer(key, 'large-chat')).status, 200);
 
-  await page.getByLabel('Tokens to add').fill('12345');
-  await page.getByLabel('ID (applied once)').fill('invoice-7');
-  await card('Top up this month').getByLabel(reason).fill('paid');
-  await page.getByRole('button', { name: 'Top up' }).click();
-  await page.getByText('12,345 tokens').first().waitFor();
-  await card('Overage').getByLabel(reason).fill('asked for it');
-  await page.getByRole('button', { name: 'Turn overage on' }).click();
-  await page.getByRole('button', { name: 'Turn overage off' }).waitFor();
+  await button('Top up').click();
+  await dialog.getByLabel('Tokens to add').fill('12345');
+  await dialog.getByLabel('ID (applied once)').fill('invoice-7');
+  await dialog.getByLabel(reason).fill('paid');
+  await confirm('Top up');
+  await page.getByText('12,345 tokens were added to this month.').waitFor();
+  t.is(await button('Undo').count(), 0, 'added tokens cannot be taken back');
+  await button('Turn overage on').click();
+  await dialog.getByLabel(reason).fill('asked for it');
+  await confirm('Turn overage on');
+  await button('Turn overage off').waitFor();
   const { body } = await keys.send('GET', '/billing/quota', { bearer: key });
   t.like(body, { topUp: 12_345, overageEnabled: true, plan: 'pro' });
 
-  await page.getByRole('button', { name: 'Suspend' }).click();
-  await page.getByRole('dialog').getByLabel(reason).fill('abuse');
-  await page.getByRole('dialog').getByRole('button', { name: 'Suspend' }).click();
-  await page.getByRole('button', { name: 'Resume' }).waitFor();
+  await button('Suspend').click();
+  const centre = await dialog.evaluate((element) => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return Math.abs((top + bottom) / 2 - innerHeight / 2);
+  });
+  t.true(centre < 20, 'the dialog is in the middle of the window');
+  await dialog.getByLabel(reason).fill('abuse');
+  await confirm('Suspend');
+  await button('Resume').waitFor();
   t.like(await keys.infer(key), { status: 403, code: 'FORBIDDEN' });
-  await page.getByRole('button', { name: 'Resume' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Resume' }).click();
-  await page.getByRole('button', { name: 'Suspend' }).waitFor();
+  await button('Undo').click();
+  await button('Suspend').waitFor();
   t.is((await keys.infer(key)).status, 200);
 
   await page.getByRole('cell', { name: 'resumed' }).waitFor();
   t.deepEqual(await trailOn(page), [
-    'user:olga: resumed: –: 127.0.0.1',
+    'user:olga: resumed: undone: 127.0.0.1',
     'user:olga: suspended: abuse: 127.0.0.1',
     'user:olga: overage on: asked for it: 127.0.0.1',
     'user:olga: topped up 12,345 tokens (invoice-7): paid: 127.0.0.1',
@@ -198,8 +207,10 @@ browserTest('a signed-in user without a key can be given a plan by name', async 
   await console.goTo('accounts/user%3Anewcomer');
   await console.signIn('olga');
   await page.getByText('This account has no key and no changes yet').waitFor();
-  await page.getByLabel('Plan of the account').selectOption('pro');
   await page.getByRole('button', { name: 'Change the plan' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Plan of the account').selectOption('pro');
+  await dialog.getByRole('button', { name: 'Change the plan' }).click();
   await page.getByRole('region', { name: 'Changes, newest first' }).waitFor();
   const keys = createKeyClient(stack());
   t.is((await keys.infer(await keys.newKey('newcomer'), 'large-chat')).status, 200);
@@ -212,7 +223,7 @@ browserTest('a user without the operator scope sees no operator page, and the ad
   await console.goTo('accounts');
   await console.signIn('visitor');
   await page.getByText('it requires the scope svc:admin').waitFor();
-  t.is(await page.getByRole('link', { name: 'Operators' }).count(), 0);
+  t.is(await page.getByRole('link', { name: 'Accounts' }).count(), 0);
   await console.requireClean(t);
 });
 

@@ -31,7 +31,7 @@ browserTest('a new account gets from sign-in to its first answer and its usage b
   await steps.waitFor({ state: 'detached' });
   const month = page.getByRole('region', { name: 'This month' });
   await month.getByText(/^[1-9]\d*( of [\d,]+)? tokens used$/).waitFor();
-  await page.getByRole('region', { name: 'Last requests' }).last().getByText('completed').waitFor();
+  await page.getByRole('region', { name: 'Last requests' }).getByText('completed').waitFor();
   await console.requireClean(t);
 });
 
@@ -50,7 +50,7 @@ browserTest('the overview shows the limits in use, the key that expires next, an
   await limits.getByText('1 of 5').waitFor();
   t.regex(await limits.innerText(), /Requests at once\s+0, no limit/);
   await page.getByText(/^"nightly job" expires next, in 3 d /).waitFor();
-  const request = page.getByRole('table', { name: 'Last requests' }).getByRole('link');
+  const request = page.getByRole('table', { name: 'Requests, latest first' }).getByRole('link');
   await request.first().click();
   await page.getByRole('heading', { name: 'Timeline' }).waitFor();
   await console.requireClean(t);

@@ -1,4 +1,4 @@
-import { h } from 'preact';
+import { type ComponentChildren, h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
@@ -11,20 +11,18 @@ import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 import { type Newest, useNewest } from '../page/use-newest.ts';
 import { UsageReportView } from '../usage/usage-report.ts';
+import { AccountActions } from './account-actions.ts';
+import { type AccountSettings, type DoneChange, doneChange } from './account-changes.ts';
 import { AccountKeyTable } from './account-key-table.ts';
 import { AuditTrail } from './audit-trail.ts';
-import type { AccountFormProps, AccountSettings } from './change-account.ts';
-import { OverageButton } from './overage-button.ts';
-import { PlanForm } from './plan-form.ts';
-import { SuspendButton } from './suspend-button.ts';
-import { TopUpForm } from './top-up-form.ts';
+import { DoneNotice } from './done-notice.ts';
 
 type Shown = { account: Account | undefined; plans: string[] };
 
-/** One account or device: its state, forms to change it, and its history. */
+/** One account or device: its state, its changes, and its history. */
 export function AccountPage({ api, name }: { api: Api; name: string }) {
   const path = `/admin/accounts/${encodeURIComponent(name)}`;
-  const [said, setSaid] = useState('');
+  const [done, setDone] = useState<DoneChange>();
   const loaded = useLoaded<Shown>(
     async (signal) => {
       const [account, { data }] = await Promise.all([
@@ -35,28 +33,38 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
     },
     [path],
   );
-
   const records = useNewest<AuditRecord>(api, '/admin/audit', { account: name });
+  const before = loaded.value?.account ?? { ...unknown, account: name };
 
-  async function change(settings: AccountSettings, reason: string): Promise<void> {
-    setSaid('');
+  async function send(settings: AccountSettings, reason: string): Promise<void> {
     const why = reason.trim();
     await api.call<ChangedAccount>(path, { method: 'PATCH', body: { ...settings, ...(why && { reason: why }) } });
-    setSaid('Changed. Applies from the next request of this account.');
     loaded.reload();
     records.reload();
   }
 
+  async function change(settings: AccountSettings, reason: string): Promise<void> {
+    setDone(undefined);
+    const changed = doneChange(settings, before);
+    await send(settings, reason);
+    setDone(changed);
+  }
+
+  async function undo(settings: AccountSettings): Promise<void> {
+    await send(settings, 'undone');
+    setDone({ words: 'The change was undone.' });
+  }
+
   return [
-    h('h1', { tabIndex: -1 }, name),
     h('p', { class: 'crumb' }, h('a', { href: '#accounts' }, 'Accounts')),
-    h('p', { role: 'status', class: 'good' }, said),
+    h('h1', { tabIndex: -1 }, name),
     h(LoadedView<Shown>, {
       loaded,
       what: 'the account',
       children: ({ account, plans }) => [
         account === undefined ? h(Unknown, null) : h(AccountStatus, { account }),
-        h(Forms, { account: account ?? { ...unknown, account: name }, plans, change }),
+        h(AccountActions, { account: before, plans, change }),
+        h(DoneNotice, { done, undo }),
         h(UsageReportView, { api, path: `${path}/usage` }),
         account && h(History, { account, records }),
       ],
@@ -81,31 +89,21 @@ function Unknown() {
 }
 
 function AccountStatus({ account: { plan, suspended, overageEnabled, topUp, createdAt } }: { account: Account }) {
+  const state = suspended
+    ? ({ state: 'suspended', tone: 'bad' } as const)
+    : ({ state: 'active', tone: 'good' } as const);
+  const figures: [term: string, value: ComponentChildren][] = [
+    ['Plan', plan],
+    ['State', h(StateBadge, state)],
+    ['Overage', overageEnabled ? 'on' : 'off'],
+    ['Top-ups this month', `${formatCount(topUp)} tokens`],
+    ['Created', formatTime(createdAt)],
+  ];
   return h(
     'dl',
     { class: 'figures' },
-    [
-      ['Plan', plan],
-      ['State', suspended ? 'suspended' : 'active'],
-      ['Overage', overageEnabled ? 'on' : 'off'],
-      ['Top-ups this month', `${formatCount(topUp)} tokens`],
-      ['Created', formatTime(createdAt)],
-    ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
+    figures.map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
   );
-}
-
-function Forms({ account, plans, change }: AccountFormProps & { plans: readonly string[] }) {
-  return [
-    h('h2', null, 'Change the account'),
-    h(
-      'div',
-      { class: 'forms' },
-      h(PlanForm, { account, plans, change }),
-      h(TopUpForm, { change }),
-      h(OverageButton, { account, change }),
-      h(SuspendButton, { account, change }),
-    ),
-  ];
 }
 
 function History({ account: { batches, keys }, records }: { account: Account; records: Newest<AuditRecord> }) {
@@ -115,20 +113,23 @@ function History({ account: { batches, keys }, records }: { account: Account; re
       ? h('p', { class: 'empty' }, 'It has no batches.')
       : h(
           'ul',
-          { class: 'cards' },
-          batches.map((batch) =>
-            h(
-              'li',
-              { class: 'card', key: batch.id },
-              h('h3', null, batchTitle(batch), ' ', h(StateBadge, batchState(batch))),
-              h(BatchProgress, { batch }),
-              h('p', { class: 'quiet' }, `Created ${formatTime(batch.created_at)}`),
-            ),
-          ),
+          { class: 'rows card' },
+          batches.map((batch) => h('li', { key: batch.id }, h(BatchRow, { batch }))),
         ),
     h('h2', null, 'Keys'),
     keys.length === 0 ? h('p', { class: 'empty' }, 'It has no keys.') : h(AccountKeyTable, { keys }),
     h('h2', null, 'Audit trail'),
     h(AuditTrail, { records }),
   ];
+}
+
+function BatchRow({ batch }: { batch: Account['batches'][number] }) {
+  return h(
+    'div',
+    { class: 'batch' },
+    h('span', { class: 'batch-title', title: batch.id }, batchTitle(batch)),
+    h(StateBadge, batchState(batch)),
+    h(BatchProgress, { batch }),
+    h('span', { class: 'quiet' }, `created ${formatTime(batch.created_at)}`),
+  );
 }

@@ -90,7 +90,7 @@ function LastRequests({ requests }: { requests: Loaded<RequestList> }) {
       children: ({ data }) =>
         data.length === 0
           ? h('p', { class: 'quiet' }, 'No requests yet.')
-          : h(RequestTable, { caption: 'Last requests', requests: data, isShort: true }),
+          : h(RequestTable, { caption: 'Requests, latest first', requests: data, isShort: true }),
     }),
   );
 }

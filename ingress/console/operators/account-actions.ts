@@ -1,0 +1,35 @@
+import { h } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Account } from '../../api/response-schemas.ts';
+import type { ChangeAccount } from './account-changes.ts';
+import { OverageDialog, PlanDialog, SuspendDialog, TopUpDialog } from './change-dialogs.ts';
+
+type Props = {
+  account: Pick<Account, 'account' | 'plan' | 'overageEnabled' | 'suspended'>;
+  plans: readonly string[];
+  change: ChangeAccount;
+};
+
+type Asking = 'plan' | 'top-up' | 'overage' | 'suspension';
+
+/** Buttons for the changes of an account. Each asks for confirmation. */
+export function AccountActions({ account, plans, change }: Props) {
+  const [asking, setAsking] = useState<Asking>();
+  const common = { account, change, close: () => setAsking(undefined) };
+  const button = (what: Asking, label: string, look = '') =>
+    h('button', { type: 'button', class: look, onClick: () => setAsking(what) }, label);
+  return [
+    h(
+      'div',
+      { class: 'actions' },
+      button('plan', 'Change the plan'),
+      button('top-up', 'Top up'),
+      button('overage', account.overageEnabled ? 'Turn overage off' : 'Turn overage on'),
+      button('suspension', account.suspended ? 'Resume' : 'Suspend', account.suspended ? '' : 'danger'),
+    ),
+    asking === 'plan' && h(PlanDialog, { ...common, plans }),
+    asking === 'top-up' && h(TopUpDialog, common),
+    asking === 'overage' && h(OverageDialog, common),
+    asking === 'suspension' && h(SuspendDialog, common),
+  ];
+}

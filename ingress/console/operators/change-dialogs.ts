@@ -1,0 +1,133 @@
+import { type ComponentChildren, h } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Account } from '../../api/response-schemas.ts';
+import { ConfirmDialog } from '../controls/confirm-dialog.ts';
+import { TextField } from '../controls/field.ts';
+import type { ChangeAccount } from './account-changes.ts';
+import { ReasonField } from './reason-field.ts';
+
+/** `plan` is empty for an account that is not stored yet. */
+type DialogProps = {
+  account: Pick<Account, 'account' | 'plan' | 'overageEnabled' | 'suspended'>;
+  change: ChangeAccount;
+  close: () => void;
+};
+
+type AskProps = {
+  title: string;
+  action: string;
+  account: string;
+  isDangerous?: boolean;
+  isReady?: boolean;
+  run: (reason: string) => Promise<void>;
+  close: () => void;
+  children?: ComponentChildren;
+};
+
+/** Asks for confirmation and a reason of a change of this account. */
+function Ask({ account, run, children, ...dialog }: AskProps) {
+  const [reason, setReason] = useState('');
+  return h(
+    ConfirmDialog,
+    { ...dialog, run: () => run(reason) },
+    h('p', null, h('code', null, account)),
+    children,
+    h(ReasonField, { reason, setReason }),
+  );
+}
+
+export function PlanDialog({ account, plans, change, close }: DialogProps & { plans: readonly string[] }) {
+  const [plan, setPlan] = useState(account.plan);
+  return h(
+    Ask,
+    {
+      ...{ title: 'Change the plan', action: 'Change the plan', account: account.account },
+      isReady: plan !== account.plan,
+      run: (reason) => change({ plan }, reason),
+      close,
+    },
+    h(
+      'label',
+      null,
+      'Plan of the account',
+      h(
+        'select',
+        {
+          value: plan,
+          onChange: ({ currentTarget }: { currentTarget: HTMLSelectElement }) => setPlan(currentTarget.value),
+        },
+        // The current plan may no longer be in the plan file.
+        [...new Set([account.plan, ...plans])].map((name) => h('option', { key: name, value: name }, name)),
+      ),
+    ),
+    h('p', { class: 'quiet' }, 'Applies from the next request of the account.'),
+  );
+}
+
+/** Each id is applied once, so a retry after a lost response does not add the tokens twice. */
+export function TopUpDialog({ account, change, close }: DialogProps) {
+  const [tokens, setTokens] = useState('');
+  const [id, setId] = useState(() => `console-${crypto.randomUUID()}`);
+  return h(
+    Ask,
+    {
+      ...{ title: 'Top up this month', action: 'Top up', account: account.account },
+      run: (reason) => change({ topUp: { id, tokens: Number(tokens) } }, reason),
+      close,
+    },
+    h(TextField, {
+      label: 'Tokens to add',
+      hint: 'They cannot be taken back.',
+      value: tokens,
+      change: setTokens,
+      input: { type: 'number', min: 1, step: 1, required: true },
+    }),
+    h(TextField, {
+      label: 'ID (applied once)',
+      value: id,
+      change: setId,
+      input: { required: true, maxLength: 128, pattern: '[!-~]+', title: 'visible ASCII characters' },
+    }),
+  );
+}
+
+export function OverageDialog({ account, change, close }: DialogProps) {
+  const { overageEnabled } = account;
+  const action = overageEnabled ? 'Turn overage off' : 'Turn overage on';
+  return h(
+    Ask,
+    {
+      ...{ title: `${action}?`, action, account: account.account },
+      run: (reason) => change({ overageEnabled: !overageEnabled }, reason),
+      close,
+    },
+    h(
+      'p',
+      null,
+      overageEnabled
+        ? 'Requests beyond the allowance get 402 quota_exceeded.'
+        : 'Requests beyond the allowance are admitted and counted as overage.',
+    ),
+  );
+}
+
+export function SuspendDialog({ account: { account, suspended }, change, close }: DialogProps) {
+  return h(
+    Ask,
+    {
+      title: suspended ? 'Resume this account?' : 'Suspend this account?',
+      action: suspended ? 'Resume' : 'Suspend',
+      isDangerous: !suspended,
+      account,
+      run: (reason) => change({ suspended: !suspended }, reason),
+      close,
+    },
+    h(
+      'p',
+      null,
+      suspended
+        ? 'Its requests are admitted again, and its batches continue.'
+        : 'From the next request on, all its requests get 403 FORBIDDEN, and its batches pause.',
+    ),
+  );
+}
