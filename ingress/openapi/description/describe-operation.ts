@@ -40,13 +40,19 @@ function securityOf({ credential, keyHeader }: RouteDescription): object[] {
   return [...securities[credential], ...(keyHeader === undefined ? [] : [{ [keyHeader]: [] }])];
 }
 
-const pathDescriptions: Record<string, string> = {
-  model: 'The name of a model. It can contain slashes.',
-  file: 'The id of a file.',
-  batch: 'The id of a batch.',
-  key: 'The id of a key.',
-  request: 'The `x-request-id` of a request, or the `id` in its answer.',
-  account: '`user:<sub>`, or `device:<SHA-256 of its id>`.',
+const pathDetails: Record<string, { description: string; example: string }> = {
+  model: { description: 'The name of a model. It can contain slashes.', example: 'small-chat' },
+  file: { description: 'The id of a file.', example: 'file-01KBN4V4W0R2E9Z6Y5QH3T8MXA' },
+  batch: { description: 'The id of a batch.', example: 'batch_01KBN4V4W0R2E9Z6Y5QH3T8MXA' },
+  key: { description: 'The id of a key.', example: 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA' },
+  request: {
+    description: 'The `x-request-id` of a request, or the `id` in its answer.',
+    example: 'req_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
+  },
+  webhook: { description: 'The id of a webhook endpoint.', example: 'wh_01KBN4V4W0R2E9Z6Y5QH3T8MXA' },
+  event: { description: 'The id of an event.', example: 'evt_5f1c0a7be2d94c3f8a60d1b2c3e4f506' },
+  code: { description: 'The id of a top-up code.', example: 'tuc_01KJMMA2KV0000015QP5D3J9J9' },
+  account: { description: '`user:<sub>`, or `device:<SHA-256 of its id>`.', example: 'user:alice' },
 };
 
 function pathParameters(path: string): object[] {
@@ -54,7 +60,7 @@ function pathParameters(path: string): object[] {
     name,
     in: 'path',
     required: true,
-    description: pathDescriptions[name],
+    ...pathDetails[name],
     schema: { type: 'string' },
   }));
 }

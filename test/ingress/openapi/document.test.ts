@@ -12,7 +12,7 @@ import { routerRoutes } from '../../support/router-routes.ts';
 type Operation = {
   operationId: string;
   security: object[];
-  parameters: { name?: string; in?: string; schema?: object }[];
+  parameters: { name?: string; in?: string; description?: string; schema?: object; example?: string }[];
   requestBody?: { content: Record<string, { schema: object; example?: unknown }> };
   responses: Record<string, { headers: object; content?: Record<string, { schema: object; example?: unknown }> }>;
 };
@@ -81,6 +81,13 @@ test('every schema is accepted by a strict validator', (t) => {
   for (const name of Object.keys(definitions)) {
     t.notThrows(() => ajv.compile({ $ref: `#/$defs/${name}`, $defs: definitions }), name);
   }
+});
+
+test('every parameter in a path has a description and an example, from which examples of requests are made', (t) => {
+  const inPaths = operations.flatMap(({ parameters }) => parameters.filter((parameter) => parameter.in === 'path'));
+  t.true(inPaths.length > 15);
+  for (const { name, description, example } of inPaths)
+    t.true(description !== undefined && example !== undefined, name);
 });
 
 test('every example matches its schema', (t) => {
