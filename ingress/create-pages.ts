@@ -1,10 +1,9 @@
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
-import { createDocumentation } from './documentation/documentation.ts';
-import { followExamples } from './documentation/follow-examples.ts';
-import { createRenderReference } from './documentation/reference/render-reference.ts';
 import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
+import { createDocumentation } from './pages/documentation/documentation.ts';
+import { followExamples } from './pages/documentation/follow-examples.ts';
 import { createStaticContent, type StaticContent } from './pages/static-content.ts';
 import { planFileJsonSchema } from './plan-file/plan-file-json-schema.ts';
 
@@ -18,8 +17,7 @@ export function createPages({ links, signIn }: IngressConfig, currentPlanFile: (
     planFileSchema: jsonContent(planFileJsonSchema()),
     documentation: followExamples({
       currentPlanFile,
-      create: (models) =>
-        createDocumentation({ links: docsLinks, models, renderReference: createRenderReference({ document }) }),
+      create: (models) => createDocumentation({ links: docsLinks, models, document }),
     }),
   };
 }

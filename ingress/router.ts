@@ -17,7 +17,6 @@ import { claimIdempotencyKey } from './middleware/idempotency/claim-idempotency-
 import { readCalls } from './middleware/read-call.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
-import { serveAsset } from './pages/serve-content.ts';
 import type { RequestState } from './request-state.ts';
 import { answerCall } from './routes/answer-call.ts';
 import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
@@ -25,7 +24,7 @@ import { retrieveLimits } from './routes/billing/limits.ts';
 import { updateOverage } from './routes/billing/overage.ts';
 import { retrieveQuota } from './routes/billing/quota.ts';
 import { redeemTopUpCode } from './routes/billing/top-ups.ts';
-import { showDocumentation, showMissingPage } from './routes/documentation.ts';
+import { showDocumentation, showDocumentationAsset } from './routes/documentation.ts';
 import { retrieveFileContent } from './routes/file-content.ts';
 import { uploadFile } from './routes/file-uploads.ts';
 import { deleteFile, listFiles, retrieveFile } from './routes/files.ts';
@@ -207,6 +206,6 @@ function routePages(router: Router<RequestState>, deps: AppDeps): void {
   const showPage = showDocumentation(deps);
   router.get('/docs', showPage);
   router.get('/docs/', showPage);
-  router.get('/docs/assets/*asset', serveAsset(deps.documentation.assets, showMissingPage(deps)));
+  router.get('/docs/assets/*asset', showDocumentationAsset(deps));
   router.get('/docs/*page', showPage);
 }

@@ -37,15 +37,17 @@ test('finds imports in every form that the code can have', (t) => {
 
 test('code for the browser imports only types from the service', (t) => {
   const values = /\bimport (?!type\b)[^;]*?from '(\.[^']+)'/g;
-  const browser = files.filter(({ path }) => path.startsWith('ingress/console/'));
-  t.true(browser.length > 20);
-  for (const { path, text } of browser) {
-    const imported = importsOf(path, [...text.matchAll(values)].map(([statement]) => statement).join('\n'));
-    t.deepEqual(
-      imported.filter((other) => !other.startsWith('ingress/console/')),
-      [],
-      path,
-    );
+  for (const folder of ['ingress/console/', 'ingress/documentation/browser/']) {
+    const browser = files.filter(({ path }) => path.startsWith(folder));
+    t.true(browser.length >= 10, folder);
+    for (const { path, text } of browser) {
+      const imported = importsOf(path, [...text.matchAll(values)].map(([statement]) => statement).join('\n'));
+      t.deepEqual(
+        imported.filter((other) => !other.startsWith(folder)),
+        [],
+        path,
+      );
+    }
   }
 });
 
@@ -76,8 +78,9 @@ test('no file imports itself, directly or through others', (t) => {
 });
 
 test('the environment is read in one place', (t) => {
-  // Code for the browser has no environment. It contains the text only in example programs.
-  const ours = files.filter(({ path }) => !path.startsWith('ingress/console/'));
+  // Code for the browser has no environment. It and the examples of the reference contain the text only in example programs.
+  const programs = ['ingress/console/', 'ingress/documentation/reference/examples/'];
+  const ours = files.filter(({ path }) => !programs.some((folder) => path.startsWith(folder)));
   t.deepEqual(pathsOf(ours.filter(({ text }) => /\bprocess\s*\.\s*env\b|\benv\b.*from 'node:process'/.test(text))), [
     'shared/process/config.ts',
   ]);

@@ -73,7 +73,12 @@ test('the README lists exactly the required settings', (t) => {
 });
 
 test('every link of the README and of the files in .github leads to a file', (t) => {
-  for (const file of ['README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md', '.github/CHANGELOG.md']) {
+  for (const file of [
+    'README.md',
+    '.github/CONTRIBUTING.md',
+    '.github/SECURITY.md',
+    'ingress/documentation/changelog.md',
+  ]) {
     for (const [, link = ''] of read(file).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
       if (!link.startsWith('https:')) t.true(existsSync(new URL(link, new URL(`../${file}`, import.meta.url))), link);
     }

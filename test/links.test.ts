@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import test from 'ava';
 import { marked } from 'marked';
+import { renderMarkdown } from '../ingress/documentation/markdown/render-markdown.ts';
 import { readPages } from '../ingress/documentation/page-list.ts';
-import { renderMarkdown } from '../ingress/documentation/render-markdown.ts';
 import { projectFiles } from './support/source-files.ts';
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 
 /** Files whose headings GitHub shows. */
-const githubFiles = ['README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md', '.github/CHANGELOG.md'];
+const githubFiles = ['README.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md'];
 
 /** The ids of headings by the file's name. */
 const headings = new Map([
@@ -87,7 +87,7 @@ test('every path of this project that a comment or a page names exists', (t) => 
   const files = projectFiles();
   const known = new Set(files.flatMap((path) => [path, ...foldersAbove(path)]));
   const named =
-    /^(README\.md|\.github\/(?!CHANGELOG)|ingress\/documentation\/|\.env\.example$|(ingress|workers|shared)\/)/;
+    /^(README\.md|\.github\/|ingress\/documentation\/(?!changelog)|\.env\.example$|(ingress|workers|shared)\/)/;
   const texts = files.filter((path) => named.test(path) && /\.(md|ts|mjs|lua|css|example)$/.test(path));
   t.true(texts.length > 400);
   const missing = texts.flatMap((path) =>

@@ -1,40 +1,8 @@
 import { readFileSync } from 'node:fs';
 
-/** The page that is generated from the OpenAPI document. */
-export const reference = { name: 'reference', title: 'API reference' } as const;
-
-/**
- * The groups of the navigation with their pages, in order. Each page is `<name>.md` beside this file, except the reference. To add a page,
- * add its name.
- */
+/** The groups of the navigation with their pages, in order, each `<name>.md` beside this file. To add a page, add its name. */
 export const pageGroups: readonly { title: string; names: readonly string[] }[] = [
-  {
-    title: 'Guides',
-    names: [
-      'quick-start',
-      'authentication',
-      'keys',
-      'errors',
-      'retry-safely',
-      'limits',
-      'usage',
-      'streaming',
-      'batches',
-      'webhooks',
-      'find-a-request',
-      'waiting',
-      'configuration',
-      'operating',
-      'redis',
-      'mongodb',
-      'kubernetes',
-      'multi-region',
-      'failures',
-      'security',
-      'benchmarks',
-      reference.name,
-    ],
-  },
+  { title: 'Start', names: ['quick-start', 'authentication', 'keys', 'changelog'] },
   {
     title: 'Endpoints',
     names: [
@@ -47,18 +15,41 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
     ],
   },
   {
+    title: 'Guides',
+    names: ['streaming', 'errors', 'retry-safely', 'limits', 'usage', 'find-a-request', 'waiting'],
+  },
+  { title: 'Batches and events', names: ['batches', 'webhooks'] },
+  {
+    title: 'Operators',
+    names: [
+      'operating',
+      'configuration',
+      'redis',
+      'mongodb',
+      'kubernetes',
+      'multi-region',
+      'failures',
+      'security',
+      'benchmarks',
+    ],
+  },
+  {
     title: 'Internals',
     names: ['internals/architecture', 'internals/contract', 'internals/decisions', 'internals/glossary'],
   },
 ];
 
-export const pageNames: readonly string[] = pageGroups.flatMap(({ names }) => names);
+/** The pages that are made from the OpenAPI document are a group before this one. The first is `reference`, the others are below it. */
+export const reference = { title: 'API reference', name: 'reference', before: 'Operators' } as const;
 
 /** The pages that are written by hand, in the order of the navigation. */
+export const pageNames: readonly string[] = pageGroups.flatMap(({ names }) => names);
+
 export function readPages(): { name: string; markdown: string }[] {
-  return pageNames
-    .filter((name) => name !== reference.name)
-    .map((name) => ({ name, markdown: readFileSync(new URL(`./${name}.md`, import.meta.url), 'utf8') }));
+  return pageNames.map((name) => ({
+    name,
+    markdown: readFileSync(new URL(`./${name}.md`, import.meta.url), 'utf8'),
+  }));
 }
 
 /** The name of the page that a link on the page `from` leads to. `link` is relative to its file, without `.md`. */

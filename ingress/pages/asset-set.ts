@@ -11,6 +11,7 @@ const types: Record<string, string> = {
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
+  json: 'application/json; charset=utf-8',
 };
 
 /** `files` are texts by path; the extension determines the media type. */

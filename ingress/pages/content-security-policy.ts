@@ -3,21 +3,12 @@
  * to these origins; no form submissions, no framing, and no HTML from strings.
  */
 export function contentSecurityPolicy(connect: readonly string[] = []): string {
-  return policyOf({ script: ["'self'"], connect: ["'self'", ...connect] });
-}
-
-/** The same for a page without scripts and `fetch`. */
-export function scriptlessPolicy(): string {
-  return policyOf({ script: ["'none'"], connect: ["'none'"] });
-}
-
-function policyOf({ script, connect }: { script: readonly string[]; connect: readonly string[] }): string {
   const directives = {
     'default-src': ["'none'"],
-    'script-src': script,
+    'script-src': ["'self'"],
     'style-src': ["'self'"],
     'img-src': ["'self'"],
-    'connect-src': connect,
+    'connect-src': ["'self'", ...connect],
     'form-action': ["'none'"],
     'base-uri': ["'none'"],
     'frame-ancestors': ["'none'"],

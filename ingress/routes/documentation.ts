@@ -1,21 +1,26 @@
-import type { Documentation } from '../documentation/documentation.ts';
-import { scriptlessPolicy } from '../pages/content-security-policy.ts';
-import { servePage } from '../pages/serve-content.ts';
+import { contentSecurityPolicy } from '../pages/content-security-policy.ts';
+import type { Documentation } from '../pages/documentation/documentation.ts';
+import { serveAsset, servePage } from '../pages/serve-content.ts';
 import { pathParameter, type Stage } from '../request-state.ts';
 
 type Pages = { documentation: Documentation };
 
-/** `GET /docs` and its pages, which run no scripts and load only their style sheets. */
+/** Its scripts may fetch only from our own host: the search index. */
+const policy = contentSecurityPolicy();
+
+/** `GET /docs` and its pages. An unknown path is also a page, because people follow links to it. */
 export function showDocumentation({ documentation }: Pages): Stage {
-  const policy = scriptlessPolicy();
-  const showMissing = showMissingPage({ documentation });
   return async function showDocumentation(ctx, next) {
-    const content = await documentation.page(pathParameter(ctx, 'page').replace(/\/$/, ''));
-    await (content === undefined ? showMissing : servePage(content, policy))(ctx, next);
+    const { pages, missing } = await documentation();
+    const content = pages.get(pathParameter(ctx, 'page').replace(/\/$/, ''));
+    await (content === undefined ? servePage(missing, policy, 404) : servePage(content, policy))(ctx, next);
   };
 }
 
-/** An unknown path below `/docs` is also a page, because people follow links to it. */
-export function showMissingPage({ documentation }: Pages): Stage {
-  return servePage(documentation.missing, scriptlessPolicy(), 404);
+/** `GET` of a style sheet, a module or the search index. */
+export function showDocumentationAsset({ documentation }: Pages): Stage {
+  return async function showDocumentationAsset(ctx, next) {
+    const { assets, missing } = await documentation();
+    await serveAsset(assets, servePage(missing, policy, 404))(ctx, next);
+  };
 }

@@ -30,6 +30,7 @@ export const notOnCluster: Readonly<Record<string, string>> = {
   'endpoints/hostile-fields.test.ts': sameAnswers,
   'endpoints/openai-base-path.test.ts': sameAnswers,
   'endpoints/required-properties.test.ts': sameAnswers,
+  'reference-examples.slow.ts': sameAnswers,
   'npm-start.slow.ts': 'npm start starts one Redis',
   'documentation-examples.slow.ts': 'the answers in its examples are those with one Redis',
 };

@@ -1,15 +1,21 @@
 import { readFileSync } from 'node:fs';
-import { placeholders } from '../../../ingress/documentation/documentation.ts';
-import { exampleModels } from '../../../ingress/documentation/example-model.ts';
-import { fillPlaceholders } from '../../../ingress/documentation/fill-placeholders.ts';
+import { type ExampleModels, exampleModels } from '../../../ingress/documentation/example-model.ts';
+import { fillPlaceholders } from '../../../ingress/documentation/markdown/fill-placeholders.ts';
+import { placeholders } from '../../../ingress/documentation/site/placeholders.ts';
 import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Stack } from '../../stack/stack.ts';
 
-/** A page of this stack as its reader sees it. `chat` is the model for chat in its examples. */
-export function asRead(markdown: string, { baseUrl, identity, planFile }: Stack, chat?: string): string {
+/** The models in the examples of this stack. */
+export function modelsOfStack({ planFile }: Stack): ExampleModels {
   const parsed = parsePlanFile(readFileSync(planFile, 'utf8'));
   if ('issues' in parsed) throw new Error('the plan file of the stack is not valid');
-  const models = exampleModels(parsed.planFile);
+  return exampleModels(parsed.planFile);
+}
+
+/** A page of this stack as its reader sees it. `chat` is the model for chat in its examples. */
+export function asRead(markdown: string, stack: Stack, chat?: string): string {
+  const { baseUrl, identity } = stack;
+  const models = modelsOfStack(stack);
   const links = {
     baseUrl,
     authUrl: identity.issuer,

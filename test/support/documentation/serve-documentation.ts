@@ -2,25 +2,23 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import Router from '@koa/router';
 import Koa from 'koa';
-import { createDocumentation, type DocumentationLinks } from '../../../ingress/documentation/documentation.ts';
 import { exampleModels } from '../../../ingress/documentation/example-model.ts';
-import type { RenderReference } from '../../../ingress/documentation/page-layout.ts';
-import { createRenderReference } from '../../../ingress/documentation/reference/render-reference.ts';
+import type { DocumentationLinks } from '../../../ingress/documentation/site/placeholders.ts';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { assignRequestId } from '../../../ingress/middleware/assign-request-id.ts';
 import { refuseUnrouted } from '../../../ingress/middleware/refuse-unrouted.ts';
-import { serveAsset } from '../../../ingress/pages/serve-content.ts';
+import { createDocumentation } from '../../../ingress/pages/documentation/documentation.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
-import { showDocumentation, showMissingPage } from '../../../ingress/routes/documentation.ts';
+import { showDocumentation, showDocumentationAsset } from '../../../ingress/routes/documentation.ts';
 import { freePort } from '../../stack/free-port.ts';
 import { batchPlan } from '../batch-plan.ts';
 import { recordedLog } from '../recorded-log.ts';
 import { smallDocument } from './small-document.ts';
 
-type Wishes = { links?: Partial<DocumentationLinks>; renderReference?: RenderReference };
+type Wishes = { links?: Partial<DocumentationLinks>; document?: object };
 
-/** The documentation as an ingress serves it, without the rest of an ingress. The reference shows a small document. */
-export async function serveDocumentation({ links, renderReference }: Wishes = {}) {
+/** The documentation as an ingress serves it, without the rest of an ingress. By default the reference shows a small document. */
+export async function serveDocumentation({ links, document = smallDocument }: Wishes = {}) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const documentation = createDocumentation({
@@ -33,13 +31,13 @@ export async function serveDocumentation({ links, renderReference }: Wishes = {}
       ...links,
     },
     models: exampleModels(batchPlan()),
-    renderReference: renderReference ?? createRenderReference({ document: smallDocument }),
+    document,
   });
   const router = new Router<RequestState>({ strict: true, sensitive: true });
   const showPage = showDocumentation({ documentation });
   router.get('/docs', showPage);
   router.get('/docs/', showPage);
-  router.get('/docs/assets/*asset', serveAsset(documentation.assets, showMissingPage({ documentation })));
+  router.get('/docs/assets/*asset', showDocumentationAsset({ documentation }));
   router.get('/docs/*page', showPage);
   const app = new Koa<RequestState>();
   app.use(assignRequestId);

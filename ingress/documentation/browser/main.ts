@@ -1,0 +1,7 @@
+import { addCopyButtons } from './copy-buttons.ts';
+import { addLanguageTabs } from './language-tabs.ts';
+import { addSearch } from './search-box.ts';
+
+addLanguageTabs();
+addCopyButtons();
+addSearch();

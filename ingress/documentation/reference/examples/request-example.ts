@@ -1,0 +1,54 @@
+import type { ExampleModels } from '../../example-model.ts';
+import type { Operation } from '../document/openapi-document.ts';
+
+/** One request, from which the examples in all languages are written. */
+export type RequestExample = {
+  id: string;
+  method: string;
+  /** The base address of the API, without a trailing slash. */
+  baseUrl: string;
+  /** With the values of its parameters. */
+  path: string;
+  /** These values, in order, as they are without encoding for an address. */
+  parameters: readonly string[];
+  /** The environment variable with the credential, if one is needed. */
+  credential?: 'KEY' | 'TOKEN' | 'OPERATOR';
+  /** The value of a JSON body, if there is one. */
+  body?: Readonly<Record<string, unknown>>;
+  /** A form with this file is sent in place of JSON. */
+  file?: string;
+};
+
+export type ExampleParts = { baseUrl: string; models: ExampleModels; modelAt: (path: string) => string | undefined };
+
+/** The request that the OpenAPI document shows for an operation, for a model of this service. */
+export function requestExample(operation: Operation, { baseUrl, models, modelAt }: ExampleParts): RequestExample {
+  const { operationId: id, method, path, requestBody } = operation;
+  const values = new Map(
+    operation.parameters
+      .filter((parameter) => parameter.in === 'path')
+      .map(({ name, example }) => [name, name === 'model' ? (models.chat ?? '') : String(example ?? name)]),
+  );
+  const content = requestBody?.content ?? {};
+  const example = content['application/json']?.example;
+  const credential = credentialOf(operation);
+  const model = modelAt(path);
+  return {
+    ...{ id, method, baseUrl, parameters: [...values.values()] },
+    path: path.replace(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(values.get(name) ?? name)),
+    ...(credential !== undefined && { credential }),
+    ...(isFields(example) && { body: { ...example, ...('model' in example && model !== undefined && { model }) } }),
+    ...('multipart/form-data' in content && { file: 'requests.jsonl' }),
+  };
+}
+
+function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function credentialOf({ security }: Operation): RequestExample['credential'] {
+  const ways = security.flatMap((way) => Object.entries(way));
+  if (ways.length === 0) return undefined;
+  if (ways.some(([, scopes]) => scopes.length > 0)) return 'OPERATOR';
+  return ways.some(([name]) => name === 'signIn') && !ways.some(([name]) => name === 'apiKey') ? 'TOKEN' : 'KEY';
+}

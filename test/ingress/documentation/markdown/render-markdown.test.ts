@@ -1,0 +1,120 @@
+import test from 'ava';
+import { fillPlaceholders } from '../../../../ingress/documentation/markdown/fill-placeholders.ts';
+import { renderMarkdown } from '../../../../ingress/documentation/markdown/render-markdown.ts';
+
+const hrefOf = (page: string) => `/here/${page}`;
+const render = (markdown: string) => renderMarkdown(markdown, { hrefOf });
+
+test('a heading has an id that stays the same when others are added, and is a link to itself', (t) => {
+  const { title, body, sections } = render(
+    '# The Title\n\n## One\n\n### Fields\n\n## Two, & more\n\n### Fields\n\n### Fields',
+  );
+  t.is(title, 'The Title');
+  t.deepEqual(
+    sections.map(({ id, depth }) => [id, depth]),
+    [
+      ['one', 2],
+      ['fields', 3],
+      ['two-more', 2],
+      ['two-more-fields', 3],
+      ['two-more-fields-2', 3],
+    ],
+  );
+  t.true(body.includes('<h2 id="two-more"><a href="#two-more">Two, &amp; more</a></h2>'));
+});
+
+test('no heading has the id of the element that contains the page', (t) => {
+  const { sections } = render('# The Title\n\n## Content\n');
+  t.deepEqual(
+    sections.map(({ id }) => id),
+    ['the-title-content'],
+  );
+});
+
+test('a heading that is only code has the code as its id, unchanged', (t) => {
+  const { sections } = render('# Errors\n\n### `NO_AUTH`\n\n### `rate_limit_exceeded`\n\n### `GET` it');
+  t.deepEqual(
+    sections.map(({ id }) => id),
+    ['NO_AUTH', 'rate_limit_exceeded', 'get-it'],
+  );
+});
+
+test('only markup of Markdown is rendered', (t) => {
+  const hostile = [
+    '<script>alert(1)</script>',
+    'a <img src=x onerror=alert(1)> b',
+    '[x](javascript:alert(1)) [y](//elsewhere.example) [z](data:text/html,x)',
+    '![<b>](https://elsewhere.example/x.png)',
+    '`<i>` and **<u>**',
+    '```"><b>\n<script>\n```',
+    '| <b> |\n|---|\n| <s> |',
+  ].join('\n\n');
+  const { body } = render(`# <em>T</em>\n\n${hostile}`);
+  t.notRegex(body, /<(script|img|b|i|u|s|em)\b/);
+  t.notRegex(body, /href="(javascript|data|\/\/)/);
+  t.notRegex(body, /data-language="[^"]*[<>]/);
+});
+
+test('comments are left out, and similar text is kept', (t) => {
+  const { body } = render('# T\n\n<!-- begin -->\n| a |\n|---|\n| b |\n<!-- end -->\n\n<!-- x --><b>y</b> <!-- z -->');
+  t.notRegex(body, /begin|end/);
+  t.true(body.includes('<td>b</td>'));
+  t.true(body.includes('&lt;b&gt;y'));
+});
+
+test('links to files become links to their pages, and other links are unchanged', (t) => {
+  const { body } = render(
+    '[a](errors.md) [b](errors.md#NO_AUTH) [c](#here) [d](https://example.com/?a=1&b=2) [e](in/errors.md#NO_AUTH) [f](../up.md)',
+  );
+  t.deepEqual(
+    [...body.matchAll(/href="([^"]*)"/g)].map(([, href]) => href),
+    [
+      '/here/errors',
+      '/here/errors#NO_AUTH',
+      '#here',
+      'https://example.com/?a=1&amp;b=2',
+      '/here/in/errors#NO_AUTH',
+      '/here/../up',
+    ],
+  );
+});
+
+test('code and tables can be scrolled by keyboard, and have unique names', (t) => {
+  const { body } = render('# T\n\n## Part\n\n```sh run\na\n```\n\n```\nb\n```\n\n| x |\n|---|\n| y |');
+  const regions = [...body.matchAll(/<(?:pre|div)[^>]* role="region" tabindex="0" aria-label="([^"]*)"/g)];
+  t.deepEqual(
+    regions.map(([, name]) => name),
+    ['Code: Part', 'Code: Part (2)', 'Table: Part'],
+  );
+  t.true(body.includes('<th scope="col">x</th>'));
+});
+
+test('a placeholder is filled in any text, escaped; an unknown one is an error', (t) => {
+  const url = 'https://a.example/?x=1&y="<';
+  const fill = (text: string) => fillPlaceholders(text, { url });
+  const escaped = 'https://a.example/?x=1&amp;y=&quot;&lt;';
+  const markdown =
+    '# T\n\nAt {{url}}, `{{url}}` and *{{url}}*.\n\n```\n{{url}}\n```\n\n| {{url}} |\n|---|\n| {{url}} |';
+  const { body } = renderMarkdown(markdown, { hrefOf, fill });
+  t.is(body.split(escaped).length - 1, 6, body);
+  t.true(renderMarkdown('[x]({{url}})', { hrefOf, fill }).body.includes('href="https://a.example/?x=1&amp;y='));
+  t.throws(() => renderMarkdown('`{{other}}`', { hrefOf, fill }), { message: /"other"/ });
+  t.throws(() => fillPlaceholders('{{ url }}', { url }));
+  t.throws(() => fillPlaceholders('{{constructor}}', { url }));
+});
+
+test('each heading has the text below it, without code, for the search; errors are found by their messages', (t) => {
+  const markdown = [
+    '# T\n\nThe *first* `words`.\n\n## One\n\n- a [link](errors.md)\n- b\n\n| c |\n|---|\n| `d` |',
+    '```sh run\nhidden\n```\n\n```json error NO_AUTH\n{"error": "No credential."}\n```\n\n<!-- comment -->\n\n### Two\n\nThe end.',
+  ].join('\n\n');
+  const { content, sections } = render(markdown);
+  t.is(content, 'The first words.');
+  t.deepEqual(
+    sections.map(({ text, content: own }) => [text, own]),
+    [
+      ['One', 'a link b c d {"error": "No credential."}'],
+      ['Two', 'The end.'],
+    ],
+  );
+});
