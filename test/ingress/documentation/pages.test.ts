@@ -66,12 +66,33 @@ test('the page of errors has each code in its table, with its status, and nothin
   t.deepEqual(reported, { ...Object.fromEntries(known), UPSTREAM_INTERRUPTED: 'none: in a stream' });
 });
 
-test('the section of each code starts with its status', (t) => {
-  for (const [code, { status }] of Object.entries(errorCodes)) {
-    if (code === 'UPSTREAM_INTERRUPTED') continue;
-    const [, paragraph = ''] =
-      new RegExp(`<h3 id="${code}">.*?</h3>\\s*<p>(.*?)</p>`, 's').exec(errors?.body ?? '') ?? [];
-    t.true(paragraph.startsWith(`<strong>${status}.</strong> `), `${code}: ${paragraph}`);
+test('the section of each code starts with its status, and says what to do, whether to retry, and the body', (t) => {
+  for (const [code, { status, retryable }] of Object.entries(errorCodes)) {
+    const [, section = ''] =
+      new RegExp(`<h3 id="${code}">.*?</h3>(.*?)(?=<h[23] |$)`, 's').exec(errors?.body ?? '') ?? [];
+    const where = code === 'UPSTREAM_INTERRUPTED' ? 'In a stream' : `${status}`;
+    t.true(section.trimStart().startsWith(`<p><strong>${where}.</strong> `), `${code}: ${section.slice(0, 100)}`);
+    t.true(section.includes('<p><strong>What to do:</strong> '), code);
+    const [, retry = ''] = /<strong>Retry:<\/strong> (yes|no)\b/.exec(section) ?? [];
+    t.is(retry, retryable ? 'yes' : 'no', code);
+    t.true(section.includes('<div class="code"'), code);
+  }
+});
+
+test('the table of errors says of each code whether to retry, as its section does', (t) => {
+  for (const [code, { retryable }] of Object.entries(errorCodes)) {
+    const [row = ''] = new RegExp(`<tr><td><a href="#${code}">.*?</tr>`).exec(errors?.body ?? '') ?? [];
+    t.regex(row, retryable ? /<td>yes\b[^<]*/ : /<td>no\b[^<]*/, code);
+  }
+});
+
+test('the shown errors of lines of batches are real', (t) => {
+  for (const error of Object.values(unfinished)) {
+    const shown = errors?.examples.filter((one) => one.role === 'error' && one.about === error.code) ?? [];
+    t.deepEqual(
+      shown.map(({ text }) => JSON.parse(text)),
+      [error],
+    );
   }
 });
 
