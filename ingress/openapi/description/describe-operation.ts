@@ -67,9 +67,11 @@ function pathParameters(path: string): object[] {
 
 function queryParameters({ query }: RouteDescription): object[] {
   if (query === undefined) return [];
-  return Object.entries(propertiesOf(toJsonSchema(query, 'input'))).map(([name, { description, ...schema }]) => ({
+  const { required = [], ...written } = toJsonSchema(query, 'input');
+  return Object.entries(propertiesOf(written)).map(([name, { description, ...schema }]) => ({
     name,
     in: 'query',
+    ...(Array.isArray(required) && required.includes(name) && { required: true }),
     description,
     schema,
   }));

@@ -12,7 +12,14 @@ import { routerRoutes } from '../../support/router-routes.ts';
 type Operation = {
   operationId: string;
   security: object[];
-  parameters: { name?: string; in?: string; description?: string; schema?: object; example?: string }[];
+  parameters: {
+    name?: string;
+    in?: string;
+    required?: boolean;
+    description?: string;
+    schema?: { examples?: string[] };
+    example?: string;
+  }[];
   requestBody?: { content: Record<string, { schema: object; example?: unknown }> };
   responses: Record<string, { headers: object; content?: Record<string, { schema: object; example?: unknown }> }>;
 };
@@ -83,7 +90,7 @@ test('every schema is accepted by a strict validator', (t) => {
   }
 });
 
-test('every parameter in a path has a description and an example, from which examples of requests are made', (t) => {
+test('every parameter in a path, and every other one that is required, has an example, from which examples of requests are made', (t) => {
   const inPaths = operations.flatMap(({ parameters }) => parameters.filter((parameter) => parameter.in === 'path'));
   t.true(inPaths.length > 15);
   for (const { name, description, example } of inPaths)

@@ -29,17 +29,28 @@ export function requestExample(operation: Operation, { baseUrl, models, modelAt 
       .filter((parameter) => parameter.in === 'path')
       .map(({ name, example }) => [name, name === 'model' ? (models.chat ?? '') : String(example ?? name)]),
   );
+  const query = requiredQuery(operation);
   const content = requestBody?.content ?? {};
   const example = content['application/json']?.example;
   const credential = credentialOf(operation);
   const model = modelAt(path);
   return {
     ...{ id, method, baseUrl, parameters: [...values.values()] },
-    path: path.replace(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(values.get(name) ?? name)),
+    path: path.replace(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(values.get(name) ?? name)) + query,
     ...(credential !== undefined && { credential }),
     ...(isFields(example) && { body: { ...example, ...('model' in example && model !== undefined && { model }) } }),
     ...('multipart/form-data' in content && { file: 'requests.jsonl' }),
   };
+}
+
+/** The query without which the route refuses a request. Its values are the first examples of their schemas. */
+function requiredQuery({ parameters }: Operation): string {
+  const needed = parameters.filter((parameter) => parameter.in === 'query' && parameter.required);
+  const pairs = needed.map(({ name, schema: { examples } }) => {
+    const [first = name] = Array.isArray(examples) ? examples : [];
+    return `${name}=${encodeURIComponent(first)}`;
+  });
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`;
 }
 
 function isFields(value: unknown): value is Record<string, unknown> {
