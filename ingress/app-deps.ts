@@ -22,6 +22,7 @@ import type { IngressMetrics } from './metrics.ts';
 import type { SecurityHeaders } from './middleware/set-security-headers.ts';
 import type { Console } from './pages/console/console.ts';
 import type { Documentation } from './pages/documentation/documentation.ts';
+import type { SharedAssets } from './pages/shared-assets.ts';
 import type { StaticContent } from './pages/static-content.ts';
 import type { QueueBounds } from './queue/queue-bounds.ts';
 import type { QueueTurns } from './queue/queue-turns.ts';
@@ -44,6 +45,7 @@ export type AppDeps = SettingsDeps &
     topupUrl: string;
     consoleUrl: string;
     console: Console;
+    sharedAssets: SharedAssets;
     trustedProxyHops: number;
     peppers: readonly string[];
     store: Store;

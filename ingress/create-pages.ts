@@ -1,18 +1,33 @@
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
+import type { Log } from '../shared/process/log.ts';
+import type { Redis } from '../shared/redis/connections.ts';
 import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
 import { createDocumentation } from './pages/documentation/documentation.ts';
 import { followExamples } from './pages/documentation/follow-examples.ts';
+import { createSharedAssets } from './pages/shared-assets.ts';
 import { createStaticContent, type StaticContent } from './pages/static-content.ts';
 import { planFileJsonSchema } from './plan-file/plan-file-json-schema.ts';
 
 /** Creates what the ingress serves beside the API: the console, the documentation, the OpenAPI document and the schema of the plan file. */
-export function createPages({ links, signIn }: IngressConfig, currentPlanFile: () => PlanFile) {
+export function createPages({
+  config: { links, signIn },
+  currentPlanFile,
+  redis,
+  log,
+}: {
+  config: Pick<IngressConfig, 'links' | 'signIn'>;
+  currentPlanFile: () => PlanFile;
+  redis: Redis;
+  log: Log;
+}) {
+  const sharedAssets = createSharedAssets({ redis, log });
   const docsLinks = { ...links, authUrl: signIn.issuer };
   const document = createOpenApiDocument(docsLinks);
   return {
-    console: createConsole({ ...links, ...signIn }),
+    sharedAssets,
+    console: createConsole({ ...links, ...signIn }, sharedAssets),
     openApiDocument: jsonContent(document),
     planFileSchema: jsonContent(planFileJsonSchema()),
     documentation: followExamples({

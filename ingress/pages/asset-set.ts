@@ -14,17 +14,27 @@ const types: Record<string, string> = {
   json: 'application/json; charset=utf-8',
 };
 
-/** `files` are texts by path; the extension determines the media type. */
-export function createAssetSet(files: ReadonlyMap<string, string>): AssetSet {
+/** Names a set by its files, in their order: 96 bits of a hash. */
+export function releaseOf(files: ReadonlyMap<string, string>): string {
   const hash = createHash('sha256');
   for (const [path, text] of files) hash.update(`${path}\0${text}\0`);
-  const release = hash.digest('base64url').slice(0, 16);
+  return hash.digest('base64url').slice(0, 16);
+}
+
+/** The media type of an asset by its extension; undefined if it is none of ours. */
+export function assetType(path: string): string | undefined {
+  return types[path.split('.').at(-1) ?? ''];
+}
+
+/** `files` are texts by path; the extension determines the media type. */
+export function createAssetSet(files: ReadonlyMap<string, string>): AssetSet {
+  const release = releaseOf(files);
   const nameOf = (path: string) => {
     if (!files.has(path)) throw new Error(`there is no asset "${path}"`);
     return `${release}/${path}`;
   };
   const assets = [...files].map(([path, text]) => {
-    const type = types[path.split('.').at(-1) ?? ''];
+    const type = assetType(path);
     if (type === undefined) throw new Error(`no media type is known for "${path}"`);
     return [nameOf(path), createStaticContent(text, type)] as const;
   });

@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type AppContext, pathParameter, type Stage } from '../request-state.ts';
+import type { SharedAssets } from './shared-assets.ts';
 import type { StaticContent } from './static-content.ts';
 
 /** Cached for a year without revalidation: the address changes with the bytes (RFC 8246). */
@@ -20,10 +21,18 @@ export function servePage(content: StaticContent, policy: string, status: Status
   };
 }
 
-/** `GET` of an asset by its name with a hash; other names run `missing`, or get `NOT_FOUND` without it. */
-export function serveAsset(assets: ReadonlyMap<string, StaticContent>, missing?: Stage): Stage {
+type Assets = {
+  own: ReadonlyMap<string, StaticContent>;
+  shared: Pick<SharedAssets, 'find'>;
+};
+
+/**
+ * `GET` of an asset by its name with a hash, which may be of another release. Other names run `missing`, or get `NOT_FOUND` without it.
+ */
+export function serveAsset({ own, shared }: Assets, missing?: Stage): Stage {
   return async function serveAsset(ctx, next) {
-    const content = assets.get(pathParameter(ctx, 'asset'));
+    const name = pathParameter(ctx, 'asset');
+    const content = own.get(name) ?? (await shared.find(name));
     if (content !== undefined) return send(ctx, content, immutable);
     if (missing === undefined) throw new ApiError('NOT_FOUND', 'There is nothing at this path.');
     await missing(ctx, next);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { loadScript, type Redis } from '../redis/connections.ts';
-import { fleetKey, fleetLoadKey } from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
+import { fleetKey, fleetLoadKey } from '../redis/process-keys.ts';
 import { type ProcessLoad, processLoadSchema } from './process-load.ts';
 
 /**

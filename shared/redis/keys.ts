@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Lane } from '../lane.ts';
 
 /**
- * Builds every Redis key of the service except BullMQ's own (contract.md#m1-keys). Some names of keys are older than the names in the code,
+ * Builds every Redis key of the service (contract.md#m1-keys), except those in process-keys.ts and BullMQ's own. Some names of keys are older than the names in the code,
  * such as `keeper` and `standing`: processes of the previous release use them.
  */
 
@@ -224,18 +224,6 @@ export function sharesExpiryKey(group?: string): string {
 function sharesTag(group: string | undefined): string {
   return group === undefined ? '{shares}' : `{shares:${group}}`;
 }
-
-/** Hash: each process of the fleet, as it has described itself. Expires seconds after its last use. */
-export const fleetKey = 'svc:fleet';
-
-/** Hash: what each process does. Its tag is the name of the hash of processes, so both are in one node. Expires with it. */
-export const fleetLoadKey = 'svc:fleet-load:{svc:fleet}';
-
-/** Hash: how many jobs waited in each queue, and when they were counted. Expires in a minute. */
-export const queueDepthsKey = 'svc:queue-depths';
-
-/** String: an ingress is counting them. Expires when they may be counted again. */
-export const countingKey = 'svc:queue-depths-counting';
 
 /** Sorted set: a member ends a worker's own wait for jobs, of a model in a cluster. Expires in a minute. */
 export function bellKey(workerId: string, model = 'shares'): string {

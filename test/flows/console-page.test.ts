@@ -1,8 +1,13 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import test from 'ava';
+import { createAssetSet } from '../../ingress/pages/asset-set.ts';
+import { createSharedAssets } from '../../ingress/pages/shared-assets.ts';
+import { assetSetKey } from '../../shared/redis/process-keys.ts';
 import type { Stack } from '../stack/stack.ts';
+import { openRedis } from '../support/open-redis.ts';
 import { otherAddresses } from '../support/other-addresses.ts';
 import { exchange } from '../support/raw-http.ts';
+import { recordedLog } from '../support/recorded-log.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
 
 const shared = openSharedStack(test, { workers: 0, env: otherAddresses });
@@ -97,4 +102,19 @@ test('unknown paths and unsupported methods are answered as on all other routes'
   t.is((await fetch(url('/console'), { method: 'POST' })).status, 405);
   t.is((await fetch(url('/console'), { method: 'HEAD' })).status, 200);
   t.is((await fetch(url('/console/'))).status, 200, 'an address may end with a slash');
+});
+
+test('an ingress serves the console of another release, which that release has shared', async (t) => {
+  const { assets, nameOf } = createAssetSet(new Map([['main.js', 'export {};']]));
+  const redis = openRedis(stack.redisUrl);
+  t.teardown(() => redis.disconnect());
+  createSharedAssets({ redis, log: recordedLog().log }).share(assets);
+  const asset = () => fetch(url(`/console/assets/${nameOf('main.js')}`));
+  while ((await redis.exists(assetSetKey(nameOf('main.js').slice(0, 16)))) === 0) await new Promise(setImmediate);
+  const found = await asset();
+  t.is(found.status, 200);
+  t.is(await found.text(), 'export {};');
+  t.is(found.headers.get('cache-control'), 'public, max-age=31536000, immutable');
+  t.is(found.headers.get('content-type'), 'text/javascript; charset=utf-8');
+  t.is((await fetch(url('/console/assets/0123456789abcdef/main.js'))).status, 404);
 });

@@ -4,6 +4,7 @@ import { contentSecurityPolicy } from '../content-security-policy.ts';
 import { makeInThread, withBuffers } from '../make-in-thread.ts';
 import { onceMade } from '../once-made.ts';
 import { serveAsset, servePage } from '../serve-content.ts';
+import type { SharedAssets } from '../shared-assets.ts';
 import type { ConsoleFiles } from './console-files.ts';
 
 /** The stages of its routes: the page and its assets. */
@@ -13,7 +14,7 @@ export type Console = { page: Stage; asset: Stage };
  * The console: one page and its assets. Made at the first request; there is no build step. Its script may call the API and the issuer.
  * Both stages fail with `SERVICE_UNAVAILABLE` if it cannot be made; the next try is made five seconds later at the earliest.
  */
-export function createConsole(known: ConsoleSettings): Console {
+export function createConsole(known: ConsoleSettings, shared: SharedAssets): Console {
   const { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId } = known;
   const settings: ConsoleSettings = { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId }; // no other settings
   const policy = contentSecurityPolicy([new URL(issuer).origin, new URL(baseUrl).origin]);
@@ -21,12 +22,14 @@ export function createConsole(known: ConsoleSettings): Console {
   const stages = onceMade(async () => {
     const { page, assets } = await makeInThread<ConsoleFiles>({ url, request: settings, what: 'The console' });
     const buffered = new Map([...assets].map(([name, content]) => [name, withBuffers(content)] as const));
-    return { page: servePage(withBuffers(page), policy), asset: serveAsset(buffered) };
+    const show = servePage(withBuffers(page), policy);
+    return { show, share: () => shared.share(buffered), asset: serveAsset({ own: buffered, shared }) };
   });
   return {
     async page(ctx, next) {
-      const { page } = await stages();
-      await page(ctx, next);
+      const { show, share } = await stages();
+      share();
+      await show(ctx, next);
     },
     async asset(ctx, next) {
       const { asset } = await stages();

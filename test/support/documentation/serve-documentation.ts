@@ -33,11 +33,12 @@ export async function serveDocumentation({ links, document = smallDocument }: Wi
     models: exampleModels(batchPlan()),
     document,
   });
+  const sharedAssets = { share() {}, find: async () => undefined };
   const router = new Router<RequestState>({ strict: true, sensitive: true });
-  const showPage = showDocumentation({ documentation });
+  const showPage = showDocumentation({ documentation, sharedAssets });
   router.get('/docs', showPage);
   router.get('/docs/', showPage);
-  router.get('/docs/assets/*asset', showDocumentationAsset({ documentation }));
+  router.get('/docs/assets/*asset', showDocumentationAsset({ documentation, sharedAssets }));
   router.get('/docs/*page', showPage);
   const app = new Koa<RequestState>();
   app.use(assignRequestId);
