@@ -8,7 +8,7 @@ import type { LimitScripts } from './limits-side.ts';
 
 /** The last commits of releases. */
 const commits = {
-  previous: '908a28af949eabc1c83b6d7f7e7bea5d6414148e',
+  previous: 'c740f3fc67abad01ad09ca1ca2d82a0105bb26ad',
   /** Its stores have no details of usage. A store may not be migrated yet. */
   'before details': 'd54c39603cc6baed83d2c6af8ca29c49ccbbbf1b',
 } as const;
@@ -45,10 +45,5 @@ export async function loadLimitScripts({ root: release }: { root: string }): Pro
     ...['start-run', 'mark-streaming', 'end-leases'].map((name) => `workers/leases/${name}.ts`),
   ];
   const modules = await Promise.all(files.map((file) => import(join(release, file))));
-  const scripts = Object.assign({}, ...modules); // as `LimitScripts` has them, except that times are values there
-  return {
-    ...scripts,
-    createAdmit: (redis, { timeouts, ...others }) => scripts.createAdmit(redis, { timeouts: timeouts(), ...others }),
-    createEndLeases: (redis, { requestMs }) => scripts.createEndLeases(redis, { requestMs: requestMs() }),
-  } satisfies LimitScripts;
+  return Object.assign({}, ...modules); // as `LimitScripts` has them
 }

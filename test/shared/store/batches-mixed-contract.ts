@@ -20,13 +20,16 @@ export function testMixedBatchesContract({ test, createHome }: Contract): void {
       await using previous: Store = await openStore(home.url, { log: { warn() {} } });
       await proof(t, { store, previous });
     });
-  prove('the previous release changes a batch that is marked as ended, and the mark stays', keepsMark);
-  prove('a batch that the previous release ends has no mark, and this release still changes it', endsWithoutMark);
+  prove('the previous release changes and ends a batch with a filename, and both find it ended', endsBeside);
+  prove(
+    'errors that this release has counted are whole or gone if the previous release clears the batch',
+    clearsCounts,
+  );
 }
 
 const at = new Date('2026-12-05T12:00:00.000Z');
 const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
-const written: BatchEvent = { type: 'written', completed: 1, failed: 0, usage, errorCounts: {} };
+const written = { type: 'written', completed: 1, failed: 0, usage, errorCounts: {} } as const satisfies BatchEvent;
 
 function move({ batches }: Store, id: string, event: BatchEvent): Promise<void> {
   return batches.changeBatch(id, (found) => {
@@ -35,28 +38,28 @@ function move({ batches }: Store, id: string, event: BatchEvent): Promise<void> 
   });
 }
 
-async function keepsMark(t: ExecutionContext, { store, previous }: Parameters<Proof>[1]): Promise<void> {
-  const { id } = batchOf({ state: 'in_progress' });
-  await previous.batches.insertBatch(batchOf({ id, state: 'in_progress' }));
-  await move(previous, id, { type: 'ran' });
-  await move(store, id, written);
-  t.like(await previous.batches.findBatch(id), { state: 'completed', open: true });
-  await move(previous, id, { type: 'cleared' });
-  const [ended, ...others] = await store.batches.listEndedBatches(9);
-  t.like(ended, { id, state: 'completed', open: false });
-  t.deepEqual(others, []);
-  await store.batches.forgetEndedBatches([id]);
-  t.deepEqual(await store.batches.listEndedBatches(9), []);
-  t.deepEqual(await previous.batches.findBatch(id), await store.batches.findBatch(id));
-}
-
-async function endsWithoutMark(t: ExecutionContext, { store, previous }: Parameters<Proof>[1]): Promise<void> {
+async function endsBeside(t: ExecutionContext, { store, previous }: Parameters<Proof>[1]): Promise<void> {
   const { id } = batchOf();
-  await store.batches.insertBatch(batchOf({ id, state: 'in_progress' }));
+  await store.batches.insertBatch(batchOf({ id, state: 'in_progress', inputFilename: 'in.jsonl' }));
   await move(store, id, { type: 'ran' });
   await move(previous, id, written);
-  t.deepEqual(await store.batches.listEndedBatches(9), []);
+  for (const { batches } of [store, previous])
+    t.like((await batches.listEndedBatches(9))[0], { id, state: 'completed' });
   await move(store, id, { type: 'cleared' });
-  t.deepEqual(await store.batches.listEndedBatches(9), [], 'it had ended before');
+  await store.batches.forgetEndedBatches([id]);
+  t.deepEqual(await previous.batches.listEndedBatches(9), []);
   t.like(await previous.batches.findBatch(id), { state: 'completed', open: false });
+}
+
+async function clearsCounts(t: ExecutionContext, { store, previous }: Parameters<Proof>[1]): Promise<void> {
+  const { id } = batchOf();
+  await previous.batches.insertBatch(batchOf({ id, state: 'in_progress' }));
+  await move(previous, id, { type: 'ran' });
+  await move(store, id, { ...written, errorCounts: { batch_expired: 2 } });
+  t.like(await store.batches.findBatch(id), { errorCounts: { batch_expired: 2 } });
+  await move(previous, id, { type: 'cleared' });
+  const found = await store.batches.findBatch(id);
+  t.like(found, { state: 'completed', open: false });
+  // A store of whole documents loses them, one of fields keeps them.
+  t.deepEqual(found?.errorCounts ?? { batch_expired: 2 }, { batch_expired: 2 });
 }
