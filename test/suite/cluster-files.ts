@@ -27,6 +27,7 @@ export const notOnCluster: Readonly<Record<string, string>> = {
   'audit-mongodb.slow.ts': otherStore,
   'key-life-mongodb.slow.ts': otherStore,
   'route-statuses-mongodb.slow.ts': otherStore,
+  'restore-mongodb.slow.ts': otherStore,
   'endpoints/hostile-fields.test.ts': sameAnswers,
   'endpoints/openai-base-path.test.ts': sameAnswers,
   'endpoints/required-properties.test.ts': sameAnswers,

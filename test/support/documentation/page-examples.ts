@@ -7,7 +7,18 @@ export type Example = { text: string; under: string } & (
   | { role: 'error' | 'frame' | 'answer'; about: string }
   | { role: 'ending'; about: string; path: string }
   | {
-      role: 'stream' | 'line' | 'plan' | 'settings' | 'query' | 'diagram' | 'memory' | 'manifest' | 'shards' | 'rights';
+      role:
+        | 'stream'
+        | 'line'
+        | 'plan'
+        | 'settings'
+        | 'query'
+        | 'diagram'
+        | 'memory'
+        | 'manifest'
+        | 'shards'
+        | 'rights'
+        | 'backup';
     }
 );
 
@@ -43,6 +54,7 @@ function exampleOf(text: string, info: string, under: string): Example {
   if (info === 'text diagram') return { text, under, role: 'diagram' };
   if (info === 'promql query') return { text, under, role: 'query' };
   if (info === 'sh rights') return { text, under, role: 'rights' };
+  if (info === 'sh backup') return { text, under, role: 'backup' };
   if (info === 'js shards') return { text, under, role: 'shards' };
   if (info === 'sh memory' || info === 'text memory') return { text, under, role: 'memory' };
   if (info === 'yaml manifest' || info === 'dockerfile manifest' || info === 'sh manifest')
