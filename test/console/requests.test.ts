@@ -22,6 +22,8 @@ browserTest('requests are listed and filtered, and one shows its timeline, attem
   await page.getByRole('combobox', { name: 'Model' }).selectOption('medium-chat');
   await page.waitForURL(/#requests\?model=medium-chat$/);
   await rows.nth(1).waitFor({ state: 'detached' });
+  await rows.first().waitFor();
+  t.regex(await rows.first().innerText(), /medium-chat/);
   t.is(await rows.count(), 1);
   await page.getByRole('combobox', { name: 'Outcome' }).selectOption('failed');
   await page.getByText('No request fits.').waitFor();

@@ -77,7 +77,7 @@ browserTest(
     await page.getByLabel('Period').selectOption('Last month');
     await page.getByText(/^No usage from /).waitFor();
     t.true(
-      await page.getByRole('cell', { name: 'small-chat, medium-chat, hanging-chat' }).isVisible(),
+      await page.getByText('small-chat, medium-chat, hanging-chat', { exact: true }).isVisible(),
       'the limits of the plan',
     );
     await console.requireClean(t);

@@ -61,9 +61,12 @@ type CellProps<Row> = { column: Column<Row>; row: Row; isFirst: boolean };
 
 function Cell<Row>({ column: { title, cell, holds }, row, isFirst }: CellProps<Row>) {
   const common = { class: holds ?? '', 'data-title': title };
+  const content = cell(row);
+  // On a phone, it is beside the title as one block.
+  const value = Array.isArray(content) ? h('div', null, content) : content;
   return isFirst
-    ? h('th', { scope: 'row', role: 'rowheader', ...common }, cell(row))
-    : h('td', { role: 'cell', ...common }, cell(row));
+    ? h('th', { scope: 'row', role: 'rowheader', ...common }, value)
+    : h('td', { role: 'cell', ...common }, value);
 }
 
 type HeadProps<Row> = { column: Column<Row>; order: Order | undefined; setOrder: (order: Order) => void };

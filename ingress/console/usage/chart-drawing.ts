@@ -9,6 +9,8 @@ const bottom = 26;
 const top = 8;
 /** Room of a label of the axis of days. */
 const labelWidth = 70;
+/** Room that a short one needs. */
+const labelWidthMin = 42;
 
 type Props = {
   chart: Chart;
@@ -80,6 +82,7 @@ function Bars({ chart, step }: { chart: Chart; step: number }) {
 
 const barWidthMax = 40;
 
+/** A label that would leave the drawing is left out. */
 function DayLabels({ chart: { days }, step }: { chart: Chart; step: number }) {
   const every = Math.max(1, Math.ceil(labelWidth / step));
   return h(
@@ -87,7 +90,9 @@ function DayLabels({ chart: { days }, step }: { chart: Chart; step: number }) {
     null,
     days.map(
       ({ day }, index) =>
-        index % every === 0 && h('text', { key: day, x: left + index * step, y: height - 6 }, formatShortDay(day)),
+        index % every === 0 &&
+        (days.length - index) * step >= labelWidthMin &&
+        h('text', { key: day, x: left + index * step, y: height - 6 }, formatShortDay(day)),
     ),
   );
 }

@@ -35,7 +35,7 @@ export function ReportFilters({ filters, change, offered, today }: Props) {
   return [
     h(
       'div',
-      { class: 'fields' },
+      { class: 'filters' },
       h(
         'label',
         null,

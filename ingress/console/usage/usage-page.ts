@@ -6,7 +6,7 @@ import { OverageSwitch } from '../billing/overage-switch.ts';
 import { TopUpSection } from '../billing/top-up-section.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
-import { PlanTable } from './plan-table.ts';
+import { PlanLimitsView } from './plan-limits.ts';
 import { QuotaView } from './quota-view.ts';
 import { UsageReportView } from './usage-report.ts';
 
@@ -29,7 +29,11 @@ export function UsagePage({ api, isTopUp }: { api: Api; isTopUp: boolean }) {
     }),
     h(UsageReportView, { api, path: '/billing/usage', keyNames, refreshed: quota.reload }),
     h('h2', null, 'Limits of your plan'),
-    h(LoadedView<PlanLimits>, { loaded: plan, what: 'your plan', children: (value) => h(PlanTable, { plan: value }) }),
+    h(LoadedView<PlanLimits>, {
+      loaded: plan,
+      what: 'your plan',
+      children: (value) => h(PlanLimitsView, { plan: value }),
+    }),
     h(TopUpSection, { api, isGoal: isTopUp, changed: quota.reload }),
   ];
 }

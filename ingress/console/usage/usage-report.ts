@@ -59,17 +59,21 @@ export function UsageReportView(props: Props) {
     'section',
     { 'aria-labelledby': 'usage-title' },
     h('h2', { id: 'usage-title', 'aria-live': 'polite' }, `Requests and tokens, ${formatDays(range)}`),
-    h(ReportFilters, { filters, change: setFilters, offered, today }),
     h(
       'div',
-      { class: 'actions' },
-      h('button', { type: 'button', onClick: refresh }, 'Refresh'),
-      h(DownloadButton, {
-        api,
-        path: `${path}?${queryOf(range, groups, { format: 'csv' })}`,
-        name: `usage-${range.start}-${range.end}.csv`,
-        label: 'Export as CSV',
-      }),
+      { class: 'toolbar' },
+      h(ReportFilters, { filters, change: setFilters, offered, today }),
+      h(
+        'div',
+        { class: 'actions tight' },
+        h('button', { type: 'button', onClick: refresh }, 'Refresh'),
+        h(DownloadButton, {
+          api,
+          path: `${path}?${queryOf(range, groups, { format: 'csv' })}`,
+          name: `usage-${range.start}-${range.end}.csv`,
+          label: 'Export as CSV',
+        }),
+      ),
     ),
     h(LoadedView<Shown>, {
       loaded,
