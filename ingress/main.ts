@@ -9,6 +9,7 @@ import { type IngressConfig, readIngressConfig } from '../shared/process/config.
 import type { Log } from '../shared/process/log.ts';
 import { createRegistry } from '../shared/process/metrics.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/process/operations.ts';
+import { removeOldSeries } from '../shared/process/remove-old-series.ts';
 import { runProcess } from '../shared/process/run-process.ts';
 import { aborted, within } from '../shared/process/shutdown.ts';
 import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
@@ -162,6 +163,7 @@ function openOperations({ config, opened, dashboard, connections, signIn, inbox,
   });
   return listenForOperations({
     ...{ ...config.operations, ...deps },
+    afterScrape: () => removeOldSeries(deps.registry, opened.planFile.current()),
     details: () => ({ planFile: opened.status() }),
     pages: (ctx, next) => dashboard.pages(ctx, () => showPlan(ctx, next)),
     required: {

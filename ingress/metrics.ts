@@ -31,6 +31,7 @@ export function createIngressMetrics(registry: Registry) {
       buckets: durationBuckets,
       registers,
     }),
+    ...createInferenceMetrics(registry),
     admissions: new Counter({
       name: 'svc_admissions_total',
       help: 'Inference requests by the outcome of their admission, and the limit that refused them, if any',
@@ -60,6 +61,38 @@ export function createIngressMetrics(registry: Registry) {
       observeHeld(registry, sources);
       observeIssuerKeys(registry, sources);
     },
+  };
+}
+
+/** Buckets in seconds: a token of a fast model takes a few milliseconds, and a stream that stalls more than a second. */
+const perTokenBuckets = [0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5];
+/** Buckets in seconds, up to the usual `first_token_ms` and a long wait in the queue. */
+const firstTokenBuckets = [0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 7.5, 10, 15, 30, 60, 120];
+
+/** What clients see of inference requests. The model is `none` if a request was refused before its model was known. */
+function createInferenceMetrics(registry: Registry) {
+  const registers = [registry];
+  return {
+    inferenceRequests: new Counter({
+      name: 'svc_inference_requests_total',
+      help: 'Inference requests by model, endpoint and outcome: completed, repeated, refused (4xx), failed or disconnected',
+      labelNames: ['model', 'endpoint', 'outcome'],
+      registers,
+    }),
+    firstToken: new Histogram({
+      name: 'svc_first_token_seconds',
+      help: 'Time from the request line to the first text of a stream for the client',
+      labelNames: ['model', 'endpoint'],
+      buckets: firstTokenBuckets,
+      registers,
+    }),
+    timePerOutputToken: new Histogram({
+      name: 'svc_time_per_output_token_seconds',
+      help: 'Time from the first to the last text of a complete stream, divided by its tokens after the first',
+      labelNames: ['model', 'endpoint'],
+      buckets: perTokenBuckets,
+      registers,
+    }),
   };
 }
 

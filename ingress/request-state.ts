@@ -2,9 +2,9 @@ import type { ParameterizedContext } from 'koa';
 import type { Caller } from '../shared/caller.ts';
 import type { ErrorFormat } from '../shared/endpoints/definition/error-format.ts';
 import type { Call } from '../shared/endpoints/read-call.ts';
-import type { ApiError } from '../shared/errors.ts';
+import type { ApiError, ErrorCode } from '../shared/errors.ts';
 import type { Claim } from '../shared/idempotency/claim.ts';
-import type { TokenUsage } from '../shared/jobs/replies.ts';
+import type { Served, TokenUsage } from '../shared/jobs/replies.ts';
 import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { JsonBody } from './api/json-body.ts';
@@ -47,6 +47,8 @@ export type RequestState = {
   /** The share of this request's body in the budget of this process. */
   bodyShare?: BodyShare;
   call?: Call;
+  /** The model of the call, by its name in the plan file. */
+  model?: string;
   /** Set for a request with an idempotency key. */
   claim?: Claim;
   /** Why a request with an idempotency key is refused, unless it is a repeat. */
@@ -67,6 +69,12 @@ export type RequestState = {
   limitsReading?: true;
   /** The usage of an answered request. */
   usage?: TokenUsage | undefined;
+  /** How a worker serves the request, as far as it is known. */
+  served?: Partial<Served>;
+  /** When the first and the latest text of a stream were written, by `performance.now()`. */
+  streamed?: { firstTextAt: number; lastTextAt: number };
+  /** The error that the client got. */
+  errorCode?: ErrorCode;
 };
 
 export type AppContext = ParameterizedContext<RequestState>;

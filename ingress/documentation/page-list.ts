@@ -24,6 +24,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
     names: [
       'operating',
       'configuration',
+      'observability',
       'redis',
       'mongodb',
       'kubernetes',

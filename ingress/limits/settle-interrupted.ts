@@ -2,6 +2,7 @@ import type { Claim } from '../../shared/idempotency/claim.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
+import { countSettled } from '../../shared/process/metrics.ts';
 import type { IngressMetrics } from '../metrics.ts';
 
 /**
@@ -32,7 +33,7 @@ export function createSettleInterrupted({
   log,
 }: {
   settle: Settle;
-  metrics: Pick<IngressMetrics, 'settled' | 'settleFailures'>;
+  metrics: Pick<IngressMetrics, 'settled' | 'tokens' | 'settleFailures'>;
   log: Log;
 }) {
   return async function settleInterrupted(lease: HeldLease, delivered: Delivered): Promise<void> {
@@ -49,7 +50,7 @@ export function createSettleInterrupted({
     const tokens = promptTokens + completionTokens;
     try {
       const settled = await settle({ account, requestId, run, settler: 'ingress', tokens, report, admission });
-      if (settled === 'settled') metrics.settled.inc({ endpoint, outcome: 'failed', counted: 'estimated' });
+      if (settled === 'settled') countSettled(metrics, report);
       else metrics.settleFailures.inc({ endpoint, reason: settled });
     } catch (error) {
       metrics.settleFailures.inc({ endpoint, reason: 'error' });

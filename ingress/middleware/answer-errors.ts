@@ -21,6 +21,7 @@ export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): S
       await next();
     } catch (thrown) {
       const error = toApiError(thrown);
+      ctx.state.errorCode = error.code;
       record(ctx, error);
       if (ctx.res.headersSent) {
         ctx.res.destroy();

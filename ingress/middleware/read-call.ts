@@ -26,6 +26,7 @@ export function readCalls({
       try {
         const headers = passedHeaders(ctx.req, endpoint.headers.passedOn);
         const call = readBody(endpoint, stateOf(ctx, 'body'), { models, aliases, rule, noSuchModel: noSuch });
+        ctx.state.model = call.model;
         ctx.state.call = headers === undefined ? call : { ...call, headers };
       } catch (error) {
         countRefusedFields(metrics, endpoint.path, error);

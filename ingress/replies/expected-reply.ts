@@ -1,4 +1,5 @@
 import type { ApiError } from '../../shared/errors.ts';
+import type { Served } from '../../shared/jobs/replies.ts';
 import type { HeldLease } from '../limits/settle-interrupted.ts';
 import type { QueuePlace } from '../queue/queue-bounds.ts';
 import type { ReplyEvent } from './reply-buffer.ts';
@@ -18,6 +19,8 @@ export type ExpectedRequest = {
    * (contract.md#d10-queue-time).
    */
   onQueued: (waited: { ms: number; isTaken: boolean }) => void;
+  /** Called each time that a worker says more of how it serves the request. Workers of the release before say only how long it waited. */
+  onServed?: (known: Partial<Served>) => void;
 };
 
 /** The reply that one client waits for. */

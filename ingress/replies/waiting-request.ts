@@ -19,7 +19,7 @@ export type WaitingEffects = {
   onForgotten: (request: WaitingRequest) => void;
 };
 
-export type WaitingRequest = Pick<ExpectedRequest, 'lease' | 'model' | 'replyTo' | 'place'> & {
+export type WaitingRequest = Pick<ExpectedRequest, 'lease' | 'model' | 'replyTo' | 'place' | 'onServed'> & {
   effects: WaitingEffects;
   /** By `performance.now()`. */
   queuedAt: number;
@@ -47,9 +47,9 @@ const deadlineSlackMs = 1_000;
 const lastReplyMs = 30_000;
 
 export function createWaitingRequest(expected: ExpectedRequest, effects: WaitingEffects): WaitingRequest {
-  const { lease, model, replyTo, place, onQueued, queueMs, requestMs } = expected;
+  const { lease, model, replyTo, place, onQueued, onServed, queueMs, requestMs } = expected;
   const request: WaitingRequest = {
-    ...{ lease, model, replyTo, place, onQueued, effects },
+    ...{ lease, model, replyTo, place, onQueued, effects, ...(onServed && { onServed }) },
     queuedAt: performance.now(),
     buffer: createReplyBuffer(),
     progress: notStarted,
@@ -109,10 +109,12 @@ export function forgetRequest(request: WaitingRequest): void {
 
 export function deliverReply(request: WaitingRequest, reply: Reply): void {
   request.place.leave();
-  reportQueued(request, { isTaken: true, queueMs: reply.kind === 'started' ? reply.data.queueMs : undefined });
+  const queueWaitMs = reply.kind === 'started' ? reply.data.queueMs : reply.served?.queueWaitMs;
+  reportQueued(request, { isTaken: true, queueMs: queueWaitMs });
   const step = followReply(request.progress, reply);
   if (step.outcome === 'accept') {
     request.progress = step.progress;
+    if (queueWaitMs !== undefined) request.onServed?.({ queueWaitMs, ...reply.served });
     accept(request, reply);
   } else if (step.outcome === 'interrupted') {
     interrupt(request, reply);

@@ -40,14 +40,23 @@ export async function writeEventStream(
     let event = await first;
     for (; event.kind === 'chunk'; event = await reply.next()) {
       ending.follow?.(event.text);
+      noteText(ctx);
       await write(ctx.res, frame(event.text));
     }
     end(ctx.res, frame(ending.complete()) + last);
     return event.usage;
   } catch (error) {
-    end(ctx.res, frame(ending.broken(toApiError(error), ctx.state.requestId)) + last);
+    const failure = toApiError(error);
+    ctx.state.errorCode = failure.code;
+    end(ctx.res, frame(ending.broken(failure, ctx.state.requestId)) + last);
     return undefined;
   }
+}
+
+function noteText({ state }: AppContext): void {
+  const at = performance.now();
+  if (state.streamed === undefined) state.streamed = { firstTextAt: at, lastTextAt: at };
+  else state.streamed.lastTextAt = at;
 }
 
 function end(response: ServerResponse, text: string): void {

@@ -1,6 +1,7 @@
 import type { StreamEnding } from '../../shared/endpoints/definition/error-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
+import type { Served } from '../../shared/jobs/replies.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import { accountSuspended } from '../callers/check-caller.ts';
 import type { QueueTurns } from '../queue/queue-turns.ts';
@@ -68,8 +69,11 @@ export function answerCall(deps: {
       if (isTaken) queueTurns.taken(call.model, priority);
       if (!ctx.res.headersSent) ctx.res.setHeader('x-svc-queue-ms', ms);
     };
+    const onServed = (known: Partial<Served>) => {
+      ctx.state.served = { ...ctx.state.served, ...known };
+    };
     const address = replyTo() ?? '';
-    const expected = { lease, model: call.model, replyTo: address, queueMs, requestMs, place, onQueued };
+    const expected = { lease, model: call.model, replyTo: address, queueMs, requestMs, place, onQueued, onServed };
     const reply = waitingRequests.expect(expected);
     try {
       if (address === '') throw temporarilyUnavailable();

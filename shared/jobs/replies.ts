@@ -13,6 +13,15 @@ const usageSchema = z.object({
 
 export type TokenUsage = z.infer<typeof usageSchema>;
 
+/** What a run knows of its answer before the end. Times as in the usage record: milliseconds since the request was admitted. */
+export const servedSchema = z.object({
+  backend: z.string(),
+  queueWaitMs: z.int().nonnegative(),
+  firstTokenMs: z.int().nonnegative().nullable(),
+});
+
+export type Served = z.infer<typeof servedSchema>;
+
 const envelope = { request: z.string(), run: wholeNumber.pipe(z.int().positive()), sequence: wholeNumber };
 
 const startedSchema = z.object({ control: z.string(), queueMs: z.int().nonnegative() });
@@ -37,7 +46,10 @@ const replySchema = z.discriminatedUnion('kind', [
   z.object({ ...envelope, kind: z.literal('interrupted'), data: z.object({ promptTokens: z.int().nonnegative() }) }),
 ]);
 
-export type Reply = z.infer<typeof replySchema>;
+/**
+ * `served` is with the first text of a run that called a backend, or else with its last reply. The release before neither sends nor reads it.
+ */
+export type Reply = z.infer<typeof replySchema> & { served?: Served };
 
 export type ReplyContent = Content<Reply>;
 
@@ -50,7 +62,8 @@ export function decodeReply({ data, ...rest }: Readonly<Record<string, string>>)
   return parsed.success ? parsed.data : undefined;
 }
 
-function parseJson(text: string | undefined): unknown {
+/** Undefined if the text is not JSON. */
+export function parseJson(text: string | undefined): unknown {
   try {
     return text === undefined ? undefined : JSON.parse(text);
   } catch {

@@ -1,7 +1,14 @@
-import { decodeReply, type Reply } from './replies.ts';
+import { z } from 'zod';
+import { decodeReply, parseJson, type Reply, servedSchema } from './replies.ts';
 
 /** The field of a stream entry that holds a frame. */
 const frameField = 'frame';
+/**
+ * A further field of the entry, if replies of the frame have `served`: a list of these, each with the index of its reply. It is not in the
+ * frame, because the release before would read no reply of such a frame.
+ */
+const servedField = 'served';
+const servedListSchema = z.array(servedSchema.extend({ at: z.int().nonnegative() }));
 
 /**
  * Encodes several replies as the fields of one stream entry (contract.md#p2-frames). In its text each reply is a line followed by its data:
@@ -11,12 +18,14 @@ const frameField = 'frame';
  */
 export function encodeFrame(replies: readonly Reply[]): string[] {
   let text = '';
-  for (const reply of replies) {
+  const served: z.infer<typeof servedListSchema> = [];
+  for (const [at, reply] of replies.entries()) {
     const { kind, request, run, sequence } = reply;
     const data = dataOf(reply);
     text += `${kind} ${request} ${run} ${sequence} ${aboutOf(reply)} ${data.length}\n${data}`;
+    if (reply.served !== undefined) served.push({ at, ...reply.served });
   }
-  return [frameField, text];
+  return [frameField, text, ...(served.length > 0 ? [servedField, JSON.stringify(served)] : [])];
 }
 
 function dataOf(reply: Reply): string {
@@ -33,8 +42,19 @@ function aboutOf(reply: Reply): string | number {
 }
 
 /** Decodes the replies in a stream entry: of a frame, those before the first unreadable one; of any other entry, none. */
-export function decodeEntry([name, text]: readonly string[]): Reply[] {
-  return name === frameField && text !== undefined ? decodeFrame(text) : [];
+export function decodeEntry([name, text, nextName, nextText]: readonly string[]): Reply[] {
+  const replies = name === frameField && text !== undefined ? decodeFrame(text) : [];
+  if (nextName === servedField && nextText !== undefined) addServed(replies, nextText);
+  return replies;
+}
+
+/** What cannot be read is left out: no reply depends on it. */
+function addServed(replies: readonly Reply[], text: string): void {
+  const parsed = servedListSchema.safeParse(parseJson(text));
+  for (const { at, ...served } of parsed.data ?? []) {
+    const reply = replies[at];
+    if (reply !== undefined) reply.served = served;
+  }
 }
 
 function decodeFrame(text: string): Reply[] {

@@ -91,7 +91,7 @@ export function readReconcileConfig(env: Environment = process.env) {
   return freeze({
     redisUrl: settings.REDIS_URL,
     databaseUrl: settings.DATABASE_URL,
-    logLevel: settings.LOG_LEVEL,
+    log: { level: settings.LOG_LEVEL, format: settings.LOG_FORMAT },
     usageMonthsKept: planFile.initial.planFile.usageMonthsKept,
   });
 }
@@ -111,7 +111,7 @@ function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof w
     redisUrl: settings.REDIS_URL,
     replyRedisUrl: settings.REPLY_REDIS_URL ?? settings.REDIS_URL,
     databaseUrl: settings.DATABASE_URL,
-    logLevel: settings.LOG_LEVEL,
+    log: { level: settings.LOG_LEVEL, format: settings.LOG_FORMAT },
     shutdownGraceMs: settings.SHUTDOWN_GRACE_MS,
     bodyBytesMax: settings.BODY_BYTES_MAX,
     outboxLengthMax: settings.OUTBOX_LENGTH_MAX,

@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { shortened } from '../shortened.ts';
+import { prettyLine } from './pretty-line.ts';
 
 /** Structured lines on standard output: fields first, then a message. Never pass it a header, a body or a full key. */
 export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
@@ -17,20 +18,23 @@ export function maskKeys(line: string): string {
 
 const unreadCharactersMax = 8_388_608;
 
-type Options = { level: string; process: string; forTerminal?: boolean };
+type Options = { level: string; format: LogFormat; process: string; forTerminal?: boolean };
+
+/** `pretty`: for people, without a promise about its form. */
+export type LogFormat = 'json' | 'pretty';
 
 /**
  * `process` is the kind of process that logs: `ingress`, `worker` or `reconcile`. A process for a terminal prints its own output to
  * standard output. So its log goes to standard error, and shows the messages of an error without the stack.
  */
-export function createLog({ level, process, forTerminal = false }: Options): Log {
+export function createLog({ level, format, process, forTerminal = false }: Options): Log {
   return pino(
     {
       level,
       base: { process },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      hooks: { streamWrite: maskKeys },
+      hooks: { streamWrite: format === 'json' ? maskKeys : (line) => prettyLine(maskKeys(line)) },
       serializers: {
         err: (error: unknown) => (forTerminal ? messagesOf(serializeError(error)) : serializeError(error)),
       },

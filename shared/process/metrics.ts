@@ -1,5 +1,10 @@
-import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
+import { readFileSync } from 'node:fs';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { z } from 'zod';
 import { ApiError } from '../errors.ts';
+
+/** The label `model` of a request that was refused before its model was known. */
+export const noModel = 'none';
 
 /** The library's own 10 ms keep an idle process awake: they use 6 ms of a processor per second, and this value 0.6 ms. */
 const loopSampleMs = 100;
@@ -8,7 +13,21 @@ const loopSampleMs = 100;
 export function createRegistry(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: loopSampleMs });
+  new Gauge({
+    name: 'svc_build_info',
+    help: 'The version of the service and of Node, as labels; always 1',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  }).set({ version: serviceVersion(), node: process.versions.node }, 1);
   return registry;
+}
+
+const packageSchema = z.object({ version: z.string() });
+
+/** The version in `package.json`. */
+export function serviceVersion(): string {
+  const file = new URL('../../package.json', import.meta.url);
+  return packageSchema.parse(JSON.parse(readFileSync(file, 'utf8'))).version;
 }
 
 /** Buckets in seconds, from a millisecond to the longest life of a request. */
@@ -28,6 +47,12 @@ export function createLimitMetrics(registry: Registry) {
       labelNames: ['endpoint', 'outcome', 'counted'],
       registers,
     }),
+    tokens: new Counter({
+      name: 'svc_tokens_total',
+      help: 'Tokens of requests that were ended and charged, by kind: prompt, cached (prompt tokens that the backend had cached) or completion',
+      labelNames: ['model', 'endpoint', 'kind'],
+      registers,
+    }),
     settleFailures: new Counter({
       name: 'svc_settle_failures_total',
       help: 'Requests that were not settled: refused (another run had begun, or they had ended), lost (their lease had expired), or error',
@@ -41,6 +66,20 @@ export function createLimitMetrics(registry: Registry) {
       registers,
     }),
   };
+}
+
+type Settled = Readonly<
+  Record<'endpoint' | 'model' | 'outcome' | 'counted', string> &
+    Record<'promptTokens' | 'completionTokens' | 'cachedTokens', number>
+>;
+
+/** Counts a request that was ended and charged. */
+export function countSettled({ settled, tokens }: Pick<LimitMetrics, 'settled' | 'tokens'>, report: Settled): void {
+  const { endpoint, model, outcome, counted } = report;
+  settled.inc({ endpoint, outcome, counted });
+  tokens.inc({ model, endpoint, kind: 'prompt' }, report.promptTokens);
+  tokens.inc({ model, endpoint, kind: 'cached' }, report.cachedTokens);
+  tokens.inc({ model, endpoint, kind: 'completion' }, report.completionTokens);
 }
 
 type RefusedFields = { refusedFields: Counter<'endpoint' | 'field'> };

@@ -40,6 +40,8 @@ type OperationsOptions = {
   /** Names and addresses that are accepted in `Host` besides its own (refuse-foreign-hosts.ts). */
   hostsAllowed: readonly string[];
   registry: Registry;
+  /** Called after each scrape of the metrics. */
+  afterScrape?: () => Promise<void>;
   state: () => ProcessState;
   /** The process cannot work without these: they decide readiness, together with the state of the process. */
   required: Readonly<Record<string, Check>>;
@@ -104,6 +106,7 @@ async function route(ctx: Koa.Context, deps: OperationsOptions): Promise<void> {
     case '/metrics':
       ctx.type = deps.registry.contentType;
       ctx.body = await deps.registry.metrics();
+      await deps.afterScrape?.();
       return;
     default:
       throw new ApiError('NOT_FOUND', 'There is nothing at this path.');

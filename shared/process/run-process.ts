@@ -1,5 +1,5 @@
 import { ConfigError } from './config.ts';
-import { createLog, type Log } from './log.ts';
+import { createLog, type Log, type LogFormat } from './log.ts';
 import { shutdownSignal } from './shutdown.ts';
 
 type Life<Config> = {
@@ -13,13 +13,11 @@ type Life<Config> = {
 const lastMs = 9_000;
 
 /** Runs one process: reads its settings or prints their issues, runs its work, and exits. */
-export async function runProcess<Config extends { logLevel: string; shutdownGraceMs: number }>({
-  name,
-  readConfig,
-  run,
-}: Life<Config>) {
+export async function runProcess<
+  Config extends { log: { level: string; format: LogFormat }; shutdownGraceMs: number },
+>({ name, readConfig, run }: Life<Config>) {
   const config = readConfigOrExit(readConfig);
-  const log = createLog({ level: config.logLevel, process: name });
+  const log = createLog({ ...config.log, process: name });
   const shutdown = shutdownSignal();
   shutdown.addEventListener('abort', () => {
     setTimeout(() => {

@@ -28,6 +28,7 @@ const everyProcess = {
   DATABASE_URL: z.string().regex(/^(mongodb(\+srv)?:\/\/|sqlite:).+/, 'expected mongodb://… or sqlite:<file>'),
   PLAN_FILE: z.string(),
   LOG_LEVEL: logLevel,
+  LOG_FORMAT: z.enum(['json', 'pretty']).default('json'),
 };
 
 const bothSides = {

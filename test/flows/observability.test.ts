@@ -36,6 +36,21 @@ test('metrics count requests, waits and attempts and contain no key, account or 
   const [atIngress, atWorker] = await Promise.all(
     [ingress, worker].map(async ({ operationsUrl }) => (await fetch(`${operationsUrl}/metrics`)).text()),
   );
+  const [model, endpoint] = ['model="small-chat"', 'endpoint="/v1/chat/completions"'];
+  t.regex(atIngress ?? '', new RegExp(`svc_inference_requests_total\\{${model},${endpoint},outcome="completed"\\} 2`));
+  t.regex(
+    atIngress ?? '',
+    new RegExp(`svc_inference_requests_total\\{model="none",${endpoint},outcome="refused"\\} 1`),
+  );
+  t.regex(atIngress ?? '', new RegExp(`svc_first_token_seconds_count\\{${model},${endpoint}\\} 1`));
+  t.regex(atIngress ?? '', new RegExp(`svc_time_per_output_token_seconds_count\\{${model},${endpoint}\\} 1`));
+  for (const kind of ['prompt', 'completion'])
+    t.regex(atWorker ?? '', new RegExp(`svc_tokens_total\\{${model},${endpoint},kind="${kind}"\\} [1-9]`));
+  for (const text of [atIngress, atWorker])
+    t.regex(
+      text ?? '',
+      new RegExp(`svc_build_info\\{version="\\d+\\.\\d+\\.\\d+",node="${process.versions.node}"\\} 1`),
+    );
   const route = 'method="POST",route="/v1/chat/completions"';
   t.regex(atIngress ?? '', new RegExp(`svc_http_requests_total\\{${route},status="200"\\} 2`));
   t.regex(atIngress ?? '', new RegExp(`svc_http_requests_total\\{${route},status="401"\\} 1`));

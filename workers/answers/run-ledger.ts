@@ -1,4 +1,5 @@
 import type { AttemptOutcome } from '../../shared/endpoints/answers/backend-error.ts';
+import type { Served } from '../../shared/jobs/replies.ts';
 import type { UsageAttempt } from '../../shared/store/usage/usage-record.ts';
 
 /** Records what one run of a job does, for its usage record. Times are milliseconds since the request was admitted. */
@@ -11,6 +12,8 @@ export interface RunLedger {
   answeredAs(id: string | undefined): void;
   answerId(): string | undefined;
   attempts(): readonly UsageAttempt[];
+  /** Undefined before the first call of a backend. */
+  served(): Served | undefined;
   timing(): { queueWaitMs: number; firstTokenMs: number | null; durationMs: number };
 }
 
@@ -27,11 +30,13 @@ export function createRunLedger({
   const attempts: UsageAttempt[] = [];
   let firstTokenMs: number | null = null;
   let answerId: string | undefined;
+  let latestBackend: string | undefined;
   const sinceAdmission = () => queueWaitMs + Math.round(now() - startedAt);
 
   return {
     beginAttempt(backend, model) {
       const begunAt = now();
+      latestBackend = backend;
       return (outcome) => {
         const durationMs = Math.round(now() - begunAt);
         attempts.push({ run, backend, ...(model !== undefined && { model }), outcome, durationMs });
@@ -45,6 +50,7 @@ export function createRunLedger({
     },
     answerId: () => answerId,
     attempts: () => attempts,
+    served: () => (latestBackend === undefined ? undefined : { backend: latestBackend, queueWaitMs, firstTokenMs }),
     timing: () => ({ queueWaitMs, firstTokenMs, durationMs: sinceAdmission() }),
   };
 }

@@ -1,9 +1,12 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { batchStates } from '../../shared/batches/batch.ts';
 import { observeGauge } from '../../shared/process/observe-gauge.ts';
 import type { BatchStats } from '../../shared/store/batches/batch-store.ts';
 
 export type BatchMetrics = ReturnType<typeof createBatchMetrics>;
+
+/** Buckets in seconds, from a few lines on an idle model to the window of 24 hours. */
+const batchBuckets = [5, 15, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 64_800, 86_400];
 
 export function createBatchMetrics(registry: Registry) {
   const registers = [registry];
@@ -18,6 +21,13 @@ export function createBatchMetrics(registry: Registry) {
       name: 'svc_batch_line_retries_total',
       help: 'Retries of lines of batches, by reason: failed (their backends failed), or lost',
       labelNames: ['endpoint', 'reason'],
+      registers,
+    }),
+    batchDuration: new Histogram({
+      name: 'svc_batch_duration_seconds',
+      help: 'Time from the creation of a batch to its end, by its final state',
+      labelNames: ['state'],
+      buckets: batchBuckets,
       registers,
     }),
     /** `look` is called at each scrape, once for each gauge; undefined while the store does not answer. */

@@ -9,6 +9,7 @@ import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { createAcquireLock } from '../locks/acquire.ts';
 import { createReleaseLock } from '../locks/release.ts';
+import type { BatchMetrics } from './batch-metrics.ts';
 import { createClearBatch } from './files/clear-batch.ts';
 import { createCloseBatch } from './files/close-batch.ts';
 import { lineRulesOf } from './files/parse-line.ts';
@@ -39,7 +40,7 @@ export type SupervisionDeps = {
   workerId: string;
   /** This worker's control stream. */
   control: string;
-  metrics: Pick<LimitMetrics, 'refusedFields'>;
+  metrics: Pick<LimitMetrics, 'refusedFields'> & Pick<BatchMetrics, 'batchDuration'>;
   log: Log;
 };
 
@@ -88,8 +89,7 @@ function openSupervisor(deps: Deps, owned: AsyncDisposableStack, now: () => Prom
     closeBatch: createCloseBatch({ ...line, heldBy }),
     writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: () => currentPlanFile().batch.filesKeptDays }),
     clearBatch: createClearBatch({ store, queue }),
-    now,
-    log,
+    ...{ metrics, now, log },
   });
 }
 

@@ -41,7 +41,7 @@ type Run = { config: ReconcileConfig; repair: boolean; shutdown: AbortSignal };
 
 async function run({ config, repair, shutdown }: Run): Promise<number> {
   await using parts = new AsyncDisposableStack();
-  const log = createLog({ level: config.logLevel, process: 'reconcile', forTerminal: true });
+  const log = createLog({ ...config.log, process: 'reconcile', forTerminal: true });
   const store = parts.use(await openExistingStore(config.databaseUrl, log));
   const redis = parts.adopt(connectForRequests(config.redisUrl, log), (opened) => opened.disconnect());
   const { usageMonthsKept: monthsKept } = config;

@@ -8,7 +8,7 @@ key and endpoint) in the store, and the sums with the counters in Redis for the 
   --repair  repairs what differs, and compares it again
   --help    prints this text
 
-Settings, from the environment: REDIS_URL, DATABASE_URL, PLAN_FILE, LOG_LEVEL.
+Settings, from the environment: REDIS_URL, DATABASE_URL, PLAN_FILE, LOG_LEVEL, LOG_FORMAT.
 Exit code: 0 if nothing differs (any more), 1 if something differs, 2 if the comparison failed.
 `;
 

@@ -1,6 +1,6 @@
 import type { ApiError } from '../../shared/errors.ts';
 import { packError } from '../../shared/errors.ts';
-import type { ReplyContent, TokenUsage } from '../../shared/jobs/replies.ts';
+import type { ReplyContent, Served, TokenUsage } from '../../shared/jobs/replies.ts';
 import type { PostedReply, ReplyFrames } from './reply-frames.ts';
 
 /** Sends the replies of one run of a job to its ingress, in order and numbered. */
@@ -32,13 +32,14 @@ export function createReplySender(deps: {
   onGone: () => void;
   /** The first text is about to be sent. */
   onFirstText?: () => void;
+  /** Is sent with the first text, or else with the last reply. */
+  served?: () => Served | undefined;
 }): ReplySender {
-  const { frames, replyTo, requestId, run, onGone, onFirstText } = deps;
+  const { frames, replyTo, requestId, run, onGone, onFirstText, served = () => undefined } = deps;
   let sequence = 0;
   let opening: { send: () => void; timer: NodeJS.Timeout } | undefined;
   let latestText: { posted: PostedReply; characters: number } | undefined;
-  let unsent = 0;
-  let gone = false;
+  let [unsent, gone] = [0, false];
   let latest: Promise<void> = Promise.resolve();
 
   function openLater(content: ReplyContent): void {
@@ -60,7 +61,7 @@ export function createReplySender(deps: {
   /** The last reply needs no opening before it: it has all that the ingress still needs. */
   function sendLast(content: ReplyContent): Promise<void> {
     skipOpening();
-    if (!gone) post(content, { isUrgent: true });
+    if (!gone) post(latestText === undefined ? withServed(content, served()) : content, { isUrgent: true });
     return latest;
   }
 
@@ -80,7 +81,8 @@ export function createReplySender(deps: {
     const isFirst = latestText === undefined;
     if (isFirst) onFirstText?.();
     skipOpening()?.();
-    const posted = post({ kind: 'chunk', data: text, tokens }, { isUrgent: isFirst });
+    const content: ReplyContent = { kind: 'chunk', data: text, tokens };
+    const posted = post(isFirst ? withServed(content, served()) : content, { isUrgent: isFirst });
     const waiting = { posted, characters: text.length };
     latestText = waiting;
     const onSent = () => {
@@ -104,4 +106,8 @@ export function createReplySender(deps: {
     error: (error) => sendLast({ kind: 'error', data: packError(error) }),
     interrupted: (promptTokens) => sendLast({ kind: 'interrupted', data: { promptTokens } }),
   };
+}
+
+function withServed(content: ReplyContent, served: Served | undefined): ReplyContent {
+  return served === undefined ? content : { ...content, served };
 }

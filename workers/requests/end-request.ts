@@ -6,7 +6,7 @@ import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Settle, Settled, Settlement } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { LimitMetrics } from '../../shared/process/metrics.ts';
+import { countSettled, type LimitMetrics } from '../../shared/process/metrics.ts';
 import type { Run } from '../answers/run.ts';
 import { noTokens, usageReport } from '../answers/usage-report.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
@@ -25,7 +25,7 @@ export function createEndRequest(deps: {
   /** Replies use the same connection as settling, so they arrive in the order in which they were sent. */
   oneConnection: boolean;
   keptAnswers: Pick<KeptAnswers, 'seal'>;
-  metrics: Pick<LimitMetrics, 'settled' | 'settleFailures'>;
+  metrics: Pick<LimitMetrics, 'settled' | 'tokens' | 'settleFailures'>;
   log: Log;
   now?: () => number;
 }): EndRequest {
@@ -60,7 +60,7 @@ export function createEndRequest(deps: {
       if (settled === 'lost') await reply.error(replyLost(false));
       else if (settled !== 'refused') await sendEnding(reply, ending);
     }
-    count(run, await settling, { endpoint: job.endpoint, outcome: ending.outcome, counted: report.counted });
+    count(run, await settling, report);
   };
 
   /** A failure that charged nothing leaves the key free, so that the next attempt runs (contract.md#h1-idempotency-keys). */
@@ -76,12 +76,8 @@ export function createEndRequest(deps: {
     return answer === undefined ? { end: 'lost' } : { end: 'kept', answer };
   }
 
-  function count(
-    { job, run }: Run,
-    settled: Settled | 'error',
-    labels: { endpoint: string; outcome: string; counted: string },
-  ): void {
-    if (settled === 'settled') metrics.settled.inc(labels);
+  function count({ job, run }: Run, settled: Settled | 'error', report: UsageReport): void {
+    if (settled === 'settled') countSettled(metrics, report);
     else metrics.settleFailures.inc({ endpoint: job.endpoint, reason: settled });
     if (settled === 'refused')
       log.warn(

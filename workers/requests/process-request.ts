@@ -47,9 +47,11 @@ export function createProcessRequest(deps: {
     const isKept = job.claim !== undefined;
     const onGone = () => isKept || deadline.abort('ingress gone' satisfies StopReason);
     const onFirstText = () => markStreaming(job, run);
-    const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText });
     const queueWaitMs = 'now' in start ? Math.max(0, start.now - job.admittedAt) : 0;
-    const common: Run = { job, run, taken, takenAt, reply, ledger: createRunLedger({ run, queueWaitMs }) };
+    const ledger = createRunLedger({ run, queueWaitMs });
+    const { served } = ledger;
+    const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText, served });
+    const common: Run = { job, run, taken, takenAt, reply, ledger };
     const pool = models[job.model]?.pool ?? 'none';
     if (start.outcome !== 'run') {
       metrics.notStarted.inc({ pool, endpoint: job.endpoint, reason: start.outcome });

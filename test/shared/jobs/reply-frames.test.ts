@@ -35,9 +35,10 @@ const contents = fc.oneof(
   fc.record({ kind: fc.constant('interrupted' as const), data: fc.record({ promptTokens: counts }) }),
 );
 const ids = fc.stringMatching(/^req_[0-9A-Z]{1,26}$/);
+const served = fc.record({ backend: texts, queueWaitMs: counts, firstTokenMs: fc.option(counts) });
 const replies = fc
-  .tuple(fc.record({ request: ids, run: fc.integer({ min: 1 }), sequence: counts }), contents)
-  .map(([head, content]): Reply => ({ ...head, ...content }));
+  .tuple(fc.record({ request: ids, run: fc.integer({ min: 1 }), sequence: counts }), contents, fc.option(served))
+  .map(([head, content, known]): Reply => ({ ...head, ...content, ...(known && { served: known }) }));
 
 const chunk = (data: string, sequence = 0): Reply => ({
   ...{ request: 'req_1', run: 1, sequence },
@@ -65,6 +66,25 @@ test('a truncated frame yields the replies before the cut and nothing else', (t)
     t.deepEqual(read, said.slice(0, read.length), `${length} characters`);
     t.true(read.length < said.length);
   }
+});
+
+test('without the field beside the frame, or with one that cannot be read, the replies are the same except for what it says', (t) => {
+  const said: Reply[] = [
+    { ...chunk('one'), served: { backend: 'a', queueWaitMs: 1, firstTokenMs: 2 } },
+    chunk('two', 1),
+  ];
+  const [name = '', text = '', field = '', list = ''] = encodeFrame(said);
+  const bare = [chunk('one'), chunk('two', 1)];
+  t.deepEqual(decodeEntry([name, text]), bare, 'as a worker of the release before sends it');
+  for (const unreadable of ['', '{', '{}', '[{"at":0}]', list.replace('"at":0', '"at":-1'), list.replace('"a"', '7')])
+    t.deepEqual(decodeEntry([name, text, field, unreadable]), bare, unreadable);
+  t.deepEqual(
+    decodeEntry([name, text, field, list.replace('"at":0', '"at":9')]),
+    bare,
+    'about a reply that is not there',
+  );
+  t.deepEqual(decodeEntry([name, text, 'another', list]), bare);
+  t.deepEqual(decodeEntry([name, text, field, list]), said);
 });
 
 test('an invalid frame yields no reply', (t) => {

@@ -104,7 +104,7 @@ test('an ingress starts with the required settings only, all others have their d
     redisUrl: 'redis://redis:6379',
     replyRedisUrl: 'redis://redis:6379',
     databaseUrl: 'sqlite:store.sqlite',
-    logLevel: 'info',
+    log: { level: 'info', format: 'json' },
     shutdownGraceMs: 30_000,
   });
   t.is(plan.initial.planFile.defaultPlan, 'free');
@@ -125,7 +125,7 @@ test('a worker starts with the required settings only, all others have their def
     redisUrl: 'redis://redis:6379',
     replyRedisUrl: 'redis://redis:6379',
     databaseUrl: 'sqlite:store.sqlite',
-    logLevel: 'info',
+    log: { level: 'info', format: 'json' },
     shutdownGraceMs: 30_000,
   });
   t.deepEqual(poolsOf(plan.initial.planFile), ['default']);
@@ -137,7 +137,7 @@ test('reconcile needs only the store, Redis and the plan file, and no API key', 
   t.deepEqual(readReconcileConfig({ ...both, REPLY_REDIS_URL: 'nonsense', PORT: 'x' }), {
     redisUrl: 'redis://redis:6379',
     databaseUrl: 'sqlite:store.sqlite',
-    logLevel: 'info',
+    log: { level: 'info', format: 'json' },
     usageMonthsKept: 24,
   });
   t.deepEqual(named(() => readReconcileConfig({})).sort(), Object.keys(both).sort());

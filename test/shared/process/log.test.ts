@@ -8,17 +8,17 @@ import { maskKeys } from '../../../shared/process/log.ts';
 const module = new URL('../../../shared/process/log.ts', import.meta.url).href;
 
 /** The lines that a separate process writes: the log writes to standard output only. */
-async function written(level: string, statements: string): Promise<string[]> {
-  return (await text(start(level, statements).stdout)).split('\n').filter((line) => line !== '');
+async function written(level: string, statements: string, format?: 'pretty'): Promise<string[]> {
+  return (await text(start(level, statements, format).stdout)).split('\n').filter((line) => line !== '');
 }
 
-function start(level: string, statements: string) {
+function start(level: string, statements: string, format = 'json') {
   const script = `
     const { createLog } = await import(process.argv[1]);
-    const log = createLog({ level: process.argv[2], process: 'ingress' });
+    const log = createLog({ level: process.argv[2], format: process.argv[3], process: 'ingress' });
     ${statements}
   `;
-  return spawn(process.execPath, ['--input-type=module', '-e', script, module, level], {
+  return spawn(process.execPath, ['--input-type=module', '-e', script, module, level, format], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
 }
@@ -117,4 +117,42 @@ test('the length of a logged error is bounded, and so is its chain of causes', a
   t.false('err' in JSON.parse(lines[4] ?? ''));
   t.regex(JSON.parse(lines[5] ?? '').err.message, /not valid JSON/);
   t.false(lines[5]?.includes('canary'), lines[5]);
+});
+
+test('pretty lines have time, level, process, message and fields, mask keys, and show the stack of an error below', async (t) => {
+  const key = makeKey();
+  const lines = await written(
+    'info',
+    `
+    log.info({ route: '/v1/models', durationMs: 5, text: 'two words', none: undefined, deep: { a: [1] } }, 'answered ${key}');
+    log.error({ err: Object.assign(new TypeError('no ${key}', { cause: new Error('below') }), { code: 'E1' }) }, 'failed');
+  `,
+    'pretty',
+  );
+  t.regex(
+    lines[0] ?? '',
+    /^\d\d:\d\d:\d\d\.\d{3} INFO {2}ingress answered svc_\w{6}\*{4} route=\/v1\/models durationMs=5 /,
+  );
+  t.true(lines[0]?.endsWith(' text="two words" deep={"a":[1]}'), lines[0]);
+  t.regex(lines[1] ?? '', / ERROR ingress failed$/);
+  t.is(lines[2], `    error: TypeError (E1): no ${maskKey(key)}`);
+  t.regex(lines[3] ?? '', /^ {4}at /);
+  t.true(lines.includes('    cause: Error: below'));
+  for (const line of lines) t.false(line.includes(key), line);
+});
+
+test('text in a pretty line cannot control the terminal or begin another line', async (t) => {
+  const hostile = '\\u001b[31m\\r\\n12:00:00 INFO forged \\u202e\\u009b2J';
+  const lines = await written(
+    'info',
+    `log.warn({ [\`${hostile}\`]: \`${hostile}\`, err: new Error(\`${hostile}\`) }, \`${hostile}\`);`.replaceAll(
+      '\\\\',
+      '\\',
+    ),
+    'pretty',
+  );
+  const all = lines.join('');
+  t.notRegex(all, /[\p{Cc}\p{Cf}]/u);
+  for (const line of lines) t.notRegex(line, /^12:00:00 INFO forged/);
+  t.true(all.includes('forged'));
 });

@@ -12,7 +12,9 @@ import { recordedLog } from '../../support/recorded-log.ts';
 const { log } = recordedLog();
 
 type OperationsDeps = Parameters<typeof listenForOperations>[0];
-type Wishes = Partial<Pick<OperationsDeps, 'state' | 'required' | 'checks' | 'registry' | 'details' | 'pages'>>;
+type Wishes = Partial<
+  Pick<OperationsDeps, 'state' | 'required' | 'checks' | 'registry' | 'details' | 'pages' | 'afterScrape'>
+>;
 
 const answers: Check = async () => 'PONG';
 const fails: Check = async () => {
@@ -120,6 +122,14 @@ test('/metrics returns the metrics in the text format of Prometheus', async (t) 
   t.is(response.status, 200);
   t.is(response.headers.get('content-type'), registry.contentType);
   t.regex(await response.text(), /^svc_things_total 3$/m);
+});
+
+test('a scrape has the values from before what is called after it', async (t) => {
+  const registry = new Registry();
+  const things = new Counter({ name: 'svc_things_total', help: 'Things', registers: [registry] });
+  const url = await start(t, { registry, afterScrape: async () => things.inc() });
+  for (const value of [0, 1])
+    t.regex(await (await fetch(`${url}/metrics`)).text(), new RegExp(`^svc_things_total ${value}$`, 'm'));
 });
 
 test('metrics that cannot be collected are an internal error, as JSON and without its cause', async (t) => {

@@ -21,6 +21,8 @@ async function open(redis = given.redis) {
   return { stream, ...sender(stream.key, redis) };
 }
 
+const served = { backend: 'onprem-a', queueWaitMs: 7, firstTokenMs: null };
+
 function sender(replyTo: string, redis = given.redis) {
   const gone: string[] = [];
   const reply = createReplySender({
@@ -29,6 +31,7 @@ function sender(replyTo: string, redis = given.redis) {
     requestId: 'r',
     run: 2,
     onGone: () => gone.push('gone'),
+    served: () => served,
   });
   return { reply, gone };
 }
@@ -81,6 +84,25 @@ test('a run that ends at once sends only its last reply, and a longer one first 
   await stream.reply(({ kind }) => kind === 'started');
   await reply.end({ body: 'b', usage });
   t.deepEqual(await said(stream), ['started', 'end']);
+});
+
+test('the backend and its times are sent once: with the first text, or else with the last reply', async (t) => {
+  const known = async (stream: ReplyStream) =>
+    (await stream.replies()).map(({ kind, served }) => (served === undefined ? kind : `${kind} of ${served.backend}`));
+  const streamed = await open();
+  streamed.reply.started('control', 7);
+  for (const text of 'ab') {
+    await streamed.reply.chunk(text, 1);
+    await sleep(20);
+  }
+  await streamed.reply.end({ usage });
+  t.deepEqual(await known(streamed.stream), ['started', 'chunk of onprem-a', 'chunk', 'end']);
+  const whole = await open();
+  await whole.reply.end({ body: 'b', usage });
+  t.deepEqual(await known(whole.stream), ['end of onprem-a']);
+  const failed = await open();
+  await failed.reply.error(upstreamsExhausted('guest', ['onprem-a']));
+  t.deepEqual(await known(failed.stream), ['error of onprem-a']);
 });
 
 test('text of one turn of the event loop is one reply, and is sent automatically', async (t) => {

@@ -2,7 +2,7 @@ import type { BatchResult } from '../../../shared/batches/batch.ts';
 import type { UsageReport } from '../../../shared/jobs/usage-outbox.ts';
 import type { Settle, Settlement } from '../../../shared/limits/settle.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import type { LimitMetrics } from '../../../shared/process/metrics.ts';
+import { countSettled, type LimitMetrics } from '../../../shared/process/metrics.ts';
 import type { RunLedger } from '../../answers/run-ledger.ts';
 import { noTokens, usageReport } from '../../answers/usage-report.ts';
 import type { LineRequest } from './batch-job.ts';
@@ -32,7 +32,7 @@ export function createEndLine({
 }: {
   settle: Settle;
   sendLineEvent: SendLineEvent;
-  metrics: Pick<LimitMetrics, 'settled' | 'settleFailures'>;
+  metrics: Pick<LimitMetrics, 'settled' | 'tokens' | 'settleFailures'>;
   log: Log;
 }): EndLine {
   return async function endLine(lineRun, stored) {
@@ -51,9 +51,8 @@ export function createEndLine({
       report,
       admission,
     });
-    if (settled === 'settled') {
-      metrics.settled.inc({ endpoint: job.endpoint, outcome, counted: report.counted });
-    } else {
+    if (settled === 'settled') countSettled(metrics, report);
+    else {
       metrics.settleFailures.inc({ endpoint: job.endpoint, reason: settled });
       log.debug({ requestId: job.requestId, run }, 'a line was already settled');
     }

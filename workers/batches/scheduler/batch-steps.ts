@@ -1,5 +1,6 @@
+import type { Histogram } from 'prom-client';
 import type { Batch } from '../../../shared/batches/batch.ts';
-import { type BatchEvent, isOver, nextBatch } from '../../../shared/batches/batch-states.ts';
+import { type BatchEvent, hasJustEnded, isOver, nextBatch } from '../../../shared/batches/batch-states.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import type { createClearBatch } from '../files/clear-batch.ts';
@@ -26,6 +27,7 @@ export type StepDeps = {
   closeBatch: ReturnType<typeof createCloseBatch>;
   writeBatchFiles: ReturnType<typeof createWriteBatchFiles>;
   clearBatch: ReturnType<typeof createClearBatch>;
+  metrics: { batchDuration: Histogram<'state'> };
   /** Redis's time, in milliseconds. */
   now: () => Promise<number>;
   log: Log;
@@ -57,11 +59,13 @@ export function createBatchSteps(
 
   async function move({ id, account }: Batch, event: BatchEvent): Promise<void> {
     const now = await deps.now();
-    const state = await store.changeBatch(id, (found) => {
+    const moved = await store.changeBatch(id, (found) => {
       const next = found && nextBatch(found, event, new Date(now));
-      return { result: next?.state, ...(next && { next }) };
+      return { result: next && { ...next, isEnd: hasJustEnded(found, next) }, ...(next && { next }) };
     });
-    if (state === undefined) return;
+    if (moved === undefined) return;
+    const { state, createdAt, isEnd } = moved;
+    if (isEnd) deps.metrics.batchDuration.observe({ state }, (now - createdAt.getTime()) / 1_000);
     if (event.type !== 'cleared') log.info({ batch: id, account, state, event: event.type }, 'a batch has moved');
     onMoved();
   }

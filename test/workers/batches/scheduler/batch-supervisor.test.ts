@@ -64,6 +64,7 @@ function supervise(
     closeBatch: createCloseBatch(side),
     writeBatchFiles: createWriteBatchFiles({ store, filesKeptDays: () => 30 }),
     clearBatch: createClearBatch({ ...side, store }),
+    metrics: side.metrics,
     now: async () => Date.now(),
   });
   t.teardown(() => supervisor[Symbol.asyncDispose]());
@@ -93,6 +94,14 @@ test.serial('a batch that was submitted is validated, and then its lines run', a
   t.is(runs[0]?.account, side.account);
 });
 
+/** How often the duration of a batch was observed, by final state. */
+async function durations({ metrics }: BatchSide): Promise<string[]> {
+  const { values } = await metrics.batchDuration.get();
+  return values
+    .filter(({ metricName }) => metricName?.endsWith('_count'))
+    .map(({ labels, value }) => `${labels.state} ${value}`);
+}
+
 test.serial('a batch whose file has faults fails, runs no line, and is cleaned up', async (t) => {
   await using side = await openBatchSide(own.redis, { state: 'validating', model: 'gone' });
   const { runs } = supervise(t, side, 'one');
@@ -100,6 +109,7 @@ test.serial('a batch whose file has faults fails, runs no line, and is cleaned u
     const found = await side.find();
     return found.open ? undefined : found;
   });
+  t.deepEqual(await durations(side), ['failed 1']);
   t.like(batch, { state: 'failed', errors: { 0: { code: 'model_not_found', line: 1 }, length: 5 } });
   t.deepEqual(
     runs.flatMap(({ refreshes }) => refreshes.flat()),
@@ -158,6 +168,7 @@ test.serial('two workers that run one account at once have the effect of one, at
   const moves = states.filter((move) => new Set(move.split(' to ')).size === 2);
   t.deepEqual([...new Set(moves)], ['validating to in_progress', 'in_progress to finalizing', 'finalizing to expired']);
   t.is((await side.read(batch.errorFile)).split('\n').length, 61);
+  t.deepEqual(await durations(side), ['expired 1'], 'its duration is observed once, at its end');
 });
 
 test.serial(
