@@ -7,6 +7,7 @@ import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import type { Store } from '../shared/store/store.ts';
+import type { Tracing } from '../shared/tracing/span.ts';
 import type { BodyBudget } from './bodies/body-budget.ts';
 import type { RefusedBodies } from './bodies/refused-bodies.ts';
 import type { Callers } from './callers/callers.ts';
@@ -38,6 +39,8 @@ export type AppDeps = SettingsDeps &
   FleetDeps & {
     log: Log;
     metrics: IngressMetrics;
+    /** Undefined if requests are not traced. */
+    tracing: Tracing | undefined;
     currentPlanFile: () => PlanFile;
     baseUrl: string;
     securityHeaders: SecurityHeaders;

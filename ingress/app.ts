@@ -7,7 +7,8 @@ import { noteClientAddress } from './middleware/authentication/note-client-addre
 import { chooseErrorFormat } from './middleware/choose-error-format.ts';
 import { cutSlowReaders } from './middleware/cut-slow-readers.ts';
 import { holdPlanFile } from './middleware/hold-plan-file.ts';
-import { logRequest } from './middleware/log-request.ts';
+import { logRequest } from './middleware/observability/log-request.ts';
+import { traceRequest } from './middleware/observability/trace-request.ts';
 import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
 import { setSecurityHeaders } from './middleware/set-security-headers.ts';
@@ -26,6 +27,7 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   app.use(holdPlanFile(deps));
   app.use(setSecurityHeaders(deps.securityHeaders));
   app.use(assignRequestId);
+  app.use(traceRequest(deps));
   app.use(chooseErrorFormat);
   app.use(noteClientAddress(deps));
   app.use(logRequest(deps));

@@ -7,7 +7,6 @@ import { createRelease } from '../shared/limits/release.ts';
 import { createSettle } from '../shared/limits/settle.ts';
 import { type IngressConfig, readIngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
-import { createRegistry } from '../shared/process/metrics.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/process/operations.ts';
 import { removeOldSeries } from '../shared/process/remove-old-series.ts';
 import { runProcess } from '../shared/process/run-process.ts';
@@ -18,6 +17,7 @@ import { queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { type Inbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
 import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
+import { openTelemetry } from '../shared/tracing/open-telemetry.ts';
 import { createResolveHost } from '../shared/webhooks/resolve-host.ts';
 import { createWebhookSecrets } from '../shared/webhooks/webhook-secrets.ts';
 import { createApp } from './app.ts';
@@ -55,7 +55,7 @@ await runProcess({ name: 'ingress', readConfig: readIngressConfig, run });
 
 async function run({ config, log, shutdown }: { config: IngressConfig; log: Log; shutdown: AbortSignal }) {
   await using parts = new AsyncDisposableStack();
-  const registry = createRegistry();
+  const { registry, tracing } = parts.use(await openTelemetry({ config, process: 'ingress', log }));
   const opened = openPlanFile({ source: config.planFile, registry, log });
   const { planFile } = opened;
   const currentPlanFile = planFile.current;
@@ -97,7 +97,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   let listener: Listener | undefined;
   const fleet = parts.use(await opened.follow(redis, () => describeLoad({ listener, waitingRequests, ...observed })));
   const app = createApp({
-    ...{ log, metrics, currentPlanFile, store, signIn, queues, queueTurns, queueBounds, waitingRequests },
+    ...{ log, metrics, tracing, currentPlanFile, store, signIn, queues, queueTurns, queueBounds, waitingRequests },
     ...{ ...config.links, ...createPages({ config, currentPlanFile, redis, log }) },
     securityHeaders: securityHeaders(config.links.baseUrl),
     ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },

@@ -7,6 +7,7 @@ import type { Claim } from '../shared/idempotency/claim.ts';
 import type { Served, TokenUsage } from '../shared/jobs/replies.ts';
 import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
+import type { Span } from '../shared/tracing/span.ts';
 import type { JsonBody } from './api/json-body.ts';
 import type { BodyShare } from './bodies/body-budget.ts';
 import type { Credential } from './callers/authorization.ts';
@@ -28,6 +29,8 @@ export type RequestState = {
   basePath?: string;
   /** Undefined for the usual one. */
   errorFormat?: ErrorFormat | undefined;
+  /** Set if requests are traced. */
+  span?: Span;
   clientRequestId?: string;
   /** Where the request came from, as the outermost trusted proxy saw it. */
   address?: string;

@@ -1,10 +1,10 @@
 import '../shared/process/require-node-24.mjs';
+import type { Registry } from 'prom-client';
 import { ulid } from 'ulid';
 import type { WorkerLoad } from '../shared/fleet/process-load.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
-import { createRegistry } from '../shared/process/metrics.ts';
 import { followProcessState, listenForOperations } from '../shared/process/operations.ts';
 import { removeOldSeries } from '../shared/process/remove-old-series.ts';
 import { runProcess } from '../shared/process/run-process.ts';
@@ -13,6 +13,7 @@ import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
 import { controlStreamKey, queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
+import { openTelemetry } from '../shared/tracing/open-telemetry.ts';
 import { loadTokenizer } from './answers/count-tokens.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
 import { openSlots } from './backends/open-slots.ts';
@@ -38,13 +39,13 @@ await runProcess({ name: 'worker', readConfig: readWorkerConfig, run });
 async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; shutdown: AbortSignal }) {
   await using parts = new AsyncDisposableStack();
   const workerId = ulid();
-  const registry = createRegistry();
+  const { registry, tracing } = parts.use(await openTelemetry({ config, process: 'worker', log }));
   const opened = openPlanFile({ source: config.planFile, pools: config.pools, workerId, registry, log });
   const { planFile, pools } = opened;
-  const metrics = createWorkerMetrics(registry);
-  showConcurrency(metrics, config);
-  const common = { config, planFile, currentPlanFile: planFile.current, pools, workerId, shutdown, metrics, log };
-  const connectMs = () => planFile.current().timeouts.connectMs;
+  const metrics = createMetrics(registry, config);
+  const { current: currentPlanFile } = planFile;
+  const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, metrics, tracing, log };
+  const connectMs = () => currentPlanFile().timeouts.connectMs;
   const connections = parts.use(await openConnections({ config, connectMs, log }));
   const { store, redis, upkeepRedis, replyRedis } = connections;
 
@@ -101,12 +102,11 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   await closeAll([maintenance, lanes.batches, drainer, inbox]);
 }
 
-function showConcurrency(
-  { concurrency }: ReturnType<typeof createWorkerMetrics>,
-  config: Pick<WorkerConfig, 'concurrency' | 'batchConcurrency'>,
-): void {
-  concurrency.set({ lane: 'interactive' }, config.concurrency);
-  concurrency.set({ lane: 'batch' }, config.batchConcurrency);
+function createMetrics(registry: Registry, config: Pick<WorkerConfig, 'concurrency' | 'batchConcurrency'>) {
+  const metrics = createWorkerMetrics(registry);
+  metrics.concurrency.set({ lane: 'interactive' }, config.concurrency);
+  metrics.concurrency.set({ lane: 'batch' }, config.batchConcurrency);
+  return metrics;
 }
 
 /** What this worker does now, as operators see it. */

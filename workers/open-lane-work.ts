@@ -8,6 +8,7 @@ import type { Log } from '../shared/process/log.ts';
 import type { LimitMetrics } from '../shared/process/metrics.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import type { Store } from '../shared/store/store.ts';
+import type { Tracing } from '../shared/tracing/span.ts';
 import type { AnswerMetrics } from './answers/answer-metrics.ts';
 import { createFindAnswer } from './answers/find-answer.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
@@ -48,6 +49,7 @@ export function openLaneWork(deps: {
   control: string;
   shutdown: AbortSignal;
   metrics: LimitMetrics & AnswerMetrics & RequestMetrics & BatchMetrics;
+  tracing: Tracing | undefined;
   log: Log;
 }): LanesWork {
   const { config, currentPlanFile, redis, upkeepRedis, replyUpkeepRedis, agent, slots, drainer, metrics, log } = deps;
@@ -63,6 +65,7 @@ export function openLaneWork(deps: {
     : settle;
   const findAnswer = createFindAnswer({
     ...{ slots, retryBudget: createRetryBudget(), apiKeyOf: config.apiKeyOf, metrics, log },
+    tracing: deps.tracing,
     callBackend: createCallBackend({ agent, timeouts }),
     ownFields: createOwnFields({ plans: () => currentPlanFile().plans, pepper: config.keyPeppers[0] }),
     firstTokenMs: () => timeouts().firstTokenMs,

@@ -6,6 +6,7 @@ import { refuseOutsideKey } from '../../shared/key-scope.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { type Span, traced } from '../../shared/tracing/span.ts';
 import { setHeaders } from '../api/set-headers.ts';
 import type { CheckCaller, DecideCharge } from '../callers/check-caller.ts';
 import { repeatRefused } from '../idempotency/repeat-refused.ts';
@@ -32,12 +33,12 @@ export function admitRequest({
   metrics: IngressMetrics;
 }): Stage {
   return async function admitRequest(ctx, next) {
-    await admit(ctx);
+    await traced(ctx.state.span, { name: 'admission' }, (span) => admit(ctx, span));
     await next();
   };
 
   /** A separate function, because a waiting stage keeps its local variables in memory, and the body would be one of them. */
-  async function admit(ctx: AppContext): Promise<void> {
+  async function admit(ctx: AppContext, span: Span | undefined): Promise<void> {
     const call = stateOf(ctx, 'call');
     const planFile = stateOf(ctx, 'planFile');
     const { fairShare, refusal } = ctx.state;
@@ -54,6 +55,7 @@ export function admitRequest({
     setHeaders(ctx.res, limitHeaders(checked.counters, allowance, keyLimits));
     const limit = 'limit' in checked ? checked.limit : 'none';
     metrics.admissions.inc({ endpoint: call.endpoint, outcome: checked.outcome, limit });
+    span?.set({ 'svc.outcome': checked.outcome, 'svc.limit': limit });
     if (checked.outcome === 'refused') throw checked.error;
     if (checked.outcome === 'repeated') {
       if (checked.how !== 'kept') throw repeatRefused(checked.how);

@@ -55,8 +55,10 @@ export async function writeEventStream(
 
 function noteText({ state }: AppContext): void {
   const at = performance.now();
-  if (state.streamed === undefined) state.streamed = { firstTextAt: at, lastTextAt: at };
-  else state.streamed.lastTextAt = at;
+  if (state.streamed === undefined) {
+    state.streamed = { firstTextAt: at, lastTextAt: at };
+    state.span?.event('first text');
+  } else state.streamed.lastTextAt = at;
 }
 
 function end(response: ServerResponse, text: string): void {

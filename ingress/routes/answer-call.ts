@@ -1,8 +1,11 @@
 import type { StreamEnding } from '../../shared/endpoints/definition/error-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
+import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import type { Served } from '../../shared/jobs/replies.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
+import { queueAttributes } from '../../shared/tracing/queue-attributes.ts';
+import { type Span, traced } from '../../shared/tracing/span.ts';
 import { accountSuspended } from '../callers/check-caller.ts';
 import type { QueueTurns } from '../queue/queue-turns.ts';
 import type { RequestQueues } from '../queue/request-queues.ts';
@@ -80,7 +83,7 @@ export function answerCall(deps: {
       const owner = { requestId, account, keyId, plan };
       const claimed = claim && { claim: { idempotencyKey: claim.idempotencyKey, bodyMark: claim.bodyMarks[0] } };
       const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [], ...claimed };
-      await queues.add(job, priority);
+      await traced(ctx.state.span, sendingTo(call.model), (span) => queues.add(inTrace(job, span), priority));
       place.queued();
     } catch (error) {
       reply.failQueueing(toApiError(error));
@@ -89,6 +92,17 @@ export function answerCall(deps: {
     return reply;
   }
 }
+
+/** A worker continues the trace from here. */
+function inTrace(job: InferenceJob, span: Span | undefined): InferenceJob {
+  return span === undefined ? job : { ...job, trace: span.context() };
+}
+
+const sendingTo = (model: string) => ({
+  name: `send ${model}`,
+  kind: 'producer' as const,
+  attributes: queueAttributes('send', model),
+});
 
 function endingOf(endpoint: string): StreamEnding {
   const { stream } = endpointAt(endpoint).answer;

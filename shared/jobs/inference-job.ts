@@ -31,7 +31,8 @@ export type QueuedCall = z.infer<typeof queuedCallSchema>;
 
 /**
  * A job whose client waits for replies at `replyTo`. Times are milliseconds of Redis's clock. `claim` is set if the request has an idempotency
- * key: its answer is kept, also if no client waits for it any more.
+ * key: its answer is kept, also if no client waits for it any more. `trace` is set if it is traced; a worker of the release before removes
+ * it.
  */
 export const inferenceJobSchema = queuedCallSchema.extend({
   plan: z.string(),
@@ -41,6 +42,7 @@ export const inferenceJobSchema = queuedCallSchema.extend({
   deadline: z.number(),
   overage: z.boolean(),
   claim: z.object({ idempotencyKey: z.string(), bodyMark: z.string() }).optional(),
+  trace: z.object({ traceparent: z.string(), tracestate: z.string().optional() }).optional(),
 });
 
 export type InferenceJob = z.infer<typeof inferenceJobSchema>;

@@ -115,10 +115,23 @@ function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof w
     shutdownGraceMs: settings.SHUTDOWN_GRACE_MS,
     bodyBytesMax: settings.BODY_BYTES_MAX,
     outboxLengthMax: settings.OUTBOX_LENGTH_MAX,
+    tracing: tracingConfig(settings),
     webhooks: {
       secretKeys: settings.WEBHOOK_SECRET_KEY,
       hostsPrivate: (settings.WEBHOOK_HOSTS_PRIVATE ?? []).map((host) => host.toLowerCase()),
     },
+  };
+}
+
+/** `url`: where spans are sent; undefined if tracing is off. */
+function tracingConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof workerSettings>) {
+  const endpoint = settings.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/$/, '');
+  const url = settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (endpoint && `${endpoint}/v1/traces`);
+  return {
+    url: settings.OTEL_SDK_DISABLED ? undefined : url,
+    sampler: settings.OTEL_TRACES_SAMPLER,
+    samplerRatio: settings.OTEL_TRACES_SAMPLER_ARG,
+    genAi: settings.OTEL_SEMCONV_STABILITY_OPT_IN?.includes('gen_ai_latest_experimental') ?? false,
   };
 }
 

@@ -31,6 +31,24 @@ const everyProcess = {
   LOG_FORMAT: z.enum(['json', 'pretty']).default('json'),
 };
 
+const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
+const parentBasedSamplers = samplers.map((name) => `parentbased_${name}` as const);
+
+/** Standard variables of OpenTelemetry that this program reads itself. Its packages read others: headers, timeouts, certificates. */
+const tracing = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: webUrl.optional(),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: webUrl.optional(),
+  OTEL_EXPORTER_OTLP_PROTOCOL: z.literal('http/protobuf').default('http/protobuf'),
+  OTEL_TRACES_SAMPLER: z.enum([...samplers, ...parentBasedSamplers]).default('parentbased_always_on'),
+  OTEL_TRACES_SAMPLER_ARG: z
+    .string()
+    .regex(/^(0|1|0?\.\d{1,15}|1\.0+)$/, 'expected a number from 0 to 1')
+    .transform(Number)
+    .default(1),
+  OTEL_SDK_DISABLED: boolean.default(false),
+  OTEL_SEMCONV_STABILITY_OPT_IN: list.optional(),
+};
+
 const bothSides = {
   ...everyProcess,
   OPS_HOST: z.string().default('127.0.0.1'),
@@ -41,6 +59,7 @@ const bothSides = {
   OUTBOX_LENGTH_MAX: integer(1, 100_000_000).optional(),
   WEBHOOK_SECRET_KEY: secrets.optional(),
   WEBHOOK_HOSTS_PRIVATE: hosts.optional(),
+  ...tracing,
 };
 
 export const ingressSettings = z.object({

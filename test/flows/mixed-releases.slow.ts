@@ -4,6 +4,7 @@ import { type RunningIngress, type RunningProcess, type Stack, startStack } from
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { openRelease } from '../support/earlier-releases.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp/otlp-receiver.ts';
 import { createTopUpClient } from '../support/top-up-client.ts';
 
 const plans = {
@@ -19,6 +20,7 @@ const slowModel = 'slow-chat';
 /** Its pool has only the worker of one test. */
 const [ownModel, ownPool] = ['own-chat', 'own'];
 
+let receiver: OtlpReceiver;
 let stack: Stack;
 let keys: KeyClient;
 let root: string;
@@ -29,9 +31,13 @@ test.before(async () => {
   ({ root } = parts.use(await openRelease('previous')));
   const models = {
     [slowModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] },
+    'before-chat': { tier: 'guest', pool: 'before-pool', backends: ['onprem-a'] },
+    'now-chat': { tier: 'guest', pool: 'now-pool', backends: ['onprem-a'] },
     [ownModel]: { tier: 'guest', pool: ownPool, backends: ['onprem-a'] },
   };
-  stack = parts.use(await startStack({ ingresses: 0, workers: 0, plans, models }));
+  receiver = parts.use(await startOtlpReceiver());
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url };
+  stack = parts.use(await startStack({ ingresses: 0, workers: 0, plans, models, env }));
   stack.modelServers[0].fail({ chunkMs: 50 }, slowModel);
   ingresses = { before: await stack.startIngress({}, root), now: await stack.startIngress() };
   keys = createKeyClient(stack);
@@ -124,6 +130,37 @@ test('a request with an idempotency key that a worker before answers is charged 
   t.like(await used(apiKey, 1), { requests: 1, chargedTokens: first.usage?.total_tokens });
   await worker.process.stop();
 });
+
+for (const worker of releases) {
+  for (const ingress of releases) {
+    test(`the log line and the trace of a request have what an ingress ${ingress} and a worker ${worker} know`, async (t) => {
+      const started = await startWorker(worker, `${worker}-pool`);
+      const apiKey = await keys.newKey(`traced-${worker}-${ingress}`);
+      const asked = { model: `${worker}-chat`, messages, max_tokens: 50 };
+      for (const stream of [false, true]) {
+        const { response, request_id: id } = await clientAt(ingress, apiKey)
+          .chat.completions.create({ ...asked, stream })
+          .withResponse();
+        await response.text().catch(() => {}); // a whole answer was read already
+        const line = await ingresses[ingress].process.line(
+          (each) => each.requestId === id && each.status !== undefined,
+        );
+        t.is(line.status, '200');
+        const knows = ingress === 'now' && worker === 'now';
+        t.is(line.backend, knows ? 'onprem-a' : undefined);
+        t.is(line.outcome, ingress === 'now' ? 'completed' : undefined);
+        t.is(typeof line.traceId, ingress === 'now' ? 'string' : 'undefined');
+        if (worker === 'before') continue;
+        const span = await receiver.span(
+          ({ name, attributes }) => name.startsWith('process') && attributes['svc.request_id'] === id,
+        );
+        t.is(span.parentSpanId === '', ingress === 'before', 'it begins a trace if its ingress did not');
+        if (ingress === 'now') t.is(span.traceId, String(line.traceId));
+      }
+      await started.process.stop();
+    });
+  }
+}
 
 test('a batch with an idempotency key that a worker before runs keeps its key', async (t) => {
   const worker = await startWorker('before', ownPool);

@@ -4,13 +4,16 @@ import { oneBackend } from '../stack/plan.ts';
 import type { LogLine } from '../stack/service-process.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
+import { type OtlpReceiver, startOtlpReceiver } from '../support/otlp/otlp-receiver.ts';
 
 const guests = { tier: 'guest', pool: 'default' };
 
+let receiver: OtlpReceiver;
 let stack: Stack;
 let key: string;
 
 test.before(async () => {
+  receiver = await startOtlpReceiver();
   stack = await startStack({
     models: {
       ...oneBackend,
@@ -19,11 +22,15 @@ test.before(async () => {
       'broken-chat': { ...guests, backends: ['onprem-a'] },
     },
     aliases: { 'alias-chat': 'small-chat' },
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url },
   });
   key = await stack.mintKey('alice');
 });
 
-test.after.always(() => stack?.[Symbol.asyncDispose]());
+test.after.always(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await receiver?.[Symbol.asyncDispose]();
+});
 
 const ask = (options: Partial<Parameters<typeof chat>[0]> = {}) =>
   chat({ url: stack.ingresses[0]?.url ?? '', key, question: 'repeat 20', ...options });

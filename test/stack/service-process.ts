@@ -74,7 +74,7 @@ export function startServiceProcess({ side, env, root = ownRoot, watch = false, 
     errors: () => errors,
     exited,
     kill,
-    line: (fits) => lineThatFits({ fits, logs, waiting, child, errors: () => errors }),
+    line: (fits) => lineThatFits({ fits, logs, waiting, exited, errors: () => errors }),
     async stop() {
       kill('SIGCONT');
       kill('SIGTERM');
@@ -97,11 +97,11 @@ type Search = {
   fits: (line: LogLine) => boolean;
   logs: readonly LogLine[];
   waiting: Set<(line: LogLine) => void>;
-  child: ChildProcess;
+  exited: Promise<number | null>;
   errors: () => string;
 };
 
-function lineThatFits({ fits, logs, waiting, child, errors }: Search): Promise<LogLine> {
+function lineThatFits({ fits, logs, waiting, exited, errors }: Search): Promise<LogLine> {
   const found = logs.find(fits);
   if (found !== undefined) return Promise.resolve(found);
   return new Promise((resolve, reject) => {
@@ -111,7 +111,7 @@ function lineThatFits({ fits, logs, waiting, child, errors }: Search): Promise<L
       resolve(line);
     };
     waiting.add(take);
-    child.once('exit', (code) => {
+    void exited.then((code) => {
       const last = logs.slice(-3).map((line) => JSON.stringify(line));
       reject(new Error([`the process ended with ${code} before this line`, ...last, errors()].join('\n')));
     });

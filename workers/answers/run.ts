@@ -1,5 +1,6 @@
 import type { InferenceJob, QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { Lane } from '../../shared/lane.ts';
+import type { Span } from '../../shared/tracing/span.ts';
 import type { Reservation } from '../backends/reservation.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 import type { RunLedger } from './run-ledger.ts';
@@ -34,6 +35,8 @@ export type Run = {
   takenAt: number;
   reply: ReplySender;
   ledger: RunLedger;
+  /** Set if the run is traced. */
+  span?: Span | undefined;
 };
 
 /** Why a run ends before its answer: the abort reason of its signal. */
@@ -52,6 +55,8 @@ export type CallingRun = {
   job: QueuedCall & Pick<InferenceJob, 'plan'>;
   lane: Lane;
   ledger: RunLedger;
+  /** Set if the run is traced. */
+  span?: Span | undefined;
   reply: Pick<ReplySender, 'chunk'>;
   signal: AbortSignal;
   /** For its first call. */

@@ -2,11 +2,13 @@ import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { Tracing } from '../../shared/tracing/span.ts';
 import type { CallOutcome } from '../backends/backend-health.ts';
 import type { Slot } from '../backends/reservation.ts';
 import { bodyFor } from '../exchange/body-for.ts';
 import type { CallBackend } from '../exchange/call-backend.ts';
 import type { createOwnFields } from '../exchange/own-fields.ts';
+import { traceAttempt } from '../tracing/trace-attempt.ts';
 import type { AnswerMetrics } from './answer-metrics.ts';
 import { type Answer, answerStream, answerWhole, type Received } from './answer-request.ts';
 import type { CallingRun } from './run.ts';
@@ -28,6 +30,8 @@ export function createTryBackend(deps: {
   callBackend: CallBackend;
   ownFields: ReturnType<typeof createOwnFields>;
   firstTokenMs: () => number;
+  /** Undefined if requests are not traced. */
+  tracing?: Pick<Tracing, 'genAi'> | undefined;
   metrics: CallMetrics;
   log: Log;
 }): TryBackend {
@@ -37,6 +41,7 @@ export function createTryBackend(deps: {
     const { job, reply, signal } = run;
     const { name, backend } = slot;
     const measured = measure(metrics, run, slot);
+    const traced = traceAttempt(run.span, { job, name, backend, genAi: deps.tracing?.genAi ?? false });
     const call = {
       backend,
       apiKey: deps.apiKeyOf(backend),
@@ -44,6 +49,7 @@ export function createTryBackend(deps: {
       headers: job.headers ?? {},
       isOptional: endpointAt(job.endpoint).answer.estimate !== undefined,
       requestId: job.requestId,
+      trace: traced.trace,
       body: bodyFor(job, backend, deps.ownFields(run, backend)),
       signal,
     };
@@ -55,6 +61,7 @@ export function createTryBackend(deps: {
       received = delivered;
       run.ledger.answeredAs(id);
       measured.firstToken();
+      traced.firstToken();
       slot.firstToken();
     }
     try {
@@ -64,6 +71,7 @@ export function createTryBackend(deps: {
       run.ledger.answeredAs(id);
       slot.end('answered');
       measured.end(isOverLimit ? 'over_limit' : 'completed');
+      traced.end(isOverLimit ? 'over_limit' : 'completed', { ...answer, id });
       const logged = { requestId: job.requestId, backend: name };
       if (isOverLimit) log.warn(logged, 'a backend exceeded the output limit; its answer was cut');
       log.debug({ ...logged, usage: answer.usage }, 'answered');
@@ -73,6 +81,7 @@ export function createTryBackend(deps: {
       if (!(error instanceof BackendError)) {
         slot.end('abandoned');
         measured.end('fault');
+        traced.end('fault');
         return { outcome: 'fault', error, received };
       }
       const outcome = signal.aborted ? 'stopped' : error.outcome;
@@ -81,6 +90,7 @@ export function createTryBackend(deps: {
         signal.reason === 'deadline' && !isAnswered && performance.now() - begunAt >= deps.firstTokenMs();
       slot.end(wasSilent ? 'failed' : callOutcomeOf(outcome), error.retryAfterMs);
       measured.end(outcome);
+      traced.end(outcome);
       // A refused request is the client's error, and the backend's message may quote the request.
       if (outcome !== 'stopped' && outcome !== 'refused_request' && outcome !== 'not_offered')
         log.warn({ err: error, requestId: job.requestId, backend: name }, 'a backend failed');

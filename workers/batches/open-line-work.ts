@@ -12,6 +12,7 @@ import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import type { Store } from '../../shared/store/store.ts';
+import type { Tracing } from '../../shared/tracing/span.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
 import { createStartRun, type StartRun } from '../leases/start-run.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
@@ -46,6 +47,7 @@ export type LineWorkDeps = {
   findAnswer: FindAnswer;
   shutdown: AbortSignal;
   metrics: LimitMetrics & BatchMetrics;
+  tracing: Tracing | undefined;
   log: Log;
 };
 
@@ -69,6 +71,7 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
     requestMs: () => deps.currentPlanFile().timeouts.requestMs,
     followBatch: watch.follow,
     followAccount: suspensions.follow,
+    tracing: deps.tracing,
     ...{ admitLine, startRun, finishAttempt, findAnswer, writeResult, endLine, sendLineEvent, metrics, log },
   });
   return {

@@ -1,6 +1,7 @@
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
+import type { TraceContext } from '../../shared/tracing/span.ts';
 import { type BodyReader, type Exchange, exchange, type Head } from './exchange.ts';
 import { readRefusal, readWhole } from './read-body.ts';
 import { type EventReader, readEvents, type StreamEnd } from './read-events.ts';
@@ -17,6 +18,8 @@ export type BackendCall = {
   isOptional?: boolean;
   apiKey: string | undefined;
   requestId: string;
+  /** The trace that the backend continues. */
+  trace?: TraceContext | undefined;
   body: string;
   signal: AbortSignal;
 };
@@ -107,7 +110,7 @@ export function createCallBackend({
 }
 
 function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOptions {
-  const { backend, path, apiKey, requestId, body } = call;
+  const { backend, path, apiKey, requestId, trace, body } = call;
   return {
     ...addressOf(backend, path),
     method: 'POST',
@@ -116,6 +119,7 @@ function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOption
       'content-type': 'application/json',
       accept,
       'x-request-id': requestId,
+      ...trace,
       ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     },
     body,

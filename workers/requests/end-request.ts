@@ -10,6 +10,7 @@ import { countSettled, type LimitMetrics } from '../../shared/process/metrics.ts
 import type { Run } from '../answers/run.ts';
 import { noTokens, usageReport } from '../answers/usage-report.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
+import { traceSettlement } from '../tracing/trace-settlement.ts';
 
 /** The usage to charge (none if it is left out), and the last reply to the client. */
 export type Ending = { outcome: UsageReport['outcome']; usage?: TokenUsage | undefined } & (
@@ -36,15 +37,17 @@ export function createEndRequest(deps: {
     const usage = ending.usage ?? noTokens;
     const report = usageReport({ ...run, batch: null }, ending.outcome, usage);
     const tokens = usage.promptTokens + usage.completionTokens;
-    const settling = settle({
-      ...job,
-      run: run.run,
-      settler: `taking ${run.taken}`,
-      tokens,
-      report,
-      admission: job,
-      claim: claimOf(run, ending, tokens),
-    }).catch((error: unknown) => {
+    const settling = traceSettlement(run.span, ending.outcome, () =>
+      settle({
+        ...job,
+        run: run.run,
+        settler: `taking ${run.taken}`,
+        tokens,
+        report,
+        admission: job,
+        claim: claimOf(run, ending, tokens),
+      }),
+    ).catch((error: unknown) => {
       log.error({ err: error, requestId: job.requestId }, 'a request could not be settled; its lease will expire');
       return 'error' as const;
     });
@@ -61,6 +64,7 @@ export function createEndRequest(deps: {
       else if (settled !== 'refused') await sendEnding(reply, ending);
     }
     count(run, await settling, report);
+    if ('error' in ending) run.span?.end(ending.error.code);
   };
 
   /** A failure that charged nothing leaves the key free, so that the next attempt runs (contract.md#h1-idempotency-keys). */

@@ -4,6 +4,7 @@ import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { Tracing } from '../../shared/tracing/span.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
 import { createMarkStreaming } from '../leases/mark-streaming.ts';
 import { createRenewLeases } from '../leases/renew-leases.ts';
@@ -33,6 +34,7 @@ export function openRequestWork(deps: {
   /** This worker's control stream. */
   control: string;
   metrics: LimitMetrics & RequestMetrics;
+  tracing: Tracing | undefined;
   log: Log;
 }): Disposable & { work: LaneWork } {
   const { currentPlanFile, redis, replyRedis, oneConnection, startRun, settle, findAnswer, control, metrics, log } =
@@ -46,6 +48,7 @@ export function openRequestWork(deps: {
     markStreaming: createMarkStreaming(redis),
     followReader: owned.use(watchReaders({ redis: deps.replyUpkeepRedis, log })).follow,
     ...{ currentPlanFile, startRun, findAnswer, endRequest, replyFrames, leases, metrics, log, control },
+    tracing: deps.tracing,
   });
   const failLost = createFailLostRequest({ startRun, endRequest, replyFrames });
   return {

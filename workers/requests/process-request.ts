@@ -2,6 +2,7 @@ import { deadlineExceeded, replyLost, temporarilyUnavailable, toApiError, waited
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
+import type { Tracing } from '../../shared/tracing/span.ts';
 import { promptUsage } from '../answers/answer-request.ts';
 import type { FindAnswer, Found } from '../answers/find-answer.ts';
 import type { ProcessJob, Run, StartedRun, StopReason } from '../answers/run.ts';
@@ -13,9 +14,12 @@ import type { Start, StartRun } from '../leases/start-run.ts';
 import type { ReplyFrames } from '../replies/reply-frames.ts';
 import { createReplySender } from '../replies/send-reply.ts';
 import type { ReaderWatch } from '../replies/watch-readers.ts';
+import { traceRun } from '../tracing/trace-run.ts';
 import { createConcludeRequest } from './conclude-request.ts';
 import type { EndRequest } from './end-request.ts';
 import type { RequestMetrics } from './request-metrics.ts';
+
+const lane = 'interactive';
 
 /** Runs one job from its start to its reply. However it ends, the client has been answered, or is known to be gone. */
 export function createProcessRequest(deps: {
@@ -30,6 +34,8 @@ export function createProcessRequest(deps: {
   /** This worker's control stream, on which a run can be cancelled. */
   control: string;
   metrics: RequestMetrics;
+  /** Undefined if requests are not traced. */
+  tracing?: Tracing | undefined;
   log: Log;
 }): ProcessJob {
   const { endRequest, replyFrames: frames, metrics, log } = deps;
@@ -51,7 +57,8 @@ export function createProcessRequest(deps: {
     const ledger = createRunLedger({ run, queueWaitMs });
     const { served } = ledger;
     const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText, served });
-    const common: Run = { job, run, taken, takenAt, reply, ledger };
+    using span = traceRun(deps.tracing, { job, run, lane, queueWaitMs });
+    const common: Run = { job, run, taken, takenAt, reply, ledger, span };
     const pool = models[job.model]?.pool ?? 'none';
     if (start.outcome !== 'run') {
       metrics.notStarted.inc({ pool, endpoint: job.endpoint, reason: start.outcome });
@@ -59,7 +66,7 @@ export function createProcessRequest(deps: {
       return { outcome: 'done' };
     }
 
-    metrics.queueWait.observe({ pool, lane: 'interactive', endpoint: job.endpoint }, queueWaitMs / 1000);
+    metrics.queueWait.observe({ pool, lane, endpoint: job.endpoint }, queueWaitMs / 1000);
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(deps.control, queueWaitMs);
     const releaseLease = deps.leases.hold(job);
@@ -67,7 +74,7 @@ export function createProcessRequest(deps: {
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
     const started: StartedRun = {
-      ...{ ...common, lane: 'interactive', signal: deadline.signal, reservation },
+      ...{ ...common, lane, signal: deadline.signal, reservation },
       leftMs: () => startedAt + start.remainingMs - performance.now(),
       mayWaitMs: () => startedAt + waitMs - performance.now(),
     };

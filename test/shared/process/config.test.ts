@@ -73,6 +73,8 @@ test('DOCS_URL must be an address that page names can be appended to, and that i
   );
 });
 
+const tracingOff = { url: undefined, sampler: 'parentbased_always_on', samplerRatio: 1, genAi: false };
+
 test('an ingress starts with the required settings only, all others have their defaults', (t) => {
   const { planFile: plan, ...config } = readIngressConfig(ingress);
   t.deepEqual(config, {
@@ -105,6 +107,7 @@ test('an ingress starts with the required settings only, all others have their d
     replyRedisUrl: 'redis://redis:6379',
     databaseUrl: 'sqlite:store.sqlite',
     log: { level: 'info', format: 'json' },
+    tracing: tracingOff,
     shutdownGraceMs: 30_000,
   });
   t.is(plan.initial.planFile.defaultPlan, 'free');
@@ -126,6 +129,7 @@ test('a worker starts with the required settings only, all others have their def
     replyRedisUrl: 'redis://redis:6379',
     databaseUrl: 'sqlite:store.sqlite',
     log: { level: 'info', format: 'json' },
+    tracing: tracingOff,
     shutdownGraceMs: 30_000,
   });
   t.deepEqual(poolsOf(plan.initial.planFile), ['default']);
@@ -193,6 +197,28 @@ test('settings are parsed: lists, numbers, booleans and addresses', (t) => {
   t.deepEqual(readWorkerConfig({ ...worker, POOLS: 'default, default' }).pools, ['default']);
 });
 
+test('tracing is on if it has an address, unless OpenTelemetry is disabled', (t) => {
+  const tracing = (env: Record<string, string>) => readIngressConfig({ ...ingress, ...env }).tracing;
+  const base = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
+  t.deepEqual(tracing(base), { ...tracingOff, url: 'http://collector:4318/v1/traces' });
+  t.is(tracing({ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://c/otlp/' }).url, 'https://c/otlp/v1/traces');
+  t.is(tracing({ ...base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://other/traces' }).url, 'http://other/traces');
+  t.is(tracing({ ...base, OTEL_SDK_DISABLED: 'true' }).url, undefined);
+  t.like(tracing({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' }), {
+    sampler: 'traceidratio',
+    samplerRatio: 0.01,
+  });
+  t.true(tracing({ OTEL_SEMCONV_STABILITY_OPT_IN: 'http, gen_ai_latest_experimental' }).genAi);
+  t.deepEqual(readWorkerConfig({ ...worker, ...base }).tracing, tracing(base));
+  const wrong = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317',
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+    OTEL_TRACES_SAMPLER: 'jaeger_remote',
+    OTEL_TRACES_SAMPLER_ARG: '1.5',
+  };
+  t.deepEqual(named(() => readIngressConfig({ ...ingress, ...wrong })).sort(), Object.keys(wrong).sort());
+});
+
 test('every invalid setting is named, and no value is repeated', (t) => {
   const wrong = {
     PORT: '65536',
@@ -212,6 +238,7 @@ test('every invalid setting is named, and no value is repeated', (t) => {
     QUEUE_DEPTH_MAX: '1.5',
     QUEUES_WRITABLE: 'yes',
     LOG_LEVEL: 'loud',
+    LOG_FORMAT: 'xml',
     SHUTDOWN_GRACE_MS: '86400001',
   };
   const faults = faultsOf(() => readIngressConfig({ ...ingress, ...wrong }));

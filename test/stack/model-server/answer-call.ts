@@ -78,6 +78,7 @@ function arrivalOf(req: IncomingMessage, body: unknown, endpoint: Endpoint): Arr
     stream: streams && stream === true,
     body,
     requestId,
+    trace: { traceparent: textHeader(req, 'traceparent'), tracestate: textHeader(req, 'tracestate') },
     headers: {
       contentType: req.headers['content-type'],
       hasAuthorization: req.headers.authorization !== undefined || hasKey,

@@ -8,6 +8,8 @@ export interface Call {
   readonly body: unknown;
   /** The caller's `x-request-id`. */
   readonly requestId: string | undefined;
+  /** The trace that the caller continues. */
+  readonly trace?: Readonly<Record<'traceparent' | 'tracestate', string | undefined>>;
   readonly headers: { readonly contentType: string | undefined; readonly hasAuthorization: boolean };
   /** The headers that only this endpoint has, such as `anthropic-version`. */
   readonly ownHeaders: Readonly<Record<string, string | undefined>>;
@@ -26,7 +28,10 @@ export interface Call {
 }
 
 export type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
-export type Arrival = Pick<Call, 'path' | 'model' | 'stream' | 'body' | 'requestId' | 'headers' | 'ownHeaders'>;
+export type Arrival = Pick<
+  Call,
+  'path' | 'model' | 'stream' | 'body' | 'requestId' | 'trace' | 'headers' | 'ownHeaders'
+>;
 type Change = Partial<Pick<Call, 'state' | 'chunksSent' | 'promptTokens' | 'completionTokens'>>;
 
 export type CallList = ReturnType<typeof createCallList>;

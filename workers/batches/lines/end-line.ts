@@ -3,8 +3,10 @@ import type { UsageReport } from '../../../shared/jobs/usage-outbox.ts';
 import type { Settle, Settlement } from '../../../shared/limits/settle.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import { countSettled, type LimitMetrics } from '../../../shared/process/metrics.ts';
+import type { Span } from '../../../shared/tracing/span.ts';
 import type { RunLedger } from '../../answers/run-ledger.ts';
 import { noTokens, usageReport } from '../../answers/usage-report.ts';
+import { traceSettlement } from '../../tracing/trace-settlement.ts';
 import type { LineRequest } from './batch-job.ts';
 import type { SendLineEvent } from './line-events.ts';
 import { unfinished, usageOf } from './line-results.ts';
@@ -15,6 +17,7 @@ export type LineRun = {
   run: number;
   taken: number;
   ledger: RunLedger;
+  span?: Span | undefined;
   admission: Settlement['admission'];
 };
 
@@ -41,16 +44,18 @@ export function createEndLine({
     const usage = isOwn ? usageOf(stored) : noTokens;
     const outcome = outcomeOf(stored, isOwn);
     const report = usageReport({ ...lineRun, batch: job.batch }, outcome, usage);
-    const settled = await settle({
-      account: job.account,
-      requestId: job.requestId,
-      run,
-      settler: `taking ${taken}`,
-      lane: 'batch',
-      tokens: usage.promptTokens + usage.completionTokens,
-      report,
-      admission,
-    });
+    const settled = await traceSettlement(lineRun.span, outcome, () =>
+      settle({
+        account: job.account,
+        requestId: job.requestId,
+        run,
+        settler: `taking ${taken}`,
+        lane: 'batch',
+        tokens: usage.promptTokens + usage.completionTokens,
+        report,
+        admission,
+      }),
+    );
     if (settled === 'settled') countSettled(metrics, report);
     else {
       metrics.settleFailures.inc({ endpoint: job.endpoint, reason: settled });

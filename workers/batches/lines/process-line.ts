@@ -6,11 +6,13 @@ import { ApiError, toApiError } from '../../../shared/errors.ts';
 import type { SuspensionWatch } from '../../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { BatchLine, BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { Tracing } from '../../../shared/tracing/span.ts';
 import type { FindAnswer } from '../../answers/find-answer.ts';
 import type { CallingRun, Outcome, ProcessJob, StopReason } from '../../answers/run.ts';
 import { createRunLedger } from '../../answers/run-ledger.ts';
 import { createWatchdog } from '../../exchange/watchdog.ts';
 import type { Start, StartRun } from '../../leases/start-run.ts';
+import { traceRun } from '../../tracing/trace-run.ts';
 import type { AdmitLine, AdmittedLine } from './admit-line.ts';
 import { type BatchJob, batchJobSchema } from './batch-job.ts';
 import { createConcludeLine, handBack, type StartedLine } from './conclude-line.ts';
@@ -52,6 +54,8 @@ type Deps = {
   followAccount: SuspensionWatch['follow'];
   sendLineEvent: SendLineEvent;
   metrics: { batchLineRetries: Counter<'endpoint' | 'reason'> };
+  /** Undefined if requests are not traced. */
+  tracing?: Tracing | undefined;
   log: Log;
   now?: () => number;
 };
@@ -124,9 +128,12 @@ function createRunLine(deps: Deps & { now: () => number }) {
     const { run, remainingMs } = start;
     using watch = watchRun(deps, { job, remainingMs, signal });
     const startedAt = now();
+    const queueWaitMs = Math.max(0, start.now - admission.admittedAt);
+    using span = traceRun(deps.tracing, { job, run, lane, queueWaitMs });
     const started: StartedLine = {
       ...{ job: { ...job, plan }, run, taken, admission, lane, reply: neverStreamed, reservation, takenAt },
-      ledger: createRunLedger({ run, queueWaitMs: Math.max(0, start.now - admission.admittedAt) }),
+      ledger: createRunLedger({ run, queueWaitMs }),
+      span,
       signal: watch.signal,
       leftMs: () => startedAt + remainingMs - now(),
       mayWaitMs: () => startedAt + waitForBackendMs - now(),

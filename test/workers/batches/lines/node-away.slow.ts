@@ -51,6 +51,7 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
     outboxLengthMax: 1_000,
     settle: createSettle(redis, { attemptsMax: 1 }),
     shutdown: new AbortController().signal,
+    tracing: undefined,
     metrics: createWorkerMetrics(new Registry()),
   });
   t.teardown(async () => {

@@ -1,9 +1,10 @@
-import { endpoints } from '../../shared/endpoints/routes.ts';
-import type { Log } from '../../shared/process/log.ts';
-import { noModel } from '../../shared/process/metrics.ts';
-import type { IngressMetrics } from '../metrics.ts';
-import { outcomeOf, type RequestOutcome } from '../request-outcome.ts';
-import type { AppContext, Stage } from '../request-state.ts';
+import { endpoints } from '../../../shared/endpoints/routes.ts';
+import type { Log } from '../../../shared/process/log.ts';
+import { noModel } from '../../../shared/process/metrics.ts';
+import type { IngressMetrics } from '../../metrics.ts';
+import type { AppContext, Stage } from '../../request-state.ts';
+import { labelMethod, matchedRoute } from './request-labels.ts';
+import { outcomeOf, type RequestOutcome } from './request-outcome.ts';
 
 /**
  * Writes one log line and the observations of each request, when its response is complete or its client has disconnected. The page
@@ -22,7 +23,7 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
     const isComplete = ctx.res.writableFinished;
     const labels = {
       method: labelMethod(ctx.method),
-      route: labelRoute(ctx),
+      route: matchedRoute(ctx) ?? 'none',
       status: isComplete ? String(ctx.res.statusCode) : 'aborted',
     };
     metrics.requests.inc(labels);
@@ -37,6 +38,7 @@ export function logRequest({ log, metrics }: { log: Log; metrics: IngressMetrics
         ...labels,
         code: errorCode,
         durationMs: Math.round(durationMs),
+        traceId: ctx.state.span?.traceId,
         ...(inference && inferenceFields(ctx, inference)),
       },
       isComplete ? 'answered' : 'the client disconnected',
@@ -65,21 +67,9 @@ const inferencePaths: ReadonlySet<string> = new Set(endpoints.map(({ path }) => 
 function inferenceFields(ctx: AppContext, { outcome }: { outcome: RequestOutcome }) {
   const { model, usage, served } = ctx.state;
   return {
-    ...{ endpoint: labelRoute(ctx), model, outcome, backend: served?.backend, queueWaitMs: served?.queueWaitMs },
+    ...{ endpoint: matchedRoute(ctx), model, outcome, backend: served?.backend, queueWaitMs: served?.queueWaitMs },
     ...{ firstTokenMs: served?.firstTokenMs ?? undefined },
     ...{ promptTokens: usage?.promptTokens, completionTokens: usage?.completionTokens },
     cachedTokens: usage?.cachedTokens,
   };
-}
-
-const methods = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS']);
-
-/** The method comes from the client and could be any text, and each new label value creates a permanent time series. */
-function labelMethod(method: string): string {
-  return methods.has(method) ? method : 'other';
-}
-
-function labelRoute(ctx: AppContext): string {
-  const { _matchedRoute: route } = ctx as { _matchedRoute?: unknown }; // set by the router
-  return typeof route === 'string' ? route : 'none';
 }

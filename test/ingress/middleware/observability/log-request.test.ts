@@ -1,13 +1,13 @@
 import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
-import { createIngressMetrics } from '../../../ingress/metrics.ts';
-import { noteClientAddress } from '../../../ingress/middleware/authentication/note-client-address.ts';
-import { logRequest } from '../../../ingress/middleware/log-request.ts';
-import type { RequestState } from '../../../ingress/request-state.ts';
-import { createRegistry } from '../../../shared/process/metrics.ts';
-import { recordedLog } from '../../support/recorded-log.ts';
-import { serveApp } from '../../support/serve-app.ts';
+import { createIngressMetrics } from '../../../../ingress/metrics.ts';
+import { noteClientAddress } from '../../../../ingress/middleware/authentication/note-client-address.ts';
+import { logRequest } from '../../../../ingress/middleware/observability/log-request.ts';
+import type { RequestState } from '../../../../ingress/request-state.ts';
+import { createRegistry } from '../../../../shared/process/metrics.ts';
+import { recordedLog } from '../../../support/recorded-log.ts';
+import { serveApp } from '../../../support/serve-app.ts';
 
 type Options = { trustedProxyHops?: number; answer?: () => Promise<void> };
 

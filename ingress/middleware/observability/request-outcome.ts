@@ -1,5 +1,5 @@
-import { errorStatus } from '../shared/errors.ts';
-import type { RequestState } from './request-state.ts';
+import { errorStatus } from '../../../shared/errors.ts';
+import type { RequestState } from '../../request-state.ts';
 
 /**
  * How an inference request ended, as its client saw it. `repeated`: it got the answer of an earlier request with its idempotency key.

@@ -1,0 +1,69 @@
+import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
+import { BatchSpanProcessor, type ReadableSpan, type SpanExporter, type SpanProcessor } from '@opentelemetry/sdk-trace';
+import { Counter, type Registry } from 'prom-client';
+import type { Log } from '../process/log.ts';
+
+/** Spans that wait to be sent. A span takes about a kilobyte. */
+const waitingMax = 4_096;
+const batchMax = 512;
+const sendEveryMs = 2_000;
+const logEveryMs = 60_000;
+
+type Deps = {
+  exporter: Pick<SpanExporter, 'export' | 'shutdown'>;
+  registry: Registry;
+  log: Pick<Log, 'warn'>;
+  now?: () => number;
+};
+
+/**
+ * Sends ended spans in batches, one after another. While the receiver is away or slow, a bounded number of spans waits, and the newest ones
+ * are dropped. Nothing waits for it (contract.md#w4-export).
+ */
+export function createBoundedExport({ exporter, registry, log, now = () => performance.now() }: Deps): SpanProcessor {
+  const spans = new Counter({
+    name: 'svc_trace_spans_total',
+    help: 'Ended spans, by result: exported, failed (the receiver did not take them), or dropped (too many waited)',
+    labelNames: ['result'],
+    registers: [registry],
+  });
+  for (const result of ['exported', 'failed', 'dropped']) spans.inc({ result }, 0);
+  let waiting = 0;
+  let loggedAt = Number.NEGATIVE_INFINITY;
+
+  function onResult(count: number, { code, error }: ExportResult): void {
+    const isExported = code === ExportResultCode.SUCCESS;
+    spans.inc({ result: isExported ? 'exported' : 'failed' }, count);
+    if (isExported || now() - loggedAt < logEveryMs) return;
+    loggedAt = now();
+    log.warn({ err: error }, 'spans could not be exported; see svc_trace_spans_total');
+  }
+
+  const counted: SpanExporter = {
+    export(batch: ReadableSpan[], done: (result: ExportResult) => void) {
+      waiting -= batch.length;
+      exporter.export(batch, (result) => {
+        onResult(batch.length, result);
+        done(result);
+      });
+    },
+    shutdown: () => exporter.shutdown(),
+  };
+  const batches = new BatchSpanProcessor({
+    ...{ exporter: counted, maxQueueSize: waitingMax, maxExportBatchSize: batchMax, scheduledDelayMillis: sendEveryMs },
+  });
+  return {
+    onStart: () => {},
+    onEnd(span) {
+      if ((span.spanContext().traceFlags & 1) === 0) return;
+      if (waiting >= waitingMax) {
+        spans.inc({ result: 'dropped' });
+        return;
+      }
+      waiting += 1;
+      batches.onEnd(span);
+    },
+    forceFlush: () => batches.forceFlush(),
+    shutdown: () => batches.shutdown(),
+  };
+}

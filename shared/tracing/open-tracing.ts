@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type Span as ApiSpan,
+  type Attributes,
+  type Context,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { parseTraceParent, TraceState } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import { TracerProvider } from '@opentelemetry/sdk-trace';
+import type { Registry } from 'prom-client';
+import type { IngressConfig } from '../process/config.ts';
+import type { Log } from '../process/log.ts';
+import { serviceVersion } from '../process/metrics.ts';
+import { within } from '../process/shutdown.ts';
+import { createBoundedExport } from './bounded-export.ts';
+import { chooseSampler } from './choose-sampler.ts';
+import type { Span, SpanAttributes, SpanOptions, TraceContext, Tracing } from './span.ts';
+
+type Config = IngressConfig['tracing'] & { url: string };
+
+const kinds = {
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
+};
+const closeMs = 2_000;
+const attributeLengthMax = 256;
+
+/** Tracing with OpenTelemetry's SDK. The exporter and the resource also read the standard variables of OpenTelemetry. */
+export function openTracing(deps: {
+  config: Config;
+  process: 'ingress' | 'worker';
+  registry: Registry;
+  log: Log;
+}): AsyncDisposable & { tracing: Tracing } {
+  const { config, process, registry, log } = deps;
+  const provider = new TracerProvider({
+    sampler: chooseSampler(config),
+    resource: resourceOf(process),
+    spanLimits: { attributeValueLengthLimit: attributeLengthMax },
+    spanProcessors: [createBoundedExport({ exporter: new OTLPTraceExporter({ url: config.url }), registry, log })],
+  });
+  return {
+    tracing: createTracing(provider.getTracer('inference-service', serviceVersion()), config),
+    async [Symbol.asyncDispose]() {
+      await within(closeMs, provider.shutdown()).catch(() => {}); // failed exports are counted and logged
+    },
+  };
+}
+
+/** `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` replace these. */
+function resourceOf(process: string) {
+  const own = {
+    'service.name': `inference-${process}`,
+    'service.version': serviceVersion(),
+    'service.instance.id': randomUUID(),
+  };
+  return defaultResource()
+    .merge(resourceFromAttributes(own))
+    .merge(detectResources({ detectors: [envDetector] }));
+}
+
+function createTracing(tracer: Tracer, { genAi }: Pick<Config, 'genAi'>): Tracing {
+  return {
+    genAi,
+    start: (name, { parent, ...options }) => startSpan(tracer, { name, parent: parseParent(parent), ...options }),
+  };
+}
+
+/** What a client sends may be any text: an invalid context is the same as none, and the rest is bounded by the parser. */
+function parseParent(parent: TraceContext | undefined): Context {
+  const parsed = parent && parseTraceParent(parent.traceparent);
+  if (!parsed) return ROOT_CONTEXT;
+  const traceState = parent?.tracestate === undefined ? undefined : new TraceState(parent.tracestate);
+  return trace.setSpanContext(ROOT_CONTEXT, { ...parsed, isRemote: true, ...(traceState && { traceState }) });
+}
+
+type Starting = SpanOptions & { name: string; parent: Context };
+
+function startSpan(tracer: Tracer, { name, parent, kind, attributes = {}, startedAt }: Starting): Span {
+  const options = {
+    kind: kind === undefined ? SpanKind.INTERNAL : kinds[kind],
+    attributes: known(attributes),
+    ...(startedAt !== undefined && { startTime: startedAt }),
+  };
+  return wrap(tracer, tracer.startSpan(name, options, parent));
+}
+
+function wrap(tracer: Tracer, span: ApiSpan): Span {
+  const { traceId, spanId, traceFlags, traceState } = span.spanContext();
+  let isEnded = false;
+  function end(error?: string): void {
+    if (isEnded) return;
+    isEnded = true;
+    if (error !== undefined) span.setAttribute('error.type', error).setStatus({ code: SpanStatusCode.ERROR });
+    span.end();
+  }
+  return {
+    traceId,
+    context() {
+      const tracestate = traceState?.serialize();
+      const flags = traceFlags.toString(16).padStart(2, '0');
+      return { traceparent: `00-${traceId}-${spanId}-${flags}`, ...(tracestate && { tracestate }) };
+    },
+    start: (name, options) => startSpan(tracer, { name, parent: trace.setSpan(ROOT_CONTEXT, span), ...options }),
+    rename: (name) => void span.updateName(name),
+    set: (attributes) => void span.setAttributes(known(attributes)),
+    event: (name) => void span.addEvent(name),
+    end,
+    [Symbol.dispose]: () => end(),
+  };
+}
+
+function known(attributes: SpanAttributes): Attributes {
+  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
+}

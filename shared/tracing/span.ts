@@ -1,0 +1,52 @@
+import { toApiError } from '../errors.ts';
+
+/** The position in a trace as it crosses processes, in the form of W3C Trace Context. The names are those of the headers. */
+export type TraceContext = { traceparent: string; tracestate?: string | undefined };
+
+/** Never the text of a client or of an answer, and never a secret: spans leave the service. Undefined ones are left out. */
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export type SpanOptions = {
+  /** Default: a part of the work of one process. */
+  kind?: 'server' | 'client' | 'producer' | 'consumer';
+  attributes?: SpanAttributes;
+  /** By `performance.now()`, if it began earlier. */
+  startedAt?: number;
+};
+
+/** A part of the work on a request. Disposing of it ends it; only its first end counts. */
+export interface Span extends Disposable {
+  readonly traceId: string;
+  /** With it, another process continues the trace. */
+  context(): TraceContext;
+  /** Starts a part of this part. */
+  start(name: string, options?: SpanOptions): Span;
+  rename(name: string): void;
+  set(attributes: SpanAttributes): void;
+  event(name: string): void;
+  /** `error`: a code, if it failed. */
+  end(error?: string): void;
+}
+
+export interface Tracing {
+  /** Starts a span in the trace of `parent`, or in a new trace if `parent` is missing or invalid. */
+  start(name: string, options: SpanOptions & { parent?: TraceContext | undefined }): Span;
+  /** Whether spans of calls of backends have attributes of OpenTelemetry's conventions for generative AI. */
+  genAi: boolean;
+}
+
+/** Does this work as a part of `parent`, if there is a trace. A failure ends the part with the code of the error. */
+export async function traced<Result>(
+  parent: Span | undefined,
+  { name, ...options }: SpanOptions & { name: string },
+  work: (span: Span | undefined) => Promise<Result>,
+): Promise<Result> {
+  if (parent === undefined) return work(undefined);
+  using span = parent.start(name, options);
+  try {
+    return await work(span);
+  } catch (error) {
+    span.end(toApiError(error).code);
+    throw error;
+  }
+}

@@ -1,0 +1,15 @@
+import type { Settled } from '../../shared/limits/settle.ts';
+import { type Span, traced } from '../../shared/tracing/span.ts';
+
+/** Settles as a part of the run. `outcome` is that of the request. */
+export function traceSettlement(
+  run: Span | undefined,
+  outcome: string,
+  settle: () => Promise<Settled>,
+): Promise<Settled> {
+  return traced(run, { name: 'settle', attributes: { 'svc.outcome': outcome } }, async (span) => {
+    const settled = await settle();
+    span?.set({ 'svc.settled': settled });
+    return settled;
+  });
+}
