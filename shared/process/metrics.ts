@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { z } from 'zod';
+import { endpoints } from '../endpoints/routes.ts';
 import { ApiError } from '../errors.ts';
 
 /** The label `model` of a request that was refused before its model was known. */
@@ -35,6 +36,17 @@ export const durationBuckets = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
 
+/** Without this, a series begins with its first event, and rates and alerts miss that event. */
+export function startAtZero<Label extends string>(
+  counter: Counter<Label>,
+  labels: readonly Partial<Record<Label, string>>[],
+): Counter<Label> {
+  for (const each of labels) counter.inc(each, 0);
+  return counter;
+}
+
+const settleFailureReasons = ['refused', 'lost', 'error'];
+
 export type LimitMetrics = ReturnType<typeof createLimitMetrics>;
 
 /** Metrics of both sides: usually the worker ends a request, and the ingress ends one whose worker died. */
@@ -53,12 +65,15 @@ export function createLimitMetrics(registry: Registry) {
       labelNames: ['model', 'endpoint', 'kind'],
       registers,
     }),
-    settleFailures: new Counter({
-      name: 'svc_settle_failures_total',
-      help: 'Requests that were not settled: refused (another run had begun, or they had ended), lost (their lease had expired), or error',
-      labelNames: ['endpoint', 'reason'],
-      registers,
-    }),
+    settleFailures: startAtZero(
+      new Counter({
+        name: 'svc_settle_failures_total',
+        help: 'Requests that were not settled: refused (another run had begun, or they had ended), lost (their lease had expired), or error',
+        labelNames: ['endpoint', 'reason'],
+        registers,
+      }),
+      endpoints.flatMap(({ path: endpoint }) => settleFailureReasons.map((reason) => ({ endpoint, reason }))),
+    ),
     refusedFields: new Counter({
       name: 'svc_refused_fields_total',
       help: 'Requests and lines of batches refused for a field, tool or address that the plan file does not allow, by field',

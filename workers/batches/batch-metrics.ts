@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { batchStates } from '../../shared/batches/batch.ts';
+import { endpoints } from '../../shared/endpoints/routes.ts';
+import { startAtZero } from '../../shared/process/metrics.ts';
 import { observeGauge } from '../../shared/process/observe-gauge.ts';
 import type { BatchStats } from '../../shared/store/batches/batch-store.ts';
 
@@ -7,6 +9,8 @@ export type BatchMetrics = ReturnType<typeof createBatchMetrics>;
 
 /** Buckets in seconds, from a few lines on an idle model to the window of 24 hours. */
 const batchBuckets = [5, 15, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 64_800, 86_400];
+
+const batchEndpoints = endpoints.filter(({ inBatches }) => inBatches).map(({ path }) => path);
 
 export function createBatchMetrics(registry: Registry) {
   const registers = [registry];
@@ -17,12 +21,15 @@ export function createBatchMetrics(registry: Registry) {
       labelNames: ['endpoint', 'outcome'],
       registers,
     }),
-    batchLineRetries: new Counter({
-      name: 'svc_batch_line_retries_total',
-      help: 'Retries of lines of batches, by reason: failed (their backends failed), or lost',
-      labelNames: ['endpoint', 'reason'],
-      registers,
-    }),
+    batchLineRetries: startAtZero(
+      new Counter({
+        name: 'svc_batch_line_retries_total',
+        help: 'Retries of lines of batches, by reason: failed (their backends failed), or lost',
+        labelNames: ['endpoint', 'reason'],
+        registers,
+      }),
+      batchEndpoints.flatMap((endpoint) => ['failed', 'lost'].map((reason) => ({ endpoint, reason }))),
+    ),
     batchDuration: new Histogram({
       name: 'svc_batch_duration_seconds',
       help: 'Time from the creation of a batch to its end, by its final state',

@@ -64,9 +64,8 @@ test('a request that could not be settled is counted, and logged if it is an err
       tokens: 1,
       promptTokens: 1,
     });
-    t.deepEqual((await counted.settleFailures.get()).values, [
-      { value: 1, labels: { endpoint: lease.report.endpoint, reason } },
-    ]);
+    const failures = (await counted.settleFailures.get()).values.filter(({ value }) => value > 0);
+    t.deepEqual(failures, [{ value: 1, labels: { endpoint: lease.report.endpoint, reason } }]);
     t.is(lines.length, reason === 'error' ? 1 : 0);
   }
 });
