@@ -3,6 +3,8 @@ import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { countSettled } from '../../shared/process/metrics.ts';
+import type { Span } from '../../shared/tracing/span.ts';
+import { traceSettlement } from '../../shared/tracing/trace-settlement.ts';
 import type { IngressMetrics } from '../metrics.ts';
 
 /**
@@ -15,6 +17,8 @@ export type HeldLease = {
   promptTokens: number;
   admission: { admittedAt: number; deadline: number; overage: boolean };
   claim?: Claim;
+  /** Set if the request is traced. */
+  span?: Span;
 };
 
 /**
@@ -49,7 +53,9 @@ export function createSettleInterrupted({
     };
     const tokens = promptTokens + completionTokens;
     try {
-      const settled = await settle({ account, requestId, run, settler: 'ingress', tokens, report, admission });
+      const settled = await traceSettlement(lease.span, report.outcome, () =>
+        settle({ account, requestId, run, settler: 'ingress', tokens, report, admission }),
+      );
       if (settled === 'settled') countSettled(metrics, report);
       else metrics.settleFailures.inc({ endpoint, reason: settled });
     } catch (error) {

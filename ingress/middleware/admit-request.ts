@@ -70,6 +70,7 @@ export function admitRequest({
     ctx.state.lease = {
       ...{ account: caller.account, requestId, report: charge.report, promptTokens, admission },
       ...(claim && { claim }),
+      ...(ctx.state.span && { span: ctx.state.span }),
     };
     ctx.state.inFlight = inFlight;
   }

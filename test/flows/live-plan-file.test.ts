@@ -111,9 +111,12 @@ test.serial('a model that has gone is refused by ingresses, and no metric shows 
   await inForce(await editor.change(({ models }) => Reflect.deleteProperty(models, 'chat-0')));
   t.is((await ask(key, 'chat-0')).status, 400);
   const { operationsUrl } = stack.ingresses[0] ?? { operationsUrl: '' };
-  const metrics = await (await fetch(`${operationsUrl}/metrics`)).text();
+  const scrape = async () => (await fetch(`${operationsUrl}/metrics`)).text();
+  const metrics = await scrape();
   t.regex(metrics, /^svc_queue_oldest_age_seconds\{.*model="chat-1"/m);
   t.notRegex(metrics, /^svc_queue_(depth|oldest_age_seconds)\{.*model="chat-0"/m);
+  t.regex(metrics, /^svc_inference_requests_total\{model="chat-0"/m, 'counters are read once more');
+  t.notRegex(await scrape(), /model="chat-0"/);
 });
 
 test.serial('a worker that stops is not one that an ingress waits for, also while its jobs still run', async (t) => {

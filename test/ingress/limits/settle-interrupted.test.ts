@@ -5,6 +5,7 @@ import { createIngressMetrics } from '../../../ingress/metrics.ts';
 import type { Settle, Settlement } from '../../../shared/limits/settle.ts';
 import { lostReport } from '../../support/limits-side.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { recordedSpan } from '../../support/recorded-span.ts';
 
 const metrics = () => createIngressMetrics(new Registry());
 
@@ -68,4 +69,28 @@ test('a request that could not be settled is counted, and logged if it is an err
     t.deepEqual(failures, [{ value: 1, labels: { endpoint: lease.report.endpoint, reason } }]);
     t.is(lines.length, reason === 'error' ? 1 : 0);
   }
+});
+
+test('the tokens of a settled request are counted by model and endpoint, and its settlement is a part of its trace', async (t) => {
+  const counted = metrics();
+  const { span, ended } = recordedSpan();
+  const settleInterrupted = createSettleInterrupted({
+    settle: recording([]),
+    metrics: counted,
+    log: recordedLog().log,
+  });
+  await settleInterrupted({ ...lease, span }, { run: 2, tokens: 30, promptTokens: 8 });
+  t.deepEqual(ended, [{ name: 'settle', attributes: { 'svc.outcome': 'failed', 'svc.settled': 'settled' } }]);
+  const { endpoint, model } = lease.report;
+  const values = (await counted.tokens.get()).values.map(({ labels, value }) => [labels, value]);
+  t.deepEqual(values, [
+    [{ model, endpoint, kind: 'prompt' }, 8],
+    [{ model, endpoint, kind: 'cached' }, 0],
+    [{ model, endpoint, kind: 'completion' }, 30],
+  ]);
+  const failing = createSettleInterrupted({
+    ...{ settle: () => Promise.reject(new Error('READONLY')), metrics: counted, log: recordedLog().log },
+  });
+  await failing({ ...lease, span }, { run: 2, tokens: 30, promptTokens: 8 });
+  t.like(ended[1], { name: 'settle', error: 'INTERNAL_ERROR' });
 });

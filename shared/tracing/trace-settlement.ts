@@ -1,5 +1,5 @@
-import type { Settled } from '../../shared/limits/settle.ts';
-import { type Span, traced } from '../../shared/tracing/span.ts';
+import type { Settled } from '../limits/settle.ts';
+import { type Span, traced } from './span.ts';
 
 /** Settles as a part of the run. `outcome` is that of the request. */
 export function traceSettlement(
