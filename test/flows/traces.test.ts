@@ -120,7 +120,7 @@ for (const stream of [false, true]) {
       ...{ 'svc.backend': 'onprem-a', 'svc.outcome': 'completed', 'svc.location': 'on-prem' },
       ...{ 'server.address': '127.0.0.1', 'server.port': stack.modelServers[0].port },
       ...{ 'gen_ai.operation.name': 'chat', 'gen_ai.provider.name': 'openai', 'gen_ai.request.model': 'one-chat' },
-      ...{ 'gen_ai.request.stream': stream, 'gen_ai.usage.input_tokens': line.promptTokens },
+      ...{ 'gen_ai.request.stream': true, 'gen_ai.usage.input_tokens': line.promptTokens },
       ...{ 'gen_ai.usage.output_tokens': line.completionTokens },
     });
   });

@@ -61,7 +61,7 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
       aliases: startedAliases,
       prices: startedPrices,
       // A restart waits for requests in flight. Half a minute is too long for a developer.
-      ...(watch && { env: { SHUTDOWN_GRACE_MS: '1000' } }),
+      env: { ...openTelemetryVariables(), ...(watch && { SHUTDOWN_GRACE_MS: '1000' }) },
       onLine: quiet ? () => {} : show,
     });
     await introduce(stack);
@@ -77,6 +77,14 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
   }
   // Keep-alive connections of clients would keep the process alive.
   process.exit();
+}
+
+/** To see traces of the stack. */
+function openTelemetryVariables(): Record<string, string> {
+  const given = Object.entries(process.env).flatMap(([name, value]) =>
+    name.startsWith('OTEL_') && value !== undefined ? [[name, value] as const] : [],
+  );
+  return Object.fromEntries(given);
 }
 
 function usualPorts() {

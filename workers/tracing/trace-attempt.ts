@@ -3,6 +3,8 @@ import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { Span, SpanAttributes, TraceContext } from '../../shared/tracing/span.ts';
 
+import { isAssembled } from '../exchange/body-for.ts';
+
 /** The span of one call of a backend. */
 export interface AttemptSpan {
   /** The trace that the backend continues. */
@@ -13,9 +15,9 @@ export interface AttemptSpan {
 }
 
 type Attempted = {
-  job: Pick<QueuedCall, 'endpoint' | 'model' | 'stream' | 'outputTokensMax' | 'choices'>;
+  job: Pick<QueuedCall, 'endpoint' | 'model' | 'stream' | 'assembled' | 'outputTokensMax' | 'choices'>;
   name: string;
-  backend: Pick<Backend, 'url' | 'model' | 'location'>;
+  backend: Backend;
   /** Whether it has the attributes of OpenTelemetry's conventions for generative AI, which are not stable yet. */
   genAi: boolean;
 };
@@ -74,7 +76,7 @@ function genAiRequest({ job, backend }: Attempted): { name: string; attributes: 
     'gen_ai.operation.name': operation,
     'gen_ai.provider.name': provider,
     'gen_ai.request.model': model,
-    'gen_ai.request.stream': job.stream,
+    'gen_ai.request.stream': job.stream || isAssembled(job, backend),
     'gen_ai.request.max_tokens': job.outputTokensMax === 0 ? undefined : job.outputTokensMax,
     'gen_ai.request.choice.count': job.choices === 1 ? undefined : job.choices,
   };
