@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { createIngressMetrics } from '../../ingress/metrics.ts';
@@ -47,6 +48,7 @@ test('each alert links to its page, and is shown by a test as it fires and as it
   for (const { alert, annotations } of alerts) {
     const page = alert.replaceAll(/(?<!^)(?=[A-Z])/g, '-').toLowerCase();
     t.is(annotations.runbook_url, `{{ $externalLabels.docs }}/runbooks/${page}`);
+    t.true(existsSync(new URL(`../../ingress/documentation/runbooks/${page}.md`, import.meta.url)), page);
     const shown = alertTests.filter(({ alertname }) => alertname === alert).map(({ exp_alerts }) => exp_alerts.length);
     t.deepEqual(shown.toSorted(), [0, 1], alert);
   }
