@@ -67,8 +67,10 @@ test('the official SDK creates, finds and cancels a batch', async (t) => {
     endpoint: '/v1/chat/completions',
     model: null,
     usage: null,
+    error_counts: null,
     errors: null,
     input_file_id: file,
+    input_filename: 'in.jsonl',
     completion_window: '24h',
     status: 'validating',
     output_file_id: null,
@@ -287,7 +289,9 @@ test('an operator sees the last twenty batches of an account, without their cont
     shown.map(({ id }) => id),
     ids.toSorted().reverse().slice(0, 20),
   );
-  t.deepEqual(Object.keys(shown[0] ?? {}).sort(), ['created_at', 'expires_at', 'id', 'request_counts', 'status']);
+  t.deepEqual(Object.keys(shown[0] ?? {}).sort(), [
+    ...['created_at', 'error_counts', 'expires_at', 'id', 'input_filename', 'request_counts', 'status'],
+  ]);
 });
 
 test('requests for files and batches count against no limit and get no limit headers', async (t) => {

@@ -67,13 +67,14 @@ test('the navigation has the pages for each kind of reader in groups, with the r
       ['Batches and events', 'Batches and events', false],
       ['API reference', 'API reference', false],
       ['Operators', 'Operators', false],
+      ['Runbooks', 'Runbooks', false],
       ['Internals', 'Internals', true],
     ],
   );
   t.true(
     groups[4]?.[4]?.startsWith('<li><a href="/help/reference">Overview</a></li><li><a href="/help/reference/keys">'),
   );
-  t.true(groups[6]?.[4]?.includes('<a href="/help/internals/decisions" aria-current="page">Decisions</a>'));
+  t.true(groups[7]?.[4]?.includes('<a href="/help/internals/decisions" aria-current="page">Decisions</a>'));
   t.is(own.split('<li>').length - 1, site.pages.size - 1, 'every page is there once');
   t.true(html.includes('<link rel="canonical" href="https://docs.example.com/help/internals/decisions">'));
   t.true(html.includes('href="/help/internals/glossary"'), 'links of a page are relative to its folder');
