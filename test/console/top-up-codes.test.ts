@@ -139,7 +139,10 @@ browserTest('on a plan that leaves overage to operators, the page says so and ha
   await console.signIn('asker');
   await page.getByText('On your plan, the operator of this service turns overage on and off.').waitFor();
   t.is(await page.getByRole('button', { name: 'Turn overage on' }).count(), 0);
-  await page.locator('.figures', { hasText: 'Overage is turned on by' }).getByText('the operator', { exact: true }).waitFor();
+  await page
+    .locator('.figures', { hasText: 'Overage is turned on by' })
+    .getByText('the operator', { exact: true })
+    .waitFor();
   await console.requireClean(t);
 });
 
