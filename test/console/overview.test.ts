@@ -15,7 +15,7 @@ browserTest('a new account gets from sign-in to its first answer and its usage b
     return page.getByRole(role, { name, exact: true }).first().click();
   };
   await console.goTo('');
-  await console.signIn('newcomer');
+  await console.signIn('first-timer');
   const steps = page.getByRole('region', { name: 'First steps' });
   await steps.waitFor();
   await click('Create a key');

@@ -60,6 +60,7 @@ browserTest(
     t.regex(described ?? '', new RegExp(`^tokens charged by day and model: on one day, .*\\(${charged}\\)`));
     await page.getByRole('radio', { name: 'requests' }).check();
     t.regex((await page.locator('.chart [role=application]').getAttribute('aria-label')) ?? '', /\(3\)/);
+    await page.mouse.move(0, 0); // what is under the pointer would be shown instead
     await page.locator('.chart [role=application]').focus();
     await page.keyboard.press('End');
     const numbers = page.locator('.day-numbers');
