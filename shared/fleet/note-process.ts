@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { loadScript, type Redis } from '../redis/connections.ts';
 import { loadLua } from '../redis/load-lua.ts';
 import { fleetKey, fleetLoadKey } from '../redis/process-keys.ts';
+import { storedJson } from '../store/adapters/stored-json.ts';
 import { type ProcessLoad, processLoadSchema } from './process-load.ts';
 
 /**
@@ -46,7 +47,7 @@ export function createNoteProcess(redis: Redis) {
       const found = await redis.hgetall(fleetLoadKey);
       return new Map(
         Object.entries(found).flatMap(([id, text]) => {
-          const { success, data } = processLoadSchema.safeParse(JSON.parse(text));
+          const { success, data } = storedJson.pipe(processLoadSchema).safeParse(text);
           return success ? [[id, data] as const] : [];
         }),
       );
@@ -56,6 +57,6 @@ export function createNoteProcess(redis: Redis) {
 
 /** A later release may describe its processes in another way: those are left out. */
 function readProcess(text: string): FleetProcess[] {
-  const { success, data } = processSchema.safeParse(JSON.parse(text));
+  const { success, data } = storedJson.pipe(processSchema).safeParse(text);
   return success ? [data] : [];
 }

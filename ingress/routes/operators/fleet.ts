@@ -78,7 +78,11 @@ export function retrieveFleet({ fleet }: FleetDeps): Stage {
     );
     const processes = fleet.processes().toSorted((one, other) => one.startedAt - other.startedAt);
     const ofKind = (kind: FleetProcess['kind']) => processes.filter((process) => process.kind === kind);
-    const [workerLoads, ingressLoads] = [loadsOf('worker', loads), loadsOf('ingress', loads)];
+    const alive = processes.flatMap(({ id }) => {
+      const load = loads.get(id);
+      return load === undefined ? [] : [[id, load] as const];
+    });
+    const [workerLoads, ingressLoads] = [loadsOf('worker', alive), loadsOf('ingress', alive)];
     ctx.body = {
       object: 'fleet',
       ingresses: ofKind('ingress').map((process) => ({
@@ -104,9 +108,9 @@ export function retrieveFleet({ fleet }: FleetDeps): Stage {
 
 type LoadOf<Kind> = Extract<ProcessLoad, { kind: Kind }>;
 
-function loadsOf<Kind extends ProcessLoad['kind']>(kind: Kind, loads: ReadonlyMap<string, ProcessLoad>) {
+function loadsOf<Kind extends ProcessLoad['kind']>(kind: Kind, loads: readonly (readonly [string, ProcessLoad])[]) {
   const isOfKind = (load: ProcessLoad): load is LoadOf<Kind> => load.kind === kind;
-  return new Map([...loads].flatMap(([id, load]) => (isOfKind(load) ? [[id, load] as const] : [])));
+  return new Map(loads.flatMap(([id, load]) => (isOfKind(load) ? [[id, load] as const] : [])));
 }
 
 function present({ id, generation, startedAt }: FleetProcess) {

@@ -2,6 +2,7 @@ import test from 'ava';
 import { createNoteProcess, type ProcessNote, processLifeMs } from '../../../shared/fleet/note-process.ts';
 import type { ProcessLoad } from '../../../shared/fleet/process-load.ts';
 import { fleetKey, fleetLoadKey } from '../../../shared/redis/process-keys.ts';
+import { openRelease } from '../../support/earlier-releases.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
@@ -84,7 +85,32 @@ test.serial('what each process does is known as long as the process is', async (
 test.serial('a process of another release that says nothing of its load, or in another way, is left out', async (t) => {
   const { note, loads } = createNoteProcess(own.redis);
   await own.redis.hset(fleetKey, 'x', `${noon} ${JSON.stringify({ ...worker, id: 'x' })}`);
-  await own.redis.hset(fleetLoadKey, 'y', '{"kind":"worker"}');
   t.deepEqual(ids(await note(ingress, idle)), ['i', 'x']);
+  await own.redis.hset(fleetLoadKey, 'x', '{"kind":"worker"}');
   t.deepEqual([...(await loads()).keys()], ['i']);
+});
+
+test.serial('what is not JSON is left out', async (t) => {
+  const { note, loads } = createNoteProcess(own.redis);
+  await own.redis.hset(fleetKey, 'x', `${noon} {`);
+  t.deepEqual(ids(await note(ingress, idle)), ['i']);
+  await own.redis.hset(fleetLoadKey, 'x', '{');
+  t.deepEqual([...(await loads()).keys()], ['i']);
+});
+
+test.serial('the load of a process that the release before has removed is removed, too', async (t) => {
+  const { note, loads } = createNoteProcess(own.redis);
+  await using release = await openRelease('previous');
+  const before: { createNoteProcess: typeof createNoteProcess } = await import(
+    `${release.root}/shared/fleet/note-process.ts`
+  );
+  const earlier = before.createNoteProcess(own.redis);
+  await note(worker, busy);
+  await note({ ...worker, id: 'v' }, busy);
+  await earlier.leave('v');
+  await setTime(noon + processLifeMs);
+  t.deepEqual(ids(await earlier.note({ ...ingress, id: 'before' }, idle)), ['before']);
+  t.deepEqual(ids(await note(ingress, idle)), ['before', 'i']);
+  t.deepEqual([...(await loads()).keys()], ['i']);
+  t.deepEqual(await own.redis.hkeys(fleetLoadKey), ['i']);
 });

@@ -1,0 +1,40 @@
+import test from 'ava';
+import Koa from 'koa';
+import type { RequestState } from '../../../../ingress/request-state.ts';
+import { retrieveFleet } from '../../../../ingress/routes/operators/fleet.ts';
+import type { ProcessLoad } from '../../../../shared/fleet/process-load.ts';
+import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
+import { serveApp } from '../../../support/serve-app.ts';
+
+const planFile = { backends: { a: { location: 'cloud', requestsAtOnce: 9 } }, models: {} } as unknown as PlanFile; // all that the route reads
+
+const worker = (calls: number): ProcessLoad => ({
+  ...{ kind: 'worker', running: calls, waiting: 0, backends: [{ backend: 'a', calls, share: calls }] },
+  health: [{ backend: 'a', model: 'm', breaker: 'closed', answered: calls, failed: 0 }],
+});
+
+test('the load of a process that has left is not counted', async (t) => {
+  const app = new Koa<RequestState>();
+  app.use(async (ctx, next) => {
+    ctx.state.planFile = planFile;
+    await next();
+  });
+  const here = { kind: 'worker' as const, generation: 'g', pools: ['default'], issues: 0, startedAt: 1 };
+  const fleet = {
+    processes: () => [
+      { ...here, id: 'one' },
+      { ...here, id: 'two', startedAt: 2 },
+    ],
+    loads: async () => new Map([['one', worker(2)] as const, ['gone', worker(5)] as const]),
+    depths: async () => [],
+    poolWorkers: async () => [{ pool: 'default', workers: 2 }],
+  };
+  app.use(retrieveFleet({ fleet }));
+  await using served = await serveApp(app);
+  const { workers, backends } = (await (await fetch(served.url)).json()) as Record<string, object[]>;
+  t.like(workers, [
+    { id: 'one', running: 2 },
+    { id: 'two', running: null },
+  ]);
+  t.like(backends, [{ calls: 2, shares: 2, models: [{ answered: 2, breakers: { closed: 1 } }] }]);
+});
