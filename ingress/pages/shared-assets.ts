@@ -3,6 +3,7 @@ import { gunzip, gzip } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { Log } from '../../shared/process/log.ts';
+import { within } from '../../shared/process/shutdown.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { assetSetKey } from '../../shared/redis/process-keys.ts';
 import { assetType, releaseOf } from './asset-set.ts';
@@ -13,19 +14,26 @@ import type { StaticContent } from './static-content.ts';
  * its assets. A set is used only if it has the hash in its name, so a process that can write to Redis cannot change a script.
  */
 export interface SharedAssets {
-  /** Makes a set known to the others, at most every twelve hours. Never fails. */
-  share(assets: ReadonlyMap<string, StaticContent>): void;
+  /**
+   * Makes a set known to the others, at most every twelve hours: before its page is sent, because the browser may ask another ingress next.
+   * Never fails, and takes half a second at most.
+   */
+  share(assets: ReadonlyMap<string, StaticContent>): Promise<void>;
   /** Finds an asset that another ingress has shared within a day. Undefined if there is none, or Redis is unavailable. */
   find(name: string): Promise<StaticContent | undefined>;
 }
 
 const keptSeconds = 86_400;
 const shareEveryMs = 43_200_000;
+const shareAgainMs = 10_000;
+const shareWaitMs = 500;
 /** Far more than any set has. */
 const setBytesMax = 16_777_216;
-/** Anyone can ask for any name: an unknown release is asked for once in this time. */
-const unknownMs = 10_000;
-const releasesMax = 100;
+/** No more releases run side by side. */
+const releasesMax = 10;
+/** Anyone can ask for any name: each unknown release is asked for once in this time, and so many of them are. */
+const unknownMs = 1_000;
+const unknownMax = 20;
 const setName = /^([\w-]{16})\//;
 
 const filesSchema = z.array(z.tuple([z.string(), z.string()]));
@@ -41,8 +49,11 @@ export function createSharedAssets({
   log: Pick<Log, 'debug'>;
   now?: () => number;
 }): SharedAssets {
-  const sharedAt = new Map<string, number>();
-  const sets = new LRUCache<string, { files: Promise<Files | undefined>; at: number }>({ max: releasesMax });
+  const sharing = new Map<string, { until: number; done: Promise<void> }>();
+  const found = new LRUCache<string, Files>({ max: releasesMax });
+  const asked = new LRUCache<string, Promise<Files | undefined>>({
+    ...{ max: unknownMax, ttl: unknownMs, ttlResolution: 0, perf: { now } },
+  });
 
   async function write(release: string, assets: ReadonlyMap<string, StaticContent>): Promise<void> {
     const files = [...assets].map(([name, { bytes }]) => [name.slice(release.length + 1), bytes.toString('utf8')]);
@@ -60,29 +71,39 @@ export function createSharedAssets({
 
   /** A set that was found stays known; any other answer is asked for again. */
   async function filesOf(release: string): Promise<Files | undefined> {
-    const known = sets.get(release);
-    if (known !== undefined) {
-      const files = await known.files;
-      if (files !== undefined || now() - known.at < unknownMs) return files;
-    }
-    const files = read(release).catch((error: unknown) => {
+    const known = found.get(release);
+    if (known !== undefined) return known;
+    asked.purgeStale();
+    const earlier = asked.get(release);
+    if (earlier !== undefined || asked.size >= unknownMax) return earlier;
+    const answer = read(release).catch((error: unknown) => {
       log.debug({ err: error }, 'assets of another release could not be read');
       return undefined;
     });
-    sets.set(release, { files, at: now() });
+    asked.set(release, answer);
+    const files = await answer;
+    if (files !== undefined) found.set(release, files);
     return files;
   }
 
+  function shareNow(release: string, assets: ReadonlyMap<string, StaticContent>): Promise<void> {
+    const until = now() + shareEveryMs;
+    const done = write(release, assets).catch((error: unknown) => {
+      sharing.set(release, { until: now() + shareAgainMs, done });
+      log.debug({ err: error }, 'assets were not shared with other ingresses');
+    });
+    sharing.set(release, { until, done });
+    return done;
+  }
+
   return {
-    share(assets) {
+    async share(assets) {
       const [first] = assets.keys();
       const release = setName.exec(first ?? '')?.[1];
-      if (release === undefined || now() - (sharedAt.get(release) ?? Number.NEGATIVE_INFINITY) < shareEveryMs) return;
-      sharedAt.set(release, now());
-      write(release, assets).catch((error: unknown) => {
-        sharedAt.delete(release);
-        log.debug({ err: error }, 'assets were not shared with other ingresses');
-      });
+      if (release === undefined) return;
+      const earlier = sharing.get(release);
+      const done = earlier !== undefined && now() < earlier.until ? earlier.done : shareNow(release, assets);
+      await within(shareWaitMs, done);
     },
     async find(name) {
       const release = setName.exec(name)?.[1];

@@ -13,7 +13,7 @@ const policy = contentSecurityPolicy();
 export function showDocumentation({ documentation, sharedAssets }: Pages): Stage {
   return async function showDocumentation(ctx, next) {
     const { pages, missing, assets } = await documentation();
-    sharedAssets.share(assets);
+    await sharedAssets.share(assets);
     const content = pages.get(pathParameter(ctx, 'page').replace(/\/$/, ''));
     await (content === undefined ? servePage(missing, policy, 404) : servePage(content, policy))(ctx, next);
   };

@@ -2,7 +2,6 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import test from 'ava';
 import { createAssetSet } from '../../ingress/pages/asset-set.ts';
 import { createSharedAssets } from '../../ingress/pages/shared-assets.ts';
-import { assetSetKey } from '../../shared/redis/process-keys.ts';
 import type { Stack } from '../stack/stack.ts';
 import { openRedis } from '../support/open-redis.ts';
 import { otherAddresses } from '../support/other-addresses.ts';
@@ -108,9 +107,8 @@ test('an ingress serves the console of another release, which that release has s
   const { assets, nameOf } = createAssetSet(new Map([['main.js', 'export {};']]));
   const redis = openRedis(stack.redisUrl);
   t.teardown(() => redis.disconnect());
-  createSharedAssets({ redis, log: recordedLog().log }).share(assets);
+  await createSharedAssets({ redis, log: recordedLog().log }).share(assets);
   const asset = () => fetch(url(`/console/assets/${nameOf('main.js')}`));
-  while ((await redis.exists(assetSetKey(nameOf('main.js').slice(0, 16)))) === 0) await new Promise(setImmediate);
   const found = await asset();
   t.is(found.status, 200);
   t.is(await found.text(), 'export {};');

@@ -28,7 +28,7 @@ export function createConsole(known: ConsoleSettings, shared: SharedAssets): Con
   return {
     async page(ctx, next) {
       const { show, share } = await stages();
-      share();
+      await share();
       await show(ctx, next);
     },
     async asset(ctx, next) {

@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import test from 'ava';
 import { createAssetSet } from '../../../ingress/pages/asset-set.ts';
 import { createSharedAssets } from '../../../ingress/pages/shared-assets.ts';
+import type { Redis } from '../../../shared/redis/connections.ts';
 import { assetSetKey } from '../../../shared/redis/process-keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -20,24 +21,20 @@ const setOf = (text: string) =>
     ]),
   );
 
-function open() {
-  let now = 0;
+function open(redis = own.redis) {
+  let now = 1;
   const { log } = recordedLog();
-  const shared = createSharedAssets({ redis: own.redis, log, now: () => now });
+  const shared = createSharedAssets({ redis, log, now: () => now });
   return { ...shared, pass: (ms: number) => (now += ms) };
 }
 
-const isShared = async (name: string) => {
-  const key = assetSetKey(name.slice(0, 16));
-  while ((await own.redis.exists(key)) === 0) await new Promise(setImmediate);
-  return key;
-};
+const keyOf = (name: string) => assetSetKey(name.slice(0, 16));
 
 test('an ingress serves the assets of another release, as that release has made them', async (t) => {
   const [one, other] = [open(), open()];
   const { assets, nameOf } = setOf('of the first release');
-  one.share(assets);
-  const key = await isShared(nameOf('main.js'));
+  await one.share(assets);
+  const key = keyOf(nameOf('main.js'));
   t.true((await own.redis.ttl(key)) > 86_000);
   for (const path of ['main.js', 'styles/page.css']) {
     const found = await other.find(nameOf(path));
@@ -49,8 +46,8 @@ test('an ingress serves the assets of another release, as that release has made 
 
 test('a set that was changed in Redis is not served', async (t) => {
   const { assets, nameOf } = setOf('of a release that is attacked');
-  open().share(assets);
-  const key = await isShared(nameOf('main.js'));
+  await open().share(assets);
+  const key = keyOf(nameOf('main.js'));
   const files = [...assets].map(([name]) => [name.slice(17), 'alert(1)']);
   await own.redis.set(key, gzipSync(JSON.stringify(files)));
   t.is(await open().find(nameOf('main.js')), undefined);
@@ -62,25 +59,75 @@ test('a release that is not there is asked for again only after a while, however
   const { assets, nameOf } = setOf('of a later release');
   const reader = open();
   t.is(await reader.find(nameOf('main.js')), undefined);
-  open().share(assets);
-  await isShared(nameOf('main.js'));
+  await open().share(assets);
   t.is(await reader.find(nameOf('main.js')), undefined);
-  reader.pass(10_000);
+  reader.pass(1_001);
   t.not(await reader.find(nameOf('main.js')), undefined);
   for (const name of ['', 'main.js', '../../x/main.js', `${'a'.repeat(16)}/main.exe`, `${'a'.repeat(16)}/__proto__.js`])
     t.is(await reader.find(name), undefined, name);
 });
 
+test('whoever asks for many releases makes few calls, and known ones stay known', async (t) => {
+  const [known, later] = [setOf('of the release before'), setOf('of the release after')];
+  let calls = 0;
+  const getBuffer = (key: string) => {
+    calls += 1;
+    return own.redis.getBuffer(key);
+  };
+  const reader = open({ getBuffer } as Redis); // all that is read with
+  await open().share(known.assets);
+  await open().share(later.assets);
+  t.not(await reader.find(known.nameOf('main.js')), undefined);
+  const unknown = Array.from({ length: 1_000 }, (_, index) => `${String(index).padStart(16, '0')}/main.js`);
+  await Promise.all(unknown.map((name) => reader.find(name)));
+  t.is(calls, 20);
+  t.is(await reader.find(later.nameOf('main.js')), undefined);
+  t.not(await reader.find(known.nameOf('main.js')), undefined);
+  reader.pass(1_001);
+  t.not(await reader.find(later.nameOf('main.js')), undefined);
+  t.is(calls, 21);
+});
+
 test('a set is shared again before it expires', async (t) => {
   const { assets, nameOf } = setOf('of a release that runs for long');
   const sharer = open();
-  sharer.share(assets);
-  const key = await isShared(nameOf('main.js'));
+  await sharer.share(assets);
+  const key = keyOf(nameOf('main.js'));
   await own.redis.del(key);
-  sharer.share(assets);
+  await sharer.share(assets);
   t.is(await own.redis.exists(key), 0, 'not at every page');
   sharer.pass(43_200_000);
-  sharer.share(assets);
-  await isShared(nameOf('main.js'));
+  await sharer.share(assets);
+  t.is(await own.redis.exists(key), 1);
+});
+
+test('pages that are asked for at once wait for the same sharing, and after a failure it is tried again later', async (t) => {
+  const { assets } = setOf('of a release whose Redis is away');
+  const asked: PromiseWithResolvers<'OK'>[] = [];
+  const sharer = open({
+    set() {
+      const one = Promise.withResolvers<'OK'>();
+      asked.push(one);
+      return one.promise;
+    },
+  } as unknown as Redis); // all that is written with
+  const pages = Promise.all([sharer.share(assets), sharer.share(assets)]);
+  while (asked.length === 0) await new Promise(setImmediate);
+  asked[0]?.reject(new Error('away'));
+  await pages;
+  await sharer.share(assets);
+  t.is(asked.length, 1);
+  sharer.pass(10_000);
+  const later = sharer.share(assets);
+  while (asked.length === 1) await new Promise(setImmediate);
+  asked[1]?.resolve('OK');
+  await later;
+  t.is(asked.length, 2);
+});
+
+test('a page does not wait long for a Redis that does not answer', async (t) => {
+  const { assets } = setOf('of a release whose Redis hangs');
+  const never = { set: () => new Promise(() => {}) } as unknown as Redis; // all that is written with
+  await open(never).share(assets);
   t.pass();
 });

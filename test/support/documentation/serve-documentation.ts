@@ -33,7 +33,7 @@ export async function serveDocumentation({ links, document = smallDocument }: Wi
     models: exampleModels(batchPlan()),
     document,
   });
-  const sharedAssets = { share() {}, find: async () => undefined };
+  const sharedAssets = { async share() {}, find: async () => undefined };
   const router = new Router<RequestState>({ strict: true, sensitive: true });
   const showPage = showDocumentation({ documentation, sharedAssets });
   router.get('/docs', showPage);

@@ -7,7 +7,7 @@ test('if its files cannot be made, the console answers 503 and does not try agai
     ...{ baseUrl: 'https://api.example', audience: 'https://api.example', issuer: 'https://issuer.example' },
     ...{ docsUrl: 'https://api.example/docs', consoleClientId: 'console', consoleUrl: 'no address' },
   };
-  const { page, asset } = createConsole(settings, { share() {}, find: async () => undefined });
+  const { page, asset } = createConsole(settings, { async share() {}, find: async () => undefined });
   const context = {} as AppContext; // both stages fail before they use it
   const next = async () => {};
   const expected = { code: 'SERVICE_UNAVAILABLE', message: 'The console is not available right now. Retry.' };
