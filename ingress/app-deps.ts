@@ -30,6 +30,8 @@ import type { QueueTurns } from './queue/queue-turns.ts';
 import type { RequestQueues } from './queue/request-queues.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestLookUp } from './requests/request-look-up.ts';
+import type { RequestsToEnd } from './requests/requests-to-end.ts';
+import type { ReadCountersOf } from './routes/operators/account-limits.ts';
 import type { FleetDeps } from './routes/operators/fleet.ts';
 import type { SettingsDeps } from './routes/operators/settings.ts';
 import type { WebhookSupport } from './routes/webhooks/webhook-support.ts';
@@ -74,6 +76,8 @@ export type AppDeps = SettingsDeps &
     queueBounds: QueueBounds;
     waitingRequests: WaitingRequests;
     suspensions: Pick<SuspensionWatch, 'follow'>;
+    requestsToEnd: RequestsToEnd;
+    readCountersOf: ReadCountersOf;
     replyTo: () => string | undefined;
     documentation: Documentation;
     openApiDocument: StaticContent;

@@ -23,6 +23,8 @@ import { createSharedCallers } from './callers/shared-callers.ts';
 import { createLimitFailures } from './limits/limit-failures.ts';
 import { createMinuteCounts } from './limits/minute-counts.ts';
 import { nextRequestId } from './middleware/assign-request-id.ts';
+import { createRequestsToEnd } from './requests/requests-to-end.ts';
+import type { ReadCountersOf } from './routes/operators/account-limits.ts';
 
 type CallerDeps = {
   config: IngressConfig;
@@ -50,15 +52,20 @@ export function openCallers({ config, currentPlanFile, redis, store, release, ou
     reread: callers.reread,
   });
   const admit = createAdmit(redis, { timeouts: () => currentPlanFile().timeouts, outboxLengthMax });
-  const lookAtAccount = async (account: string) => {
-    const request = { account, subject: { account }, requestId: nextRequestId(), caller: undefined };
-    return (await askLimits(request, admit.look)).caller;
+  const asking = (account: string) => ({
+    ...{ account, subject: { account }, requestId: nextRequestId(), caller: undefined },
+  });
+  const lookAtAccount = async (account: string) => (await askLimits(asking(account), admit.look)).caller;
+  const readCountersOf: ReadCountersOf = async (account) => {
+    const { caller, answer } = await askLimits(asking(account), admit.readCounters);
+    return { caller, counters: answer.counters };
   };
   const suspensions = owned.use(watchSuspensions({ redis, look: lookAtAccount, log }));
+  const requestsToEnd = owned.use(createRequestsToEnd({ redis, log }));
   const changeAccount = createChangeAccount({ redis, store, log });
   const changeRecorded = createRecordedChange({ changeAccount, store, log });
   return {
-    ...{ keyUse, guestKeys, sharedCallers, callers, suspensions },
+    ...{ keyUse, guestKeys, sharedCallers, callers, suspensions, requestsToEnd, readCountersOf },
     checkCaller: createCheckCaller({ admit, release, askLimits, keyUse }),
     ...{ changeAccount, changeRecorded },
     applyTopUpCode: createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }),

@@ -47,9 +47,14 @@ import {
 import { mintGuestKey } from './routes/keys/guest-keys.ts';
 import { listModels, retrieveModel } from './routes/models.ts';
 import { retrieveOpenApiDocument, retrievePlanFileSchema } from './routes/openapi-document.ts';
+import { retrieveAccountLimits, retrieveAccountQuota } from './routes/operators/account-limits.ts';
+import { listAccountRequests } from './routes/operators/account-requests.ts';
 import { updateAccount } from './routes/operators/account-settings.ts';
 import { retrieveAccountUsage } from './routes/operators/account-usage.ts';
 import { listAccounts, retrieveAccount } from './routes/operators/accounts.ts';
+import { cancelAnyBatch } from './routes/operators/actions/cancel-any-batch.ts';
+import { endRequest } from './routes/operators/actions/end-request.ts';
+import { revokeAccountKey } from './routes/operators/actions/revoke-account-key.ts';
 import { retrieveAllUsage } from './routes/operators/all-usage.ts';
 import { listAudit } from './routes/operators/audit.ts';
 import { findAnything } from './routes/operators/find.ts';
@@ -175,6 +180,11 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(deps));
   router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readSettings, updateAccount(deps));
   router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(deps));
+  router.get('/admin/accounts/:account/quota', withSignIn, check, asOperator, retrieveAccountQuota(deps));
+  router.get('/admin/accounts/:account/limits', withSignIn, check, asOperator, retrieveAccountLimits(deps));
+  router.get('/admin/accounts/:account/requests', withSignIn, check, asOperator, listAccountRequests(deps));
+  router.delete('/admin/accounts/:account/keys/key_:key', withSignIn, check, asOperator, revokeAccountKey(deps));
+  router.post('/admin/batches/:batch/cancel', withSignIn, check, asOperator, readSettings, cancelAnyBatch(deps));
   router.get('/admin/usage', withSignIn, check, asOperator, retrieveAllUsage(deps));
   router.get('/admin/audit', withSignIn, check, asOperator, listAudit(deps));
   router.get('/admin/top-up-codes', withSignIn, check, asOperator, listTopUpCodes(deps));
@@ -191,6 +201,7 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   router.get('/admin/plans', withSignIn, check, asOperator, listPlans);
   router.get('/admin/find', withSignIn, check, asOperator, findAnything(deps));
   router.get('/admin/requests/:request', withSignIn, check, asOperator, retrieveAnyRequest(deps));
+  router.post('/admin/requests/:request/cancel', withSignIn, check, asOperator, readSettings, endRequest(deps));
   router.get('/admin/fleet', withSignIn, check, asOperator, retrieveFleet(deps));
   router.get('/admin/settings', withSignIn, check, asOperator, retrieveSettings(deps));
 }

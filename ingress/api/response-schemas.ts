@@ -159,20 +159,25 @@ export const planList = z.strictObject({ object: z.literal('list'), data: z.arra
 
 const topUp = z.strictObject({ id: z.string(), tokens: z.int().positive() });
 const step = z.strictObject({ from: z.string(), to: z.string() });
-const settingsChange = z.strictObject({
+const auditedChange = z.strictObject({
   plan: step.optional(),
   suspended: z.boolean().optional(),
   overageEnabled: z.boolean().optional(),
   topUp: topUp.optional(),
+  keyRevoked: z
+    .string()
+    .optional()
+    .meta({ description: 'A key; in the audit trail only if an operator has revoked it.' }),
+  batchCancelled: z.string().optional().meta({ description: 'A batch that an operator has cancelled.' }),
+  requestEnded: z.string().optional().meta({ description: 'A request that an operator has ended.' }),
 });
 const accountChange = z.strictObject({
   at: time,
   by: z.string(),
   keyMinted: z.string().optional(),
   keyRotated: step.optional(),
-  keyRevoked: z.string().optional(),
   keyChanged: z.string().optional(),
-  ...settingsChange.shape,
+  ...auditedChange.shape,
 });
 /** After a change: without batches, which it does not affect. */
 export const changedAccount = z.strictObject({
@@ -185,19 +190,17 @@ export const changedAccount = z.strictObject({
   keys: z.array(accountKey).meta({ description: 'Developer keys, then further keys.' }),
   changes: z.array(accountChange),
 });
-export const account = changedAccount.extend({
-  batches: z.array(
-    batch.pick({
-      id: true,
-      input_filename: true,
-      status: true,
-      request_counts: true,
-      error_counts: true,
-      created_at: true,
-      expires_at: true,
-    }),
-  ),
+/** A batch as operators see it: without its content. */
+export const operatorBatch = batch.pick({
+  id: true,
+  input_filename: true,
+  status: true,
+  request_counts: true,
+  error_counts: true,
+  created_at: true,
+  expires_at: true,
 });
+export const account = changedAccount.extend({ batches: z.array(operatorBatch) });
 
 const accountSummary = z.strictObject({
   account: z.string(),
@@ -218,7 +221,7 @@ const auditRecord = z.strictObject({
   actor: z.string().meta({ description: 'The account that made the change.' }),
   address: z.string().nullable().meta({ description: 'The client address of the change; null: not stored.' }),
   account: z.string().meta({ description: 'The account or device that was changed.' }),
-  change: settingsChange,
+  change: auditedChange,
   reason: z.string().nullable(),
 });
 export const auditRecordList = z.strictObject({ object: z.literal('list'), data: z.array(auditRecord), ...page });
@@ -239,5 +242,6 @@ export type LimitsInUse = z.infer<typeof limitsInUse>;
 export type PlanLimits = z.infer<typeof planLimits>;
 export type Account = z.infer<typeof account>;
 export type ChangedAccount = z.infer<typeof changedAccount>;
+export type OperatorBatch = z.infer<typeof operatorBatch>;
 export type AccountSummary = z.infer<typeof accountSummary>;
 export type AuditRecord = z.infer<typeof auditRecord>;

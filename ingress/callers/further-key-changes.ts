@@ -140,8 +140,11 @@ function rotateFurther(account: Account, old: FurtherKey, key: NewKey) {
   return { account: { ...account, furtherKeys }, left: old };
 }
 
+/** `by`: the operator who revokes it, unless it is the account itself. */
+type Revocation = { id: string; at: Date } & Partial<Pick<Change, 'by' | 'origin'>>;
+
 /** The key stops working at once. A key that has ended already stays as it is. Undefined if there is no such key. */
-export function revokeKeyById({ id, at }: { id: string; at: Date }) {
+export function revokeKeyById({ id, at, ...by }: Revocation) {
   return (known: Account | undefined): Decision<Account | undefined> => {
     const found = findKey(known, id);
     if (known === undefined || found === undefined) return { result: undefined };
@@ -150,7 +153,7 @@ export function revokeKeyById({ id, at }: { id: string; at: Date }) {
       found.kind === 'default'
         ? endKey({ ...known, key: found.key }, 'revoked', at)
         : endFurther(known, found.key, 'revoked', at);
-    const next = changedBy(withoutEnded(ended, at), { at, keyRevoked: id });
+    const next = changedBy(withoutEnded(ended, at), { at, keyRevoked: id, ...by });
     return { result: next, next };
   };
 }
@@ -194,7 +197,7 @@ function endFurther(account: Account, key: FurtherKey, state: EndedFurtherKey['s
   return { ...account, furtherKeys, endedFurtherKeys };
 }
 
-function changedBy(account: Account, change: Omit<Change, 'by'>): Account {
+function changedBy(account: Account, change: Omit<Change, 'by'> & Partial<Pick<Change, 'by'>>): Account {
   return changed(account, { by: account.id, ...change });
 }
 

@@ -6,6 +6,7 @@ import { fileRoutes } from './routes/files.ts';
 import { furtherKeyRoutes } from './routes/further-keys.ts';
 import { keyRoutes } from './routes/keys.ts';
 import { modelRoutes } from './routes/models.ts';
+import { operatorActionRoutes } from './routes/operator-actions.ts';
 import { operatorViewRoutes } from './routes/operator-views.ts';
 import { operatorRoutes } from './routes/operators.ts';
 import { requestRoutes } from './routes/requests.ts';
@@ -62,6 +63,7 @@ export const documentedRoutes: Readonly<Record<string, RouteDescription>> = {
   ...billingRoutes,
   ...operatorRoutes,
   ...operatorViewRoutes,
+  ...operatorActionRoutes,
   ...topUpCodeRoutes,
   ...ownRoutes,
 };

@@ -12,6 +12,11 @@ export type FoundRequest = RunningRequest | EndedRequest;
 /** An id of a request of ours: of one that a client waits for, or of a line of a batch. */
 export const requestIdPattern = /^req_[0-9A-HJKMNP-TV-Z]{26}(?:-\d{1,6})?$/;
 
+/** Whether a request of this id is one of a line of a batch. */
+export function isOfLine(requestId: string): boolean {
+  return /-\d+$/.test(requestId);
+}
+
 export function ended(record: UsageRecord): EndedRequest {
   return { ...record, state: 'ended' };
 }

@@ -53,6 +53,9 @@ export const requestList = z.strictObject({
   has_more: z.boolean(),
 });
 
+export const operatorRequestList = requestList.extend({ data: z.array(operatorRequest) });
+
 export type Request = z.infer<typeof request>;
 export type OperatorRequest = z.infer<typeof operatorRequest>;
+export type OperatorRequestList = z.infer<typeof operatorRequestList>;
 export type RequestList = z.infer<typeof requestList>;

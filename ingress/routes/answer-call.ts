@@ -1,6 +1,6 @@
 import type { StreamEnding } from '../../shared/endpoints/definition/error-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
-import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
+import { ApiError, temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
 import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import type { Served } from '../../shared/jobs/replies.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
@@ -13,19 +13,26 @@ import type { ExpectedReply } from '../replies/expected-reply.ts';
 import type { WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
+import type { RequestsToEnd } from '../requests/requests-to-end.ts';
+
+type WhatOperatorsDo = {
+  suspensions: Pick<SuspensionWatch, 'follow'>;
+  requestsToEnd: Pick<RequestsToEnd, 'follow'>;
+};
 
 /** An inference request after admission: queues it, waits for the reply, and writes it as one body or as a stream. */
-export function answerCall(deps: {
-  queues: RequestQueues;
-  queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
-  waitingRequests: WaitingRequests;
-  suspensions: Pick<SuspensionWatch, 'follow'>;
-  /** This ingress's reply stream, undefined while it has none. */
-  replyTo: () => string | undefined;
-  /** How long the status of a stream waits for the first event (contract.md#d6-held-status). */
-  heldBackMs?: number;
-}): Stage {
-  const { queues, queueTurns, waitingRequests, suspensions, replyTo, heldBackMs = 10_000 } = deps;
+export function answerCall(
+  deps: WhatOperatorsDo & {
+    queues: RequestQueues;
+    queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
+    waitingRequests: WaitingRequests;
+    /** This ingress's reply stream, undefined while it has none. */
+    replyTo: () => string | undefined;
+    /** How long the status of a stream waits for the first event (contract.md#d6-held-status). */
+    heldBackMs?: number;
+  },
+): Stage {
+  const { queues, queueTurns, waitingRequests, replyTo, heldBackMs = 10_000 } = deps;
 
   return async function answerCall(ctx) {
     const { endpoint, stream } = stateOf(ctx, 'call');
@@ -33,9 +40,9 @@ export function answerCall(deps: {
     // The body is in the queue, and no longer held here.
     delete ctx.state.call;
     ctx.state.bodyShare?.leave();
-    const unfollow = suspensions.follow(stateOf(ctx, 'caller'), () => reply.fail(accountSuspended()));
     const { claim } = stateOf(ctx, 'lease');
-    // A request whose answer is kept continues without its client, until its account is suspended.
+    const unfollow = followOperators(ctx, reply, deps);
+    // A request whose answer is kept continues without its client, until its account is suspended or an operator ends it.
     if (claim !== undefined) void reply.ended.then(unfollow);
     const leave = () => {
       if (claim === undefined) unfollow();
@@ -103,6 +110,22 @@ const sendingTo = (model: string) => ({
   kind: 'producer' as const,
   attributes: queueAttributes('send', model),
 });
+
+/** Ends the request if its account is suspended, or if an operator ends it. The returned function unsubscribes. */
+function followOperators(ctx: AppContext, reply: ExpectedReply, deps: WhatOperatorsDo): () => void {
+  const { suspensions, requestsToEnd } = deps;
+  const following = [
+    suspensions.follow(stateOf(ctx, 'caller'), () => reply.fail(accountSuspended())),
+    requestsToEnd.follow(stateOf(ctx, 'lease').requestId, () => reply.fail(endedByOperator())),
+  ];
+  return () => {
+    for (const unfollow of following) unfollow();
+  };
+}
+
+function endedByOperator(): ApiError {
+  return new ApiError('FORBIDDEN', 'An operator has ended this request.');
+}
 
 function endingOf(endpoint: string): StreamEnding {
   const { stream } = endpointAt(endpoint).answer;

@@ -157,15 +157,17 @@ export function cancelBatch({ store }: BatchStores): Stage {
   return async function cancelBatch(ctx) {
     const { id, account } = wantedBatch(ctx);
     const at = new Date(stateOf(ctx, 'now'));
-    const cancelled = await store.batches.changeBatch(id, (found) => {
-      const batch = requireOwn(found, account);
-      if (batch.state === 'cancelling') return { result: batch };
-      const next = nextBatch(batch, { type: 'cancel' }, at);
-      if (next === undefined) throw new ApiError('CONFLICT', `A batch that is ${batch.state} cannot be cancelled.`);
-      return { result: next, next };
-    });
+    const cancelled = await store.batches.changeBatch(id, (found) => cancelling(requireOwn(found, account), at));
     ctx.body = presentBatch(cancelled);
   };
+}
+
+/** Cancels a batch, unless it is being cancelled. `CONFLICT` if it has ended. */
+export function cancelling(batch: Batch, at: Date): { result: Batch; next?: Batch } {
+  if (batch.state === 'cancelling') return { result: batch };
+  const next = nextBatch(batch, { type: 'cancel' }, at);
+  if (next === undefined) throw new ApiError('CONFLICT', `A batch that is ${batch.state} cannot be cancelled.`);
+  return { result: next, next };
 }
 
 function noRoom(message: string): ApiError {
@@ -188,6 +190,6 @@ function wantedBatch(ctx: AppContext): { id: string; account: string } {
   return { id, account: stateOf(ctx, 'caller').account };
 }
 
-function noSuchBatch(): ApiError {
+export function noSuchBatch(): ApiError {
   return new ApiError('NOT_FOUND', 'There is no such batch.');
 }

@@ -225,6 +225,9 @@ function sharesTag(group: string | undefined): string {
   return group === undefined ? '{shares}' : `{shares:${group}}`;
 }
 
+/** Sorted set: the requests that operators end, by the time when they asked for it (milliseconds). Expires a minute after the last. */
+export const requestsToEndKey = 'svc:requests-to-end';
+
 /** Sorted set: a member ends a worker's own wait for jobs, of a model in a cluster. Expires in a minute. */
 export function bellKey(workerId: string, model = 'shares'): string {
   return `svc:{${model}}:bell:${workerId}`;

@@ -226,3 +226,45 @@ test('codes that an ingress redeems and top-ups by an ingress before add up, eac
   await operator.change('user:mixed-buyer', { suspended: false });
   await redeem(other?.code, 2_010);
 });
+
+test('what an operator ends is known to an ingress before; only an ingress of now ends its requests', async (t) => {
+  const apiKey = await keys.newKey('mixed-ended');
+  const operator = createKeyClient(stack, { url: () => ingresses.now.url });
+  const bearer = await operator.token('olga', true);
+  const ask = (release: Release) =>
+    clientAt(release, apiKey).chat.completions.create(
+      { model: ownModel, messages },
+      { signal: AbortSignal.timeout(60_000) },
+    );
+  const waiting = { before: ask('before'), now: ask('now') };
+  const running = async () => {
+    const { body } = await operator.send('GET', '/admin/accounts/user:mixed-ended/requests', { bearer });
+    return (body.data as { id: string }[]).map(({ id }) => id); // a list of the service itself
+  };
+  let ids = await running();
+  while (ids.length < 2) ids = await running();
+  for (const id of ids) {
+    const path = `/admin/requests/${id}/cancel`;
+    t.is((await operator.send('POST', path, { bearer, body: { reason: 'why' } })).status, 200);
+  }
+  await t.throwsAsync(waiting.now, { message: /An operator has ended this request/ });
+  t.is((await running()).length, 1, 'the one at the ingress before still waits');
+  const worker = await startWorker('now', ownPool);
+  t.is((await waiting.before).object, 'chat.completion');
+  await worker.process.stop();
+
+  // It rewrites the account, and knows the key that was revoked.
+  const old = createKeyClient(stack, { url: () => ingresses.before.url });
+  const { data } = (await operator.signedIn('mixed-ended', 'GET', '/v1/keys')).body as { data: { id: string }[] }; // the same
+  const path = `/admin/accounts/user:mixed-ended/keys/${data[0]?.id}?reason=leaked`;
+  t.is((await operator.send('DELETE', path, { bearer })).status, 200);
+  t.is((await old.infer(apiKey)).status, 401);
+  await fetch(`${ingresses.before.url}/admin/accounts/user:mixed-ended`, {
+    method: 'PATCH',
+    headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+    body: '{"suspended":true}',
+  });
+  const { body } = await operator.send('GET', '/admin/audit?account=user:mixed-ended', { bearer });
+  const changes = (body.data as { change: object }[]).map(({ change }) => Object.keys(change).join()); // a list of the service itself
+  t.deepEqual(changes, ['suspended', 'keyRevoked', 'requestEnded', 'requestEnded']);
+});

@@ -12,6 +12,8 @@ import {
 
 type Cast = Credentials & { operator: string; spentRequest: string; spentKey: string };
 
+const unknownAccounts = ['user:unknown', 'alice', 'user:', '%24ne', '__proto__', '%zz'];
+
 /** The cases of the routes with which operators look at the fleet and find what customers name. */
 export function operatorViewCases(cast: Cast) {
   const fleet = callTo('GET', '/admin/fleet');
@@ -19,6 +21,10 @@ export function operatorViewCases(cast: Cast) {
   const finds = (text: string) =>
     callTo('GET', `/admin/find?${new URLSearchParams({ text })}`)({ bearer: cast.operator });
   const request = (id: string, bearer = cast.operator) => callTo('GET', `/admin/requests/${id}`)({ bearer });
+  const of = (what: string, account: string, bearer = cast.operator) =>
+    callTo('GET', `/admin/accounts/${account}/${what}`)({ bearer });
+  const requests = (query = '', account = 'user:spent', bearer = cast.operator) =>
+    of(`requests${query}`, account, bearer);
   const unknown = 'req_01KBN4V4W0R2E9Z6Y5QH3T8MXA';
   const shows = (expected: object): Pick<Case, 'check'> => ({ check: (t, body) => void t.like(body, expected) });
   return {
@@ -58,6 +64,41 @@ export function operatorViewCases(cast: Cast) {
         'svc_%',
         '名前',
       ].map((text) => ok(`"${text}", which there is not`, finds(text), shows({ data: [] }))),
+    ],
+    'GET /admin/accounts/:account/requests': [
+      ...signedInCases(callTo('GET', '/admin/accounts/user:spent/requests'), cast),
+      forbidden('no scope', requests('', 'user:spent', cast.token), { says: 'svc:admin' }),
+      ok('an account', requests(), {
+        check(t, body) {
+          t.like(body, { data: [{ id: cast.spentRequest, account: 'user:spent' }], has_more: false });
+          const { data } = body as { data: { attempts: { backend: string | null }[] }[] }; // its schema is checked
+          t.true(data[0]?.attempts.every(({ backend }) => backend !== null));
+        },
+      }),
+      ok('an account without any', requests('', 'user:alice')),
+      ok('with an outcome', requests('?outcome=lost'), shows({ data: [], last_id: null })),
+      ok('an account without a document', requests('?outcome=lost', 'user:lines-only'), shows({ data: [] })),
+      invalid('a limit of 0', requests('?limit=0'), { says: 'limit: expected a whole number from 1 to 100' }),
+      invalid('after the request of another account', requests(`?after=${cast.spentRequest}`, 'user:alice'), {
+        says: 'after: there is no such request',
+      }),
+      invalid('an unknown parameter', requests('?state=queued'), { says: 'state: is not known' }),
+      ...unknownAccounts.map((path) => notFound(path, requests('', path), { says: 'no such account' })),
+    ],
+    'GET /admin/accounts/:account/quota': [
+      ...signedInCases(callTo('GET', '/admin/accounts/user:topped/quota'), cast),
+      forbidden('no scope', of('quota', 'user:topped', cast.token), { says: 'svc:admin' }),
+      ok('an account', of('quota', 'user:topped'), shows({ plan: 'free', topUp: 500, overageEnabled: true, used: 0 })),
+      ok('a suspended account', of('quota', 'user:suspended')),
+      ok('an account that has used its month', of('quota', 'user:spent'), shows({ limit: 1, remaining: 0 })),
+      ...unknownAccounts.map((path) => notFound(path, of('quota', path), { says: 'no such account' })),
+    ],
+    'GET /admin/accounts/:account/limits': [
+      ...signedInCases(callTo('GET', '/admin/accounts/user:topped/limits'), cast),
+      forbidden('no scope', of('limits', 'user:topped', cast.token), { says: 'svc:admin' }),
+      ok('an account', of('limits', 'user:topped'), shows({ plan: 'free', requestsAtOnce: { used: 0 } })),
+      ok('a suspended account', of('limits', 'user:suspended')),
+      ...unknownAccounts.map((path) => notFound(path, of('limits', path), { says: 'no such account' })),
     ],
     'GET /admin/requests/:request': [
       ...signedInCases(callTo('GET', `/admin/requests/${cast.spentRequest}`), cast),

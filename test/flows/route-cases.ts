@@ -23,6 +23,7 @@ import {
 import { endpointCases } from './endpoint-cases.ts';
 import { createFileCast, fileCases, filePlans } from './file-cases.ts';
 import { createFurtherCast, furtherKeyCases } from './further-key-cases.ts';
+import { createActionCast, operatorActionCases } from './operator-action-cases.ts';
 import { operatorViewCases } from './operator-view-cases.ts';
 import { requestCases } from './request-cases.ts';
 import { createTopUpCast, topUpCases, topUpPlans } from './top-up-cases.ts';
@@ -84,6 +85,7 @@ export async function createCast(stack: Stack, keys: KeyClient, store: Store) {
     ...(await createFurtherCast(keys)),
     ...(await createTopUpCast(stack, keys, store)),
     ...(await createWebhookCast(keys)),
+    ...(await createActionCast(keys, store, deviceOf('device-of-gus'))),
   };
 }
 
@@ -524,6 +526,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     'GET /admin/usage': allUsageCases(cast),
     'GET /admin/audit': auditCases(cast),
     ...operatorViewCases(cast),
+    ...operatorActionCases(cast, deviceOf('device-of-gus')),
     'GET /admin/settings': [
       ...signedInCases(callTo('GET', '/admin/settings'), cast),
       forbidden('no scope', callTo('GET', '/admin/settings')({ bearer: cast.token }), { says: 'svc:admin' }),

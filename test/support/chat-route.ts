@@ -60,6 +60,14 @@ export async function startChatRoute(
     },
   };
 
+  const endable = new Map<string, () => void>();
+  const requestsToEnd = {
+    follow(requestId: string, onEnded: () => void) {
+      endable.set(requestId, onEnded);
+      return () => endable.delete(requestId);
+    },
+  };
+
   const app = new Koa<RequestState>();
   if (clientStuckMs !== undefined) app.use(cutSlowReaders({ stuckMs: clientStuckMs }));
   app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
@@ -108,6 +116,7 @@ export async function startChatRoute(
       queueTurns: createQueueTurns(),
       waitingRequests,
       suspensions,
+      requestsToEnd,
       replyTo: () => 'svc:replies:1',
       ...waits,
     }),
@@ -130,9 +139,13 @@ export async function startChatRoute(
     places: () => places,
     /** Requests that would end if their account were suspended. */
     followed: () => running.size,
+    /** Requests that an operator could end. */
+    endable: () => endable.size,
     suspend(): void {
       for (const onSuspended of running) onSuspended();
     },
+    /** As an operator does. */
+    end: (requestId: string) => endable.get(requestId)?.(),
     post: (stream: boolean, signal?: AbortSignal) =>
       fetch(`${url}/v1/chat/completions`, {
         method: 'POST',

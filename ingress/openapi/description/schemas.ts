@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import * as answers from '../../api/response-schemas.ts';
-import { operatorRequest, request, requestList } from '../../requests/request-schemas.ts';
+import { operatorRequest, operatorRequestList, request, requestList } from '../../requests/request-schemas.ts';
 import { batchBody } from '../../routes/batches.ts';
 import { overageBody } from '../../routes/billing/overage.ts';
 import { topUpBody } from '../../routes/billing/top-ups.ts';
@@ -11,6 +11,7 @@ import * as keys from '../../routes/keys/key-schemas.ts';
 import { settingsBody } from '../../routes/operators/account-settings.ts';
 import { foundThings } from '../../routes/operators/find.ts';
 import { fleet } from '../../routes/operators/fleet.ts';
+import { reasonOnly } from '../../routes/operators/reason.ts';
 import { serviceSettings } from '../../routes/operators/settings.ts';
 import * as codes from '../../routes/operators/top-up-code-schemas.ts';
 import { newWebhookBody, webhookChangeBody } from '../../routes/webhooks/webhook-fields.ts';
@@ -40,6 +41,7 @@ export const requestSchemas = {
   WebhookChange: webhookChangeBody,
   AccountSettings: settingsBody,
   NewTopUpCodes: codes.newCodesBody,
+  Reason: reasonOnly,
 };
 
 /** The responses, in the same way. */
@@ -81,6 +83,8 @@ export const answerSchemas = {
   Fleet: fleet,
   FoundThings: foundThings,
   OperatorRequest: operatorRequest,
+  OperatorRequestList: operatorRequestList,
+  OperatorBatch: answers.operatorBatch,
   Account: answers.account,
   ChangedAccount: answers.changedAccount,
   AccountList: answers.accountList,

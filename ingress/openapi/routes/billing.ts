@@ -48,7 +48,7 @@ export const plan = {
   models: ['small-chat'],
 };
 
-const quota = {
+export const quota = {
   plan: 'free',
   unit: 'tokens',
   period: { start: '2026-03-01', end: '2026-04-01' },
@@ -64,7 +64,7 @@ const quota = {
   topupUrl: 'https://billing.example.com/top-up',
 } as const;
 
-const limitsInUse = {
+export const limitsInUse = {
   plan: 'free',
   requestsPerMinute: { limit: 20, used: 3, resetMs: 41_000 },
   tokensPerMinute: { limit: 60_000, used: 1_250, resetMs: 41_000 },

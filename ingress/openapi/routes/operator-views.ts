@@ -1,5 +1,7 @@
 import { findQuery } from '../../routes/operators/find.ts';
+import { requestsQuery } from '../../routes/requests/list-requests.ts';
 import { type RouteDescriptions, refusedHead } from '../description/route-description.ts';
+import { limitsInUse, quota } from './billing.ts';
 import { request } from './requests.ts';
 
 const generation = '3f0c1c7c9a52';
@@ -36,7 +38,7 @@ const fleet = {
   ],
 } as const;
 
-const anyRequest = {
+export const anyRequest = {
   ...request,
   account: 'user:alice',
   attempts: request.attempts.map((attempt, index) => ({ ...attempt, backend: index === 0 ? 'onprem-a' : 'cloud-a' })),
@@ -66,6 +68,39 @@ export const operatorViewRoutes = {
       'By its id, with the names of the backends that were called. A request that was refused before it was admitted is only in the log.',
     credential: 'operator',
     answer: { description: 'The request.', schema: 'OperatorRequest', example: anyRequest },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND'],
+  },
+  'GET /admin/accounts/:account/requests': {
+    id: 'listAccountRequests',
+    tag: 'Operators',
+    summary: 'List the requests of an account',
+    description:
+      'As the account itself sees them, with the names of the backends that were called: latest first, also those that are running.',
+    credential: 'operator',
+    query: requestsQuery,
+    answer: {
+      description: 'A page of requests.',
+      schema: 'OperatorRequestList',
+      example: { object: 'list', data: [anyRequest], first_id: request.id, last_id: request.id, has_more: false },
+    },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND'],
+  },
+  'GET /admin/accounts/:account/quota': {
+    id: 'retrieveAccountQuota',
+    tag: 'Operators',
+    summary: 'Retrieve the quota of an account',
+    description: 'As the account itself sees it.',
+    credential: 'operator',
+    answer: { description: 'The quota and usage of this month, in tokens.', schema: 'Quota', example: quota },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND'],
+  },
+  'GET /admin/accounts/:account/limits': {
+    id: 'retrieveAccountLimits',
+    tag: 'Operators',
+    summary: 'Retrieve the limits that an account uses now',
+    description: 'As the account itself sees them.',
+    credential: 'operator',
+    answer: { description: 'The limits and their use.', schema: 'LimitsInUse', example: limitsInUse },
     refusals: [...refusedHead.signIn, 'NOT_FOUND'],
   },
   'GET /admin/fleet': {

@@ -11,7 +11,7 @@ const summary = {
   suspended: false,
   createdAt: '2026-03-01T09:00:00.000Z',
 };
-const changed = {
+export const changed = {
   ...summary,
   topUp: 0,
   keys: [],
@@ -117,7 +117,7 @@ export const operatorRoutes = {
     tag: 'Operators',
     summary: 'List the audit records',
     description:
-      'Every change of a plan, overage, top-up or suspension, newest first. Records are never removed or replaced. Pages stay stable while new records arrive.',
+      'Every change of a plan, overage, top-up or suspension, and every key, batch or request that an operator has ended, newest first. Records are never removed or replaced. Pages stay stable while new records arrive.',
     credential: 'operator',
     query: auditQuery,
     answer: {

@@ -7,7 +7,7 @@ import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { Decide } from '../../../shared/store/accounts/decide.ts';
 import { parseBody } from '../../api/json-body.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
-import { presentQuota, type QuotaDeps } from './quota.ts';
+import { presentCallersQuota, type QuotaDeps } from './quota.ts';
 
 export const overageBody = z.strictObject({
   enabled: z.boolean().meta({ description: 'Whether requests continue beyond the monthly allowance.' }),
@@ -32,7 +32,7 @@ export function updateOverage({ changeRecorded, ...deps }: QuotaDeps & { changeR
     });
     const request = { requestId: stateOf(ctx, 'requestId'), checkedVersion: version };
     const changed = await changeRecorded(id, ifSelfService(decide, planFile), request);
-    ctx.body = presentQuota(ctx, deps, changed);
+    ctx.body = presentCallersQuota(ctx, deps, changed);
   };
 }
 

@@ -1,6 +1,8 @@
-import { accountStatusOf } from '../../../shared/caller.ts';
+import { accountStatusOf, type Caller } from '../../../shared/caller.ts';
+import type { LimitCounters } from '../../../shared/limits/admission.ts';
 import { allowanceOf } from '../../../shared/limits/allowance.ts';
 import { quotaOf } from '../../../shared/limits/quota.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
 
@@ -9,14 +11,21 @@ export type QuotaDeps = { topupUrl: string };
 /** `GET /billing/quota`: the caller's quota and usage of this month, in tokens (contract.md#e5-quota-route). */
 export function retrieveQuota(deps: QuotaDeps): Stage {
   return async function retrieveQuota(ctx) {
-    ctx.body = presentQuota(ctx, deps);
+    ctx.body = presentCallersQuota(ctx, deps);
   };
 }
 
 /** Presents the caller's quota. `changed`: its account after a change that this request has made. */
-export function presentQuota(ctx: AppContext, { topupUrl }: QuotaDeps, changed?: Account): object {
+export function presentCallersQuota(ctx: AppContext, deps: QuotaDeps, changed?: Account): object {
   const caller = { ...stateOf(ctx, 'caller'), ...(changed && accountStatusOf(changed)) };
-  const { period, ...tokens } = quotaOf(stateOf(ctx, 'counters'), allowanceOf(caller, stateOf(ctx, 'planFile')));
+  return presentQuota({ caller, counters: stateOf(ctx, 'counters'), planFile: stateOf(ctx, 'planFile') }, deps);
+}
+
+/** What an account may use and has used, in its current plan file. */
+export type Counted = { caller: Caller; counters: LimitCounters; planFile: PlanFile };
+
+export function presentQuota({ caller, counters, planFile }: Counted, { topupUrl }: QuotaDeps): object {
+  const { period, ...tokens } = quotaOf(counters, allowanceOf(caller, planFile));
   const { plan, overageEnabled } = caller;
   return { plan, unit: 'tokens', period, ...tokens, overageEnabled, resetDate: period.end, topupUrl };
 }

@@ -7,7 +7,7 @@ import { parseBody } from '../../api/json-body.ts';
 import { hashTopUpCode, readTopUpCode, topUpCodeForm } from '../../callers/top-up-code-text.ts';
 import type { LimitFailures } from '../../limits/limit-failures.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
-import { presentQuota, type QuotaDeps } from './quota.ts';
+import { presentCallersQuota, type QuotaDeps } from './quota.ts';
 
 export const topUpBody = z.strictObject({
   code: z
@@ -44,6 +44,6 @@ export function redeemTopUpCode({ store, applyTopUpCode, limitCodeFailures, ...d
     const code = await topUpCodes.changeCode(id, claimCode({ account, at, from: stateOf(ctx, 'address') }));
     const change = { at, requestId: stateOf(ctx, 'requestId') };
     const changed = code.state === 'claimed' ? await applyTopUpCode(code, change) : undefined;
-    ctx.body = presentQuota(ctx, deps, changed);
+    ctx.body = presentCallersQuota(ctx, deps, changed);
   };
 }

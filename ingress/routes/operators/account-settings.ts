@@ -7,13 +7,13 @@ import { guestPlan } from '../../../shared/plan-file/plan-file-schema.ts';
 import { parseBody } from '../../api/json-body.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 import { accountOf, presentAccount, timeOf } from './accounts.ts';
+import { reason } from './reason.ts';
 
 const topUp = z.strictObject({
   id: z.string().regex(/^[\x21-\x7e]{1,128}$/, 'expected 1 to 128 visible ASCII characters'),
   tokens: z.int().positive().max(1e12),
 });
 
-const reasonText = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]{1,500}$/u;
 const reasonAlone = 'expected with plan, overageEnabled, topUp or suspended; a reason alone is not a change';
 
 export const settingsBody = z
@@ -28,11 +28,7 @@ export const settingsBody = z
       .boolean()
       .optional()
       .meta({ description: 'Whether all requests of the account are refused with 403.' }),
-    reason: z
-      .string()
-      .regex(reasonText, 'expected 1 to 500 characters, no control characters')
-      .optional()
-      .meta({ description: 'The reason, for the audit trail; only together with a change.' }),
+    reason: reason.meta({ description: 'The reason, for the audit trail; only together with a change.' }),
   })
   .refine((body) => Object.values(body).some((value) => value !== undefined), {
     path: ['body'],
@@ -56,12 +52,12 @@ const userId = /^user:.{1,255}$/su;
  */
 export function updateAccount({ changeRecorded }: { changeRecorded: RecordedChange }): Stage {
   return async function updateAccount(ctx) {
-    const { reason = null, ...settings } = parseBody(settingsBody, stateOf(ctx, 'body'));
+    const { reason: why = null, ...settings } = parseBody(settingsBody, stateOf(ctx, 'body'));
     const planFile = stateOf(ctx, 'planFile');
     const account = accountOf(ctx);
     if (settings.plan !== undefined) requirePlanFor(account, settings.plan, planFile);
     const by = stateOf(ctx, 'caller').account;
-    const origin = { address: stateOf(ctx, 'address'), reason };
+    const origin = { address: stateOf(ctx, 'address'), reason: why };
     const unknown = userId.test(account) ? { id: account, plan: planFile.defaultPlan } : undefined;
     const at = timeOf(ctx);
     const decide = changeSettings({ settings, by, at, origin, ...(unknown && { unknown }) });

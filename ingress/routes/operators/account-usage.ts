@@ -1,10 +1,9 @@
-import { ApiError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { DayRange } from '../../../shared/store/usage/read-usage-details.ts';
 import type { Stage } from '../../request-state.ts';
 import { answerAccountReport, askedUsage, presentUsage } from '../usage.ts';
-import { accountOf } from './accounts.ts';
+import { accountOf, noSuchAccount } from './accounts.ts';
 
 /**
  * `GET /admin/accounts/{account}/usage`: the usage of any account. An account that only submitted batches with a sign-in token has
@@ -34,8 +33,4 @@ export function retrieveAccountUsage({
     for await (const piece of store.usageDetails.read({ account, ...range })) if (piece.length > 0) return true;
     return false;
   }
-}
-
-function noSuchAccount(): ApiError {
-  return new ApiError('NOT_FOUND', 'There is no such account.');
 }

@@ -8,7 +8,7 @@ import { validUntil } from '../../../shared/store/accounts/further-key.ts';
 import type { ListedAccount, Store } from '../../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../../api/list-query.ts';
 import { presentBatch } from '../../api/present-batch.ts';
-import type { AccountSummary } from '../../api/response-schemas.ts';
+import type { AccountSummary, OperatorBatch } from '../../api/response-schemas.ts';
 import { maskKey } from '../../callers/api-key.ts';
 import { type FurtherKnownKey, furtherKeysOf } from '../../callers/further-key-changes.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../../request-state.ts';
@@ -54,7 +54,7 @@ export function retrieveAccount({ store }: { store: Pick<Store, 'audit' | 'findA
     const account = await store.findAccount(id);
     const shown = presentAccount(account, timeOf(ctx), records);
     const batches = await store.batches.listBatches(id, { limit: shownBatchesMax, order: 'desc' });
-    ctx.body = { ...shown, batches: batches.map(presentForOperator) };
+    ctx.body = { ...shown, batches: batches.map(presentOperatorBatch) };
   };
 }
 
@@ -62,7 +62,7 @@ const shownRecordsMax = 200;
 const shownBatchesMax = 20;
 
 /** The status of a batch, without its content. */
-function presentForOperator(batch: Batch): object {
+export function presentOperatorBatch(batch: Batch): OperatorBatch {
   const { id, input_filename, status, request_counts, error_counts, created_at, expires_at } = presentBatch(batch);
   return { id, input_filename, status, request_counts, error_counts, created_at, expires_at };
 }
@@ -81,11 +81,15 @@ export function timeOf(ctx: AppContext): Date {
  * the account are followed by those of `records` that it no longer has. `NOT_FOUND` if there is no account.
  */
 export function presentAccount(account: Account | undefined, now: Date, records: readonly AuditRecord[] = []): object {
-  if (account === undefined) throw new ApiError('NOT_FOUND', 'There is no such account.');
+  if (account === undefined) throw noSuchAccount();
   const { id, plan, overageEnabled, suspended, createdAt } = account;
   const topUp = account.topUp?.month === monthOf(now) ? account.topUp.tokens : 0;
   const changes = [...account.changes.map(withoutOrigin), ...earlierChanges(account, records)];
   return { account: id, plan, overageEnabled, topUp, suspended, createdAt, keys: allKeysOf(account, now), changes };
+}
+
+export function noSuchAccount(): ApiError {
+  return new ApiError('NOT_FOUND', 'There is no such account.');
 }
 
 /** Developer keys, then further keys. A default key that was rotated by its id is among the latter. */

@@ -7,10 +7,14 @@ import type { RequestLookUp } from '../../requests/request-look-up.ts';
 export function retrieveAnyRequest({ requestLookUp }: { requestLookUp: Pick<RequestLookUp, 'findAny'> }): Stage {
   return async function retrieveAnyRequest(ctx) {
     const found = await requestLookUp.findAny(pathParameter(ctx, 'request'));
-    if (found === undefined) throw new ApiError('NOT_FOUND', notFound);
+    if (found === undefined) throw noSuchRequest();
     ctx.body = presentForOperator(found.account, found.request, stateOf(ctx, 'planFile').backends);
   };
 }
 
-const notFound =
-  'There is no such request. One that was refused, for example with 429 or because a queue was full, is only in the log of its ingress.';
+export function noSuchRequest(): ApiError {
+  return new ApiError(
+    'NOT_FOUND',
+    'There is no such request. One that was refused, for example with 429 or because a queue was full, is only in the log of its ingress.',
+  );
+}

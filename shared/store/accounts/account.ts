@@ -32,6 +32,8 @@ const changeSchema = z.object({
   suspended: z.boolean().optional(),
   overageEnabled: z.boolean().optional(),
   topUp: topUp.optional(),
+  batchCancelled: z.string().optional(),
+  requestEnded: z.string().optional(),
 });
 
 export const monthTopUpSchema = z.object({ month: z.string(), tokens: z.int().positive() });
@@ -72,19 +74,22 @@ export type EndedKey = z.infer<typeof endedKeySchema>;
 
 /**
  * `keyMinted`, `keyRevoked`, `keyChanged` (a further key) and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has
- * its id. `origin` exists while the change is made: the account's document does not keep it, but its audit record does.
+ * its id. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `origin` exists while the change is made: the account's document does not keep it, but its audit record does.
  */
 export type Change = z.infer<typeof changeSchema> & { origin?: Origin };
 
 /** The client address that a change came from, and its reason. */
 export type Origin = { address: string; reason: string | null };
 
-/** The changed settings of an account. */
-export const settingsChangeSchema = changeSchema.pick({
+/** What an audit record says of a change: the changed settings, or what an operator has ended. */
+export const auditedChangeSchema = changeSchema.pick({
   plan: true,
   overageEnabled: true,
   topUp: true,
   suspended: true,
+  keyRevoked: true,
+  batchCancelled: true,
+  requestEnded: true,
 });
 
 /** The sum of all top-ups of the allowance of `month` (`YYYY-MM`, UTC). */

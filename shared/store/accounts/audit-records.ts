@@ -14,12 +14,12 @@ export function recordsAdded(before: Trail | undefined, next: Account): AuditRec
   return [recordOf(next, 0) ?? [], before === undefined ? [] : unrecorded(before)].flat();
 }
 
-/** Returns the record of an account's newest change, or undefined if that is not a change of its settings. */
+/** Returns the record of an account's newest change, or undefined if that is not recorded. */
 export function newestRecord(account: Account): AuditRecord | undefined {
   return recordOf(account, 0);
 }
 
-/** Returns the records of all changes of settings after version `recorded` that the account still has. */
+/** Returns the records of all changes after version `recorded` that the account still has. */
 export function unrecorded({ account, recorded }: Trail): AuditRecord[] {
   const count = Math.max(0, account.version - recorded);
   return account.changes.slice(0, count).flatMap((_, index) => recordOf(account, index) ?? []);
@@ -40,14 +40,16 @@ function recordOf({ id: account, version, changes }: Trail['account'], index: nu
   const entry = changes[index];
   if (entry === undefined) return undefined;
   const { at, by: actor, origin } = entry;
-  const change = settingsOf(entry);
+  const change = auditedOf(entry, account);
   if (Object.keys(change).length === 0) return undefined;
   const id = auditId({ account, version: version - index, at });
   return { id, at, actor, address: origin?.address ?? null, account, change, reason: origin?.reason ?? null };
 }
 
-function settingsOf(change: Change): AuditRecord['change'] {
-  return auditRecordSchema.shape.change.parse(change);
+/** A key that its own account has revoked is not in the audit trail. */
+function auditedOf(change: Change, account: string): AuditRecord['change'] {
+  const { keyRevoked, ...audited } = auditRecordSchema.shape.change.parse(change);
+  return { ...audited, ...(keyRevoked !== undefined && change.by !== account && { keyRevoked }) };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { storedDate } from '../../stored-date.ts';
-import { settingsChangeSchema } from './account.ts';
+import { auditedChangeSchema } from './account.ts';
 
 export const auditRecordSchema = z.object({
   id: z.string(),
@@ -8,12 +8,12 @@ export const auditRecordSchema = z.object({
   actor: z.string(),
   address: z.string().nullable(),
   account: z.string(),
-  change: settingsChangeSchema,
+  change: auditedChangeSchema,
   reason: z.string().nullable(),
 });
 
 /**
- * One change of an account's settings. `actor` (an account) made it from the client address `address`. `address` is null if it was not
+ * One change of an account's settings, or one action of an operator on its keys, batches or requests. `actor` (an account) made it from the client address `address`. `address` is null if it was not
  * kept, and `reason` is null if none was given. Ids sort by time.
  */
 export type AuditRecord = z.infer<typeof auditRecordSchema>;
@@ -29,7 +29,7 @@ export type AuditPage = {
 };
 
 /**
- * The audit trail: a record of every change of settings. Records are never removed or replaced. The update that makes a change stores its
+ * The audit trail: a record of every change of settings and of every action of an operator. Records are never removed or replaced. The update that makes a change stores its
  * record in the same step, in some stores in an outbox in the account's document. A record leaves the outbox once it is copied under its
  * own id. So no kill, at any instant, loses or duplicates a record (contract.md#r10-audit-outbox,
  * decisions.md#audit-records-by-an-outbox-in-the-account).

@@ -138,6 +138,28 @@ test('when its account is suspended a request ends with 403 or an error frame, a
   t.pass();
 });
 
+test('an operator ends one request with 403 or an error frame, and its job is cancelled', async (t) => {
+  const route = await startChatRoute(t, { heldBackMs: never });
+  const whole = route.post(false);
+  const waiting = await route.queued();
+  const streamed = route.post(true);
+  const streaming = await route.queued(2);
+  route.say(streaming, [started, chunk('a')]);
+  const stream = await streamed;
+  t.is(route.endable(), 2);
+  route.end(waiting);
+  const refused = await whole;
+  t.is(refused.status, 403);
+  t.deepEqual(await refused.json(), { code: 'FORBIDDEN', error: 'An operator has ended this request.' });
+  await until(() => route.endable() === 1 && route.cancelled.length === 1);
+  route.end(streaming);
+  const text = await stream.text();
+  t.true(text.startsWith(`${chunk('a').data}data: {"error":{"code":"FORBIDDEN"`), text);
+  t.false(text.includes('[DONE]'));
+  await until(() => route.endable() === 0 && route.followed() === 0 && route.cancelled.length === 2);
+  t.like(route.cancelled, [{ requestId: waiting }, { requestId: streaming, control: 'svc:control:w1' }]);
+});
+
 test('a request whose job could not be queued no longer counts as waiting', async (t) => {
   const add = () => Promise.reject(new ApiError('SERVICE_UNAVAILABLE', 'Redis is unavailable.'));
   const route = await startChatRoute(t, { add });
@@ -166,6 +188,20 @@ test('a request with an idempotency key continues without its client, until its 
   await route.untilClosed();
   t.deepEqual([route.cancelled, route.followed()], [[], 1]);
   route.suspend();
+  t.like(route.cancelled, [{ requestId: request, control: 'svc:control:w1' }]);
+});
+
+test('an operator ends a request with an idempotency key also without its client', async (t) => {
+  const leaving = new AbortController();
+  const route = await startChatRoute(t, { claim });
+  const answer = route.post(false, leaving.signal);
+  const request = await route.queued();
+  route.say(request, [started]);
+  leaving.abort();
+  await t.throwsAsync(answer);
+  await route.untilClosed();
+  t.deepEqual([route.cancelled, route.endable()], [[], 1]);
+  route.end(request);
   t.like(route.cancelled, [{ requestId: request, control: 'svc:control:w1' }]);
 });
 

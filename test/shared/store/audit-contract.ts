@@ -1,5 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import { rotateKey } from '../../../ingress/callers/account-changes.ts';
+import { revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
+import { recordAction } from '../../../ingress/routes/operators/actions/record-action.ts';
 import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account, Origin } from '../../../shared/store/accounts/account.ts';
 import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/accounts/audit-store.ts';
@@ -16,6 +18,7 @@ export function testAuditContract(contract: Contract): void {
     recordsChange,
   );
   prove('a call that changes nothing leaves no record, and neither does a change of a key', recordsNothingElse);
+  prove('what an operator ends leaves one record, which stays the same when copied', recordsWhatIsEnded);
   prove('250 changes of one account are all listed, newest first, whether copied or not', listsAll);
   prove('changes of keys remove no record', outlivesKeyChanges);
   prove('the list can be filtered by account, by actor, or by both', filters);
@@ -112,6 +115,37 @@ async function recordsNothingElse(t: ExecutionContext, store: Store): Promise<vo
   await set(store, { plan: 'free', ...topUp(5) });
   await set(store, { plan: 'free', ...topUp(5) }, { origin });
   t.like(await listAll(store), { length: 1, 0: { change: topUp(5), reason: null } });
+}
+
+async function recordsWhatIsEnded(t: ExecutionContext, store: Store): Promise<void> {
+  const { account } = await mint(store, 'user:ann');
+  const [keyId = '', at] = [account.key?.id, new Date('2026-02-03T04:05:06.789Z')];
+  const by = { by: 'user:olga', at, origin };
+  const unknown = { id: 'user:ann', plan: 'free' };
+  for (const action of [{ batchCancelled: 'batch_1' }, { requestEnded: 'req_1' }, { requestEnded: 'req_2' }]) {
+    await store.changeAccount('user:ann', recordAction({ action, by, unknown }));
+    await store.changeAccount('user:ann', recordAction({ action, by, unknown }));
+  }
+  await store.changeAccount('user:ann', revokeKeyById({ id: keyId, ...by }));
+  const changes = [
+    { keyRevoked: keyId },
+    { requestEnded: 'req_2' },
+    { requestEnded: 'req_1' },
+    { batchCancelled: 'batch_1' },
+  ];
+  for (let copied = 0; copied < 2; copied++) {
+    const records = await listAll(store);
+    t.deepEqual(
+      records.map(({ change }) => change),
+      changes,
+    );
+    t.true(records.every(({ address, reason }) => address === origin.address && reason === origin.reason));
+    await store.audit.copyAudit('user:ann');
+  }
+  t.like((await findAccount(store, 'user:ann')).changes, { length: 5, 0: { keyRevoked: keyId, by: 'user:olga' } });
+  const action = { batchCancelled: 'batch_2' };
+  await store.changeAccount('user:new', recordAction({ action, by, unknown: { id: 'user:new', plan: 'free' } }));
+  t.like(await listAll(store, { account: 'user:new' }), { length: 1, 0: { change: action } });
 }
 
 async function listsAll(t: ExecutionContext, store: Store): Promise<void> {

@@ -55,6 +55,15 @@ test('unrecorded changes are those of settings after a version, each with its or
   for (const recorded of [7, 8]) t.deepEqual(idsFrom(recorded), []);
 });
 
+test('what an operator ends has a record, with the origin; a key that its own account revokes has none', (t) => {
+  const origin = { address: '192.0.2.1', reason: 'why' };
+  for (const ended of [{ keyRevoked: 'key_1' }, { batchCancelled: 'batch_1' }, { requestEnded: 'req_1' }]) {
+    const record = newestRecord(accountWith([{ at, by: 'user:olga', ...ended, origin }]));
+    t.like(record, { actor: 'user:olga', account: 'user:ann', change: ended, ...origin });
+  }
+  t.is(newestRecord(accountWith([{ at, by: 'user:ann', keyRevoked: 'key_1' }])), undefined);
+});
+
 test('a change adds its own record, and the missing records of earlier changes', (t) => {
   const before = accountWith([suspended(true), minted], 2);
   const next = accountWith([suspended(false), ...before.changes], 3);

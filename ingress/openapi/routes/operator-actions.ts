@@ -1,0 +1,61 @@
+import { reasonOnly } from '../../routes/operators/reason.ts';
+import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
+import { anyRequest } from './operator-views.ts';
+import { changed } from './operators.ts';
+
+const reason = { schema: 'Reason', example: { reason: 'It blocks a model server.' } } as const;
+
+const cancelling = {
+  id: 'batch_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
+  input_filename: 'questions.jsonl',
+  status: 'cancelling',
+  request_counts: { total: 200, completed: 40, failed: 0 },
+  error_counts: null,
+  created_at: 1_767_225_600,
+  expires_at: 1_767_312_000,
+} as const;
+
+const unknownUntilItsEnd = {
+  ...{ queue_ms: null, first_token_ms: null, duration_ms: null, attempts: [], usage: null, charged_tokens: null },
+};
+
+/** What operators end in an incident. */
+export const operatorActionRoutes = {
+  'DELETE /admin/accounts/:account/keys/key_:key': {
+    id: 'revokeAccountKey',
+    tag: 'Operators',
+    summary: 'Revoke a key of an account',
+    description:
+      'The key stops working everywhere. Adds an audit record. A key that has ended stays as it is, without another record. `CONFLICT`: the account is a device, which would get its key again; suspend it instead.',
+    credential: 'operator',
+    query: reasonOnly,
+    answer: { description: 'The account after the change.', schema: 'ChangedAccount', example: changed },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND', 'CONFLICT'],
+  },
+  'POST /admin/batches/:batch/cancel': {
+    id: 'cancelAnyBatch',
+    tag: 'Operators',
+    summary: 'Cancel a batch of any account',
+    description:
+      'As the account itself could: lines that run finish, and the results so far are kept. Adds an audit record. A batch that is being cancelled stays as it is, without another record. `CONFLICT`: it has ended.',
+    credential: 'operator',
+    body: reason,
+    answer: { description: 'The batch.', schema: 'OperatorBatch', example: cancelling },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND', 'CONFLICT', ...refusedBody],
+  },
+  'POST /admin/requests/:request/cancel': {
+    id: 'endRequest',
+    tag: 'Operators',
+    summary: 'End a running request of any account',
+    description:
+      'Within 2 s, with `FORBIDDEN`; a stream gets it as its last event. It is charged as if its client had left. Adds an audit record. A request that has ended is returned as it is, without another record. `CONFLICT`: it is a line of a batch.',
+    credential: 'operator',
+    body: reason,
+    answer: {
+      description: 'The request as it was when this was asked for.',
+      schema: 'OperatorRequest',
+      example: { ...anyRequest, ...{ state: 'streaming', outcome: null, answer_id: null }, ...unknownUntilItsEnd },
+    },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND', 'CONFLICT', ...refusedBody],
+  },
+} as const satisfies RouteDescriptions;

@@ -1,0 +1,43 @@
+import type { RecordedChange } from '../../../../shared/account-changes/recorded-change.ts';
+import { ApiError } from '../../../../shared/errors.ts';
+import { parseBody } from '../../../api/json-body.ts';
+import { pathParameter, type Stage, stateOf } from '../../../request-state.ts';
+import { isOfLine } from '../../../requests/found-request.ts';
+import { presentForOperator } from '../../../requests/present-request.ts';
+import type { RequestLookUp } from '../../../requests/request-look-up.ts';
+import type { RequestsToEnd } from '../../../requests/requests-to-end.ts';
+import { reasonOnly } from '../reason.ts';
+import { noSuchRequest } from '../requests.ts';
+import { byOperator, recordAction } from './record-action.ts';
+
+type Deps = {
+  requestLookUp: Pick<RequestLookUp, 'findAny'>;
+  requestsToEnd: Pick<RequestsToEnd, 'add'>;
+  changeRecorded: RecordedChange;
+};
+
+/**
+ * `POST /admin/requests/{id}/cancel`: ends a request of any account within 2 s (contract.md#l9-requests-that-operators-end). Returns it as it
+ * is now; one that has ended stays as it is, and leaves no record. `CONFLICT` for a line of a batch, which would be sent again.
+ */
+export function endRequest({ requestLookUp, requestsToEnd, changeRecorded }: Deps): Stage {
+  return async function endRequest(ctx) {
+    const { reason } = parseBody(reasonOnly, stateOf(ctx, 'body'));
+    const found = await requestLookUp.findAny(pathParameter(ctx, 'request'));
+    if (found === undefined) throw noSuchRequest();
+    const { account, request } = found;
+    if (isOfLine(request.requestId)) throw lineOfBatch();
+    if (request.state !== 'ended') {
+      const by = byOperator(ctx, reason);
+      const unknown = { id: account, plan: stateOf(ctx, 'planFile').defaultPlan };
+      const decide = recordAction({ action: { requestEnded: request.requestId }, by, unknown });
+      await changeRecorded(account, decide, { requestId: stateOf(ctx, 'requestId') });
+      await requestsToEnd.add(request.requestId, by.at);
+    }
+    ctx.body = presentForOperator(account, request, stateOf(ctx, 'planFile').backends);
+  };
+}
+
+function lineOfBatch(): ApiError {
+  return new ApiError('CONFLICT', 'This is a line of a batch, and would be sent again. Cancel its batch.');
+}

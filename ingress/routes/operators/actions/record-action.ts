@@ -1,0 +1,42 @@
+import { changed, newAccount } from '../../../../shared/account-changes/change-settings.ts';
+import type { Account, Change, Origin } from '../../../../shared/store/accounts/account.ts';
+import type { Decision } from '../../../../shared/store/accounts/decide.ts';
+import { type AppContext, stateOf } from '../../../request-state.ts';
+import { timeOf } from '../accounts.ts';
+
+/** What an operator does to an account beside its settings. */
+export type Action = Pick<Change, 'batchCancelled'> | Pick<Change, 'requestEnded'>;
+
+export type By = { by: string; at: Date; origin: Origin };
+
+/** The operator of this request. */
+export function byOperator(ctx: AppContext, reason: string | undefined): By {
+  const origin = { address: stateOf(ctx, 'address'), reason: reason ?? null };
+  return { by: stateOf(ctx, 'caller').account, at: timeOf(ctx), origin };
+}
+
+/**
+ * Notes an action as a change of the account, unless one of its last 200 changes is the same action. An action is noted before it is done:
+ * so what an operator has done is in the audit trail, even if the ingress dies in between, and a repeat does it without a second record.
+ * `unknown` is the account to create if there is none: one that has used only sign-in tokens.
+ */
+export function recordAction({
+  action,
+  by,
+  unknown,
+}: {
+  action: Action;
+  by: By;
+  unknown: { id: string; plan: string };
+}) {
+  return (known: Account | undefined): Decision<Account | undefined> => {
+    if (known?.changes.some((change) => isSame(change, action))) return { result: known };
+    const next = changed(known ?? newAccount(unknown.id, unknown.plan, by.at), { ...by, ...action });
+    return { result: next, next };
+  };
+}
+
+function isSame(change: Change, action: Action): boolean {
+  if ('batchCancelled' in action) return change.batchCancelled === action.batchCancelled;
+  return 'requestEnded' in action && change.requestEnded === action.requestEnded;
+}
