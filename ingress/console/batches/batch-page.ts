@@ -9,12 +9,11 @@ import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded, useRepeated } from '../page/use-loaded.ts';
 import { BatchDetail } from './batch-detail.ts';
 import { BatchProgress } from './batch-progress.ts';
-import { batchState, batchTitle, isMoving } from './batch-words.ts';
+import { batchState, batchTitle, canBeCancelled, isMoving } from './batch-words.ts';
 import { CancelDialog } from './cancel-dialog.ts';
 
 const lookEveryMs = 1_500;
 const lookAfterFailureMs = 10_000;
-const canBeCancelled = new Set(['validating', 'in_progress']);
 
 /** One batch of the account: its progress, its results, and what it took. */
 export function BatchPage({ api, id }: { api: Api; id: string }) {
@@ -53,7 +52,7 @@ export function BatchPage({ api, id }: { api: Api; id: string }) {
 }
 
 function Actions({ api, batch, cancel }: { api: Api; batch: Batch; cancel: () => void }) {
-  const { id, status, output_file_id: output, error_file_id: failed } = batch;
+  const { id, output_file_id: output, error_file_id: failed } = batch;
   return h(
     'div',
     { class: 'actions' },
@@ -61,7 +60,7 @@ function Actions({ api, batch, cancel }: { api: Api; batch: Batch; cancel: () =>
       h(DownloadButton, { api, path: contentOf(output), name: `${id}-output.jsonl`, label: 'Download results' }),
     failed &&
       h(DownloadButton, { api, path: contentOf(failed), name: `${id}-errors.jsonl`, label: 'Download failed lines' }),
-    canBeCancelled.has(status) && h('button', { type: 'button', class: 'danger', onClick: cancel }, 'Cancel'),
+    canBeCancelled(batch) && h('button', { type: 'button', class: 'danger', onClick: cancel }, 'Cancel'),
   );
 }
 

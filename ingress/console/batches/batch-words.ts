@@ -11,6 +11,11 @@ export function isMoving({ status }: Pick<Batch, 'status'>): boolean {
   return moving.has(status);
 }
 
+/** Whether it can be cancelled: its last lines have not been answered. */
+export function canBeCancelled({ status }: Pick<Batch, 'status'>): boolean {
+  return status === 'validating' || status === 'in_progress';
+}
+
 /** Whether its lines are not counted yet. */
 export function isUncounted({ status, request_counts: { total } }: Counted): boolean {
   return status === 'validating' || (status === 'cancelling' && total === 0);

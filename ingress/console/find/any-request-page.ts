@@ -1,5 +1,6 @@
 import { h } from 'preact';
 import type { OperatorRequest } from '../../requests/request-schemas.ts';
+import { EndRequest } from '../account/end-request.ts';
 import type { Api } from '../api/api.ts';
 import { CopyButton } from '../controls/copy-button.ts';
 import { StateBadge } from '../controls/state-badge.ts';
@@ -21,7 +22,12 @@ export function AnyRequestPage({ api, id }: { api: Api; id: string }) {
   return [
     h('p', { class: 'crumb' }, h('a', { href: '#find' }, 'Find')),
     h('h1', { tabIndex: -1 }, h('code', null, id), value && [' ', h(StateBadge, requestState(value))]),
-    h('div', { class: 'actions' }, h(CopyButton, { text: id, label: 'Copy the ID' })),
+    h(
+      'div',
+      { class: 'actions' },
+      h(CopyButton, { text: id, label: 'Copy the ID' }),
+      value && h(EndRequest, { api, request: value, onEnded: loaded.reload }),
+    ),
     value && h('p', null, 'Account ', h('a', { href: accountLink(value.account) }, value.account)),
     h(LoadedView<OperatorRequest>, {
       loaded,

@@ -1,19 +1,17 @@
 import { type ComponentChildren, h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../api/response-schemas.ts';
+import { AccountActivity } from '../account/account-activity.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
-import { BatchProgress } from '../batches/batch-progress.ts';
-import { batchState, batchTitle } from '../batches/batch-words.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded } from '../page/use-loaded.ts';
-import { type Newest, useNewest } from '../page/use-newest.ts';
+import { useNewest } from '../page/use-newest.ts';
 import { UsageReportView } from '../usage/usage-report.ts';
 import { AccountActions } from './account-actions.ts';
 import { type AccountSettings, type DoneChange, doneChange } from './account-changes.ts';
-import { AccountKeyTable } from './account-key-table.ts';
 import { AuditTrail } from './audit-trail.ts';
 import { DoneNotice } from './done-notice.ts';
 
@@ -36,11 +34,14 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
   const records = useNewest<AuditRecord>(api, '/admin/audit', { account: name });
   const before = loaded.value?.account ?? { ...unknown, account: name };
 
-  async function send(settings: AccountSettings, reason: string): Promise<void> {
-    const why = reason.trim();
-    await api.call<ChangedAccount>(path, { method: 'PATCH', body: { ...settings, ...(why && { reason: why }) } });
+  function reload(): void {
     loaded.reload();
     records.reload();
+  }
+
+  async function send(settings: AccountSettings, reason: string): Promise<void> {
+    await api.call<ChangedAccount>(path, { method: 'PATCH', body: { ...settings, ...(reason && { reason }) } });
+    reload();
   }
 
   async function change(settings: AccountSettings, reason: string): Promise<void> {
@@ -65,8 +66,10 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
         account === undefined ? h(Unknown, null) : h(AccountStatus, { account }),
         h(AccountActions, { account: before, plans, change }),
         h(DoneNotice, { done, undo }),
+        account && h(AccountActivity, { api, account, reload }),
+        h('h2', null, 'Usage'),
         h(UsageReportView, { api, path: `${path}/usage` }),
-        account && h(History, { account, records }),
+        account && [h('h2', null, 'Audit trail'), h(AuditTrail, { records })],
       ],
     }),
   ];
@@ -103,33 +106,5 @@ function AccountStatus({ account: { plan, suspended, overageEnabled, topUp, crea
     'dl',
     { class: 'figures' },
     figures.map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
-  );
-}
-
-function History({ account: { batches, keys }, records }: { account: Account; records: Newest<AuditRecord> }) {
-  return [
-    h('h2', null, 'Batches'),
-    batches.length === 0
-      ? h('p', { class: 'empty' }, 'It has no batches.')
-      : h(
-          'ul',
-          { class: 'rows card' },
-          batches.map((batch) => h('li', { key: batch.id }, h(BatchRow, { batch }))),
-        ),
-    h('h2', null, 'Keys'),
-    keys.length === 0 ? h('p', { class: 'empty' }, 'It has no keys.') : h(AccountKeyTable, { keys }),
-    h('h2', null, 'Audit trail'),
-    h(AuditTrail, { records }),
-  ];
-}
-
-function BatchRow({ batch }: { batch: Account['batches'][number] }) {
-  return h(
-    'div',
-    { class: 'batch' },
-    h('span', { class: 'batch-title', title: batch.id }, batchTitle(batch)),
-    h(StateBadge, batchState(batch)),
-    h(BatchProgress, { batch }),
-    h('span', { class: 'quiet' }, `created ${formatTime(batch.created_at)}`),
   );
 }

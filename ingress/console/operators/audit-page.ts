@@ -7,7 +7,7 @@ import { useNewest } from '../page/use-newest.ts';
 import { accountName } from './account-name.ts';
 import { AuditTrail } from './audit-trail.ts';
 
-/** Changes of settings, filtered by account and by who made them. */
+/** Changes of settings and what operators have ended, filtered by account and by who did it. */
 export function AuditPage({ api, filter }: { api: Api; filter: AuditFilter }) {
   const [asked, setAsked] = useState(0);
   const show = (wanted: AuditFilter) => {

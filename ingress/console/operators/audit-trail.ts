@@ -1,9 +1,10 @@
-import { h } from 'preact';
+import { type ComponentChildren, h } from 'preact';
 import type { AuditRecord } from '../../api/response-schemas.ts';
+import { ShortId } from '../controls/short-id.ts';
 import { type Column, Table } from '../controls/table.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { accountLink } from '../page/route.ts';
+import { accountLink, anyRequestLink } from '../page/route.ts';
 import type { Newest } from '../page/use-newest.ts';
 
 type Props = {
@@ -12,7 +13,7 @@ type Props = {
   showsAccounts?: boolean;
 };
 
-/** Changes of settings, newest first, with a button for more. */
+/** What was changed and ended, newest first, with a button for more. */
 export function AuditTrail({ records, showsAccounts = false }: Props) {
   return h(LoadedView<NonNullable<typeof records.value>>, {
     loaded: records,
@@ -38,16 +39,28 @@ const account: Column<AuditRecord> = {
   cell: ({ account }) => h('a', { href: accountLink(account) }, account),
 };
 const rest: readonly Column<AuditRecord>[] = [
-  { title: 'What', cell: ({ change }) => wordsOf(change).join('; '), holds: 'text' },
+  { title: 'What', cell: ({ change }) => h(What, { change }), holds: 'text' },
   { title: 'Reason', cell: ({ reason }) => reason ?? '–', holds: 'text' },
   { title: 'Address', cell: ({ address }) => address ?? '–' },
 ];
 
-function wordsOf({ plan, suspended, overageEnabled, topUp }: AuditRecord['change']): string[] {
+function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
+  const { plan, suspended, overageEnabled, topUp, keyRevoked, batchCancelled, requestEnded } = change;
   return [
     plan && `plan ${plan.from} to ${plan.to}`,
     suspended !== undefined && (suspended ? 'suspended' : 'resumed'),
     overageEnabled !== undefined && `overage ${overageEnabled ? 'on' : 'off'}`,
     topUp && `topped up ${formatCount(topUp.tokens)} tokens (${topUp.id})`,
-  ].filter((words) => typeof words === 'string');
+    keyRevoked && ['key revoked: ', h(ShortId, { id: keyRevoked, what: 'key ID' })],
+    batchCancelled && ['batch cancelled: ', h(ShortId, { id: batchCancelled, what: 'batch ID' })],
+    requestEnded && [
+      'request ended: ',
+      h(ShortId, { id: requestEnded, what: 'request ID', href: anyRequestLink(requestEnded) }),
+    ],
+  ].filter((words) => words !== undefined && words !== false);
+}
+
+/** A change is usually one thing. */
+function What({ change }: Pick<AuditRecord, 'change'>) {
+  return wordsOf(change).flatMap((words, index) => (index === 0 ? [words] : ['; ', words]));
 }

@@ -1,10 +1,9 @@
-import { type ComponentChildren, h } from 'preact';
+import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Account } from '../../api/response-schemas.ts';
-import { ConfirmDialog } from '../controls/confirm-dialog.ts';
+import { AskDialog } from '../account/ask-dialog.ts';
 import { TextField } from '../controls/field.ts';
 import type { ChangeAccount } from './account-changes.ts';
-import { ReasonField } from './reason-field.ts';
 
 /** `plan` is empty for an account that is not stored yet. */
 type DialogProps = {
@@ -13,33 +12,10 @@ type DialogProps = {
   close: () => void;
 };
 
-type AskProps = {
-  title: string;
-  action: string;
-  account: string;
-  isDangerous?: boolean;
-  isReady?: boolean;
-  run: (reason: string) => Promise<void>;
-  close: () => void;
-  children?: ComponentChildren;
-};
-
-/** Asks for confirmation and a reason of a change of this account. */
-function Ask({ account, run, children, ...dialog }: AskProps) {
-  const [reason, setReason] = useState('');
-  return h(
-    ConfirmDialog,
-    { ...dialog, run: () => run(reason) },
-    h('p', null, h('code', null, account)),
-    children,
-    h(ReasonField, { reason, setReason }),
-  );
-}
-
 export function PlanDialog({ account, plans, change, close }: DialogProps & { plans: readonly string[] }) {
   const [plan, setPlan] = useState(account.plan);
   return h(
-    Ask,
+    AskDialog,
     {
       ...{ title: 'Change the plan', action: 'Change the plan', account: account.account },
       isReady: plan !== account.plan,
@@ -69,7 +45,7 @@ export function TopUpDialog({ account, change, close }: DialogProps) {
   const [tokens, setTokens] = useState('');
   const [id, setId] = useState(() => `console-${crypto.randomUUID()}`);
   return h(
-    Ask,
+    AskDialog,
     {
       ...{ title: 'Top up this month', action: 'Top up', account: account.account },
       run: (reason) => change({ topUp: { id, tokens: Number(tokens) } }, reason),
@@ -95,7 +71,7 @@ export function OverageDialog({ account, change, close }: DialogProps) {
   const { overageEnabled } = account;
   const action = overageEnabled ? 'Turn overage off' : 'Turn overage on';
   return h(
-    Ask,
+    AskDialog,
     {
       ...{ title: `${action}?`, action, account: account.account },
       run: (reason) => change({ overageEnabled: !overageEnabled }, reason),
@@ -113,7 +89,7 @@ export function OverageDialog({ account, change, close }: DialogProps) {
 
 export function SuspendDialog({ account: { account, suspended }, change, close }: DialogProps) {
   return h(
-    Ask,
+    AskDialog,
     {
       title: suspended ? 'Resume this account?' : 'Suspend this account?',
       action: suspended ? 'Resume' : 'Suspend',

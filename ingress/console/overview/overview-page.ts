@@ -7,12 +7,12 @@ import { BatchSummary } from '../batches/batch-summary.ts';
 import type { HeldKeys } from '../keys/held-keys.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { type Loaded, useLoaded, useRepeated } from '../page/use-loaded.ts';
+import { LimitMeters } from '../panels/limit-meters.ts';
+import { MonthCard } from '../panels/month-card.ts';
+import { Panel } from '../panels/panel.ts';
 import { RequestTable } from '../requests/request-table.ts';
 import { FirstSteps } from './first-steps.ts';
-import { LimitMeters } from './limit-meters.ts';
-import { MonthCard } from './month-card.ts';
 import { NextKey } from './next-key.ts';
-import { Panel } from './panel.ts';
 
 const refreshEveryMs = 5_000;
 const requestsShown = 6;
@@ -49,7 +49,7 @@ export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string
       { class: 'panels' },
       h(
         Panel,
-        { title: 'This month', href: '#usage', link: 'Usage' },
+        { title: 'This month', more: { href: '#usage', link: 'Usage' } },
         h(LoadedView<Quota>, {
           loaded: quota,
           what: 'your quota',
@@ -58,7 +58,7 @@ export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string
       ),
       h(
         Panel,
-        { title: 'Limits in use now', href: `${docsUrl}/limits`, link: 'About limits' },
+        { title: 'Limits in use now', more: { href: `${docsUrl}/limits`, link: 'About limits' } },
         h(LoadedView<LimitsInUse>, {
           loaded: limits,
           what: 'your limits',
@@ -67,7 +67,7 @@ export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string
       ),
       h(
         Panel,
-        { title: 'Keys', href: '#keys', link: 'All keys' },
+        { title: 'Keys', more: { href: '#keys', link: 'All keys' } },
         h(LoadedView<{ data: Key[] }>, {
           loaded: keys,
           what: 'your keys',
@@ -83,7 +83,7 @@ export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string
 function LastRequests({ requests }: { requests: Loaded<RequestList> }) {
   return h(
     Panel,
-    { title: 'Last requests', href: '#requests', link: 'All requests' },
+    { title: 'Last requests', more: { href: '#requests', link: 'All requests' } },
     h(LoadedView<RequestList>, {
       loaded: requests,
       what: 'your requests',
@@ -98,7 +98,7 @@ function LastRequests({ requests }: { requests: Loaded<RequestList> }) {
 function LastBatches({ batches }: { batches: Loaded<{ data: Batch[] }> }) {
   return h(
     Panel,
-    { title: 'Last batches', href: '#batches', link: 'All batches' },
+    { title: 'Last batches', more: { href: '#batches', link: 'All batches' } },
     h(LoadedView<{ data: Batch[] }>, {
       loaded: batches,
       what: 'your batches',

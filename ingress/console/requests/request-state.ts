@@ -18,7 +18,8 @@ const tones: Record<NonNullable<Request['outcome']>, Tone> = {
 export const outcomeWords: Record<NonNullable<Request['outcome']>, string> = {
   completed: 'The answer was complete.',
   failed: 'The service answered with an error, or the answer broke off.',
-  cancelled: 'It was ended before its answer was complete: the client disconnected, or the account or batch was ended.',
+  cancelled:
+    'It was ended before its answer was complete: the client disconnected, an operator has ended it, or the account was suspended or the batch ended.',
   lost: 'No process was left to end it. Nothing was charged.',
 };
 

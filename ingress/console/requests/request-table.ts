@@ -7,27 +7,33 @@ import { formatCount, formatMs, formatTime } from '../page/format.ts';
 import { requestLink } from '../page/route.ts';
 import { requestState } from './request-state.ts';
 
-type Props = {
+type Props<Shown extends Request> = {
   caption: string;
-  requests: readonly Request[];
+  requests: readonly Shown[];
   /** The columns that are shown; all if left out. */
   isShort?: boolean;
+  /** The page of a request; its own page of the console if left out. */
+  linkOf?: (id: string) => string;
+  /** A column after all others. */
+  last?: Column<Shown>;
 };
 
 /** Requests by their ids, each with a link to its page. */
-export function RequestTable({ caption, requests, isShort = false }: Props) {
-  return h(Table<Request>, {
+export function RequestTable<Shown extends Request>(props: Props<Shown>) {
+  const { caption, requests, isShort = false, linkOf = requestLink, last } = props;
+  const id: Column<Shown> = {
+    title: 'Request',
+    cell: ({ id }) => h(ShortId, { id, what: 'request ID', href: linkOf(id) }),
+  };
+  const columns = isShort ? [state, model, when, tokens] : [state, model, endpoint, when, firstToken, total, tokens];
+  return h(Table<Shown>, {
     caption,
     rows: requests,
     rowKey: ({ id }) => id,
-    columns: isShort ? [id, state, model, when, tokens] : [id, state, model, endpoint, when, firstToken, total, tokens],
+    columns: [id, ...columns, ...(last === undefined ? [] : [last])],
   });
 }
 
-const id: Column<Request> = {
-  title: 'Request',
-  cell: ({ id }) => h(ShortId, { id, what: 'request ID', href: requestLink(id) }),
-};
 const state: Column<Request> = { title: 'State', cell: (request) => h(StateBadge, requestState(request)) };
 const model: Column<Request> = { title: 'Model', cell: ({ model }) => model, sortBy: ({ model }) => model };
 const endpoint: Column<Request> = {

@@ -1,0 +1,56 @@
+import { h } from 'preact';
+import { useState } from 'preact/hooks';
+import type { OperatorBatch } from '../../api/response-schemas.ts';
+import { BatchProgress } from '../batches/batch-progress.ts';
+import { batchState, batchTitle, canBeCancelled } from '../batches/batch-words.ts';
+import { ShortId } from '../controls/short-id.ts';
+import { StateBadge } from '../controls/state-badge.ts';
+import { formatTime } from '../page/format.ts';
+import { Panel } from '../panels/panel.ts';
+import { CancelBatchDialog } from './end-dialogs.ts';
+
+type Props = {
+  account: string;
+  batches: readonly OperatorBatch[];
+  cancel: (batch: OperatorBatch, reason: string) => Promise<void>;
+};
+
+/** The last batches of an account. Those that run can be cancelled. */
+export function AccountBatches({ account, batches, cancel }: Props) {
+  const [asked, ask] = useState<OperatorBatch>();
+  return h(
+    Panel,
+    { title: 'Batches' },
+    batches.length === 0
+      ? h('p', { class: 'quiet' }, 'It has no batches.')
+      : h(
+          'ul',
+          { class: 'rows' },
+          batches.map((batch) => h('li', { key: batch.id }, h(BatchRow, { batch, ask: () => ask(batch) }))),
+        ),
+    asked !== undefined &&
+      h(CancelBatchDialog, {
+        ...{ account, batch: asked },
+        run: (reason) => cancel(asked, reason),
+        close: () => ask(undefined),
+      }),
+  );
+}
+
+function BatchRow({ batch, ask }: { batch: OperatorBatch; ask: () => void }) {
+  const title = batchTitle(batch);
+  return h(
+    'div',
+    { class: 'batch' },
+    h('span', { class: 'batch-title' }, title, h('div', null, h(ShortId, { id: batch.id, what: 'batch ID' }))),
+    h(StateBadge, batchState(batch)),
+    h(BatchProgress, { batch }),
+    h(
+      'div',
+      { class: 'actions tight' },
+      h('span', { class: 'quiet' }, `created ${formatTime(batch.created_at)}`),
+      canBeCancelled(batch) &&
+        h('button', { type: 'button', class: 'danger', 'aria-label': `Cancel ${title}`, onClick: ask }, 'Cancel'),
+    ),
+  );
+}

@@ -1,0 +1,40 @@
+import { h } from 'preact';
+import type { OperatorRequest } from '../../requests/request-schemas.ts';
+import type { Api } from '../api/api.ts';
+import { LoadedView } from '../page/loaded-view.ts';
+import { anyRequestLink } from '../page/route.ts';
+import type { Newest } from '../page/use-newest.ts';
+import { Panel } from '../panels/panel.ts';
+import { RequestTable } from '../requests/request-table.ts';
+import { EndRequest } from './end-request.ts';
+
+type Props = { api: Api; requests: Newest<OperatorRequest>; onEnded: () => void };
+
+/** Requests of an account that run, and its last ones. Those that run can be ended. */
+export function AccountRequests({ api, requests, onEnded }: Props) {
+  return h(
+    Panel,
+    { title: 'Requests' },
+    h(LoadedView<NonNullable<typeof requests.value>>, {
+      loaded: requests,
+      what: 'its requests',
+      children: ({ data, has_more }) =>
+        data.length === 0
+          ? h('p', { class: 'quiet' }, 'It has sent no requests.')
+          : [
+              h(RequestTable<OperatorRequest>, {
+                caption: 'Requests, latest first',
+                requests: data,
+                isShort: true,
+                linkOf: anyRequestLink,
+                last: { title: 'End', cell: (request) => h(EndCell, { api, request, onEnded }) },
+              }),
+              has_more && h('button', { type: 'button', onClick: requests.showMore }, 'Show more requests'),
+            ],
+    }),
+  );
+}
+
+function EndCell(props: { api: Api; request: OperatorRequest; onEnded: () => void }) {
+  return [props.request.state === 'ended' && '–', h(EndRequest, props)];
+}
