@@ -3,6 +3,7 @@ import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import type { ConsolePage } from '../support/browser/console-page.ts';
 import { findBarriersInAllViews } from '../support/browser/find-barriers.ts';
+import { chat } from '../support/chat.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { createPlanEditor } from '../support/plan-file-editor.ts';
@@ -353,6 +354,31 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
       await createKeyClient(stack()).change('user:audited', { suspended: true, reason: long });
       await page.reload();
       await page.getByText('a very long reason with many').first().waitFor();
+    },
+  },
+  'an account that sends requests, and the confirmation that one is ended': {
+    account: 'olga',
+    fragment: 'accounts/user%3Asender',
+    async fill({ page }) {
+      // No other page uses this model.
+      for (const server of stack().modelServers) server.fail({ endless: true, chunkMs: 50 }, 'large-chat');
+      await createKeyClient(stack()).change('user:sender', { plan: 'pro' });
+      const user = await openBatchClient(stack(), 'sender');
+      const input_file_id = await user.upload(linesOf(2, { model: 'large-chat', maxTokens: 4_000 }));
+      await user.client.batches.create({ input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' });
+      await chat({
+        ...{ url: stack().ingresses[0]?.url ?? '', key: user.apiKey, question: 'Go on', stream: true },
+        ...{ model: 'large-chat', fields: { max_tokens: 4_000 } },
+      });
+      await page.reload();
+      await page.getByText('line of a batch').first().waitFor();
+      await page.getByRole('button', { name: /^Cancel in/ }).waitFor();
+      await page.getByRole('button', { name: /^End req_/ }).click();
+      await page.getByRole('dialog').waitFor();
+    },
+    async tidy({ page }) {
+      await page.getByRole('button', { name: 'Go back' }).click();
+      for (const server of stack().modelServers) server.heal();
     },
   },
   'the confirmation of a change of an account': {

@@ -1,5 +1,7 @@
 import test from 'ava';
+import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
+import { chat } from '../support/chat.ts';
 import { createKeyClient } from '../support/key-client.ts';
 
 const { browserTestAlone, stack, openConsole } = openBrowserTests(test, {
@@ -51,5 +53,116 @@ browserTestAlone('an operator finds an account by a key, and sees when nothing i
   await page.getByText('is only in the log of its ingress').waitFor();
   await console.goTo('find?user%3Akey-');
   await page.getByRole('heading', { name: 'user:key-holder' }).waitFor();
+  await console.requireClean(t);
+});
+
+/** Its breakers are closed, whatever the tests before have done. */
+const model = 'medium-chat';
+
+/** Answers that do not end until the client or an operator ends them. */
+function answerEndlessly(): Disposable {
+  for (const server of stack().modelServers) server.fail({ endless: true, chunkMs: 50 });
+  return {
+    [Symbol.dispose]() {
+      for (const server of stack().modelServers) server.fail({});
+    },
+  };
+}
+
+browserTestAlone('an operator ends running requests, from the page of the account and from its own', async (t) => {
+  using _endless = answerEndlessly();
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('busy-customer');
+  const ask = (stream = true) =>
+    chat({
+      url: stack().ingresses[0]?.url ?? '',
+      key,
+      question: 'Go on',
+      stream,
+      model,
+      fields: { max_tokens: 4_000 },
+    });
+  const [first, second] = [await ask(), await ask()];
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('accounts/user%3Abusy-customer');
+  await console.signIn('olga');
+  const limits = page.getByRole('region', { name: 'Limits in use now' });
+  await limits
+    .getByText(/^2, no limit$|^2 of /)
+    .first()
+    .waitFor();
+  await page.getByRole('region', { name: 'This month' }).getByText('Plan free.').waitFor();
+  const requests = page.getByRole('region', { name: 'Requests', exact: true });
+  await requests.getByText('streaming').nth(1).waitFor();
+  t.is(await requests.getByRole('button', { name: /^End req_/ }).count(), 2);
+
+  const dialog = page.getByRole('dialog');
+  const confirm = async (reason: string) => {
+    await dialog.getByLabel('Reason (for the audit trail)').fill(reason);
+    await dialog.getByRole('button', { name: 'End the request' }).click();
+  };
+  await requests
+    .getByRole('button', { name: /^End req_/ })
+    .last()
+    .click();
+  await confirm(' It blocks a model server. ');
+  await page.getByText('The request ends within two seconds.').waitFor();
+  t.regex(await first.text(), /An operator has ended this request/);
+  await requests.getByText('cancelled').waitFor();
+  await page.getByRole('cell', { name: 'It blocks a model server.', exact: true }).waitFor();
+
+  await requests.getByRole('row').filter({ hasText: 'streaming' }).getByRole('link', { name: /^req_/ }).click();
+  await page.getByRole('heading', { name: /^req_\w+ streaming$/ }).waitFor();
+  await page.getByRole('button', { name: /^End req_/ }).click();
+  await confirm('This one, too.');
+  await page.getByRole('heading', { name: /^req_\w+ cancelled$/ }).waitFor();
+  t.regex(await second.text(), /An operator has ended this request/);
+  t.is(await page.getByRole('button', { name: /^End req_/ }).count(), 0);
+
+  await page.getByRole('link', { name: 'Audit trail' }).click();
+  const row = page.getByRole('row').filter({ hasText: 'This one, too.' });
+  t.regex(await row.innerText(), /user:olga\s+user:busy-customer\s+request ended:\s+req_/);
+  await row.getByRole('link', { name: /^req_/ }).click();
+  await page.getByRole('heading', { name: /^req_\w+ cancelled$/ }).waitFor();
+  await console.requireClean(t);
+});
+
+browserTestAlone('an operator ends a request that waits, which leaves no record of usage', async (t) => {
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('waiting-customer');
+  for (const server of stack().modelServers) server.fail({ latencyMs: 60_000 });
+  const answer = chat({ url: stack().ingresses[0]?.url ?? '', key, question: 'Wait', model });
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('accounts/user%3Awaiting-customer');
+  await console.signIn('olga');
+  await page.getByRole('button', { name: /^End req_/ }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'End the request' }).click();
+  t.is((await answer).status, 403);
+  await page.getByRole('cell', { name: /^request ended: req_/ }).waitFor();
+  for (const server of stack().modelServers) server.fail({});
+  await console.requireClean(t);
+});
+
+browserTestAlone('an operator cancels a batch of an account', async (t) => {
+  using _endless = answerEndlessly();
+  const user = await openBatchClient(stack(), 'batch-customer');
+  const { id } = await user.create(linesOf(40, { model, maxTokens: 2_000 }));
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('accounts/user%3Abatch-customer');
+  await console.signIn('olga');
+  const requests = page.getByRole('region', { name: 'Requests', exact: true });
+  await requests.getByText('line of a batch').first().waitFor();
+  await page.getByRole('button', { name: 'Cancel in.jsonl' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText(id).waitFor();
+  await dialog.getByLabel('Reason (for the audit trail)').fill('too large');
+  await dialog.getByRole('button', { name: 'Cancel the batch' }).click();
+  await page.getByText('The batch is being cancelled.').waitFor();
+  await page.getByRole('button', { name: 'Cancel in.jsonl' }).waitFor({ state: 'detached' });
+  await page.getByRole('cell', { name: /^batch cancelled: batch_/ }).waitFor();
+  t.regex((await user.client.batches.retrieve(id)).status, /^cancell/);
   await console.requireClean(t);
 });

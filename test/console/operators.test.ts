@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
-import { createKeyClient } from '../support/key-client.ts';
+import { createKeyClient, masked } from '../support/key-client.ts';
 import { createPlanEditor } from '../support/plan-file-editor.ts';
 import { readCsv } from '../support/report-side.ts';
 
@@ -224,6 +225,37 @@ browserTest('a user without the operator scope sees no operator page, and the ad
   await console.signIn('visitor');
   await page.getByText('it requires the scope svc:admin').waitFor();
   t.is(await page.getByRole('link', { name: 'Accounts' }).count(), 0);
+  await console.requireClean(t);
+});
+
+browserTest('an operator revokes a key of an account, and cannot revoke that of a device', async (t) => {
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('leaker');
+  t.is((await keys.models(key)).status, 200);
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('accounts/user%3Aleaker');
+  await console.signIn('olga');
+  await page.getByRole('button', { name: `Revoke ${masked(key)}` }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText(masked(key)).waitFor();
+  await dialog.getByLabel('Reason (for the audit trail)').fill('It is in a public repository.');
+  await dialog.getByRole('button', { name: 'Revoke the key' }).click();
+  await page.getByText('The key was revoked.').waitFor();
+  await page.getByRole('region', { name: 'Keys of the account' }).getByText('revoked').waitFor();
+  t.is((await keys.models(key)).status, 401);
+  t.is(await page.getByRole('button', { name: /^Revoke / }).count(), 0);
+  await page.getByRole('cell', { name: 'It is in a public repository.' }).waitFor();
+  const [record, ...others] = await trailOn(page);
+  t.deepEqual(others, []);
+  t.regex(record ?? '', /^user:olga: key revoked:\s+key_\S+\s+: It is in a public repository\.: 127\.0\.0\.1$/);
+
+  const device = 'device-of-a-leaker';
+  t.is((await keys.guest(device)).status, 200);
+  const account = `device:${createHash('sha256').update(device).digest('hex')}`;
+  await console.goTo(`accounts/${encodeURIComponent(account)}`);
+  await page.getByRole('region', { name: 'Keys of the account' }).getByText('active').waitFor();
+  t.is(await page.getByRole('button', { name: /^Revoke / }).count(), 0);
   await console.requireClean(t);
 });
 

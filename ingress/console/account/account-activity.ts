@@ -19,6 +19,7 @@ type Props = {
 };
 
 const refreshEveryMs = 5_000;
+const requestsShown = 8;
 
 /** What an account uses and runs now, and what an operator can end of it. */
 export function AccountActivity({ api, account, reload }: Props) {
@@ -30,7 +31,7 @@ export function AccountActivity({ api, account, reload }: Props) {
     [path, account.plan, account.topUp],
   );
   const limits = useLoaded((signal) => api.call<LimitsInUse>(`${path}/limits`, { signal }), [path, account.plan]);
-  const requests = useNewest<OperatorRequest>(api, `${path}/requests`);
+  const requests = useNewest<OperatorRequest>(api, `${path}/requests`, { pageSize: requestsShown });
   const refresh = () => {
     for (const each of [quota, limits, requests]) each.reload();
     if (account.batches.some(isMoving)) reload();

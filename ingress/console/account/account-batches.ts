@@ -41,16 +41,16 @@ function BatchRow({ batch, ask }: { batch: OperatorBatch; ask: () => void }) {
   const title = batchTitle(batch);
   return h(
     'div',
-    { class: 'batch' },
-    h('span', { class: 'batch-title' }, title, h('div', null, h(ShortId, { id: batch.id, what: 'batch ID' }))),
-    h(StateBadge, batchState(batch)),
-    h(BatchProgress, { batch }),
+    { class: 'batch with-action' },
     h(
       'div',
-      { class: 'actions tight' },
-      h('span', { class: 'quiet' }, `created ${formatTime(batch.created_at)}`),
-      canBeCancelled(batch) &&
-        h('button', { type: 'button', class: 'danger', 'aria-label': `Cancel ${title}`, onClick: ask }, 'Cancel'),
+      null,
+      h('span', { class: 'batch-title' }, title),
+      h('div', { class: 'quiet' }, h(ShortId, { id: batch.id, what: 'batch ID' }), ` ${formatTime(batch.created_at)}`),
     ),
+    h(StateBadge, batchState(batch)),
+    h(BatchProgress, { batch }),
+    canBeCancelled(batch) &&
+      h('button', { type: 'button', class: 'danger', 'aria-label': `Cancel ${title}`, onClick: ask }, 'Cancel'),
   );
 }

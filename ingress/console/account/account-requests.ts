@@ -1,4 +1,5 @@
 import { h } from 'preact';
+import { useState } from 'preact/hooks';
 import type { OperatorRequest } from '../../requests/request-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
@@ -6,12 +7,13 @@ import { anyRequestLink } from '../page/route.ts';
 import type { Newest } from '../page/use-newest.ts';
 import { Panel } from '../panels/panel.ts';
 import { RequestTable } from '../requests/request-table.ts';
-import { EndRequest } from './end-request.ts';
+import { AskToEnd, EndButton } from './end-request.ts';
 
 type Props = { api: Api; requests: Newest<OperatorRequest>; onEnded: () => void };
 
 /** Requests of an account that run, and its last ones. Those that run can be ended. */
 export function AccountRequests({ api, requests, onEnded }: Props) {
+  const [asked, ask] = useState<OperatorRequest>();
   return h(
     Panel,
     { title: 'Requests' },
@@ -27,14 +29,16 @@ export function AccountRequests({ api, requests, onEnded }: Props) {
                 requests: data,
                 isShort: true,
                 linkOf: anyRequestLink,
-                last: { title: 'End', cell: (request) => h(EndCell, { api, request, onEnded }) },
+                last: { title: 'End', cell: (request) => h(EndButton, { request, ask: () => ask(request) }) },
               }),
-              has_more && h('button', { type: 'button', onClick: requests.showMore }, 'Show more requests'),
+              has_more &&
+                h(
+                  'div',
+                  { class: 'actions' },
+                  h('button', { type: 'button', onClick: requests.showMore }, 'Show more requests'),
+                ),
             ],
     }),
+    asked !== undefined && h(AskToEnd, { api, request: asked, onEnded, close: () => ask(undefined) }),
   );
-}
-
-function EndCell(props: { api: Api; request: OperatorRequest; onEnded: () => void }) {
-  return [props.request.state === 'ended' && '–', h(EndRequest, props)];
 }

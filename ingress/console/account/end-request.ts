@@ -1,28 +1,27 @@
 import { h } from 'preact';
-import { useState } from 'preact/hooks';
 import type { OperatorRequest } from '../../requests/request-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { EndRequestDialog } from './end-dialogs.ts';
 
 type Shown = Pick<OperatorRequest, 'id' | 'account' | 'state'>;
-type Props = { api: Api; request: Shown; onEnded: () => void };
 
-/** A button that ends a running request. A line of a batch ends with its batch. */
-export function EndRequest({ api, request: { id, account, state }, onEnded }: Props) {
-  const [isAsking, setAsking] = useState(false);
-  if (state === 'ended' && !isAsking) return null;
+/** A button that asks whether to end a running request. A line of a batch ends with its batch. */
+export function EndButton({ request: { id, state }, ask }: { request: Shown; ask: () => void }) {
+  if (state === 'ended') return '–';
   if (isLine(id)) return h('span', { class: 'quiet' }, 'line of a batch');
+  return h('button', { type: 'button', class: 'danger', 'aria-label': `End ${id}`, onClick: ask }, 'End');
+}
 
+type AskProps = { api: Api; request: Shown; onEnded: () => void; close: () => void };
+
+/** Asks, and ends it. */
+export function AskToEnd({ api, request: { id, account }, onEnded, close }: AskProps) {
   async function run(reason: string): Promise<void> {
     const path = `/admin/requests/${encodeURIComponent(id)}/cancel`;
     await api.call(path, { method: 'POST', body: reason === '' ? {} : { reason } });
     onEnded();
   }
-
-  return [
-    h('button', { type: 'button', class: 'danger', 'aria-label': `End ${id}`, onClick: () => setAsking(true) }, 'End'),
-    isAsking && h(EndRequestDialog, { id, account, run, close: () => setAsking(false) }),
-  ];
+  return h(EndRequestDialog, { id, account, run, close });
 }
 
 /** The id of a line's request has its number at its end. */

@@ -31,7 +31,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
     },
     [path],
   );
-  const records = useNewest<AuditRecord>(api, '/admin/audit', { account: name });
+  const records = useNewest<AuditRecord>(api, '/admin/audit', { filter: { account: name } });
   const before = loaded.value?.account ?? { ...unknown, account: name };
 
   function reload(): void {
@@ -67,7 +67,6 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
         h(AccountActions, { account: before, plans, change }),
         h(DoneNotice, { done, undo }),
         account && h(AccountActivity, { api, account, reload }),
-        h('h2', null, 'Usage'),
         h(UsageReportView, { api, path: `${path}/usage` }),
         account && [h('h2', null, 'Audit trail'), h(AuditTrail, { records })],
       ],

@@ -22,7 +22,7 @@ export function AuditPage({ api, filter }: { api: Api; filter: AuditFilter }) {
 }
 
 function Records({ api, filter }: { api: Api; filter: AuditFilter }) {
-  const records = useNewest<AuditRecord>(api, '/admin/audit', filter);
+  const records = useNewest<AuditRecord>(api, '/admin/audit', { filter });
   return h(AuditTrail, { records, showsAccounts: true });
 }
 

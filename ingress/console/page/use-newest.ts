@@ -7,14 +7,16 @@ type Page<Item> = { data: Item[]; has_more: boolean };
 /** The first items of a list of the API, newest first; `showMore` loads more. */
 export type Newest<Item> = Loaded<Page<Item>> & { showMore: () => void };
 
-const pageSize = 20;
+const usualPageSize = 20;
 /** Maximum page size of the API. */
 const callSizeMax = 100;
+
+type Wishes = { filter?: Readonly<Record<string, string>>; pageSize?: number };
 
 export function useNewest<Item extends { id: string }>(
   api: Api,
   path: string,
-  filter: Readonly<Record<string, string>> = {},
+  { filter = {}, pageSize = usualPageSize }: Wishes = {},
 ): Newest<Item> {
   const [wanted, setWanted] = useState(pageSize);
   const query = new URLSearchParams(filter).toString();

@@ -17,7 +17,7 @@ type Props = { api: Api; state: CodeState | undefined };
 export function CodesPage({ api, state }: Props) {
   const [created, setCreated] = useState<readonly CreatedTopUpCode[]>([]);
   const [asking, setAsking] = useState<ShownTopUpCode>();
-  const codes = useNewest<ShownTopUpCode>(api, '/admin/top-up-codes', state === undefined ? {} : { state });
+  const codes = useNewest<ShownTopUpCode>(api, '/admin/top-up-codes', { filter: state === undefined ? {} : { state } });
 
   async function create(wanted: object): Promise<void> {
     const { data } = await api.call<{ data: CreatedTopUpCode[] }>('/admin/top-up-codes', {

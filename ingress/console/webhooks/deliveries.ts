@@ -23,7 +23,7 @@ const refreshEveryMs = 2_000;
 export function Deliveries({ api, endpoint: { id, url, enabled } }: Props) {
   const [state, setState] = useState<State>();
   const path = `/v1/webhooks/${id}/deliveries`;
-  const deliveries = useNewest<WebhookDelivery>(api, path, state === undefined ? {} : { state });
+  const deliveries = useNewest<WebhookDelivery>(api, path, { filter: state === undefined ? {} : { state } });
   const waits = deliveries.value?.data.some((delivery) => delivery.state === 'waiting') === true;
   useRepeated(deliveries.reload, { everyMs: refreshEveryMs, active: waits });
 
