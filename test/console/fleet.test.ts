@@ -6,7 +6,10 @@ import { createKeyClient } from '../support/key-client.ts';
 
 const { browserTestAlone, stack, openConsole } = openBrowserTests(test, {
   modelServers: { firstTokenMs: 20, tokensPerSecond: 200 },
+  env: { POOLS: 'default' },
 });
+
+const modelWithoutWorker = 'large-chat';
 
 const body = { model: 'small-chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 20 };
 
@@ -27,6 +30,7 @@ browserTestAlone('an operator gets from "customer says 503" to its cause', async
   await console.goTo('overview');
   await console.signIn('olga');
   await page.keyboard.press('Control+k');
+  await page.locator('dialog input:focus').waitFor();
   await page.keyboard.type(requestId);
   await page.getByRole('option', { name: /in all accounts$/ }).click();
   await page.getByRole('heading', { name: `${requestId} failed` }).waitFor();
@@ -138,17 +142,24 @@ browserTestAlone('an operator ends running requests, from the page of the accoun
 browserTestAlone('an operator ends a request that waits, which leaves no record of usage', async (t) => {
   const keys = createKeyClient(stack());
   const key = await keys.newKey('waiting-customer');
-  for (const server of stack().modelServers) server.fail({ latencyMs: 60_000 });
-  const answer = chat({ url: stack().ingresses[0]?.url ?? '', key, question: 'Wait', model });
+  await keys.change('user:waiting-customer', { plan: 'pro' });
+  const waiting = chat({ url: stack().ingresses[0]?.url ?? '', key, question: 'Wait', model: modelWithoutWorker });
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('accounts/user%3Awaiting-customer');
   await console.signIn('olga');
+  const requests = page.getByRole('region', { name: 'Requests', exact: true });
+  await requests.getByRole('link', { name: /^req_/ }).click();
+  await page.getByRole('heading', { name: /^req_\w+ queued$/ }).waitFor();
+  console.expectFailures(); // it cannot be found any more
   await page.getByRole('button', { name: /^End req_/ }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'End the request' }).click();
-  t.is((await answer).status, 403);
+  t.is((await waiting).status, 403);
+  await page.getByText('It was ended while it waited').waitFor();
+  t.is(await page.getByRole('button', { name: /^End req_/ }).count(), 0);
+  await page.getByRole('link', { name: 'user:waiting-customer' }).click();
   await page.getByRole('cell', { name: /^request ended: req_/ }).waitFor();
-  for (const server of stack().modelServers) server.fail({});
+  await page.getByText('It has sent no requests.').waitFor();
   await console.requireClean(t);
 });
 
