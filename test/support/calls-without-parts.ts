@@ -49,6 +49,13 @@ export function callsOfStore(keys: KeyClient, { name, seen, unseen }: Cast): Cal
     'operator lists': async () => keys.send('GET', '/admin/accounts', { bearer: await keys.token('operator', true) }),
     'operator reads usage': async () =>
       keys.send('GET', `/admin/accounts/user%3A${account}/usage`, { bearer: await keys.token('operator', true) }),
+    ...Object.fromEntries(
+      ['quota', 'limits'].map((what) => [
+        `operator reads ${what}`,
+        async () =>
+          keys.send('GET', `/admin/accounts/user%3A${account}/${what}`, { bearer: await keys.token('operator', true) }),
+      ]),
+    ),
     'usage, a key': () => keys.send('GET', '/billing/usage', { bearer: seen }),
     'account changes its overage': () => keys.signedIn(account, 'PATCH', '/billing/overage', { enabled: true }),
     'operator suspends': () => keys.change(`user:${account}`, { suspended: true }),
