@@ -1,9 +1,8 @@
-import { temporarilyUnavailable } from '../../shared/errors.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import { ended, type FoundRequest, requestIdPattern } from './found-request.ts';
 import type { ReadLeases } from './read-leases.ts';
-import type { ReadWaitingUsage } from './read-waiting-usage.ts';
+import { type ReadWaitingUsage, tooManyWait } from './read-waiting-usage.ts';
 
 /** Longer ids are not in records (shared/endpoints/answers/answer-id.ts). */
 const idLengthMax = 200;
@@ -50,7 +49,7 @@ export function createFindRequest({ leases, waitingUsage, store }: RequestPlaces
     if (waiting !== undefined) return ended(waiting);
     const stored = await findStored();
     if (stored?.account === account) return ended(stored);
-    if (!isComplete) throw temporarilyUnavailable(new Error('too many usage records wait to be stored'));
+    if (!isComplete) throw tooManyWait();
     return undefined;
   }
 

@@ -1,8 +1,8 @@
-import { temporarilyUnavailable } from '../../shared/errors.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { RecordPlace, UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { RequestPlaces } from './find-request.ts';
 import { byAdmission, ended, type FoundRequest } from './found-request.ts';
+import { tooManyWait } from './read-waiting-usage.ts';
 
 /** Bounds the work for a page: requests that do not match are looked at, too. */
 const examinedMax = 1_000;
@@ -61,7 +61,7 @@ function matches(request: FoundRequest, { model, outcome, keyId }: RequestFilter
 async function recentRequests({ leases, waitingUsage }: RequestPlaces, account: string): Promise<FoundRequest[]> {
   const running = await leases.list(account);
   const { records, isComplete } = await waitingUsage.list(account);
-  if (!isComplete) throw temporarilyUnavailable(new Error('too many usage records wait to be stored'));
+  if (!isComplete) throw tooManyWait();
   const found = [...running, ...records.map(ended)];
   return [...new Map(found.map((request) => [request.requestId, request])).values()].sort(byAdmission);
 }

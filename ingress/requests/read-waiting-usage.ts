@@ -1,6 +1,7 @@
+import { type ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import { fieldsOf, parseOutboxEntry } from '../../shared/jobs/usage-outbox.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
-import { endedRequestKey, outboxKey, outboxMarksKey, partitionOf } from '../../shared/redis/keys.ts';
+import { endedRequestKey, outboxKey, outboxMarksKey, partitionCount, partitionOf } from '../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 
 /** A drainer stores so many in a fraction of a second. If more wait, the store or all drainers are away. */
@@ -13,17 +14,31 @@ const settledMark = /^settled \d+ .* (\d+-\d+)$/;
 /** `isComplete`: no entry was left out. */
 export type WaitingUsage = { records: UsageRecord[]; isComplete: boolean };
 
-/** Reads usage records that may not be in the store yet, from the outbox of the account's partition (contract.md#n10-outbox). */
+/** Reads usage records that may not be in the store yet, from the outbox of each partition (contract.md#n10-outbox). */
 export interface ReadWaitingUsage {
   /** Finds the record of a request that was settled: with two calls, however many records wait. */
   findSettled(account: string, requestId: string): Promise<UsageRecord | undefined>;
   /** Returns the account's records that wait, oldest first. Reads at most 5,000 entries of the partition. */
   list(account: string): Promise<WaitingUsage>;
+  /** Returns the records of a request of any account. Reads at most 5,000 entries of each partition. */
+  listOf(requestId: string): Promise<WaitingUsage>;
 }
 
 export function createReadWaitingUsage(redis: Redis): ReadWaitingUsage {
-  function read(account: string, from: string, { to = '+', count }: { to?: string; count: number }) {
-    return redisUnavailable(redis.xrange(outboxKey(partitionOf(account)), from, to, 'COUNT', count));
+  function read(partition: number, from: string, { to = '+', count }: { to?: string; count: number }) {
+    return redisUnavailable(redis.xrange(outboxKey(partition), from, to, 'COUNT', count));
+  }
+
+  async function readWaiting(partition: number, isWanted: IsWanted): Promise<WaitingUsage> {
+    let after = (await redisUnavailable(redis.hget(outboxMarksKey(partition), 'drained'))) ?? '0-0';
+    const records: UsageRecord[] = [];
+    for (let count = 0; count < entriesMax; count += entriesAtOnce) {
+      const entries = await read(partition, `(${after}`, { count: entriesAtOnce });
+      records.push(...recordsOf(entries, isWanted));
+      after = entries.at(-1)?.[0] ?? after;
+      if (entries.length < entriesAtOnce) return { records, isComplete: true };
+    }
+    return { records, isComplete: false };
   }
 
   return {
@@ -31,28 +46,38 @@ export function createReadWaitingUsage(redis: Redis): ReadWaitingUsage {
       const mark = await redisUnavailable(redis.get(endedRequestKey(account, requestId)));
       const id = settledMark.exec(mark ?? '')?.[1];
       if (id === undefined) return undefined;
-      return recordsOf(await read(account, id, { to: id, count: 1 }), account)[0];
+      return recordsOf(await read(partitionOf(account), id, { to: id, count: 1 }), of(account))[0];
     },
-    async list(account) {
-      const marks = outboxMarksKey(partitionOf(account));
-      let after = (await redisUnavailable(redis.hget(marks, 'drained'))) ?? '0-0';
-      const records: UsageRecord[] = [];
-      for (let count = 0; count < entriesMax; count += entriesAtOnce) {
-        const entries = await read(account, `(${after}`, { count: entriesAtOnce });
-        records.push(...recordsOf(entries, account));
-        after = entries.at(-1)?.[0] ?? after;
-        if (entries.length < entriesAtOnce) return { records, isComplete: true };
+    list: (account) => readWaiting(partitionOf(account), of(account)),
+    async listOf(requestId) {
+      const found: WaitingUsage = { records: [], isComplete: true };
+      for (let partition = 0; partition < partitionCount; partition++) {
+        const { records, isComplete } = await readWaiting(partition, ({ request }) => request === requestId);
+        found.records.push(...records);
+        found.isComplete &&= isComplete;
       }
-      return { records, isComplete: false };
+      return found;
     },
   };
 }
 
-/** Other accounts share the outbox. An entry that cannot be read is left to the drainers, which set it aside. */
-function recordsOf(entries: readonly [id: string, fields: string[]][], account: string): UsageRecord[] {
+/** For a look-up that has found nothing while not all entries could be read. */
+export function tooManyWait(): ApiError {
+  return temporarilyUnavailable(new Error('too many usage records wait to be stored'));
+}
+
+type IsWanted = (fields: Readonly<Record<string, string>>) => boolean;
+
+/** Other accounts share the outbox. */
+function of(account: string): IsWanted {
+  return (fields) => fields.account === account;
+}
+
+/** An entry that cannot be read is left to the drainers, which set it aside. */
+function recordsOf(entries: readonly [id: string, fields: string[]][], isWanted: IsWanted): UsageRecord[] {
   return entries.flatMap(([id, entry]) => {
     const fields = fieldsOf(entry);
-    if (fields.account !== account) return [];
+    if (!isWanted(fields)) return [];
     try {
       return [parseOutboxEntry(id, fields)];
     } catch {

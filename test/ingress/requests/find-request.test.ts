@@ -215,6 +215,8 @@ test('without the store, requests that run or wait to be stored are found, and o
   await side.start(ended);
   await side.settle(ended, { answerId: 'of-ended' });
   for (const id of [running, ended, 'of-ended']) t.not(await side.find(account, id), undefined, id);
+  for (const id of [running, ended]) t.is((await side.findAny(id))?.account, account, id);
+  await t.throwsAsync(side.findAny(nextId()), { code: 'SERVICE_UNAVAILABLE' });
   for (const id of [nextId(), 'unknown']) {
     await t.throwsAsync(side.find(account, id), { code: 'SERVICE_UNAVAILABLE' }, id);
   }

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { ulid } from 'ulid';
+import { createFindAnyRequest } from '../../../ingress/requests/find-any-request.ts';
 import { createFindRequest, type RequestPlaces } from '../../../ingress/requests/find-request.ts';
 import { createListRequests } from '../../../ingress/requests/list-requests.ts';
 import { createReadLeases } from '../../../ingress/requests/read-leases.ts';
@@ -41,7 +42,11 @@ function placesWith(between: Read): RequestPlaces {
     };
   return {
     leases: { find: after(leases.find), list: after(leases.list) },
-    waitingUsage: { findSettled: after(waiting.findSettled), list: after(waiting.list) },
+    waitingUsage: {
+      findSettled: after(waiting.findSettled),
+      list: after(waiting.list),
+      listOf: after(waiting.listOf),
+    },
     store: {
       findUsageRecord: after((id: string) => store.findUsageRecord(id)),
       findUsageByAnswer: after((...words: [string, string]) => store.findUsageByAnswer(...words)),
@@ -104,6 +109,28 @@ for (const end of ['settled', 'settled by the release before', 'lost'] as const)
   });
 }
 
+for (const end of ['settled', 'settled by the release before', 'lost'] as const) {
+  test.serial(`a request of any account that is ${end} is found, however it moves during the look-up`, async (t) => {
+    let wasRunning = 0;
+    for (const schedule of schedules(3, 4)) {
+      const { account, requestId, moves } = await moving(end);
+      const steps = [...schedule];
+      const places = placesWith(async () => {
+        for (let move = steps.shift() ?? 0; move > 0; move--) await moves.shift()?.();
+      });
+      // Other accounts are asked for their leases, too: the moves are before the reads that are of this request.
+      const findLease = createReadLeases(own.redis).find;
+      const find: typeof findLease = (of, id) => (of === account ? places.leases.find(of, id) : findLease(of, id));
+      const findAny = createFindAnyRequest({ ...places, leases: { ...places.leases, find }, redis: own.redis });
+      const found = await findAny(requestId);
+      t.is(found?.account, account, String(schedule));
+      t.is(found?.request.requestId, requestId);
+      if (found?.request.state !== 'ended') wasRunning++;
+    }
+    t.true(wasRunning > 0);
+  });
+}
+
 test.serial('an ended request is found by the id of its answer, however it moves during the look-up', async (t) => {
   for (const schedule of schedules(2, 2)) {
     const { account, requestId, answerId, moves } = await moving('settled');
@@ -151,6 +178,7 @@ test.serial(
     await side.settle(requestId, { answerId });
     t.is((await side.find(account, requestId))?.state, 'ended');
     await t.throwsAsync(side.find(account, `req_${ulid()}`), { code: 'SERVICE_UNAVAILABLE' });
+    await t.throwsAsync(side.findAny(`req_${ulid()}`), { code: 'SERVICE_UNAVAILABLE' });
     await t.throwsAsync(side.find(account, answerId), { code: 'SERVICE_UNAVAILABLE' });
     await t.throwsAsync(side.list(account, { limit: 1, filter: {} }), { code: 'SERVICE_UNAVAILABLE' });
     await own.redis.del(stream);
