@@ -76,7 +76,9 @@ export function openCallers({ config, currentPlanFile, redis, store, release, ou
 /** A code has 150 random bits: this only bounds the lookups. */
 const codeFailuresPerMinute = 10;
 
-/** The limits of clients that have no valid credential yet (contract.md#a6-bounds-before-authentication), and of guesses at top-up codes. */
+/**
+ * The limits of clients that have no valid credential yet (contract.md#a6-bounds-before-authentication), and of guesses at top-up codes.
+ */
 export function createClientLimits({ config, redis, log }: Pick<CallerDeps, 'config' | 'redis' | 'log'>) {
   return {
     limitAuthFailures: createLimitFailures({

@@ -84,7 +84,9 @@ export function createFurtherKey({ account: id, plan, key, fields }: Creation) {
   };
 }
 
-/** Replaces these fields; one that is undefined is removed. Undefined if there is no such key. Fails with `CONFLICT` if it cannot change. */
+/**
+ * Replaces these fields; one that is undefined is removed. Undefined if there is no such key. Fails with `CONFLICT` if it cannot change.
+ */
 export function changeFurtherKey({ id, fields, at }: { id: string; fields: Partial<KeyFields>; at: Date }) {
   return (known: Account | undefined): Decision<Account | undefined> => {
     const found = findLive(known, id, at);
@@ -104,8 +106,8 @@ export function changeFurtherKey({ id, fields, at }: { id: string; fields: Parti
 type Rotation = { id: string; key: NewKey; graceMs: number };
 
 /**
- * Gives the key a successor with the same settings; the key itself stays valid for `graceMs`, but not beyond its own end. Undefined if there
- * is no such key. Fails with `CONFLICT` for a key that is no longer active.
+ * Gives the key a successor with the same settings; the key itself stays valid for `graceMs`, but not beyond its own end. Undefined if
+ * there is no such key. Fails with `CONFLICT` for a key that is no longer active.
  */
 export function rotateKeyById({ id, key, graceMs }: Rotation) {
   return (known: Account | undefined): Decision<Account | undefined> => {

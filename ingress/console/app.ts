@@ -120,7 +120,9 @@ function usePalette(isSignedIn: boolean) {
   return { isOpen, open: () => setOpen(true), close: () => setOpen(false) };
 }
 
-/** Moves the focus to the heading of a new page, or to the section that its address names; the first page keeps the browser's default focus. */
+/**
+ * Moves the focus to the heading of a new page, or to the section that its address names; the first page keeps the browser's default focus.
+ */
 function useFocusOn(main: { current: HTMLElement | null }, place: string): void {
   const before = useRef(place);
   useEffect(() => {

@@ -8,7 +8,8 @@ import { traceSettlement } from '../../shared/tracing/trace-settlement.ts';
 import type { IngressMetrics } from '../metrics.ts';
 
 /**
- * The lease of a request in flight: who holds it, and the usage report for a lease that expires. `claim` is set if it has an idempotency key.
+ * The lease of a request in flight: who holds it, and the usage report for a lease that expires. `claim` is set if it has an idempotency
+ * key.
  */
 export type HeldLease = {
   account: string;

@@ -5,13 +5,13 @@ import { z } from 'zod';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { assetSetKey } from '../../shared/redis/process-keys.ts';
+import { assetSetKey } from '../../shared/redis/coordination-keys.ts';
 import { assetType, releaseOf } from './asset-set.ts';
 import type { StaticContent } from './static-content.ts';
 
 /**
- * The assets of pages, shared by all ingresses: while releases run side by side, a page of one of them can ask an ingress of another one for
- * its assets. A set is used only if it has the hash in its name, so a process that can write to Redis cannot change a script.
+ * The assets of pages, shared by all ingresses: while releases run side by side, a page of one of them can ask an ingress of another one
+ * for its assets. A set is used only if it has the hash in its name, so a process that can write to Redis cannot change a script.
  */
 export interface SharedAssets {
   /**

@@ -71,8 +71,8 @@ export function letGo(request: WaitingRequest, error: ApiError): void {
 }
 
 /**
- * The client receives this error, because it is not known whether the job is in the queue. It is taken back. If it has started nevertheless and
- * its answer is kept, it continues.
+ * The client receives this error, because it is not known whether the job is in the queue. It is taken back. If it has started nevertheless
+ * and its answer is kept, it continues.
  */
 export function failQueueing(request: WaitingRequest, error: ApiError): void {
   letGo(request, error);

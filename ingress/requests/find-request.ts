@@ -20,8 +20,8 @@ export type RequestPlaces = {
 };
 
 /**
- * Looks where the request is while it runs, then where it moves (contract.md#h3-find-a-request): so one that ends meanwhile is found. Fails with
- * `SERVICE_UNAVAILABLE` if it may be where this cannot look.
+ * Looks where the request is while it runs, then where it moves (contract.md#h3-find-a-request): so one that ends meanwhile is found. Fails
+ * with `SERVICE_UNAVAILABLE` if it may be where this cannot look.
  */
 export function createFindRequest({ leases, waitingUsage, store }: RequestPlaces): FindRequest {
   async function findById(account: string, requestId: string): Promise<FoundRequest | undefined> {

@@ -25,8 +25,8 @@ export type RequestPage = { requests: FoundRequest[]; last: FoundRequest | undef
 export type ListRequests = (account: string, page: Page) => Promise<RequestPage>;
 
 /**
- * Reads all places in the order in which requests move, so that one that moves meanwhile is seen at least once, and is listed once. Fails with
- * `SERVICE_UNAVAILABLE` if too many records wait to be read.
+ * Reads all places in the order in which requests move, so that one that moves meanwhile is seen at least once, and is listed once. Fails
+ * with `SERVICE_UNAVAILABLE` if too many records wait to be read.
  */
 export function createListRequests(places: RequestPlaces): ListRequests {
   return async function listRequests(account, { limit, before, filter }) {

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { loadScript, type Redis } from '../redis/connections.ts';
+import { fleetKey, fleetLoadKey } from '../redis/coordination-keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
-import { fleetKey, fleetLoadKey } from '../redis/process-keys.ts';
 import { storedJson } from '../store/adapters/stored-json.ts';
 import { type ProcessLoad, processLoadSchema } from './process-load.ts';
 
 /**
- * A process of the fleet as it describes itself. `pools`: those that a worker serves. `waitsFor`: why an ingress has not switched to a later
- * plan file yet. `issues`: how many issues the plan file that it has read last has.
+ * A process of the fleet as it describes itself. `pools`: those that a worker serves. `waitsFor`: why an ingress has not switched to a
+ * later plan file yet. `issues`: how many issues the plan file that it has read last has.
  */
 const processSchema = z.object({
   id: z.string(),
@@ -27,8 +27,8 @@ export type ProcessNote = z.input<typeof processSchema>;
 export const processLifeMs = 7_000;
 
 /**
- * `note` notes a process with its load and returns all that are alive, `leave` removes one, `loads` reads what they do, by their ids. Each is
- * one call, and fails as the connection does.
+ * `note` notes a process with its load and returns all that are alive, `leave` removes one, `loads` reads what they do, by their ids. Each
+ * is one call, and fails as the connection does.
  */
 export function createNoteProcess(redis: Redis) {
   const lua = loadLua(new URL('./note-process.lua', import.meta.url), { lifeMs: processLifeMs });

@@ -41,7 +41,9 @@ export const processLoadSchema = z.discriminatedUnion('kind', [workerLoadSchema,
  */
 export type WorkerLoad = z.infer<typeof workerLoadSchema>;
 
-/** What an ingress does now. `waiting`: requests that wait for their reply. `oldest`: of each model, how long one has waited for a worker. */
+/**
+ * What an ingress does now. `waiting`: requests that wait for their reply. `oldest`: of each model, how long one has waited for a worker.
+ */
 export type IngressLoad = z.infer<typeof ingressLoadSchema>;
 
 export type ProcessLoad = z.infer<typeof processLoadSchema>;

@@ -56,7 +56,7 @@ export const unchallengedMs = Math.floor(lockMs / 3);
  */
 export const lookForStalledEveryMs = 2_500;
 
-/** Finished jobs are counted by minute, for the dashboard: for a day. They are not kept. */
+/** Finished jobs are not kept, but counted for the dashboard: all of them, and those of each minute of the last day. */
 const countedMinutes = 1_440;
 
 export function workerOptions({ prefix }: QueueId, connection: Redis): WorkerOptions {

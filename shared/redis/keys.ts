@@ -3,8 +3,9 @@ import { LRUCache } from 'lru-cache';
 import type { Lane } from '../lane.ts';
 
 /**
- * Builds every Redis key of the service (contract.md#m1-keys), except those in process-keys.ts and BullMQ's own. Some names of keys are older than the names in the code,
- * such as `keeper` and `standing`: processes of the previous release use them.
+ * Builds every Redis key of the service (contract.md#m1-keys), except what processes tell each other (coordination-keys.ts) and BullMQ's
+ * own. Some names of keys are older than the names in the code, such as `keeper` and `standing`: processes of the previous release use
+ * them.
  */
 
 /** Number of partitions: the hash tags that accounts share, and the usage outboxes. */
@@ -151,7 +152,9 @@ export function webhookLockKey(endpoint: string): string {
 /** String: the worker that creates the events of batches. Expires within seconds unless it is renewed. */
 export const batchEventsLockKey = 'svc:batch-events';
 
-/** String: the worker that creates the events of expiring keys, and removes old deliveries. Expires within 16 minutes unless it is renewed. */
+/**
+ * String: the worker that creates the events of expiring keys, and removes old deliveries. Expires within 16 minutes unless it is renewed.
+ */
 export const webhookUpkeepLockKey = 'svc:webhook-upkeep';
 
 /** String: all devices were checked, and unused ones removed. Expires when the next check is due. */

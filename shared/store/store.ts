@@ -89,7 +89,8 @@ export type AccountPage = { prefix?: string | undefined; after?: string | undefi
 export type ListedAccount = Pick<Account, 'id' | 'plan' | 'overageEnabled' | 'suspended' | 'createdAt' | 'lastUse'>;
 
 /**
- * `plan` is the account's current plan, not the one the key was minted under. `furtherKey` is set unless the key is the account's default key.
+ * `plan` is the account's current plan, not the one the key was minted under. `furtherKey` is set unless the key is the account's default
+ * key.
  */
 export type KeyOwner = {
   account: string;

@@ -22,7 +22,10 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-/** Commands of heartbeats, of the fleet, webhooks, shares, replies, queues, the batch scheduler, lease renewals and the usage outbox, which continue meanwhile. */
+/**
+ * Commands of heartbeats, of the fleet, webhooks, shares, replies, queues, the batch scheduler, lease renewals and the usage outbox, which
+ * continue meanwhile.
+ */
 const others =
   /^svc:(fleet$|batch-events$|webhook-(upkeep$|endpoint:)|reply-frames:|control:|(audit|device|file)-keeper$|devices-looked-at$|batch-scheduler$|queue-depths|requests-to-end$|\{shares[:}]|\{(small|medium|large)-chat\}:|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|keeper|lease-holders)$|\{p\d\d\}:lease-ends:)/;
 /** Admission and settling use outbox keys, but belong to a request. */

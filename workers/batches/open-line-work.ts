@@ -35,8 +35,8 @@ export type LineWorkDeps = {
   currentPlanFile: () => PlanFile;
   outboxLengthMax: number;
   /**
-   * See `Connections`. Lines of all accounts share the lane, so the calls for a line fail if the node of its account is unavailable. Then it
-   * is postponed, and the lines of other accounts run.
+   * See `Connections`. Lines of all accounts share the lane, so the calls for a line fail if the node of its account is unavailable. Then
+   * it is postponed, and the lines of other accounts run.
    */
   upkeepRedis: Redis;
   /** The same for the Redis with the control streams. */

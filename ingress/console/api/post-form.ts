@@ -5,7 +5,10 @@ export type Progress = (bytes: number, totalBytes: number | undefined) => void;
 
 type Upload = { url: string; token: string; file: File; progress: Progress; signal: AbortSignal };
 
-/** Uploads a file with `purpose=batch`; returns the text of a successful response, else fails with `ApiFailure`. (`fetch` reports no upload progress.) */
+/**
+ * Uploads a file with `purpose=batch`; returns the text of a successful response, else fails with `ApiFailure`. (`fetch` reports no upload
+ * progress.)
+ */
 export function postForm({ url, token, file, progress, signal }: Upload): Promise<string> {
   signal.throwIfAborted();
   const form = new FormData();

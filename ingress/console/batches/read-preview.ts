@@ -2,8 +2,8 @@
 export type LineFault = { line: number; message: string };
 
 /**
- * What a file of a batch holds. Lines are counted in the whole file; `models`, `endpoints` and `faults` are of its first lines (`examined`).
- * `tokens` are those of all prompts, estimated from the length of the lines. Empty lines are not counted.
+ * What a file of a batch holds. Lines are counted in the whole file; `models`, `endpoints` and `faults` are of its first lines
+ * (`examined`). `tokens` are those of all prompts, estimated from the length of the lines. Empty lines are not counted.
  */
 export type Preview = {
   lines: number;

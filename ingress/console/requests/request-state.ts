@@ -32,8 +32,8 @@ export type Phase = {
 };
 
 /**
- * The timeline of a request: in the queue, until the first token, and until the end; then each call of a model server. Calls are placed one after
- * another from the end of the queue, because only their durations are known. Parts that are not known are left out.
+ * The timeline of a request: in the queue, until the first token, and until the end; then each call of a model server. Calls are placed one
+ * after another from the end of the queue, because only their durations are known. Parts that are not known are left out.
  */
 export function phasesOf(request: Pick<Request, 'queue_ms' | 'first_token_ms' | 'duration_ms' | 'attempts'>): Phase[] {
   const { queue_ms: queueMs, first_token_ms: firstTokenMs, duration_ms: durationMs, attempts } = request;

@@ -28,7 +28,9 @@ type Shown = { report: UsageReport; before: UsageReport['total'] };
 const noNames: ReadonlyMap<string, string> = new Map();
 const topRows = 100;
 
-/** Usage in a range of days by chosen groups, compared with the days before, with an export. Of accounts, only those with the most usage. */
+/**
+ * Usage in a range of days by chosen groups, compared with the days before, with an export. Of accounts, only those with the most usage.
+ */
 export function UsageReportView(props: Props) {
   const { api, path, offered = ['day', 'model', 'key', 'endpoint'], usual = ['day', 'model'] } = props;
   const { keyNames = noNames, refreshed } = props;

@@ -3,8 +3,8 @@ export type HeadingText = { text: string; depth: number; code: boolean };
 
 /**
  * Gives each heading of a page a unique id; call it in the order of the headings. The id of a code span is its exact text, so that
- * `#rate_limit_exceeded` links to that code. Other ids are lower-case words joined by hyphens. If an id is taken, the id of the parent heading is put
- * in front, so that the id does not change when headings are added elsewhere.
+ * `#rate_limit_exceeded` links to that code. Other ids are lower-case words joined by hyphens. If an id is taken, the id of the parent
+ * heading is put in front, so that the id does not change when headings are added elsewhere.
  */
 export function createHeadingIds(): (heading: HeadingText) => string {
   const taken = new Set<string>(['content']); // the id of the page's <main>

@@ -9,8 +9,8 @@ export function plainText(tokens: readonly Token[]): string {
 }
 
 /**
- * What a reader may search for in block tokens: their text, and the shown bodies of errors, because people search for messages. Other code is
- * left out: it repeats what the text explains.
+ * What a reader may search for in block tokens: their text, and the shown bodies of errors, because people search for messages. Other code
+ * is left out: it repeats what the text explains.
  */
 export function searchableText(tokens: readonly Token[]): string {
   return tokens.map(textOfBlock).filter(Boolean).join(' ').replace(/\s+/g, ' ');

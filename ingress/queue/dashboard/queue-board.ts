@@ -28,8 +28,7 @@ const neverDone = new Set([
 ]);
 
 /**
- * Creates an unmodified bull-board for these queues, mounted at `path`. It throws its failures. A refusal is a status with a body in
- * its own format.
+ * Creates a bull-board for these queues, mounted at `path`. It throws its failures. A refusal is a status with a body in its own format.
  */
 export function createQueueBoard(options: {
   queues: readonly ShownQueue[];
@@ -44,9 +43,9 @@ export function createQueueBoard(options: {
     queues: queues.map(({ queue, pool }) => {
       const adapter = new BullMQAdapter(queue, { readOnlyMode: !writable, allowRetries: false });
       adapter.setFormatter('data', shownOf);
-      // The library looks for the connections that BullMQ's own loop opens, one for each queue. Our workers have no such connections.
       // Finished jobs are counted, and not kept.
       adapter.getJobCounts = async () => ({ ...(await queue.getJobCounts()), completed: await finishedIn(queue) });
+      // The library looks for the connections that BullMQ's own loop opens, one for each queue. Our workers have no such connections.
       adapter.getWorkers = async () => (await listWorkers(pool)).map((id) => ({ id, name: id, addr: '', age: 0 }));
       return adapter;
     }),
@@ -67,6 +66,7 @@ export function createQueueBoard(options: {
   return board.registerPlugin();
 }
 
+/** Since the queue exists: workers count them, and processes of the release before do not. */
 async function finishedIn(queue: Queue): Promise<number> {
   const { meta } = await queue.getMetrics('completed', 0, 0);
   return Number(meta.count);

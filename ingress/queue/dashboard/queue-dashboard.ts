@@ -8,7 +8,9 @@ import { refuseForeignChanges } from './refuse-foreign-changes.ts';
 export interface QueueDashboard {
   /** Serves everything below `/queues` on the operations listener. */
   pages: Koa.Middleware;
-  /** Sets the queues to show. Before that every page is `SERVICE_UNAVAILABLE`, because queues can be opened only when Redis is available. */
+  /**
+   * Sets the queues to show. Before that every page is `SERVICE_UNAVAILABLE`, because queues can be opened only when Redis is available.
+   */
   show(queues: readonly ShownQueue[], listWorkers: ListWorkers): void;
 }
 

@@ -23,9 +23,9 @@ type TopUpDeps = QuotaDeps & {
 };
 
 /**
- * `POST /billing/top-ups`: redeems a code for the caller's account (contract.md#j5-overage-and-top-up-codes). First the code is claimed, by a
- * guarded change of its document; then the account gets the tokens; then the code is marked. If this process dies in between, a repeat or a
- * worker does the rest.
+ * `POST /billing/top-ups`: redeems a code for the caller's account (contract.md#j5-overage-and-top-up-codes). First the code is claimed, by
+ * a guarded change of its document; then the account gets the tokens; then the code is marked. If this process dies in between, a repeat or
+ * a worker does the rest.
  */
 export function redeemTopUpCode({ store, applyTopUpCode, limitCodeFailures, ...deps }: TopUpDeps): Stage {
   const { topUpCodes } = store;

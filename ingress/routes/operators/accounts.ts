@@ -77,8 +77,8 @@ export function timeOf(ctx: AppContext): Date {
 }
 
 /**
- * Converts an account to the format of the API. `topUp` is the tokens that were added to the allowance of the month of `now`. The changes of
- * the account are followed by those of `records` that it no longer has. `NOT_FOUND` if there is no account.
+ * Converts an account to the format of the API. `topUp` is the tokens that were added to the allowance of the month of `now`. The changes
+ * of the account are followed by those of `records` that it no longer has. `NOT_FOUND` if there is no account.
  */
 export function presentAccount(account: Account | undefined, now: Date, records: readonly AuditRecord[] = []): object {
   if (account === undefined) throw noSuchAccount();

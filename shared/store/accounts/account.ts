@@ -74,7 +74,8 @@ export type EndedKey = z.infer<typeof endedKeySchema>;
 
 /**
  * `keyMinted`, `keyRevoked`, `keyChanged` (a further key) and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has
- * its id. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `origin` exists while the change is made: the account's document does not keep it, but its audit record does.
+ * its id. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `origin` exists while the change is made:
+ * the account's document does not keep it, but its audit record does.
  */
 export type Change = z.infer<typeof changeSchema> & { origin?: Origin };
 

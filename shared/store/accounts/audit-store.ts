@@ -13,8 +13,8 @@ export const auditRecordSchema = z.object({
 });
 
 /**
- * One change of an account's settings, or one action of an operator on its keys, batches or requests. `actor` (an account) made it from the client address `address`. `address` is null if it was not
- * kept, and `reason` is null if none was given. Ids sort by time.
+ * One change of an account's settings, or one action of an operator on its keys, batches or requests. `actor` (an account) made it from the
+ * client address `address`. `address` is null if it was not kept, and `reason` is null if none was given. Ids sort by time.
  */
 export type AuditRecord = z.infer<typeof auditRecordSchema>;
 
@@ -29,9 +29,9 @@ export type AuditPage = {
 };
 
 /**
- * The audit trail: a record of every change of settings and of every action of an operator. Records are never removed or replaced. The update that makes a change stores its
- * record in the same step, in some stores in an outbox in the account's document. A record leaves the outbox once it is copied under its
- * own id. So no kill, at any instant, loses or duplicates a record (contract.md#r10-audit-outbox,
+ * The audit trail: a record of every change of settings and of every action of an operator. Records are never removed or replaced. The
+ * update that makes a change stores its record in the same step, in some stores in an outbox in the account's document. A record leaves the
+ * outbox once it is copied under its own id. So no kill, at any instant, loses or duplicates a record (contract.md#r10-audit-outbox,
  * decisions.md#audit-records-by-an-outbox-in-the-account).
  */
 export interface AuditStore {

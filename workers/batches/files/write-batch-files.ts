@@ -87,8 +87,8 @@ type Wanted = {
 };
 
 /**
- * Formats the results of one kind, and adds their tokens to `usage` and their errors to `errorCounts`. Fails if results are missing: another worker may have written the file
- * and cleared the batch, and a shorter file must not replace it.
+ * Formats the results of one kind, and adds their tokens to `usage` and their errors to `errorCounts`. Fails if results are missing:
+ * another worker may have written the file and cleared the batch, and a shorter file must not replace it.
  */
 async function* blocks(
   store: Pick<Store, 'batches'>,

@@ -17,8 +17,8 @@ type Deps = {
 };
 
 /**
- * `POST /admin/requests/{id}/cancel`: ends a request of any account within 2 s (contract.md#l9-requests-that-operators-end). Returns it as it
- * is now; one that has ended stays as it is, and leaves no record. `CONFLICT` for a line of a batch, which would be sent again.
+ * `POST /admin/requests/{id}/cancel`: ends a request of any account within 2 s (contract.md#l9-requests-that-operators-end). Returns it as
+ * it is now; one that has ended stays as it is, and leaves no record. `CONFLICT` for a line of a batch, which would be sent again.
  */
 export function endRequest({ requestLookUp, requestsToEnd, changeRecorded }: Deps): Stage {
   return async function endRequest(ctx) {

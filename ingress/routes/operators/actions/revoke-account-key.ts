@@ -9,8 +9,8 @@ import { reasonOnly } from '../reason.ts';
 import { byOperator } from './record-action.ts';
 
 /**
- * `DELETE /admin/accounts/{account}/keys/{key}`: the key stops working everywhere. A key that has ended stays as it is, and leaves no record.
- * `CONFLICT` for a device: it gets its key again with its next call.
+ * `DELETE /admin/accounts/{account}/keys/{key}`: the key stops working everywhere. A key that has ended stays as it is, and leaves no
+ * record. `CONFLICT` for a device: it gets its key again with its next call.
  */
 export function revokeAccountKey({ changeRecorded }: { changeRecorded: RecordedChange }): Stage {
   return async function revokeAccountKey(ctx) {
