@@ -6,10 +6,20 @@ import { openRelease } from '../../support/earlier-releases.ts';
 import { batchOf } from './batch-records.ts';
 import type { Contract } from './store-contract.ts';
 
-type Proof = (t: ExecutionContext, stores: { store: Store; previous: Store }) => Promise<void>;
+type Proof = (
+  t: ExecutionContext,
+  stores: { store: Store; previous: Store; keepsUnknownFields: boolean },
+) => Promise<void>;
 
-/** The guarantees for batches that this and the previous release change at the same time. */
-export function testMixedBatchesContract({ test, createHome }: Contract): void {
+/**
+ * The guarantees for batches that this and the previous release change at the same time. `keepsUnknownFields`: the previous release changes
+ * the fields of a document that it knows, rather than the whole document.
+ */
+export function testMixedBatchesContract({
+  test,
+  createHome,
+  keepsUnknownFields,
+}: Contract & { keepsUnknownFields: boolean }): void {
   const prove = (title: string, proof: Proof) =>
     test(title, async (t) => {
       t.timeout(180_000);
@@ -18,12 +28,12 @@ export function testMixedBatchesContract({ test, createHome }: Contract): void {
       await using home = await createHome();
       await using store = await home.open();
       await using previous: Store = await openStore(home.url, { log: { warn() {} } });
-      await proof(t, { store, previous });
+      await proof(t, { store, previous, keepsUnknownFields });
     });
   prove('the previous release changes and ends a batch with a filename, and both find it ended', endsBeside);
   prove(
-    'errors that this release has counted are whole or gone if the previous release clears the batch',
-    clearsCounts,
+    `what this release has added to a batch is ${keepsUnknownFields ? 'kept' : 'gone'} if the previous release clears it`,
+    clearsNewFields,
   );
 }
 
@@ -51,15 +61,22 @@ async function endsBeside(t: ExecutionContext, { store, previous }: Parameters<P
   t.like(await previous.batches.findBatch(id), { state: 'completed', open: false });
 }
 
-async function clearsCounts(t: ExecutionContext, { store, previous }: Parameters<Proof>[1]): Promise<void> {
+async function clearsNewFields(
+  t: ExecutionContext,
+  { store, previous, keepsUnknownFields }: Parameters<Proof>[1],
+): Promise<void> {
   const { id } = batchOf();
-  await previous.batches.insertBatch(batchOf({ id, state: 'in_progress' }));
-  await move(previous, id, { type: 'ran' });
-  await move(store, id, { ...written, errorCounts: { batch_expired: 2 } });
-  t.like(await store.batches.findBatch(id), { errorCounts: { batch_expired: 2 } });
+  const added = { inputFilename: 'in.jsonl', errorCounts: { batch_expired: 2 } };
+  await store.batches.insertBatch(batchOf({ id, state: 'in_progress', inputFilename: added.inputFilename }));
+  await move(store, id, { type: 'ran' });
+  await move(store, id, { ...written, errorCounts: added.errorCounts });
+  t.like(await store.batches.findBatch(id), added);
   await move(previous, id, { type: 'cleared' });
   const found = await store.batches.findBatch(id);
   t.like(found, { state: 'completed', open: false });
-  // A store of whole documents loses them, one of fields keeps them.
-  t.deepEqual(found?.errorCounts ?? { batch_expired: 2 }, { batch_expired: 2 });
+  const { inputFilename, errorCounts } = found ?? {};
+  t.deepEqual(
+    { inputFilename, errorCounts },
+    keepsUnknownFields ? added : { inputFilename: undefined, errorCounts: undefined },
+  );
 }

@@ -4,4 +4,4 @@ import { testMixedBatchesContract } from '../../batches-mixed-contract.ts';
 
 const { mongoTestAlone, createHome } = await openMongoTests(test);
 
-testMixedBatchesContract({ test: mongoTestAlone, createHome });
+testMixedBatchesContract({ test: mongoTestAlone, createHome, keepsUnknownFields: true });
