@@ -48,6 +48,7 @@ export function operatorViewCases(cast: Cast) {
       invalid('a long text', finds('x'.repeat(301)), { says: 'text' }),
       ok('an account', finds('user:alice'), shows({ data: [{ kind: 'account', id: 'user:alice' }] })),
       ok('a name without its kind', finds('alice'), shows({ data: [{ kind: 'account', id: 'user:alice' }] })),
+      ok('accounts of a kind', finds('user'), shows({ data: [{ kind: 'account' }] })),
       ok('a request', finds(cast.spentRequest), shows({ data: [{ kind: 'request', id: cast.spentRequest }] })),
       ok('the start of a key', finds(cast.spentKey.slice(0, 10)), shows({ data: [{ kind: 'key' }] })),
       ok(

@@ -38,7 +38,7 @@ function Revoke({ shown, revoke }: { shown: AccountKey; revoke: (key: AccountKey
   const { state, endedAt, key } = shown;
   const isUsable =
     state === 'active' || (state === 'rotated' && endedAt !== undefined && Date.parse(endedAt) > Date.now());
-  if (!isUsable) return '–';
+  if (!isUsable) return null;
   const label = `Revoke ${key}`;
   return h('button', { type: 'button', class: 'danger', 'aria-label': label, onClick: () => revoke(shown) }, 'Revoke');
 }

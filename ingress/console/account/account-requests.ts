@@ -29,7 +29,7 @@ export function AccountRequests({ api, requests, onEnded }: Props) {
                 requests: data,
                 isShort: true,
                 linkOf: anyRequestLink,
-                last: { title: 'End', cell: (request) => h(EndButton, { request, ask: () => ask(request) }) },
+                last: { title: 'Change', cell: (request) => h(EndButton, { request, ask: () => ask(request) }) },
               }),
               has_more &&
                 h(

@@ -7,7 +7,7 @@ type Shown = Pick<OperatorRequest, 'id' | 'account' | 'state'>;
 
 /** A button that asks whether to end a running request. A line of a batch ends with its batch. */
 export function EndButton({ request: { id, state }, ask }: { request: Shown; ask: () => void }) {
-  if (state === 'ended') return '–';
+  if (state === 'ended') return null;
   if (isLine(id)) return h('span', { class: 'quiet' }, 'line of a batch');
   return h('button', { type: 'button', class: 'danger', 'aria-label': `End ${id}`, onClick: ask }, 'End');
 }

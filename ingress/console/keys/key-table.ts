@@ -97,7 +97,7 @@ function endOf({ expires_at: expiresAt, valid_until: validUntil, ended_at: ended
 
 function Changes({ shown, now, ask }: { shown: Key; now: number; ask: Ask }) {
   const possible = possibleChanges(shown, now);
-  if (possible.length === 0) return '–';
+  if (possible.length === 0) return null;
   return h(
     'div',
     { class: 'actions tight' },

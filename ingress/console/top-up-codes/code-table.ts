@@ -41,7 +41,7 @@ function endOf({ redeemed_by: redeemer, redeemed_at: redeemedAt, revoked_by: by,
 }
 
 function Revoke({ code, askToRevoke }: { code: ShownTopUpCode; askToRevoke: Ask }) {
-  if (code.state !== 'unused' && code.state !== 'expired') return '–';
+  if (code.state !== 'unused' && code.state !== 'expired') return null;
   return h(
     'button',
     { type: 'button', class: 'danger', 'aria-label': `Revoke ${code.id}`, onClick: () => askToRevoke(code) },

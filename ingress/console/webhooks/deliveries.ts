@@ -64,7 +64,7 @@ function DeliveryTable({ deliveries, sendAgain }: TableProps) {
       { title: 'Last attempt', cell: lastAttempt, holds: 'text' },
       { title: 'Attempts', cell: ({ attempt_count: count }) => count, holds: 'number' },
       { title: 'Created', cell: ({ created_at: at }) => formatTime(at) },
-      { title: 'Again', cell: ({ id }) => (sendAgain === undefined ? '–' : h(SendAgain, { id, sendAgain })) },
+      { title: 'Again', cell: ({ id }) => (sendAgain === undefined ? null : h(SendAgain, { id, sendAgain })) },
       { title: 'ID', cell: ({ id }) => h('code', null, id) },
       { title: 'Body', cell: ({ payload }) => h(Payload, { payload }), holds: 'text' },
     ],

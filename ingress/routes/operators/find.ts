@@ -76,6 +76,6 @@ async function find(text: string, { store, requestLookUp }: Deps): Promise<Found
 
 /** A name without its kind is that of a user. */
 async function accountsNamed(text: string, store: Deps['store']): Promise<string[]> {
-  const prefix = /^(user|device):/.test(text) ? text : `user:${text}`;
+  const prefix = /^(user|device)(:|$)/.test(text) ? text : `user:${text}`;
   return (await store.listAccounts({ prefix, limit: accountsMax })).map(({ id }) => id);
 }
