@@ -39,6 +39,8 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
     names: [
       'runbooks/upgrade',
       'runbooks/backup-and-restore',
+      'runbooks/no-process',
+      'runbooks/process-away',
       'runbooks/requests-failing',
       'runbooks/first-token-slow',
       'runbooks/model-down',

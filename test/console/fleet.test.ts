@@ -39,7 +39,7 @@ browserTestAlone('an operator gets from "customer says 503" to its cause', async
   await page.getByRole('link', { name: 'user:customer' }).waitFor();
 
   await page.getByRole('link', { name: 'Fleet' }).click();
-  await page.getByText('small-chat is down: the breakers of all its backends are open.').waitFor();
+  await page.getByText('small-chat is down: all its backends fail.').waitFor();
   t.regex(await page.getByRole('table', { name: /^Backends by model/ }).innerText(), /small-chat\s+on-prem\s+open/);
   for (const server of stack().modelServers) server.fail({});
   await console.requireClean(t);

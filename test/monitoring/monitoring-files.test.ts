@@ -50,7 +50,7 @@ test('each alert links to its page, and is shown by a test as it fires and as it
     t.is(annotations.runbook_url, `{{ $externalLabels.docs }}/runbooks/${page}`);
     t.true(existsSync(new URL(`../../ingress/documentation/runbooks/${page}.md`, import.meta.url)), page);
     const shown = alertTests.filter(({ alertname }) => alertname === alert).map(({ exp_alerts }) => exp_alerts.length);
-    t.deepEqual(shown.toSorted(), [0, 1], alert);
+    t.true(shown.includes(0) && shown.some((count) => count > 0), alert);
   }
 });
 
@@ -67,7 +67,7 @@ test('queries use only metrics that exist, with labels that they have', async (t
     const groups = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/, */));
     const all = new Set(used.flatMap(([, name = '']) => [...(known.get(name) ?? [])]));
     for (const label of groups)
-      if (label !== '' && label !== 'instance') t.true(all.has(label) || used.length === 0, `${of}: by ${label}`);
+      if (!['', 'instance', 'job'].includes(label)) t.true(all.has(label) || used.length === 0, `${of}: by ${label}`);
   }
 });
 

@@ -6,22 +6,25 @@ const breakerValues = { closed: 0, 'half-open': 1, open: 2 };
 export type BackendMetrics = ReturnType<typeof createBackendMetrics>;
 
 export function createBackendMetrics(registry: Registry) {
+  const breakerOpened = new Counter({
+    name: 'svc_backend_breaker_opened_total',
+    help: 'How often the breaker of a backend and model has opened',
+    labelNames: ['backend', 'model'],
+    registers: [registry],
+  });
   return {
-    breakerOpened: new Counter({
-      name: 'svc_backend_breaker_opened_total',
-      help: 'How often the breaker of a backend and model has opened',
-      labelNames: ['backend', 'model'],
-      registers: [registry],
-    }),
+    breakerOpened,
     /** Registers the gauges that are read at each scrape. */
     observeBackends(slots: BackendSlots): void {
-      observeBreakers(registry, slots);
+      observeBreakers(registry, slots, breakerOpened);
       observeLoad(registry, slots);
     },
   };
 }
 
-function observeBreakers(registry: Registry, { breakerStatuses }: BackendSlots): void {
+type Opened = BackendMetrics['breakerOpened'];
+
+function observeBreakers(registry: Registry, { breakerStatuses }: BackendSlots, opened: Opened): void {
   new Gauge({
     name: 'svc_backend_breaker_state',
     help: 'Breaker state in this worker: 0 closed, 1 half-open (one probe call), 2 open (not called)',
@@ -29,7 +32,10 @@ function observeBreakers(registry: Registry, { breakerStatuses }: BackendSlots):
     registers: [registry],
     collect() {
       this.reset(); // backends come and go with the plan file
-      for (const { backend, model, breaker } of breakerStatuses()) this.set({ backend, model }, breakerValues[breaker]);
+      for (const { backend, model, breaker } of breakerStatuses()) {
+        this.set({ backend, model }, breakerValues[breaker]);
+        opened.inc({ backend, model }, 0); // a series that begins with its first event hides that event from alerts
+      }
     },
   });
 }

@@ -66,8 +66,8 @@ function callsOf({ calls, limit, per_worker: isPerWorker }: Backend): string {
 /** Each worker has its own breaker. */
 function breakerState({ breakers }: Health): { state: string; tone: Tone } {
   const all = breakers.closed + breakers['half-open'] + breakers.open;
-  const shut = breakers.open + breakers['half-open'];
-  if (shut === 0) return { state: 'closed', tone: 'good' };
+  if (breakers.closed === all) return { state: 'closed', tone: 'good' };
   const name = breakers.open > 0 ? 'open' : 'half-open';
-  return { state: shut === all ? name : `${name} in ${shut} of ${all}`, tone: 'bad' };
+  const count = breakers[name];
+  return { state: count === all ? name : `${name} in ${count} of ${all}`, tone: name === 'open' ? 'bad' : 'warning' };
 }

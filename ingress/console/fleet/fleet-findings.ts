@@ -38,13 +38,15 @@ function modelsOf(backends: readonly Backend[]) {
 /** No worker may call any backend of the model. */
 function outage(model: string, seen: readonly Health[]): Finding[] {
   const isDown = seen.length > 0 && seen.every(({ breakers }) => breakers.closed === 0 && breakers.open > 0);
-  return isDown ? [bad(`${model} is down: the breakers of all its backends are open.`)] : [];
+  return isDown ? [bad(`${model} is down: all its backends fail.`)] : [];
 }
 
 function failing(backend: string, { model, breakers, answered, failed }: Health): Finding[] {
-  const workers = breakers.open + breakers['half-open'];
-  if (workers > 0)
-    return [bad(`${backend} is not called for ${model} by ${counted(workers, 'worker')}: its breaker is open.`)];
+  const { open, 'half-open': halfOpen } = breakers;
+  if (open > 0)
+    return [bad(`${backend} is not called for ${model} by ${counted(open, 'worker')}: its breaker is open.`)];
+  if (halfOpen > 0)
+    return [warning(`${backend} has failed for ${model}: its next call tests it, in ${counted(halfOpen, 'worker')}.`)];
   const isFailing = failed > 0 && failed / (answered + failed) > failedShareMax;
   return isFailing
     ? [warning(`${backend} fails for ${model}: ${failed} of ${answered + failed} calls in the last minute.`)]

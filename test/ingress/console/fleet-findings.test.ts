@@ -35,14 +35,18 @@ test('each fault is said in words, the worst first', (t) => {
     'warning: A request for small-chat has waited 6.00 s for a worker.',
   ]);
   t.deepEqual(texts({ backends: [{ ...backend, models: [broken] }] }), [
-    'bad: small-chat is down: the breakers of all its backends are open.',
-    'bad: a is not called for small-chat by 2 workers: its breaker is open.',
+    'bad: small-chat is down: all its backends fail.',
+    'bad: a is not called for small-chat by 1 worker: its breaker is open.',
   ]);
   const other = { ...backend, backend: 'b', calls: 8, models: [{ ...health, answered: 8, failed: 1 }] };
   t.deepEqual(texts({ backends: [{ ...backend, models: [broken] }, other] }), [
-    'bad: a is not called for small-chat by 2 workers: its breaker is open.',
+    'bad: a is not called for small-chat by 1 worker: its breaker is open.',
     'warning: b fails for small-chat: 1 of 9 calls in the last minute.',
     'warning: b is full: 8 of 8 calls.',
+  ]);
+  const tested = { ...health, breakers: { closed: 0, 'half-open': 2, open: 0 } };
+  t.deepEqual(texts({ backends: [{ ...backend, models: [tested] }] }), [
+    'warning: a has failed for small-chat: its next call tests it, in 2 workers.',
   ]);
   t.deepEqual(texts({ workers: [{ ...process, generation: 'bbb', pools: [], running: null, waiting: null }] }), [
     'warning: The processes work with different plan files. See Settings.',
