@@ -8,7 +8,7 @@ import { createSettle } from '../shared/limits/settle.ts';
 import { type IngressConfig, readIngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/process/operations.ts';
-import { removeOldSeries } from '../shared/process/remove-old-series.ts';
+import { createRemoveOldSeries } from '../shared/process/remove-old-series.ts';
 import { runProcess } from '../shared/process/run-process.ts';
 import { aborted, within } from '../shared/process/shutdown.ts';
 import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
@@ -163,7 +163,7 @@ function openOperations({ config, opened, dashboard, connections, signIn, inbox,
   });
   return listenForOperations({
     ...{ ...config.operations, ...deps },
-    afterScrape: () => removeOldSeries(deps.registry, opened.planFile.current()),
+    afterScrape: createRemoveOldSeries({ registry: deps.registry, currentPlanFile: opened.planFile.current }),
     details: () => ({ planFile: opened.status() }),
     pages: (ctx, next) => dashboard.pages(ctx, () => showPlan(ctx, next)),
     required: {

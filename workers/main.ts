@@ -6,7 +6,7 @@ import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import { followProcessState, listenForOperations } from '../shared/process/operations.ts';
-import { removeOldSeries } from '../shared/process/remove-old-series.ts';
+import { createRemoveOldSeries } from '../shared/process/remove-old-series.ts';
 import { runProcess } from '../shared/process/run-process.ts';
 import { aborted, within } from '../shared/process/shutdown.ts';
 import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
@@ -149,7 +149,7 @@ function openOperations({ config, currentPlanFile, pools, connections, slots, wo
   });
   return listenForOperations({
     ...{ ...config.operations, ...deps },
-    afterScrape: () => removeOldSeries(deps.registry, currentPlanFile()),
+    afterScrape: createRemoveOldSeries({ registry: deps.registry, currentPlanFile }),
     required: {
       redis: () => checkAny(upkeepRedis, queues()),
       replyRedis: () => checkAny(replyUpkeepRedis, [controlStreamKey(workerId)]),

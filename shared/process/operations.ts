@@ -40,7 +40,7 @@ type OperationsOptions = {
   /** Names and addresses that are accepted in `Host` besides its own (refuse-foreign-hosts.ts). */
   hostsAllowed: readonly string[];
   registry: Registry;
-  /** Called after each scrape of the metrics. */
+  /** Called after each scrape of the metrics. `HEAD` is none. */
   afterScrape?: () => Promise<void>;
   state: () => ProcessState;
   /** The process cannot work without these: they decide readiness, together with the state of the process. */
@@ -106,7 +106,7 @@ async function route(ctx: Koa.Context, deps: OperationsOptions): Promise<void> {
     case '/metrics':
       ctx.type = deps.registry.contentType;
       ctx.body = await deps.registry.metrics();
-      await deps.afterScrape?.();
+      if (ctx.method === 'GET') await deps.afterScrape?.();
       return;
     default:
       throw new ApiError('NOT_FOUND', 'There is nothing at this path.');

@@ -128,6 +128,7 @@ test('a scrape has the values from before what is called after it', async (t) =>
   const registry = new Registry();
   const things = new Counter({ name: 'svc_things_total', help: 'Things', registers: [registry] });
   const url = await start(t, { registry, afterScrape: async () => things.inc() });
+  await fetch(`${url}/metrics`, { method: 'HEAD' }); // shows no values
   for (const value of [0, 1])
     t.regex(await (await fetch(`${url}/metrics`)).text(), new RegExp(`^svc_things_total ${value}$`, 'm'));
 });
