@@ -127,14 +127,26 @@ test("the stand-ins' issuer has one address for browsers on the host and for con
   t.true(text.includes(`AUTH_URL=${standIns?.environment.ISSUER}`), 'the comment at the top says so');
 });
 
+/** OpenTelemetry's packages read these themselves. */
+const ofOpenTelemetry = [
+  ...['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TIMEOUT', 'OTEL_EXPORTER_OTLP_COMPRESSION'],
+  ...['OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES'],
+];
+
 test('containers get only existing settings, and have a health check', (t) => {
   const { services } = read();
   for (const [name, known] of [
     ['ingress', settingNames.ingress],
     ['worker', settingNames.worker],
   ] as const) {
+    const given = Object.keys(services[name]?.environment ?? {});
     t.deepEqual(
-      Object.keys(services[name]?.environment ?? {}).filter((setting) => !known.includes(setting)),
+      given.filter((setting) => !known.includes(setting)),
+      ofOpenTelemetry,
+    );
+    const tracing = known.filter((setting) => setting.startsWith('OTEL_') && setting !== 'OTEL_EXPORTER_OTLP_PROTOCOL');
+    t.deepEqual(
+      tracing.filter((setting) => !given.includes(setting)),
       [],
     );
   }

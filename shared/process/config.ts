@@ -5,7 +5,7 @@ import { type Backend, type PlanFile, parsePlanFile, placedIn } from '../plan-fi
 import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file/plan-file-source.ts';
 import { poolsOf } from '../plan-file/pools-of.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
-import { ingressSettings, list, reconcileSettings, workerSettings } from './settings.ts';
+import { ingressSettings, list, reconcileSettings, withUsedTracing, workerSettings } from './settings.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -128,7 +128,7 @@ function tracingConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeo
   const endpoint = settings.OTEL_EXPORTER_OTLP_ENDPOINT?.replace(/\/$/, '');
   const url = settings.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? (endpoint && `${endpoint}/v1/traces`);
   return {
-    url: settings.OTEL_SDK_DISABLED ? undefined : url,
+    url,
     sampler: settings.OTEL_TRACES_SAMPLER,
     samplerRatio: settings.OTEL_TRACES_SAMPLER_ARG,
     genAi: settings.OTEL_SEMCONV_STABILITY_OPT_IN?.includes('gen_ai_latest_experimental') ?? false,
@@ -145,7 +145,9 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
 ): { settings: z.infer<Schema>; planFile: PlanFileSource } {
   // An empty variable counts as not set: Compose and shells pass unset variables as empty ones.
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
-  const parsed = schema.safeParse(set, { error: (issue) => (issue.input === undefined ? 'is required' : undefined) });
+  const parsed = schema.safeParse(withUsedTracing(set), {
+    error: (issue) => (issue.input === undefined ? 'is required' : undefined),
+  });
   const { PLAN_FILE: file } = set;
   const reading = file === undefined ? { issues: [] } : readPlanFile(file);
   const issues = [

@@ -31,6 +31,8 @@ const everyProcess = {
   LOG_FORMAT: z.enum(['json', 'pretty']).default('json'),
 };
 
+/** Words that OpenTelemetry reads in any case. */
+const anyCase = z.string().transform((text) => text.trim().toLowerCase());
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const;
 const parentBasedSamplers = samplers.map((name) => `parentbased_${name}` as const);
 
@@ -38,16 +40,28 @@ const parentBasedSamplers = samplers.map((name) => `parentbased_${name}` as cons
 const tracing = {
   OTEL_EXPORTER_OTLP_ENDPOINT: webUrl.optional(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: webUrl.optional(),
-  OTEL_EXPORTER_OTLP_PROTOCOL: z.literal('http/protobuf').default('http/protobuf'),
-  OTEL_TRACES_SAMPLER: z.enum([...samplers, ...parentBasedSamplers]).default('parentbased_always_on'),
+  OTEL_EXPORTER_OTLP_PROTOCOL: anyCase.pipe(z.literal('http/protobuf')).default('http/protobuf'),
+  OTEL_TRACES_SAMPLER: anyCase.pipe(z.enum([...samplers, ...parentBasedSamplers])).default('parentbased_always_on'),
   OTEL_TRACES_SAMPLER_ARG: z
     .string()
     .regex(/^(0|1|0?\.\d{1,15}|1\.0+)$/, 'expected a number from 0 to 1')
     .transform(Number)
     .default(1),
-  OTEL_SDK_DISABLED: boolean.default(false),
+  /** By OpenTelemetry, every other text is `false`. */
+  OTEL_SDK_DISABLED: anyCase.transform((text) => text === 'true').default(false),
   OTEL_SEMCONV_STABILITY_OPT_IN: list.optional(),
 };
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Leaves out the variables of OpenTelemetry if traces are off, so that they are not checked. An environment often has them for other programs.
+ */
+export function withUsedTracing(env: Variables): Variables {
+  const isDisabled = tracing.OTEL_SDK_DISABLED.parse(env.OTEL_SDK_DISABLED);
+  const isOn = (env.OTEL_EXPORTER_OTLP_ENDPOINT ?? env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) !== undefined && !isDisabled;
+  return isOn ? env : Object.fromEntries(Object.entries(env).filter(([name]) => !Object.hasOwn(tracing, name)));
+}
 
 const bothSides = {
   ...everyProcess,

@@ -13,6 +13,11 @@ export function chooseSampler({ sampler, samplerRatio }: { sampler: string; samp
   return parentBased === undefined ? root : new ParentBasedSampler({ root });
 }
 
+/** Whether a sampler with this name lets a client decide if its request is traced. */
+export function obeysClients(sampler: string): boolean {
+  return sampler.startsWith('parentbased_');
+}
+
 function rootSampler(name: string | undefined, ratio: number): Sampler {
   if (name === 'always_off') return new AlwaysOffSampler();
   return name === 'traceidratio' ? new TraceIdRatioBasedSampler(ratio) : new AlwaysOnSampler();

@@ -3,13 +3,14 @@ import {
   type Span as ApiSpan,
   type Attributes,
   type Context,
+  type Link,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { parseTraceParent, TraceState } from '@opentelemetry/core';
+import { parseTraceParent, setGlobalErrorHandler, TraceState } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { TracerProvider } from '@opentelemetry/sdk-trace';
@@ -17,9 +18,9 @@ import type { Registry } from 'prom-client';
 import type { IngressConfig } from '../process/config.ts';
 import type { Log } from '../process/log.ts';
 import { serviceVersion } from '../process/metrics.ts';
-import { within } from '../process/shutdown.ts';
 import { createBoundedExport } from './bounded-export.ts';
-import { chooseSampler } from './choose-sampler.ts';
+import { chooseSampler, obeysClients } from './choose-sampler.ts';
+import { logDiagnostics } from './log-diagnostics.ts';
 import type { Span, SpanAttributes, SpanOptions, TraceContext, Tracing } from './span.ts';
 
 type Config = IngressConfig['tracing'] & { url: string };
@@ -30,7 +31,6 @@ const kinds = {
   producer: SpanKind.PRODUCER,
   consumer: SpanKind.CONSUMER,
 };
-const closeMs = 2_000;
 const attributeLengthMax = 256;
 
 /** Tracing with OpenTelemetry's SDK. The exporter and the resource also read the standard variables of OpenTelemetry. */
@@ -41,6 +41,8 @@ export function openTracing(deps: {
   log: Log;
 }): AsyncDisposable & { tracing: Tracing } {
   const { config, process, registry, log } = deps;
+  logDiagnostics({ log });
+  setGlobalErrorHandler(() => {}); // it gets each failed export, which is counted, and logged less often
   const provider = new TracerProvider({
     sampler: chooseSampler(config),
     resource: resourceOf(process),
@@ -50,7 +52,7 @@ export function openTracing(deps: {
   return {
     tracing: createTracing(provider.getTracer('inference-service', serviceVersion()), config),
     async [Symbol.asyncDispose]() {
-      await within(closeMs, provider.shutdown()).catch(() => {}); // failed exports are counted and logged
+      await provider.shutdown();
     },
   };
 }
@@ -67,10 +69,16 @@ function resourceOf(process: string) {
     .merge(detectResources({ detectors: [envDetector] }));
 }
 
-function createTracing(tracer: Tracer, { genAi }: Pick<Config, 'genAi'>): Tracing {
+function createTracing(tracer: Tracer, { genAi, sampler }: Pick<Config, 'genAi' | 'sampler'>): Tracing {
   return {
     genAi,
-    start: (name, { parent, ...options }) => startSpan(tracer, { name, parent: parseParent(parent), ...options }),
+    start(name, { parent, client, ...options }) {
+      if (client === undefined || obeysClients(sampler))
+        return startSpan(tracer, { name, parent: parseParent(parent ?? client), ...options });
+      const linked = trace.getSpanContext(parseParent(client));
+      const links = linked === undefined ? [] : [{ context: linked }];
+      return startSpan(tracer, { name, parent: parseParent(parent), links, ...options });
+    },
   };
 }
 
@@ -82,13 +90,14 @@ function parseParent(parent: TraceContext | undefined): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { ...parsed, isRemote: true, ...(traceState && { traceState }) });
 }
 
-type Starting = SpanOptions & { name: string; parent: Context };
+type Starting = SpanOptions & { name: string; parent: Context; links?: Link[] };
 
-function startSpan(tracer: Tracer, { name, parent, kind, attributes = {}, startedAt }: Starting): Span {
+function startSpan(tracer: Tracer, { name, parent, kind, attributes = {}, startedAt, links }: Starting): Span {
   const options = {
     kind: kind === undefined ? SpanKind.INTERNAL : kinds[kind],
     attributes: known(attributes),
     ...(startedAt !== undefined && { startTime: startedAt }),
+    ...(links !== undefined && { links }),
   };
   return wrap(tracer, tracer.startSpan(name, options, parent));
 }

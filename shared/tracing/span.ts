@@ -29,8 +29,14 @@ export interface Span extends Disposable {
 }
 
 export interface Tracing {
-  /** Starts a span in the trace of `parent`, or in a new trace if `parent` is missing or invalid. */
-  start(name: string, options: SpanOptions & { parent?: TraceContext | undefined }): Span;
+  /**
+   * Starts a span in the trace of `parent`, or in a new trace if `parent` is missing or invalid. `client`: the trace of a client. It is
+   * continued only if the sampler is one that obeys clients; otherwise the new trace has a link to it.
+   */
+  start(
+    name: string,
+    options: SpanOptions & { parent?: TraceContext | undefined; client?: TraceContext | undefined },
+  ): Span;
   /** Whether spans of calls of backends have attributes of OpenTelemetry's conventions for generative AI. */
   genAi: boolean;
 }

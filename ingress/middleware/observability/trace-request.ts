@@ -4,7 +4,7 @@ import type { AppContext, Stage } from '../../request-state.ts';
 import { labelMethod, matchedRoute } from './request-labels.ts';
 
 /**
- * Continues the client's trace, or starts one, with a span for the request (contract.md#w3-traces). Without tracing, the stage does nothing.
+ * Starts a span for the request: in the client's trace, or in a new one (contract.md#w3-traces). Without tracing, the stage does nothing.
  * A path or header of a client can hold a key, so the span has only the path of the route.
  */
 export function traceRequest({ tracing }: { tracing: Tracing | undefined }): Stage {
@@ -14,7 +14,7 @@ export function traceRequest({ tracing }: { tracing: Tracing | undefined }): Sta
     const method = labelMethod(ctx.method);
     const span = tracing.start(method, {
       kind: 'server',
-      parent: parentOf(ctx),
+      client: traceOf(ctx),
       attributes: { 'http.request.method': method },
     });
     ctx.state.span = span;
@@ -28,7 +28,7 @@ export function traceRequest({ tracing }: { tracing: Tracing | undefined }): Sta
   };
 }
 
-function parentOf({ req: { headers } }: AppContext) {
+function traceOf({ req: { headers } }: AppContext) {
   const { traceparent, tracestate } = headers;
   if (typeof traceparent !== 'string') return undefined;
   return { traceparent, ...(typeof tracestate === 'string' && { tracestate }) };

@@ -203,12 +203,16 @@ test('tracing is on if it has an address, unless OpenTelemetry is disabled', (t)
   t.deepEqual(tracing(base), { ...tracingOff, url: 'http://collector:4318/v1/traces' });
   t.is(tracing({ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://c/otlp/' }).url, 'https://c/otlp/v1/traces');
   t.is(tracing({ ...base, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://other/traces' }).url, 'http://other/traces');
-  t.is(tracing({ ...base, OTEL_SDK_DISABLED: 'true' }).url, undefined);
-  t.like(tracing({ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' }), {
+  for (const OTEL_SDK_DISABLED of ['true', 'True', ' TRUE '])
+    t.is(tracing({ ...base, OTEL_SDK_DISABLED }).url, undefined, OTEL_SDK_DISABLED);
+  for (const OTEL_SDK_DISABLED of ['false', 'False', '0', 'yes'])
+    t.is(tracing({ ...base, OTEL_SDK_DISABLED }).url, 'http://collector:4318/v1/traces', OTEL_SDK_DISABLED);
+  t.is(tracing({ ...base, OTEL_TRACES_SAMPLER: 'Always_On' }).sampler, 'always_on');
+  t.like(tracing({ ...base, OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' }), {
     sampler: 'traceidratio',
     samplerRatio: 0.01,
   });
-  t.true(tracing({ OTEL_SEMCONV_STABILITY_OPT_IN: 'http, gen_ai_latest_experimental' }).genAi);
+  t.true(tracing({ ...base, OTEL_SEMCONV_STABILITY_OPT_IN: 'http, gen_ai_latest_experimental' }).genAi);
   t.deepEqual(readWorkerConfig({ ...worker, ...base }).tracing, tracing(base));
   const wrong = {
     OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4317',
@@ -217,6 +221,12 @@ test('tracing is on if it has an address, unless OpenTelemetry is disabled', (t)
     OTEL_TRACES_SAMPLER_ARG: '1.5',
   };
   t.deepEqual(named(() => readIngressConfig({ ...ingress, ...wrong })).sort(), Object.keys(wrong).sort());
+  t.deepEqual(
+    tracing({ ...wrong, OTEL_SDK_DISABLED: 'True' }),
+    tracingOff,
+    'variables that are not used are not checked',
+  );
+  t.deepEqual(tracing({ ...wrong, OTEL_EXPORTER_OTLP_ENDPOINT: '' }), tracingOff);
 });
 
 test('every invalid setting is named, and no value is repeated', (t) => {

@@ -6,25 +6,31 @@ import { Registry } from 'prom-client';
 import { createBoundedExport } from '../../../shared/tracing/bounded-export.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
+type Times = { now: () => number; closeMs: number };
 type Export = { spans: ReadableSpan[]; done: (result: ExportResult) => void };
 
 /** An exporter whose exports end when the test says so. */
-function openExport(t: ExecutionContext, now = () => 0) {
+function openExport(t: ExecutionContext, { now = () => 0, closeMs = 60_000 }: Partial<Times> = {}) {
   const registry = new Registry();
   const { log, lines } = recordedLog();
   const exports: Export[] = [];
   let isOver = false;
   let next = Promise.withResolvers<Export>();
   const exporter = {
-    export(spans: ReadableSpan[], done: Export['done']) {
-      if (isOver) return done(success);
+    export(spans: ReadableSpan[], onDone: Export['done']) {
+      if (isOver) return onDone(success);
+      let isDone = false;
+      const done: Export['done'] = (result) => {
+        if (!isDone) onDone(result);
+        isDone = true;
+      };
       exports.push({ spans, done });
       next.resolve({ spans, done });
       next = Promise.withResolvers();
     },
     shutdown: async () => {},
   };
-  const processor = createBoundedExport({ exporter, registry, log, now });
+  const processor = createBoundedExport({ exporter, registry, log, now, closeMs });
   // The processor waits up to half a minute for each export.
   t.teardown(() => {
     isOver = true;
@@ -74,7 +80,7 @@ test('while an export hangs, at most 4,096 spans wait, and further ones are drop
 
 test('failed exports are counted, and logged once a minute', async (t) => {
   let at = 0;
-  const side = openExport(t, () => at);
+  const side = openExport(t, { now: () => at });
   for (const passed of [0, 59_999, 60_000]) {
     at = passed;
     const next = side.next();
@@ -104,4 +110,34 @@ test('at the end, all that waits is sent', async (t) => {
   for (const { done } of side.exports) done(success);
   await closing;
   t.deepEqual(await side.counts(), { exported: 700, failed: 0, dropped: 0 });
+});
+
+test('at the end, batches are sent at once, and one that fails does not give up the others', async (t) => {
+  const side = openExport(t);
+  side.end(512 + 700);
+  const closing = side.processor.shutdown();
+  await new Promise(setImmediate);
+  const [running, failed, last] = side.exports;
+  t.deepEqual(
+    [running, failed, last].map((each) => each?.spans.length),
+    [512, 512, 188],
+  );
+  failed?.done(failure);
+  await new Promise(setImmediate);
+  last?.done(success);
+  running?.done(success);
+  await closing;
+  t.deepEqual(await side.counts(), { exported: 700, failed: 512, dropped: 0 });
+});
+
+test('spans that the receiver has not taken at the deadline are counted as failed, once; later ones are dropped', async (t) => {
+  const side = openExport(t, { closeMs: 0 });
+  side.end(512 + 700);
+  await side.processor.shutdown();
+  t.deepEqual(await side.counts(), { exported: 0, failed: 1_212, dropped: 0 });
+  t.like(side.lines.at(-1), { level: 'warn', fields: { spans: 1_212 } });
+  side.exports[0]?.done(success);
+  side.end(1);
+  await side.processor.shutdown();
+  t.deepEqual(await side.counts(), { exported: 0, failed: 1_212, dropped: 1 });
 });

@@ -16,6 +16,7 @@ export type ReceivedSpan = {
   endedAt: bigint;
   attributes: Record<string, unknown>;
   events: string[];
+  links: { traceId: string; spanId: string }[];
   isError: boolean;
 };
 
@@ -92,6 +93,7 @@ function spansIn(body: Buffer): ReceivedSpan[] {
         ...{ parentSpanId: hexOf(span, 4), name: textOf(span, 5), kind: Number(numberOf(span, 6)) },
         ...{ startedAt: numberOf(span, 7), endedAt: numberOf(span, 8), attributes: attributesOf(messagesOf(span, 9)) },
         events: messagesOf(span, 11).map((event) => textOf(event, 2)),
+        links: messagesOf(span, 13).map((link) => ({ traceId: hexOf(link, 1), spanId: hexOf(link, 2) })),
         isError: messagesOf(span, 15).some((status) => numberOf(status, 3) === 2n),
       }));
   });
