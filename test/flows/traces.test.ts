@@ -111,7 +111,9 @@ for (const stream of [false, true]) {
     });
     t.deepEqual(find(route).events, stream ? ['first text'] : []);
     t.like(find('admission').attributes, { 'svc.outcome': 'admitted', 'svc.limit': 'none' });
-    t.like(find('process one-chat').attributes, { 'svc.run': 1, 'svc.lane': 'interactive' });
+    t.like(find('process one-chat').attributes, {
+      ...{ 'svc.run': 1, 'svc.lane': 'interactive', 'svc.outcome': 'completed' },
+    });
     t.like(find('settle').attributes, { 'svc.settled': 'settled', 'svc.outcome': 'completed' });
     const call = find('chat one-chat');
     t.deepEqual(call.events, ['first token']);
@@ -252,7 +254,7 @@ test('a line of a batch has a trace of its own, with its batch', async (t) => {
   t.is(new Set(lines.map(({ traceId }) => traceId)).size, 3);
   for (const { traceId, parentSpanId, attributes } of lines) {
     t.is(parentSpanId, '');
-    t.is(attributes['svc.lane'], 'batch');
+    t.like(attributes, { 'svc.lane': 'batch', 'svc.outcome': 'completed' });
     const spans = await receiver.trace(traceId, 'settle');
     hasParents(t, finder(spans), {
       queue: 'process one-chat',

@@ -39,7 +39,8 @@ export function createReplySender(deps: {
   let sequence = 0;
   let opening: { send: () => void; timer: NodeJS.Timeout } | undefined;
   let latestText: { posted: PostedReply; characters: number } | undefined;
-  let [unsent, gone] = [0, false];
+  let unsent = 0;
+  let gone = false;
   let latest: Promise<void> = Promise.resolve();
 
   function openLater(content: ReplyContent): void {
@@ -92,9 +93,7 @@ export function createReplySender(deps: {
   }
 
   return {
-    started(control, queueMs) {
-      openLater({ kind: 'started', data: { control, queueMs } });
-    },
+    started: (control, queueMs) => openLater({ kind: 'started', data: { control, queueMs } }),
     async chunk(text, tokens) {
       if (gone || text === '') return;
       unsent += text.length;

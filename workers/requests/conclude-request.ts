@@ -50,6 +50,7 @@ export function createConcludeRequest(deps: {
     switch (reason) {
       case 'lock lost':
         // Another worker has the job, and ends the request.
+        run.span?.set({ 'svc.outcome': 'superseded' });
         return { outcome: 'done' };
       case 'deadline':
         return fail(run, deadlineExceeded(), received);
@@ -65,7 +66,8 @@ export function createConcludeRequest(deps: {
     }
   }
 
-  async function requeue({ job, run, ledger }: StartedRun): Promise<Outcome> {
+  async function requeue({ job, run, ledger, span }: StartedRun): Promise<Outcome> {
+    span?.set({ 'svc.outcome': 'requeued' });
     await leases.extendRequeued([job]);
     const earlierRuns = [...job.earlierRuns, { run, attempts: [...ledger.attempts()] }];
     return { outcome: 'requeue', job: { ...job, earlierRuns } };

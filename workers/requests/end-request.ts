@@ -64,6 +64,7 @@ export function createEndRequest(deps: {
       else if (settled !== 'refused') await sendEnding(reply, ending);
     }
     count(run, await settling, report);
+    run.span?.set({ 'svc.outcome': ending.outcome });
     if ('error' in ending) run.span?.end(ending.error.code);
   };
 

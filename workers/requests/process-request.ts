@@ -61,6 +61,7 @@ export function createProcessRequest(deps: {
     const common: Run = { job, run, taken, takenAt, reply, ledger, span };
     const pool = models[job.model]?.pool ?? 'none';
     if (start.outcome !== 'run') {
+      span?.set({ 'svc.outcome': start.outcome });
       metrics.notStarted.inc({ pool, endpoint: job.endpoint, reason: start.outcome });
       await endUnstarted(common, { outcome: start.outcome, endRequest });
       return { outcome: 'done' };

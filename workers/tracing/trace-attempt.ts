@@ -2,7 +2,6 @@ import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { Span, SpanAttributes, TraceContext } from '../../shared/tracing/span.ts';
-
 import { isAssembled } from '../exchange/body-for.ts';
 
 /** The span of one call of a backend. */

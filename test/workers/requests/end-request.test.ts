@@ -9,6 +9,7 @@ import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import type { ReplySender } from '../../../workers/replies/send-reply.ts';
 import { createEndRequest } from '../../../workers/requests/end-request.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { recordedSpan } from '../../support/recorded-span.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
 const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 4, estimated: false };
@@ -104,6 +105,21 @@ test('a request without an idempotency key ends no claim', async (t) => {
   answer();
   await endRequest(run, answered);
   t.is(settlements[0]?.claim, undefined);
+});
+
+test('the span of a run has its outcome, and the code of its error', async (t) => {
+  for (const [ending, error] of [
+    [answered, undefined],
+    [failed, 'INTERNAL_ERROR'],
+    [charged, 'REQUEST_TIMEOUT'],
+  ] as const) {
+    const { endRequest, run, answer } = createSubject();
+    const { span, ended } = recordedSpan();
+    answer();
+    await endRequest({ ...run, span }, ending);
+    span.end();
+    t.like(ended.at(-1), { name: 'request', attributes: { 'svc.outcome': ending.outcome }, error });
+  }
 });
 
 test('a run that may not settle sends nothing', async (t) => {

@@ -45,9 +45,12 @@ export function createConcludeLine(deps: {
         return end(run, refusedLine(job, validationError([{ path: 'body', message: found.message }])), signal);
       case 'exhausted':
       case 'interrupted':
+        run.span?.set({ 'svc.outcome': 'retried' });
+        run.span?.end(found.outcome);
         metrics.batchLineRetries.inc({ endpoint: job.endpoint, reason: 'failed' });
         return finishAttempt.retry(run, retryAfterFailure(job, Date.now()));
       case 'late':
+        run.span?.set({ 'svc.outcome': 'postponed' });
         return finishAttempt.postpone(withRun(run), { pauseMs: fullMs });
       case 'stopped':
         return stop(run, signal);
@@ -59,6 +62,7 @@ export function createConcludeLine(deps: {
   async function stop(run: StartedLine, signal: AbortSignal): Promise<Outcome> {
     const reason = run.signal.reason as StopReason; // nothing else aborts this signal
     const { job, ledger } = run;
+    run.span?.set({ 'svc.outcome': 'stopped' }); // unless the line ends below
     // The next request is admitted when the account is no longer suspended.
     if (reason === 'account suspended') return finishAttempt.retry(run, retryAfterWaiting(job, Date.now()));
     if (reason === 'deadline') return finishAttempt.expire(run, run.hadTime && ledger.attempts().length > 0, signal);

@@ -56,6 +56,8 @@ export function createEndLine({
         admission,
       }),
     );
+    lineRun.span?.set({ 'svc.outcome': outcome });
+    if (isOwn && stored.error !== null) lineRun.span?.end(stored.error.code);
     if (settled === 'settled') countSettled(metrics, report);
     else {
       metrics.settleFailures.inc({ endpoint: job.endpoint, reason: settled });
