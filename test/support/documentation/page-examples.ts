@@ -18,7 +18,8 @@ export type Example = { text: string; under: string } & (
         | 'manifest'
         | 'shards'
         | 'rights'
-        | 'backup';
+        | 'backup'
+        | 'restore';
     }
 );
 
@@ -55,6 +56,7 @@ function exampleOf(text: string, info: string, under: string): Example {
   if (info === 'promql query') return { text, under, role: 'query' };
   if (info === 'sh rights') return { text, under, role: 'rights' };
   if (info === 'sh backup') return { text, under, role: 'backup' };
+  if (info === 'sh restore') return { text, under, role: 'restore' };
   if (info === 'js shards') return { text, under, role: 'shards' };
   if (info === 'sh memory' || info === 'text memory') return { text, under, role: 'memory' };
   if (info === 'yaml manifest' || info === 'dockerfile manifest' || info === 'sh manifest')
