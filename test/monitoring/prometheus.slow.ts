@@ -1,7 +1,11 @@
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
+import { stringify } from 'yaml';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { chat } from '../support/chat.ts';
@@ -30,6 +34,51 @@ prometheusTest(
     t.regex((await run(promtool, ['test', 'rules', alertTestsFile])).stdout, /SUCCESS/);
   },
 );
+
+prometheusTest(
+  'limits of backends are counted as they apply: for all workers, for each worker, or not at all',
+  async (t, { promtool }) => {
+    const folder = await mkdtemp(join(tmpdir(), 'inference-promtool-'));
+    t.teardown(() => rm(folder, { recursive: true }));
+    const file = join(folder, 'limits.yaml');
+    const seriesOf = (name: string, values: Record<string, readonly number[]>) =>
+      Object.entries(values).flatMap(([backend, ofWorkers]) =>
+        ofWorkers.map((value, worker) => ({
+          series: `${name}{backend="${backend}",instance="${worker}"}`,
+          values: value,
+        })),
+      );
+    const test = {
+      interval: '1m',
+      input_series: [
+        ...seriesOf('svc_backend_limit', { fleet: [10, 10], each: [10, 10] }),
+        ...seriesOf('svc_backend_share', { fleet: [6, 4] }),
+        ...seriesOf('svc_backend_calls', { fleet: [3, 1], each: [8, 7], unlimited: [100, 100] }),
+      ],
+      promql_expr_test: [
+        {
+          ...{ expr: queryOf('backends', 'Use of the limit'), eval_time: '0m' },
+          exp_samples: [
+            { labels: '{backend="each"}', value: 0.75 },
+            { labels: '{backend="fleet"}', value: 0.4 },
+          ],
+        },
+        {
+          ...{ expr: queryOf('pools', 'Free places of backends'), eval_time: '0m' },
+          exp_samples: [{ labels: '{}', value: 30 - 19 }],
+        },
+      ],
+    };
+    await writeFile(file, stringify({ rule_files: [], tests: [test] }));
+    t.regex((await run(promtool, ['test', 'rules', file])).stdout, /SUCCESS/);
+  },
+);
+
+/** The only query of a panel. */
+function queryOf(dashboard: string, panel: string): string {
+  const panels = dashboards.find(({ name }) => name === dashboard)?.panels;
+  return filled(panels?.find(({ title }) => title === panel)?.targets[0]?.expr ?? '');
+}
 
 prometheusTest(
   'on a stack under load, each query of each panel has data, and each alert can be evaluated',
