@@ -27,14 +27,15 @@ export type LogFormat = 'json' | 'pretty';
  * `process` is the kind of process that logs: `ingress`, `worker` or `reconcile`. A process for a terminal prints its own output to
  * standard output. So its log goes to standard error, and shows the messages of an error without the stack.
  */
-export function createLog({ level, format, process, forTerminal = false }: Options): Log {
+export function createLog({ level, format, process: side, forTerminal = false }: Options): Log {
+  const stream = forTerminal ? process.stderr : process.stdout;
   return pino(
     {
       level,
-      base: { process },
+      base: { process: side },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      hooks: { streamWrite: format === 'json' ? maskKeys : (line) => prettyLine(maskKeys(line)) },
+      hooks: { streamWrite: format === 'json' ? maskKeys : (line) => prettyLine(maskKeys(line), stream) },
       serializers: {
         err: (error: unknown) => (forTerminal ? messagesOf(serializeError(error)) : serializeError(error)),
       },

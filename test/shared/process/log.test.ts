@@ -156,3 +156,24 @@ test('text in a pretty line cannot control the terminal or begin another line', 
   for (const line of lines) t.notRegex(line, /^12:00:00 INFO forged/);
   t.true(all.includes('forged'));
 });
+
+for (const terminal of ['stdout', 'stderr']) {
+  test(`only if ${terminal} is a terminal, a pretty log to ${terminal} has colours; an error is shown without its stack`, async (t) => {
+    const script = `
+      const { createLog } = await import(process.argv[1]);
+      process.${terminal}.isTTY = true;
+      for (const forTerminal of [true, false]) {
+        const log = createLog({ level: 'info', format: 'pretty', process: 'reconcile', forTerminal });
+        log.warn({ err: new Error('of the store') }, 'failed');
+      }
+    `;
+    const { FORCE_COLOR: _, NO_COLOR: __, CI: ___, ...env } = process.env;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script, module], {
+      ...{ stdio: ['ignore', 'pipe', 'pipe'], env: { ...env, TERM: 'xterm-256color' } },
+    });
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    t.is(stdout.includes('\u001b['), terminal === 'stdout', stdout);
+    t.is(stderr.includes('\u001b['), terminal === 'stderr', stderr);
+    t.true(stderr.endsWith(' reconcile failed\n    error: of the store\n'), stderr);
+  });
+}
