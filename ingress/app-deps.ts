@@ -31,7 +31,7 @@ import type { RequestQueues } from './queue/request-queues.ts';
 import type { WaitingRequests } from './replies/waiting-requests.ts';
 import type { RequestLookUp } from './requests/request-look-up.ts';
 import type { RequestsToEnd } from './requests/requests-to-end.ts';
-import type { ReadCountersOf } from './routes/operators/account-limits.ts';
+import type { ReadCountersOf } from './routes/operators/accounts/account-limits.ts';
 import type { FleetDeps } from './routes/operators/fleet.ts';
 import type { SettingsDeps } from './routes/operators/settings.ts';
 import type { WebhookSupport } from './routes/webhooks/webhook-support.ts';

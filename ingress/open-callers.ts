@@ -24,7 +24,7 @@ import { createLimitFailures } from './limits/limit-failures.ts';
 import { createMinuteCounts } from './limits/minute-counts.ts';
 import { nextRequestId } from './middleware/assign-request-id.ts';
 import { createRequestsToEnd } from './requests/requests-to-end.ts';
-import type { ReadCountersOf } from './routes/operators/account-limits.ts';
+import type { ReadCountersOf } from './routes/operators/accounts/account-limits.ts';
 
 type CallerDeps = {
   config: IngressConfig;

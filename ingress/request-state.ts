@@ -95,3 +95,8 @@ export function stateOf<Name extends keyof RequestState>(ctx: AppContext, name: 
   if (value === undefined || value === null) throw new Error(`no stage before this one has set "${name}"`);
   return value;
 }
+
+/** Redis's time when the caller was checked, which decides when a month begins. */
+export function timeOf(ctx: AppContext): Date {
+  return new Date(stateOf(ctx, 'now'));
+}

@@ -1,5 +1,6 @@
 import { type Batch, type BatchUsage, endpointOf } from '../../shared/batches/batch.ts';
 import { secondsOf, shownKeyId } from './present-file.ts';
+import type { OperatorBatch } from './response-schemas.ts';
 
 /** OpenAI's batch object; times are in seconds, and null until they are known. */
 export function presentBatch(batch: Batch) {
@@ -31,6 +32,12 @@ export function presentBatch(batch: Batch) {
     metadata: batch.metadata,
     key_id: shownKeyId(batch.keyId),
   };
+}
+
+/** Without what the account has written. */
+export function presentOperatorBatch(batch: Batch): OperatorBatch {
+  const { errors: _errors, metadata: _metadata, ...shown } = presentBatch(batch);
+  return { ...shown, object: 'batch', account: batch.account };
 }
 
 /** Results do not have the tokens of reasoning separately. */

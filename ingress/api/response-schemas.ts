@@ -103,7 +103,8 @@ export const batch = z.strictObject({
   request_counts: requestCounts,
   usage: batchUsage.nullable().meta({ description: 'Tokens of all results; null until the batch has ended.' }),
   error_counts: z.record(z.string(), count).nullable().meta({
-    description: 'Failed lines by the code of their error, or the status of their response; null until it has ended.',
+    description:
+      'Failed lines by the code of their error, or the status of their response (`status_400`); null until it has ended.',
   }),
   metadata: z.record(z.string(), z.string()).nullable(),
   key_id: keyId,
@@ -190,16 +191,9 @@ export const changedAccount = z.strictObject({
   keys: z.array(accountKey).meta({ description: 'Developer keys, then further keys.' }),
   changes: z.array(accountChange),
 });
-/** A batch as operators see it: without its content. */
-export const operatorBatch = batch.pick({
-  id: true,
-  input_filename: true,
-  status: true,
-  request_counts: true,
-  error_counts: true,
-  created_at: true,
-  expires_at: true,
-});
+/** A batch as operators see it: without what its owner has written. */
+export const operatorBatch = batch.omit({ errors: true, metadata: true }).extend({ account: z.string() });
+export const operatorBatchList = z.strictObject({ object: z.literal('list'), data: z.array(operatorBatch), ...page });
 export const account = changedAccount.extend({ batches: z.array(operatorBatch) });
 
 const accountSummary = z.strictObject({

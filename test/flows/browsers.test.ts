@@ -56,6 +56,8 @@ const ofConsole: Route[] = [
   { method: 'GET', path: '/admin/fleet' },
   { method: 'GET', path: '/admin/find' },
   { method: 'GET', path: '/admin/requests/req_1' },
+  { method: 'GET', path: '/admin/batches/batch_1' },
+  { method: 'GET', path: '/admin/accounts/user%3Aalice/batches' },
   { method: 'PATCH', path: '/admin/accounts/user%3Aalice' },
 ];
 const routes = [...open, ...ofConsole];

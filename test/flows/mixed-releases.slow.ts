@@ -248,23 +248,29 @@ test('what an operator ends is known to an ingress before; only an ingress of no
     t.is((await operator.send('POST', path, { bearer, body: { reason: 'why' } })).status, 200);
   }
   await t.throwsAsync(waiting.now, { message: /An operator has ended this request/ });
-  t.is((await running()).length, 1, 'the one at the ingress before still waits');
+  const [stillWaits, ...others] = await running();
+  t.deepEqual(others, [], 'the one at the ingress before still waits');
+  // It rewrites the account, in which it does not know what was ended.
+  const change = (settings: object) =>
+    fetch(`${ingresses.before.url}/admin/accounts/user:mixed-ended`, {
+      method: 'PATCH',
+      headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+      body: JSON.stringify(settings),
+    });
+  t.is((await change({ topUp: { id: 'mixed', tokens: 1 } })).status, 200);
+  t.is((await operator.send('POST', `/admin/requests/${stillWaits}/cancel`, { bearer, body: {} })).status, 200);
   const worker = await startWorker('now', ownPool);
   t.is((await waiting.before).object, 'chat.completion');
   await worker.process.stop();
 
-  // It rewrites the account, and knows the key that was revoked.
+  // It knows the key that was revoked.
   const old = createKeyClient(stack, { url: () => ingresses.before.url });
   const { data } = (await operator.signedIn('mixed-ended', 'GET', '/v1/keys')).body as { data: { id: string }[] }; // the same
   const path = `/admin/accounts/user:mixed-ended/keys/${data[0]?.id}?reason=leaked`;
   t.is((await operator.send('DELETE', path, { bearer })).status, 200);
   t.is((await old.infer(apiKey)).status, 401);
-  await fetch(`${ingresses.before.url}/admin/accounts/user:mixed-ended`, {
-    method: 'PATCH',
-    headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
-    body: '{"suspended":true}',
-  });
+  t.is((await change({ suspended: true })).status, 200);
   const { body } = await operator.send('GET', '/admin/audit?account=user:mixed-ended', { bearer });
   const changes = (body.data as { change: object }[]).map(({ change }) => Object.keys(change).join()); // a list of the service itself
-  t.deepEqual(changes, ['suspended', 'keyRevoked', 'requestEnded', 'requestEnded']);
+  t.deepEqual(changes, ['suspended', 'keyRevoked', 'topUp', 'requestEnded', 'requestEnded']);
 });

@@ -10,7 +10,13 @@ import {
   signedInCases,
 } from './common-cases.ts';
 
-type Cast = Credentials & { operator: string; spentRequest: string; spentKey: string };
+type Cast = Credentials & {
+  operator: string;
+  spentRequest: string;
+  spentKey: string;
+  cancellingBatch: string;
+  batchesOver: string[];
+};
 
 const unknownAccounts = ['user:unknown', 'alice', 'user:', '%24ne', '__proto__', '%zz'];
 
@@ -21,6 +27,7 @@ export function operatorViewCases(cast: Cast) {
   const finds = (text: string) =>
     callTo('GET', `/admin/find?${new URLSearchParams({ text })}`)({ bearer: cast.operator });
   const request = (id: string, bearer = cast.operator) => callTo('GET', `/admin/requests/${id}`)({ bearer });
+  const batch = (id: string, bearer = cast.operator) => callTo('GET', `/admin/batches/${id}`)({ bearer });
   const of = (what: string, account: string, bearer = cast.operator) =>
     callTo('GET', `/admin/accounts/${account}/${what}`)({ bearer });
   const requests = (query = '', account = 'user:spent', bearer = cast.operator) =>
@@ -85,6 +92,38 @@ export function operatorViewCases(cast: Cast) {
       }),
       invalid('an unknown parameter', requests('?state=queued'), { says: 'state: is not known' }),
       ...unknownAccounts.map((path) => notFound(path, requests('', path), { says: 'no such account' })),
+    ],
+    'GET /admin/accounts/:account/batches': [
+      ...signedInCases(callTo('GET', '/admin/accounts/user:filer/batches'), cast),
+      forbidden('no scope', of('batches', 'user:filer', cast.token), { says: 'svc:admin' }),
+      ok(
+        'an account',
+        of('batches?limit=1', 'user:filer'),
+        shows({ data: [{ account: 'user:filer' }], has_more: true }),
+      ),
+      ok('an account without any', of('batches', 'user:alice'), shows({ data: [], has_more: false })),
+      ok('an account without a document', of('batches', 'user:lines-only'), shows({ data: [] })),
+      invalid('a limit of 0', of('batches?limit=0', 'user:filer'), {
+        says: 'limit: expected a whole number from 1 to 100',
+      }),
+      invalid('after something else', of('batches?after=x', 'user:filer'), {
+        says: 'after: expected the id of a batch',
+      }),
+      invalid('an unknown parameter', of('batches?status=failed', 'user:filer'), { says: 'status: is not known' }),
+      ...unknownAccounts.map((path) => notFound(path, of('batches', path), { says: 'no such account' })),
+    ],
+    'GET /admin/batches/:batch': [
+      ...signedInCases(callTo('GET', `/admin/batches/${cast.cancellingBatch}`), cast),
+      forbidden('no scope', batch(cast.cancellingBatch, cast.token), { says: 'svc:admin' }),
+      ok(
+        'a batch of another account',
+        batch(cast.cancellingBatch),
+        shows({ id: cast.cancellingBatch, account: 'user:filer', status: 'cancelling' }),
+      ),
+      ...cast.batchesOver.map((id) => ok('a batch that is over', batch(id), shows({ id }))),
+      ...['batch_01KBN4V4W0R2E9Z6Y5QH3T8MXA', 'x', '%24ne', '%zz'].map((id) =>
+        notFound(`"${id}"`, batch(id), { says: 'no such batch' }),
+      ),
     ],
     'GET /admin/accounts/:account/quota': [
       ...signedInCases(callTo('GET', '/admin/accounts/user:topped/quota'), cast),

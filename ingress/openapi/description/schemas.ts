@@ -8,10 +8,10 @@ import { emptyObject, namedKeyBody } from '../../routes/keys/developer-keys.ts';
 import { guestBody } from '../../routes/keys/guest-keys.ts';
 import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-fields.ts';
 import * as keys from '../../routes/keys/key-schemas.ts';
-import { settingsBody } from '../../routes/operators/account-settings.ts';
+import { settingsBody } from '../../routes/operators/accounts/account-settings.ts';
+import { reasonOnly } from '../../routes/operators/accounts/reason.ts';
 import { foundThings } from '../../routes/operators/find.ts';
 import { fleet } from '../../routes/operators/fleet.ts';
-import { reasonOnly } from '../../routes/operators/reason.ts';
 import { serviceSettings } from '../../routes/operators/settings.ts';
 import * as codes from '../../routes/operators/top-up-code-schemas.ts';
 import { newWebhookBody, webhookChangeBody } from '../../routes/webhooks/webhook-fields.ts';
@@ -85,6 +85,7 @@ export const answerSchemas = {
   OperatorRequest: operatorRequest,
   OperatorRequestList: operatorRequestList,
   OperatorBatch: answers.operatorBatch,
+  OperatorBatchList: answers.operatorBatchList,
   Account: answers.account,
   ChangedAccount: answers.changedAccount,
   AccountList: answers.accountList,

@@ -1,7 +1,7 @@
 import { batchesQuery } from '../../routes/batches.ts';
 import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
 
-const batch = {
+export const batch = {
   id: 'batch_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
   object: 'batch',
   endpoint: '/v1/chat/completions',

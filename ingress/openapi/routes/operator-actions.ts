@@ -1,19 +1,11 @@
-import { reasonOnly } from '../../routes/operators/reason.ts';
+import { reasonOnly } from '../../routes/operators/accounts/reason.ts';
 import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
-import { anyRequest } from './operator-views.ts';
+import { anyBatch, anyRequest } from './operator-views.ts';
 import { changed } from './operators.ts';
 
 const reason = { schema: 'Reason', example: { reason: 'It blocks a model server.' } } as const;
 
-const cancelling = {
-  id: 'batch_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
-  input_filename: 'questions.jsonl',
-  status: 'cancelling',
-  request_counts: { total: 200, completed: 40, failed: 0 },
-  error_counts: null,
-  created_at: 1_767_225_600,
-  expires_at: 1_767_312_000,
-} as const;
+const cancelling = { ...anyBatch, status: 'cancelling', cancelling_at: 1_767_229_200 };
 
 const unknownUntilItsEnd = {
   ...{ queue_ms: null, first_token_ms: null, duration_ms: null, attempts: [], usage: null, charged_tokens: null },

@@ -1,6 +1,8 @@
+import { batchesQuery } from '../../routes/batches.ts';
 import { findQuery } from '../../routes/operators/find.ts';
 import { requestsQuery } from '../../routes/requests/list-requests.ts';
 import { type RouteDescriptions, refusedHead } from '../description/route-description.ts';
+import { batch } from './batches.ts';
 import { limitsInUse, quota } from './billing.ts';
 import { request } from './requests.ts';
 
@@ -44,6 +46,9 @@ export const anyRequest = {
   attempts: request.attempts.map((attempt, index) => ({ ...attempt, backend: index === 0 ? 'onprem-a' : 'cloud-a' })),
 };
 
+const { errors: _errors, metadata: _metadata, ...shownOfBatch } = batch;
+export const anyBatch = { ...shownOfBatch, account: 'user:alice' };
+
 /** What operators look at when something is wrong. */
 export const operatorViewRoutes = {
   'GET /admin/find': {
@@ -83,6 +88,29 @@ export const operatorViewRoutes = {
       schema: 'OperatorRequestList',
       example: { object: 'list', data: [anyRequest], first_id: request.id, last_id: request.id, has_more: false },
     },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND'],
+  },
+  'GET /admin/accounts/:account/batches': {
+    id: 'listAccountBatches',
+    tag: 'Operators',
+    summary: 'List the batches of an account',
+    description: 'Newest first, without what the account has written.',
+    credential: 'operator',
+    query: batchesQuery,
+    answer: {
+      description: 'A page of batches.',
+      schema: 'OperatorBatchList',
+      example: { object: 'list', data: [anyBatch], first_id: batch.id, last_id: batch.id, has_more: false },
+    },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND'],
+  },
+  'GET /admin/batches/:batch': {
+    id: 'retrieveAnyBatch',
+    tag: 'Operators',
+    summary: 'Retrieve a batch of any account',
+    description: 'Without what its account has written.',
+    credential: 'operator',
+    answer: { description: 'The batch.', schema: 'OperatorBatch', example: anyBatch },
     refusals: [...refusedHead.signIn, 'NOT_FOUND'],
   },
   'GET /admin/accounts/:account/quota': {

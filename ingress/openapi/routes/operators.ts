@@ -1,4 +1,4 @@
-import { accountsQuery } from '../../routes/operators/accounts.ts';
+import { accountsQuery } from '../../routes/operators/accounts/accounts.ts';
 import { auditQuery } from '../../routes/operators/audit.ts';
 import { allUsageQuery, usageQuery } from '../../usage/usage-query.ts';
 import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';

@@ -9,8 +9,7 @@ import { parseBody } from '../../api/json-body.ts';
 import { limitParameter, parseQuery } from '../../api/list-query.ts';
 import { presentList } from '../../api/present-list.ts';
 import { hashTopUpCode, makeTopUpCode } from '../../callers/top-up-code-text.ts';
-import { type AppContext, pathParameter, type Stage, stateOf } from '../../request-state.ts';
-import { timeOf } from './accounts.ts';
+import { type AppContext, pathParameter, type Stage, stateOf, timeOf } from '../../request-state.ts';
 import { newCodesBody, type ShownTopUpCode } from './top-up-code-schemas.ts';
 
 type CodeDeps = { store: Pick<Store, 'topUpCodes'>; log: Pick<Log, 'info'> };

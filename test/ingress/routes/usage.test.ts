@@ -7,7 +7,7 @@ import Koa from 'koa';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { cutSlowReaders } from '../../../ingress/middleware/cut-slow-readers.ts';
 import type { RequestState } from '../../../ingress/request-state.ts';
-import { retrieveAccountUsage } from '../../../ingress/routes/operators/account-usage.ts';
+import { retrieveAccountUsage } from '../../../ingress/routes/operators/accounts/account-usage.ts';
 import { retrieveAllUsage } from '../../../ingress/routes/operators/all-usage.ts';
 import { retrieveUsage } from '../../../ingress/routes/usage.ts';
 import { usage, usageReport } from '../../../ingress/usage/usage-schemas.ts';

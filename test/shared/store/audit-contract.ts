@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import { rotateKey } from '../../../ingress/callers/account-changes.ts';
 import { revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
-import { recordAction } from '../../../ingress/routes/operators/actions/record-action.ts';
+import { decideAction } from '../../../ingress/routes/operators/actions/record-action.ts';
 import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account, Origin } from '../../../shared/store/accounts/account.ts';
 import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/accounts/audit-store.ts';
@@ -123,8 +123,8 @@ async function recordsWhatIsEnded(t: ExecutionContext, store: Store): Promise<vo
   const by = { by: 'user:olga', at, origin };
   const unknown = { id: 'user:ann', plan: 'free' };
   for (const action of [{ batchCancelled: 'batch_1' }, { requestEnded: 'req_1' }, { requestEnded: 'req_2' }]) {
-    await store.changeAccount('user:ann', recordAction({ action, by, unknown }));
-    await store.changeAccount('user:ann', recordAction({ action, by, unknown }));
+    await store.changeAccount('user:ann', decideAction({ action, by, unknown }));
+    await store.changeAccount('user:ann', decideAction({ action, by, unknown }));
   }
   await store.changeAccount('user:ann', revokeKeyById({ id: keyId, ...by }));
   const changes = [
@@ -144,7 +144,7 @@ async function recordsWhatIsEnded(t: ExecutionContext, store: Store): Promise<vo
   }
   t.like((await findAccount(store, 'user:ann')).changes, { length: 5, 0: { keyRevoked: keyId, by: 'user:olga' } });
   const action = { batchCancelled: 'batch_2' };
-  await store.changeAccount('user:new', recordAction({ action, by, unknown: { id: 'user:new', plan: 'free' } }));
+  await store.changeAccount('user:new', decideAction({ action, by, unknown: { id: 'user:new', plan: 'free' } }));
   t.like(await listAll(store, { account: 'user:new' }), { length: 1, 0: { change: action } });
 }
 

@@ -1,18 +1,20 @@
 import type { RecordedChange } from '../../../../shared/account-changes/recorded-change.ts';
 import { ApiError } from '../../../../shared/errors.ts';
+import type { Store } from '../../../../shared/store/store.ts';
 import { parseBody } from '../../../api/json-body.ts';
 import { pathParameter, type Stage, stateOf } from '../../../request-state.ts';
 import { isOfLine } from '../../../requests/found-request.ts';
 import { presentForOperator } from '../../../requests/present-request.ts';
 import type { RequestLookUp } from '../../../requests/request-look-up.ts';
 import type { RequestsToEnd } from '../../../requests/requests-to-end.ts';
-import { reasonOnly } from '../reason.ts';
+import { reasonOnly } from '../accounts/reason.ts';
 import { noSuchRequest } from '../requests.ts';
-import { byOperator, recordAction } from './record-action.ts';
+import { byOperator, createRecordAction } from './record-action.ts';
 
 type Deps = {
   requestLookUp: Pick<RequestLookUp, 'findAny'>;
   requestsToEnd: Pick<RequestsToEnd, 'add'>;
+  store: Pick<Store, 'audit'>;
   changeRecorded: RecordedChange;
 };
 
@@ -20,7 +22,8 @@ type Deps = {
  * `POST /admin/requests/{id}/cancel`: ends a request of any account within 2 s (contract.md#l9-requests-that-operators-end). Returns it as
  * it is now; one that has ended stays as it is, and leaves no record. `CONFLICT` for a line of a batch, which would be sent again.
  */
-export function endRequest({ requestLookUp, requestsToEnd, changeRecorded }: Deps): Stage {
+export function endRequest({ requestLookUp, requestsToEnd, ...recording }: Deps): Stage {
+  const recordAction = createRecordAction(recording);
   return async function endRequest(ctx) {
     const { reason } = parseBody(reasonOnly, stateOf(ctx, 'body'));
     const found = await requestLookUp.findAny(pathParameter(ctx, 'request'));
@@ -29,9 +32,7 @@ export function endRequest({ requestLookUp, requestsToEnd, changeRecorded }: Dep
     if (isOfLine(request.requestId)) throw lineOfBatch();
     if (request.state !== 'ended') {
       const by = byOperator(ctx, reason);
-      const unknown = { id: account, plan: stateOf(ctx, 'planFile').defaultPlan };
-      const decide = recordAction({ action: { requestEnded: request.requestId }, by, unknown });
-      await changeRecorded(account, decide, { requestId: stateOf(ctx, 'requestId') });
+      await recordAction(ctx, account, { action: { requestEnded: request.requestId }, by });
       await requestsToEnd.add(request.requestId, by.at);
     }
     ctx.body = presentForOperator(account, request, stateOf(ctx, 'planFile').backends);

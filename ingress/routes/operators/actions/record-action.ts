@@ -1,8 +1,9 @@
 import { changed, newAccount } from '../../../../shared/account-changes/change-settings.ts';
+import type { RecordedChange } from '../../../../shared/account-changes/recorded-change.ts';
 import type { Account, Change, Origin } from '../../../../shared/store/accounts/account.ts';
 import type { Decision } from '../../../../shared/store/accounts/decide.ts';
-import { type AppContext, stateOf } from '../../../request-state.ts';
-import { timeOf } from '../accounts.ts';
+import type { Store } from '../../../../shared/store/store.ts';
+import { type AppContext, stateOf, timeOf } from '../../../request-state.ts';
 
 /** What an operator does to an account beside its settings. */
 export type Action = Pick<Change, 'batchCancelled'> | Pick<Change, 'requestEnded'>;
@@ -16,11 +17,34 @@ export function byOperator(ctx: AppContext, reason: string | undefined): By {
 }
 
 /**
- * Notes an action as a change of the account, unless one of its last 200 changes is the same action. An action is noted before it is done:
- * so what an operator has done is in the audit trail, even if the ingress dies in between, and a repeat does it without a second record.
- * `unknown` is the account to create if there is none: one that has used only sign-in tokens.
+ * Records an action, unless it is recorded already. It is recorded before it is done: so what an operator has done is in the audit trail, even
+ * if the ingress dies in between, and a repeat does it without a second record.
  */
-export function recordAction({
+export type RecordAction = (ctx: AppContext, account: string, done: { action: Action; by: By }) => Promise<void>;
+
+export function createRecordAction({
+  store,
+  changeRecorded,
+}: {
+  store: Pick<Store, 'audit'>;
+  changeRecorded: RecordedChange;
+}): RecordAction {
+  return async function recordAction(ctx, account, done) {
+    // A process of the release before that changes the account removes the action from it.
+    const records = await store.audit.listAudit({ account, limit: recordsMax });
+    if (records.some(({ change }) => isSame(change, done.action))) return;
+    const unknown = { id: account, plan: stateOf(ctx, 'planFile').defaultPlan };
+    await changeRecorded(account, decideAction({ ...done, unknown }), { requestId: stateOf(ctx, 'requestId') });
+  };
+}
+
+const recordsMax = 200;
+
+/**
+ * Makes an action a change of the account, unless one of its last 200 changes is the same action. `unknown` is the account to create if there
+ * is none: one that has used only sign-in tokens.
+ */
+export function decideAction({
   action,
   by,
   unknown,
@@ -36,7 +60,7 @@ export function recordAction({
   };
 }
 
-function isSame(change: Change, action: Action): boolean {
+function isSame(change: Partial<Change>, action: Action): boolean {
   if ('batchCancelled' in action) return change.batchCancelled === action.batchCancelled;
   return 'requestEnded' in action && change.requestEnded === action.requestEnded;
 }

@@ -4,8 +4,9 @@ import type { Account } from '../../../../shared/store/accounts/account.ts';
 import { parseQuery } from '../../../api/list-query.ts';
 import { findKey, revokeKeyById } from '../../../callers/further-key-changes.ts';
 import { pathParameter, type Stage, stateOf } from '../../../request-state.ts';
-import { accountOf, noSuchAccount, presentAccount } from '../accounts.ts';
-import { reasonOnly } from '../reason.ts';
+import { presentAccount } from '../accounts/accounts.ts';
+import { accountOf, noSuchAccount } from '../accounts/named-account.ts';
+import { reasonOnly } from '../accounts/reason.ts';
 import { byOperator } from './record-action.ts';
 
 /**

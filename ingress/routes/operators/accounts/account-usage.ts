@@ -1,9 +1,9 @@
-import type { Log } from '../../../shared/process/log.ts';
-import type { Store } from '../../../shared/store/store.ts';
-import type { DayRange } from '../../../shared/store/usage/read-usage-details.ts';
-import type { Stage } from '../../request-state.ts';
-import { answerAccountReport, askedUsage, presentUsage } from '../usage.ts';
-import { accountOf, noSuchAccount } from './accounts.ts';
+import type { Log } from '../../../../shared/process/log.ts';
+import type { Store } from '../../../../shared/store/store.ts';
+import type { DayRange } from '../../../../shared/store/usage/read-usage-details.ts';
+import type { Stage } from '../../../request-state.ts';
+import { answerAccountReport, askedUsage, presentUsage } from '../../usage.ts';
+import { accountOf, noSuchAccount } from './named-account.ts';
 
 /**
  * `GET /admin/accounts/{account}/usage`: the usage of any account. An account that only submitted batches with a sign-in token has

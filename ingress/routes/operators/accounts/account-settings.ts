@@ -1,12 +1,13 @@
 import { z } from 'zod';
-import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
-import type { RecordedChange } from '../../../shared/account-changes/recorded-change.ts';
-import { validationError } from '../../../shared/errors.ts';
-import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import { guestPlan } from '../../../shared/plan-file/plan-file-schema.ts';
-import { parseBody } from '../../api/json-body.ts';
-import { type Stage, stateOf } from '../../request-state.ts';
-import { accountOf, presentAccount, timeOf } from './accounts.ts';
+import { changeSettings } from '../../../../shared/account-changes/change-settings.ts';
+import type { RecordedChange } from '../../../../shared/account-changes/recorded-change.ts';
+import { validationError } from '../../../../shared/errors.ts';
+import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
+import { guestPlan } from '../../../../shared/plan-file/plan-file-schema.ts';
+import { parseBody } from '../../../api/json-body.ts';
+import { type Stage, stateOf, timeOf } from '../../../request-state.ts';
+import { presentAccount } from './accounts.ts';
+import { accountOf } from './named-account.ts';
 import { reason } from './reason.ts';
 
 const topUp = z.strictObject({

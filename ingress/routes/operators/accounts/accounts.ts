@@ -1,19 +1,18 @@
 import { z } from 'zod';
-import type { Batch } from '../../../shared/batches/batch.ts';
-import { ApiError } from '../../../shared/errors.ts';
-import { type Account, type Change, monthOf } from '../../../shared/store/accounts/account.ts';
-import { unrecorded } from '../../../shared/store/accounts/audit-records.ts';
-import type { AuditRecord } from '../../../shared/store/accounts/audit-store.ts';
-import { validUntil } from '../../../shared/store/accounts/further-key.ts';
-import type { ListedAccount, Store } from '../../../shared/store/store.ts';
-import { limitParameter, parseQuery } from '../../api/list-query.ts';
-import { presentBatch } from '../../api/present-batch.ts';
-import type { AccountSummary, OperatorBatch } from '../../api/response-schemas.ts';
-import { maskKey } from '../../callers/api-key.ts';
-import { type FurtherKnownKey, furtherKeysOf } from '../../callers/further-key-changes.ts';
-import { type AppContext, pathParameter, type Stage, stateOf } from '../../request-state.ts';
-import { keysOf } from '../keys/developer-keys.ts';
-import { stateOfKey } from '../keys/present-key.ts';
+import { type Account, type Change, monthOf } from '../../../../shared/store/accounts/account.ts';
+import { unrecorded } from '../../../../shared/store/accounts/audit-records.ts';
+import type { AuditRecord } from '../../../../shared/store/accounts/audit-store.ts';
+import { validUntil } from '../../../../shared/store/accounts/further-key.ts';
+import type { ListedAccount, Store } from '../../../../shared/store/store.ts';
+import { limitParameter, parseQuery } from '../../../api/list-query.ts';
+import { presentOperatorBatch } from '../../../api/present-batch.ts';
+import type { AccountSummary } from '../../../api/response-schemas.ts';
+import { maskKey } from '../../../callers/api-key.ts';
+import { type FurtherKnownKey, furtherKeysOf } from '../../../callers/further-key-changes.ts';
+import { type Stage, timeOf } from '../../../request-state.ts';
+import { keysOf } from '../../keys/developer-keys.ts';
+import { stateOfKey } from '../../keys/present-key.ts';
+import { accountOf, noSuchAccount } from './named-account.ts';
 
 export const accountsQuery = z.strictObject({
   prefix: z
@@ -61,21 +60,6 @@ export function retrieveAccount({ store }: { store: Pick<Store, 'audit' | 'findA
 const shownRecordsMax = 200;
 const shownBatchesMax = 20;
 
-/** The status of a batch, without its content. */
-export function presentOperatorBatch(batch: Batch): OperatorBatch {
-  const { id, input_filename, status, request_counts, error_counts, created_at, expires_at } = presentBatch(batch);
-  return { id, input_filename, status, request_counts, error_counts, created_at, expires_at };
-}
-
-export function accountOf(ctx: AppContext): string {
-  return pathParameter(ctx, 'account');
-}
-
-/** Redis's time, which decides when a month begins. */
-export function timeOf(ctx: AppContext): Date {
-  return new Date(stateOf(ctx, 'now'));
-}
-
 /**
  * Converts an account to the format of the API. `topUp` is the tokens that were added to the allowance of the month of `now`. The changes
  * of the account are followed by those of `records` that it no longer has. `NOT_FOUND` if there is no account.
@@ -86,10 +70,6 @@ export function presentAccount(account: Account | undefined, now: Date, records:
   const topUp = account.topUp?.month === monthOf(now) ? account.topUp.tokens : 0;
   const changes = [...account.changes.map(withoutOrigin), ...earlierChanges(account, records)];
   return { account: id, plan, overageEnabled, topUp, suspended, createdAt, keys: allKeysOf(account, now), changes };
-}
-
-export function noSuchAccount(): ApiError {
-  return new ApiError('NOT_FOUND', 'There is no such account.');
 }
 
 /** Developer keys, then further keys. A default key that was rotated by its id is among the latter. */

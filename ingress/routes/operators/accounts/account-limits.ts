@@ -1,11 +1,11 @@
-import type { Caller } from '../../../shared/caller.ts';
-import type { LimitCounters } from '../../../shared/limits/admission.ts';
-import type { Redis } from '../../../shared/redis/connections.ts';
-import type { Store } from '../../../shared/store/store.ts';
-import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
-import { limitsInUse } from '../billing/limits.ts';
-import { type Counted, presentQuota, type QuotaDeps } from '../billing/quota.ts';
-import { accountOf, noSuchAccount } from './accounts.ts';
+import type { Caller } from '../../../../shared/caller.ts';
+import type { LimitCounters } from '../../../../shared/limits/admission.ts';
+import type { Redis } from '../../../../shared/redis/connections.ts';
+import type { Store } from '../../../../shared/store/store.ts';
+import { type AppContext, type Stage, stateOf } from '../../../request-state.ts';
+import { limitsInUse } from '../../billing/limits.ts';
+import { type Counted, presentQuota, type QuotaDeps } from '../../billing/quota.ts';
+import { accountOf, noSuchAccount } from './named-account.ts';
 
 /** Reads an account as it is now, and the counters of its limits, which admission decides with. */
 export type ReadCountersOf = (account: string) => Promise<{ caller: Caller; counters: LimitCounters }>;

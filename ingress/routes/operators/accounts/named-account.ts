@@ -1,0 +1,27 @@
+import { ApiError } from '../../../../shared/errors.ts';
+import type { Store } from '../../../../shared/store/store.ts';
+import { type AppContext, pathParameter } from '../../../request-state.ts';
+import type { RequestLookUp } from '../../../requests/request-look-up.ts';
+
+/** The account that the path names. */
+export function accountOf(ctx: AppContext): string {
+  return pathParameter(ctx, 'account');
+}
+
+export function noSuchAccount(): ApiError {
+  return new ApiError('NOT_FOUND', 'There is no such account.');
+}
+
+export type KnownAccountDeps = {
+  requestLookUp: Pick<RequestLookUp, 'list'>;
+  store: Pick<Store, 'findAccount' | 'batches'>;
+};
+
+/**
+ * `NOT_FOUND` for an account that has neither a document, nor a request, nor a batch. One that has used only sign-in tokens has no document.
+ */
+export async function requireKnown(account: string, { requestLookUp, store }: KnownAccountDeps): Promise<void> {
+  if ((await store.findAccount(account)) !== undefined) return;
+  if ((await requestLookUp.list(account, { limit: 1, filter: {} })).last !== undefined) return;
+  if ((await store.batches.listBatches(account, { limit: 1, order: 'desc' })).length === 0) throw noSuchAccount();
+}
