@@ -101,7 +101,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
     ...{ ...config.links, ...createPages({ config, currentPlanFile, redis, log }) },
     securityHeaders: securityHeaders(config.links.baseUrl),
     ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },
-    ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers) },
+    ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers), queueDepthMax: config.queue.depthMax },
     ...{ planFileStatus: opened.status, processes: fleet.processes, fleet: { ...fleet, ...observed } },
     ...{ requestLookUp: createRequestLookUp({ redis, store }), webhooks: webhookSupport(config) },
     trustedProxyHops: config.trustedProxyHops,

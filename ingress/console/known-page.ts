@@ -2,6 +2,7 @@ import { type ComponentChildren, h } from 'preact';
 import type { Api } from './api/api.ts';
 import { BatchPage } from './batches/batch-page.ts';
 import { BatchesPage } from './batches/batches-page.ts';
+import { AnyBatchPage } from './find/any-batch-page.ts';
 import { AnyRequestPage } from './find/any-request-page.ts';
 import { FindPage } from './find/find-page.ts';
 import { FleetPage } from './fleet/fleet-page.ts';
@@ -54,8 +55,10 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
   },
   webhooks: ({ api }) => h(WebhooksPage, { api }),
   'try-it': ({ api, settings: { baseUrl }, trial, held }) => h(TryItPage, { api, baseUrl, trial, held }),
-  find: ({ api, route: { item, search = '' } }) =>
-    item === undefined ? h(FindPage, { api, text: search }) : h(AnyRequestPage, { api, id: item }),
+  find({ api, route: { item, search = '' } }) {
+    if (item === undefined) return h(FindPage, { api, text: search });
+    return item.startsWith('batch_') ? h(AnyBatchPage, { api, id: item }) : h(AnyRequestPage, { api, id: item });
+  },
   fleet: ({ api }) => h(FleetPage, { api }),
   accounts: ({ api, route: { item, search = '' } }) =>
     item === undefined ? h(AccountsPage, { api, prefix: search }) : h(AccountPage, { key: item, api, name: item }),

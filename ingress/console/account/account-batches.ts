@@ -51,6 +51,15 @@ function BatchRow({ batch, ask }: { batch: OperatorBatch; ask: () => void }) {
     h(StateBadge, batchState(batch)),
     h(BatchProgress, { batch }),
     canBeCancelled(batch) &&
-      h('button', { type: 'button', class: 'danger', 'aria-label': `Cancel ${title}`, onClick: ask }, 'Cancel'),
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'danger',
+          'aria-label': `Cancel ${title} of ${formatTime(batch.created_at)}`,
+          onClick: ask,
+        },
+        'Cancel',
+      ),
   );
 }

@@ -2,10 +2,12 @@ import { h } from 'preact';
 import type { AccountKey } from '../../api/response-schemas.ts';
 import { StateBadge, type Tone } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
+import type { ShownState } from '../keys/key-state.ts';
 import { formatTime } from '../page/format.ts';
 
-const tones: Record<AccountKey['state'], Tone> = {
+const tones: Record<ShownState, Tone> = {
   active: 'good',
+  'in grace': 'warning',
   rotated: 'neutral',
   expired: 'warning',
   revoked: 'bad',
@@ -21,11 +23,11 @@ export function AccountKeyTable({ keys, revoke }: Props) {
     rowKey: ({ id }) => id,
     columns: [
       { title: 'Key', cell: ({ key }) => h('code', null, key) },
-      { title: 'Name', cell: ({ name }) => name ?? '–' },
-      { title: 'State', cell: ({ state }) => h(StateBadge, { state, tone: tones[state] }) },
+      { title: 'Name', cell: ({ name }) => name ?? 'default' },
+      { title: 'State', cell: (key) => h(StateBadge, { state: shownState(key), tone: tones[shownState(key)] }) },
       { title: 'Created', cell: ({ createdAt }) => formatTime(createdAt) },
       { title: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? 'never' : formatTime(lastUsedAt)) },
-      { title: 'End', cell: ({ endedAt }) => (endedAt === undefined ? '–' : formatTime(endedAt)) },
+      { title: 'Ends or ended', cell: ({ endedAt }) => (endedAt === undefined ? '–' : formatTime(endedAt)) },
       ...(revoke === undefined
         ? []
         : [{ title: 'Change', cell: (key: AccountKey) => h(Revoke, { shown: key, revoke }) }]),
@@ -34,11 +36,13 @@ export function AccountKeyTable({ keys, revoke }: Props) {
 }
 
 /** A key that was rotated works until its grace is over. */
+function shownState({ state, endedAt }: AccountKey): ShownState {
+  const isInGrace = state === 'rotated' && endedAt !== undefined && Date.parse(endedAt) > Date.now();
+  return isInGrace ? 'in grace' : state;
+}
+
 function Revoke({ shown, revoke }: { shown: AccountKey; revoke: (key: AccountKey) => void }) {
-  const { state, endedAt, key } = shown;
-  const isUsable =
-    state === 'active' || (state === 'rotated' && endedAt !== undefined && Date.parse(endedAt) > Date.now());
-  if (!isUsable) return null;
-  const label = `Revoke ${key}`;
+  if (!['active', 'in grace'].includes(shownState(shown))) return null;
+  const label = `Revoke ${shown.key}`;
   return h('button', { type: 'button', class: 'danger', 'aria-label': label, onClick: () => revoke(shown) }, 'Revoke');
 }

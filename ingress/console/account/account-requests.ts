@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { OperatorRequest } from '../../requests/request-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { anyRequestLink } from '../page/route.ts';
+import { foundLink } from '../page/route.ts';
 import type { Newest } from '../page/use-newest.ts';
 import { Panel } from '../panels/panel.ts';
 import { RequestTable } from '../requests/request-table.ts';
@@ -28,7 +28,7 @@ export function AccountRequests({ api, requests, onEnded }: Props) {
                 caption: 'Requests, latest first',
                 requests: data,
                 isShort: true,
-                linkOf: anyRequestLink,
+                linkOf: foundLink,
                 last: { title: 'Change', cell: (request) => h(EndButton, { request, ask: () => ask(request) }) },
               }),
               has_more &&

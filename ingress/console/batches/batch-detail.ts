@@ -8,8 +8,11 @@ type BatchError = NonNullable<Batch['errors']>['data'][number];
 
 const errorsShownMax = 100;
 
+/** Operators do not see the errors of its file. */
+type Shown = Omit<Batch, 'errors' | 'metadata'> & Partial<Pick<Batch, 'errors'>>;
+
 /** What a batch took: times, tokens, and the errors of its lines and of its file. */
-export function BatchDetail({ batch }: { batch: Batch }) {
+export function BatchDetail({ batch }: { batch: Shown }) {
   const { errors, error_counts: counts } = batch;
   return [
     h(
@@ -22,7 +25,7 @@ export function BatchDetail({ batch }: { batch: Batch }) {
   ];
 }
 
-function figuresOf(batch: Batch): [term: string, value: ComponentChildren][] {
+function figuresOf(batch: Shown): [term: string, value: ComponentChildren][] {
   const { usage, created_at: created, in_progress_at: started, expires_at: expires } = batch;
   const ended = endedAt(batch);
   const tokens = (count: number | undefined) => (count === undefined ? '–' : formatCount(count));
@@ -42,16 +45,16 @@ function figuresOf(batch: Batch): [term: string, value: ComponentChildren][] {
 }
 
 /** Whether its lines have been read. */
-function isKnown({ in_progress_at: started }: Batch): boolean {
+function isKnown({ in_progress_at: started }: Shown): boolean {
   return started !== null;
 }
 
 function ErrorCounts({ counts }: { counts: Readonly<Record<string, number>> }) {
   const rows = Object.entries(counts).toSorted(([, one], [, other]) => other - one);
   return [
-    h('h2', null, 'Lines without an answer'),
+    h('h2', null, 'Failed lines'),
     h(Table<(typeof rows)[number]>, {
-      caption: 'By the code of their error',
+      caption: 'By the code of their error, or the status of their response',
       rows,
       rowKey: ([code]) => code,
       columns: [
@@ -74,7 +77,7 @@ function FileErrors({ found }: { found: readonly BatchError[] }) {
     h(Table<BatchError>, {
       caption: 'Errors by line',
       rows: found,
-      rowKey: ({ line, code, param }) => `${line} ${code} ${param}`,
+      rowKey: ({ line, code, param, message }) => `${line} ${code} ${param} ${message}`,
       columns: [
         { title: 'Line', cell: ({ line }) => line ?? 'all lines' },
         { title: 'Field', cell: ({ param }) => (param === null ? '–' : h('code', null, param)) },

@@ -84,7 +84,7 @@ function Head<Row>({ column: { title, holds, sortBy }, order, setOrder }: HeadPr
       {
         type: 'button',
         class: 'sort',
-        // Of numbers and times, the largest are wanted first.
+        // Of numbers, the largest are wanted first.
         onClick: () => setOrder({ title, isDescending: isSorted ? !isDescending : holds === 'number' }),
       },
       title,

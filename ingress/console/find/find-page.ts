@@ -4,7 +4,7 @@ import type { FoundThing } from '../../routes/operators/find.ts';
 import type { Api } from '../api/api.ts';
 import { Table } from '../controls/table.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { accountLink, anyRequestLink, findLink } from '../page/route.ts';
+import { accountLink, findLink, foundLink } from '../page/route.ts';
 import { searchText } from '../page/search-text.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 
@@ -84,7 +84,7 @@ function Results({ api, text }: { api: Api; text: string }) {
 }
 
 function linkOf({ kind, id, account }: FoundThing): string {
-  return kind === 'request' ? anyRequestLink(id) : accountLink(account);
+  return kind === 'request' || kind === 'batch' ? foundLink(id) : accountLink(account);
 }
 
 function adviceFor(text: string): string {

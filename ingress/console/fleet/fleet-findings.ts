@@ -1,8 +1,9 @@
 import type { FleetView } from '../../routes/operators/fleet.ts';
-import { formatMs } from '../page/format.ts';
+import { formatCount, formatMs } from '../page/format.ts';
 
 type Backend = FleetView['backends'][number];
 type Health = Backend['models'][number];
+type Model = FleetView['pools'][number]['models'][number];
 
 /** Something that an operator should look at, worst first. */
 export type Finding = { tone: 'bad' | 'warning'; text: string };
@@ -17,6 +18,7 @@ export function findingsIn({ pools, backends, workers, ingresses }: FleetView): 
     ...pools.flatMap(({ pool, workers: count }) =>
       count === 0 ? [bad(`The pool ${pool} has no worker: its requests wait, and then get 503.`)] : [],
     ),
+    ...pools.flatMap(({ models }) => models.flatMap(queueOf)),
     ...modelsOf(backends).flatMap(({ model, seen }) => outage(model, seen)),
     ...backends.flatMap(({ backend, models }) => models.flatMap((health) => failing(backend, health))),
     ...backends.flatMap(fullness),
@@ -26,8 +28,24 @@ export function findingsIn({ pools, backends, workers, ingresses }: FleetView): 
       ),
     ),
     ...generationsOf([...workers, ...ingresses]),
+    ...silent([...workers, ...ingresses]),
   ];
   return found.toSorted((one, other) => Number(one.tone === 'warning') - Number(other.tone === 'warning'));
+}
+
+/** From half of the room on, no account may take more than a share of it. */
+function queueOf({ model, queued: { interactive }, queue_max: max }: Model): Finding[] {
+  const waiting = `${formatCount(interactive)} of ${formatCount(max)} requests wait`;
+  if (interactive >= max) return [bad(`The queue of ${model} is full: ${waiting}, and further ones get 503.`)];
+  return interactive > max / 2 ? [warning(`The queue of ${model} is filling: ${waiting}.`)] : [];
+}
+
+/** Of these, the fleet shows only that they are there. */
+function silent(processes: readonly { waiting: number | null }[]): Finding[] {
+  const count = processes.filter(({ waiting }) => waiting === null).length;
+  if (count === 0) return [];
+  const who = count === 1 ? '1 process of another release does' : `${count} processes of another release do`;
+  return [warning(`What ${who} is not known.`)];
 }
 
 function modelsOf(backends: readonly Backend[]) {

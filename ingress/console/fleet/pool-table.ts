@@ -22,7 +22,7 @@ export function PoolTable({ fleet: { pools } }: { fleet: FleetView }) {
       },
       {
         title: 'Requests queued',
-        cell: ({ queued }) => formatCount(queued.interactive),
+        cell: ({ queued, queue_max: max }) => `${formatCount(queued.interactive)} of ${formatCount(max)}`,
         holds: 'number',
         sortBy: ({ queued }) => queued.interactive,
       },

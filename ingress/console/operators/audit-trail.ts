@@ -4,7 +4,7 @@ import { ShortId } from '../controls/short-id.ts';
 import { type Column, Table } from '../controls/table.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { accountLink, anyRequestLink } from '../page/route.ts';
+import { accountLink, foundLink } from '../page/route.ts';
 import type { Newest } from '../page/use-newest.ts';
 
 type Props = {
@@ -52,10 +52,13 @@ function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
     overageEnabled !== undefined && `overage ${overageEnabled ? 'on' : 'off'}`,
     topUp && `topped up ${formatCount(topUp.tokens)} tokens (${topUp.id})`,
     keyRevoked && ['key revoked: ', h(ShortId, { id: keyRevoked, what: 'key ID' })],
-    batchCancelled && ['batch cancelled: ', h(ShortId, { id: batchCancelled, what: 'batch ID' })],
+    batchCancelled && [
+      'batch cancelled: ',
+      h(ShortId, { id: batchCancelled, what: 'batch ID', href: foundLink(batchCancelled) }),
+    ],
     requestEnded && [
       'request ended: ',
-      h(ShortId, { id: requestEnded, what: 'request ID', href: anyRequestLink(requestEnded) }),
+      h(ShortId, { id: requestEnded, what: 'request ID', href: foundLink(requestEnded) }),
     ],
   ].filter((words) => words !== undefined && words !== false);
 }

@@ -65,16 +65,9 @@ export function formatRest(ms: number): string {
 
 /** A duration: `420 ms`, `1.25 s`, `2 min 5 s`. */
 export function formatMs(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
-  return formatRest(ms);
-}
-
-/** How long ago, in its largest unit: `now`, `5 min ago`, `3 d ago`. */
-export function formatAgo(ms: number): string {
-  if (ms < 60_000) return 'now';
-  const [first = ''] = formatRest(ms).split(/(?<=[a-z]) /);
-  return `${first} ago`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 9_995) return `${(ms / 1_000).toFixed(2)} s`;
+  return ms < 59_950 ? `${(ms / 1_000).toFixed(1)} s` : formatRest(ms);
 }
 
 /** `12.3 MiB`. */

@@ -34,7 +34,7 @@ function FindForm() {
   };
   return h(
     'form',
-    { class: 'find-one', role: 'search', onSubmit: submit },
+    { role: 'search', onSubmit: submit },
     h(
       'label',
       null,

@@ -34,7 +34,7 @@ export function EndpointCard({ endpoint, ask, isOpen, toggle }: Props) {
   return h(
     'section',
     { class: 'card', 'aria-label': url },
-    h('h3', { class: 'address' }, url),
+    h('h3', null, url),
     description !== '' && h('p', null, description),
     h(
       'p',

@@ -10,7 +10,7 @@ type Question = { title: string; action: string; text: string; isDangerous?: boo
 /** Asks before an endpoint changes. */
 export function EndpointDialog({ action, endpoint, run, close }: Props) {
   const { text, ...question } = questionOf(action, endpoint);
-  return h(ConfirmDialog, { ...question, run, close }, h('p', { class: 'address' }, endpoint.url), h('p', null, text));
+  return h(ConfirmDialog, { ...question, run, close }, h('p', null, endpoint.url), h('p', null, text));
 }
 
 function questionOf(action: Confirmed, { enabled }: Webhook): Question {

@@ -12,7 +12,7 @@ export function NewSecret({ endpoint: { url, secret }, dismiss }: { endpoint: Cr
     'section',
     { class: 'notice', 'aria-labelledby': id },
     h('h2', { id, tabIndex: -1, ref: heading }, 'The secret of the endpoint'),
-    h('p', { class: 'address' }, url),
+    h('p', null, url),
     h('p', null, 'Your server verifies events with it. Store it now: it is shown only once and cannot be recovered.'),
     h('p', null, h('code', { class: 'key' }, secret)),
     h(

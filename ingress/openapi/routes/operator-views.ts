@@ -16,7 +16,7 @@ const fleet = {
     {
       pool: 'default',
       workers: 1,
-      models: [{ model: 'small-chat', queued: { interactive: 2, batch: 140 }, oldest_ms: 310 }],
+      models: [{ model: 'small-chat', queued: { interactive: 2, batch: 140 }, queue_max: 2_000, oldest_ms: 310 }],
     },
   ],
   backends: [

@@ -14,6 +14,9 @@ const known = { id: z.string(), generation: z.string(), started_at: z.iso.dateti
 const model = z.strictObject({
   model: z.string(),
   queued: z.strictObject({ interactive: count, batch: count }),
+  queue_max: count.meta({
+    description: 'Further requests are refused with 503 while so many wait; lines of batches are not limited.',
+  }),
   oldest_ms: ms.meta({ description: 'How long the oldest request has waited for a worker; 0 if none waits.' }),
 });
 
@@ -64,13 +67,15 @@ export type FleetView = z.infer<typeof fleet>;
 
 export type FleetDeps = {
   fleet: KnownFleet & Pick<ReturnType<typeof observeQueues>, 'depths' | 'poolWorkers'>;
+  /** Requests that may wait in the queue of one model (QUEUE_DEPTH_MAX). */
+  queueDepthMax: number;
 };
 
 /**
  * `GET /admin/fleet`: all processes, pools and backends as they are now, from what the processes note every two seconds. The load of a
  * process that does not note it, such as one of an earlier release, is null.
  */
-export function retrieveFleet({ fleet }: FleetDeps): Stage {
+export function retrieveFleet({ fleet, queueDepthMax }: FleetDeps): Stage {
   return async function retrieveFleet(ctx) {
     const { backends, models } = stateOf(ctx, 'planFile');
     const [loads, depths, poolWorkers] = await redisUnavailable(
@@ -99,7 +104,7 @@ export function retrieveFleet({ fleet }: FleetDeps): Stage {
         ...{ pool, workers },
         models: Object.keys(models)
           .filter((name) => models[name]?.pool === pool)
-          .map((name) => presentModel(name, { depths, ingressLoads })),
+          .map((name) => presentModel(name, { depths, ingressLoads, queueDepthMax })),
       })),
       backends: Object.entries(backends).map(([name, backend]) => presentBackend(name, backend, workerLoads)),
     } satisfies FleetView;
@@ -120,15 +125,20 @@ function present({ id, generation, startedAt }: FleetProcess) {
 type Waiting = {
   depths: readonly { model: string; lane: string; jobs: number }[];
   ingressLoads: ReadonlyMap<string, IngressLoad>;
+  queueDepthMax: number;
 };
 
 /** Each ingress knows how long its own requests have waited. */
-function presentModel(name: string, { depths, ingressLoads }: Waiting): FleetView['pools'][number]['models'][number] {
+function presentModel(
+  name: string,
+  { depths, ingressLoads, queueDepthMax }: Waiting,
+): FleetView['pools'][number]['models'][number] {
   const jobs = (lane: string) => depths.find((depth) => depth.model === name && depth.lane === lane)?.jobs ?? 0;
   const ages = [...ingressLoads.values()].flatMap(({ oldest }) => oldest.filter((each) => each.model === name));
   return {
     model: name,
     queued: { interactive: jobs('interactive'), batch: jobs('batch') },
+    queue_max: queueDepthMax,
     oldest_ms: Math.max(0, ...ages.map(({ ageMs }) => ageMs)),
   };
 }

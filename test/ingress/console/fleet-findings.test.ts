@@ -10,7 +10,7 @@ const health = {
 const backend: FleetView['backends'][number] = {
   ...{ backend: 'a', location: 'on-prem', calls: 3, limit: 8, per_worker: false, shares: 8, models: [health] },
 };
-const queue = { model: 'small-chat', queued: { interactive: 0, batch: 0 }, oldest_ms: 0 };
+const queue = { model: 'small-chat', queued: { interactive: 0, batch: 0 }, queue_max: 2_000, oldest_ms: 0 };
 const well: FleetView = {
   object: 'fleet',
   ingresses: [{ ...process, connections: 1, waiting: 0 }],
@@ -50,5 +50,16 @@ test('each fault is said in words, the worst first', (t) => {
   ]);
   t.deepEqual(texts({ workers: [{ ...process, generation: 'bbb', pools: [], running: null, waiting: null }] }), [
     'warning: The processes work with different plan files. See Settings.',
+    'warning: What 1 process of another release does is not known.',
+  ]);
+});
+
+test('a queue that is full or filling is found, one with many lines of batches is not', (t) => {
+  const waiting = (interactive: number, batch = 0) =>
+    texts({ pools: [{ pool: 'default', workers: 1, models: [{ ...queue, queued: { interactive, batch } }] }] });
+  t.deepEqual(waiting(1_000, 50_000), []);
+  t.deepEqual(waiting(1_001), ['warning: The queue of small-chat is filling: 1,001 of 2,000 requests wait.']);
+  t.deepEqual(waiting(2_000), [
+    'bad: The queue of small-chat is full: 2,000 of 2,000 requests wait, and further ones get 503.',
   ]);
 });

@@ -1,6 +1,5 @@
 import test from 'ava';
 import {
-  formatAgo,
   formatBytes,
   formatCost,
   formatCount,
@@ -46,19 +45,15 @@ test('a cost has at least two digits after the point and at most six, and a smal
 });
 
 test('a duration has three digits, and one that is past its largest unit', (t) => {
-  t.deepEqual([0, 999.4, 1_000, 12_345, 59_900, 125_000].map(formatMs), [
+  t.deepEqual([0, 999.4, 999.7, 1_000, 9_999, 12_345, 59_900, 59_960, 125_000].map(formatMs), [
     '0 ms',
     '999 ms',
     '1.00 s',
+    '1.00 s',
+    '10.0 s',
     '12.3 s',
     '59.9 s',
+    '1 min 0 s',
     '2 min 5 s',
-  ]);
-  t.deepEqual([0, 59_999, 61_000, 7_300_000, 200_000_000].map(formatAgo), [
-    'now',
-    'now',
-    '1 min ago',
-    '2 h ago',
-    '2 d ago',
   ]);
 });

@@ -1,12 +1,12 @@
 import test from 'ava';
 import {
   accountLink,
-  anyRequestLink,
   auditLink,
   batchLink,
   codeStates,
   codesLink,
   findLink,
+  foundLink,
   isForOperators,
   type PageName,
   pages,
@@ -49,7 +49,7 @@ test('a link to a request or a batch works for any id', (t) => {
     t.deepEqual(parseRoute(batchLink(id)), { page: 'batches', item: id });
   }
   t.is(titleOf(parseRoute(batchLink('batch_1'))), 'batch_1');
-  t.deepEqual(parseRoute(anyRequestLink('req_1')), { page: 'find', item: 'req_1' });
+  t.deepEqual(parseRoute(foundLink('req_1')), { page: 'find', item: 'req_1' });
   t.deepEqual(parseRoute(findLink('a/b?c#d%')), { page: 'find', search: 'a/b?c#d%' });
 });
 

@@ -29,7 +29,7 @@ test('the load of a process that has left is not counted', async (t) => {
     depths: async () => [],
     poolWorkers: async () => [{ pool: 'default', workers: 2 }],
   };
-  app.use(retrieveFleet({ fleet }));
+  app.use(retrieveFleet({ fleet, queueDepthMax: 2_000 }));
   await using served = await serveApp(app);
   const { workers, backends } = (await (await fetch(served.url)).json()) as Record<string, object[]>;
   t.like(workers, [
