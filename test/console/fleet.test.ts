@@ -67,6 +67,8 @@ browserTestAlone('an operator finds an account by a key, and sees when nothing i
   await console.requireClean(t);
 });
 
+const ingressUrl = () => stack().ingresses[0]?.url ?? '';
+
 /** Its breakers are closed, whatever the tests before have done. */
 const model = 'medium-chat';
 
@@ -86,7 +88,7 @@ browserTestAlone('an operator ends running requests, from the page of the accoun
   const key = await keys.newKey('busy-customer');
   const ask = (stream = true) =>
     chat({
-      url: stack().ingresses[0]?.url ?? '',
+      url: ingressUrl(),
       key,
       question: 'Go on',
       stream,
@@ -143,7 +145,7 @@ browserTestAlone('an operator ends a request that waits, which leaves no record 
   const keys = createKeyClient(stack());
   const key = await keys.newKey('waiting-customer');
   await keys.change('user:waiting-customer', { plan: 'pro' });
-  const waiting = chat({ url: stack().ingresses[0]?.url ?? '', key, question: 'Wait', model: modelWithoutWorker });
+  const waiting = chat({ url: ingressUrl(), key, question: 'Wait', model: modelWithoutWorker });
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('accounts/user%3Awaiting-customer');
@@ -161,6 +163,71 @@ browserTestAlone('an operator ends a request that waits, which leaves no record 
   await page.getByRole('cell', { name: /^request ended: req_/ }).waitFor();
   await page.getByText('It has sent no requests.').waitFor();
   await console.requireClean(t);
+});
+
+browserTestAlone('the page of a request continues after a failure, and the request can still be ended', async (t) => {
+  using _endless = answerEndlessly();
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('patient-customer');
+  const fields = { max_tokens: 4_000 };
+  const answer = await chat({ url: ingressUrl(), key, question: 'Go on', stream: true, model, fields });
+  const id = answer.headers.get('x-request-id') ?? '';
+  await using console = await openConsole();
+  const { page } = console;
+  await page.clock.install();
+  await console.goTo(`find/${id}`);
+  await console.signIn('olga');
+  await page.getByRole('heading', { name: `${id} streaming` }).waitFor();
+  console.expectFailures();
+  const body = { error: 'The store is away.', code: 'SERVICE_UNAVAILABLE' };
+  await page.route(`**/admin/requests/${id}`, (route) => route.fulfill({ status: 503, json: body }), { times: 1 });
+  await page.getByText('The store is away.').waitFor();
+  await page.getByRole('button', { name: `End ${id}` }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click();
+  await page.clock.fastForward(10_000);
+  await page.getByText('The store is away.').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: `End ${id}` }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'End the request' }).click();
+  await page.getByRole('heading', { name: `${id} cancelled` }).waitFor();
+  t.regex(await answer.text(), /An operator has ended this request/);
+  await console.requireClean(t);
+});
+
+browserTestAlone('a request that an operator ends while it waits is not asked for any more', async (t) => {
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('queued-customer');
+  await keys.change('user:queued-customer', { plan: 'pro' });
+  const waiting = chat({ url: ingressUrl(), key, question: 'Wait', model: modelWithoutWorker });
+  await using owner = await openConsole();
+  await owner.goTo('requests');
+  await owner.signIn('queued-customer');
+  await owner.page.getByRole('link', { name: /^req_/ }).click();
+  const heading = owner.page.getByRole('heading', { name: /^req_\w+ queued$/ });
+  const [id = ''] = (await heading.innerText()).split(/\s/);
+  await using operator = await openConsole();
+  await operator.goTo(`find/${id}`);
+  await operator.signIn('olga');
+  await operator.page.getByRole('heading', { name: `${id} queued` }).waitFor();
+
+  for (const each of [owner, operator]) {
+    each.expectFailures();
+    await each.page.clock.install();
+  }
+  const bearer = await keys.token('otto', true);
+  t.is((await keys.send('POST', `/admin/requests/${id}/cancel`, { bearer, body: {} })).status, 200);
+  t.is((await waiting).status, 403);
+  for (const { page, requireClean } of [owner, operator]) {
+    await page.getByText('It was ended while it waited: it has used nothing').waitFor();
+    await page.getByRole('heading', { name: id, exact: true }).waitFor();
+    t.is(await page.getByRole('button', { name: /^End req_/ }).count(), 0);
+    let asked = 0;
+    page.on('request', () => {
+      asked += 1;
+    });
+    for (let times = 0; times < 3; times += 1) await page.clock.fastForward(10_000);
+    t.is(asked, 0);
+    await requireClean(t);
+  }
 });
 
 browserTestAlone('an operator cancels a batch of an account', async (t) => {

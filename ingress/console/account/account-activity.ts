@@ -3,8 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Account, AccountKey, LimitsInUse, OperatorBatch, Quota } from '../../api/response-schemas.ts';
 import type { OperatorRequest } from '../../requests/request-schemas.ts';
 import type { Api } from '../api/api.ts';
-import { isMoving } from '../batches/batch-words.ts';
-import { useLoaded, useRepeated } from '../page/use-loaded.ts';
+import { useLoaded, usePolled } from '../page/use-loaded.ts';
 import { useNewest } from '../page/use-newest.ts';
 import { AccountBatches } from './account-batches.ts';
 import { AccountKeys } from './account-keys.ts';
@@ -32,12 +31,7 @@ export function AccountActivity({ api, account, reload }: Props) {
   );
   const limits = useLoaded((signal) => api.call<LimitsInUse>(`${path}/limits`, { signal }), [path, account.plan]);
   const requests = useNewest<OperatorRequest>(api, `${path}/requests`, { pageSize: requestsShown });
-  const refresh = () => {
-    for (const each of [quota, limits, requests]) each.reload();
-    if (account.batches.some(isMoving)) reload();
-  };
-  const isFailing = limits.error !== undefined || requests.error !== undefined;
-  useRepeated(refresh, { everyMs: refreshEveryMs, active: !isFailing });
+  for (const part of [quota, limits, requests]) usePolled(part, { everyMs: refreshEveryMs });
 
   function done(words: string): void {
     say(words);

@@ -6,14 +6,13 @@ import { DownloadButton } from '../controls/download-button.ts';
 import { ShortId } from '../controls/short-id.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { useLoaded, useRepeated } from '../page/use-loaded.ts';
+import { useLoaded, usePolled } from '../page/use-loaded.ts';
 import { BatchDetail } from './batch-detail.ts';
 import { BatchProgress } from './batch-progress.ts';
 import { batchState, batchTitle, canBeCancelled, isMoving } from './batch-words.ts';
 import { CancelDialog } from './cancel-dialog.ts';
 
 const lookEveryMs = 1_500;
-const lookAfterFailureMs = 10_000;
 
 /** One batch of the account: its progress, its results, and what it took. */
 export function BatchPage({ api, id }: { api: Api; id: string }) {
@@ -21,8 +20,7 @@ export function BatchPage({ api, id }: { api: Api; id: string }) {
   const path = `/v1/batches/${encodeURIComponent(id)}`;
   const loaded = useLoaded((signal) => api.call<Batch>(path, { signal }), [id]);
   const { value } = loaded;
-  const everyMs = loaded.error === undefined ? lookEveryMs : lookAfterFailureMs;
-  useRepeated(loaded.reload, { everyMs, active: value !== undefined && isMoving(value) && !loaded.loading });
+  usePolled(loaded, { everyMs: lookEveryMs, active: value !== undefined && isMoving(value) });
 
   async function cancel(): Promise<void> {
     await api.call(`${path}/cancel`, { method: 'POST' });

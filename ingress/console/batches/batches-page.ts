@@ -2,21 +2,19 @@ import { h } from 'preact';
 import type { Batch } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { useRepeated } from '../page/use-loaded.ts';
+import { usePolled } from '../page/use-loaded.ts';
 import { useNewest } from '../page/use-newest.ts';
 import { BatchSummary } from './batch-summary.ts';
 import { isMoving } from './batch-words.ts';
 import { UploadForm } from './upload-form.ts';
 
 const lookEveryMs = 1_500;
-const lookAfterFailureMs = 10_000;
 
 /** Create batches, and watch their progress. */
 export function BatchesPage({ api }: { api: Api }) {
   const loaded = useNewest<Batch>(api, '/v1/batches');
   const isActive = loaded.value?.data.some(isMoving) ?? false;
-  const everyMs = loaded.error === undefined ? lookEveryMs : lookAfterFailureMs;
-  useRepeated(loaded.reload, { everyMs, active: isActive && !loaded.loading });
+  usePolled(loaded, { everyMs: lookEveryMs, active: isActive });
 
   return [
     h('h1', { tabIndex: -1 }, 'Batches'),

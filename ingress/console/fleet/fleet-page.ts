@@ -2,7 +2,7 @@ import { h } from 'preact';
 import type { FleetView } from '../../routes/operators/fleet.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { useLoaded, useRepeated } from '../page/use-loaded.ts';
+import { useLoaded, usePolled } from '../page/use-loaded.ts';
 import { BackendTable } from './backend-table.ts';
 import { Findings } from './findings.ts';
 import { PoolTable } from './pool-table.ts';
@@ -13,7 +13,7 @@ const refreshEveryMs = 2_000;
 /** What all processes, queues and backends do now. */
 export function FleetPage({ api }: { api: Api }) {
   const loaded = useLoaded((signal) => api.call<FleetView>('/admin/fleet', { signal }), []);
-  useRepeated(loaded.reload, { everyMs: refreshEveryMs, active: !loaded.loading });
+  usePolled(loaded, { everyMs: refreshEveryMs });
   return [
     h('h1', { tabIndex: -1 }, 'Fleet'),
     h(LoadedView<FleetView>, {

@@ -4,16 +4,19 @@ import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../api
 import { AccountActivity } from '../account/account-activity.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
+import { isMoving } from '../batches/batch-words.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { useLoaded } from '../page/use-loaded.ts';
+import { useLoaded, usePolled } from '../page/use-loaded.ts';
 import { useNewest } from '../page/use-newest.ts';
 import { UsageReportView } from '../usage/usage-report.ts';
 import { AccountActions } from './account-actions.ts';
 import { type AccountSettings, type DoneChange, doneChange } from './account-changes.ts';
 import { AuditTrail } from './audit-trail.ts';
 import { DoneNotice } from './done-notice.ts';
+
+const refreshEveryMs = 5_000;
 
 type Shown = { account: Account | undefined; plans: string[] };
 
@@ -32,6 +35,8 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
     [path],
   );
   const records = useNewest<AuditRecord>(api, '/admin/audit', { filter: { account: name } });
+  const hasMovingBatches = loaded.value?.account?.batches.some(isMoving) ?? false;
+  usePolled(loaded, { everyMs: refreshEveryMs, active: hasMovingBatches });
   const before = loaded.value?.account ?? { ...unknown, account: name };
 
   function reload(): void {

@@ -6,7 +6,7 @@ import type { Api } from '../api/api.ts';
 import { BatchSummary } from '../batches/batch-summary.ts';
 import type { HeldKeys } from '../keys/held-keys.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { type Loaded, useLoaded, useRepeated } from '../page/use-loaded.ts';
+import { type Loaded, useLoaded, usePolled } from '../page/use-loaded.ts';
 import { LimitMeters } from '../panels/limit-meters.ts';
 import { MonthCard } from '../panels/month-card.ts';
 import { Panel } from '../panels/panel.ts';
@@ -28,11 +28,7 @@ export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string
     (signal) => api.call<{ data: Batch[] }>(`/v1/batches?limit=${batchesShown}`, { signal }),
     [],
   );
-  const refresh = () => {
-    for (const { reload } of [quota, limits, requests, batches]) reload();
-  };
-  const isFailing = limits.error !== undefined || requests.error !== undefined;
-  useRepeated(refresh, { everyMs: refreshEveryMs, active: !isFailing });
+  for (const part of [quota, limits, requests, batches]) usePolled(part, { everyMs: refreshEveryMs });
 
   return [
     h('h1', { tabIndex: -1 }, 'Overview'),

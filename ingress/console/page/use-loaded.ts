@@ -42,6 +42,22 @@ export function useLoaded<Value>(
 
 const nothing = { value: undefined, error: undefined };
 
+/** After a failure, so that a service in trouble is not asked as often. */
+const afterFailureMs = 10_000;
+
+type Polling = { everyMs: number; active?: boolean };
+
+/**
+ * Reloads while `active`, `everyMs` milliseconds after the last load has ended: a load that takes longer is never aborted by the next. A
+ * failure only makes it slower.
+ */
+export function usePolled(
+  { loading, error, reload }: Pick<Loaded<unknown>, 'loading' | 'error' | 'reload'>,
+  { everyMs, active = true }: Polling,
+): void {
+  useRepeated(reload, { everyMs: error === undefined ? everyMs : afterFailureMs, active: active && !loading });
+}
+
 /** Calls `run` every `everyMs` milliseconds while `active`, unless the page is hidden. */
 export function useRepeated(run: () => void, { everyMs, active }: { everyMs: number; active: boolean }): void {
   const present = useRef(run);

@@ -6,7 +6,7 @@ import type { Key } from '../../routes/keys/key-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { type RequestFilter, requestLink, requestsLink } from '../page/route.ts';
-import { useLoaded, useRepeated } from '../page/use-loaded.ts';
+import { useLoaded, usePolled } from '../page/use-loaded.ts';
 import { RequestTable } from './request-table.ts';
 
 const pageSize = 25;
@@ -103,7 +103,7 @@ function List({ api, filter }: { api: Api; filter: RequestFilter }) {
   const [wanted, setWanted] = useState(pageSize);
   const loaded = useLoaded((signal) => readRequests(api, { filter, wanted, signal }), [wanted]);
   const isMoving = loaded.value?.data.some(({ state }) => state !== 'ended') ?? false;
-  useRepeated(loaded.reload, { everyMs: lookEveryMs, active: isMoving && !loaded.loading && wanted === pageSize });
+  usePolled(loaded, { everyMs: lookEveryMs, active: isMoving && wanted === pageSize });
   return [
     h('div', { class: 'actions' }, h('button', { type: 'button', onClick: loaded.reload }, 'Refresh')),
     h(LoadedView<Listed>, {

@@ -3,7 +3,7 @@ import type { RawPlanFile } from '../../../shared/plan-file/plan-file-schema.ts'
 import type { ServiceSettings } from '../../routes/operators/settings.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { useLoaded, useRepeated } from '../page/use-loaded.ts';
+import { useLoaded, usePolled } from '../page/use-loaded.ts';
 import { PlanFileState } from './plan-file-state.ts';
 import { BackendTable, ModelTable, OtherSettings, PlanTable } from './plan-file-tables.ts';
 import { ProcessTable } from './process-table.ts';
@@ -13,7 +13,7 @@ const refreshEveryMs = 5_000;
 /** The plan file in force, and which process works with which. */
 export function SettingsPage({ api }: { api: Api }) {
   const loaded = useLoaded((signal) => api.call<ServiceSettings>('/admin/settings', { signal }), []);
-  useRepeated(loaded.reload, { everyMs: refreshEveryMs, active: true });
+  usePolled(loaded, { everyMs: refreshEveryMs });
   return [
     h('h1', { tabIndex: -1 }, 'Settings'),
     h(LoadedView<ServiceSettings>, {

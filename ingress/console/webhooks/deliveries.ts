@@ -9,7 +9,7 @@ import { Failure } from '../page/failure.ts';
 import { formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { useDoing } from '../page/use-doing.ts';
-import { useRepeated } from '../page/use-loaded.ts';
+import { usePolled } from '../page/use-loaded.ts';
 import { useNewest } from '../page/use-newest.ts';
 
 type Props = { api: Api; endpoint: Webhook };
@@ -25,7 +25,7 @@ export function Deliveries({ api, endpoint: { id, url, enabled } }: Props) {
   const path = `/v1/webhooks/${id}/deliveries`;
   const deliveries = useNewest<WebhookDelivery>(api, path, { filter: state === undefined ? {} : { state } });
   const waits = deliveries.value?.data.some((delivery) => delivery.state === 'waiting') === true;
-  useRepeated(deliveries.reload, { everyMs: refreshEveryMs, active: waits });
+  usePolled(deliveries, { everyMs: refreshEveryMs, active: waits });
 
   async function sendAgain(event: string): Promise<void> {
     await api.call(`${path}/${event}/retry`, { method: 'POST', body: {} });
