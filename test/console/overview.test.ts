@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { Page } from 'playwright-core';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { createKeyClient } from '../support/key-client.ts';
@@ -9,11 +10,8 @@ const { browserTest, stack, openConsole } = openBrowserTests(test, { plans: { 'f
 browserTest('a new account gets from sign-in to its first answer and its usage by the first steps', async (t) => {
   await using console = await openConsole();
   const { page } = console;
-  let clicks = 0;
-  const click = (name: string, role: 'link' | 'button' = 'link') => {
-    clicks += 1;
-    return page.getByRole(role, { name, exact: true }).first().click();
-  };
+  const click = (name: string, role: 'link' | 'button' = 'link') =>
+    page.getByRole(role, { name, exact: true }).first().click();
   await console.goTo('');
   await console.signIn('first-timer');
   const steps = page.getByRole('region', { name: 'First steps' });
@@ -25,8 +23,6 @@ browserTest('a new account gets from sign-in to its first answer and its usage b
   await page.getByText('Your new key "default" is filled in.').waitFor();
   await click('Send', 'button');
   await page.getByText('The answer is complete.').waitFor();
-  t.is(clicks, 4, 'from the first page to the first answer');
-
   await click('Overview');
   await steps.waitFor({ state: 'detached' });
   const month = page.getByRole('region', { name: 'This month' });
@@ -53,5 +49,42 @@ browserTest('the overview shows the limits in use, the key that expires next, an
   const request = page.getByRole('table', { name: 'Requests, latest first' }).getByRole('link');
   await request.first().click();
   await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+  await console.requireClean(t);
+});
+
+const noSteps = async (page: Page) => (await page.getByRole('region', { name: 'First steps' }).count()) === 0;
+
+browserTest('the first steps are not shown to an account that has used nothing in this month yet', async (t) => {
+  const keys = createKeyClient(stack());
+  t.is((await keys.infer(await keys.newKey('old-hand'))).status, 200);
+  await using console = await openConsole();
+  const { page } = console;
+  await page.route('**/billing/quota', async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), used: 0 } });
+  });
+  await console.goTo('overview');
+  await console.signIn('old-hand');
+  await page.getByRole('region', { name: 'This month' }).getByText('tokens used').waitFor();
+  await page.getByRole('region', { name: 'Last requests' }).getByText('completed').waitFor();
+  await page.getByText('1 active key').waitFor();
+  t.true(await noSteps(page));
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await console.requireClean(t);
+});
+
+browserTest('the first steps are not shown while it is not known what was used', async (t) => {
+  await createKeyClient(stack()).newKey('unknown-user');
+  await using console = await openConsole();
+  const { page } = console;
+  console.expectFailures();
+  const body = { error: 'The store is away.', code: 'SERVICE_UNAVAILABLE' };
+  await page.route('**/billing/quota', (route) => route.fulfill({ status: 503, json: body }));
+  await console.goTo('overview');
+  await console.signIn('unknown-user');
+  await page.getByText('The store is away.').waitFor();
+  await page.getByText('No requests yet.').waitFor();
+  await page.getByText('1 active key').waitFor();
+  t.true(await noSteps(page));
   await console.requireClean(t);
 });

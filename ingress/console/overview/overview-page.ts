@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import type { Batch, LimitsInUse, Quota } from '../../api/response-schemas.ts';
-import type { RequestList } from '../../requests/request-schemas.ts';
+import type { Request, RequestList } from '../../requests/request-schemas.ts';
 import type { Key } from '../../routes/keys/key-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { BatchSummary } from '../batches/batch-summary.ts';
@@ -33,10 +33,10 @@ export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string
   return [
     h('h1', { tabIndex: -1 }, 'Overview'),
     h(FirstSteps, {
-      isKnown: keys.value !== undefined && requests.value !== undefined,
+      isKnown: [quota, keys, requests].every(({ value }) => value !== undefined),
       hasKey: (keys.value?.data.length ?? 0) > 0,
       hasRequest: (requests.value?.data.length ?? 0) > 0,
-      isUsed: (quota.value?.used ?? 0) > 0,
+      isUsed: (quota.value?.used ?? 0) > 0 || (requests.value?.data.some(isCounted) ?? false),
       holdsKey: held.fresh.length > 0,
       docsUrl,
     }),
@@ -74,6 +74,11 @@ export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string
     h(LastRequests, { requests }),
     h(LastBatches, { batches }),
   ];
+}
+
+/** Its tokens count, of whichever month they are. */
+function isCounted({ charged_tokens: charged }: Request): boolean {
+  return charged !== null;
 }
 
 function LastRequests({ requests }: { requests: Loaded<RequestList> }) {
