@@ -87,6 +87,7 @@ browserTest('errors in a file are shown by line and field', async (t) => {
   const lines = [lineOf('good'), lineOf('good'), 'no JSON', lineOf('elsewhere', { model: 'no-such-model' })];
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('bad.jsonl', lines.join('\n')));
   const seen = page.getByRole('region', { name: 'Faults of its lines' });
+  await seen.waitFor();
   t.deepEqual(
     (await seen.locator('tbody tr').allInnerTexts()).map((row) => row.split('\t')[0]),
     ['2', '3'],
@@ -142,6 +143,38 @@ browserTest('a running batch is cancelled after confirmation, and finished lines
   t.regex(await readFile(await file.path(), 'utf8'), /batch_cancelled/);
   await console.requireClean(t);
 });
+
+browserTest(
+  'a user who leaves the page while a batch is created is not led back, and the batch is there',
+  async (t) => {
+    await using console = await openConsole();
+    const { page } = console;
+    await console.goTo('batches');
+    await console.signIn('leaver');
+    const held = Promise.withResolvers<void>();
+    await page.route('**/v1/batches', async (route) => {
+      if (route.request().method() === 'POST') await held.promise;
+      await route.continue();
+    });
+    await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('left.jsonl', linesOf(1)));
+    await page.getByRole('button', { name: 'Create the batch' }).click();
+    await page.getByText('Creating a batch from left.jsonl …').waitFor();
+    await page.getByRole('link', { name: 'Requests', exact: true }).click();
+    await page.getByRole('heading', { name: 'Requests', exact: true }).waitFor();
+    const created = page.waitForResponse((response) => response.request().method() === 'POST');
+    held.resolve();
+    await (await created).finished();
+    const line = page.getByRole('row').filter({ hasText: 'completed' });
+    while (!(await line.isVisible())) {
+      await page.getByRole('button', { name: 'Refresh' }).click();
+      await page.waitForTimeout(100);
+    }
+    t.is(page.url(), `${console.url}#requests`);
+    await page.getByRole('link', { name: 'Batches', exact: true }).click();
+    await page.getByRole('link', { name: 'left.jsonl' }).waitFor();
+    await console.requireClean(t);
+  },
+);
 
 browserTest('older batches are shown on request', async (t) => {
   const user = await openBatchClient(stack(), 'collector');

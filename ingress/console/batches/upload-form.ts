@@ -58,7 +58,7 @@ export function UploadForm({ api }: { api: Api }) {
       signal.throwIfAborted();
       setState({ name: 'creating', file });
       const batch = await createBatch(api, { fileId: id, endpoint });
-      window.location.hash = batchLink(batch.id);
+      if (!signal.aborted) window.location.hash = batchLink(batch.id); // else the page was left
     });
 
   return h(
