@@ -120,11 +120,16 @@ browserTestAlone('an operator ends running requests, from the page of the accoun
     .last()
     .click();
   await confirm(' It blocks a model server. ');
-  await page.getByText('The request ends within two seconds.').waitFor();
+  const said = page.getByText(/^The request req_\w+ (ends within two seconds|has ended)\.$/);
+  await said.waitFor();
   t.regex(await first.text(), /An operator has ended this request/);
   await requests.getByText('cancelled').waitFor();
+  await page.getByText(/^The request req_\w+ has ended\.$/).waitFor();
   await page.getByRole('cell', { name: 'It blocks a model server.', exact: true }).waitFor();
 
+  await requests.getByRole('button', { name: /^End req_/ }).click();
+  await said.waitFor({ state: 'detached' });
+  await dialog.getByRole('button', { name: 'Go back' }).click();
   await requests.getByRole('row').filter({ hasText: 'streaming' }).getByRole('link', { name: /^req_/ }).click();
   await page.getByRole('heading', { name: /^req_\w+ streaming$/ }).waitFor();
   await page.getByRole('button', { name: /^End req_/ }).click();
@@ -245,7 +250,7 @@ browserTestAlone('an operator cancels a batch of an account', async (t) => {
   await dialog.getByText(id).waitFor();
   await dialog.getByLabel('Reason (for the audit trail)').fill('too large');
   await dialog.getByRole('button', { name: 'Cancel the batch' }).click();
-  await page.getByText('The batch is being cancelled.').waitFor();
+  await page.getByText(/^The batch in\.jsonl (is being cancelled|has ended)\.$/).waitFor();
   await page.getByRole('button', { name: 'Cancel in.jsonl' }).waitFor({ state: 'detached' });
   await page.getByRole('cell', { name: /^batch cancelled: batch_/ }).waitFor();
   t.regex((await user.client.batches.retrieve(id)).status, /^cancell/);

@@ -241,7 +241,7 @@ browserTest('an operator revokes a key of an account, and cannot revoke that of 
   await dialog.getByText(masked(key)).waitFor();
   await dialog.getByLabel('Reason (for the audit trail)').fill('It is in a public repository.');
   await dialog.getByRole('button', { name: 'Revoke the key' }).click();
-  await page.getByText('The key was revoked.').waitFor();
+  await page.getByText(`The key ${masked(key)} was revoked.`).waitFor();
   await page.getByRole('region', { name: 'Keys of the account' }).getByText('revoked').waitFor();
   t.is((await keys.models(key)).status, 401);
   t.is(await page.getByRole('button', { name: /^Revoke / }).count(), 0);

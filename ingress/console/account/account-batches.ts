@@ -12,12 +12,17 @@ import { CancelBatchDialog } from './end-dialogs.ts';
 type Props = {
   account: string;
   batches: readonly OperatorBatch[];
+  onAsk: () => void;
   cancel: (batch: OperatorBatch, reason: string) => Promise<void>;
 };
 
 /** The last batches of an account. Those that run can be cancelled. */
-export function AccountBatches({ account, batches, cancel }: Props) {
+export function AccountBatches({ account, batches, onAsk, cancel }: Props) {
   const [asked, ask] = useState<OperatorBatch>();
+  const open = (batch: OperatorBatch) => {
+    onAsk();
+    ask(batch);
+  };
   return h(
     Panel,
     { title: 'Batches' },
@@ -26,7 +31,7 @@ export function AccountBatches({ account, batches, cancel }: Props) {
       : h(
           'ul',
           { class: 'rows' },
-          batches.map((batch) => h('li', { key: batch.id }, h(BatchRow, { batch, ask: () => ask(batch) }))),
+          batches.map((batch) => h('li', { key: batch.id }, h(BatchRow, { batch, ask: () => open(batch) }))),
         ),
     asked !== undefined &&
       h(CancelBatchDialog, {

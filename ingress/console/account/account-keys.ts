@@ -8,18 +8,23 @@ import { RevokeKeyDialog } from './end-dialogs.ts';
 type Props = {
   account: string;
   keys: readonly AccountKey[];
+  onAsk: () => void;
   revoke: (key: AccountKey, reason: string) => Promise<void>;
 };
 
 /** The keys of an account. Those that can be used can be revoked, except that of a device, which would get it again. */
-export function AccountKeys({ account, keys, revoke }: Props) {
+export function AccountKeys({ account, keys, onAsk, revoke }: Props) {
   const [asked, ask] = useState<AccountKey>();
+  const open = (key: AccountKey) => {
+    onAsk();
+    ask(key);
+  };
   return h(
     Panel,
     { title: 'Keys' },
     keys.length === 0
       ? h('p', { class: 'quiet' }, 'It has no keys.')
-      : h(AccountKeyTable, { keys, ...(!account.startsWith('device:') && { revoke: ask }) }),
+      : h(AccountKeyTable, { keys, ...(!account.startsWith('device:') && { revoke: open }) }),
     asked !== undefined &&
       h(RevokeKeyDialog, {
         ...{ account, shown: asked },

@@ -9,11 +9,15 @@ import { Panel } from '../panels/panel.ts';
 import { RequestTable } from '../requests/request-table.ts';
 import { AskToEnd, EndButton } from './end-request.ts';
 
-type Props = { api: Api; requests: Newest<OperatorRequest>; onEnded: () => void };
+type Props = { api: Api; requests: Newest<OperatorRequest>; onAsk: () => void; onEnded: (id: string) => void };
 
 /** Requests of an account that run, and its last ones. Those that run can be ended. */
-export function AccountRequests({ api, requests, onEnded }: Props) {
+export function AccountRequests({ api, requests, onAsk, onEnded }: Props) {
   const [asked, ask] = useState<OperatorRequest>();
+  const open = (request: OperatorRequest) => {
+    onAsk();
+    ask(request);
+  };
   return h(
     Panel,
     { title: 'Requests' },
@@ -29,7 +33,7 @@ export function AccountRequests({ api, requests, onEnded }: Props) {
                 requests: data,
                 isShort: true,
                 linkOf: foundLink,
-                last: { title: 'Change', cell: (request) => h(EndButton, { request, ask: () => ask(request) }) },
+                last: { title: 'Change', cell: (request) => h(EndButton, { request, ask: () => open(request) }) },
               }),
               has_more &&
                 h(
@@ -39,6 +43,7 @@ export function AccountRequests({ api, requests, onEnded }: Props) {
                 ),
             ],
     }),
-    asked !== undefined && h(AskToEnd, { api, request: asked, onEnded, close: () => ask(undefined) }),
+    asked !== undefined &&
+      h(AskToEnd, { api, request: asked, onEnded: () => onEnded(asked.id), close: () => ask(undefined) }),
   );
 }
