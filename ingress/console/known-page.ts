@@ -54,7 +54,8 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
     return h(KeysPage, { api, held, tryOut });
   },
   webhooks: ({ api }) => h(WebhooksPage, { api }),
-  'try-it': ({ api, settings: { baseUrl }, trial, held }) => h(TryItPage, { api, baseUrl, trial, held }),
+  'try-it': ({ api, settings: { baseUrl, docsUrl }, trial, held }) =>
+    h(TryItPage, { api, baseUrl, docsUrl, trial, held }),
   find({ api, route: { item, search = '' } }) {
     if (item === undefined) return h(FindPage, { api, text: search });
     return item.startsWith('batch_') ? h(AnyBatchPage, { api, id: item }) : h(AnyRequestPage, { api, id: item });

@@ -95,8 +95,10 @@ browserTest('a stopped answer, an interrupted one and a refusal are labelled as 
   const failure = page.locator('.failure');
   t.regex(
     await failure.innerText(),
-    /The model server broke off before its answer was complete\.\s+200 UPSTREAM_INTERRUPTED · request req_/,
+    /The model server broke off before its answer was complete\.\s+UPSTREAM_INTERRUPTED · request req_/,
   );
+  const help = await failure.getByRole('link', { name: 'What this means' }).getAttribute('href');
+  t.is(help, `${stack().baseUrl}/docs/errors#UPSTREAM_INTERRUPTED`);
   t.true((await page.locator('.answer').innerText()).length > 0, 'text received so far stays');
 
   console.expectFailures();

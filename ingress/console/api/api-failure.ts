@@ -5,7 +5,7 @@ export class ApiFailure extends Error {
   override readonly name = 'ApiFailure';
   readonly code: string;
   readonly requestId: string | undefined;
-  /** 0 if there was no response. */
+  /** 0 if there was no response, or if it failed after it had begun. */
   readonly status: number;
   /** The page that explains it. */
   readonly helpUrl: string | undefined;

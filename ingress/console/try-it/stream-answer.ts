@@ -14,6 +14,7 @@ export type Answer = {
 
 export type Call = {
   baseUrl: string;
+  docsUrl: string;
   key: string;
   endpoint: TriedEndpoint;
   request: object;
@@ -27,7 +28,7 @@ const bufferCharactersMax = 1_000_000;
  * Requests an answer and shows it as it arrives. Fails with `ApiFailure` if the request is refused, the connection is lost (the text so
  * far stays visible), or the answer ends without its last event; or with the reason of its signal.
  */
-export async function streamAnswer({ baseUrl, key, endpoint, request, signal, show }: Call): Promise<void> {
+export async function streamAnswer({ baseUrl, docsUrl, key, endpoint, request, signal, show }: Call): Promise<void> {
   const sentAt = performance.now();
   const sinceSent = () => Math.round(performance.now() - sentAt);
   const response = await fetch(`${baseUrl}${endpoint.path}`, {
@@ -49,7 +50,7 @@ export async function streamAnswer({ baseUrl, key, endpoint, request, signal, sh
   try {
     for await (const data of endpoint.isStreamed ? eventsOf(body) : [await response.text()]) {
       const step = endpoint.read(data);
-      if (step.failure !== undefined) throw interrupted(step.failure, requestId);
+      if (step.failure !== undefined) throw interrupted(step.failure, { docsUrl, requestId });
       answer = withStep(answer, step, sinceSent);
       show(answer);
       if (step.isEnd) return;
@@ -61,8 +62,13 @@ export async function streamAnswer({ baseUrl, key, endpoint, request, signal, sh
   throw brokenOff(status, requestId);
 }
 
-function interrupted({ code = '', message = '' }: NonNullable<Step['failure']>, requestId: string | null): ApiFailure {
-  return new ApiFailure(message, { code, status: 200, requestId: requestId ?? undefined });
+type Interruption = { docsUrl: string; requestId: string | null };
+
+/** Its status was sent before it failed, so the status says nothing about it. */
+function interrupted(failure: NonNullable<Step['failure']>, { docsUrl, requestId }: Interruption): ApiFailure {
+  const { code = '', message = '' } = failure;
+  const helpUrl = code === '' ? undefined : `${docsUrl}/errors#${code}`;
+  return new ApiFailure(message, { code, status: 0, requestId: requestId ?? undefined, helpUrl });
 }
 
 function withStep(answer: Answer, { text = '', tokens, finishReason, isEnd }: Step, sinceSent: () => number): Answer {

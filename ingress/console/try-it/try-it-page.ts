@@ -14,10 +14,10 @@ import { modelsWith, offeredEndpoints, triedEndpoint, usableModels } from './end
 import { KeyField } from './key-field.ts';
 import type { Trial } from './use-trial.ts';
 
-type Props = { api: Api; baseUrl: string; trial: Trial; held: HeldKeys };
+type Props = { api: Api; baseUrl: string; docsUrl: string; trial: Trial; held: HeldKeys };
 
 /** Sends requests with an API key. The key is in the memory of this page: it is not stored and not shown in the code. */
-export function TryItPage({ api, baseUrl, trial, held }: Props) {
+export function TryItPage({ api, baseUrl, docsUrl, trial, held }: Props) {
   const models = useLoaded((signal) => api.call<{ data: Model[] }>('/v1/models', { signal }), []);
   return [
     h('h1', { tabIndex: -1 }, 'Try it'),
@@ -27,14 +27,14 @@ export function TryItPage({ api, baseUrl, trial, held }: Props) {
       children: ({ data }) =>
         Object.keys(offeredEndpoints(data)).length === 0
           ? h('p', { class: 'empty' }, 'Your plan includes no models that can be tried here.')
-          : h(TryIt, { models: data, baseUrl, trial, keys: held.fresh }),
+          : h(TryIt, { models: data, baseUrl, docsUrl, trial, keys: held.fresh }),
     }),
   ];
 }
 
-type TryItProps = { models: readonly Model[]; baseUrl: string; trial: Trial; keys: readonly FullKey[] };
+type TryItProps = Omit<Props, 'api' | 'held'> & { models: readonly Model[]; keys: readonly FullKey[] };
 
-function TryIt({ models: all, baseUrl, trial, keys }: TryItProps) {
+function TryIt({ models: all, baseUrl, docsUrl, trial, keys }: TryItProps) {
   // A key that was created while this page is open is known with what it may use.
   const known = keys.find(({ key }) => key === trial.key.trim());
   const models = usableModels(all, known);
@@ -50,7 +50,7 @@ function TryIt({ models: all, baseUrl, trial, keys }: TryItProps) {
 
   function send(event: Event): void {
     event.preventDefault();
-    void run.start({ baseUrl, key: trial.key.trim(), endpoint, request });
+    void run.start({ baseUrl, docsUrl, key: trial.key.trim(), endpoint, request });
   }
 
   return [
