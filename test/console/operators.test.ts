@@ -77,6 +77,31 @@ browserTest('an operator finds an account and changes its plan, which applies to
   await console.requireClean(t);
 });
 
+browserTest('a change is not undone any more once another operator has changed the same', async (t) => {
+  const keys = createKeyClient(stack());
+  await keys.newKey('contested');
+  await using console = await openConsole();
+  const { page } = console;
+  await page.clock.install();
+  await console.goTo('accounts/user%3Acontested');
+  await console.signIn('olga');
+  await page.getByRole('button', { name: 'Change the plan' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Plan of the account').selectOption('pro');
+  await dialog.getByRole('button', { name: 'Change the plan' }).click();
+  const undo = page.getByRole('button', { name: 'Undo' });
+  await undo.waitFor();
+  await keys.change('user:contested', { overageEnabled: true });
+  await page.clock.fastForward(5_000);
+  await page.getByRole('button', { name: 'Turn overage off' }).waitFor();
+  t.true(await undo.isVisible(), 'that was another change');
+  await keys.change('user:contested', { plan: 'free' });
+  await page.clock.fastForward(5_000);
+  await undo.waitFor({ state: 'detached' });
+  t.is(await page.getByText('The plan is pro now.').count(), 0);
+  await console.requireClean(t);
+});
+
 browserTest('an operator sees which accounts have used most, and exports the usage of all accounts', async (t) => {
   const keys = createKeyClient(stack());
   for (const [account, requests] of Object.entries({ 'much-user': 3, 'less-user': 1 })) {

@@ -16,6 +16,16 @@ type State = Pick<Account, 'plan' | 'overageEnabled' | 'suspended'>;
 /** What was done, in words, and the change that takes it back: tokens that were added cannot be taken back. */
 export type DoneChange = { words: string; undo?: AccountSettings };
 
+/** Whether the account has what was set: a later change by another operator must not be undone. */
+export function isInForce({ plan, overageEnabled, suspended }: AccountSettings, now: State): boolean {
+  const pairs = [
+    [plan, now.plan],
+    [overageEnabled, now.overageEnabled],
+    [suspended, now.suspended],
+  ];
+  return pairs.every(([set, shown]) => set === undefined || set === shown);
+}
+
 export function doneChange(settings: AccountSettings, before: State): DoneChange {
   const { plan, overageEnabled, suspended, topUp } = settings;
   if (plan !== undefined)

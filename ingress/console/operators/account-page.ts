@@ -12,7 +12,7 @@ import { useLoaded, usePolled } from '../page/use-loaded.ts';
 import { useNewest } from '../page/use-newest.ts';
 import { UsageReportView } from '../usage/usage-report.ts';
 import { AccountActions } from './account-actions.ts';
-import { type AccountSettings, type DoneChange, doneChange } from './account-changes.ts';
+import { type AccountSettings, type DoneChange, doneChange, isInForce } from './account-changes.ts';
 import { AuditTrail } from './audit-trail.ts';
 import { DoneNotice } from './done-notice.ts';
 
@@ -23,7 +23,7 @@ type Shown = { account: Account | undefined; plans: string[] };
 /** One account or device: its state, its changes, and its history. */
 export function AccountPage({ api, name }: { api: Api; name: string }) {
   const path = `/admin/accounts/${encodeURIComponent(name)}`;
-  const [done, setDone] = useState<DoneChange>();
+  const [done, setDone] = useState<DoneChange & { set: AccountSettings }>();
   const loaded = useLoaded<Shown>(
     async (signal) => {
       const [account, { data }] = await Promise.all([
@@ -36,7 +36,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
   );
   const records = useNewest<AuditRecord>(api, '/admin/audit', { filter: { account: name } });
   const hasMovingBatches = loaded.value?.account?.batches.some(isMoving) ?? false;
-  usePolled(loaded, { everyMs: refreshEveryMs, active: hasMovingBatches });
+  usePolled(loaded, { everyMs: refreshEveryMs, active: hasMovingBatches || done?.undo !== undefined });
   const before = loaded.value?.account ?? { ...unknown, account: name };
 
   function reload(): void {
@@ -53,12 +53,12 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
     setDone(undefined);
     const changed = doneChange(settings, before);
     await send(settings, reason);
-    setDone(changed);
+    setDone({ ...changed, set: settings });
   }
 
   async function undo(settings: AccountSettings): Promise<void> {
     await send(settings, 'undone');
-    setDone({ words: 'The change was undone.' });
+    setDone({ words: 'The change was undone.', set: settings });
   }
 
   return [
@@ -70,7 +70,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
       children: ({ account, plans }) => [
         account === undefined ? h(Unknown, null) : h(AccountStatus, { account }),
         h(AccountActions, { account: before, plans, change }),
-        h(DoneNotice, { done, undo }),
+        h(DoneNotice, { done: done && isInForce(done.set, before) ? done : undefined, undo }),
         account && h(AccountActivity, { api, account, reload }),
         h(UsageReportView, { api, path: `${path}/usage` }),
         account && [h('h2', null, 'Audit trail'), h(AuditTrail, { records })],

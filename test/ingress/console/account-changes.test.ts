@@ -1,5 +1,5 @@
 import test from 'ava';
-import { doneChange } from '../../../ingress/console/operators/account-changes.ts';
+import { doneChange, isInForce } from '../../../ingress/console/operators/account-changes.ts';
 
 const before = { plan: 'free', overageEnabled: false, suspended: false };
 
@@ -17,4 +17,14 @@ test('a change is taken back by its opposite, except added tokens and a first pl
   t.deepEqual(doneChange({ topUp: { id: 'x', tokens: 12_345 } }, before), {
     words: '12,345 tokens were added to this month.',
   });
+});
+
+test('a change is in force until the account has another value', (t) => {
+  const now = { plan: 'pro', overageEnabled: true, suspended: false };
+  t.true(isInForce({ plan: 'pro' }, now));
+  t.false(isInForce({ plan: 'free' }, now));
+  t.true(isInForce({ overageEnabled: true }, now));
+  t.false(isInForce({ overageEnabled: false }, now));
+  t.true(isInForce({ suspended: false }, now));
+  t.false(isInForce({ suspended: true }, now));
 });
