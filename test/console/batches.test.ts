@@ -119,6 +119,31 @@ browserTest('errors in a file are shown by line and field', async (t) => {
   await console.requireClean(t);
 });
 
+browserTest('reading a file can be stopped, and the first of many models are shown', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('batches');
+  await console.signIn('reader');
+  const choose = (lines: string) => page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('read.jsonl', lines));
+  await page.evaluate(() => {
+    const { stream } = Blob.prototype;
+    Blob.prototype.stream = () => {
+      Blob.prototype.stream = stream;
+      return new ReadableStream(); // of a slow disk: nothing comes
+    };
+  });
+  await choose(linesOf(1));
+  await page.getByText('Reading read.jsonl …').waitFor();
+  await page.getByRole('button', { name: 'Stop reading' }).click();
+  await page.getByText('Reading read.jsonl …').waitFor({ state: 'detached' });
+  t.is(await page.locator('.failure').count(), 0);
+
+  await choose(Array.from({ length: 12 }, (_, index) => lineOf(`line-${index}`, { model: `m-${index}` })).join('\n'));
+  await page.getByRole('heading', { name: 'read.jsonl' }).waitFor();
+  t.regex(await page.locator('.card .figures').innerText(), /Models\s+m-0, m-1, .*m-9 and 2 more/);
+  await console.requireClean(t);
+});
+
 browserTest('a running batch is cancelled after confirmation, and finished lines can be downloaded', async (t) => {
   await using console = await openConsole();
   const { page } = console;

@@ -9,7 +9,7 @@ type Props = { file: File; preview: Preview; confirm: () => void; cancel: () => 
 /** What is in a file, before anything is sent. Its faults are shown, and do not keep it from being sent: the service decides. */
 export function FilePreview({ file, preview, confirm, cancel }: Props) {
   const heading = useFocusedHeading();
-  const { lines, models, endpoints, tokens, faults } = preview;
+  const { lines, models, endpoint, tokens, faults } = preview;
   return h(
     'div',
     { class: 'card' },
@@ -20,8 +20,8 @@ export function FilePreview({ file, preview, confirm, cancel }: Props) {
       [
         ['Size', formatBytes(file.size)],
         ['Lines', formatCount(lines)],
-        [models.length === 1 ? 'Model' : 'Models', models.join(', ') || '–'],
-        ['Endpoint', endpoints.join(', ') || '–'],
+        [models.length === 1 ? 'Model' : 'Models', namesOf(models)],
+        ['Endpoint', endpoint ?? '–'],
         ['Prompt tokens, about', formatCount(tokens)],
       ].map(([term, value]) => h('div', { key: term }, h('dt', null, term), h('dd', null, value))),
     ),
@@ -39,24 +39,29 @@ export function FilePreview({ file, preview, confirm, cancel }: Props) {
   );
 }
 
-function Faults({ preview: { lines, examined, endpoints, faults } }: { preview: Preview }) {
+const modelsShownMax = 10;
+
+function namesOf(models: readonly string[]): string {
+  const shown = models.slice(0, modelsShownMax).join(', ') || '–';
+  const others = models.length - modelsShownMax;
+  return others > 0 ? `${shown} and ${formatCount(others)} more` : shown;
+}
+
+function Faults({ preview: { lines, examined, faults } }: { preview: Preview }) {
   if (lines === 0) return h('p', { class: 'warning' }, 'The file has no lines.');
   const where = examined < lines ? `the first ${formatCount(examined)} lines` : 'its lines';
+  if (faults.length === 0)
+    return h('p', { class: 'good' }, `No faults in the form of ${where}. The service checks all of it.`);
   return [
-    endpoints.length > 1 && h('p', { class: 'warning' }, 'All lines of a batch must have the same url.'),
-    faults.length === 0
-      ? h('p', { class: 'good' }, `No faults in the form of ${where}. The service checks all of it.`)
-      : [
-          h('p', { class: 'warning' }, 'The service would refuse this file, and run none of its lines:'),
-          h(Table<LineFault>, {
-            caption: `Faults of ${where}`,
-            rows: faults,
-            rowKey: ({ line }) => String(line),
-            columns: [
-              { title: 'Line', cell: ({ line }) => line },
-              { title: 'Fault', cell: ({ message }) => message, holds: 'text' },
-            ],
-          }),
-        ],
+    h('p', { class: 'warning' }, 'The service would refuse this file, and run none of its lines:'),
+    h(Table<LineFault>, {
+      caption: `Faults of ${where}`,
+      rows: faults,
+      rowKey: ({ line }) => String(line),
+      columns: [
+        { title: 'Line', cell: ({ line }) => line },
+        { title: 'Fault', cell: ({ message }) => message, holds: 'text' },
+      ],
+    }),
   ];
 }

@@ -2,14 +2,15 @@
 export type LineFault = { line: number; message: string };
 
 /**
- * What a file of a batch holds. Lines are counted in the whole file; `models`, `endpoints` and `faults` are of its first lines
- * (`examined`). `tokens` are those of all prompts, estimated from the length of the lines. Empty lines are not counted.
+ * What a file of a batch holds. Lines are counted in the whole file; `models`, `endpoint` and `faults` are of its first lines
+ * (`examined`). `endpoint` is that of the first line that names one. `tokens` are those of all prompts, estimated from the length of the
+ * lines.
  */
 export type Preview = {
   lines: number;
   examined: number;
   models: string[];
-  endpoints: string[];
+  endpoint: string | undefined;
   tokens: number;
   faults: LineFault[];
 };
@@ -21,14 +22,17 @@ const idLengthMax = 512;
 const lineCharactersMax = 4_194_304;
 const charactersPerToken = 4;
 
-/** Reads the whole file in pieces. Fails if it cannot be read, or with the reason of its signal. */
+/**
+ * Reads the whole file in pieces. Fails if it cannot be read, or at once with the reason of its signal. A byte order mark is kept, because
+ * the service refuses it.
+ */
 export async function readPreview(file: Blob, signal: AbortSignal): Promise<Preview> {
   const examine = createExaminer();
-  const reader = file.stream().pipeThrough(new TextDecoderStream()).getReader();
+  const decoder = new TextDecoderStream('utf-8', { ignoreBOM: true });
+  const reader = file.stream().pipeThrough(decoder, { signal }).getReader();
   let rest = '';
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      signal.throwIfAborted();
       const pieces = (rest + read.value).split('\n');
       rest = (pieces.pop() ?? '').slice(0, lineCharactersMax);
       for (const line of pieces) examine.add(line);
@@ -36,46 +40,55 @@ export async function readPreview(file: Blob, signal: AbortSignal): Promise<Prev
   } finally {
     await reader.cancel().catch(() => {});
   }
-  examine.add(rest);
+  if (rest !== '') examine.add(rest); // the last line needs no end
   return examine.preview();
 }
 
 /** Collects what is known of the lines that were added so far. */
 export function createExaminer() {
-  const [ids, models, endpoints] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  const [ids, models] = [new Set<string>(), new Set<string>()];
   const faults: LineFault[] = [];
-  let [number, lines, examined, characters] = [0, 0, 0, 0];
+  let [lines, examined, characters] = [0, 0, 0];
+  let endpoint: string | undefined;
 
   function examine(text: string): void {
     examined += 1;
-    const { fault, model, url, id } = factsOf(text);
-    const repeated = id !== undefined && ids.has(id) ? `the custom_id "${id.slice(0, 40)}" is used before` : undefined;
-    const message = fault ?? repeated;
+    const facts = factsOf(text);
+    const { model, url, id } = facts;
+    const message = facts.fault ?? faultAmong(facts);
     if (id !== undefined) ids.add(id);
     if (model !== undefined) models.add(model);
-    if (url !== undefined) endpoints.add(url);
-    if (message !== undefined && faults.length < faultsMax) faults.push({ line: number, message });
+    endpoint ??= url;
+    if (message !== undefined && faults.length < faultsMax) faults.push({ line: lines, message });
+  }
+
+  /** What is wrong with a line only because of the lines before it. */
+  function faultAmong({ url, id }: Facts): string | undefined {
+    if (url !== undefined && endpoint !== undefined && url !== endpoint)
+      return `url: expected "${endpoint}", as in the first line`;
+    return id !== undefined && ids.has(id) ? `the custom_id "${id.slice(0, 40)}" is used before` : undefined;
   }
 
   return {
-    add(line: string): void {
-      number += 1;
-      const text = line.trim();
-      if (text === '') return;
+    add(text: string): void {
       lines += 1;
       characters += text.length;
       if (examined < examinedMax) examine(text);
     },
     preview(): Preview {
       const tokens = Math.round(characters / charactersPerToken);
-      return { lines, examined, models: [...models], endpoints: [...endpoints], tokens, faults };
+      return { lines, examined, models: [...models], endpoint, tokens, faults };
     },
   };
 }
 
 type Facts = { fault?: string; model?: string; url?: string; id?: string };
 
+const byteOrderMark = '\ufeff';
+
 function factsOf(text: string): Facts {
+  if (text.startsWith(byteOrderMark)) return { fault: 'the file begins with a byte order mark' };
+  if (text.trim() === '') return { fault: 'the line is empty' };
   const line = parsed(text);
   if (line === undefined) return { fault: 'this is not a JSON object' };
   const { custom_id: id, method, url, body } = line;

@@ -48,7 +48,7 @@ export function UploadForm({ api }: { api: Api }) {
       setState({ name: 'shown', file, preview });
     });
 
-  const submit = (file: File, { endpoints: [endpoint = usualEndpoint] }: Preview) =>
+  const submit = (file: File, { endpoint = usualEndpoint }: Preview) =>
     step(async (signal) => {
       setState({ name: 'uploading', file, sent: 0, total: file.size });
       const { id } = await api.upload<StoredFile>(file, {
@@ -108,6 +108,7 @@ function Progress({ state, stop }: { state: State; stop: () => void }) {
   };
   return [
     h('p', { role: 'status' }, words[state.name]),
+    state.name === 'reading' && h('button', { type: 'button', onClick: stop }, 'Stop reading'),
     state.name === 'uploading' &&
       h(
         'div',
