@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { FleetView } from '../../ingress/routes/operators/fleet.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import { chat } from '../support/chat.ts';
@@ -39,7 +40,7 @@ browserTestAlone('an operator gets from "customer says 503" to its cause', async
   await page.getByRole('link', { name: 'user:customer' }).waitFor();
 
   await page.getByRole('link', { name: 'Fleet' }).click();
-  await page.getByText('small-chat is down: all its backends fail.').waitFor();
+  await page.getByRole('listitem').filter({ hasText: 'small-chat is down: all its backends fail.' }).waitFor();
   t.regex(await page.getByRole('table', { name: /^Backends by model/ }).innerText(), /small-chat\s+on-prem\s+open/);
   for (const server of stack().modelServers) server.fail({});
   await console.requireClean(t);
@@ -256,3 +257,39 @@ browserTestAlone('an operator cancels a batch of an account', async (t) => {
   t.regex((await user.client.batches.retrieve(id)).status, /^cancell/);
   await console.requireClean(t);
 });
+
+browserTestAlone(
+  'what is wrong is announced when something else is wrong, and not when a number changes',
+  async (t) => {
+    await using console = await openConsole();
+    const { page } = console;
+    const models: object[] = [];
+    await page.route('**/admin/fleet', async (route) => {
+      const response = await route.fetch();
+      const fleet = (await response.json()) as FleetView; // the service's own answer
+      await route.fulfill({
+        response,
+        json: { ...fleet, backends: [], pools: [{ pool: 'slow', workers: 1, models }] },
+      });
+    });
+    const waits = (model: string, oldest_ms: number) =>
+      models.push({ model, queued: { interactive: 1, batch: 0 }, oldest_ms });
+    waits('first', 6_000);
+    await console.goTo('fleet');
+    await console.signIn('olga');
+    const announced = page.locator('.findings').getByRole('status');
+    const seen = page.locator('.findings').getByRole('listitem');
+    await seen.getByText('A request for first has waited 6.00 s for a worker.').waitFor();
+    const atFirst = await announced.innerText();
+    t.is(atFirst, 'A request for first has waited 6.00 s for a worker.');
+    models.length = 0;
+    waits('first', 7_000);
+    await seen.getByText('A request for first has waited 7.00 s for a worker.').waitFor();
+    t.is(await announced.innerText(), atFirst);
+    waits('second', 6_000);
+    await seen.getByText('A request for second').waitFor();
+    t.regex(await announced.innerText(), /first has waited 7.* second has waited 6/);
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await console.requireClean(t);
+  },
+);

@@ -5,14 +5,14 @@ type Backend = FleetView['backends'][number];
 type Health = Backend['models'][number];
 type Model = FleetView['pools'][number]['models'][number];
 
-/** Something that an operator should look at, worst first. */
-export type Finding = { tone: 'bad' | 'warning'; text: string };
+/** Something that an operator should look at. `key` stays the same while only a number in its text changes. */
+export type Finding = { tone: 'bad' | 'warning'; text: string; key: string };
 
 /** A request that has waited longer than this has likely found no worker. */
 const longWaitMs = 5_000;
 const failedShareMax = 0.1;
 
-/** What is wrong in the fleet, in words. Empty if all is well. */
+/** What is wrong in the fleet, in words, worst first. Empty if all is well. */
 export function findingsIn({ pools, backends, workers, ingresses }: FleetView): Finding[] {
   const found = [
     ...pools.flatMap(({ pool, workers: count }) =>
@@ -22,9 +22,11 @@ export function findingsIn({ pools, backends, workers, ingresses }: FleetView): 
     ...modelsOf(backends).flatMap(({ model, seen }) => outage(model, seen)),
     ...backends.flatMap(({ backend, models }) => models.flatMap((health) => failing(backend, health))),
     ...backends.flatMap(fullness),
-    ...pools.flatMap(({ models }) =>
+    ...pools.flatMap(({ pool, models }) =>
       models.flatMap(({ model, oldest_ms: ms }) =>
-        ms > longWaitMs ? [warning(`A request for ${model} has waited ${formatMs(ms)} for a worker.`)] : [],
+        ms > longWaitMs
+          ? [warning(`A request for ${model} has waited ${formatMs(ms)} for a worker.`, `${pool} ${model} waits`)]
+          : [],
       ),
     ),
     ...generationsOf([...workers, ...ingresses]),
@@ -61,19 +63,23 @@ function outage(model: string, seen: readonly Health[]): Finding[] {
 
 function failing(backend: string, { model, breakers, answered, failed }: Health): Finding[] {
   const { open, 'half-open': halfOpen } = breakers;
-  if (open > 0)
-    return [bad(`${backend} is not called for ${model} by ${counted(open, 'worker')}: its breaker is open.`)];
-  if (halfOpen > 0)
-    return [warning(`${backend} has failed for ${model}: its next call tests it, in ${counted(halfOpen, 'worker')}.`)];
+  const key = `${backend} ${model}`;
+  if (open > 0) {
+    const text = `${backend} is not called for ${model} by ${counted(open, 'worker')}: its breaker is open.`;
+    return [bad(text, `${key} open`)];
+  }
+  if (halfOpen > 0) {
+    const text = `${backend} has failed for ${model}: its next call tests it, in ${counted(halfOpen, 'worker')}.`;
+    return [warning(text, `${key} half-open`)];
+  }
   const isFailing = failed > 0 && failed / (answered + failed) > failedShareMax;
-  return isFailing
-    ? [warning(`${backend} fails for ${model}: ${failed} of ${answered + failed} calls in the last minute.`)]
-    : [];
+  const text = `${backend} fails for ${model}: ${failed} of ${answered + failed} calls in the last minute.`;
+  return isFailing ? [warning(text, `${key} fails`)] : [];
 }
 
 function fullness({ backend, calls, limit, per_worker: isPerWorker }: Backend): Finding[] {
   const isFull = limit !== null && !isPerWorker && calls >= limit;
-  return isFull ? [warning(`${backend} is full: ${calls} of ${limit} calls.`)] : [];
+  return isFull ? [warning(`${backend} is full: ${calls} of ${limit} calls.`, `${backend} full`)] : [];
 }
 
 function generationsOf(processes: readonly { generation: string }[]): Finding[] {
@@ -85,10 +91,10 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-function bad(text: string): Finding {
-  return { tone: 'bad', text };
+function bad(text: string, key = text): Finding {
+  return { tone: 'bad', text, key };
 }
 
-function warning(text: string): Finding {
-  return { tone: 'warning', text };
+function warning(text: string, key = text): Finding {
+  return { tone: 'warning', text, key };
 }

@@ -63,3 +63,18 @@ test('a queue that is full or filling is found, one with many lines of batches i
     'bad: The queue of small-chat is full: 2,000 of 2,000 requests wait, and further ones get 503.',
   ]);
 });
+
+test('a finding stays the same one while only its numbers change', (t) => {
+  const keysAt = (oldest_ms: number, failed: number, open: number) =>
+    findingsIn({
+      ...well,
+      pools: [{ pool: 'default', workers: 1, models: [{ ...queue, oldest_ms }] }],
+      backends: [
+        { ...backend, calls: 8 + failed, models: [{ ...health, answered: 8, failed }] },
+        { ...backend, backend: 'b', models: [{ ...health, breakers: { closed: 2, 'half-open': 0, open } }] },
+        { ...backend, backend: 'c', models: [{ ...health, breakers: { closed: 2, 'half-open': open, open: 0 } }] },
+      ],
+    }).map(({ key }) => key);
+  t.is(new Set(keysAt(6_000, 1, 1)).size, 5);
+  t.deepEqual(keysAt(6_000, 1, 1), keysAt(9_000, 5, 2));
+});
