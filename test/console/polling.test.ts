@@ -54,6 +54,28 @@ for (const [fragment, { user, path, what, other }] of Object.entries(pages)) {
   });
 }
 
+browserTest('on #settings, the settings are not read again while they are read', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await page.clock.install();
+  const held = Promise.withResolvers<void>();
+  let asked = 0;
+  await page.route('**/admin/settings', async (route) => {
+    asked += 1;
+    await held.promise;
+    await route.continue();
+  });
+  await console.goTo('settings');
+  await console.signIn('olga');
+  await page.getByText('Loading the settings …').waitFor();
+  for (let times = 0; times < 3; times += 1) await page.clock.runFor(5_000);
+  t.is(asked, 1);
+  held.resolve();
+  await page.getByText('In force: generation').waitFor();
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await console.requireClean(t);
+});
+
 /** Waits until a part of the page has been read once more. */
 async function readAgain(page: Page, path: string, afterMs: number): Promise<void> {
   const read = page.waitForResponse((response) => new URL(response.url()).pathname.endsWith(path));
