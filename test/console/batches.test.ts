@@ -40,7 +40,19 @@ browserTest('a file of 200 lines goes from upload to download, and the progress 
   const row = page.locator('[data-batch]');
   t.regex(await row.innerText(), /in\.jsonl\s+completed\s+200 done/);
   await row.getByRole('link', { name: 'in.jsonl' }).click();
-  const [file] = await Promise.all([page.waitForEvent('download'), download.click()]);
+  const held = Promise.withResolvers<void>();
+  await page.route('**/v1/files/*/content', async (route) => {
+    await held.promise;
+    await route.continue();
+  });
+  const saved = page.waitForEvent('download');
+  await download.click();
+  const announced = page.getByRole('status');
+  await announced.filter({ hasText: 'Downloading …' }).waitFor();
+  await page.getByText(/ received$/).waitFor();
+  t.is(await announced.filter({ hasText: 'received' }).count(), 0, 'numbers are not announced');
+  held.resolve();
+  const file = await saved;
   t.regex(file.suggestedFilename(), /^batch_[0-9A-Z]{26}-output\.jsonl$/);
   const lines = (await readFile(await file.path(), 'utf8')).trimEnd().split('\n');
   const names = lines.map((line) => (JSON.parse(line) as { custom_id: string }).custom_id); // a file of the service itself

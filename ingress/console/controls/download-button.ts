@@ -18,7 +18,8 @@ export function DownloadButton({ api, path, name, label }: { api: Api; path: str
   });
   return [
     h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, label),
-    doing.busy && h('span', { class: 'quiet', role: 'status' }, `${formatBytes(received)} received`),
+    h('span', { class: 'unseen', role: 'status' }, doing.busy ? 'Downloading …' : ''), // once, and not each number
+    doing.busy && h('span', { class: 'quiet' }, `${formatBytes(received)} received`),
     doing.error !== undefined && h(Failure, { error: doing.error }),
   ];
 }
