@@ -6,12 +6,15 @@ import { batchState, batchTitle, canBeCancelled } from '../batches/batch-words.t
 import { ShortId } from '../controls/short-id.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { formatTime } from '../page/format.ts';
+import { LoadedView } from '../page/loaded-view.ts';
+import { foundLink } from '../page/route.ts';
+import type { Newest } from '../page/use-newest.ts';
 import { Panel } from '../panels/panel.ts';
 import { CancelBatchDialog } from './end-dialogs.ts';
 
 type Props = {
   account: string;
-  batches: readonly OperatorBatch[];
+  batches: Newest<OperatorBatch>;
   onAsk: () => void;
   cancel: (batch: OperatorBatch, reason: string) => Promise<void>;
 };
@@ -26,13 +29,26 @@ export function AccountBatches({ account, batches, onAsk, cancel }: Props) {
   return h(
     Panel,
     { title: 'Batches' },
-    batches.length === 0
-      ? h('p', { class: 'quiet' }, 'It has no batches.')
-      : h(
-          'ul',
-          { class: 'rows' },
-          batches.map((batch) => h('li', { key: batch.id }, h(BatchRow, { batch, ask: () => open(batch) }))),
-        ),
+    h(LoadedView<NonNullable<typeof batches.value>>, {
+      loaded: batches,
+      what: 'its batches',
+      children: ({ data, has_more }) =>
+        data.length === 0
+          ? h('p', { class: 'quiet' }, 'It has no batches.')
+          : [
+              h(
+                'ul',
+                { class: 'rows' },
+                data.map((batch) => h('li', { key: batch.id }, h(BatchRow, { batch, ask: () => open(batch) }))),
+              ),
+              has_more &&
+                h(
+                  'div',
+                  { class: 'actions' },
+                  h('button', { type: 'button', onClick: batches.showMore }, 'Show more batches'),
+                ),
+            ],
+    }),
     asked !== undefined &&
       h(CancelBatchDialog, {
         ...{ account, batch: asked },
@@ -50,7 +66,7 @@ function BatchRow({ batch, ask }: { batch: OperatorBatch; ask: () => void }) {
     h(
       'div',
       null,
-      h('span', { class: 'batch-title' }, title),
+      h('a', { class: 'batch-title', href: foundLink(batch.id) }, title),
       h('div', { class: 'quiet' }, h(ShortId, { id: batch.id, what: 'batch ID' }), ` ${formatTime(batch.created_at)}`),
     ),
     h(StateBadge, batchState(batch)),

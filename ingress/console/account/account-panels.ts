@@ -1,15 +1,20 @@
 import { h } from 'preact';
-import type { LimitsInUse, Quota } from '../../api/response-schemas.ts';
+import type { Account, LimitsInUse, Quota } from '../../api/response-schemas.ts';
+import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import type { Loaded } from '../page/use-loaded.ts';
+import { useLoaded, usePolled } from '../page/use-loaded.ts';
 import { LimitMeters } from '../panels/limit-meters.ts';
 import { MonthCard } from '../panels/month-card.ts';
 import { Panel } from '../panels/panel.ts';
 
-type Props = { quota: Loaded<Quota>; limits: Loaded<LimitsInUse> };
+type Props = { api: Api; account: Account };
 
 /** The month of an account, and its limits in use now, as its own overview shows them. */
-export function AccountPanels({ quota, limits }: Props) {
+export function AccountPanels({ api, account: { account, plan, topUp } }: Props) {
+  const path = `/admin/accounts/${encodeURIComponent(account)}`;
+  const quota = useLoaded((signal) => api.call<Quota>(`${path}/quota`, { signal }), [path, plan, topUp]);
+  const limits = useLoaded((signal) => api.call<LimitsInUse>(`${path}/limits`, { signal }), [path, plan]);
+  for (const part of [quota, limits]) usePolled(part);
   return h(
     'div',
     { class: 'panels' },

@@ -10,10 +10,9 @@ import { ShortId } from '../controls/short-id.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { accountLink } from '../page/route.ts';
-import { useLoaded, useRepeated } from '../page/use-loaded.ts';
+import { useLoaded, usePolled } from '../page/use-loaded.ts';
 
 const lookEveryMs = 1_500;
-const lookAfterFailureMs = 10_000;
 
 /** A batch of any account. One that runs can be cancelled. */
 export function AnyBatchPage({ api, id }: { api: Api; id: string }) {
@@ -21,8 +20,7 @@ export function AnyBatchPage({ api, id }: { api: Api; id: string }) {
   const path = `/admin/batches/${encodeURIComponent(id)}`;
   const loaded = useLoaded((signal) => api.call<OperatorBatch>(path, { signal }), [id]);
   const { value } = loaded;
-  const everyMs = loaded.error === undefined ? lookEveryMs : lookAfterFailureMs;
-  useRepeated(loaded.reload, { everyMs, active: value !== undefined && isMoving(value) && !loaded.loading });
+  usePolled(loaded, { everyMs: lookEveryMs, active: value !== undefined && isMoving(value) });
 
   async function cancel(reason: string): Promise<void> {
     await api.call(`${path}/cancel`, { method: 'POST', body: reason === '' ? {} : { reason } });

@@ -4,7 +4,6 @@ import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../api
 import { AccountActivity } from '../account/account-activity.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
-import { isMoving } from '../batches/batch-words.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
@@ -15,8 +14,6 @@ import { AccountActions } from './account-actions.ts';
 import { type AccountSettings, type DoneChange, doneChange, isInForce } from './account-changes.ts';
 import { AuditTrail } from './audit-trail.ts';
 import { DoneNotice } from './done-notice.ts';
-
-const refreshEveryMs = 5_000;
 
 type Shown = { account: Account | undefined; plans: string[] };
 
@@ -35,8 +32,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
     [path],
   );
   const records = useNewest<AuditRecord>(api, '/admin/audit', { filter: { account: name } });
-  const hasMovingBatches = loaded.value?.account?.batches.some(isMoving) ?? false;
-  usePolled(loaded, { everyMs: refreshEveryMs, active: hasMovingBatches || done?.undo !== undefined });
+  usePolled(loaded, { active: done?.undo !== undefined });
   const before = loaded.value?.account ?? { ...unknown, account: name };
 
   function reload(): void {
@@ -71,7 +67,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
         account === undefined ? h(Unknown, null) : h(AccountStatus, { account }),
         h(AccountActions, { account: before, plans, change }),
         h(DoneNotice, { done: done && isInForce(done.set, before) ? done : undefined, undo }),
-        account && h(AccountActivity, { api, account, reload }),
+        h(AccountActivity, { api, name, account, reload }),
         h(UsageReportView, { api, path: `${path}/usage` }),
         account && [h('h2', null, 'Audit trail'), h(AuditTrail, { records })],
       ],

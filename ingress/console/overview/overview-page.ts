@@ -14,7 +14,6 @@ import { RequestTable } from '../requests/request-table.ts';
 import { FirstSteps } from './first-steps.ts';
 import { NextKey } from './next-key.ts';
 
-const refreshEveryMs = 5_000;
 const requestsShown = 6;
 const batchesShown = 3;
 
@@ -28,7 +27,7 @@ export function OverviewPage({ api, docsUrl, held }: { api: Api; docsUrl: string
     (signal) => api.call<{ data: Batch[] }>(`/v1/batches?limit=${batchesShown}`, { signal }),
     [],
   );
-  for (const part of [quota, limits, requests, batches]) usePolled(part, { everyMs: refreshEveryMs });
+  for (const part of [quota, limits, requests, batches]) usePolled(part);
 
   return [
     h('h1', { tabIndex: -1 }, 'Overview'),

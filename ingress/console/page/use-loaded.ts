@@ -45,15 +45,17 @@ const nothing = { value: undefined, error: undefined };
 /** After a failure, so that a service in trouble is not asked as often. */
 const afterFailureMs = 10_000;
 
-type Polling = { everyMs: number; active?: boolean };
+const usualMs = 5_000;
+
+type Polling = { everyMs?: number; active?: boolean };
 
 /**
- * Reloads while `active`, `everyMs` milliseconds after the last load has ended: a load that takes longer is never aborted by the next. A
+ * Reloads while `active`, `everyMs` milliseconds (5 s) after the last load has ended: a load that takes longer is never aborted by the next. A
  * failure only makes it slower.
  */
 export function usePolled(
   { loading, error, reload }: Pick<Loaded<unknown>, 'loading' | 'error' | 'reload'>,
-  { everyMs, active = true }: Polling,
+  { everyMs = usualMs, active = true }: Polling = {},
 ): void {
   useRepeated(reload, { everyMs: error === undefined ? everyMs : afterFailureMs, active: active && !loading });
 }

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { Api } from '../api/api.ts';
+import { ApiFailure } from '../api/api-failure.ts';
 import { type Loaded, useLoaded } from './use-loaded.ts';
 
 type Page<Item> = { data: Item[]; has_more: boolean };
@@ -11,12 +12,17 @@ const usualPageSize = 20;
 /** Maximum page size of the API. */
 const callSizeMax = 100;
 
-type Wishes = { filter?: Readonly<Record<string, string>>; pageSize?: number };
+type Wishes = {
+  filter?: Readonly<Record<string, string>>;
+  pageSize?: number;
+  /** A list that there is not is empty. */
+  orEmpty?: boolean;
+};
 
 export function useNewest<Item extends { id: string }>(
   api: Api,
   path: string,
-  { filter = {}, pageSize = usualPageSize }: Wishes = {},
+  { filter = {}, pageSize = usualPageSize, orEmpty = false }: Wishes = {},
 ): Newest<Item> {
   const [wanted, setWanted] = useState(pageSize);
   const query = new URLSearchParams(filter).toString();
@@ -24,7 +30,10 @@ export function useNewest<Item extends { id: string }>(
     (signal) =>
       readNewest<Item>(wanted, (page) =>
         api.call(`${path}?${new URLSearchParams({ ...filter, ...page })}`, { signal }),
-      ),
+      ).catch((error: unknown) => {
+        if (orEmpty && error instanceof ApiFailure && error.status === 404) return { data: [], has_more: false };
+        throw error;
+      }),
     [path, query],
   );
   return {

@@ -8,12 +8,10 @@ import { PlanFileState } from './plan-file-state.ts';
 import { BackendTable, ModelTable, OtherSettings, PlanTable } from './plan-file-tables.ts';
 import { ProcessTable } from './process-table.ts';
 
-const refreshEveryMs = 5_000;
-
 /** The plan file in force, and which process works with which. */
 export function SettingsPage({ api }: { api: Api }) {
   const loaded = useLoaded((signal) => api.call<ServiceSettings>('/admin/settings', { signal }), []);
-  usePolled(loaded, { everyMs: refreshEveryMs });
+  usePolled(loaded);
   return [
     h('h1', { tabIndex: -1 }, 'Settings'),
     h(LoadedView<ServiceSettings>, {
