@@ -22,16 +22,13 @@ test.before(async () => {
   onB = createKeyClient(stack, { url: () => stack.ingresses[1]?.url ?? '' });
 });
 test.after.always(() => parts.disposeAsync());
-test.afterEach.always(() => {
-  for (const server of stack.modelServers) server.heal();
-});
 
 const urlOf = (index: number) => stack.ingresses[index]?.url ?? '';
 const ended = { code: 'FORBIDDEN', error: 'An operator has ended this request.' };
 
 test.serial('an operator ends requests of an account on another ingress, and its others continue', async (t) => {
   const key = await onA.newKey('ann');
-  for (const server of stack.modelServers) server.fail({ endless: true, chunkMs: 20 });
+  answersAre(t, { endless: true, chunkMs: 20 });
   const ask = (stream: boolean, model = 'small-chat') =>
     chat({ url: urlOf(1), key, question: 'Go on', stream, model, fields: { max_tokens: 4_000 } });
   const queued = ask(false, 'no-worker');
@@ -91,7 +88,7 @@ test.serial('an operator ends requests of an account on another ingress, and its
 });
 
 test.serial('an operator cancels a batch, with one record however often it is repeated', async (t) => {
-  for (const server of stack.modelServers) server.fail({ latencyMs: 1_000 });
+  answersAre(t, { latencyMs: 1_000 });
   const batches = await openBatchClient(stack, 'cas');
   const { id } = await batches.create(linesOf(3));
   const cancel = (body: object) => operator.cancelBatch(id, body);
@@ -133,4 +130,12 @@ async function assertRevoked(
   const { changes } = body as { changes: { by: string; keyRevoked?: string }[] }; // the documented answer
   t.is(status, 200);
   t.like(changes[0], { by: 'user:olga' });
+}
+
+/** How all model servers answer until the test ends. */
+function answersAre(t: ExecutionContext, how: Parameters<Stack['modelServers'][number]['fail']>[0]): void {
+  for (const server of stack.modelServers) {
+    server.fail(how);
+    t.teardown(() => server.heal());
+  }
 }

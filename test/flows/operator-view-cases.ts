@@ -68,7 +68,7 @@ export function operatorViewCases(cast: Cast) {
         'batch_01KBN4V4W0R2E9Z6Y5QH3T8MXA',
         'file-01KBN4V4W0R2E9Z6Y5QH3T8MXA',
         'key_unknown',
-        'nobody like this',
+        'not an account',
         'svc_%',
         '名前',
       ].map((text) => ok(`"${text}", which there is not`, finds(text), shows({ data: [] }))),

@@ -67,7 +67,7 @@ test('a release that is not there is asked for again only after a while, however
     t.is(await reader.find(name), undefined, name);
 });
 
-test('whoever asks for many releases makes few calls, and known ones stay known', async (t) => {
+test('a client that asks for many releases causes few calls, and known ones stay known', async (t) => {
   const [known, later] = [setOf('of the release before'), setOf('of the release after')];
   let calls = 0;
   const getBuffer = (key: string) => {

@@ -1,5 +1,6 @@
+import { readChunk } from './completion-chunk.ts';
 import { curlCode, openAiNode, openAiPython, pythonArguments } from './program-code.ts';
-import { limitOf, type Message, type Step, samplingOf, type TriedEndpoint, written } from './tried-endpoint.ts';
+import { limitOf, type Message, samplingOf, type TriedEndpoint, written } from './tried-endpoint.ts';
 
 /** The body of `POST /v1/chat/completions`. */
 export type ChatRequest = {
@@ -12,11 +13,7 @@ export type ChatRequest = {
   stream_options: { include_usage: true };
 };
 
-type Chunk = {
-  choices?: { delta?: { content?: string | null }; finish_reason?: string | null }[];
-  usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number } | null;
-  error?: { code?: string; message?: string };
-};
+type Choice = { delta?: { content?: string | null } };
 
 export const chat: TriedEndpoint<ChatRequest> = {
   label: 'Chat completions',
@@ -37,18 +34,7 @@ export const chat: TriedEndpoint<ChatRequest> = {
     };
   },
 
-  read(data): Step {
-    if (data === '[DONE]') return { isEnd: true };
-    const { choices: [choice] = [], usage, error } = JSON.parse(data) as Chunk; // the service's own frame
-    if (error !== undefined) return { failure: error };
-    return {
-      text: choice?.delta?.content ?? '',
-      ...(choice?.finish_reason && { finishReason: choice.finish_reason }),
-      ...(usage && {
-        tokens: { prompt: usage.prompt_tokens, completion: usage.completion_tokens, total: usage.total_tokens },
-      }),
-    };
-  },
+  read: (data) => readChunk<Choice>(data, (choice) => choice.delta?.content),
 
   codeFor: (language, request, baseUrl) => ({ curl, node, python })[language](request, baseUrl),
 };

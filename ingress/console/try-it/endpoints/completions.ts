@@ -1,5 +1,6 @@
+import { readChunk } from './completion-chunk.ts';
 import { curlCode, openAiNode, openAiPython, pythonArguments } from './program-code.ts';
-import { limitOf, type Step, samplingOf, type TriedEndpoint } from './tried-endpoint.ts';
+import { limitOf, samplingOf, type TriedEndpoint } from './tried-endpoint.ts';
 
 /** The body of `POST /v1/completions`. */
 export type CompletionRequest = {
@@ -12,11 +13,7 @@ export type CompletionRequest = {
   stream_options: { include_usage: true };
 };
 
-type Chunk = {
-  choices?: { text?: string; finish_reason?: string | null }[];
-  usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number } | null;
-  error?: { code?: string; message?: string };
-};
+type Choice = { text?: string };
 
 export const completions: TriedEndpoint<CompletionRequest> = {
   label: 'Completions',
@@ -37,18 +34,7 @@ export const completions: TriedEndpoint<CompletionRequest> = {
     };
   },
 
-  read(data): Step {
-    if (data === '[DONE]') return { isEnd: true };
-    const { choices: [choice] = [], usage, error } = JSON.parse(data) as Chunk; // the service's own frame
-    if (error !== undefined) return { failure: error };
-    return {
-      text: choice?.text ?? '',
-      ...(choice?.finish_reason && { finishReason: choice.finish_reason }),
-      ...(usage && {
-        tokens: { prompt: usage.prompt_tokens, completion: usage.completion_tokens, total: usage.total_tokens },
-      }),
-    };
-  },
+  read: (data) => readChunk<Choice>(data, (choice) => choice.text),
 
   codeFor: (language, request, baseUrl) => ({ curl, node, python })[language](request, baseUrl),
 };
