@@ -18,17 +18,22 @@ else
   call('HSET', key, process, format('%d %s', now, description))
   call('HSET', loads, process, load)
 end
-local found = {}
+local found, alive = {}, {}
 local noted = call('HGETALL', key)
 for index = 1, #noted, 2 do
   local at, text = string.match(noted[index + 1], '^(%d+) (.*)$')
   -- A time in the future is from before the clock was set back.
   local age = now - tonumber(at or 0)
-  if age < lifeMs and age > -lifeMs then found[#found + 1] = text else call('HDEL', key, noted[index]) end
+  if age < lifeMs and age > -lifeMs then
+    found[#found + 1] = text
+    alive[noted[index]] = true
+  else
+    call('HDEL', key, noted[index])
+  end
 end
 -- The release before removes processes, and knows of no loads.
 for _, id in ipairs(call('HKEYS', loads)) do
-  if call('HEXISTS', key, id) == 0 then call('HDEL', loads, id) end
+  if not alive[id] then call('HDEL', loads, id) end
 end
 call('PEXPIRE', key, lifeMs)
 call('PEXPIRE', loads, lifeMs)

@@ -47,7 +47,8 @@ const replySchema = z.discriminatedUnion('kind', [
 ]);
 
 /**
- * `served` is with the first text of a run that called a backend, or else with its last reply. The release before neither sends nor reads it.
+ * `served` is with the first text of a run that called a backend, or else with its last reply. The release before neither sends nor reads
+ * it.
  */
 export type Reply = z.infer<typeof replySchema> & { served?: Served };
 

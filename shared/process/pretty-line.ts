@@ -7,9 +7,9 @@ const levelStyles: Readonly<Record<string, Style>> = {
 };
 
 /**
- * Formats a line of the log for people: time (UTC), level, process and message, then the other fields as `name=value`, and an error with its
- * stack below. It has colours only if `stream` is a terminal. Characters that control a terminal are escaped, because parts of a line can come from
- * clients and backends.
+ * Formats a line of the log for people: time (UTC), level, process and message, then the other fields as `name=value`, and an error with
+ * its stack below. It has colours only if `stream` is a terminal. Characters that control a terminal are escaped, because parts of a line
+ * can come from clients and backends.
  */
 export function prettyLine(line: string, stream: NodeJS.WriteStream): string {
   const style = (format: Style, text: string) => styleText(format, text, { stream });

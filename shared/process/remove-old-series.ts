@@ -7,9 +7,9 @@ type Labels = Partial<Record<string, string | number>>;
 type Deps = { registry: Registry; currentPlanFile: () => Pick<PlanFile, 'models' | 'backends'> };
 
 /**
- * Returns a function that removes the series of models, pools and backends that are no longer in the plan file. Without this, each change of
- * their names would leave series until the process ends (contract.md#w2-labels). Call it after each scrape. A series is removed after the
- * second scrape that it was old in, because the first may have been a person's.
+ * Returns a function that removes the series of models, pools and backends that are no longer in the plan file. Without this, each change
+ * of their names would leave series until the process ends (contract.md#w2-labels). Call it after each scrape. A series is removed after
+ * the second scrape that it was old in, because the first may have been a person's.
  */
 export function createRemoveOldSeries({ registry, currentPlanFile }: Deps): () => Promise<void> {
   let seenOld = new Set<string>();

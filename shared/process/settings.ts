@@ -55,7 +55,8 @@ const tracing = {
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * Leaves out the variables of OpenTelemetry if traces are off, so that they are not checked. An environment often has them for other programs.
+ * Leaves out the variables of OpenTelemetry if traces are off, so that they are not checked. An environment often has them for other
+ * programs.
  */
 export function withUsedTracing(env: Variables): Variables {
   const isDisabled = tracing.OTEL_SDK_DISABLED.parse(env.OTEL_SDK_DISABLED);

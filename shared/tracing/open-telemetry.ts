@@ -7,8 +7,8 @@ import type { Tracing } from './span.ts';
 type Telemetry = AsyncDisposable & { registry: Registry; tracing: Tracing | undefined };
 
 /**
- * Creates the registry of a process's metrics, and opens tracing if it is on: otherwise none of its packages is loaded. Closing it sends the
- * spans that wait, for two seconds at most.
+ * Creates the registry of a process's metrics, and opens tracing if it is on: otherwise none of its packages is loaded. Closing it sends
+ * the spans that wait, for two seconds at most.
  */
 export async function openTelemetry(deps: {
   config: Pick<IngressConfig, 'tracing'>;

@@ -11,8 +11,8 @@ type TracedRun = {
 };
 
 /**
- * Starts the span of a run in the trace of its job, beside one for its time in the queue. A line of a batch, and a job of an ingress that does
- * not trace, begin a trace.
+ * Starts the span of a run in the trace of its job, beside one for its time in the queue. A line of a batch, and a job of an ingress that
+ * does not trace, begin a trace.
  */
 export function traceRun(
   tracing: Tracing | undefined,

@@ -36,9 +36,9 @@ export type RequestFilter = { model?: string; outcome?: string; key_id?: string 
 
 /**
  * The view that the address names: `#requests/req_1` is a request, `#batches/batch_1` a batch, `#accounts/user%3Aalice` an account,
- * `#accounts?user%3Aal` a search for accounts, `#find?req_1` a search for anything, `#find/req_1` a request of any account, `#find/batch_1` a batch,
- * `#requests?outcome=failed` filtered requests, `#audit?actor=user%3Aolga` a filtered audit trail, `#top-up-codes?unused` the top-up codes
- * in a state, `#top-up` a part of the usage.
+ * `#accounts?user%3Aal` a search for accounts, `#find?req_1` a search for anything, `#find/req_1` a request of any account,
+ * `#find/batch_1` a batch, `#requests?outcome=failed` filtered requests, `#audit?actor=user%3Aolga` a filtered audit trail,
+ * `#top-up-codes?unused` the top-up codes in a state, `#top-up` a part of the usage.
  */
 export type Route = {
   page: PageName;

@@ -50,8 +50,8 @@ const usualMs = 5_000;
 type Polling = { everyMs?: number; active?: boolean };
 
 /**
- * Reloads while `active`, `everyMs` milliseconds (5 s) after the last load has ended: a load that takes longer is never aborted by the next. A
- * failure only makes it slower.
+ * Reloads while `active`, `everyMs` milliseconds (5 s) after the last load has ended: a load that takes longer is never aborted by the
+ * next. A failure only makes it slower.
  */
 export function usePolled(
   { loading, error, reload }: Pick<Loaded<unknown>, 'loading' | 'error' | 'reload'>,

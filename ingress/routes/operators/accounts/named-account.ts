@@ -18,7 +18,8 @@ export type KnownAccountDeps = {
 };
 
 /**
- * `NOT_FOUND` for an account that has neither a document, nor a request, nor a batch. One that has used only sign-in tokens has no document.
+ * `NOT_FOUND` for an account that has neither a document, nor a request, nor a batch. One that has used only sign-in tokens has no
+ * document.
  */
 export async function requireKnown(account: string, { requestLookUp, store }: KnownAccountDeps): Promise<void> {
   if ((await store.findAccount(account)) !== undefined) return;

@@ -17,8 +17,8 @@ export function byOperator(ctx: AppContext, reason: string | undefined): By {
 }
 
 /**
- * Records an action, unless it is recorded already. It is recorded before it is done: so what an operator has done is in the audit trail, even
- * if the ingress dies in between, and a repeat does it without a second record.
+ * Records an action, unless it is recorded already. It is recorded before it is done: so what an operator has done is in the audit trail,
+ * even if the ingress dies in between, and a repeat does it without a second record.
  */
 export type RecordAction = (ctx: AppContext, account: string, done: { action: Action; by: By }) => Promise<void>;
 
@@ -41,8 +41,8 @@ export function createRecordAction({
 const recordsMax = 200;
 
 /**
- * Makes an action a change of the account, unless one of its last 200 changes is the same action. `unknown` is the account to create if there
- * is none: one that has used only sign-in tokens.
+ * Makes an action a change of the account, unless one of its last 200 changes is the same action. `unknown` is the account to create if
+ * there is none: one that has used only sign-in tokens.
  */
 export function decideAction({
   action,
