@@ -212,8 +212,9 @@ faultTest(
   },
 );
 
+// Before all others: while they keep the worker busy, a request can wait for longer than the pause.
 faultTest(
-  test,
+  test.serial,
   {
     id: '17h',
     done: 'a backend asks for a pause (Retry-After)',
