@@ -173,21 +173,21 @@ async function isAsItShouldBe(t: ExecutionContext, one: EndpointCase): Promise<v
   const what = `${model} ${JSON.stringify(fault)}`;
   const likeChat: Case = { model, backends, outcome, way: stream ? 'streamed' : 'whole' };
   const { requestId, ending, text } = await ask(one);
-  t.deepEqual(ending, endingOf(likeChat), what);
+  const record = await evidence.record(requestId);
   const attempts = attemptsOf(likeChat);
+  // Compared as one, so that an unexpected ending is reported with its attempts.
+  t.deepEqual(
+    { ending, attempts: record.attempts.map(({ backend, outcome }) => [backend, outcome]) },
+    { ending: endingOf(likeChat), attempts },
+    what,
+  );
   t.deepEqual(
     evidence.calls(requestId),
     attempts.map(([backend]) => backend),
     what,
   );
-  const record = await evidence.record(requestId);
   t.is(record.endpoint, form.path);
   t.is(record.outcome, ending.kind === 'answer' ? 'completed' : 'failed', what);
-  t.deepEqual(
-    record.attempts.map((attempt) => [attempt.backend, attempt.outcome]),
-    attempts,
-    what,
-  );
   const { promptTokens, completionTokens, counted, chargedTokens } = record;
   t.deepEqual({ promptTokens, completionTokens, counted }, await chargeOf(one, { ending, text }), what);
   t.is(chargedTokens, promptTokens + completionTokens, what);

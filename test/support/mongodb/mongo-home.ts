@@ -6,6 +6,7 @@ import type { StoreHome } from '../../shared/store/store-contract.ts';
 import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { watched } from './sharded-commands.ts';
 import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from './start-mongo.ts';
+import { untilItWorks } from './until-it-works.ts';
 
 type MongoHome = StoreHome & {
   database: Db;
@@ -34,7 +35,12 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     url,
     database,
     warnings,
-    open: async () => new MongoStore(url, { log }),
+    /** Connected and prepared, which on a busy machine can take longer than one call may. */
+    async open() {
+      const store = new MongoStore(url, { log });
+      await untilItWorks(() => store.ping());
+      return store;
+    },
     insert: (document) => accounts.insertOne(document),
     primary,
     indexes: async (collection = 'accounts') => {
