@@ -17,7 +17,12 @@ export function createTimeLimit(now = () => performance.now()): TimeLimit {
     clearTimeout(timer);
     checksAt = due;
     // Node warns of a negative time, on the worker's stderr.
-    if (due !== Number.POSITIVE_INFINITY) timer = setTimeout(check, Math.max(0, due - now()));
+    if (due !== Number.POSITIVE_INFINITY) timer = setTimeout(readFirst, Math.max(0, due - now()));
+  }
+
+  /** After a standstill of this process, Node runs late timers before it reads what has arrived in the meantime. */
+  function readFirst(): void {
+    setImmediate(check);
   }
 
   function check(): void {

@@ -53,6 +53,27 @@ async function idle({ agent }: ReturnType<typeof openBackend>): Promise<void> {
   while (Object.values(agent.stats).some(({ running }) => running > 0)) await new Promise(setImmediate);
 }
 
+test('what arrives while this process stands still is in time', async (t) => {
+  let finishAndStandStill = () => {};
+  await using server = await startRawBackend((socket) => {
+    socket.write(rawAnswer(token, { ended: false }));
+    finishAndStandStill = () => {
+      finishAndStandStill = () => {};
+      socket.write(`${done.length.toString(16)}\r\n${done}\r\n0\r\n\r\n`);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    };
+  });
+  await using backend = openBackend(server.url, { idleMs: 100 });
+  const { text, error } = await readThrough((onReady) =>
+    backend.stream()((ready) => {
+      onReady(ready);
+      queueMicrotask(finishAndStandStill); // the time limit of the next event is set before it runs
+    }),
+  );
+  t.is(error, undefined);
+  t.is(text.split('"content":"a"').length - 1, 2);
+});
+
 test('the connection of an error serves the next call, once its body has been read', async (t) => {
   const body = '{"error":{"message":"no"}}';
   await using server = await startRawBackend((socket) =>

@@ -2,7 +2,7 @@ import { mock } from 'node:test';
 import test from 'ava';
 import { createTimeLimit } from '../../../workers/exchange/time-limit.ts';
 
-test.before(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
+test.before(() => mock.timers.enable({ apis: ['setTimeout', 'setImmediate', 'Date'] }));
 test.after.always(() => mock.timers.reset());
 
 function opened() {

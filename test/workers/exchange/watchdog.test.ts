@@ -3,7 +3,7 @@ import { mock } from 'node:test';
 import test from 'ava';
 import { createWatchdog } from '../../../workers/exchange/watchdog.ts';
 
-test.before(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
+test.before(() => mock.timers.enable({ apis: ['setTimeout', 'setImmediate', 'Date'] }));
 test.after.always(() => mock.timers.reset());
 
 const never = new AbortController().signal;
