@@ -54,7 +54,7 @@ test.before(async () => {
   const everywhere = everyWay.map((way) => [`all-${nameOf(way)}`, place]);
   stack = parts.use(
     await startStack({
-      timeouts: { first_token_ms: 1_200, idle_ms: 1_200, request_ms: 5_000 },
+      timeouts: { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 9_000 },
       models: Object.fromEntries([...models, ...everywhere]),
       plans: { free: { model_tiers: ['guest'] } },
     }),
@@ -104,7 +104,7 @@ for (const { kind, ...fault } of [
   },
 ]) {
   faultTest(test.serial, fault, async (t, see) => {
-    t.timeout(200_000);
+    t.timeout(300_000);
     const own = [...cases].filter(([row]) => kindOf(row) === kind);
     for (const [{ fault }, ofFault] of own) {
       await isAsItShouldBe(t, fault, ofFault).catch((error: unknown) => {

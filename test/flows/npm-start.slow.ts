@@ -72,7 +72,7 @@ async function endsEverything(t: ExecutionContext, { npm, pid }: Started, signal
   t.deepEqual(await stillRunning(processes, 5_000), []);
 }
 
-test('npm start offers every endpoint, and the commands that it prints work', async (t) => {
+test.serial('npm start offers every endpoint, and the commands that it prints work', async (t) => {
   const { url, directory, printed } = await startScript(t, 'start');
   const token = await requestToken({ ...(await readRunningStack(directory)), account: 'alice' });
   const send = (path: string, bearer: string, body: object = {}) =>
@@ -104,26 +104,29 @@ async function runShell(command: string, key: string): Promise<unknown> {
 }
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`${signal} to npm start, sent to npm only, ends every process of the stack`, async (t) => {
+  test.serial(`${signal} to npm start, sent to npm only, ends every process of the stack`, async (t) => {
     const started = await startScript(t, 'start');
     t.is((await fetch(`${started.url}/v1/models`)).status, 401, 'it serves');
     await endsEverything(t, started, signal);
   });
 }
 
-test('npm run dev restarts the ingress and the worker when their source changes, serves again, and stops on SIGTERM', async (t) => {
-  const started = await startScript(t, 'dev');
-  const { pid, url, line } = started;
-  const before = descendantsOf(pid);
-  const file = join(root, 'shared/limits/admit.lua');
-  const { atime, mtime } = await stat(file);
-  await utimes(file, atime, mtime); // watchers see a change; the content stays the same
-  const restarted = [await line(/^(ingress|worker): ready/), await line(/^(ingress|worker): ready/)];
-  t.deepEqual(restarted.toSorted(), ['ingress: ready', 'worker: ready']);
-  t.is((await fetch(`${url}/v1/models`)).status, 401, 'it serves again');
-  const after = new Set(descendantsOf(pid).map((each) => each.pid));
-  const replaced = before.filter((each) => !after.has(each.pid));
-  t.is(replaced.length, 2, 'exactly two processes were replaced');
-  for (const { command } of replaced) t.regex(command, / (ingress|workers)\/main\.ts$/);
-  await endsEverything(t, started, 'SIGTERM');
-});
+test.serial(
+  'npm run dev restarts the ingress and the worker when their source changes, serves again, and stops on SIGTERM',
+  async (t) => {
+    const started = await startScript(t, 'dev');
+    const { pid, url, line } = started;
+    const before = descendantsOf(pid);
+    const file = join(root, 'shared/limits/admit.lua');
+    const { atime, mtime } = await stat(file);
+    await utimes(file, atime, mtime); // watchers see a change; the content stays the same
+    const restarted = [await line(/^(ingress|worker): ready/), await line(/^(ingress|worker): ready/)];
+    t.deepEqual(restarted.toSorted(), ['ingress: ready', 'worker: ready']);
+    t.is((await fetch(`${url}/v1/models`)).status, 401, 'it serves again');
+    const after = new Set(descendantsOf(pid).map((each) => each.pid));
+    const replaced = before.filter((each) => !after.has(each.pid));
+    t.is(replaced.length, 2, 'exactly two processes were replaced');
+    for (const { command } of replaced) t.regex(command, / (ingress|workers)\/main\.ts$/);
+    await endsEverything(t, started, 'SIGTERM');
+  },
+);

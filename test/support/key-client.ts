@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { IdentityProvider } from '../stack/identity-provider.ts';
 import { chat } from './chat.ts';
 import { documentedFetch } from './documented/documented-fetch.ts';
@@ -74,9 +75,14 @@ export function createKeyClient(stack: Service, options: { url?: () => string } 
       const { code, error } = (await response.json()) as { code?: unknown; error?: { code?: unknown; type?: unknown } };
       return { status: response.status, code: code ?? error?.code, type: error?.type };
     },
-    /** A new developer key of an account without a key. */
+    /** A new developer key of an account without a key. The first call of a store can take too long on a busy machine. */
     async newKey(account: string): Promise<string> {
-      const { body } = await withToken(account, 'POST', '/v1/keys/developer', {});
+      const mint = () => withToken(account, 'POST', '/v1/keys/developer', {});
+      let { status, body } = await mint();
+      while (status === 503) {
+        await sleep(100);
+        ({ status, body } = await mint());
+      }
       if (!fullKey.test(String(body.key))) throw new Error(`no key was minted for ${account}: ${JSON.stringify(body)}`);
       return String(body.key);
     },

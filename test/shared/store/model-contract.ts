@@ -62,8 +62,8 @@ async function followsDecisions(t: ExecutionContext, store: Store): Promise<void
   const commands = fc.array(atOnce, { minLength: 1, maxLength: 40, size: 'max' });
   const property = fc.asyncProperty(commands, async (sequence) => {
     seen.sequences += 1;
-    seen.steps += sequence.flat().length;
     await runBoth(t, sequence, { store, prefix: `user:${seen.sequences}:`, refusals: seen.refusals });
+    seen.steps += sequence.flat().length;
   });
   // A comparison without one of the refusals proves nothing about it.
   while (seen.steps < sized(1_000, 4_000) || seen.refusals.size < 3) await fc.assert(property, { numRuns: 20 });
@@ -101,6 +101,7 @@ async function runBoth(
     const now = await store.findAccount(id);
     const orders = await Promise.all(inAnyOrder(changes).map((order) => decideAlone(model.get(id), changes, order)));
     const found = orders.find((order) => isDeepStrictEqual(order, { account: now, results }));
+    if (found === undefined) t.log({ orders, now, results });
     t.truthy(found, 'the changes were made one after the other, in some order');
     if (found?.account !== undefined) model.set(id, found.account);
   }
@@ -139,8 +140,10 @@ async function settled(change: () => Promise<unknown>): Promise<unknown> {
   try {
     return await change();
   } catch (error) {
-    if (error instanceof ApiError) return error.message;
-    throw error;
+    if (!(error instanceof ApiError)) throw error;
+    // The change may have been made or not, so its sequence proves nothing. If most sequences are given up, the test fails.
+    fc.pre(error.code !== 'SERVICE_UNAVAILABLE');
+    return error.message;
   }
 }
 

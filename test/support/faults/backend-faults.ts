@@ -37,7 +37,7 @@ export const backendFaults: readonly Row[] = [
   { fault: { endlessHeaders: true }, ...before('connection') },
   { fault: { hang: true }, ...before('first_token_timeout', staysSilent) },
   { fault: { slowHeadersMs: 100 }, ...every(answers) },
-  { fault: { slowHeadersMs: 2_000 }, ...before('first_token_timeout', answers) },
+  { fault: { slowHeadersMs: 5_000 }, ...before('first_token_timeout', answers) },
   { fault: { cutAfterChunks: 0 }, ...before('connection') },
   { fault: { cutAfterChunks: 3 }, ...after('connection') },
   { fault: { endAfterChunks: 0 }, ...before('interrupted', movesOn('connection')) },
