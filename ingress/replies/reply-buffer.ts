@@ -15,7 +15,10 @@ export interface ReplyBuffer {
    * `ApiError`.
    */
   next(): Promise<ReplyEvent>;
-  /** Returns false if the buffer is full because the reader is slow. After a failure, `push` and `fail` have no effect. */
+  /**
+   * Returns false if the buffer is full because the reader is slow, and drops the event: it may say that the answer is complete. After a
+   * failure, `push` and `fail` have no effect.
+   */
   push(event: ReplyEvent): boolean;
   fail(error: ApiError): void;
 }
@@ -54,10 +57,11 @@ export function createReplyBuffer(): ReplyBuffer {
         reader = undefined;
         return true;
       }
+      bufferedBytes += sizeOf(event);
+      if (bufferedBytes > bufferedBytesMax) return false;
       // Otherwise the text would keep its complete frame in memory, with replies to other clients.
       events.push(event.kind === 'chunk' ? { kind: 'chunk', text: ownText(event.text) } : event);
-      bufferedBytes += sizeOf(event);
-      return bufferedBytes <= bufferedBytesMax;
+      return true;
     },
     fail(error) {
       failure ??= error;

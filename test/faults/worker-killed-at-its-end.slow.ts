@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { Agent } from 'undici';
-import { oneBackend } from '../stack/plan.ts';
 import { type RunningProcess, type Stack, startStack } from '../stack/stack.ts';
+import { everyForm } from '../support/client-forms/every-form.ts';
+import { everyEndpoint } from '../support/every-endpoint.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
 import { type Asked, ask } from '../support/truth/ask.ts';
@@ -12,11 +13,13 @@ import { openWitnesses } from '../support/truth/open-witnesses.ts';
 const finishing = 'Move job from active to a finished status';
 /** Only settling an answered request sends this, once for the request and once for its one attempt. */
 const settling = '"outcome":"completed"';
+const streamed = everyForm.filter(({ hasStreams }) => hasStreams);
 
 async function openScene(t: ExecutionContext, env: (stack: Stack) => Record<string, string> = () => ({})) {
   const parts = new AsyncDisposableStack();
   t.teardown(() => parts.disposeAsync());
-  const stack = parts.use(await startStack({ models: oneBackend, workers: 0 }));
+  const models = { 'small-chat': { ...everyEndpoint.everything, backends: ['onprem-a'] } };
+  const stack = parts.use(await startStack({ models, workers: 0 }));
   const witnesses = parts.use(await openWitnesses(stack));
   const proxy = parts.use(await startTcpProxy(addressIn(stack.redisUrl)));
   const victim = await stack.startWorker({ REDIS_URL: `redis://127.0.0.1:${proxy.port}`, ...env(stack) });
@@ -30,12 +33,14 @@ async function dies({ stack, victim }: { stack: Stack; victim: RunningProcess },
   const killedAt = performance.now();
   stack.workers.splice(stack.workers.indexOf(victim), 1);
   const other = await stack.startWorker();
-  const found = new RegExp(
-    `^svc_jobs_not_started_total\\{pool="default",endpoint="/v1/chat/completions",reason="settled"\\} ${jobs}$`,
-    'm',
-  );
-  while (!found.test(await (await fetch(`${other.operationsUrl}/metrics`)).text())) await sleep(100);
+  while ((await foundSettled(other)) < jobs) await sleep(100);
   return Math.round(performance.now() - killedAt);
+}
+
+async function foundSettled({ operationsUrl }: RunningProcess): Promise<number> {
+  const metrics = await (await fetch(`${operationsUrl}/metrics`)).text();
+  const counts = metrics.matchAll(/^svc_jobs_not_started_total\{.*reason="settled"\} (\d+)$/gm);
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 faultTest(
@@ -64,24 +69,31 @@ faultTest(
   {
     id: '3b',
     done: 'a worker is killed (SIGKILL) after requests were settled, and before it could notify their clients',
-    promised: 'they get 503, or an error frame; no backend is called again, and each is charged once',
+    promised:
+      'they get 503, or an error frame, and no event that says that a stream is complete; no backend is called again, and each is charged once',
   },
   async (t, see) => {
     t.timeout(120_000);
     // If replies have their own Redis, the last reply waits until the settling was confirmed.
     const scene = await openScene(t, ({ redisUrl }) => ({ REPLY_REDIS_URL: redisUrl }));
     const { stack, proxy, witnesses, agent } = scene;
-    // Both have started before the first is settled, because it waits for the other.
+    // All have started before the first is settled, because it waits for the others.
     stack.modelServers[0].fail({ latencyMs: 1_500 });
-    const sent = proxy.swallow([{ text: settling, count: 2 * 2 }]);
-    const asking = [false, true].map((stream) => ask({ ...witnesses.wish(`Streamed: ${stream}?`), stream }, agent));
+    const sent = proxy.swallow([{ text: settling, count: 2 * (1 + streamed.length) }]);
+    const whole = ask(witnesses.wish('Whole?'), agent);
+    const streams = streamed.map((form) =>
+      ask({ ...witnesses.wish(`Streamed at ${form.path}?`), form, stream: true, includeUsage: true }, agent),
+    );
     await sent;
-    const foundMs = await dies(scene, 2);
-    const asked = await Promise.all(asking);
+    await sleep(500); // what the worker sends without waiting has arrived
+    const foundMs = await dies(scene, 1 + streamed.length);
+    const asked = await Promise.all([whole, ...streams]);
     t.like(asked[0], { ending: 'refused', status: 503, code: 'SERVICE_UNAVAILABLE' });
-    t.is(asked[1]?.ending, 'interrupted');
+    for (const { ending, path } of asked.slice(1)) t.is(ending, 'interrupted', path);
     await chargedOnce(t, scene, asked);
-    see(`1 got 503 and 1 an error frame, ${foundMs} ms after the kill; 2 calls, 2 records`);
+    see(
+      `1 got 503 and ${streamed.length} an error frame, ${foundMs} ms after the kill; ${asked.length} calls and records`,
+    );
   },
 );
 

@@ -62,8 +62,10 @@ export async function streamTo(
     },
   };
   const end = await endOf(async () => {
-    const { usage } = await answerStream({ ...answering(pieces, job), reply, onFirstToken: () => void begun++ });
+    const onFirstToken = () => void begun++;
+    const { usage, lastEvents = '' } = await answerStream({ ...answering(pieces, job), reply, onFirstToken });
     checkUsage(usage);
+    if (lastEvents !== '') await reply.chunk(lastEvents);
   });
   require(sent === '' || sent.endsWith('\n\n'), 'the last event is not complete');
   checkEvents(sent, end === 'accepted');

@@ -35,8 +35,11 @@ type Answering = {
 /** Returns the usage of the answer up to now. */
 export type Received = () => Promise<TokenUsage>;
 
-/** The content of the last reply: usage, and `body` unless the answer was streamed. */
-export type Answer = { body?: string; usage: TokenUsage };
+/**
+ * The content of the last reply: usage, and the `body` of a whole answer. `lastEvents`: those that end a streamed answer. They say that it
+ * is complete, so they are sent only with its end.
+ */
+export type Answer = { body?: string; lastEvents?: string; usage: TokenUsage };
 
 /**
  * `isOverLimit`: the backend exceeded the output limit, and the rest is neither delivered nor charged. `id`: the backend's id of the answer.
@@ -100,7 +103,7 @@ async function assemble(answering: Answering, format: AnswerFormat, guard: Outpu
 }
 
 /**
- * Streams the answer of one backend to the client. Fails with `BackendError`: before `onFirstToken`, nothing was sent. After it, the
+ * Streams the answer of one backend to the client, except its last events. Fails with `BackendError`: before `onFirstToken`, nothing was sent. After it, the
  * client has a part of the answer, and needs an error.
  */
 export async function answerStream(answering: Answering): Promise<Answered> {
@@ -138,9 +141,8 @@ export async function answerStream(answering: Answering): Promise<Answered> {
   }
   const all = await used();
   const usage = guard.capped(all);
-  const last = converter.end(usage, job);
-  if (last !== '') await send(last);
-  return { usage, id: converter.id(), isOverLimit: isCut || guard.shareWithin(all) < 1 };
+  const lastEvents = converter.end(usage, job);
+  return { usage, lastEvents, id: converter.id(), isOverLimit: isCut || guard.shareWithin(all) < 1 };
 }
 
 function streamFormatOf({ endpoint }: QueuedCall): StreamFormat {

@@ -8,17 +8,17 @@ import { appendEntry } from './append-entry.ts';
 export interface PostedReply {
   /** False if the stream is gone. Fails as Redis does. */
   sent: Promise<boolean>;
-  /** Adds text to a chunk, and sets its number of tokens. False if the chunk was sent, or if its frame has no room. */
+  /** Adds text to a chunk that was posted last, and sets its tokens. False if the chunk was sent, or if its frame has no room. */
   add(text: string, tokens: number): boolean;
 }
 
 /** Sends the replies of all runs of this worker to the ingresses that wait for them. */
 export interface ReplyFrames {
   /**
-   * Sends a reply to this stream with the next frame: an urgent one at the end of this turn of the event loop, another one at most 5 ms
-   * after the last frame. Replies to one stream keep their order.
+   * Sends these replies to this stream with the next frame, all in the same: urgent ones at the end of this turn of the event loop, others
+   * at most 5 ms after the last frame. Replies to one stream keep their order.
    */
-  post(replyTo: string, reply: Reply, how: { isUrgent: boolean }): PostedReply;
+  post(replyTo: string, replies: readonly Reply[], how: { isUrgent: boolean }): PostedReply;
 }
 
 /** Each frame costs a command, a wake-up and a read (contract.md#p2-frames, decisions.md#frames). Text waits this long for more text. */
@@ -85,18 +85,19 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
   }
 
   return {
-    post(replyTo, reply, { isUrgent }) {
+    post(replyTo, replies, { isUrgent }) {
       const stream = streams.get(replyTo);
-      const characters = charactersOf(reply);
+      const characters = replies.reduce((sum, reply) => sum + charactersOf(reply), 0);
       const frame = frameFor(stream, characters);
-      frame.replies.push(reply);
+      frame.replies.push(...replies);
       frame.characters += characters;
       if (frame.characters >= frameCharactersMax) send(stream, frame);
       else schedule(stream, frame, isUrgent);
       return {
         sent: frame.sent.promise,
         add(text, tokens) {
-          if (stream.frame !== frame || reply.kind !== 'chunk') return false;
+          const reply = replies.at(-1);
+          if (stream.frame !== frame || reply?.kind !== 'chunk') return false;
           if (frame.characters + text.length > frameCharactersMax) return false;
           reply.data += text;
           reply.tokens = tokens;

@@ -12,8 +12,11 @@ export interface ReplySender {
    * text within a few milliseconds. Await the returned promise before sending more.
    */
   chunk(text: string, tokens: number): Promise<void>;
-  /** Both resolve when the reply is in the stream, or when that stream has no reader any more. */
-  end(data: { body?: string; usage: TokenUsage }): Promise<void>;
+  /**
+   * Both resolve when the reply is in the stream, or when that stream has no reader any more. `lastEvents` arrive together with the end, or
+   * not at all: after a stream that says that it is complete, no error may come.
+   */
+  end(data: { body?: string; lastEvents?: string; usage: TokenUsage }): Promise<void>;
   error(error: ApiError): Promise<void>;
   /** Text of an earlier run was sent, so this run must not begin. */
   interrupted(promptTokens: number): Promise<void>;
@@ -37,37 +40,30 @@ export function createReplySender(deps: {
 }): ReplySender {
   const { frames, replyTo, requestId, run, onGone, onFirstText, served = () => undefined } = deps;
   let sequence = 0;
-  let opening: { send: () => void; timer: NodeJS.Timeout } | undefined;
   let latestText: { posted: PostedReply; characters: number } | undefined;
+  let tokensSent = 0;
   let unsent = 0;
   let gone = false;
   let latest: Promise<void> = Promise.resolve();
 
-  function openLater(content: ReplyContent): void {
-    const open = () => {
-      opening = undefined;
-      post(content, { isUrgent: false });
-    };
-    opening = { send: open, timer: setTimeout(open, openingMs) };
-  }
-
-  /** Cancels the opening, and returns a function that sends it now. */
-  function skipOpening(): (() => void) | undefined {
-    const skipped = opening;
-    clearTimeout(skipped?.timer);
-    opening = undefined;
-    return skipped?.send;
-  }
+  const opening = createOpening((content) => post([content], { isUrgent: false }));
 
   /** The last reply needs no opening before it: it has all that the ingress still needs. */
   function sendLast(content: ReplyContent): Promise<void> {
-    skipOpening();
-    if (!gone) post(latestText === undefined ? withServed(content, served()) : content, { isUrgent: true });
+    opening.take();
+    if (!gone) post([latestText === undefined ? withServed(content, served()) : content], { isUrgent: true });
     return latest;
   }
 
-  function post(content: ReplyContent, how: { isUrgent: boolean }): PostedReply {
-    const posted = frames.post(replyTo, { request: requestId, run, sequence: sequence++, ...content }, how);
+  function sendEnd(lastEvents: string, ending: ReplyContent): Promise<void> {
+    if (gone || lastEvents === '') return sendLast(ending);
+    post([...textReplies(lastEvents, tokensSent), ending], { isUrgent: true });
+    return latest;
+  }
+
+  function post(contents: readonly ReplyContent[], how: { isUrgent: boolean }): PostedReply {
+    const replies = contents.map((content) => ({ request: requestId, run, sequence: sequence++, ...content }));
+    const posted = frames.post(replyTo, replies, how);
     latest = posted.sent.then((isThere) => {
       if (isThere || gone) return;
       gone = true;
@@ -78,12 +74,16 @@ export function createReplySender(deps: {
     return posted;
   }
 
-  function postText(text: string, tokens: number): void {
+  /** A chunk, after the opening unless that was sent. */
+  function textReplies(text: string, tokens: number): ReplyContent[] {
     const isFirst = latestText === undefined;
     if (isFirst) onFirstText?.();
-    skipOpening()?.();
     const content: ReplyContent = { kind: 'chunk', data: text, tokens };
-    const posted = post(isFirst ? withServed(content, served()) : content, { isUrgent: isFirst });
+    return [...opening.take(), isFirst ? withServed(content, served()) : content];
+  }
+
+  function postText(text: string, tokens: number): void {
+    const posted = post(textReplies(text, tokens), { isUrgent: latestText === undefined });
     const waiting = { posted, characters: text.length };
     latestText = waiting;
     const onSent = () => {
@@ -93,17 +93,39 @@ export function createReplySender(deps: {
   }
 
   return {
-    started: (control, queueMs) => openLater({ kind: 'started', data: { control, queueMs } }),
+    started: (control, queueMs) => opening.sendLater({ kind: 'started', data: { control, queueMs } }),
     async chunk(text, tokens) {
       if (gone || text === '') return;
+      tokensSent = tokens;
       unsent += text.length;
       if (latestText?.posted.add(text, tokens)) latestText.characters += text.length;
       else postText(text, tokens);
       if (unsent > unsentCharactersMax) await latest;
     },
-    end: (data) => sendLast({ kind: 'end', data }),
+    end: ({ lastEvents = '', ...data }) => sendEnd(lastEvents, { kind: 'end', data }),
     error: (error) => sendLast({ kind: 'error', data: packError(error) }),
     interrupted: (promptTokens) => sendLast({ kind: 'interrupted', data: { promptTokens } }),
+  };
+}
+
+/** The first reply, which waits for a while for the next one. */
+function createOpening(post: (content: ReplyContent) => void) {
+  let waiting: { content: ReplyContent; timer: NodeJS.Timeout } | undefined;
+
+  function take(): ReplyContent[] {
+    if (waiting === undefined) return [];
+    const { content, timer } = waiting;
+    clearTimeout(timer);
+    waiting = undefined;
+    return [content];
+  }
+
+  return {
+    sendLater(content: ReplyContent): void {
+      waiting = { content, timer: setTimeout(() => take().forEach(post), openingMs) };
+    },
+    /** Cancels it, if it was not sent yet, and returns it. */
+    take,
   };
 }
 

@@ -8,13 +8,14 @@ import type { Settle, Settled, Settlement } from '../../shared/limits/settle.ts'
 import type { Log } from '../../shared/process/log.ts';
 import { countSettled, type LimitMetrics } from '../../shared/process/metrics.ts';
 import { traceSettlement } from '../../shared/tracing/trace-settlement.ts';
+import type { Answer } from '../answers/answer-request.ts';
 import type { Run } from '../answers/run.ts';
 import { noTokens, usageReport } from '../answers/usage-report.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 
 /** The usage to charge (none if it is left out), and the last reply to the client. */
 export type Ending = { outcome: UsageReport['outcome']; usage?: TokenUsage | undefined } & (
-  | { answer: { body?: string; usage: TokenUsage } }
+  | { answer: Answer }
   | { error: ApiError }
 );
 

@@ -55,8 +55,9 @@ async function startWithStuckClient(t: ExecutionContext) {
   socket.on('error', () => {});
   socket.pause();
   socket.write('GET / HTTP/1.0\r\n\r\n');
-  subject.buffer.push({ kind: 'chunk', text: moreThanFits });
   const response = await subject.response;
+  await turn(); // the writer waits for an event, so it takes one of any size
+  subject.buffer.push({ kind: 'chunk', text: moreThanFits });
   while (!response.writableNeedDrain) await turn();
   return { ...subject, socket, response };
 }

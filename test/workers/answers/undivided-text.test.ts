@@ -38,7 +38,7 @@ async function streamed(endpoint: string, text: string) {
   const job = jobFor('no stream', { endpoint, body, choices: 1, outputTokensMax: 10 });
   const call = { backend, path: '', headers: {}, apiKey: undefined, requestId: 'r', body: '' };
   let sent = '';
-  const { usage, isOverLimit } = await answerStream({
+  const { usage, isOverLimit, lastEvents } = await answerStream({
     ...{ job, callBackend, call: { ...call, signal: AbortSignal.timeout(30_000) }, onFirstToken: () => {} },
     reply: {
       async chunk(ready) {
@@ -46,7 +46,7 @@ async function streamed(endpoint: string, text: string) {
       },
     },
   });
-  return { usage, isOverLimit, sent };
+  return { usage, isOverLimit, sent: sent + lastEvents };
 }
 
 for (const endpoint of Object.keys(wholeTexts)) {

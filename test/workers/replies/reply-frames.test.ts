@@ -30,7 +30,7 @@ async function open() {
 type Opened = { stream: ReplyStream; frames: ReplyFrames };
 
 const post = ({ stream, frames }: Opened, reply: Reply, isUrgent = false): PostedReply =>
-  frames.post(stream.key, reply, { isUrgent });
+  frames.post(stream.key, [reply], { isUrgent });
 
 /** The requests of each entry that was written. */
 async function entries({ stream }: Opened): Promise<string[][]> {
@@ -110,7 +110,7 @@ test('a stream without a reader is bounded in bytes', async (t) => {
   const body = 'x'.repeat(100_000);
   const frames = createReplyFrames({ redis: given.redis, charactersMax: 1_000_000 });
   for (let sequence = 0; sequence < 50; sequence++) {
-    await frames.post(stream.key, text('a', body, sequence), { isUrgent: true }).sent;
+    await frames.post(stream.key, [text('a', body, sequence)], { isUrgent: true }).sent;
   }
   const kept = await given.redis.xlen(stream.key);
   t.true(kept >= 10 && kept < 20, `${kept} entries`);
@@ -121,15 +121,15 @@ test('one large reply removes no other entry from the stream', async (t) => {
   const frames = createReplyFrames({ redis: given.redis });
   const others = 300;
   for (let entry = 0; entry < others; entry++) await given.redis.xadd(stream.key, '*', 'from', 'another worker');
-  await frames.post(stream.key, text('a', 'x'.repeat(20_000_000), 0), { isUrgent: true }).sent;
-  await frames.post(stream.key, text('a', 'y', 1), { isUrgent: true }).sent;
+  await frames.post(stream.key, [text('a', 'x'.repeat(20_000_000), 0)], { isUrgent: true }).sent;
+  await frames.post(stream.key, [text('a', 'y', 1)], { isUrgent: true }).sent;
   t.true((await given.redis.xlen(stream.key)) >= others + 2);
 });
 
 test('each sender learns that the stream is gone, and nothing is created', async (t) => {
   const frames = createReplyFrames({ redis: given.redis });
   const key = 'svc:reply-frames:no-reader';
-  const posted = ['a', 'b'].map((request) => frames.post(key, text(request, 'x'), { isUrgent: true }));
+  const posted = ['a', 'b'].map((request) => frames.post(key, [text(request, 'x')], { isUrgent: true }));
   t.deepEqual(await Promise.all(posted.map(({ sent }) => sent)), [false, false]);
   t.is(await given.redis.exists(key), 0);
 });
@@ -142,7 +142,7 @@ test('in a cluster a frame follows the one before it, and takes in what is poste
     return new Promise<string>((resolve) => answers.push(resolve));
   };
   const frames = createReplyFrames({ redis: { isCluster: true, xadd } as unknown as Redis });
-  const send = (request: string) => frames.post('svc:reply-frames:x', text(request, 'x'), { isUrgent: true }).sent;
+  const send = (request: string) => frames.post('svc:reply-frames:x', [text(request, 'x')], { isUrgent: true }).sent;
   const first = send('a');
   await turn();
   const others = [send('b')];
