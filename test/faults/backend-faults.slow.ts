@@ -54,7 +54,7 @@ test.before(async () => {
   const everywhere = everyWay.map((way) => [`all-${nameOf(way)}`, place]);
   stack = parts.use(
     await startStack({
-      timeouts: { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 9_000 },
+      timeouts: { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 12_000 },
       models: Object.fromEntries([...models, ...everywhere]),
       plans: { free: { model_tiers: ['guest'] } },
     }),

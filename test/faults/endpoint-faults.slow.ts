@@ -62,7 +62,7 @@ test.before(async () => {
   const models = cases.map(({ model, backends }) => [model, { ...everyEndpoint.everything, backends }]);
   stack = parts.use(
     await startStack({
-      timeouts: { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 9_000 },
+      timeouts: { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 15_000 },
       models: { ...Object.fromEntries(models), ...everyEndpoint },
       plans: { free: { model_tiers: ['guest'] } },
     }),
