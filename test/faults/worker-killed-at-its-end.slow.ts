@@ -33,7 +33,7 @@ async function dies({ stack, victim }: { stack: Stack; victim: RunningProcess },
   const killedAt = performance.now();
   stack.workers.splice(stack.workers.indexOf(victim), 1);
   const other = await stack.startWorker();
-  while ((await foundSettled(other)) < jobs) await sleep(100);
+  while ((await foundSettled(other)) !== jobs) await sleep(100);
   return Math.round(performance.now() - killedAt);
 }
 

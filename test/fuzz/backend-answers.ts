@@ -63,9 +63,9 @@ export async function streamTo(
   };
   const end = await endOf(async () => {
     const onFirstToken = () => void begun++;
-    const { usage, lastEvents = '' } = await answerStream({ ...answering(pieces, job), reply, onFirstToken });
+    const { usage, finalEvents = '' } = await answerStream({ ...answering(pieces, job), reply, onFirstToken });
     checkUsage(usage);
-    if (lastEvents !== '') await reply.chunk(lastEvents);
+    if (finalEvents !== '') await reply.chunk(finalEvents);
   });
   require(sent === '' || sent.endsWith('\n\n'), 'the last event is not complete');
   checkEvents(sent, end === 'accepted');

@@ -79,7 +79,7 @@ export function createKeyClient(stack: Service, options: { url?: () => string } 
     async newKey(account: string): Promise<string> {
       const mint = () => withToken(account, 'POST', '/v1/keys/developer', {});
       let { status, body } = await mint();
-      while (status === 503) {
+      for (let again = 0; status === 503 && again < 10; again++) {
         await sleep(100);
         ({ status, body } = await mint());
       }

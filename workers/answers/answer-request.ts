@@ -36,10 +36,10 @@ type Answering = {
 export type Received = () => Promise<TokenUsage>;
 
 /**
- * The content of the last reply: usage, and the `body` of a whole answer. `lastEvents`: those that end a streamed answer. They say that it
- * is complete, so they are sent only with its end.
+ * The content of the last reply: usage, and the `body` of a whole answer. `finalEvents`: those that end a streamed answer. They can say
+ * that it is complete, so they are sent only with its end.
  */
-export type Answer = { body?: string; lastEvents?: string; usage: TokenUsage };
+export type Answer = { body?: string; finalEvents?: string; usage: TokenUsage };
 
 /**
  * `isOverLimit`: the backend exceeded the output limit, and the rest is neither delivered nor charged. `id`: the backend's id of the answer.
@@ -103,8 +103,8 @@ async function assemble(answering: Answering, format: AnswerFormat, guard: Outpu
 }
 
 /**
- * Streams the answer of one backend to the client, except its last events. Fails with `BackendError`: before `onFirstToken`, nothing was sent. After it, the
- * client has a part of the answer, and needs an error.
+ * Streams the answer of one backend to the client, except its final events. Fails with `BackendError`: before `onFirstToken`, nothing was
+ * sent. After it, the client has a part of the answer, and needs an error.
  */
 export async function answerStream(answering: Answering): Promise<Answered> {
   const { job, call, callBackend, reply, onFirstToken } = answering;
@@ -141,8 +141,8 @@ export async function answerStream(answering: Answering): Promise<Answered> {
   }
   const all = await used();
   const usage = guard.capped(all);
-  const lastEvents = converter.end(usage, job);
-  return { usage, lastEvents, id: converter.id(), isOverLimit: isCut || guard.shareWithin(all) < 1 };
+  const finalEvents = converter.end(usage, job);
+  return { usage, finalEvents, id: converter.id(), isOverLimit: isCut || guard.shareWithin(all) < 1 };
 }
 
 function streamFormatOf({ endpoint }: QueuedCall): StreamFormat {

@@ -16,13 +16,9 @@ export function createTimeLimit(now = () => performance.now()): TimeLimit {
   function setTimer(): void {
     clearTimeout(timer);
     checksAt = due;
-    // Node warns of a negative time, on the worker's stderr.
-    if (due !== Number.POSITIVE_INFINITY) timer = setTimeout(readFirst, Math.max(0, due - now()));
-  }
-
-  /** After a standstill of this process, Node runs late timers before it reads what has arrived in the meantime. */
-  function readFirst(): void {
-    setImmediate(check);
+    if (due === Number.POSITIVE_INFINITY) return;
+    // Node warns of a negative time, on the worker's stderr. In a process that was frozen, late timers run before the sockets are read.
+    timer = setTimeout(setImmediate, Math.max(0, due - now()), check);
   }
 
   function check(): void {

@@ -8,7 +8,7 @@ import { appendEntry } from './append-entry.ts';
 export interface PostedReply {
   /** False if the stream is gone. Fails as Redis does. */
   sent: Promise<boolean>;
-  /** Adds text to a chunk that was posted last, and sets its tokens. False if the chunk was sent, or if its frame has no room. */
+  /** Adds text to the last of the replies, and sets its tokens. False if that is no chunk or was sent, or if its frame has no room. */
   add(text: string, tokens: number): boolean;
 }
 
@@ -23,7 +23,7 @@ export interface ReplyFrames {
 
 /** Each frame costs a command, a wake-up and a read (contract.md#p2-frames, decisions.md#frames). Text waits this long for more text. */
 const gatherMs = 5;
-/** A larger reply is sent alone. In UTF-16 code units. */
+/** Larger replies are sent alone. In UTF-16 code units. */
 const frameCharactersMax = 65_536;
 const frameRepliesMax = 256;
 /** The approximate bound of a stream. An ingress that reads too late finds a gap. */
@@ -49,10 +49,11 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
   const streams = createStreams();
   const append = createAppend({ redis, charactersMax, onGone: streams.forget });
 
-  function frameFor(stream: Stream, characters: number): Frame {
+  function frameFor(stream: Stream, replies: number, characters: number): Frame {
     const { frame } = stream;
     if (frame !== undefined) {
-      if (frame.replies.length < frameRepliesMax && frame.characters + characters <= frameCharactersMax) return frame;
+      const hasRoom = frame.replies.length + replies <= frameRepliesMax;
+      if (hasRoom && frame.characters + characters <= frameCharactersMax) return frame;
       send(stream, frame);
     }
     const sent = Promise.withResolvers<boolean>();
@@ -88,7 +89,7 @@ export function createReplyFrames(deps: { redis: Redis; charactersMax?: number; 
     post(replyTo, replies, { isUrgent }) {
       const stream = streams.get(replyTo);
       const characters = replies.reduce((sum, reply) => sum + charactersOf(reply), 0);
-      const frame = frameFor(stream, characters);
+      const frame = frameFor(stream, replies.length, characters);
       frame.replies.push(...replies);
       frame.characters += characters;
       if (frame.characters >= frameCharactersMax) send(stream, frame);

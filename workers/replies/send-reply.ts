@@ -13,17 +13,17 @@ export interface ReplySender {
    */
   chunk(text: string, tokens: number): Promise<void>;
   /**
-   * Both resolve when the reply is in the stream, or when that stream has no reader any more. `lastEvents` arrive together with the end, or
-   * not at all: after a stream that says that it is complete, no error may come.
+   * Both resolve when the reply is in the stream, or when that stream has no reader any more. `finalEvents` arrive together with the end,
+   * or not at all: after an event that says that the stream is complete, no error may come.
    */
-  end(data: { body?: string; lastEvents?: string; usage: TokenUsage }): Promise<void>;
+  end(data: { body?: string; finalEvents?: string; usage: TokenUsage }): Promise<void>;
   error(error: ApiError): Promise<void>;
   /** Text of an earlier run was sent, so this run must not begin. */
   interrupted(promptTokens: number): Promise<void>;
 }
 
 const openingMs = 10;
-/** Less than an ingress buffers for one client, for any characters: all of it may arrive at once. */
+/** Less than an ingress buffers for one client, for any characters: all of it may arrive at once. Final events are not counted. */
 const unsentCharactersMax = 262_144;
 
 export function createReplySender(deps: {
@@ -55,9 +55,9 @@ export function createReplySender(deps: {
     return latest;
   }
 
-  function sendEnd(lastEvents: string, ending: ReplyContent): Promise<void> {
-    if (gone || lastEvents === '') return sendLast(ending);
-    post([...textReplies(lastEvents, tokensSent), ending], { isUrgent: true });
+  function sendEnd(finalEvents: string, ending: ReplyContent): Promise<void> {
+    if (gone || finalEvents === '') return sendLast(ending);
+    post([...textReplies(finalEvents, tokensSent), ending], { isUrgent: true });
     return latest;
   }
 
@@ -102,7 +102,7 @@ export function createReplySender(deps: {
       else postText(text, tokens);
       if (unsent > unsentCharactersMax) await latest;
     },
-    end: ({ lastEvents = '', ...data }) => sendEnd(lastEvents, { kind: 'end', data }),
+    end: ({ finalEvents = '', ...data }) => sendEnd(finalEvents, { kind: 'end', data }),
     error: (error) => sendLast({ kind: 'error', data: packError(error) }),
     interrupted: (promptTokens) => sendLast({ kind: 'interrupted', data: { promptTokens } }),
   };

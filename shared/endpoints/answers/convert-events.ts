@@ -35,7 +35,7 @@ export interface EventFormat {
   usage(): ReportedUsage | undefined;
   /** Ends what is open, as if the event that was taken last had not come. Returns the events for that. */
   cut(): TypedEvent[];
-  /** The last events. */
+  /** The final events. */
   end(tokens: AnswerTokens): TypedEvent[];
 }
 

@@ -77,7 +77,7 @@ export interface StreamConverter extends StreamProgress {
   tokensWritten(): number;
   /** What the model has written so far, cut at a million characters, for counting if no usage was reported. */
   text(): { sample: string; characters: number };
-  /** The last events, with the tokens of the answer: the backend's own usage if it has as many (contract.md#d5-usage-of-a-request). */
+  /** The final events, with the tokens of the answer: the backend's own usage if it has as many (contract.md#d5-usage-of-a-request). */
   end(tokens: AnswerTokens, options: { includeUsage: boolean }): string;
 }
 

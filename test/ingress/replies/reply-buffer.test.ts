@@ -24,11 +24,14 @@ test('returns events in order, with the text so far in one, also to a reader tha
   t.is(await buffer.next(), end);
 });
 
-test('reports when a reader is more than 1 MiB behind, counted in bytes', (t) => {
+test('drops what is more than 1 MiB ahead of its reader, counted in bytes, and reports it', async (t) => {
   const buffer = createReplyBuffer();
   t.true(buffer.push(chunk('é'.repeat(mebibyte / 2 - 1))));
   t.true(buffer.push(chunk('ab')), 'exactly 1 MiB');
   t.false(buffer.push(chunk('c')));
+  buffer.fail(failure);
+  t.deepEqual(await buffer.next(), chunk(`${'é'.repeat(mebibyte / 2 - 1)}ab`));
+  t.is(await t.throwsAsync(buffer.next()), failure);
 });
 
 test('text that a reader has taken makes room again', async (t) => {

@@ -72,7 +72,7 @@ async function ask(
   };
   const answering = { job, call, callBackend, reply, onFirstToken: (received: unknown) => begun.push(received) };
   const answered: Answered = await (stream ? answerStream : answerWhole)(answering);
-  const events = (text + (answered.lastEvents ?? ''))
+  const events = (text + (answered.finalEvents ?? ''))
     .split('\n\n')
     .filter((event) => event !== '')
     .map((event) => JSON.parse(event.slice('data: '.length)));

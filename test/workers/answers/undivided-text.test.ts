@@ -1,7 +1,6 @@
 import test from 'ava';
 import { answerStream } from '../../../workers/answers/answer-request.ts';
 import type { CallBackend } from '../../../workers/exchange/call-backend.ts';
-import { namedEvents } from '../../support/endpoints/sdk-streams.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
 const backend = { url: 'http://127.0.0.1:1/v1', location: 'on-prem' } as const;
@@ -26,6 +25,8 @@ const wholeTexts: Record<string, (text: string) => object[]> = {
   ],
 };
 
+const isComplete = /^event: (response\.completed|response\.incomplete|message_stop)$/m;
+
 async function streamed(endpoint: string, text: string) {
   const callBackend: CallBackend = {
     whole: () => Promise.reject(new Error('not a stream')),
@@ -38,7 +39,7 @@ async function streamed(endpoint: string, text: string) {
   const job = jobFor('no stream', { endpoint, body, choices: 1, outputTokensMax: 10 });
   const call = { backend, path: '', headers: {}, apiKey: undefined, requestId: 'r', body: '' };
   let sent = '';
-  const { usage, isOverLimit, lastEvents } = await answerStream({
+  const { usage, isOverLimit, finalEvents } = await answerStream({
     ...{ job, callBackend, call: { ...call, signal: AbortSignal.timeout(30_000) }, onFirstToken: () => {} },
     reply: {
       async chunk(ready) {
@@ -46,7 +47,7 @@ async function streamed(endpoint: string, text: string) {
       },
     },
   });
-  return { usage, isOverLimit, sent: sent + lastEvents };
+  return { usage, isOverLimit, sent, finalEvents };
 }
 
 for (const endpoint of Object.keys(wholeTexts)) {
@@ -58,7 +59,10 @@ for (const endpoint of Object.keys(wholeTexts)) {
     const long = await streamed(endpoint, ' a'.repeat(1.5 * 10 + 64 + 1));
     t.like(long, { isOverLimit: true, usage: { completionTokens: 10, estimated: true } });
     t.false(long.sent.includes(' a a'));
-    const last = JSON.stringify(namedEvents(long.sent).slice(-2));
-    t.regex(last, /max_output_tokens|max_tokens/);
+    t.regex(long.finalEvents ?? '', /max_output_tokens|max_tokens/);
+    for (const { sent, finalEvents = '' } of [short, long]) {
+      t.regex(finalEvents, isComplete);
+      t.notRegex(sent, isComplete, 'it is sent with the end');
+    }
   });
 }

@@ -105,27 +105,27 @@ test('the backend and its times are sent once: with the first text, or else with
   t.deepEqual(await known(failed.stream), ['error of onprem-a']);
 });
 
-test('the last events of a stream arrive together with its end, however large they are', async (t) => {
-  for (const lastEvents of ['data: b\n\n', 'b'.repeat(200_000)]) {
+test('the final events of a stream arrive together with its end, however large they are', async (t) => {
+  for (const finalEvents of ['data: b\n\n', 'b'.repeat(200_000)]) {
     const { stream, reply } = await open();
     reply.started('control', 7);
     await reply.chunk('a', 5);
     await stream.reply(({ kind }) => kind === 'chunk');
-    await reply.end({ lastEvents, usage });
+    await reply.end({ finalEvents, usage });
     t.like(await stream.replies(), [
       { kind: 'started', sequence: 0 },
       { kind: 'chunk', data: 'a', sequence: 1 },
-      { kind: 'chunk', data: lastEvents, tokens: 5, sequence: 2 },
+      { kind: 'chunk', data: finalEvents, tokens: 5, sequence: 2 },
       { kind: 'end', data: { usage }, sequence: 3 },
     ]);
     t.is(await given.redis.xlen(stream.key), 3, 'one opens the stream, one has the first text, and one the rest');
   }
 });
 
-test('a stream that has only last events is opened and served with them', async (t) => {
+test('a stream that has only final events sends its control stream and its backend with them', async (t) => {
   const { stream, reply } = await open();
   reply.started('control', 7);
-  await reply.end({ lastEvents: 'a', usage });
+  await reply.end({ finalEvents: 'a', usage });
   t.like(await stream.replies(), [{ kind: 'started' }, { kind: 'chunk', data: 'a', served }, { kind: 'end' }]);
   t.is(await given.redis.xlen(stream.key), 2, 'one opens the stream, and one has all replies');
 });
