@@ -72,6 +72,7 @@ async function endsEverything(t: ExecutionContext, { npm, pid }: Started, signal
   t.deepEqual(await stillRunning(processes, 5_000), []);
 }
 
+// One after another, because each starts a stack: together, they leave no processor time to other tests.
 test.serial('npm start offers every endpoint, and the commands that it prints work', async (t) => {
   const { url, directory, printed } = await startScript(t, 'start');
   const token = await requestToken({ ...(await readRunningStack(directory)), account: 'alice' });

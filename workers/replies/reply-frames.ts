@@ -15,8 +15,8 @@ export interface PostedReply {
 /** Sends the replies of all runs of this worker to the ingresses that wait for them. */
 export interface ReplyFrames {
   /**
-   * Sends these replies to this stream with the next frame, all in the same: urgent ones at the end of this turn of the event loop, others
-   * at most 5 ms after the last frame. Replies to one stream keep their order.
+   * Sends these replies to this stream, all in the next frame: urgent ones at the end of this turn of the event loop, others at most 5 ms
+   * after the last frame. Replies to one stream keep their order.
    */
   post(replyTo: string, replies: readonly Reply[], how: { isUrgent: boolean }): PostedReply;
 }

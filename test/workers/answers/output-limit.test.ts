@@ -108,6 +108,7 @@ test("a stream continues up to the limit by its backend's count, and is ended at
   t.like(over, { isRead: false, taken: 4, isOverLimit: true });
   t.deepEqual(over.usage, { promptTokens: 7, completionTokens: 3, cachedTokens: 0, estimated: false });
   t.deepEqual(over.events.at(-1)?.choices, []);
+  t.true(over.finalEvents?.includes('"usage"'), 'it is sent with the end');
   t.deepEqual(over.events.at(-1)?.usage, { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 });
   t.true(over.events.every(({ id, model }) => id === 'x' && model === 'medium-chat'));
   t.is(over.begun.length, 1);

@@ -87,6 +87,15 @@ test('a frame holds up to 256 replies and 64 KiB, unless one reply has more', as
     (await entries(opened)).map(({ length }) => length),
     [256, 256, 88],
   );
+  const together = await open();
+  const few = Array.from({ length: 255 }, (_, index) => post(together, text('a', 'x', index), true));
+  const pair = [text('a', 'y', 255), text('a', 'z', 256)];
+  few.push(together.frames.post(together.stream.key, pair, { isUrgent: true }));
+  await Promise.all(few.map(({ sent }) => sent));
+  t.deepEqual(
+    (await entries(together)).map(({ length }) => length),
+    [255, 2],
+  );
   const other = await open();
   const large = 'x'.repeat(40_000);
   const posted = [large, large, large.repeat(3), 'y', 'z'].map((data, index) =>
