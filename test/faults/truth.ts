@@ -11,7 +11,7 @@ import { createKeyClient } from '../support/key-client.ts';
 import { openRedis } from '../support/open-redis.ts';
 import { seededRandom } from '../support/random.ts';
 import { recordedLog } from '../support/recorded-log.ts';
-import { type Asked, ask } from '../support/truth/ask.ts';
+import { type Asked, ask, type Wish } from '../support/truth/ask.ts';
 import { contradictionsIn, type Evidence, producedBy } from '../support/truth/contradictions.ts';
 import { cutConnectionsAtRandom } from '../support/truth/cut-connections.ts';
 import { endLeasesNow } from '../support/truth/end-leases-now.ts';
@@ -114,10 +114,16 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
       await home.cut();
       await sending.reached(requests * 0.5);
       let waited = await outboxes.waiting();
-      for (; waited === 0 && sending.asked.length < requests; waited = await outboxes.waiting()) await sleep(100);
+      const further: Asked[] = [];
+      const agent = new Agent();
+      for (; waited === 0; waited = await outboxes.waiting()) {
+        // A few requests can end before any usage arrives. Then there are further ones.
+        if (sending.asked.length < requests) await sleep(100);
+        else further.push(await ask(wishOf(stack, keys.get('user:ann') ?? ''), agent));
+      }
       home.restore();
-      await sending.done;
-      return { asked: [...sending.asked], killed: { ...killing.killed, cuts: cutting.cuts() }, waited };
+      await Promise.all([sending.done, agent.close()]);
+      return { asked: [...sending.asked, ...further], killed: { ...killing.killed, cuts: cutting.cuts() }, waited };
     }
   });
 }
@@ -126,19 +132,20 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
  * As many requests of one account at once as its plan allows, `atOnce`. Before them, one after another is `tried` until one is answered:
  * the connections to Redis were cut until now, and an ingress refuses requests until it has them again.
  */
-async function fillSlots(
-  { ingresses, modelServers }: Stack,
-  key: string,
-): Promise<Record<'tried' | 'atOnce', Asked[]>> {
+async function fillSlots(stack: Stack, key: string): Promise<Record<'tried' | 'atOnce', Asked[]>> {
   const agent = new Agent();
-  const url = ingresses[0]?.url ?? '';
-  const wish = { url, key, question: 'At once?', stream: false, includeUsage: false, model: 'small-chat' };
+  const wish = wishOf(stack, key);
   const tried = [await ask(wish, agent)];
   while (tried.at(-1)?.ending === 'refused') tried.push(await ask(wish, agent));
-  for (const server of modelServers) server.fail({ latencyMs: 1_500 });
+  for (const server of stack.modelServers) server.fail({ latencyMs: 1_500 });
   const atOnce = await Promise.all(Array.from({ length: requestsAtOnce }, () => ask(wish, agent)));
   await agent.close();
   return { tried, atOnce };
+}
+
+function wishOf({ ingresses }: Stack, key: string): Wish {
+  const url = ingresses[0]?.url ?? '';
+  return { url, key, question: 'One more?', stream: false, includeUsage: false, model: 'small-chat' };
 }
 
 function print(see: See, { asked, calls, records }: Evidence): void {
