@@ -2,7 +2,7 @@ import type { ExecutionContext } from 'ava';
 import { type Answer, fullKey, type KeyClient, masked } from './key-client.ts';
 
 /** Far above the promise (a second) and far below a hang: not a limit for the speed of a noisy machine. */
-const neverAHangMs = 8_000;
+const neverAHangMs = 15_000;
 
 /**
  * Accounts and their keys before a part becomes unavailable, not shared with other casts: their names begin with `name`. This ingress has

@@ -51,7 +51,7 @@ export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsag
     },
 
     /** Resolves when no model server has a running call or an open connection. Rejects if one keeps them. */
-    async untilNothingIsOpen(withinMs = 5_000): Promise<void> {
+    async untilNothingIsOpen(withinMs = 30_000): Promise<void> {
       const until = performance.now() + withinMs;
       while (true) {
         const running = stack.modelServers

@@ -77,11 +77,11 @@ test('a key with a typo is refused as malformed, always with the same message', 
 });
 
 test('a long header costs no more than a short one', (t) => {
-  const startedAt = performance.now();
+  const before = process.threadCpuUsage();
   t.is(codeFor(`Bearer ${' '.repeat(16_000)}!`), 'INVALID_TOKEN');
   t.is(codeFor(`Bearer ${'='.repeat(16_000)}!`), 'INVALID_TOKEN');
   t.is(codeFor(`Bearer ${'a'.repeat(16_000)}!`), 'INVALID_TOKEN');
-  t.true(performance.now() - startedAt < 1_000);
+  t.true(process.threadCpuUsage(before).user < 1_000_000);
 });
 
 test('a refusal does not repeat the token, and its cause is for the log', (t) => {

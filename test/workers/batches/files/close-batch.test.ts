@@ -101,7 +101,7 @@ test.serial('a line that runs for more than ten seconds is closed, and its lease
   await side.take();
   const startedAt = performance.now();
   await close(side, { agoMs: 9_500 });
-  t.true(performance.now() - startedAt < 5_000);
+  t.true(performance.now() - startedAt < 9_500, 'it does not wait for another ten seconds');
   t.deepEqual((await codesOf(side))[1], [2, 'batch_cancelled']);
   t.is(await side.leases(), 1);
   const late = answeredLine(side.jobOf(2), '{}', {
