@@ -121,17 +121,19 @@ faultTest(
     const { wish } = witnesses;
     const agent = new Agent();
     t.teardown(() => agent.destroy());
-    for (const server of stack.modelServers) server.fail({ latencyMs: 8_000, times: 1 });
+    for (const server of stack.modelServers) server.fail({ untilHealed: true });
     const holding = stack.modelServers.map((_, index) => ask(wish(`Holding ${index}?`), agent));
     for (const server of stack.modelServers) await server.waitForCall(() => true);
 
-    const leaving = [true, false].map((stream) =>
-      ask({ ...wish(`Waiting, ${stream}?`), stream, leaving: AbortSignal.timeout(3_000) }, agent),
+    const leaving = new AbortController();
+    const waiting = [true, false].map((stream) =>
+      ask({ ...wish(`Waiting, ${stream}?`), stream, leaving: leaving.signal }, agent),
     );
     const [ingress] = stack.ingresses;
     if (ingress === undefined) return t.fail();
     await awaitMetric(ingress, depthIs(2));
-    const left = await Promise.all(leaving);
+    leaving.abort();
+    const left = await Promise.all(waiting);
     t.deepEqual(
       left.map(({ ending }) => ending),
       ['left', 'left'],
@@ -139,6 +141,7 @@ faultTest(
     await awaitMetric(ingress, depthIs(0));
     t.is(stack.modelServers.flatMap((server) => server.calls()).filter(({ state }) => state === 'running').length, 3);
     const after = ask(wish('And now?'), agent);
+    for (const server of stack.modelServers) server.heal();
 
     const asked = [...left, ...(await Promise.all([...holding, after]))];
     t.deepEqual(

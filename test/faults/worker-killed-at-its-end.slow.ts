@@ -77,13 +77,16 @@ faultTest(
     // If replies have their own Redis, the last reply waits until the settling was confirmed.
     const scene = await openScene(t, ({ redisUrl }) => ({ REPLY_REDIS_URL: redisUrl }));
     const { stack, proxy, witnesses, agent } = scene;
-    // All have started before the first is settled, because it waits for the others.
-    stack.modelServers[0].fail({ latencyMs: 1_500 });
+    const [server] = stack.modelServers;
+    server.fail({ untilHealed: true });
     const sent = proxy.swallow([{ text: settling, count: 2 * (1 + streamed.length) }]);
     const whole = ask(witnesses.wish('Whole?'), agent);
     const streams = streamed.map((form) =>
       ask({ ...witnesses.wish(`Streamed at ${form.path}?`), form, stream: true, includeUsage: true }, agent),
     );
+    // All have started before the first is settled.
+    while (server.calls().length < 1 + streamed.length) await sleep(20);
+    server.heal();
     await sent;
     await sleep(500); // what the worker sends without waiting has arrived
     const foundMs = await dies(scene, 1 + streamed.length);

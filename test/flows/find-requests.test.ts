@@ -204,12 +204,13 @@ test('a caller finds only its own requests, by key and by sign-in token, and non
   t.like(missing, { status: 404, body: { error: { code: 'NOT_FOUND', message: 'There is no such request.' } } });
   t.like(await keys.send('GET', `/openai/v1/requests/${answerId}`, { bearer: key }), { status: 200, body: { id } });
 
-  stack.modelServers[0].fail({ latencyMs: 500, times: 1 }, 'held-server');
+  stack.modelServers[0].fail({ untilHealed: true }, 'held-server');
   const holding = chat({ url: url(), key, question: 'Hold', model: 'held-server' });
   await until(key, 'running');
   const refused = await chat({ url: url(), key, question: 'Too many' });
   t.is(refused.status, 429);
   t.is(await look(t, key, refused.headers.get('x-request-id') ?? ''), 404);
+  stack.modelServers[0].heal('held-server');
   await (await holding).text();
   t.is((await list(key)).data.length, 2);
   t.deepEqual((await list(other)).data, []);

@@ -14,7 +14,7 @@ test('a stream whose model takes more than ten seconds begins with a comment and
   const stack = shared.stack();
   const key = await stack.mintKey('held-back');
   const [server] = stack.modelServers;
-  server.fail({ latencyMs: 11_000, times: 1 }, model);
+  server.fail({ latencyMs: 16_000, times: 1 }, model);
   const sentAt = performance.now();
   const response = await chat({ url: stack.ingresses[0]?.url ?? '', key, question, stream: true, model });
   const waitedMs = performance.now() - sentAt;

@@ -81,7 +81,7 @@ test.serial('a repeat gets the first answer byte for byte at any ingress, and is
 });
 
 test.serial('a repeat while the first runs is 409 with a short wait, and another body is 422', async (t) => {
-  for (const server of stack.modelServers) server.fail({ latencyMs: 700, times: 1 });
+  for (const server of stack.modelServers) server.fail({ untilHealed: true });
   const name = `order-${names++}`;
   const first = send(name);
   await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
@@ -93,8 +93,8 @@ test.serial('a repeat while the first runs is 409 with a short wait, and another
   const other = await send(name, { question: 'Another?' });
   t.is(other.status, 422);
   t.like(await other.json(), { code: 'IDEMPOTENCY_MISMATCH' });
-  const text = await (await first).text();
   for (const server of stack.modelServers) server.heal();
+  const text = await (await first).text();
   t.is(await (await retried(name)).text(), text);
   t.is((await send(name, { question: 'Another?' })).status, 422);
 });
@@ -110,7 +110,7 @@ test.serial('fifty repeats at once over two ingresses make one call, and all get
 });
 
 test.serial('a client that leaves does not end its request: the next attempt gets the answer', async (t) => {
-  for (const server of stack.modelServers) server.fail({ latencyMs: 500, times: 1 });
+  for (const server of stack.modelServers) server.fail({ untilHealed: true });
   const name = `order-${names++}`;
   const before = calls();
   const leaving = new AbortController();
@@ -118,8 +118,8 @@ test.serial('a client that leaves does not end its request: the next attempt get
   await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
   leaving.abort();
   await t.throwsAsync(first);
-  const answer = await retried(name, { ingress: 1 });
   for (const server of stack.modelServers) server.heal();
+  const answer = await retried(name, { ingress: 1 });
   t.is(answer.status, 200);
   t.is(answer.headers.get('idempotent-replayed'), 'true');
   t.is(calls(), before + 1);
@@ -150,7 +150,7 @@ test.serial('the header is refused on a stream, and in another form', async (t) 
 test.serial(
   'the OpenAI SDK repeats the header in its automatic retries, and gets the answer of its first attempt',
   async (t) => {
-    const client = new OpenAI({ apiKey: key, baseURL: `${stack.ingresses[1]?.url}/openai/v1`, maxRetries: 5 });
+    const client = new OpenAI({ apiKey: key, baseURL: `${stack.ingresses[1]?.url}/openai/v1`, maxRetries: 30 });
     const asked = { model: 'small-chat', messages: [{ role: 'user' as const, content: 'Again?' }] };
     for (const server of stack.modelServers) server.fail({ latencyMs: 700, times: 1 });
     const [before, headers] = [calls(), { 'idempotency-key': `order-${names++}` }];

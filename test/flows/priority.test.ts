@@ -33,7 +33,7 @@ test('requests waiting in a pool run by the priority of their plan, lower first,
     chat({ url, key: keyByPlan.get(plan) ?? '', model: 'one-server', question });
 
   const [server] = stack.modelServers;
-  server.fail({ latencyMs: 5_000, times: 1 });
+  server.fail({ untilHealed: true });
   const answers = [ask('last', 'keeps the worker busy')];
   await server.waitForCall(() => true);
   const order = ['last', 'usual', 'second', 'first', 'usual', 'first', 'second', 'last'];
@@ -45,6 +45,7 @@ test('requests waiting in a pool run by the priority of their plan, lower first,
     );
   }
   t.true(server.calls().length === 1, 'all of them wait');
+  server.heal();
   for (const answer of answers) t.is((await answer).status, 200);
   const asked = server.calls().map(({ body }) => /"content":"(.*?)"/.exec(JSON.stringify(body))?.[1]);
   t.deepEqual(asked, [

@@ -3,7 +3,14 @@ import test from 'ava';
 import { openStore } from '../../shared/open-store.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
-import { type BatchLine, lineOf, linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
+import {
+  type BatchClient,
+  type BatchLine,
+  lineOf,
+  linesOf,
+  openBatchClient,
+  tokensIn,
+} from '../support/batch-client.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 
@@ -47,6 +54,15 @@ test.after.always(() => parts.disposeAsync());
 const server = () => stack.modelServers[0];
 const byName = (lines: readonly BatchLine[]) => lines.map(({ custom_id }) => custom_id).sort();
 const codes = (lines: readonly BatchLine[]) => [...new Set(lines.map(({ error }) => error?.code))];
+
+/** Starts a batch of 60 lines. Returns when its first calls have ended, and those that began after them are held until the model is healed. */
+async function holdAfterFirstLines(user: BatchClient, model: string): Promise<{ id: string }> {
+  server().fail({ untilHealed: true }, model);
+  const { id } = await user.create(linesOf(60, { model }));
+  await server().waitForCall((call) => call.model === model, 60_000);
+  server().fail({ untilHealed: true }, model);
+  return user.until(id, ({ request_counts }) => (request_counts?.completed ?? 0) > 0);
+}
 
 /** The charge of the account's month, once nothing is reserved. */
 async function chargedTo(key: string): Promise<{ used: number; overageUsed: number }> {
@@ -280,21 +296,19 @@ test('a cancelled batch ends within seconds: running lines are stopped and charg
 
 test('a batch belongs to its account: it continues when the key that created it is revoked', async (t) => {
   const user = await openBatchClient(stack, 'revoked');
-  server().fail({ latencyMs: 300 }, 'kept-chat');
-  const { id } = await user.create(linesOf(24, { model: 'kept-chat' }));
-  await user.until(id, ({ request_counts }) => (request_counts?.completed ?? 0) > 0);
+  const { id } = await holdAfterFirstLines(user, 'kept-chat');
   t.is((await keys.revoke('revoked', user.apiKey)).status, 200);
+  server().heal('kept-chat');
   const token = await keys.token('revoked');
   const signedIn = await openBatchClient(stack, 'revoked', token);
-  t.like(await signedIn.ended(id), { status: 'completed', request_counts: { total: 24, completed: 24, failed: 0 } });
+  t.like(await signedIn.ended(id), { status: 'completed', request_counts: { total: 60, completed: 60, failed: 0 } });
 });
 
 test('a changed plan applies to the next line: lines for a model outside it fail', async (t) => {
   const user = await openBatchClient(stack, 'changed');
-  server().fail({ latencyMs: 400 }, 'changed-chat');
-  const { id } = await user.create(linesOf(60, { model: 'changed-chat' }));
-  await user.until(id, ({ request_counts }) => (request_counts?.completed ?? 0) > 0);
+  const { id } = await holdAfterFirstLines(user, 'changed-chat');
   t.is((await keys.change('user:changed', { plan: 'guest-models' })).status, 200);
+  server().heal('changed-chat');
   const batch = await user.ended(id);
   const [output, errors] = [await user.output(batch), await user.errors(batch)];
   t.is(batch.status, 'completed');
@@ -337,10 +351,9 @@ test('lines after a used-up month continue up to the bound of overage', async (t
 
 test('the batches of a suspended account pause, and continue when the suspension ends', async (t) => {
   const user = await openBatchClient(stack, 'suspended');
-  server().fail({ latencyMs: 200 }, 'still-chat');
-  const { id } = await user.create(linesOf(40, { model: 'still-chat' }));
-  await user.until(id, ({ request_counts }) => (request_counts?.completed ?? 0) > 0);
+  const { id } = await holdAfterFirstLines(user, 'still-chat');
   await keys.change('user:suspended', { suspended: true });
+  server().heal('still-chat');
   // Calls that have begun end; from then on there is no further call.
   const calls = () =>
     server()
@@ -348,8 +361,8 @@ test('the batches of a suspended account pause, and continue when the suspension
       .filter(({ model }) => model === 'still-chat').length;
   let [before, now] = [-1, calls()];
   for (; before !== now; [before, now] = [now, calls()]) await new Promise((resolve) => setTimeout(resolve, 1_500));
-  t.true(((await store.batches.countResults(id)).completed ?? 0) < 40);
+  t.true(((await store.batches.countResults(id)).completed ?? 0) < 60);
   t.is((await store.batches.findBatch(id))?.state, 'in_progress');
   await keys.change('user:suspended', { suspended: false });
-  t.like(await user.ended(id), { status: 'completed', request_counts: { total: 40, completed: 40, failed: 0 } });
+  t.like(await user.ended(id), { status: 'completed', request_counts: { total: 60, completed: 60, failed: 0 } });
 });

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import OpenAI, { APIError } from 'openai';
 import { countersKey } from '../../shared/redis/keys.ts';
@@ -64,7 +65,7 @@ function assertRetriedOnce(t: ExecutionContext, exchanges: { sentAt: number; sta
 test('a burst of requests is retried after the advertised wait, and succeeds', async (t) => {
   const { ask, exchanges } = await openClient('requests', 'one-a-minute');
   await ask();
-  await ageWindow('user:requests', 55_000);
+  await ageWindow('user:requests', 50_000);
   t.is((await ask()).object, 'chat.completion');
   t.is(exchanges.length, 3);
   assertRetriedOnce(t, exchanges);
@@ -73,7 +74,7 @@ test('a burst of requests is retried after the advertised wait, and succeeds', a
 test('a burst of tokens is retried, too', async (t) => {
   const { ask, exchanges } = await openClient('tokens', 'few-tokens');
   await ask({ tokens: 100 });
-  await ageWindow('user:tokens', 55_000);
+  await ageWindow('user:tokens', 50_000);
   t.is((await ask({ tokens: 265 })).object, 'chat.completion');
   t.is(exchanges.length, 3);
   assertRetriedOnce(t, exchanges);
@@ -82,11 +83,12 @@ test('a burst of tokens is retried, too', async (t) => {
 test('a request beyond the concurrency limit is retried, too', async (t) => {
   const { ask, exchanges } = await openClient('at-once', 'one-at-once');
   const model = 'medium-chat'; // used by no other test
-  for (const server of stack.modelServers) server.fail({ latencyMs: 1_500 }, model);
+  for (const server of stack.modelServers) server.fail({ untilHealed: true }, model);
   const first = ask({ model });
   await Promise.any(stack.modelServers.map((server) => server.waitForCall((call) => call.model === model)));
-  for (const server of stack.modelServers) server.heal(model);
   const second = ask({ model });
+  while (!exchanges.some(({ status }) => status === 429)) await sleep(20);
+  for (const server of stack.modelServers) server.heal(model);
   t.is((await first).object, 'chat.completion');
   t.is((await second).object, 'chat.completion');
   assertRetriedOnce(

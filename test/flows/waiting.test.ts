@@ -1,8 +1,9 @@
 import test from 'ava';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
 
-const queueMs = 2_000;
+const queueMs = 5_000;
 const parts = new AsyncDisposableStack();
 let stack: Stack;
 let key: string;
@@ -32,12 +33,16 @@ async function isHeld(): Promise<void> {
 test.serial(
   'requests wait for a model at capacity, others are answered meanwhile, and responses report the wait',
   async (t) => {
-    stack.modelServers[0].fail({ latencyMs: 1_000, times: 1 }, 'narrow');
+    stack.modelServers[0].fail({ untilHealed: true }, 'narrow');
     const first = ask('narrow');
     await isHeld();
     const waiting = [ask('narrow'), ask('narrow', true)];
     const other = await ask('wide');
     t.is(other.status, 200);
+    const [ingress] = stack.ingresses;
+    if (ingress === undefined) return t.fail();
+    await awaitMetric(ingress, /^svc_queue_depth\{pool="default",model="narrow",lane="interactive"\} 2$/m);
+    stack.modelServers[0].heal('narrow');
     const ended = await Promise.all([first, ...waiting]);
     t.deepEqual(
       ended.map(({ status }) => status),

@@ -49,7 +49,7 @@ for (const name of endpointNames) {
   test(`${name}: the package retries a burst after the advertised wait, and succeeds`, async (t) => {
     const { account, exchanges } = await openRetrying(`retries-${name}`, { plan: 'one-request-a-minute' });
     await ask(account);
-    await ageWindow(`user:retries-${name}`, 57_000);
+    await ageWindow(`user:retries-${name}`, 50_000);
     t.truthy(await ask(account));
     t.deepEqual(
       exchanges.map(({ status }) => status),

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Arrival, Call, CallList } from './calls.ts';
 import type { Endpoint, ErrorFields, Question } from './endpoint.ts';
-import type { Fault } from './faults.ts';
+import type { TakenFault } from './faults.ts';
 import { isAuthorized, parseJson, readBody, sendError } from './http.ts';
 import { answerInstead, answersInstead, writeSlowHeaders, writeWrongLength } from './misbehave.ts';
-import { type Begun, joinEvents, wait, writeStream, writeWhole } from './reply.ts';
+import { type Begun, joinEvents, untilAborted, wait, writeStream, writeWhole } from './reply.ts';
 
 interface Options {
   name: string;
@@ -15,7 +15,10 @@ interface Options {
 }
 
 /** Answers a call of any endpoint: records it, checks its key and its body, and replies with the fault of the moment. */
-export function createAnswerCall(options: Options, parts: { calls: CallList; takeFault: (model: string) => Fault }) {
+export function createAnswerCall(
+  options: Options,
+  parts: { calls: CallList; takeFault: (model: string) => TakenFault },
+) {
   const { name, apiKey, splitBytes = true, firstTokenMs = 0, tokensPerSecond = Number.POSITIVE_INFINITY } = options;
   const { calls, takeFault } = parts;
   return async function answerCall(endpoint: Endpoint, req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -31,10 +34,11 @@ export function createAnswerCall(options: Options, parts: { calls: CallList; tak
       return refuse(401, { message: 'Incorrect API key provided.', code: 'invalid_api_key' });
     }
     if ('refused' in question) return refuse(400, question.refused);
-    const fault = takeFault(question.model);
+    const { fault, healed } = takeFault(question.model);
     const pace = { firstTokenMs, tokenMs: fault.chunkMs ?? 1_000 / tokensPerSecond };
     const { errors } = endpoint;
     try {
+      if (fault.untilHealed) await untilAborted(healed, signal);
       await reply(question, { res, calls, call, fault, pace, splitBytes, signal, errors }, name);
     } catch (error) {
       if (!signal.aborted) throw error; // otherwise the wait ended because the client left

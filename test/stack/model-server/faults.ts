@@ -7,7 +7,9 @@ const chunks = z.int().min(0);
 /** The faults of a simulated model server. Several can apply at once; the first that ends the call wins. */
 export const faultSchema = z
   .strictObject({
-    /** Waits this long before anything else. */
+    /** Waits until this fault is cleared or replaced, before anything else. */
+    untilHealed: z.boolean().optional(),
+    /** Then waits this long. */
     latencyMs: milliseconds.optional(),
     /** Never answers, and keeps the connection. */
     hang: z.boolean().optional(),
@@ -60,25 +62,36 @@ export const faultSchema = z
 
 export type Fault = z.infer<typeof faultSchema>;
 
+/** The fault of one call. */
+export type TakenFault = {
+  fault: Fault;
+  /** Aborted when the fault is cleared or replaced. */
+  healed: AbortSignal;
+};
+
 export type Faults = ReturnType<typeof createFaults>;
 
 /** The present faults, for one model or for all models without their own. Each affected call uses up one of `times`. */
 export function createFaults() {
-  const faults = new Map<string, { fault: Fault; left: number }>();
+  const faults = new Map<string, { fault: Fault; left: number; healing: AbortController }>();
+  const end = (model: string) => {
+    faults.get(model)?.healing.abort();
+    faults.delete(model);
+  };
   return {
     set(fault: Fault, model = everyModel): void {
-      faults.set(model, { fault, left: fault.times ?? Number.POSITIVE_INFINITY });
+      end(model);
+      faults.set(model, { fault, left: fault.times ?? Number.POSITIVE_INFINITY, healing: new AbortController() });
     },
     /** The faults of one model, or of all models. */
     clear(model?: string): void {
-      if (model === undefined) faults.clear();
-      else faults.delete(model);
+      for (const each of model === undefined ? [...faults.keys()] : [model]) end(each);
     },
-    take(model: string): Fault {
+    take(model: string): TakenFault {
       const held = faults.get(model) ?? faults.get(everyModel);
-      if (held === undefined || held.left <= 0) return {};
+      if (held === undefined || held.left <= 0) return { fault: {}, healed: AbortSignal.abort() };
       held.left -= 1;
-      return held.fault;
+      return { fault: held.fault, healed: held.healing.signal };
     },
   };
 }

@@ -170,7 +170,7 @@ function isReached(after: number, { kind }: StreamEvent, tokens: number): boolea
 
 async function breakOff(reply: Reply, how: BreakingPoint['how'], sent: number): Promise<void> {
   const { res, calls, call, signal } = reply;
-  if (how === 'stall') return untilClosed(signal);
+  if (how === 'stall') return untilAborted(signal);
   await wait(beforeBreakMs, signal);
   if (how !== 'cut' && how !== 'end') return derail(reply, how, sent);
   calls.change(call, { state: 'failed' });
@@ -185,9 +185,9 @@ export function joinEvents(events: Iterable<StreamEvent>): string {
   return Array.from(events, ({ text }, sent) => textOf(text, sent)).join('');
 }
 
-/** Waits until the client has disconnected. */
-export async function untilClosed(signal: AbortSignal): Promise<void> {
-  if (!signal.aborted) await once(signal, 'abort');
+/** Waits until `awaited` is aborted. Rejects when the client leaves. */
+export async function untilAborted(awaited: AbortSignal, signal?: AbortSignal): Promise<void> {
+  if (!awaited.aborted) await once(awaited, 'abort', { signal });
 }
 
 /** Waits, except for 0 ms. Rejects when the client leaves. */

@@ -88,6 +88,25 @@ test('hang: no byte until the client leaves', async (t) => {
   t.is((await server.waitForCall(({ state }) => state === 'aborted')).chunksSent, 0);
 });
 
+test('untilHealed: nothing until the fault is cleared or replaced, or the client leaves', async (t) => {
+  for (const heal of [(server: Server) => server.heal(), (server: Server) => server.fail({ status: 500 })]) {
+    await using server = await withFault({ untilHealed: true, times: 1 });
+    const held = ask(server, false);
+    await server.waitForCall(() => true);
+    t.is((await ask(server, true)).status, 200, 'only as many calls as set');
+    t.is(await Promise.race([held, sleep(20, 'held')]), 'held');
+    heal(server);
+    t.is((await held).status, 200);
+  }
+  await using server = await withFault({ untilHealed: true });
+  const leaving = new AbortController();
+  const left = ask(server, false, leaving.signal);
+  await server.waitForCall(() => true);
+  leaving.abort();
+  await t.throwsAsync(left);
+  t.is((await server.waitForCall(({ state }) => state === 'aborted')).chunksSent, 0);
+});
+
 test('latencyMs: nothing before it has passed', async (t) => {
   await using server = await withFault({ latencyMs: 80 });
   const startedAt = performance.now();
