@@ -92,7 +92,7 @@ export async function startModelServer(options: ModelServerOptions) {
     /** The kept calls in their present state, oldest first. */
     calls: (): Call[] => calls.list(),
     /** Resolves with the first kept call that matches. Rejects after `withinMs`. */
-    waitForCall: (matches: (call: Call) => boolean, withinMs = 10_000) => calls.wait(matches, withinMs),
+    waitForCall: (matches: (call: Call) => boolean, withinMs = 30_000) => calls.wait(matches, withinMs),
     async [Symbol.asyncDispose](): Promise<void> {
       if (!server.listening) return;
       const closed = once(server, 'close');
