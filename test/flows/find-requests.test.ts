@@ -51,7 +51,7 @@ async function look(t: ExecutionContext, bearer: string, id: string): Promise<Sh
   return requestSchema.parse(one.body);
 }
 
-/** What both show once the request has ended for one of them. On a busy machine this takes more than the documented second. */
+/** What both show once the request has ended for one of them. The documentation says a second; a busy machine has more. */
 async function lookOnceEnded(t: ExecutionContext, bearer: string, id: string): Promise<Shown | number> {
   const begunAt = performance.now();
   for (;;) {

@@ -14,7 +14,7 @@ test('a stream whose model takes more than ten seconds begins with a comment and
   const stack = shared.stack();
   const key = await stack.mintKey('held-back');
   const [server] = stack.modelServers;
-  server.fail({ latencyMs: 16_000, times: 1 }, model);
+  server.fail({ untilHealed: true }, model);
   const sentAt = performance.now();
   const response = await chat({ url: stack.ingresses[0]?.url ?? '', key, question, stream: true, model });
   const waitedMs = performance.now() - sentAt;
@@ -23,6 +23,7 @@ test('a stream whose model takes more than ten seconds begins with a comment and
   t.truthy(response.headers.get('x-svc-quota-limit'));
   const call = server.calls().findLast((each) => each.model === model);
   t.is(call?.chunksSent ?? 0, 0, 'before the model has sent anything');
+  server.heal(model);
   const text = await response.text();
   t.true(text.startsWith(': waiting\n\ndata: '));
   t.is(streamedText(text), answerFor([{ role: 'user', content: question }]));

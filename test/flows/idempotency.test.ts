@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import Anthropic from '@anthropic-ai/sdk';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import OpenAI, { APIError } from 'openai';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { claimKey } from '../../shared/redis/keys.ts';
@@ -42,6 +43,17 @@ function send(idempotencyKey: string, { ingress = 0, question = 'Who am I?', hea
   return chat({ url, question, headers: { 'idempotency-key': idempotencyKey, ...headers }, key, ...rest });
 }
 
+/** Holds the calls of all model servers until they are healed, at the latest at the end of the test. */
+function hold(t: ExecutionContext): { heal: () => void; held: () => Promise<unknown> } {
+  const heal = () => {
+    for (const server of stack.modelServers) server.heal();
+  };
+  for (const server of stack.modelServers) server.fail({ untilHealed: true });
+  t.teardown(heal);
+  const isRunning = ({ state }: { state: string }) => state === 'running';
+  return { heal, held: () => Promise.any(stack.modelServers.map((server) => server.waitForCall(isRunning))) };
+}
+
 const calls = () => stack.modelServers.flatMap((server) => server.calls()).length;
 async function used(): Promise<unknown> {
   const response = await fetch(`${stack.ingresses[0]?.url}/billing/quota`, {
@@ -56,7 +68,7 @@ async function retried(idempotencyKey: string, wishes: Wishes = {}): Promise<Res
     const response = await send(idempotencyKey, wishes);
     if (response.status !== 409) return response;
     await response.text();
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await sleep(50);
   }
 }
 
@@ -81,10 +93,10 @@ test.serial('a repeat gets the first answer byte for byte at any ingress, and is
 });
 
 test.serial('a repeat while the first runs is 409 with a short wait, and another body is 422', async (t) => {
-  for (const server of stack.modelServers) server.fail({ untilHealed: true });
+  const { heal, held } = hold(t);
   const name = `order-${names++}`;
   const first = send(name);
-  await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
+  await held();
   const repeat = await send(name, { ingress: 1 });
   t.is(repeat.status, 409);
   t.like(await repeat.json(), { code: 'CONFLICT' });
@@ -93,7 +105,7 @@ test.serial('a repeat while the first runs is 409 with a short wait, and another
   const other = await send(name, { question: 'Another?' });
   t.is(other.status, 422);
   t.like(await other.json(), { code: 'IDEMPOTENCY_MISMATCH' });
-  for (const server of stack.modelServers) server.heal();
+  heal();
   const text = await (await first).text();
   t.is(await (await retried(name)).text(), text);
   t.is((await send(name, { question: 'Another?' })).status, 422);
@@ -110,15 +122,19 @@ test.serial('fifty repeats at once over two ingresses make one call, and all get
 });
 
 test.serial('a client that leaves does not end its request: the next attempt gets the answer', async (t) => {
-  for (const server of stack.modelServers) server.fail({ untilHealed: true });
+  const { heal, held } = hold(t);
   const name = `order-${names++}`;
   const before = calls();
   const leaving = new AbortController();
-  const first = send(name, { signal: leaving.signal });
-  await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
+  const first = send(name, { signal: leaving.signal, headers: { 'x-client-request-id': name } });
+  await held();
   leaving.abort();
   await t.throwsAsync(first);
-  for (const server of stack.modelServers) server.heal();
+  await stack.ingresses[0]?.process.line(({ clientRequestId }) => clientRequestId === name);
+  await sleep(500); // a cancellation would have arrived
+  const states = stack.modelServers.flatMap((server) => server.calls()).map(({ state }) => state);
+  t.is(states.filter((state) => state === 'running').length, 1, 'its call still runs');
+  heal();
   const answer = await retried(name, { ingress: 1 });
   t.is(answer.status, 200);
   t.is(answer.headers.get('idempotent-replayed'), 'true');
@@ -210,16 +226,16 @@ test.serial(
   async (t) => {
     const suspended = await keys.newKey('suspended');
     const name = `order-${names++}`;
-    for (const server of stack.modelServers) server.fail({ latencyMs: 20_000, times: 1 });
+    const { heal, held } = hold(t);
     const leaving = new AbortController();
     const before = calls();
     const first = send(name, { key: suspended, signal: leaving.signal });
-    await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'running')));
+    await held();
     leaving.abort();
     await t.throwsAsync(first);
     await keys.change('user:suspended', { suspended: true });
     await Promise.any(stack.modelServers.map((server) => server.waitForCall(({ state }) => state === 'aborted')));
-    for (const server of stack.modelServers) server.heal();
+    heal();
     const refused = await send(name, { key: suspended, ingress: 1 });
     t.is(refused.status, 403);
     t.like(await refused.json(), { code: 'FORBIDDEN' });
@@ -238,7 +254,7 @@ async function retriedUntil(
   for (;;) {
     const body = (await (await send(name, { key: bearer })).json()) as { code?: string }; // a response of the service itself
     if (isOver(body)) return body;
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await sleep(50);
   }
 }
 

@@ -55,7 +55,7 @@ const server = () => stack.modelServers[0];
 const byName = (lines: readonly BatchLine[]) => lines.map(({ custom_id }) => custom_id).sort();
 const codes = (lines: readonly BatchLine[]) => [...new Set(lines.map(({ error }) => error?.code))];
 
-/** Starts a batch of 60 lines. Returns when its first calls have ended, and those that began after them are held until the model is healed. */
+/** Starts a batch of 60 lines. Returns when some are completed. Those that start later are held until the model is healed. */
 async function holdAfterFirstLines(user: BatchClient, model: string): Promise<{ id: string }> {
   server().fail({ untilHealed: true }, model);
   const { id } = await user.create(linesOf(60, { model }));

@@ -83,6 +83,7 @@ test('a burst of tokens is retried, too', async (t) => {
 test('a request beyond the concurrency limit is retried, too', async (t) => {
   const { ask, exchanges } = await openClient('at-once', 'one-at-once');
   const model = 'medium-chat'; // used by no other test
+  t.timeout(60_000);
   for (const server of stack.modelServers) server.fail({ untilHealed: true }, model);
   const first = ask({ model });
   await Promise.any(stack.modelServers.map((server) => server.waitForCall((call) => call.model === model)));

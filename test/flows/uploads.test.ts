@@ -77,7 +77,7 @@ async function until(holds: () => boolean): Promise<void> {
   }
 }
 
-/** Retries until there is room: the slot of an aborted upload is free a moment after its remains are gone. */
+/** Retries until there is room: the slot of an upload that broke off is free a moment after its remains are gone. */
 async function uploadWhereThereIsRoom(body: Buffer, bearer = key): ReturnType<typeof exchange> {
   for (let waited = 0; waited < 10_000; waited += 20) {
     const answer = await exchange({ port, send: upload(body, bearer) });
@@ -92,12 +92,15 @@ test.serial('an upload that breaks off leaves nothing, at any point', async (t) 
   for (const sent of [0, 60, 200, 300, 30_000, body.length - 200, body.length - 1]) {
     for (const end of ['reset', 'end'] as const) {
       const about = `${end}-after-${sent}-bytes-of-the-body`;
-      const named = `X-Client-Request-Id: ${about}`;
+      const lines = [`Content-Length: ${body.length}`, `X-Client-Request-Id: ${about}`];
       const socket = connect(port, '127.0.0.1');
       socket.on('error', () => {});
       await once(socket, 'connect');
-      socket.write(asked(key, `Content-Length: ${body.length}`, 'Expect: 100-continue', named));
-      await once(socket, 'data'); // the upload has begun
+      if (end === 'reset') {
+        // A reset drops what the ingress has not read. So the head is read first.
+        socket.write(asked(key, ...lines, 'Expect: 100-continue'));
+        await once(socket, 'data', { signal: AbortSignal.timeout(30_000) });
+      } else socket.write(asked(key, ...lines));
       await new Promise((resolve) => socket.write(body.subarray(0, sent), resolve));
       await sleep(20);
       if (end === 'reset') socket.resetAndDestroy();
@@ -252,6 +255,8 @@ test.serial('an upload of 100 MiB is not held in memory, and others are answered
   const form = multipart([purpose, file('<here>')]).toString();
   const [before = '', after = ''] = form.split('<here>');
   const waits: number[] = [];
+  const sentAtAnswers = new Set<number>();
+  let sent = 0;
   const during = new AbortController();
   const bystander = (async () => {
     while (!during.signal.aborted) {
@@ -259,6 +264,7 @@ test.serial('an upload of 100 MiB is not held in memory, and others are answered
       const { status } = await keys.models(key);
       t.is(status, 200, JSON.stringify(stack.ingresses[0]?.process.logs.slice(-5)));
       waits.push(performance.now() - since);
+      sentAtAnswers.add(sent);
       await sleep(20);
     }
   })();
@@ -271,7 +277,7 @@ test.serial('an upload of 100 MiB is not held in memory, and others are answered
       const write = async (bytes: Buffer | string) => void (socket.write(bytes) || (await once(socket, 'drain')));
       await write(asked(key, `Content-Length: ${before.length + 100 * mebibyte.length + after.length}`));
       await write(before);
-      for (let sent = 0; sent < 100; sent++) {
+      for (; sent < 100; sent++) {
         await write(mebibyte);
         most = Math.max(most, residentKiB(pid) - atFirst);
       }
@@ -287,7 +293,7 @@ test.serial('an upload of 100 MiB is not held in memory, and others are answered
     `the ingress grew by at most ${Math.round(most / 1024)} MiB; the longest wait of ${waits.length} was ${Math.round(Math.max(...waits))} ms`,
   );
   t.true(most < residentMax, `${most} KiB`);
-  t.true(waits.length > 2, 'others were not answered only after the upload');
+  t.true(sentAtAnswers.size > 10, 'others were answered during the upload');
 });
 
 const text = fc.oneof(

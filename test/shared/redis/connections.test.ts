@@ -16,15 +16,6 @@ import { watchRedis } from '../../support/watch-redis.ts';
 
 const never = new AbortController().signal;
 
-async function failureOf(call: Promise<unknown>): Promise<{ failed: boolean; tookMs: number }> {
-  const startedAt = performance.now();
-  const failed = await call.then(
-    () => false,
-    () => true,
-  );
-  return { failed, tookMs: performance.now() - startedAt };
-}
-
 test('for a request: a frozen Redis fails within a second, and a started call is not sent twice', async (t) => {
   await using own = await startPrivateRedis();
   const connection = connectForRequests(own.server.url, recordedLog().log);
@@ -32,9 +23,7 @@ test('for a request: a frozen Redis fails within a second, and a started call is
   await waitUntilReady(connection, never);
 
   await own.server.kill('SIGSTOP');
-  const { failed, tookMs } = await failureOf(connection.incr('calls'));
-  t.true(failed);
-  t.true(tookMs < 10_000, `${tookMs} ms`);
+  await t.throwsAsync(connection.incr('calls'), { message: 'Command timed out' });
   await own.server.kill('SIGCONT');
 
   await waitUntilReady(connection, never);
@@ -64,12 +53,17 @@ test('for a request: a dead Redis fails at once, and is used again automatically
 
   const refused = new Promise((resolve) => connection.once('error', resolve));
   await own.server.kill('SIGKILL');
-  t.true((await failureOf(connection.ping())).failed);
+  await t.throwsAsync(connection.ping());
   await refused;
-  const tries = Array.from({ length: 50 }, () => failureOf(connection.ping()));
+  const tries = Array.from({ length: 50 }, () =>
+    connection.ping().then(
+      () => false,
+      () => true,
+    ),
+  );
   const later = new Promise((resolve) => setImmediate(resolve, 'later'));
   t.not(await Promise.race([Promise.all(tries), later]), 'later', 'before any other callback ran');
-  t.true((await Promise.all(tries)).every(({ failed }) => failed));
+  t.true((await Promise.all(tries)).every((failed) => failed));
 
   await own.server.restart();
   await waitUntilReady(connection, never);
@@ -89,7 +83,7 @@ test('for a request: a connection whose packets are lost is replaced', async (t)
   t.timeout(30_000);
   proxy.become('black hole');
   const closed = new Promise((resolve) => connection.once('close', resolve));
-  t.true((await failureOf(connection.ping())).failed);
+  await t.throwsAsync(connection.ping());
   await closed; // the other side sends nothing
   proxy.become('pass');
   await waitUntilReady(connection, never);

@@ -9,7 +9,7 @@ export const faultSchema = z
   .strictObject({
     /** Waits until this fault is cleared or replaced, before anything else. */
     untilHealed: z.boolean().optional(),
-    /** Then waits this long. */
+    /** Waits this long, after `untilHealed` and before anything else. */
     latencyMs: milliseconds.optional(),
     /** Never answers, and keeps the connection. */
     hang: z.boolean().optional(),
@@ -89,7 +89,7 @@ export function createFaults() {
     },
     take(model: string): TakenFault {
       const held = faults.get(model) ?? faults.get(everyModel);
-      if (held === undefined || held.left <= 0) return { fault: {}, healed: AbortSignal.abort() };
+      if (held === undefined || held.left <= 0) return noFault;
       held.left -= 1;
       return { fault: held.fault, healed: held.healing.signal };
     },
@@ -97,3 +97,4 @@ export function createFaults() {
 }
 
 const everyModel = '*';
+const noFault: TakenFault = { fault: {}, healed: AbortSignal.abort() };

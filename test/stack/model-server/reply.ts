@@ -185,9 +185,9 @@ export function joinEvents(events: Iterable<StreamEvent>): string {
   return Array.from(events, ({ text }, sent) => textOf(text, sent)).join('');
 }
 
-/** Waits until `awaited` is aborted. Rejects when the client leaves. */
-export async function untilAborted(awaited: AbortSignal, signal?: AbortSignal): Promise<void> {
-  if (!awaited.aborted) await once(awaited, 'abort', { signal });
+/** Waits until `awaited` is aborted. Rejects if `left` is aborted first. */
+export async function untilAborted(awaited: AbortSignal, left?: AbortSignal): Promise<void> {
+  if (!awaited.aborted) await once(awaited, 'abort', { signal: left });
 }
 
 /** Waits, except for 0 ms. Rejects when the client leaves. */
