@@ -31,8 +31,22 @@ browserTest('an operator finds a batch of an account without a key by its id, an
   await page.getByRole('heading', { name: 'in.jsonl cancelled' }).waitFor();
   await page.getByText('3 cancelled').waitFor();
   t.is(await page.getByRole('button', { name: 'Cancel', exact: true }).count(), 0);
+  const loading = Promise.withResolvers<void>();
+  await page.route(/\/(quota|limits)$/, async (route) => {
+    await loading.promise;
+    await route.continue();
+  });
   await page.getByRole('link', { name: 'user:batch-signer' }).click();
-  await page.getByRole('link', { name: 'in.jsonl' }).click();
+  const link = page.getByRole('link', { name: 'in.jsonl' });
+  await page.getByText('It has sent no requests.').waitFor();
+  await link.waitFor();
+  const before = (await link.boundingBox())?.y ?? 0;
+  loading.resolve();
+  await page.getByText('Batch lines at once').waitFor();
+  await page.getByText('of 10,000,000 tokens used').waitFor();
+  const movedBy = Math.abs(((await link.boundingBox())?.y ?? 0) - before);
+  t.true(movedBy < 5, `the link moves by ${movedBy} px while what is above it loads`);
+  await link.click();
   await page.getByRole('heading', { name: 'in.jsonl cancelled' }).waitFor();
   await console.requireClean(t);
 });
