@@ -109,7 +109,8 @@ test('changes of the plan file under load: no request fails, and limits are thos
   stop.abort();
   const { asked, others } = await loading;
   const failed = others.filter(({ status, model }) => model !== passing || status !== 400);
-  t.deepEqual(failed, []);
+  const warnings = processes.flatMap(({ process }) => process.logs.filter(({ level }) => level !== 'info'));
+  t.deepEqual(failed, [], JSON.stringify(warnings.slice(-40)));
   t.true(asked > changes);
   t.true(others.length < asked, 'the passing model was there for a while');
   const sorted = tookMs.toSorted((one, other) => one - other);
