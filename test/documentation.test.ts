@@ -164,13 +164,13 @@ test('every declared fault is found', (t) => {
   const declared = declaredFaults();
   const byFile = Map.groupBy(declared, ({ file }) => file);
   const files = readdirSync(new URL('./faults', import.meta.url)).filter((name) =>
-    /\.(test|slow|long)\.ts$/.test(name),
+    /\.(test|slow|nightly)\.ts$/.test(name),
   );
   for (const name of files) {
     const text = read(`test/faults/${name}`);
     const count = [...text.matchAll(/\bpromised:/g)].length;
     t.is(byFile.get(`test/faults/${name}`)?.length ?? 0, count, name);
-    if (name.endsWith('.long.ts')) t.true(count > 0, `${name} declares no fault`);
+    if (name.endsWith('.nightly.ts')) t.true(count > 0, `${name} declares no fault`);
   }
 });
 

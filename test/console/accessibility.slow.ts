@@ -7,6 +7,7 @@ import { chat } from '../support/chat.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { createPlanEditor } from '../support/plan-file-editor.ts';
+import { someOf } from '../support/size.ts';
 import { createTopUpClient } from '../support/top-up-client.ts';
 
 const webhookEnv = { WEBHOOK_SECRET_KEY: 'k'.repeat(40), WEBHOOK_HOSTS_PRIVATE: 'localhost' };
@@ -418,7 +419,17 @@ const shown: Record<string, { account: string; fragment: string; fill?: Step; ti
   },
 };
 
-for (const [what, { account, fragment, fill, tidy }] of Object.entries(shown)) {
+const all = Object.entries(shown);
+/** A page of each kind. */
+const few = all.filter(
+  ([, { fragment }], index) => all.findIndex(([, other]) => kindOf(other) === kindOf({ fragment })) === index,
+);
+
+function kindOf({ fragment }: { fragment: string }): string {
+  return fragment.split(/[/?]/)[0] ?? '';
+}
+
+for (const [what, { account, fragment, fill, tidy }] of someOf(few, all)) {
   browserTest(`${what}: no accessibility barriers in light and dark, on wide screens and phones`, async (t) => {
     await using console = await openConsole();
     if (account === 'olga') console.expectFailures();

@@ -14,6 +14,7 @@ import { backendFaults, type Row } from '../support/faults/backend-faults.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { createRequestEvidence } from '../support/request-evidence.ts';
+import { someOf } from '../support/size.ts';
 
 /** One request to one endpoint, whose first backend has a fault. The second, if there is one, has none. */
 type EndpointCase = { form: ClientForm; stream: boolean; fault: Fault } & Omit<Case, 'way'>;
@@ -74,7 +75,7 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-for (const { path, ...fault } of [
+const faults = [
   {
     path: '/v1/completions',
     id: '17i',
@@ -105,7 +106,11 @@ for (const { path, ...fault } of [
     done: 'a backend of rerank does the same',
     promised: 'status, failover and charge are as for whole chat completions',
   },
-]) {
+];
+
+const ofMessages = faults.filter(({ path }) => path === '/v1/messages');
+
+for (const { path, ...fault } of someOf(ofMessages, faults)) {
   faultTest(test.serial, fault, async (t, see) => {
     t.timeout(300_000);
     const own = cases.filter(({ form }) => form.path === path);

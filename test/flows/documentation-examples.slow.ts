@@ -14,6 +14,7 @@ import {
   runScript,
   runShell,
 } from '../support/documentation/run-examples.ts';
+import { someOf } from '../support/size.ts';
 import { skipTest } from '../support/skip-test.ts';
 
 /** Used only by the examples of one page. */
@@ -55,8 +56,9 @@ async function answerOneCall(): Promise<void> {
 if (python === undefined) skipTest(test, { title: 'every example in Python', reason: noPython });
 
 const pages = readPages().filter(({ markdown }) => examplesOf(markdown).some(({ role }) => role === 'run'));
+const quickStart = pages.filter(({ name }) => name === 'quick-start');
 
-for (const { name, markdown } of pages) {
+for (const { name, markdown } of someOf(quickStart, pages)) {
   // One page at a time: each starts a shell, Node and Python, and limits are counted by the minute.
   test.serial(`every example of "${name}" runs unchanged and has the documented result`, async (t) => {
     const isBatches = name === 'batches';

@@ -2,8 +2,8 @@ import { testFiles } from './test-files.ts';
 
 const folder = 'test/flows/';
 
-/** Flows that `npm test` runs on a Redis Cluster, too. `npm run test:rest` runs all others there. */
-export const fastOnCluster: readonly string[] = [
+/** Flows that `.ci/run` also runs on a Redis Cluster. `npm run nightly` runs all others there. */
+export const alwaysOnCluster: readonly string[] = [
   'chat-completion.test.ts',
   'limits.test.ts',
   'revocation.test.ts',
@@ -13,7 +13,7 @@ export const fastOnCluster: readonly string[] = [
   'usage.test.ts',
 ];
 
-/** Other tests that `npm run test:rest` runs on a Redis Cluster, too: processes are killed, and all counts agree. */
+/** Other tests that `npm run nightly` also runs on a Redis Cluster: processes are killed, and all counts agree. */
 const othersOnCluster: readonly string[] = [
   'test/faults/truth-sqlite.test.ts',
   'test/faults/truth-batches-sqlite.slow.ts',
@@ -36,13 +36,14 @@ export const notOnCluster: Readonly<Record<string, string>> = {
   'documentation-examples.slow.ts': 'the answers in its examples are those with one Redis',
 };
 
-/** Files that run on a Redis Cluster with this selection of tests. */
-export function clusterFiles(selection: 'fast' | 'rest'): string[] {
-  const paths = [...testFiles('fast'), ...testFiles('rest')].filter((path) => path.startsWith(folder));
-  const flows = new Set(paths.map((path) => path.slice(folder.length)));
+/** Files that run on a Redis Cluster in this suite. */
+export function clusterFiles(suite: 'slow' | 'nightly'): string[] {
+  const files = (['fast', 'slow', 'nightly'] as const).flatMap(testFiles).filter((path) => path.startsWith(folder));
+  const flows = new Set(files.map((path) => path.slice(folder.length)));
   for (const name of Object.keys(notOnCluster)) flows.delete(name);
-  if (selection === 'fast') return [...flows].filter((name) => fastOnCluster.includes(name)).map(pathOf);
-  return [...[...flows].filter((name) => !fastOnCluster.includes(name)).map(pathOf), ...othersOnCluster];
+  const always = [...flows].filter((name) => alwaysOnCluster.includes(name)).map(pathOf);
+  if (suite === 'slow') return always;
+  return [...[...flows].map(pathOf).filter((path) => !always.includes(path)), ...othersOnCluster];
 }
 
 const pathOf = (name: string) => folder + name;

@@ -1,4 +1,8 @@
+import { appendFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
+
+/** The environment variable with the file that each process adds the times of its files to, as JSON lines. */
+export const timesVariable = 'TEST_TIMES';
 
 type Run = () => unknown;
 /** A test that AVA, which starts all tests at once, has started, and that waits for its turn. */
@@ -10,6 +14,53 @@ type Waiting = {
 type File = { before: Run[]; serial: Waiting[]; concurrent: Waiting[]; after: Run[] };
 
 const files = new Map<string, File>();
+const declarations: Run[] = [];
+const timesMs = new Map<string, number>();
+const waiting: (() => void)[] = [];
+let free = 1;
+
+/** AVA starts shortly after the first test is declared, so nothing is declared until the last file is loaded. */
+export function declareLater(declare: Run): void {
+  declarations.push(declare);
+}
+
+export function declareAll(): void {
+  for (const declare of declarations.splice(0)) declare();
+}
+
+/** Must be called before the first test starts. More tests than this would only wait for each other's processor time. */
+export function runAtOnce(tests: number): void {
+  free = tests;
+}
+
+/** Runs a test of this file when there is room for one more in this process. */
+export async function inTurn<T>(path: string, work: () => T): Promise<Awaited<T>> {
+  if (free > 0) free--;
+  else await new Promise<void>((resolve) => waiting.push(resolve));
+  try {
+    return await timed(path, work);
+  } finally {
+    const next = waiting.shift();
+    if (next === undefined) free++;
+    else next();
+  }
+}
+
+async function timed<T>(path: string, work: () => T): Promise<Awaited<T>> {
+  const begunMs = performance.now();
+  try {
+    return await work();
+  } finally {
+    timesMs.set(path, (timesMs.get(path) ?? 0) + performance.now() - begunMs);
+  }
+}
+
+/** Adds how long the tests of each file ran to the file for that, if there is one. */
+export function writeTimes(): void {
+  const { [timesVariable]: file } = process.env;
+  const lines = [...timesMs].map(([path, ms]) => `${JSON.stringify({ path, ms: Math.round(ms) })}\n`);
+  if (file !== undefined) appendFileSync(file, lines.join(''));
+}
 
 function fileAt(path: string): File {
   const file = files.get(path) ?? { before: [], serial: [], concurrent: [], after: [] };
@@ -53,15 +104,17 @@ export function inFileTurn(path: string, { isSerial, run }: Test): (t: Execution
 
 /** Runs the loaded files one after another. */
 export async function runFilesInTurn(): Promise<void> {
-  const turns = [...files.values()];
+  const turns = [...files];
   files.clear();
-  for (const { before, serial, concurrent, after } of turns) {
-    const ready = Promise.all(before.map(async (run) => run()));
-    await Promise.allSettled([ready]);
-    for (const test of serial) await runOnce(ready, test);
-    await Promise.all(concurrent.map((test) => runOnce(ready, test)));
-    for (const run of after) await run();
-  }
+  for (const [path, file] of turns) await timed(path, () => runFile(file));
+}
+
+async function runFile({ before, serial, concurrent, after }: File): Promise<void> {
+  const ready = Promise.all(before.map(async (run) => run()));
+  await Promise.allSettled([ready]);
+  for (const test of serial) await runOnce(ready, test);
+  await Promise.all(concurrent.map((test) => runOnce(ready, test)));
+  for (const run of after) await run();
 }
 
 /** Resolves when AVA has finished this test. */

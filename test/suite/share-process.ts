@@ -1,28 +1,22 @@
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { z } from 'zod';
 import { redisVariable } from '../stack/redis-variable.ts';
-import { sizeVariable } from '../support/size.ts';
-import { declareAll } from './declarations.ts';
-import { runFilesInTurn } from './file-turns.ts';
-import { root } from './test-files.ts';
-import { runAtOnce } from './tests-at-once.ts';
+import { declareAll, runAtOnce, runFilesInTurn, writeTimes } from './file-turns.ts';
+import { root, type Share } from './test-files.ts';
 
-/** The environment variable with the files of each process, as JSON. */
-export const sharesVariable = 'TEST_SHARES';
+/*
+ * Why files share processes. AVA runs each test file in a process of its own, which takes 1.3 s of a processor to start and to load what
+ * most tests import: ten minutes for all files. Worker threads take as long. So `main.ts` writes a file for each process, which AVA runs
+ * and which loads many test files. AVA allows a title once in a process, gives hooks to all tests of it, starts all of its tests at once
+ * and cannot be told otherwise. Therefore the test files get their own copy of AVA's function (`titled-test.ts`), found by the importing
+ * file: it prefixes titles, keeps hooks to their file, and lets few tests, or one file after another, run at a time (`file-turns.ts`).
+ * Run on its own (`npm run test:one`), each file imports AVA itself.
+ */
 
-const shareSchema = z.object({
-  files: z.array(z.string()),
-  testsAtOnce: z.int().optional(),
-  redis: z.literal('cluster').optional(),
-});
-
-/** Loads the files of the process of this number, each with its own test function. */
-export async function shareProcess(number: number): Promise<void> {
-  const shares = z.array(shareSchema).parse(JSON.parse(process.env[sharesVariable] ?? '[]'));
-  const { files: paths, testsAtOnce, redis } = shares[number] ?? { files: [] };
-  if (redis !== undefined) Object.assign(process.env, { [redisVariable]: redis, [sizeVariable]: 'small' });
+/** Loads the files of a process, each with its own test function. */
+export async function shareProcess({ files: paths, testsAtOnce, redis }: Share): Promise<void> {
+  if (redis !== undefined) Object.assign(process.env, { [redisVariable]: redis });
   if (testsAtOnce !== undefined) runAtOnce(testsAtOnce);
   const files = new Map(paths.map((path) => [pathToFileURL(join(root, path)).href, path]));
   registerHooks({
@@ -35,6 +29,7 @@ export async function shareProcess(number: number): Promise<void> {
       return { url: url.href, shortCircuit: true };
     },
   });
+  process.once('exit', writeTimes);
   for (const url of files.keys()) await import(url);
   declareAll();
   if (testsAtOnce === undefined) await runFilesInTurn();

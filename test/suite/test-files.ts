@@ -5,41 +5,27 @@ import { importsOf, projectFiles, reachableFrom } from '../support/source-files.
 
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/**
- * `fast`: the files of `npm test`. `rest`: the other files of `npm run test:all`, which end in `.slow.ts` or run with small sizes in `npm
- * test`. `sized`: all files whose size can be chosen.
- */
-export type Selection = 'fast' | 'rest' | 'sized';
+/** `fast`: `npm test`. `slow`: what `.ci/run` runs after it. `nightly`: what only `npm run nightly` runs. Each has its ending. */
+export type Suite = 'fast' | 'slow' | 'nightly';
 
-/** Files with tests, by their path from the project folder. */
-export function testFiles(selection: Selection): string[] {
-  const files = projectFiles().filter((path) => path.startsWith('test/') && path.endsWith('.ts'));
-  const fast = files.filter((path) => path.endsWith('.test.ts'));
-  if (selection === 'fast') return fast;
-  const sources = files.map((path) => ({ path, text: '', imports: importsOf(path, textOf(path)) }));
-  const slow = files.filter((path) => path.endsWith('.slow.ts'));
-  const named = selection === 'sized' ? /\bsized\(/ : hasFullSize;
-  const sized = files.filter((path) => path !== 'test/support/size.ts' && named.test(textOf(path)));
-  const isSized = (path: string) => {
-    const reached = reachableFrom(sources, [path]);
-    return sized.some((one) => reached.has(one));
-  };
-  return selection === 'sized' ? [...fast, ...slow].filter(isSized) : [...fast.filter(isSized), ...slow];
+const endings: Record<Suite, string> = { fast: '.test.ts', slow: '.slow.ts', nightly: '.nightly.ts' };
+
+/** The files of a suite, by their path from the project folder. */
+export function testFiles(suite: Suite): string[] {
+  return projectFiles().filter((path) => path.startsWith('test/') && path.endsWith(endings[suite]));
 }
 
-/** Has two sizes: the first is for `npm test`. */
-const hasFullSize = /\bsized\(\s*[^(),]+,/;
-
-/** Starts its own stacks, unless it shares one. */
-const hasStack = /^test\/(faults|flows)\//;
-/** Kills processes that write in the folder of the tests. */
-const hasOwnProcess = /-file-store\./;
-const sharesStack = /\bopenSharedStack\b/;
-/** Waits for time-outs of the service, which pass while other tests compute. */
-const isTimed = /\bconnectForRequests\b|\brequest_ms: \d|\bwindowMs\b/;
-/** Computes all the time, in a thread. */
-const isSearch = /^test\/fuzz\/.*\.slow\.ts$/;
-const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
+/** Files of all suites with random or repeated cases whose number can be chosen. `full`: only those with more cases than `npm test` has. */
+export function sizedFiles(which: 'full' | 'any'): string[] {
+  const files = projectFiles().filter((path) => path.startsWith('test/') && path.endsWith('.ts'));
+  const sources = files.map((path) => ({ path, text: '', imports: importsOf(path, textOf(path)) }));
+  const call = which === 'any' ? /\bsized\(/ : /\bsized\(\s*[^(),]+,|\bsomeOf\(/;
+  const sized = files.filter((path) => path !== 'test/support/size.ts' && call.test(textOf(path)));
+  return (['fast', 'slow', 'nightly'] as const).flatMap(testFiles).filter((path) => {
+    const reached = reachableFrom(sources, [path]);
+    return sized.some((one) => reached.has(one));
+  });
+}
 
 /**
  * Files that share a process, and how many of their tests run at the same time. Without a number, the files run one after another. Their
@@ -47,22 +33,28 @@ const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
  */
 export type Share = { files: string[]; testsAtOnce?: number; redis?: 'cluster' };
 
+/** `sequences` take longest, and mostly wait. */
+export type Shares = { sequences: Share[]; others: Share[] };
+
 /**
- * A process costs as much as a dozen files without a stack, so those share some. Tests of the console share a stack and a browser. Files
- * with their own stacks run one after another. `alone` has the other files.
+ * Distributes files over processes. Tests of the console share a stack and a browser. Files with their own stacks run one after another, and
+ * files that concern their whole process are alone in one.
  */
-export function shareProcesses(files: readonly string[]): { shares: Share[]; sequences: Share[]; alone: string[] } {
+export function shareProcesses(files: readonly string[]): Shares {
   const { console = [], flows = [], timed = [], small = [], stacks = [], alone = [] } = Object.groupBy(files, kindOf);
   const few = [console, flows, timed].map((files) => ({ files, testsAtOnce: 3 }));
-  const shares = [...few, ...evenShares(small, smallSharesMax).map((files) => ({ files, testsAtOnce: 4 }))];
+  const many = evenShares(small, smallSharesMax).map((files) => ({ files, testsAtOnce: 4 }));
+  const own = alone.map((file) => ({ files: [file], testsAtOnce: aloneAtOnce }));
   return {
-    shares: shares.filter((share) => share.files.length > 0),
     sequences: evenShares(stacks, sequencesMax).map((files) => ({ files })),
-    alone,
+    others: weave(
+      [...few, ...many].filter((share) => share.files.length > 0),
+      own,
+    ),
   };
 }
 
-/** The same for flows on a Redis Cluster. They mostly wait for nodes to start, so few processes are enough. */
+/** The same on a Redis Cluster. Its nodes take long to start, so few processes are enough. */
 export function clusterShares(files: readonly string[]): Share[] {
   const { flows = [], alone = [], stacks = [] } = Object.groupBy(files, kindOf);
   return [
@@ -71,14 +63,37 @@ export function clusterShares(files: readonly string[]): Share[] {
   ].filter(({ files }) => files.length > 0);
 }
 
+/** Spreads `some` evenly among `others`. */
+export function weave<T>(some: readonly T[], others: readonly T[]): T[] {
+  const step = others.length / some.length;
+  const after = (index: number) => others.slice(Math.round(index * step), Math.round((index + 1) * step));
+  return some.length === 0 ? [...others] : some.flatMap((one, index) => [one, ...after(index)]);
+}
+
 const redis = 'cluster' as const;
+/** A few, because each costs a process, and enough that none still runs for long after all others have ended. */
+const smallSharesMax = 5;
+const sequencesMax = 6;
 const clusterSequencesMax = 3;
+/** AVA's own number. */
+const aloneAtOnce = Number.MAX_SAFE_INTEGER;
 
 function evenShares(files: readonly string[], sharesMax: number): string[][] {
   return Array.from({ length: Math.min(sharesMax, files.length) }, (_, share) =>
     files.filter((_, index) => index % sharesMax === share),
   );
 }
+
+/** Starts its own stacks, unless it shares one. */
+const hasStack = /^test\/(faults|flows|meter)\//;
+/** Kills processes that write in the folder of the tests. */
+const hasOwnProcess = /-file-store\./;
+const sharesStack = /\bopenSharedStack\b/;
+/** Waits for time-outs of the service, which pass while other tests compute. */
+const isTimed = /\bconnectForRequests\b|\brequest_ms: \d|\bwindowMs\b/;
+/** Computes all the time, in a thread. */
+const isSearch = /^test\/fuzz\/.*\.nightly\.ts$/;
+const concernsProcess = /\bmock\.timers\b|\bfindChromium\b|\bopenMongoTests\b/;
 
 function kindOf(path: string): 'console' | 'flows' | 'timed' | 'small' | 'stacks' | 'alone' {
   const text = textOf(path);
@@ -89,10 +104,6 @@ function kindOf(path: string): 'console' | 'flows' | 'timed' | 'small' | 'stacks
   if (hasOwnProcess.test(path) || isSearch.test(path)) return 'alone';
   return isTimed.test(text) ? 'timed' : 'small';
 }
-
-/** A few, because each costs a process, and enough that none still runs for long after all others have ended. */
-const smallSharesMax = 5;
-const sequencesMax = 6;
 
 function textOf(path: string): string {
   return readFileSync(join(root, path), 'utf8');

@@ -1,7 +1,5 @@
 import ava, { type ExecutionContext, type TestFn } from 'ava';
-import { declareLater } from './declarations.ts';
-import { afterTests, beforeTests, inFileTurn } from './file-turns.ts';
-import { inTurn } from './tests-at-once.ts';
+import { afterTests, beforeTests, declareLater, inFileTurn, inTurn } from './file-turns.ts';
 
 const { searchParams } = new URL(import.meta.url);
 /** The file of this copy of the module, by its path from the project folder. */
@@ -36,7 +34,7 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
       const forEach = names.some((name) => eachHook.test(name));
       const own = (t: ExecutionContext) => {
         if (forEach) return t.title.includes(`${file}: `) ? run(t) : undefined;
-        return isHook ? run(t) : inTurn(() => run(t));
+        return isHook ? run(t) : inTurn(file, () => run(t));
       };
       return declareLater(() => Reflect.apply(call, self, [title, own, ...more]));
     },

@@ -22,7 +22,7 @@ export function faultsIn(text: string): Fault[] {
 
 /** The faults of test/faults, by number and letter. Found by reading the text: loading a test file would run it. */
 export function declaredFaults(): DeclaredFault[] {
-  const files = readdirSync(join(root, 'test/faults')).filter((name) => /\.(test|slow|long)\.ts$/.test(name));
+  const files = readdirSync(join(root, 'test/faults')).filter((name) => /\.(test|slow|nightly)\.ts$/.test(name));
   const declared = files.flatMap((name) => {
     const file = `test/faults/${name}`;
     return faultsIn(readFileSync(join(root, file), 'utf8')).map((fault) => ({ ...fault, file }));

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TestFn } from 'ava';
+import test from 'ava';
 import { startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';
 import { linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
@@ -9,11 +9,22 @@ const lines = 80;
 /** Longer than a job's lock and an account's lock, so that others have taken over all its work when it continues. */
 const frozenMs = 24_000;
 
-type Frozen = { test: TestFn; fault: Fault; index: number };
+/** One worker schedules the batch, the other only runs lines. */
+const faults: readonly Fault[] = [
+  {
+    id: 'B5a',
+    done: 'the first of two workers is frozen for longer than its locks during a batch',
+    promised: 'the other runs its lines; each is charged exactly once',
+  },
+  {
+    id: 'B5b',
+    done: 'the second of two workers is frozen for longer than its locks during a batch',
+    promised: 'the other runs its lines; each is charged exactly once',
+  },
+];
 
-/** The worker started first or second: one schedules the batch, the other only runs lines. */
-export function testFrozenWorker({ test, fault, index }: Frozen): void {
-  faultTest(test, fault, async (t, see) => {
+for (const [index, fault] of faults.entries()) {
+  faultTest(test.serial, fault, async (t, see) => {
     t.timeout(180_000);
     await using stack = await startStack({ workers: 2 });
     for (const server of stack.modelServers) server.fail({ latencyMs: 900 });

@@ -1,3 +1,0 @@
-import { shareProcess } from './share-process.ts';
-
-await shareProcess(7);
