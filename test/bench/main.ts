@@ -10,7 +10,8 @@ import { measureFairness } from './fairness.ts';
 import { measureLanes } from './lanes.ts';
 import { loads } from './loads/load.ts';
 import { measureOverload } from './overload.ts';
-import { reportBatch, reportFairness, reportLanes, reportOverload, reportWaiting } from './report.ts';
+import { measurePromises } from './promises.ts';
+import { reportBatch, reportFairness, reportLanes, reportOverload, reportPromises, reportWaiting } from './report.ts';
 import { measureWaiting } from './waiting.ts';
 
 const written = 'test/bench/results';
@@ -30,6 +31,7 @@ Parts; without a name, all except the last. Each prints tables, and those of bat
                       --against <checkout> also measures another version while it is idle
   fleet               Redis commands a second of 1, 10 and 50 workers: idle, under load, and with waiting batches
   cluster             one Redis and a cluster of three masters, alternately, with 1 and 4 models; the limits on the cluster
+  promises            the times that the service promises, such as the end of a suspended account's requests, each with its bar
   endpoints           chat completions and embeddings, alternately
   versions            this version and another, alternately: --against <checkout> [--loads '64 clients,256 streams']`;
 
@@ -92,6 +94,9 @@ const parts: Record<string, (lines: number | undefined) => Promise<void>> = {
   fleet: async () => runFleet(comparison),
   async cluster() {
     endWith(await runCluster(comparison));
+  },
+  async promises() {
+    endWith(reportPromises(await measurePromises({ rounds })) ? 0 : 1);
   },
   async endpoints() {
     endWith(await runEndpoints(comparison));

@@ -5,6 +5,7 @@ import type { Fairness } from './fairness.ts';
 import type { Round } from './lanes.ts';
 import { median } from './measure.ts';
 import type { Overload } from './overload.ts';
+import type { PromisedTime } from './promises.ts';
 import type { Waiting } from './waiting.ts';
 
 type Cells = Record<string, string | number>;
@@ -20,6 +21,18 @@ export function reportOverload(loads: Record<string, Overload>): void {
     failed: load.failed,
     'CPU busy': percent(load.cpu),
   }));
+}
+
+/** Returns whether every promise was kept. */
+export function reportPromises(rows: readonly PromisedTime[]): boolean {
+  const isKept = ({ barMs, measuredMs }: PromisedTime) => measuredMs.length > 0 && Math.max(...measuredMs) <= barMs;
+  show('Promised times, in seconds', Object.fromEntries(rows.map((row) => [row.promise, row])), (row) => ({
+    median: (median(row.measuredMs) / 1_000).toFixed(2),
+    longest: (Math.max(...row.measuredMs) / 1_000).toFixed(2),
+    bar: (row.barMs / 1_000).toFixed(1),
+    kept: isKept(row) ? 'yes' : 'NO',
+  }));
+  return rows.every(isKept);
 }
 
 export function reportBatch(run: BatchRun): void {
