@@ -81,7 +81,7 @@ export const ingressSettings = z.object({
   ...bothSides,
   PORT: port.default(8080),
   HOST: z.string().default('0.0.0.0'),
-  OPS_PORT: port.default(9090),
+  OPS_PORT: port.default(8081),
   BASE_URL: webUrl,
   AUTH_URL: webUrl,
   AUTH_CLIENTS: names.optional(),
@@ -106,7 +106,7 @@ export const ingressSettings = z.object({
 
 export const workerSettings = z.object({
   ...bothSides,
-  OPS_PORT: port.default(9091),
+  OPS_PORT: port.default(8082),
   KEY_PEPPER: secrets,
   POOLS: list.optional(),
   CONCURRENCY: integer(1, 10_000).default(1_024),

@@ -90,9 +90,9 @@ function openTelemetryVariables(): Record<string, string> {
 function usualPorts() {
   return {
     ingress: Number(process.env.PORT ?? 8080),
-    identity: 9100,
-    models: [9101, 9102, 9103] as [number, number, number],
-    operations: [Number(process.env.OPS_PORT ?? 9090), 9091] as [number, number],
+    identity: 8083,
+    models: [8084, 8085, 8086] as [number, number, number],
+    operations: [Number(process.env.OPS_PORT ?? 8081), 8082] as [number, number],
   };
 }
 

@@ -82,7 +82,7 @@ test('an ingress starts with the required settings only, all others have their d
     connections: { connectionsMax: 10_000, perAddressMax: 2_000 },
     bodyBudgetBytes: 67_108_864,
     bodyBytesMax: 4_194_304,
-    operations: { host: '127.0.0.1', port: 9090, hostsAllowed: [] },
+    operations: { host: '127.0.0.1', port: 8081, hostsAllowed: [] },
     trustedProxyHops: 0,
     authFailuresPerMinute: 300,
     links: {
@@ -124,7 +124,7 @@ test('a worker starts with the required settings only, all others have their def
     outboxLengthMax: undefined,
     webhooks: { secretKeys: undefined, hostsPrivate: [] },
     keyPeppers: [secret],
-    operations: { host: '127.0.0.1', port: 9091, hostsAllowed: [] },
+    operations: { host: '127.0.0.1', port: 8082, hostsAllowed: [] },
     redisUrl: 'redis://redis:6379',
     replyRedisUrl: 'redis://redis:6379',
     databaseUrl: 'sqlite:store.sqlite',
@@ -233,7 +233,7 @@ test('every invalid setting is named, and no value is repeated', (t) => {
   const wrong = {
     PORT: '65536',
     OPS_PORT: '-1',
-    OPS_HOSTS_ALLOWED: 'ingress:9090',
+    OPS_HOSTS_ALLOWED: 'ingress:8081',
     BASE_URL: 'ftp://example.com',
     AUTH_URL: 'auth.example.com',
     AUTH_CLIENTS: 'console,',

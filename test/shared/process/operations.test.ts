@@ -223,7 +223,7 @@ test('every path is rejected under a foreign host name, and served under the all
     t.is(refused.status, 403, path);
     t.is(refused.nosniff, 'nosniff', path);
     t.is(JSON.parse(refused.text).code, 'FORBIDDEN');
-    for (const own of ['worker:9091', 'localhost']) {
+    for (const own of ['worker:8082', 'localhost']) {
       const answer = await askAs(own, `${url}${path}`);
       t.deepEqual([answer.status, answer.nosniff], [path === '/nowhere' ? 404 : 200, 'nosniff'], path);
     }
