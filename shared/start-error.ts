@@ -39,5 +39,6 @@ export function reasonOf(error: unknown): string {
   if (typeof code === 'string' && /^E[A-Z]{3,}$|^ERR_(SSL|TLS)/.test(code)) return code;
   const inner = cause ?? (error instanceof AggregateError ? error.errors[0] : undefined);
   if (inner !== undefined) return reasonOf(inner);
+  if (/^(Zod|Syntax)Error$/.test(error.name)) return 'its answer is not as expected'; // they quote it, in several lines
   return (error.message.split('\n', 1)[0] || error.name).slice(0, 300);
 }

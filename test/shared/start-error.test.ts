@@ -1,5 +1,6 @@
 import { createServer } from 'node:net';
 import test from 'ava';
+import { z } from 'zod';
 import { reasonOf, serversIn, untilListening } from '../../shared/start-error.ts';
 
 test('the servers of a URL never include its user or password', (t) => {
@@ -21,6 +22,8 @@ test('the reason of an error is the first code in its causes, else the last mess
   t.is(reasonOf(refused), 'ECONNREFUSED');
   t.is(reasonOf(new TypeError('fetch failed', { cause: new AggregateError([refused]) })), 'ECONNREFUSED');
   t.is(reasonOf(new Error('outer', { cause: new Error('first line\nsecond line') })), 'first line');
+  t.is(reasonOf(z.number().safeParse('secret').error), 'its answer is not as expected');
+  t.is(reasonOf(new SyntaxError('Unexpected token')), 'its answer is not as expected');
   t.is(reasonOf('a text'), 'a text');
 });
 

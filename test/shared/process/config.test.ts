@@ -46,6 +46,12 @@ function planFileWith(text: string): string {
   return file;
 }
 
+test('AUTH_URL has no user and password, which no request could send and which logs would show', (t) => {
+  const AUTH_URL = 'https://me:secret@auth.example.com';
+  const error = t.throws(() => readIngressConfig({ ...ingress, AUTH_URL }), { instanceOf: ConfigError });
+  t.deepEqual(error.issues, [{ path: 'AUTH_URL', message: 'expected an address without user and password' }]);
+});
+
 test('DOCS_URL must be an address that page names can be appended to, and that is valid in a header', (t) => {
   const docsUrlOf = (DOCS_URL: string) => readIngressConfig({ ...ingress, DOCS_URL }).links.docsUrl;
   t.is(docsUrlOf('https://docs.example.com'), 'https://docs.example.com');
