@@ -20,12 +20,13 @@ export async function openConnections(config: IngressConfig, log: Log): Promise<
   const owned = new AsyncDisposableStack();
   const adopt = (redis: Redis) => owned.adopt(redis, (connection) => connection.disconnect());
   const store = owned.use(await openStore(config.databaseUrl, { log }));
-  void greetStore(store, log);
+  void greetStore(store, config.databaseUrl, log);
   const issuerKeys = owned.use(createIssuerKeys({ issuer: config.signIn.issuer, log }));
+  const replySetting = config.replyRedisUrl === config.redisUrl ? 'REDIS_URL' : 'REPLY_REDIS_URL';
   const redis = adopt(connectForRequests(config.redisUrl, log));
-  const replyRedis = adopt(connectForRequests(config.replyRedisUrl, log));
+  const replyRedis = adopt(connectForRequests(config.replyRedisUrl, log, replySetting));
   const dashboardRedis = adopt(connectForRequests(config.redisUrl, log));
-  const connectReader = () => connectForWork(config.replyRedisUrl, log);
+  const connectReader = () => connectForWork(config.replyRedisUrl, log, replySetting);
   return {
     ...{ store, issuerKeys, redis, replyRedis, dashboardRedis, connectReader },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

@@ -39,18 +39,19 @@ export async function openConnections({
 }): Promise<Connections> {
   const owned = new AsyncDisposableStack();
   const adopt = (connection: Redis) => owned.adopt(connection, (adopted) => adopted.disconnect());
-  const connect = (url: string) => adopt(connectForWork(url, log));
+  const settingOf = (url: string) => (url === config.redisUrl ? 'REDIS_URL' : 'REPLY_REDIS_URL');
+  const connect = (url: string) => adopt(connectForWork(url, log, settingOf(url)));
   const store = owned.use(await openStore(config.databaseUrl, { log }));
-  void greetStore(store, log);
+  void greetStore(store, config.databaseUrl, log);
   const redis = connect(config.redisUrl);
   const upkeepFor = (connection: Redis, url: string) =>
-    connection.isCluster ? adopt(connectForRequests(url, log)) : connection;
+    connection.isCluster ? adopt(connectForRequests(url, log, settingOf(url))) : connection;
   const upkeepRedis = upkeepFor(redis, config.redisUrl);
   const isSame = config.replyRedisUrl === config.redisUrl;
   const replyRedis = isSame ? redis : connect(config.replyRedisUrl);
   const replyUpkeepRedis = isSame ? upkeepRedis : upkeepFor(replyRedis, config.replyRedisUrl);
   const oneConnection = isSame && !redis.isCluster;
-  const connectControlReader = () => connectForWork(config.replyRedisUrl, log);
+  const connectControlReader = () => connectForWork(config.replyRedisUrl, log, settingOf(config.replyRedisUrl));
   const connectJobReader = () => connectForWork(config.redisUrl, log);
   const agent = owned.adopt(createBackendAgent(connectMs), (opened) => opened.destroy());
   return {

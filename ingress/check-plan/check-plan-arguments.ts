@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-export const usageText = `Usage: npm run --silent check-plan -- plans.new.yaml [--against http://127.0.0.1:9090]
+export const usageText = `Usage: npm run --silent check-plan -- plans.new.yaml [--against http://127.0.0.1:8081]
 
 Checks a plan file, and prints every issue with its line and column. Exits with 1 if there is one.
 

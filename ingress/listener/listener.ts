@@ -9,6 +9,7 @@ import {
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { untilListening } from '../../shared/start-error.ts';
 import type { ParserError } from '../middleware/answer-errors.ts';
 import { type ConnectionBounds, limitConnections } from './limit-connections.ts';
 import { limitPipelining } from './limit-pipelining.ts';
@@ -100,7 +101,7 @@ export async function listen({
   });
   server.on('clientError', refuse);
   server.listen(port, host);
-  await once(server, 'listening');
+  await untilListening(server, { name: 'PORT', host, port });
 
   return {
     port: (server.address() as AddressInfo).port, // a TCP server's address

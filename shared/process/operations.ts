@@ -1,8 +1,8 @@
-import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import Koa from 'koa';
 import type { Registry } from 'prom-client';
 import { ApiError, errorBody, errorHeaders, errorStatus, toApiError } from '../errors.ts';
+import { untilListening } from '../start-error.ts';
 import type { Log } from './log.ts';
 import { refuseForeignHosts } from './refuse-foreign-hosts.ts';
 import { within } from './shutdown.ts';
@@ -80,7 +80,7 @@ export async function listenForOperations(deps: OperationsOptions): Promise<Asyn
     }
   });
   const server = app.listen(deps.port, deps.host);
-  await once(server, 'listening');
+  await untilListening(server, { name: 'OPS_PORT', host: deps.host, port: deps.port });
   return {
     port: (server.address() as AddressInfo).port, // a TCP server has such an address
     async [Symbol.asyncDispose]() {

@@ -27,7 +27,7 @@ const defaultPorts = { cluster: 6_379, sentinel: 26_379 };
  * database. Returns undefined for any other text. The text can hold a password: it is not part of an error.
  */
 export function parseRedisUrl(text: string): RedisAddress | undefined {
-  if (singleUrl.test(text)) return URL.canParse(text) ? { kind: 'single', url: text } : undefined;
+  if (singleUrl.test(text)) return isSingle(text) ? { kind: 'single', url: text } : undefined;
   const match = manyUrl.exec(text);
   if (match === null) return undefined;
   const [, secure = '', kind = '', login = '', hosts = '', path = '', query = ''] = match;
@@ -38,6 +38,11 @@ export function parseRedisUrl(text: string): RedisAddress | undefined {
   const common = { servers, tls: secure !== '', ...given };
   if (kind === 'cluster') return path.length <= 1 && query === '' ? { kind, ...common } : undefined;
   return withMaster(common, path, query);
+}
+
+/** The path is empty or the number of a database. */
+function isSingle(text: string): boolean {
+  return /^(\/\d{0,5})?$/.test(URL.parse(text)?.pathname ?? 'not a URL');
 }
 
 function parseServer(text: string, defaultPort: number): { host: string; port: number } | undefined {

@@ -1,3 +1,4 @@
+import { StartError } from '../start-error.ts';
 import { ConfigError } from './config.ts';
 import { createLog, type Log, type LogFormat } from './log.ts';
 import { shutdownSignal } from './shutdown.ts';
@@ -26,7 +27,7 @@ export async function runProcess<
     }, config.shutdownGraceMs + lastMs).unref();
   });
   process.on('uncaughtException', (error) => {
-    log.fatal({ err: error }, 'uncaught error; this process exits');
+    report(error, 'uncaught error; this process exits');
     process.exit(1);
   });
   try {
@@ -34,10 +35,16 @@ export async function runProcess<
     log.info({}, 'stopped');
   } catch (error) {
     // If the process still waited for a dependency, a shutdown ends that wait.
-    if (!shutdown.aborted) log.fatal({ err: error }, 'fatal error; this process exits');
+    if (!shutdown.aborted) report(error, 'fatal error; this process exits');
     process.exit(shutdown.aborted ? 0 : 1);
   }
   process.exit(0);
+
+  /** A reason that the operator can remove is one line, like an issue of the settings. */
+  function report(error: unknown, message: string): void {
+    if (error instanceof StartError) process.stderr.write(`${error.message}\n`);
+    else log.fatal({ err: error }, message);
+  }
 }
 
 function readConfigOrExit<Config>(readConfig: () => Config): Config {

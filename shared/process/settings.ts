@@ -81,9 +81,9 @@ export const ingressSettings = z.object({
   ...bothSides,
   PORT: port.default(8080),
   HOST: z.string().default('0.0.0.0'),
-  OPS_PORT: port.default(9090),
+  OPS_PORT: port.default(8081),
   BASE_URL: webUrl,
-  AUTH_URL: webUrl,
+  AUTH_URL: webUrl.pipe(z.string().refine(isOpen, 'expected an address without user and password')),
   AUTH_CLIENTS: names.optional(),
   AUTH_TOKEN_LIFE_MAX_S: integer(60, 31_536_000).default(86_400),
   CONSOLE_URL: webUrl.optional(),
@@ -106,7 +106,7 @@ export const ingressSettings = z.object({
 
 export const workerSettings = z.object({
   ...bothSides,
-  OPS_PORT: port.default(9091),
+  OPS_PORT: port.default(8082),
   KEY_PEPPER: secrets,
   POOLS: list.optional(),
   CONCURRENCY: integer(1, 10_000).default(1_024),
@@ -147,6 +147,11 @@ function isHost(text: string): boolean {
 
 /** Returns whether page names can be appended to the address, and whether it contains no credentials. */
 function isFolder(address: string): boolean {
-  const { username, password, href } = new URL(address);
-  return username === '' && password === '' && !/[?#]/.test(href);
+  return isOpen(address) && !/[?#]/.test(new URL(address).href);
+}
+
+/** Returns whether the address contains no credentials. It is shown to clients or logged. */
+function isOpen(address: string): boolean {
+  const { username, password } = new URL(address);
+  return username === '' && password === '';
 }

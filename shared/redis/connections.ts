@@ -3,8 +3,8 @@ import { temporarilyUnavailable } from '../errors.ts';
 import type { Log } from '../process/log.ts';
 import { parseRedisUrl, type RedisAddress } from '../process/redis-url.ts';
 import { connectCluster, groupByTag } from './cluster.ts';
-import { atEndOfTurn } from './end-of-turn.ts';
 import { isNodeUnavailable } from './node-unavailable.ts';
+import { observe, type RedisSetting } from './observe-connection.ts';
 import { movingTimeoutMs, requestTimeoutMs, withDeadlines } from './with-deadlines.ts';
 
 /** A connection to one Redis, directly or through Sentinel, or to all nodes of a Redis Cluster. */
@@ -30,7 +30,7 @@ const common = {
  * is never sent twice; in a cluster it is repeated within that second, or for four while its keys move to another node. A call that timed
  * out may still run later, so it must be idempotent or carry a deadline (contract.md#m7-two-kinds-of-connections).
  */
-export function connectForRequests(url: string, log: Log): Redis {
+export function connectForRequests(url: string, log: Log, setting?: RedisSetting): Redis {
   const address = addressOf(url);
   const timeouts = { socketTimeout: requestSocketTimeoutMs, maxRetriesPerRequest: 0 };
   const redis =
@@ -40,7 +40,7 @@ export function connectForRequests(url: string, log: Log): Redis {
           ...{ repeatMs: requestTimeoutMs, movingMs: movingTimeoutMs },
         })
       : connectOne(address, { ...common, ...timeouts, enableOfflineQueue: false });
-  return observe(withDeadlines(redis), log);
+  return observe(withDeadlines(redis), { url, log, setting });
 }
 
 /**
@@ -48,7 +48,7 @@ export function connectForRequests(url: string, log: Log): Redis {
  * idempotent. Only commands that a replica refuses fail. BullMQ's workers need this kind; otherwise they record finished jobs as failed
  * after an outage (contract.md#m7-two-kinds-of-connections, decisions.md#workers-wait-for-redis).
  */
-export function connectForWork(url: string, log: Log): Redis {
+export function connectForWork(url: string, log: Log, setting?: RedisSetting): Redis {
   const address = addressOf(url);
   const timeouts = { socketTimeout: workSocketTimeoutMs, maxRetriesPerRequest: null };
   const redis =
@@ -57,7 +57,7 @@ export function connectForWork(url: string, log: Log): Redis {
           ...{ node: { ...ofConnection, ...timeouts }, retryStrategy, repeatMs: Number.POSITIVE_INFINITY, waits: true },
         })
       : connectOne(address, { ...common, ...timeouts });
-  return observe(redis, log);
+  return observe(redis, { url, log, setting });
 }
 
 function addressOf(url: string): RedisAddress {
@@ -82,53 +82,6 @@ function connectOne(address: Exclude<RedisAddress, { kind: 'cluster' }>, options
     sentinelRetryStrategy: retryStrategy,
     sentinelCommandTimeout: requestTimeoutMs,
   });
-}
-
-/** Logs lost and regained connections, once each: of a cluster, those to its nodes. */
-function observe<Connection extends Redis>(redis: Connection, log: Log): Connection {
-  const away = new Set<string>();
-  if (!(redis instanceof Cluster)) {
-    observeServer(redis, { log, away, labels: {} });
-    return redis;
-  }
-  // The library makes a new connection to a node for each attempt.
-  redis.on('+node', (node: SingleRedis) => {
-    const { host, port } = node.options;
-    observeServer(node, { log, away, labels: { node: `${host}:${port}` } });
-  });
-  redis.on('error', (error) => log.debug({ err: error }, 'no node of the Redis Cluster is reachable; retrying'));
-  return redis;
-}
-
-type Observed = { log: Log; away: Set<string>; labels: { node?: string } };
-
-function observeServer(redis: SingleRedis, { log, away, labels }: Observed): void {
-  const { node = '' } = labels;
-  redis.on('connect', () => gatherWrites(redis.stream));
-  redis.on('error', (error) => {
-    if (!away.has(node)) log.warn({ err: error, ...labels }, 'Redis is unreachable; retrying');
-    away.add(node);
-  });
-  redis.on('ready', () => {
-    if (away.delete(node)) log.info(labels, 'Redis is reachable again');
-  });
-}
-
-/**
- * Sends all commands of one turn of the event loop with one system call, mostly as one packet: under load, a system call per command costs
- * this process and Redis more than the command does. No command waits longer than the turn takes
- * (decisions.md#commands-of-one-turn-in-one-write).
- */
-function gatherWrites(stream: SingleRedis['stream']): void {
-  const write = stream.write.bind(stream);
-  const writeLater = (command: string | Uint8Array) => {
-    if (stream.writableCorked === 0) {
-      stream.cork();
-      atEndOfTurn(() => stream.uncork(), 'write');
-    }
-    return write(command);
-  };
-  stream.write = writeLater as typeof stream.write; // the library writes only commands
 }
 
 /** Number of keys per command. Redis does nothing else while it reads them. */

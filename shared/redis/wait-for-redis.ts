@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import type { Log } from '../process/log.ts';
+import { StartError } from '../start-error.ts';
 import type { Redis } from './connections.ts';
+import { refusalOf } from './observe-connection.ts';
 
 type Waiting = { signal: AbortSignal; log: Log };
 
@@ -65,15 +67,23 @@ async function readInfos(redis: Redis, log: Log): Promise<string[]> {
   return infos;
 }
 
-/** Waits, without a time limit, until this connection is ready. Only `signal` ends the wait early. */
+/**
+ * Waits, without a time limit, until this connection is ready. Only `signal` ends the wait early. Throws `StartError` if Redis refuses the
+ * connection, which waiting cannot change.
+ */
 export async function waitUntilReady(redis: Redis, signal: AbortSignal): Promise<void> {
-  while (redis.status !== 'ready') await sleep(50, undefined, { signal });
+  for (;;) {
+    const refusal = refusalOf(redis);
+    if (refusal !== undefined) throw new StartError(refusal);
+    if (redis.status === 'ready') return;
+    await sleep(50, undefined, { signal });
+  }
 }
 
 /** A cluster node holds only some of the keys, and a connection to it learns that only when a call fails. */
 function refuseClusterNode(info: string): void {
   if (!/^cluster_enabled:1/m.test(info)) return;
-  throw new Error(
+  throw new StartError(
     'This Redis is a node of a Redis Cluster. Use redis+cluster://<host>:<port>,<host>:<port> in REDIS_URL and REPLY_REDIS_URL.',
   );
 }
@@ -91,7 +101,9 @@ function readMemory(info: string): number {
 function refuseEviction(info: string): void {
   const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1];
   if (policy === undefined || policy === 'noeviction') return;
-  throw new Error(`Redis has maxmemory-policy ${policy}; it must be noeviction, or queued requests can be evicted.`);
+  throw new StartError(
+    `Redis has maxmemory-policy ${policy}; it must be noeviction, or queued requests can be evicted.`,
+  );
 }
 
 const noFile = 'Redis has no append-only file: queued requests and usage not yet stored are lost when it restarts';

@@ -69,7 +69,7 @@ faultTest(
     const operations = await Promise.all(
       started.map(async (child) => {
         const { port } = await child.line(({ msg }) => msg?.startsWith('operations') === true);
-        await child.line(({ msg }) => msg?.startsWith('Redis is unreachable') === true);
+        await child.line(({ msg }) => msg?.includes('cannot be reached') === true);
         return `http://127.0.0.1:${port}`;
       }),
     );

@@ -26,12 +26,10 @@ const python = await findPython();
 
 test.before(async () => {
   const models = { ...startedModels, [batchesModel]: { tier: 'guest', pool: 'default', backends: ['onprem-a'] } };
-  const env = {
-    WEBHOOK_SECRET_KEY: 'a key of at least 32 characters for the secrets of webhooks',
-    WEBHOOK_HOSTS_PRIVATE: 'localhost',
-  };
   const ports = { ingress: await freePort() };
-  stack = parts.use(await startStack({ ports, models, aliases: startedAliases, prices: startedPrices, env }));
+  stack = parts.use(
+    await startStack({ ports, models, aliases: startedAliases, prices: startedPrices, webhooks: true }),
+  );
 });
 test.after.always(() => parts.disposeAsync());
 

@@ -1,17 +1,22 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, stat, utimes } from 'node:fs/promises';
+import { appendFile, mkdtemp, readdir, readFile, rm, stat, utimes } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
+import { Webhook } from 'standardwebhooks';
 import { endpoints } from '../../shared/endpoints/routes.ts';
+import { freePort } from '../stack/free-port.ts';
 import { requestToken } from '../stack/identity-provider.ts';
+import { startRedis } from '../stack/redis-server.ts';
 import { readRunningStack } from '../stack/running-stack.ts';
 import { startedModels } from '../stack/started-models.ts';
-import { descendantsOf, stillRunning } from '../support/process-tree.ts';
+import { descendantsOf, stillRunning, type TreeProcess } from '../support/process-tree.ts';
+import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { bodyFor } from './endpoint-cases.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -19,9 +24,15 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 /** The stack stops its processes one after another, each within seconds. */
 const endWithinMs = 60_000;
 
-/** Runs a script of package.json with npm, on free ports and in its own folder. */
-async function startScript(t: ExecutionContext, script: string) {
+async function openDirectory(t: ExecutionContext): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'inference-npm-'));
+  t.teardown(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** Runs a script of package.json with npm, on free ports and in its own folder. */
+async function startScript(t: ExecutionContext, script: string, given?: string) {
+  const directory = given ?? (await openDirectory(t));
   const npm = spawn('npm', ['run', '--silent', script, '--', '--free-ports', '--data', directory], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -35,7 +46,6 @@ async function startScript(t: ExecutionContext, script: string) {
   let known = started();
   t.teardown(async () => {
     for (const left of await stillRunning([...known, ...started()], 0)) process.kill(left.pid, 'SIGKILL');
-    await rm(directory, { recursive: true, force: true });
   });
   const url = (await line(/^ready http/)).replace('ready ', '');
   known = started();
@@ -89,6 +99,7 @@ test.serial('npm start offers every endpoint, and the commands that it prints wo
   const answers = await Promise.all(commands.map((command) => runShell(command, key)));
   t.like(answers, [{ object: 'chat.completion' }, { object: 'list', model: 'small-embed' }]);
   t.true(commands[1]?.includes(`${url}/openai/v1/embeddings`));
+  t.is((await fetch(`${url}/docs`)).status, 200, 'made in a thread');
 
   for (const { path, name } of endpoints) {
     const model = Object.keys(startedModels).find((each) => startedModels[each]?.endpoints?.includes(name)) ?? '';
@@ -103,6 +114,133 @@ async function runShell(command: string, key: string): Promise<unknown> {
   const { stdout } = await promisify(execFile)('bash', ['-c', command], { env: { ...process.env, KEY: key } });
   return JSON.parse(stdout);
 }
+
+/** What a start in this folder prints, which must end without success. */
+async function refusedStart(directory: string, args: string[], env: Record<string, string> = {}): Promise<string> {
+  const command = ['run', '--silent', 'start', '--', '--data', directory, ...args];
+  const ended = promisify(execFile)('npm', command, {
+    cwd: root,
+    env: { ...process.env, ...env },
+    timeout: endWithinMs,
+  });
+  const { code, stdout, stderr } = await ended.then(
+    () => ({ code: 0, stdout: '', stderr: '' }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  );
+  if (code !== 1) throw new Error(`it ended with ${code}: ${stdout}${stderr}`);
+  return `${stdout}${stderr}`.replace(/^Starting .*\n/, '');
+}
+
+/** The bytes of every file of a folder that only its own stack may change. */
+async function ownFiles(directory: string): Promise<Record<string, string>> {
+  const names = ['plans.yaml', 'stack.json', 'secrets.json', 'redis/redis.pid', 'identity/identity-secrets.json'];
+  const texts = names.map(async (name) => [name, await readFile(join(directory, name), 'utf8')] as const);
+  return { ...Object.fromEntries(await Promise.all(texts)), all: (await readdir(directory)).join() };
+}
+
+test.serial(
+  'a second npm start in the same folder is refused and changes nothing; own changes of the plan file stay',
+  async (t) => {
+    const first = await startScript(t, 'start');
+    const { directory, url } = first;
+    const { pid } = JSON.parse(await readFile(join(directory, 'stack.json'), 'utf8')) as { pid: number }; // its own file
+    await appendFile(join(directory, 'plans.yaml'), '# my own line\n');
+    const before = await ownFiles(directory);
+    for (const args of [[], ['--free-ports']]) {
+      const printed = await refusedStart(directory, args);
+      t.is(printed.trim().split('\n').length, 1, printed);
+      for (const part of [`process ${pid}`, url, `kill ${pid}`, '--data <folder>'])
+        t.true(printed.includes(part), printed);
+    }
+    t.deepEqual(await ownFiles(directory), before);
+
+    const token = await requestToken({ ...(await readRunningStack(directory)), account: 'alice' });
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    t.is((await fetch(`${url}/v1/keys/developer`, { method: 'POST', headers, body: '{}' })).status, 200, 'it serves');
+    await endsEverything(t, first, 'SIGTERM');
+    t.false((await readdir(directory)).includes('stack.json'));
+  },
+);
+
+test.serial('npm start offers webhooks, also to localhost', async (t) => {
+  await using receiver = await startWebhookReceiver();
+  const { url, directory } = await startScript(t, 'start');
+  const token = await requestToken({ ...(await readRunningStack(directory)), account: 'alice' });
+  const send = async (path: string, body: object) => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const response = await fetch(`${url}/v1/webhooks${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+    return (await response.json()) as { id: string; secret: string }; // an answer of the service itself
+  };
+  const { id, secret } = await send('', { url: `http://localhost:${receiver.port}/`, events: ['batch.completed'] });
+  await send(`/${id}/test`, {});
+  await receiver.arrived(1);
+  const [got] = receiver.received;
+  t.like(new Webhook(secret).verify(got?.body ?? '', got?.headers as Record<string, string>), { type: 'webhook.test' });
+});
+
+for (const killed of ['npm', 'test/stack/main.ts']) {
+  for (const script of ['start', 'dev']) {
+    test.serial(
+      `if ${killed} of npm run ${script} is killed, its processes end, and the next start has the same plan file`,
+      async (t) => {
+        const { pid, directory } = await startScript(t, script);
+        await appendFile(join(directory, 'plans.yaml'), '# my own line\n');
+        const plan = await readFile(join(directory, 'plans.yaml'), 'utf8');
+        const processes: TreeProcess[] = [{ pid, command: 'npm' }, ...descendantsOf(pid)];
+        const victim = processes.find(({ command }) => command.includes(killed));
+        if (victim === undefined) throw new Error(`${killed} does not run`);
+        process.kill(victim.pid, 'SIGKILL');
+        // Without npm, the stack stops as on Ctrl-C, and has the folder until then. Otherwise the next start waits for its processes.
+        if (killed === 'npm') t.deepEqual(await stillRunning(processes, endWithinMs), []);
+
+        const next = await startScript(t, 'start', directory);
+        t.deepEqual(await stillRunning(processes, 0), []);
+        t.is((await fetch(`${next.url}/v1/models`)).status, 401, 'it serves');
+        t.is(await readFile(join(directory, 'plans.yaml'), 'utf8'), plan);
+        await endsEverything(t, next, 'SIGTERM');
+      },
+    );
+  }
+}
+
+test.serial(
+  'a port in use and a Redis or a store that is wrong end npm start with one line that names the setting',
+  async (t) => {
+    const directory = await openDirectory(t);
+    const taken = createServer().listen(0, '127.0.0.1');
+    t.teardown(() => taken.close());
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo; // a TCP server has one
+    await using redis = await startRedis({ directory: join(directory, 'other-redis') });
+    const host = new URL(redis.url).host;
+    const free = ['--free-ports'];
+    const refused: [string[], Record<string, string>, RegExp][] = [
+      [
+        [],
+        { PORT: String(port), OPS_PORT: String(await freePort()) },
+        new RegExp(`: PORT: 127\\.0\\.0\\.1:${port} is in use .* set PORT to`),
+      ],
+      [
+        free,
+        { REDIS_URL: `redis://${host}/99` },
+        new RegExp(`: REDIS_URL: Redis at ${host} refuses the connection \\(ERR DB index`),
+      ],
+      [
+        free,
+        { REDIS_URL: `redis://me:secret@${host}` },
+        new RegExp(`: REDIS_URL: Redis at ${host} refuses the connection \\(WRONGPASS`),
+      ],
+      [free, { REDIS_URL: `redis://${host}/main` }, /: REDIS_URL: expected redis:\/\//],
+      [free, { DATABASE_URL: 'mongodb://me:secret@host' }, /: DATABASE_URL: it must name a database/],
+    ];
+    for (const [args, env, reason] of refused) {
+      const printed = await refusedStart(directory, args, env);
+      t.regex(printed, reason);
+      t.is(printed.trim().split('\n').length, 1, printed);
+      t.false(/secret|\{|^\s+at /m.test(printed), printed);
+    }
+  },
+);
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   test.serial(`${signal} to npm start, sent to npm only, ends every process of the stack`, async (t) => {

@@ -7,6 +7,9 @@ const firstPort = 11_000;
 const portsEach = 300;
 const ranges = 70;
 
+/** What a developer can do about a port in use. */
+export const portAdvice = 'End that process, or run npm start -- --free-ports --data <folder>';
+
 let held: { first: Promise<number>; chosen: number } | undefined;
 
 /**

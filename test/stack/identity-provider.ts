@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { z } from 'zod';
-import { freePort } from './free-port.ts';
+import { untilListening } from '../../shared/start-error.ts';
+import { freePort, portAdvice } from './free-port.ts';
 import { loadIdentitySecrets } from './identity-secrets.ts';
 import {
   answerSignIn,
@@ -50,7 +51,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions) {
   const { signingKey, cookieKey, clientSecret } = await loadIdentitySecrets(options.dataDirectory);
   const server = createServer();
   server.listen({ host, port });
-  await once(server, 'listening');
+  await untilListening(server, { name: 'identity provider', host, port, advice: portAdvice });
   const issuer = options.issuer ?? `http://${host}:${port}`;
 
   const redirectUris = options.consoleRedirectUris ?? [`${audience}/console`, `${audience}/console/`];

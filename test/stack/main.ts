@@ -2,7 +2,7 @@ import { relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { aborted, shutdownSignal } from '../../shared/process/shutdown.ts';
 import { freePort } from './free-port.ts';
-import { dataDirectory, removeRunningStack, writeRunningStack } from './running-stack.ts';
+import { dataDirectory, type TakenDirectory, takeDirectory } from './running-stack.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';
 import { startedAliases, startedModels, startedPrices } from './started-models.ts';
@@ -12,9 +12,11 @@ Runs the whole service on this machine until Ctrl-C; its data is kept in .data/.
 --quiet       prints no warnings and errors of the ingress and the worker
 --watch       restarts the ingress and the worker when their source changes (the same as npm run dev)
 --data        keeps the data in this folder
---free-ports  listens on free ports instead of the usual ones`;
+--free-ports  listens on free ports instead of the usual ones; the plan file keeps those of the model servers`;
 
-const shutdown = shutdownSignal();
+const shutdown = AbortSignal.any([shutdownSignal(), endOfNpm()]);
+/** The last warning of each process: it has several connections to a part that is away. */
+const warned = new Map<string, string>();
 /** The processes that Node has restarted. */
 const restarted = new Set<string>();
 const options = readArguments();
@@ -49,8 +51,9 @@ function readArguments() {
 async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Promise<void> {
   const directory = resolve(data);
   try {
+    await using taken = await takeDirectory(directory);
     console.log('Starting Redis, the identity provider, three simulated model servers, an ingress and a worker …');
-    await using stack = await startStack({
+    const starting = startStack({
       directory,
       watch,
       redisUrl: process.env.REDIS_URL || undefined,
@@ -60,23 +63,35 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
       models: startedModels,
       aliases: startedAliases,
       prices: startedPrices,
+      webhooks: true,
       // A restart waits for requests in flight. Half a minute is too long for a developer.
       env: { ...openTelemetryVariables(), ...(watch && { SHUTDOWN_GRACE_MS: '1000' }) },
       onLine: quiet ? () => {} : show,
     });
-    await introduce(stack);
-    await aborted(shutdown);
-    console.log('Stopping …');
-    await removeRunningStack(directory);
+    // A start can wait for a part that is away. Its processes end with this one.
+    const started = await Promise.race([starting, aborted(shutdown)]);
+    if (started !== undefined) {
+      await using stack = started;
+      await introduce(stack, taken);
+      await aborted(shutdown);
+      console.log('Stopping …');
+      taken.withdraw();
+    }
   } catch (error) {
-    const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-    console.error(
-      `${error instanceof Error ? error.message : error}${inUse ? ' (is another stack running here?)' : ''}`,
-    );
+    console.error(error instanceof Error ? error.message : error);
     process.exitCode = 1;
   }
   // Keep-alive connections of clients would keep the process alive.
   process.exit();
+}
+
+/** Aborted when npm has ended: it passes on every signal except SIGKILL. */
+function endOfNpm(): AbortSignal {
+  const npm = process.ppid;
+  const ended = new AbortController();
+  const look = () => process.ppid !== npm && ended.abort();
+  if (process.env.npm_lifecycle_event !== undefined) setInterval(look, 500).unref();
+  return ended.signal;
 }
 
 /** To see traces of the stack. */
@@ -88,19 +103,21 @@ function openTelemetryVariables(): Record<string, string> {
 }
 
 function usualPorts() {
+  const operations = Number(process.env.OPS_PORT ?? 8081);
   return {
     ingress: Number(process.env.PORT ?? 8080),
-    identity: 9100,
-    models: [9101, 9102, 9103] as [number, number, number],
-    operations: [Number(process.env.OPS_PORT ?? 9090), 9091] as [number, number],
+    identity: 8083,
+    models: [8084, 8085, 8086] as [number, number, number],
+    operations: [operations, operations + 1] as [number, number],
   };
 }
 
-async function introduce(stack: Stack): Promise<void> {
+async function introduce(stack: Stack, { announce }: TakenDirectory): Promise<void> {
   const { issuer, clientSecret } = stack.identity;
   const { directory, redisUrl, databaseUrl, planFile } = stack;
   const url = stack.ingresses[0]?.url ?? stack.baseUrl;
-  await writeRunningStack({ issuer, clientSecret, service: { url, redisUrl, databaseUrl, planFile } }, directory);
+  const processes = stack.started().map(({ pid, command }) => ({ pid, command }));
+  announce({ issuer, clientSecret, service: { url, redisUrl, databaseUrl, planFile }, processes });
   const token = await stack.identity.token('alice');
   const headers = `-H "authorization: Bearer $KEY" -H 'content-type: application/json'`;
   console.log(`
@@ -145,6 +162,8 @@ function show(from: string, { level, msg, ...fields }: LogLine): void {
   if (level === undefined) restarted.add(from);
   if (level === 'warn' || level === 'error' || level === 'fatal') {
     const { err } = fields as { err?: { message?: string } }; // pino's form of an error
-    console.error(`${from}: ${msg}${err?.message === undefined ? '' : ` (${err.message})`}`);
+    const warning = `${from}: ${msg}${err?.message === undefined ? '' : ` (${err.message})`}`;
+    if (warned.get(from) !== warning) console.error(warning);
+    warned.set(from, warning);
   }
 }

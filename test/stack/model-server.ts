@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { untilListening } from '../../shared/start-error.ts';
+import { portAdvice } from './free-port.ts';
 import { createAnswerCall } from './model-server/answer-call.ts';
 import { type Call, createCallList } from './model-server/calls.ts';
 import { answerControl } from './model-server/control.ts';
@@ -71,7 +73,7 @@ export async function startModelServer(options: ModelServerOptions) {
     route(req, res).catch((error: Error) => res.destroy(error)); // a client that left in the middle of its request
   });
   server.listen({ host, port: wanted, backlog: 4_096 });
-  await once(server, 'listening');
+  await untilListening(server, { name, host, port: wanted, advice: portAdvice });
   const { port } = server.address() as AddressInfo; // a TCP listener has one
 
   return {

@@ -4,6 +4,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { untilEnded } from './earlier-process.ts';
 import { findRedis, redisName } from './find-redis.ts';
 import { freePort } from './free-port.ts';
 
@@ -20,6 +21,9 @@ const stopWithinMs = 10_000;
 
 /** Between the choice of a free port and Redis's own bind another process may take it. */
 const portAttempts = 5;
+
+/** Redis writes its process id into it before it opens its data. */
+const pidFile = 'redis.pid';
 
 /** Starts a guard that holds only a pipe from this process. It ends Redis when the pipe breaks, in whichever way this process died. */
 const guardScript = 'read -r _; kill -CONT "$1" && kill -TERM "$1"';
@@ -102,19 +106,20 @@ async function startOnFreePort(wanted: Start): Promise<Running> {
 
 async function start({ program, ...wanted }: Start) {
   const { directory, port } = wanted;
+  await untilUnused(directory);
   // Its own process group, so that Ctrl-C does not reach it: it is stopped after everything that still needs it.
   const child = spawn(program, argumentsFor(wanted), {
     argv0: redisName,
     detached: true,
     stdio: 'ignore',
   });
-  await once(child, 'spawn');
-  const pid = child.pid ?? 0; // a spawned child has one
+  const { pid = 0 } = child; // a spawned child has one
   const guard = spawn('/bin/sh', ['-c', guardScript, 'sh', String(pid)], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
   guard.unref();
+  await once(child, 'spawn');
   const ended = once(child, 'exit').then(() => {
     guard.kill('SIGKILL'); // its process id may soon belong to another process
   });
@@ -131,11 +136,19 @@ async function start({ program, ...wanted }: Start) {
   return { child, pid, port, ended };
 }
 
+/** Two servers must not write the same files: waits for the one of a process that was killed, until its guard has ended it. */
+async function untilUnused(directory: string): Promise<void> {
+  const pid = Number(await readFile(join(directory, pidFile), 'utf8').catch(() => 0));
+  if (pid > 0) await untilEnded({ pid, command: redisName });
+}
+
 function argumentsFor({ directory, port, settings, sentinelFile }: Omit<Start, 'program'>): string[] {
   const common = { port: String(port), bind: '127.0.0.1', dir: directory, logfile: join(directory, 'redis.log') };
+  const pidfile = join(directory, pidFile);
   if (sentinelFile !== undefined) return [join(directory, sentinelFile), '--sentinel', ...linesOf(common)];
   return linesOf({
     ...common,
+    pidfile,
     appendonly: 'yes',
     appendfsync: 'everysec',
     'maxmemory-policy': 'noeviction',

@@ -3,12 +3,15 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { StartError } from '../../shared/start-error.ts';
 
 export type LogLine = { level?: string; msg?: string; port?: number; [field: string]: unknown };
 
 /** One running ingress or worker, and its logs. */
 export interface ServiceProcess {
   readonly pid: number;
+  /** What it runs. */
+  readonly command: string;
   readonly logs: readonly LogLine[];
   /** Everything written to standard error. */
   readonly errors: () => string;
@@ -20,13 +23,14 @@ export interface ServiceProcess {
   stop(): Promise<void>;
 }
 
+const endWithParent = fileURLToPath(new URL('./end-with-parent.ts', import.meta.url));
 const ownRoot = fileURLToPath(new URL('../..', import.meta.url));
 /** With a compile cache, a process of a stack starts in a third less time. */
 const compileCache = process.env.NODE_COMPILE_CACHE ?? join(ownRoot, 'node_modules/.cache/compile');
 const linesKept = 50_000;
 const stopWithinMs = 45_000;
 
-/** No process of a stack outlives the one that started it. */
+/** No process of a stack outlives the one that started it. If that one is killed, end-with-parent.ts ends them. */
 const running = new Set<Pick<ServiceProcess, 'kill'>>();
 process.once('exit', () => {
   for (const each of running) each.kill('SIGKILL');
@@ -46,10 +50,10 @@ type Options = {
 /** Starts `ingress/main.ts` or `workers/main.ts` under the present Node, configured only by its environment. */
 export function startServiceProcess({ side, env, root = ownRoot, watch = false, onLine }: Options): ServiceProcess {
   const watchFlags = watch ? ['--watch', '--watch-preserve-output', `--watch-path=${side}`, '--watch-path=shared'] : [];
-  const child = spawn(process.execPath, [...watchFlags, `${side}/main.ts`], {
+  const child = spawn(process.execPath, [...watchFlags, '--import', endWithParent, `${side}/main.ts`], {
     cwd: root,
     env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: compileCache, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: 'pipe',
     detached: watch, // a process group for the watching process and the one that it starts
   });
   if (watch) child.stderr.pipe(process.stderr); // errors of the last change
@@ -70,11 +74,12 @@ export function startServiceProcess({ side, env, root = ownRoot, watch = false, 
   const kill = (signal: NodeJS.Signals) => (watch ? killGroup(child, signal) : child.kill(signal));
   const started: ServiceProcess = {
     pid: child.pid ?? 0,
+    command: `${side}/main.ts`,
     logs,
     errors: () => errors,
     exited,
     kill,
-    line: (fits) => lineThatFits({ fits, logs, waiting, exited, errors: () => errors }),
+    line: (fits) => lineThatFits({ side, fits, logs, waiting, exited, errors: () => errors }),
     async stop() {
       kill('SIGCONT');
       kill('SIGTERM');
@@ -94,6 +99,7 @@ function killGroup({ pid, exitCode, signalCode }: ChildProcess, signal: NodeJS.S
 }
 
 type Search = {
+  side: string;
   fits: (line: LogLine) => boolean;
   logs: readonly LogLine[];
   waiting: Set<(line: LogLine) => void>;
@@ -101,7 +107,7 @@ type Search = {
   errors: () => string;
 };
 
-function lineThatFits({ fits, logs, waiting, exited, errors }: Search): Promise<LogLine> {
+function lineThatFits({ side, fits, logs, waiting, exited, errors }: Search): Promise<LogLine> {
   const found = logs.find(fits);
   if (found !== undefined) return Promise.resolve(found);
   return new Promise((resolve, reject) => {
@@ -111,11 +117,22 @@ function lineThatFits({ fits, logs, waiting, exited, errors }: Search): Promise<
       resolve(line);
     };
     waiting.add(take);
-    void exited.then((code) => {
-      const last = logs.slice(-3).map((line) => JSON.stringify(line));
-      reject(new Error([`the process ended with ${code} before this line`, ...last, errors()].join('\n')));
-    });
+    void exited.then((code) =>
+      reject(new StartError(`${side}/main.ts ended with ${code}: ${lastWords(logs, errors())}`)),
+    );
   });
+}
+
+/** Why a process has ended, in one line: its standard error without stack traces, or else its last message. */
+export function lastWords(logs: readonly LogLine[], errors: string): string {
+  const { msg = '', err } = logs.findLast(({ level }) => level === 'fatal') ?? logs.at(-1) ?? {};
+  const { message = '' } = (err ?? {}) as { message?: string }; // pino's form of an error
+  const lines = errors.split('\n').filter((line) => line.trim() !== '' && !/^\s+(at |\^)/.test(line));
+  const words = lines.length > 0 ? lines : [msg, message].filter(Boolean);
+  return words
+    .map((line) => line.trim())
+    .join(' ')
+    .slice(0, 1_000);
 }
 
 function parseLine(text: string): LogLine {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type IdentityProvider, startIdentityProvider } from './identity-provider.ts';
 import { type ModelServer, type ModelServerOptions, startModelServer } from './model-server.ts';
-import { type BackendSettings, planFileFor, type StackModel, type StackPrice } from './plan.ts';
+import { type BackendSettings, planFileFor, portsInPlan, type StackModel, type StackPrice } from './plan.ts';
 import { type Remains, requireNoFullKeys } from './search-keys.ts';
 import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
 import { type StackRedis, startStackRedis } from './stack-redis.ts';
@@ -14,7 +14,7 @@ export type StackOptions = {
   directory?: string;
   ingresses?: number;
   workers?: number;
-  /** Ports of the listeners. Default: free ones. */
+  /** Ports of the listeners. Default: free ones. A plan file that exists in `directory` says those of the model servers. */
   ports?: Partial<{
     ingress: number;
     identity: number;
@@ -42,6 +42,8 @@ export type StackOptions = {
   /** Prices of models. */
   prices?: Record<string, readonly StackPrice[]>;
   env?: Record<string, string>;
+  /** Whether accounts can have webhooks, also at `localhost`. Default: no. */
+  webhooks?: boolean;
   /** Whether ingress and worker restart each time their source changes. */
   watch?: boolean;
   modelServers?: Pick<
@@ -87,10 +89,15 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const directory = options.directory ?? (await temporaryDirectory(started, remains));
   await mkdir(directory, { recursive: true });
 
+  const planFile = join(directory, 'plans.yaml');
+  const keptPlan = await readFile(planFile, 'utf8').catch(() => undefined);
+  const planned = portsInPlan(keptPlan ?? '');
+  const startServer = async (name: string, index: 0 | 1 | 2) =>
+    started.use(await startModelServer({ name, port: planned[name] ?? ports?.models?.[index] ?? 0, ...pace }));
   const modelServers: Stack['modelServers'] = [
-    started.use(await startModelServer({ name: 'onprem-a', port: ports?.models?.[0] ?? 0, ...pace })),
-    started.use(await startModelServer({ name: 'onprem-b', port: ports?.models?.[1] ?? 0, ...pace })),
-    started.use(await startModelServer({ name: 'cloud', port: ports?.models?.[2] ?? 0, ...pace })),
+    await startServer('onprem-a', 0),
+    await startServer('onprem-b', 1),
+    await startServer('cloud', 2),
   ];
   const baseUrl = `http://127.0.0.1:${ports?.ingress ?? 8080}`;
   const identity = started.use(
@@ -102,13 +109,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     }),
   );
 
-  // After the parts with fixed ports: a second stack on the same folder fails there, before it opens the data of the first.
   const redis =
     options.redisUrl === undefined ? started.use(await startStackRedis(join(directory, 'redis'))) : undefined;
   const redisUrl = options.redisUrl ?? redis?.url ?? '';
 
   const [first, second, cloud] = modelServers;
-  const planFile = join(directory, 'plans.yaml');
   const { timeouts = {}, plans = {}, models = {}, batch = {}, mediaHosts = [], guests = {} } = options;
   const { aliases = {}, prices = {}, backends: given = {} } = options;
   const backends = {
@@ -116,10 +121,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     'onprem-b': { url: second.url, location: 'on-prem' as const, ...given['onprem-b'] },
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...given.cloud },
   };
-  await writeFile(
-    planFile,
-    planFileFor({ backends, timeouts, plans, models, batch, mediaHosts, aliases, guests, prices }),
-  );
+  // Own changes of an existing file stay.
+  if (keptPlan === undefined) {
+    const settings = { backends, timeouts, plans, models, batch, mediaHosts, aliases, guests, prices };
+    await writeFile(planFile, planFileFor(settings));
+  }
   const databaseUrl = options.databaseUrl ?? `sqlite:${join(directory, 'store.sqlite')}`;
   const settings = {
     REDIS_URL: redis?.serviceUrl ?? redisUrl,
@@ -127,7 +133,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     PLAN_FILE: planFile,
     BASE_URL: baseUrl,
     AUTH_URL: identity.issuer,
-    ...(await readSecrets(directory)),
+    ...(await readSecrets(directory, options)),
     ...options.env,
   };
 
@@ -227,15 +233,13 @@ async function urlOf(child: ServiceProcess, listener: 'ready' | 'operations'): P
 }
 
 /** The secrets of this stack, created at its first start and kept with its data, readable by its owner only. */
-async function readSecrets(directory: string): Promise<Record<string, string>> {
+async function readSecrets(directory: string, { webhooks }: StackOptions): Promise<Record<string, string>> {
   const file = join(directory, 'secrets.json');
-  try {
-    return JSON.parse(await readFile(file, 'utf8')) as Record<string, string>; // our own file
-  } catch {
-    const secret = () => randomBytes(32).toString('base64url');
-    const secrets = { KEY_PEPPER: secret(), GUEST_KEY_SECRET: secret() };
-    await writeFile(file, JSON.stringify(secrets), { mode: 0o600 });
-    await chmod(file, 0o600);
-    return secrets;
-  }
+  const secret = () => randomBytes(32).toString('base64url');
+  const fresh = { KEY_PEPPER: secret(), GUEST_KEY_SECRET: secret(), WEBHOOK_SECRET_KEY: secret() };
+  const kept = (await readFile(file, 'utf8').then(JSON.parse, () => ({}))) as Partial<typeof fresh>; // our own file
+  const { WEBHOOK_SECRET_KEY, ...secrets } = { ...fresh, ...kept };
+  await writeFile(file, JSON.stringify({ ...secrets, WEBHOOK_SECRET_KEY }), { mode: 0o600 });
+  await chmod(file, 0o600);
+  return { ...secrets, ...(webhooks && { WEBHOOK_SECRET_KEY, WEBHOOK_HOSTS_PRIVATE: 'localhost' }) };
 }

@@ -3,8 +3,8 @@ import { startIdentityProvider } from './identity-provider.ts';
 import { startModelServer } from './model-server.ts';
 import { dataDirectory, writeRunningStack } from './running-stack.ts';
 
-// The operator's parts, in one process for a stack of containers: the identity provider on port 9100 and three
-// simulated model servers on 9101 to 9103. ISSUER is its address for the other containers, BASE_URL the audience of its tokens.
+// The operator's parts, in one process for a stack of containers: the identity provider on port 8083 and three
+// simulated model servers on 8084 to 8086. ISSUER is its address for the other containers, BASE_URL the audience of its tokens.
 const host = '0.0.0.0';
 const { ISSUER: issuer, BASE_URL: audience } = process.env;
 if (!issuer || !audience) {
@@ -12,10 +12,10 @@ if (!issuer || !audience) {
   process.exit(1);
 }
 
-const identity = await startIdentityProvider({ host, port: 9100, issuer, audience, dataDirectory });
+const identity = await startIdentityProvider({ host, port: 8083, issuer, audience, dataDirectory });
 const pace = { firstTokenMs: 100, tokensPerSecond: 50 };
 for (const [index, name] of ['onprem-a', 'onprem-b', 'cloud'].entries()) {
-  await startModelServer({ name, host, port: 9101 + index, ...pace });
+  await startModelServer({ name, host, port: 8084 + index, ...pace });
 }
 await writeRunningStack({ issuer: identity.issuer, clientSecret: identity.clientSecret });
 console.log('ready');

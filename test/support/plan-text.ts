@@ -11,7 +11,7 @@ export const smallPlan = {
     'small-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a', 'cloud'], output_tokens_max: 4096 },
   },
   backends: {
-    'onprem-a': { url: 'http://127.0.0.1:9101/v1', location: 'on-prem' },
+    'onprem-a': { url: 'http://127.0.0.1:8084/v1', location: 'on-prem' },
     cloud: { url: 'https://api.example.com/v1', location: 'cloud', api_key_env: 'CLOUD_API_KEY' },
   },
 };

@@ -15,7 +15,7 @@ export interface ServedPlanFile {
   noted(processes: readonly FleetProcess[]): void;
 }
 
-/** A request keeps its plan file from its beginning. Its body may take this long to arrive before it is queued (`ingress/main.ts`). */
+/** A request keeps its plan file from its beginning. Its body may take this long to arrive before it is queued (`ingress/run-ingress.ts`). */
 const bodyMs = 30_000;
 
 /**

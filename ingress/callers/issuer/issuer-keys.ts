@@ -1,4 +1,5 @@
 import type { Log } from '../../../shared/process/log.ts';
+import { reasonOf, serversIn } from '../../../shared/start-error.ts';
 import { type Clock, systemClock } from '../../clock.ts';
 import { fetchIssuerKeys, type KeySet } from './fetch-issuer-keys.ts';
 import { createPacedFetches, type Fetched } from './paced-fetches.ts';
@@ -40,7 +41,7 @@ export function createIssuerKeys(deps: {
 }): IssuerKeys {
   const { issuer, log, fetchKeys = fetchIssuerKeys, clock = systemClock, random = Math.random } = deps;
   let known: { keys: KeySet; asOf: number } | undefined;
-  const report = logChanges(log);
+  const report = logChanges(log, issuer);
 
   const ageMs = () => (known === undefined ? undefined : clock.now() - known.asOf);
   const trusted = () => (known !== undefined && clock.now() - known.asOf < trustedMs ? known : undefined);
@@ -91,14 +92,17 @@ async function before<Value>(deadline: number, work: Promise<Value>, clock: Cloc
 }
 
 /** Logs once for each change, so that a long outage does not log every try. */
-function logChanges(log: Log) {
+function logChanges(log: Log, issuer: string) {
   let reported: 'reachable' | 'unreachable' | 'distrusted' = 'reachable';
   return function report(now: typeof reported, failure: unknown): void {
     if (now === reported) return;
     reported = now;
     if (now === 'reachable') log.info({}, 'the keys of the identity provider can be fetched again');
     if (now === 'unreachable')
-      log.warn({ err: failure }, 'the keys of the identity provider cannot be fetched; the cached keys stay in use');
+      log.warn(
+        {},
+        `AUTH_URL: the keys of the identity provider at ${serversIn(issuer)} cannot be fetched (${reasonOf(failure)}); the cached keys stay in use. Start it, or correct the setting`,
+      );
     if (now === 'distrusted')
       log.error({ err: failure }, 'the keys of the identity provider are a day old and no longer trusted');
   };

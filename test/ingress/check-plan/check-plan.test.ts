@@ -104,9 +104,9 @@ test('an ingress that does not answer is reported', async (t) => {
 
 test('arguments that are not understood are refused', (t) => {
   t.deepEqual(parseCheckPlanArguments(['a.yaml']), { file: 'a.yaml', against: undefined });
-  t.deepEqual(parseCheckPlanArguments(['--against', 'http://127.0.0.1:9090', 'a.yaml']), {
+  t.deepEqual(parseCheckPlanArguments(['--against', 'http://127.0.0.1:8081', 'a.yaml']), {
     file: 'a.yaml',
-    against: new URL('http://127.0.0.1:9090'),
+    against: new URL('http://127.0.0.1:8081'),
   });
   t.is(parseCheckPlanArguments(['--help']), 'help');
   for (const wrong of [[], ['a', 'b'], ['a', '--force'], ['a', '--against'], ['a', '--against', 'ingress']])

@@ -38,7 +38,7 @@ plans:
 models:
   small-chat: { tier: guest, pool: default, backends: [onprem-a, cloud], output_tokens_max: 4096, extra_fields: [default, guided_regex], extra_tools: [mcp] }
 backends:
-  onprem-a: { url: http://127.0.0.1:9101/v1, location: on-prem, requests_at_once: 64, whole_as_stream: false, cache_salt: true, priority: true, relay_messages: false }
+  onprem-a: { url: http://127.0.0.1:8084/v1, location: on-prem, requests_at_once: 64, whole_as_stream: false, cache_salt: true, priority: true, relay_messages: false }
   cloud:    { url: https://api.example.com/v1, location: cloud, model: upstream-model-name, api_key_env: CLOUD_API_KEY, output_limit_field: max_completion_tokens }
 batch:        { window_s: 86400, requests_max: 50000, file_bytes_max: 104857600, account_bytes_max: 10737418240, files_kept_days: 30 }
 timeouts:     { connect_ms: 2000, first_token_ms: 30000, idle_ms: 30000, request_ms: 600000, queue_ms: 30000 }
@@ -93,7 +93,7 @@ test('the documented plan file is parsed, with names unchanged and settings in c
     },
     backends: {
       'onprem-a': {
-        url: 'http://127.0.0.1:9101/v1',
+        url: 'http://127.0.0.1:8084/v1',
         location: 'on-prem',
         requestsAtOnce: 64,
         wholeAsStream: false,

@@ -46,6 +46,12 @@ function planFileWith(text: string): string {
   return file;
 }
 
+test('AUTH_URL has no user and password, which no request could send and which logs would show', (t) => {
+  const AUTH_URL = 'https://me:secret@auth.example.com';
+  const error = t.throws(() => readIngressConfig({ ...ingress, AUTH_URL }), { instanceOf: ConfigError });
+  t.deepEqual(error.issues, [{ path: 'AUTH_URL', message: 'expected an address without user and password' }]);
+});
+
 test('DOCS_URL must be an address that page names can be appended to, and that is valid in a header', (t) => {
   const docsUrlOf = (DOCS_URL: string) => readIngressConfig({ ...ingress, DOCS_URL }).links.docsUrl;
   t.is(docsUrlOf('https://docs.example.com'), 'https://docs.example.com');
@@ -82,7 +88,7 @@ test('an ingress starts with the required settings only, all others have their d
     connections: { connectionsMax: 10_000, perAddressMax: 2_000 },
     bodyBudgetBytes: 67_108_864,
     bodyBytesMax: 4_194_304,
-    operations: { host: '127.0.0.1', port: 9090, hostsAllowed: [] },
+    operations: { host: '127.0.0.1', port: 8081, hostsAllowed: [] },
     trustedProxyHops: 0,
     authFailuresPerMinute: 300,
     links: {
@@ -124,7 +130,7 @@ test('a worker starts with the required settings only, all others have their def
     outboxLengthMax: undefined,
     webhooks: { secretKeys: undefined, hostsPrivate: [] },
     keyPeppers: [secret],
-    operations: { host: '127.0.0.1', port: 9091, hostsAllowed: [] },
+    operations: { host: '127.0.0.1', port: 8082, hostsAllowed: [] },
     redisUrl: 'redis://redis:6379',
     replyRedisUrl: 'redis://redis:6379',
     databaseUrl: 'sqlite:store.sqlite',
@@ -233,7 +239,7 @@ test('every invalid setting is named, and no value is repeated', (t) => {
   const wrong = {
     PORT: '65536',
     OPS_PORT: '-1',
-    OPS_HOSTS_ALLOWED: 'ingress:9090',
+    OPS_HOSTS_ALLOWED: 'ingress:8081',
     BASE_URL: 'ftp://example.com',
     AUTH_URL: 'auth.example.com',
     AUTH_CLIENTS: 'console,',

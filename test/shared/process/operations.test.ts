@@ -168,7 +168,7 @@ test('an unknown path and a wrong method are rejected as JSON', async (t) => {
   t.is(await head.text(), '');
 });
 
-test('a port in use is an error at start', async (t) => {
+test('a port in use is named with its setting at start', async (t) => {
   const { port } = new URL(await start(t));
   const second = listenForOperations({
     host: '127.0.0.1',
@@ -180,7 +180,10 @@ test('a port in use is an error at start', async (t) => {
     checks: () => ({}),
     log,
   });
-  await t.throwsAsync(second, { code: 'EADDRINUSE' });
+  await t.throwsAsync(second, {
+    name: 'StartError',
+    message: `OPS_PORT: 127.0.0.1:${port} is in use by another process. End that process, or set OPS_PORT to a free port.`,
+  });
 });
 
 test('/readyz includes the details of the process, which never replace its own fields', async (t) => {
@@ -223,7 +226,7 @@ test('every path is rejected under a foreign host name, and served under the all
     t.is(refused.status, 403, path);
     t.is(refused.nosniff, 'nosniff', path);
     t.is(JSON.parse(refused.text).code, 'FORBIDDEN');
-    for (const own of ['worker:9091', 'localhost']) {
+    for (const own of ['worker:8082', 'localhost']) {
       const answer = await askAs(own, `${url}${path}`);
       t.deepEqual([answer.status, answer.nosniff], [path === '/nowhere' ? 404 : 200, 'nosniff'], path);
     }

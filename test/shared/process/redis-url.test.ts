@@ -49,6 +49,8 @@ test('Sentinel has the name of a master, and may have a database and users of it
 for (const url of [
   'http://host',
   'redis://host:port',
+  'redis://host/database',
+  'redis://user:12/34@host',
   'redis+cluster://',
   'redis+cluster://a,,b',
   'redis+cluster://a:0',

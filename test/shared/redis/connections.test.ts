@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import { ApiError } from '../../../shared/errors.ts';
 import {
   connectForRequests,
@@ -121,6 +121,50 @@ test('waiting until ready ends with its signal, and not before Redis is availabl
   await ended;
   await own.server.restart();
   await t.notThrowsAsync(ready);
+});
+
+/** What a start with this URL ends with, and what it logs until then. */
+async function startWith(t: ExecutionContext, url: string, setting?: 'REPLY_REDIS_URL') {
+  const { log, lines } = recordedLog();
+  const connection = connectForWork(url, log, setting);
+  t.teardown(() => connection.disconnect());
+  const error = await t.throwsAsync(waitForRedis([connection], { signal: never, log }), { name: 'StartError' });
+  return { message: error.message, lines };
+}
+
+test('a wrong password, user or database ends the start with the setting and the address, and is not retried', async (t) => {
+  await using own = await startPrivateRedis();
+  await own.redis.call('ACL', 'SETUSER', 'me', 'on', '>secret', '~*', '+@all', '-select');
+  const { host } = new URL(own.server.url);
+  for (const [login, path, reason] of [
+    ['me:wrong-word@', '', /WRONGPASS/],
+    ['nobody:wrong-word@', '', /WRONGPASS/],
+    ['', '/99', /DB index is out of range/],
+    ['me:secret@', '/1', /NOPERM.*select/],
+  ] as const) {
+    const { message, lines } = await startWith(t, `redis://${login}${host}${path}`);
+    t.regex(message, reason);
+    t.true(message.startsWith(`REDIS_URL: Redis at ${host} refuses the connection (`), message);
+    t.true(message.endsWith('). Correct REDIS_URL.'), message);
+    t.false(/wrong-word|secret|\n/.test(message), message);
+    t.deepEqual(lines, []);
+  }
+  await own.redis.config('SET', 'requirepass', 'secret');
+  t.regex((await startWith(t, own.server.url, 'REPLY_REDIS_URL')).message, /^REPLY_REDIS_URL: .*NOAUTH/);
+});
+
+test('a Redis that cannot be reached is named once, with its setting and without password and stack', async (t) => {
+  await using own = await startPrivateRedis();
+  await own.server.stop();
+  const { host } = new URL(own.server.url);
+  const { log, lines } = recordedLog();
+  const connection = connectForRequests(own.server.url.replace('//', '//me:secret@'), log);
+  t.teardown(() => connection.disconnect());
+  for (let failures = 0; failures < 3; failures += 1) {
+    await new Promise((resolve) => connection.once('reconnecting', resolve));
+  }
+  const message = `REDIS_URL: Redis at ${host} cannot be reached (ECONNREFUSED); retrying. Start it, or correct the setting`;
+  t.deepEqual(lines, [{ level: 'warn', fields: {}, message }]);
 });
 
 test('a failed call is SERVICE_UNAVAILABLE for the client, and a successful one returns its result', async (t) => {

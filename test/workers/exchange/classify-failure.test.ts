@@ -93,7 +93,7 @@ const addresses = [
   'fe80::1%eth0',
   '::ffff:10.0.0.7',
   'localhost:8000',
-  'host.internal:9101',
+  'host.internal:8084',
   'gpu-3.example.com:443',
   'vllm-0.models.svc.cluster.local:8000',
   'vllm:8000',

@@ -5,7 +5,7 @@ import { createServedPlanFile } from '../../../workers/plan-file/serve-plan-file
 import { parsedPlan } from '../../support/parsed-plan.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-const backend = { url: 'http://127.0.0.1:9102/v1', location: 'on-prem' };
+const backend = { url: 'http://127.0.0.1:8085/v1', location: 'on-prem' };
 /** Two models in two pools, of which the second has a backend of its own. */
 const both = parsedPlan(({ models, backends }) => {
   Object.assign(models, { 'large-chat': { ...models['small-chat'], pool: 'large', backends: ['onprem-b'] } });

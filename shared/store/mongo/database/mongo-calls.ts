@@ -51,8 +51,7 @@ export function createMongoCalls(
   { log, indexes }: { log: Log; indexes: readonly CollectionIndexes[] },
 ): MongoCalls {
   // The driver would use a database named "test".
-  if (!/^[^/]+\/\/[^/?]+\/[^?]/.test(url))
-    throw new Error('DATABASE_URL must name a database: mongodb://<host>/<database>.');
+  if (!/^[^/]+\/\/[^/?]+\/[^?]/.test(url)) throw new Error('it must name a database: mongodb://<host>/<database>.');
   const client = new MongoClient(url, clientOptions);
   const database = client.db();
   const topology = watchTopology(client, log);

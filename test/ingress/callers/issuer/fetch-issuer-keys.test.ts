@@ -87,8 +87,8 @@ test('an issuer with https must not name keys without https', (t) => {
     ['https://issuer.example', 'https://keys.example/jwks', true],
     ['https://issuer.example', 'http://issuer.example/jwks', false],
     ['HTTPS://issuer.example', 'HTTP://issuer.example/jwks', false],
-    ['http://localhost:9100', 'http://localhost:9100/jwks', true],
-    ['http://localhost:9100', 'https://keys.example/jwks', true],
+    ['http://localhost:8083', 'http://localhost:8083/jwks', true],
+    ['http://localhost:8083', 'https://keys.example/jwks', true],
   ] as const) {
     const address = () => keySetAddress(issuer, { issuer, jwks_uri: keys });
     if (expected) t.is(address(), keys);

@@ -231,7 +231,7 @@ test('a page of another origin cannot change anything, with any headers of its b
 
 test('no page reaches it under another host name (DNS rebinding)', async (t) => {
   const { ask, port } = await start(t);
-  for (const host of ['hostile.example', `hostile.example:${port}`, 'ingress:9090']) {
+  for (const host of ['hostile.example', `hostile.example:${port}`, 'ingress:8081']) {
     const answer = await ask('/queues/api/queues', { headers: { host } });
     t.is(answer.status, 403, host);
     t.like(JSON.parse(answer.text), { code: 'FORBIDDEN' });

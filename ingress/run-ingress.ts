@@ -1,0 +1,232 @@
+import { ApiError } from '../shared/errors.ts';
+import type { IngressLoad } from '../shared/fleet/process-load.ts';
+import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
+import { sendCancellation } from '../shared/jobs/cancellation.ts';
+import { createRelease } from '../shared/limits/release.ts';
+import { createSettle } from '../shared/limits/settle.ts';
+import { type IngressConfig, readIngressConfig } from '../shared/process/config.ts';
+import type { Log } from '../shared/process/log.ts';
+import { atMostEvery, followProcessState, listenForOperations } from '../shared/process/operations.ts';
+import { createRemoveOldSeries } from '../shared/process/remove-old-series.ts';
+import { runProcess } from '../shared/process/run-process.ts';
+import { aborted, within } from '../shared/process/shutdown.ts';
+import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
+import type { Redis } from '../shared/redis/connections.ts';
+import { queuePrefix } from '../shared/redis/keys.ts';
+import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
+import { type Inbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
+import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
+import { openTelemetry } from '../shared/tracing/open-telemetry.ts';
+import { createResolveHost } from '../shared/webhooks/resolve-host.ts';
+import { createWebhookSecrets } from '../shared/webhooks/webhook-secrets.ts';
+import { createApp } from './app.ts';
+import { createBodyBudget } from './bodies/body-budget.ts';
+import { createRefusedBodies } from './bodies/refused-bodies.ts';
+import { createSignIn, type SignIn } from './callers/sign-in.ts';
+import { createPages } from './create-pages.ts';
+import { createReleaseLater } from './limits/release-later.ts';
+import { createSettleInterrupted, createSettlements } from './limits/settle-interrupted.ts';
+import { type Listener, listen } from './listener/listener.ts';
+import { createIngressMetrics, type IngressMetrics } from './metrics.ts';
+import { answerBrokenRequest } from './middleware/answer-errors.ts';
+import { securityHeaders } from './middleware/set-security-headers.ts';
+import { createClientLimits, openCallers } from './open-callers.ts';
+import { type Connections, openConnections } from './open-connections.ts';
+import { type OpenedPlanFile, openPlanFile } from './plan-file/open-plan-file.ts';
+import { showPlanFile } from './plan-file/show-plan-file.ts';
+import { createQueueDashboard, type QueueDashboard } from './queue/dashboard/queue-dashboard.ts';
+import { observeQueues } from './queue/observe-queues.ts';
+import { openQueues } from './queue/open-queues.ts';
+import type { RequestQueues } from './queue/request-queues.ts';
+import { listenForReplies } from './replies/reply-listener.ts';
+import type { JobLocation } from './replies/waiting-request.ts';
+import { createWaitingRequests, type WaitingRequests } from './replies/waiting-requests.ts';
+import { watchNodes } from './replies/watch-nodes.ts';
+import { createRequestLookUp } from './requests/request-look-up.ts';
+import type { WebhookSupport } from './routes/webhooks/webhook-support.ts';
+
+const bodyMs = 30_000;
+const checkEveryMs = 10_000;
+/** The time that settling interrupted requests may still take after no client waits any more. */
+const settleMs = 3_000;
+
+/** The life of an ingress, until its process exits. */
+export function runIngress(): Promise<void> {
+  return runProcess({ name: 'ingress', readConfig: readIngressConfig, run });
+}
+
+async function run({ config, log, shutdown }: { config: IngressConfig; log: Log; shutdown: AbortSignal }) {
+  await using parts = new AsyncDisposableStack();
+  const { registry, tracing } = parts.use(await openTelemetry({ config, process: 'ingress', log }));
+  const opened = openPlanFile({ source: config.planFile, registry, log });
+  const { planFile } = opened;
+  const currentPlanFile = planFile.current;
+  const metrics = createIngressMetrics(registry);
+  const connections = parts.use(await openConnections(config, log));
+  const { store, issuerKeys, redis, replyRedis, dashboardRedis } = connections;
+  const signIn = createSignIn({ ...config.signIn, issuerKeys });
+
+  const state = followProcessState(shutdown);
+  let inbox: Inbox | undefined;
+  const dashboard = createQueueDashboard({ writable: config.queue.dashboardWritable, log });
+  const operations = parts.use(
+    await openOperations({
+      ...{ config, opened, connections, signIn, registry, log },
+      ...{ state: state.current, dashboard, inbox: () => inbox },
+    }),
+  );
+  log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
+  const { memoryBytes } = await waitForRedis([redis, replyRedis, dashboardRedis], { signal: shutdown, log });
+
+  const { queues, queueDepths, queueBounds, queueTurns, listWorkers } = parts.use(
+    await openQueues({ planFile, bounds: config.queue, redis, dashboardRedis, dashboard, log }),
+  );
+  const { waitingRequests, settlements, release } = createWaiting({ queues, redis, replyRedis, metrics, log });
+  inbox = parts.use(listenForReplies({ ...connections, redis: replyRedis, waitingRequests, log }));
+  await waitUntilOpen(inbox, shutdown);
+  parts.use(watchNodes({ redis, waitingRequests }));
+  const giveUp = new AbortController();
+  const body = openBodies(config, giveUp.signal);
+  const observed = observeQueues({ currentPlanFile, queueDepths, listWorkers, oldestWaiting: waitingRequests.oldest });
+  metrics.observe({
+    ...observed,
+    ...{ waiting: waitingRequests.count, bytesWaiting: queueBounds.bytesWaiting },
+    ...{ bodyBytesHeld: body.budget.bytesHeld, issuerKeysAgeMs: issuerKeys.ageMs },
+  });
+
+  const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
+  const callers = parts.use(openCallers({ config, currentPlanFile, redis, store, release, outboxLengthMax, log }));
+  let listener: Listener | undefined;
+  const fleet = parts.use(await opened.follow(redis, () => describeLoad({ listener, waitingRequests, ...observed })));
+  const app = createApp({
+    ...{ log, metrics, tracing, currentPlanFile, store, signIn, queues, queueTurns, queueBounds, waitingRequests },
+    ...{ ...config.links, ...createPages({ config, currentPlanFile, redis, log }) },
+    securityHeaders: securityHeaders(config.links.baseUrl),
+    ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },
+    ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers), queueDepthMax: config.queue.depthMax },
+    ...{ planFileStatus: opened.status, processes: fleet.processes, fleet: { ...fleet, ...observed } },
+    ...{ requestLookUp: createRequestLookUp({ redis, store }), webhooks: webhookSupport(config) },
+    trustedProxyHops: config.trustedProxyHops,
+    replyTo: inbox.address,
+    body,
+  });
+  listener = await openListener({ config, app, metrics, log });
+  metrics.observeConnections(listener.connections);
+  state.becomeReady();
+  log.info({ port: listener.port }, 'ready');
+
+  await aborted(shutdown);
+  log.info({ waiting: waitingRequests.count() }, 'shutting down: finishing the requests in progress');
+  await finish(listener, { graceMs: config.shutdownGraceMs, giveUp, waitingRequests });
+  await within(settleMs, settlements.ended());
+}
+
+type Loaded = Pick<ReturnType<typeof observeQueues>, 'oldest'> & {
+  listener: Listener | undefined;
+  waitingRequests: WaitingRequests;
+};
+
+/** What this ingress does now, as operators see it. */
+function describeLoad({ listener, waitingRequests, oldest }: Loaded): IngressLoad {
+  return {
+    ...{ kind: 'ingress', connections: listener?.connections() ?? 0, waiting: waitingRequests.count() },
+    oldest: oldest().flatMap(({ model, ageMs }) => (ageMs > 0 ? [{ model, ageMs }] : [])),
+  };
+}
+
+/** What reading bodies needs, for all requests together. */
+function openBodies({ bodyBytesMax, bodyBudgetBytes }: IngressConfig, giveUp: AbortSignal) {
+  const budget = createBodyBudget({ bytesMax: bodyBudgetBytes });
+  return { bodyBytesMax, bodyMs, giveUp, budget, refusedBodies: createRefusedBodies() };
+}
+
+function webhookSupport({ webhooks: { secretKeys, hostsPrivate } }: Pick<IngressConfig, 'webhooks'>): WebhookSupport {
+  const secrets = secretKeys && createWebhookSecrets(secretKeys);
+  return { secrets, rules: { hostsPrivate, resolve: createResolveHost() } };
+}
+
+type OperationsDeps = {
+  config: IngressConfig;
+  opened: OpenedPlanFile;
+  dashboard: Pick<QueueDashboard, 'pages'>;
+  connections: Connections;
+  signIn: SignIn;
+  inbox: () => Inbox | undefined;
+} & Pick<Parameters<typeof listenForOperations>[0], 'registry' | 'state' | 'log'>;
+
+/** Starts the operations listener, with checks of Redis, the store and the identity provider. */
+function openOperations({ config, opened, dashboard, connections, signIn, inbox, ...deps }: OperationsDeps) {
+  const { redis, replyRedis, store } = connections;
+  const showPlan = showPlanFile(opened.planFile);
+  const identityProvider = atMostEvery(checkEveryMs, signIn.check);
+  const nodeChecks = () => ({
+    ...checksOfNodes('redis', redis),
+    ...(config.replyRedisUrl !== config.redisUrl && checksOfNodes('replyRedis', replyRedis)),
+  });
+  return listenForOperations({
+    ...{ ...config.operations, ...deps },
+    afterScrape: createRemoveOldSeries({ registry: deps.registry, currentPlanFile: opened.planFile.current }),
+    details: () => ({ planFile: opened.status() }),
+    pages: (ctx, next) => dashboard.pages(ctx, () => showPlan(ctx, next)),
+    required: {
+      redis: () => checkAny(redis, Object.keys(opened.planFile.current().models).map(queuePrefix)),
+      /** Without an address for replies, every request would be refused. */
+      async replyRedis() {
+        if (!replyRedis.isCluster) await replyRedis.ping();
+        const opened = inbox();
+        if (opened !== undefined && opened.address() === undefined) throw new Error('no reply could be received');
+      },
+    },
+    checks: () => ({ store: () => store.ping(), identityProvider, ...nodeChecks() }),
+  });
+}
+
+type WaitingDeps = { queues: RequestQueues; redis: Redis; replyRedis: Redis; metrics: IngressMetrics; log: Log };
+
+/** Creates the requests that wait for their reply, and what ends them. */
+function createWaiting({ queues, redis, replyRedis, metrics, log }: WaitingDeps) {
+  const release = createReleaseLater({ release: createRelease(redis), log });
+  const settlements = createSettlements(createSettleInterrupted({ settle: createSettle(redis), metrics, log }));
+  const waitingRequests = createWaitingRequests({
+    cancel: canceller({ queues, replyRedis, log }),
+    release,
+    settleInterrupted: settlements.begin,
+  });
+  return { waitingRequests, settlements, release };
+}
+
+/** Removes a job from its queue, or lets its worker abort it if it has started. Both are best effort and never awaited. */
+function canceller({ queues, replyRedis, log }: Pick<WaitingDeps, 'queues' | 'replyRedis' | 'log'>) {
+  return function cancel({ requestId, model, control }: JobLocation): void {
+    const cancelling =
+      control !== undefined ? sendCancellation(replyRedis, control, requestId) : queues.remove(model ?? '', requestId);
+    cancelling.catch((error: unknown) => log.debug({ err: error, requestId }, 'a job could not be cancelled'));
+  };
+}
+
+type ListenerDeps = { config: IngressConfig; app: ReturnType<typeof createApp>; metrics: IngressMetrics; log: Log };
+
+/** Starts the public listener. */
+function openListener({ config, app, metrics, log }: ListenerDeps): Promise<Listener> {
+  const { baseUrl, docsUrl } = config.links;
+  return listen({
+    ...config.listener,
+    connections: { ...config.connections, onRefused: () => metrics.connectionsRefused.inc() },
+    onRequest: app.callback(),
+    onBrokenRequest: answerBrokenRequest({ log, docsUrl, securityHeaders: securityHeaders(baseUrl) }),
+  });
+}
+
+type Ending = { graceMs: number; giveUp: AbortController; waitingRequests: WaitingRequests };
+
+/** Waits for the requests in progress to end. Those that have not ended within the grace period are refused. */
+function finish(listener: Listener, { graceMs, giveUp, waitingRequests }: Ending): Promise<void> {
+  return listener.close({
+    graceMs,
+    giveUp() {
+      const shuttingDown = new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.');
+      giveUp.abort(shuttingDown);
+      waitingRequests.close(shuttingDown);
+    },
+  });
+}

@@ -1,0 +1,176 @@
+import type { Registry } from 'prom-client';
+import { ulid } from 'ulid';
+import type { WorkerLoad } from '../shared/fleet/process-load.ts';
+import type { PlanFile } from '../shared/plan-file/plan-file.ts';
+import { readWorkerConfig, type WorkerConfig } from '../shared/process/config.ts';
+import type { Log } from '../shared/process/log.ts';
+import { followProcessState, listenForOperations } from '../shared/process/operations.ts';
+import { createRemoveOldSeries } from '../shared/process/remove-old-series.ts';
+import { runProcess } from '../shared/process/run-process.ts';
+import { aborted, within } from '../shared/process/shutdown.ts';
+import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
+import { controlStreamKey, queuePrefix } from '../shared/redis/keys.ts';
+import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
+import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
+import { openTelemetry } from '../shared/tracing/open-telemetry.ts';
+import { loadTokenizer } from './answers/count-tokens.ts';
+import type { BackendSlots } from './backends/backend-slots.ts';
+import { openSlots } from './backends/open-slots.ts';
+import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
+import { createBackendChecks } from './exchange/backend-checks.ts';
+import { listenForControl, waitForControl } from './listen-for-control.ts';
+import { startMaintenance } from './maintenance/start-maintenance.ts';
+import { createWorkerMetrics } from './metrics.ts';
+import { type Connections, openConnections } from './open-connections.ts';
+import { openLaneWork } from './open-lane-work.ts';
+import { openPlanFile } from './plan-file/open-plan-file.ts';
+import { createBodiesHeld } from './queue/bodies-held.ts';
+import { type QueuesServed, serveQueues } from './queue/serve-queues.ts';
+import { openUsageDrainer } from './usage/open-usage-drainer.ts';
+import type { UsageDrainer } from './usage/usage-drainer.ts';
+import { openQuotaEvents, openWebhooks } from './webhooks/open-webhooks.ts';
+
+/** The time that an aborted job needs to abort its call, send its last reply and go back to its queue. */
+const requeueMs = 5_000;
+
+/** The life of a worker, until its process exits. */
+export function runWorker(): Promise<void> {
+  return runProcess({ name: 'worker', readConfig: readWorkerConfig, run });
+}
+
+async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; shutdown: AbortSignal }) {
+  await using parts = new AsyncDisposableStack();
+  const workerId = ulid();
+  const { registry, tracing } = parts.use(await openTelemetry({ config, process: 'worker', log }));
+  const opened = openPlanFile({ source: config.planFile, pools: config.pools, workerId, registry, log });
+  const { planFile, pools } = opened;
+  const metrics = createMetrics(registry, config);
+  const { current: currentPlanFile } = planFile;
+  const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, metrics, tracing, log };
+  const connectMs = () => currentPlanFile().timeouts.connectMs;
+  const connections = parts.use(await openConnections({ config, connectMs, log }));
+  const { store, redis, upkeepRedis, replyRedis } = connections;
+
+  let queues: QueuesServed | undefined;
+  let supervisor: BatchSupervisor | undefined;
+  let drainer: UsageDrainer | undefined;
+  const backends = openSlots({
+    ...{ ...common, redis: upkeepRedis },
+    onChange: () => queues?.slotsChanged(),
+    onRenewed: () => void queues?.checkFull().catch(() => {}), // the next renewal checks again
+  });
+  const { slots } = parts.use(backends);
+
+  const state = followProcessState(shutdown);
+  const running = () => queues?.running() ?? 0;
+  const details = () => ({ planFile: opened.status(), running: running(), breakers: slots.breakerStatuses() });
+  const operations = await openOperations({ ...common, connections, slots, registry, state: state.current, details });
+  parts.use(operations);
+  log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
+  await loadTokenizer();
+  const used = [redis, replyRedis, upkeepRedis, connections.replyUpkeepRedis] as const;
+  const { memoryBytes } = await waitForRedis(used, { signal: shutdown, log });
+  const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
+
+  const inbox = listenForControl({
+    ...{ connectReader: connections.connectControlReader, redis: replyRedis, workerId, log },
+    ...{ queues: () => queues, supervisor: () => supervisor, drainer: () => drainer },
+  });
+  await waitForControl(inbox, { redis: replyRedis, shutdown, log });
+  const onStored = openQuotaEvents({ ...common, redis: upkeepRedis, store });
+  drainer = openUsageDrainer({ ...common, redis: upkeepRedis, store, onStored });
+  const control = controlStreamKey(workerId);
+  const lanes = parts.use(openLaneWork({ ...common, ...connections, slots, drainer, outboxLengthMax, control }));
+  const shares = parts.use(backends.startShares());
+  await shares.renewed;
+  queues = serveQueues({
+    ...{ ...common, slots, work: lanes.work },
+    ...{ connection: redis, upkeepRedis, connectReader: connections.connectJobReader },
+    checksStalled: (pool) => shares.membershipOf(pool).checksStalled,
+    bodies: createBodiesHeld({ bodyBytesMax: config.bodyBytesMax }),
+  });
+  parts.use(queues);
+  supervisor = lanes.batches.supervise();
+  const maintenance = startMaintenance({ ...common, redis: upkeepRedis, store });
+  const following = parts.use(await opened.follow(upkeepRedis, () => describeLoad({ slots, running })));
+  const webhooks = openWebhooks({ ...common, redis: upkeepRedis, store });
+  state.becomeReady();
+  log.info({ pools: pools(), generation: planFile.generation() }, 'ready');
+
+  await aborted(shutdown);
+  // The next supervisor of the batches gives their lines to workers that stay.
+  await Promise.all([finish(queues, { ...config, following, log }), closeAll([supervisor, webhooks])]);
+  // Together, because each may wait until its own time limit for a Redis that does not answer.
+  await closeAll([maintenance, lanes.batches, drainer, inbox]);
+}
+
+function createMetrics(registry: Registry, config: Pick<WorkerConfig, 'concurrency' | 'batchConcurrency'>) {
+  const metrics = createWorkerMetrics(registry);
+  metrics.concurrency.set({ lane: 'interactive' }, config.concurrency);
+  metrics.concurrency.set({ lane: 'batch' }, config.batchConcurrency);
+  return metrics;
+}
+
+/** What this worker does now, as operators see it. */
+function describeLoad({ slots, running }: { slots: BackendSlots; running: () => number }): WorkerLoad {
+  return {
+    ...{ kind: 'worker', running: running(), waiting: slots.waiting() },
+    backends: slots
+      .load()
+      .map(({ backend, calls, share }) => ({ backend, calls, ...(share !== undefined && { share }) })),
+    health: slots
+      .seenHealth()
+      .map(({ firstTokenMs, ...seen }) => ({ ...seen, ...(firstTokenMs !== undefined && { firstTokenMs }) })),
+  };
+}
+
+async function closeAll(parts: readonly AsyncDisposable[]): Promise<void> {
+  await Promise.all(parts.map((part) => part[Symbol.asyncDispose]()));
+}
+
+type OperationsDeps = {
+  config: WorkerConfig;
+  currentPlanFile: () => PlanFile;
+  pools: () => readonly string[];
+  connections: Connections;
+  slots: BackendSlots;
+  workerId: string;
+} & Pick<Parameters<typeof listenForOperations>[0], 'registry' | 'state' | 'details' | 'log'>;
+
+/** Starts the operations listener, with checks of Redis, the store and the backends. */
+function openOperations({ config, currentPlanFile, pools, connections, slots, workerId, ...deps }: OperationsDeps) {
+  const { upkeepRedis, replyUpkeepRedis, store, agent } = connections;
+  const queues = () =>
+    Object.entries(currentPlanFile().models).flatMap(([model, { pool }]) =>
+      pools().includes(pool) ? [queuePrefix(model)] : [],
+    );
+  const checksOf = createBackendChecks({ agent, apiKeyOf: config.apiKeyOf });
+  const nodeChecks = () => ({
+    ...checksOfNodes('redis', upkeepRedis),
+    ...(replyUpkeepRedis !== upkeepRedis && checksOfNodes('replyRedis', replyUpkeepRedis)),
+  });
+  return listenForOperations({
+    ...{ ...config.operations, ...deps },
+    afterScrape: createRemoveOldSeries({ registry: deps.registry, currentPlanFile }),
+    required: {
+      redis: () => checkAny(upkeepRedis, queues()),
+      replyRedis: () => checkAny(replyUpkeepRedis, [controlStreamKey(workerId)]),
+    },
+    checks: () => ({ store: () => store.ping(), ...checksOf(slots.called()), ...nodeChecks() }),
+  });
+}
+
+type Finishing = { following: AsyncDisposable; shutdownGraceMs: number; log: Log };
+
+/** Waits for the jobs in progress to end. Those that have not ended within the grace period are requeued or ended. */
+async function finish(queues: QueuesServed, { following, shutdownGraceMs, log }: Finishing) {
+  log.info({ running: queues.running() }, 'shutting down: finishing the jobs in progress');
+  const finished = queues.finish();
+  // No ingress may switch because of a worker that takes no more jobs.
+  await following[Symbol.asyncDispose]();
+  if (await within(shutdownGraceMs, finished)) return;
+  log.warn({}, 'the grace period is over: jobs that have sent nothing are requeued, and the others are ended');
+  queues.requeueAll();
+  if (!(await within(requeueMs, finished)))
+    log.error({}, 'some jobs did not end; another worker will find them stalled');
+}
