@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import { nodesOf, openRedis } from './open-redis.ts';
 
 export type RedisWatch = AsyncDisposable & {
-  /** The commands that clients sent to Redis while `work` ran, in order of execution, without those inside scripts. */
+  /** The commands that clients sent to Redis while `work` ran, in order of execution. Those inside scripts begin with `lua`, if they are wanted. */
   during(work: () => Promise<unknown>): Promise<string[][]>;
 };
 
@@ -14,9 +14,9 @@ type Seen = { at: number; command: string[] };
 type NodeWatch = { during(work: () => Promise<unknown>): Promise<Seen[]>; end(): void };
 
 /** Records every command that a Redis receives, or that any node of a cluster receives. */
-export async function watchRedis(url: string): Promise<RedisWatch> {
+export async function watchRedis(url: string, { inScripts = false } = {}): Promise<RedisWatch> {
   const redis = openRedis(url);
-  const watches = await Promise.all((await nodesOf(redis)).map(watchNode));
+  const watches = await Promise.all((await nodesOf(redis)).map((node) => watchNode(node, inScripts)));
   return {
     async during(work) {
       const seen: Seen[] = [];
@@ -35,7 +35,7 @@ export async function watchRedis(url: string): Promise<RedisWatch> {
 }
 
 /** With `MONITOR`, on its own socket: ioredis' monitor takes a line that arrives together with the reply to its command for a reply. */
-async function watchNode(redis: Redis): Promise<NodeWatch> {
+async function watchNode(redis: Redis, inScripts: boolean): Promise<NodeWatch> {
   await redis.ping(); // connects, if nothing has used it yet
   const { host = '127.0.0.1', port = 0 } = redis.options;
   const socket = connect(port, host);
@@ -47,9 +47,10 @@ async function watchNode(redis: Redis): Promise<NodeWatch> {
   const waiting = new Map<string, () => void>();
   lines.on('line', (line) => {
     const [, at, client] = /^\+([\d.]+) \[\d+ (\S+)\]/.exec(line) ?? [];
-    if (at === undefined || client === 'lua') return;
+    const isInScript = client === 'lua';
+    if (at === undefined || (isInScript && !inScripts)) return;
     const command = [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, argument = '']) => argument);
-    seen.push({ at: Number(at), command });
+    seen.push({ at: Number(at), command: isInScript ? ['lua', ...command] : command });
     waiting.get(command[1] ?? '')?.();
   });
   let marks = 0;
