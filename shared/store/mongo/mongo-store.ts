@@ -15,7 +15,6 @@ import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
 import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
-import type { IncompletePage } from '../usage/usage-tables.ts';
 import type { WebhookStore } from '../webhooks/webhook-store.ts';
 import { batchIndexes } from './batches/mongo-batch-documents.ts';
 import { createMongoBatches } from './batches/mongo-batches.ts';
@@ -192,14 +191,6 @@ export class MongoStore implements Store {
 
   listUsageMonths(page: Parameters<UsageStore['listUsageMonths']>[0]): Promise<UsageMonth[]> {
     return this.#usage.listUsageMonths(page);
-  }
-
-  listIncompleteUsage(page: Parameters<UsageStore['listIncompleteUsage']>[0]): Promise<IncompletePage> {
-    return this.#usage.listIncompleteUsage(page);
-  }
-
-  completeUsageDetails(...month: Parameters<UsageStore['completeUsageDetails']>): Promise<boolean> {
-    return this.#usage.completeUsageDetails(...month);
   }
 
   removeUsageBefore(month: string): Promise<number> {

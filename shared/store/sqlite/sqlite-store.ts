@@ -17,7 +17,6 @@ import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
 import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
-import type { IncompletePage } from '../usage/usage-tables.ts';
 import type { WebhookStore } from '../webhooks/webhook-store.ts';
 import { createSqliteBatchStore } from './batches/sqlite-batch-store.ts';
 import { type DurableCommits, openDurableCommits } from './database/durable-commits.ts';
@@ -187,14 +186,6 @@ export class SqliteStore implements Store {
 
   listUsageMonths(page: Parameters<UsageStore['listUsageMonths']>[0]): Promise<UsageMonth[]> {
     return this.#usage.listUsageMonths(page);
-  }
-
-  listIncompleteUsage(page: Parameters<UsageStore['listIncompleteUsage']>[0]): Promise<IncompletePage> {
-    return this.#usage.listIncompleteUsage(page);
-  }
-
-  completeUsageDetails(...month: Parameters<UsageStore['completeUsageDetails']>): Promise<boolean> {
-    return this.#usage.completeUsageDetails(...month);
   }
 
   removeUsageBefore(month: string): Promise<number> {

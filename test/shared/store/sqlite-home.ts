@@ -26,18 +26,15 @@ export async function createSqliteHome(): Promise<SqliteHome> {
     },
     spoilAccount: async (account) =>
       change(file, `UPDATE accounts SET document = json_set(document, '$.changes', 5) WHERE id = '${account}'`),
-    removeSums: async () => change(file, tablesOfSums.map((table) => `DELETE FROM ${table};`).join('')),
-    spoilSums: async () => change(file, 'UPDATE usage_days SET charged_tokens = charged_tokens + 1'),
-    removeTotals: async () =>
-      change(file, 'DELETE FROM usage_sums; DELETE FROM usage_days; DELETE FROM usage_detail_marks'),
+    removeSums: async () => change(file, 'DELETE FROM usage_sums; DELETE FROM usage_details'),
+    spoilSums: async () => change(file, 'UPDATE usage_sums SET charged_tokens = charged_tokens + 1'),
+    removeTotals: async () => change(file, 'DELETE FROM usage_sums'),
     moveDetails: async (lastEntry) => change(file, `UPDATE usage_details SET last_entry = '${lastEntry}'`),
     spoilDetails: async () => change(file, 'UPDATE usage_details SET cached_tokens = cached_tokens + 1'),
     countPieces: async () => (await readdir(`${file}-files`)).length,
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };
 }
-
-const tablesOfSums = ['usage_sums', 'usage_days', 'usage_details', 'usage_detail_marks'];
 
 function change(file: string, sql: string): void {
   using database = new DatabaseSync(file);

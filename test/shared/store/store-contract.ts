@@ -107,8 +107,6 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.findUsageDays('user:anyone', '2026-12'),
     Array.fromAsync(store.usageDetails.read({ account: 'user:anyone', start: '2026-12-01', end: '2026-12-31' })),
     Array.fromAsync(store.usageDetails.readAll({ start: '2026-12-01', end: '2026-12-31' })),
-    store.listIncompleteUsage({ after: undefined, limit: 1 }),
-    store.completeUsageDetails({ account: 'user:anyone', month: '2026-12' }),
     store.removeUsageBefore('2026-12'),
     store.topUpCodes.insertCodes([topUpCodeOf()]),
     store.topUpCodes.findCode('any hash'),

@@ -36,8 +36,6 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
     store: {
       recordUsage: (records) => (given.recordUsage ?? store.recordUsage.bind(store))(records),
       removeUsageBefore: (month) => store.removeUsageBefore(month),
-      listIncompleteUsage: (page) => store.listIncompleteUsage(page),
-      completeUsageDetails: (...month) => store.completeUsageDetails(...month),
     },
     workerId: `worker ${Math.random()}`,
     metrics: createWorkerMetrics(new Registry()),

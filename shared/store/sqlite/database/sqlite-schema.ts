@@ -78,14 +78,6 @@ export const schema: readonly string[] = [
     month TEXT NOT NULL,
     last_entry TEXT NOT NULL,
     repairs INTEGER NOT NULL,
-    PRIMARY KEY (account, month)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX usage_sums_by_month ON usage_sums (month);
-  CREATE TABLE usage_days (
-    account TEXT NOT NULL,
-    month TEXT NOT NULL,
-    day TEXT NOT NULL,
-    model TEXT NOT NULL,
     requests INTEGER NOT NULL,
     failed INTEGER NOT NULL,
     cancelled INTEGER NOT NULL,
@@ -93,8 +85,9 @@ export const schema: readonly string[] = [
     completion_tokens INTEGER NOT NULL,
     charged_tokens INTEGER NOT NULL,
     overage_tokens INTEGER NOT NULL,
-    PRIMARY KEY (account, month, day, model)
+    PRIMARY KEY (account, month)
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_sums_by_month ON usage_sums (month);
   CREATE TABLE usage_details (
     account TEXT NOT NULL,
     month TEXT NOT NULL,
@@ -114,15 +107,7 @@ export const schema: readonly string[] = [
     overage_tokens INTEGER NOT NULL,
     PRIMARY KEY (account, month, day, model, key_id, endpoint)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX usage_details_by_month ON usage_details (month);
-  CREATE TABLE usage_detail_marks (
-    account TEXT NOT NULL,
-    month TEXT NOT NULL,
-    last_entry TEXT NOT NULL,
-    repairs INTEGER NOT NULL,
-    PRIMARY KEY (account, month)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX usage_detail_marks_by_month ON usage_detail_marks (month);`,
+  CREATE INDEX usage_details_by_month ON usage_details (month);`,
 
   // Files and batches are documents; time columns come from the documents. Closed batches are only searched by account, so the other
   // indexes hold only the open ones. Bodies of responses are not part of the documents, and are the last column: reads of the columns
