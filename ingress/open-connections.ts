@@ -20,7 +20,7 @@ export async function openConnections(config: IngressConfig, log: Log): Promise<
   const owned = new AsyncDisposableStack();
   const adopt = (redis: Redis) => owned.adopt(redis, (connection) => connection.disconnect());
   const store = owned.use(await openStore(config.databaseUrl, { log }));
-  void greetStore(store, log);
+  void greetStore(store, log); // if it throws, the process ends
   const issuerKeys = owned.use(createIssuerKeys({ issuer: config.signIn.issuer, log }));
   const redis = adopt(connectForRequests(config.redisUrl, log));
   const replyRedis = adopt(connectForRequests(config.replyRedisUrl, log));

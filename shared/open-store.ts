@@ -1,3 +1,5 @@
+import { ApiError } from './errors.ts';
+import { RefusedSchema } from './store/adapters/store-errors.ts';
 import { SqliteStore } from './store/sqlite/sqlite-store.ts';
 import type { Store } from './store/store.ts';
 
@@ -24,12 +26,13 @@ export async function openStore(url: string, { log }: { log: Pick<Log, 'warn'> }
 
 /**
  * Makes the first call, which prepares the store, and logs the store's description. If the store is unavailable, logs that and does not
- * wait for it.
+ * wait for it. Throws if the store has another schema: the process must end.
  */
 export async function greetStore(store: Store, log: Log): Promise<void> {
   try {
     log.info({ store: await store.describe() }, 'the store is reachable');
   } catch (error) {
+    if (error instanceof ApiError && error.cause instanceof RefusedSchema) throw error.cause;
     log.warn({ err: error }, 'the store is unreachable; the next call retries');
   }
 }

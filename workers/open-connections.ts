@@ -41,7 +41,7 @@ export async function openConnections({
   const adopt = (connection: Redis) => owned.adopt(connection, (adopted) => adopted.disconnect());
   const connect = (url: string) => adopt(connectForWork(url, log));
   const store = owned.use(await openStore(config.databaseUrl, { log }));
-  void greetStore(store, log);
+  void greetStore(store, log); // if it throws, the process ends
   const redis = connect(config.redisUrl);
   const upkeepFor = (connection: Redis, url: string) =>
     connection.isCluster ? adopt(connectForRequests(url, log)) : connection;

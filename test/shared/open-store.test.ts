@@ -2,9 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import test from 'ava';
-import { openStore } from '../../shared/open-store.ts';
+import { greetStore, openStore } from '../../shared/open-store.ts';
+import { RefusedSchema, storeUnavailable } from '../../shared/store/adapters/store-errors.ts';
 import { MongoStore } from '../../shared/store/mongo/mongo-store.ts';
 import { SqliteStore } from '../../shared/store/sqlite/sqlite-store.ts';
+import type { Store } from '../../shared/store/store.ts';
+import { recordedLog } from '../support/recorded-log.ts';
 
 const parts = { log: { warn() {} } };
 
@@ -46,4 +49,17 @@ test('any other address is rejected with a message that does not repeat it', asy
     const error = await t.throwsAsync(openStore(url, parts), { message }, url);
     t.false(/secret|cret@/.test(error.message), url);
   }
+});
+
+test('a start waits for no store that is away, and ends with a store of another schema', async (t) => {
+  const { log, lines } = recordedLog();
+  const failing = (cause: Error) => ({ describe: () => Promise.reject(storeUnavailable(cause)) }) as Partial<Store>;
+  await greetStore(failing(new Error('away')) as Store, log);
+  t.is(lines.length, 1);
+  const refused = new RefusedSchema({ found: 7, expected: 1 });
+  await t.throwsAsync(greetStore(failing(refused) as Store, log), {
+    is: refused,
+    message: /^the store has schema 7, and this version uses schema 1\. Run the version that created the store/,
+  });
+  t.is(lines.length, 1);
 });
