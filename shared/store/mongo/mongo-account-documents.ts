@@ -17,9 +17,7 @@ function noneIfEmpty<Item extends z.ZodType>(item: Item) {
   return z.array(item).transform((items) => (items.length === 0 ? undefined : items));
 }
 
-/**
- * When further keys were last used, by their ids. The release before further keys keeps this field, `furtherKeys` and `endedFurtherKeys`.
- */
+/** When further keys were last used, by their ids. */
 const keyUses = z.record(z.string(), z.date()).default({});
 
 /** `recorded` and `outbox` belong to the audit trail. The release before the audit trail keeps both unchanged. */

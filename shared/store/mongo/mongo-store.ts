@@ -18,7 +18,6 @@ import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
 import type { WebhookStore } from '../webhooks/webhook-store.ts';
 import { batchIndexes } from './batches/mongo-batch-documents.ts';
 import { createMongoBatches } from './batches/mongo-batches.ts';
-import { createMongoEndedBatches } from './batches/mongo-ended-batches.ts';
 import { createMongoFiles } from './batches/mongo-files.ts';
 import { createMongoLines } from './batches/mongo-lines.ts';
 import { createMongoCalls, type MongoCalls } from './database/mongo-calls.ts';
@@ -71,7 +70,6 @@ export class MongoStore implements Store {
     this.batches = {
       ...createMongoFiles(this.#calls),
       ...createMongoBatches(this.#calls),
-      ...createMongoEndedBatches(this.#calls),
       ...createMongoLines(this.#calls),
     };
     this.files = createGridFsFileStore(this.#calls);

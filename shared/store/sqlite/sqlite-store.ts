@@ -5,6 +5,7 @@ import { type Account, accountSchema } from '../accounts/account.ts';
 import { recordsAdded, type Trail } from '../accounts/audit-records.ts';
 import type { AuditStore } from '../accounts/audit-store.ts';
 import type { Decide } from '../accounts/decide.ts';
+import { furtherKeySchema } from '../accounts/further-key.ts';
 import { captureDecision } from '../adapters/capture-decision.ts';
 import { storeUnavailable } from '../adapters/store-errors.ts';
 import { storedJson } from '../adapters/stored-json.ts';
@@ -29,8 +30,10 @@ import { createSqliteTopUpCodes } from './sqlite-top-up-codes.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
 import { createSqliteWebhooks } from './webhooks/sqlite-webhooks.ts';
 
-/** The last use and further keys are kept in their own tables: a change cannot undo a use. */
-const writtenSchema = accountSchema.omit({ lastUse: true, furtherKeys: true, endedFurtherKeys: true });
+/** Last uses are kept in their own tables: a change cannot undo a use. */
+const writtenSchema = accountSchema
+  .omit({ lastUse: true })
+  .extend({ furtherKeys: z.array(furtherKeySchema.omit({ lastUsedAt: true })) });
 
 const accountRow = z.object({
   document: storedJson.pipe(writtenSchema),
@@ -203,10 +206,7 @@ export class SqliteStore implements Store {
     if (next !== undefined) {
       const written = { ...writtenSchema.parse(next), recorded: next.version };
       this.#writeAccount.run(id, JSON.stringify(written));
-      const { furtherKeys, endedFurtherKeys } = next;
-      const before = kept?.account ?? { furtherKeys: [], endedFurtherKeys: [] };
-      if (furtherKeys !== before.furtherKeys || endedFurtherKeys !== before.endedFurtherKeys)
-        this.#furtherKeys.write(id, next);
+      if (next.furtherKeys !== kept?.account.furtherKeys) this.#furtherKeys.write(id, next.furtherKeys);
       this.#insertRecords(recordsAdded(kept, next));
     }
     return result;
@@ -216,7 +216,7 @@ export class SqliteStore implements Store {
     const row = this.#selectAccount.get(id);
     if (row === undefined) return undefined;
     const { document, recorded, usedKeyId, usedAt } = accountRow.parse(row);
-    const account = { ...document, ...this.#furtherKeys.read(id) };
+    const account = { ...document, furtherKeys: this.#furtherKeys.withUses(id, document.furtherKeys) };
     if (usedKeyId === null || usedAt === null) return { account, recorded };
     return { account: { ...account, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } }, recorded };
   }

@@ -4,9 +4,8 @@ import type { DayRange } from '../../../shared/store/usage/read-usage-details.ts
 import { countsOf, type UsageDetail } from '../../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { seededRandom } from '../../support/random.ts';
-import { sized } from '../../support/size.ts';
 import { type Contract, provesOnStore } from './store-contract.ts';
-import { sumOf, usageRecords } from './usage-records.ts';
+import { usageRecords } from './usage-records.ts';
 
 type Place = Pick<UsageDetail, 'account' | 'day' | 'model' | 'keyId' | 'endpoint' | 'counts'>;
 
@@ -16,7 +15,6 @@ export function testUsageReadsContract(contract: Contract): void {
   prove('details of any range of days are the sums of its records, of one account and of all', readsRanges);
   prove('the details of all accounts come account by account, in order of days, whatever their names', keepsOrder);
   prove('a month of more details than one read returns is read completely', readsPages);
-  prove('a month of thousands of models is recorded and read, and its sum is exact', takesManyModels);
   prove('without usage there are no details, in the first and the last year, too', readsNothing);
 }
 
@@ -96,14 +94,7 @@ async function readsPages(t: ExecutionContext, store: Store): Promise<void> {
   const pieces = await piecesOf(store.usageDetails.read({ account: 'user:1', ...range }));
   t.deepEqual(inOrder(pieces.flat()), inOrder(placesOf(records, range).filter(({ account }) => account === 'user:1')));
   t.true(pieces.every(({ length }) => length <= 500));
-}
-
-async function takesManyModels(t: ExecutionContext, store: Store): Promise<void> {
-  const records = usageRecords(sized(1_000, 10_000), (index) => ({ model: `model-${index}` }));
-  await store.recordUsage(records);
-  t.deepEqual(await store.findUsageSum('user:ann', '2026-12'), sumOf(records));
-  t.is((await store.findUsageDays('user:ann', '2026-12')).length, records.length);
-  const { kept, recomputed, wrongDetails } = await store.recomputeUsage('user:ann', '2026-12', '');
+  const { kept, recomputed, wrongDetails } = await store.recomputeUsage('user:1', '2026-12', '');
   t.deepEqual([kept, wrongDetails], [recomputed, 0]);
 }
 

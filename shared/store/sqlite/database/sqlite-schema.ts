@@ -26,19 +26,18 @@ export const schema: readonly string[] = [
     used_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`,
 
-  // Keys beside the account's default key. A key that has ended has no hash.
+  // Further keys are in their account's document. These rows find them, and have their last uses.
   `CREATE TABLE further_keys (
     account TEXT NOT NULL,
     key_id TEXT NOT NULL,
-    position INTEGER NOT NULL,
-    hash TEXT,
+    hash TEXT NOT NULL,
+    display TEXT NOT NULL,
     used_at INTEGER,
-    document TEXT NOT NULL CHECK (json_valid(document)),
     PRIMARY KEY (account, key_id)
   ) STRICT, WITHOUT ROWID;
   CREATE UNIQUE INDEX further_keys_by_hash ON further_keys (hash);
-  CREATE INDEX further_keys_by_id ON further_keys (key_id) WHERE hash IS NOT NULL;
-  CREATE INDEX further_keys_by_display ON further_keys (document ->> '$.display') WHERE hash IS NOT NULL;`,
+  CREATE INDEX further_keys_by_id ON further_keys (key_id);
+  CREATE INDEX further_keys_by_display ON further_keys (display);`,
 
   `CREATE TABLE audit_records (
     id TEXT NOT NULL PRIMARY KEY,
@@ -113,7 +112,8 @@ export const schema: readonly string[] = [
   // indexes hold only the open ones. Bodies of responses are not part of the documents, and are the last column: reads of the columns
   // before them do not depend on their size. Results are counted in an index only, which SQLite does not do with a generated column;
   // results never change, so their column need not be generated. Sizes of files are also summed in an index only, by the expressions from
-  // which the columns are generated.
+  // which the columns are generated. A batch's claim and the mark that the event of its end waits are not part of its document: changes of
+  // the batch do not change them.
   `CREATE TABLE files (
     id TEXT NOT NULL PRIMARY KEY,
     account TEXT NOT NULL AS (document ->> '$.account') STORED,
@@ -135,19 +135,16 @@ export const schema: readonly string[] = [
     input_file TEXT NOT NULL AS (document ->> '$.inputFile') STORED,
     tokens INTEGER NOT NULL AS (document ->> '$.tokens') STORED,
     created_at TEXT NOT NULL AS (document ->> '$.createdAt') STORED,
+    claim TEXT,
+    event_waits INTEGER NOT NULL DEFAULT FALSE,
     document TEXT NOT NULL CHECK (json_valid(document))
   ) STRICT;
+  CREATE UNIQUE INDEX batches_by_claim ON batches (claim);
+  CREATE INDEX batches_with_event ON batches (id) WHERE event_waits;
   CREATE INDEX batches_by_account ON batches (account, id);
   CREATE INDEX open_batches ON batches (id) WHERE is_open;
   CREATE INDEX open_batches_by_account ON batches (account, state, tokens) WHERE is_open;
   CREATE INDEX open_batches_by_input ON batches (input_file, state) WHERE is_open;
-  CREATE TABLE batch_claims (
-    claim TEXT NOT NULL PRIMARY KEY,
-    batch TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
-  CREATE TABLE ended_batches (
-    batch TEXT NOT NULL PRIMARY KEY
-  ) STRICT, WITHOUT ROWID;
   CREATE TABLE batch_results (
     batch TEXT NOT NULL,
     line INTEGER NOT NULL,
