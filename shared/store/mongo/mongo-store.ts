@@ -30,9 +30,8 @@ import {
   type AccountDocument,
   accountIndexes,
   accountsOf,
-  type KeptAccount,
   noteUse,
-  readKept,
+  readAccount,
   toNewDocument,
   toUpdate,
   withId,
@@ -91,7 +90,7 @@ export class MongoStore implements Store {
   }
 
   async findAccount(id: string): Promise<Account | undefined> {
-    return (await this.#calls.call(() => this.#read(id)))?.account;
+    return this.#calls.call(() => this.#read(id));
   }
 
   async listAccounts({ limit, ...page }: AccountPage): Promise<ListedAccount[]> {
@@ -125,11 +124,10 @@ export class MongoStore implements Store {
   }
 
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
-    const decideSafely = captureDecision(decide);
     const change = {
       read: () => this.#read(id),
-      decide: (kept: KeptAccount | undefined) => decideSafely(kept?.account),
-      write: (next: Account, decidedOn: KeptAccount | undefined) => this.#write(next, decidedOn),
+      decide: captureDecision(decide),
+      write: (next: Account, decidedOn: Account | undefined) => this.#write(next, decidedOn),
     };
     const result = await this.#calls.call((signal) => changeGuarded(change, signal));
     return result();
@@ -199,17 +197,17 @@ export class MongoStore implements Store {
     await this.#calls[Symbol.asyncDispose]();
   }
 
-  async #read(id: string): Promise<KeptAccount | undefined> {
+  async #read(id: string): Promise<Account | undefined> {
     const found = await this.#accounts.findOne({ _id: id }, this.#calls.durable());
-    return found === null ? undefined : readKept(found);
+    return found === null ? undefined : readAccount(found);
   }
 
   /** Returns false if the account has changed since the decision. */
-  async #write(next: Account, decidedOn: KeptAccount | undefined): Promise<boolean> {
+  async #write(next: Account, decidedOn: Account | undefined): Promise<boolean> {
     const _id = next.id;
     try {
       if (decidedOn === undefined) return (await this.#accounts.insertOne(toNewDocument(next))).acknowledged;
-      const guard = { _id, version: decidedOn.account.version };
+      const guard = { _id, version: decidedOn.version };
       return (await this.#accounts.updateOne(guard, toUpdate(next, decidedOn))).matchedCount === 1;
     } catch (error) {
       if (!(error instanceof MongoServerError) || error.code !== duplicateKey) throw error;

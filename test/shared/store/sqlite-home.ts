@@ -2,7 +2,6 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { accountSchema } from '../../../shared/store/accounts/account.ts';
 import { SqliteStore } from '../../../shared/store/sqlite/sqlite-store.ts';
 import type { StoreHome } from './store-contract.ts';
 
@@ -17,15 +16,6 @@ export async function createSqliteHome(): Promise<SqliteHome> {
     file,
     url: `sqlite:${file}`,
     open: () => SqliteStore.open(file),
-    writeAsBefore: async (next) => {
-      using database = new DatabaseSync(file, { timeout: 1_000 });
-      const write = `INSERT INTO accounts (id, document) VALUES (?, ?)
-        ON CONFLICT (id) DO UPDATE SET document = excluded.document`;
-      // The complete document, with the fields of that release.
-      database.prepare(write).run(next.id, JSON.stringify(accountSchema.omit({ lastUse: true }).parse(next)));
-    },
-    spoilAccount: async (account) =>
-      change(file, `UPDATE accounts SET document = json_set(document, '$.changes', 5) WHERE id = '${account}'`),
     removeSums: async () => change(file, 'DELETE FROM usage_sums; DELETE FROM usage_details'),
     spoilSums: async () => change(file, 'UPDATE usage_sums SET charged_tokens = charged_tokens + 1'),
     removeTotals: async () => change(file, 'DELETE FROM usage_sums'),

@@ -17,10 +17,6 @@ export type StoreHome = AsyncDisposable & {
   open(): Promise<Store>;
   /** The address with which another process opens the same data. */
   url: string;
-  /** Replaces an account, as a release without audit records does. */
-  writeAsBefore(next: Account): Promise<unknown>;
-  /** Makes an account's document unreadable. */
-  spoilAccount(account: string): Promise<unknown>;
   /** Removes all sums and details of usage, as if every process that inserted records died before it summed them. */
   removeSums(): Promise<unknown>;
   /** Makes every sum of usage wrong. */

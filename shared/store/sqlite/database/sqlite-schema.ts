@@ -18,8 +18,6 @@ export const schema: readonly string[] = [
   CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);
   CREATE INDEX accounts_by_key ON accounts (key_id);
   CREATE INDEX accounts_by_key_display ON accounts (document ->> '$.key.display');
-  CREATE INDEX accounts_behind_audit ON accounts (id)
-    WHERE document ->> '$.version' > coalesce(document ->> '$.recorded', 0);
   CREATE TABLE key_uses (
     account TEXT NOT NULL PRIMARY KEY,
     key_id TEXT NOT NULL,
