@@ -181,7 +181,7 @@ test('disposing of a drainer ends it at once, also during a call, and releases i
   const begun = performance.now();
   await drainer[Symbol.asyncDispose]();
   t.true(performance.now() - begun < 10_000, 'far longer than it may take, far shorter than a hang');
-  t.deepEqual(await own.redis.keys('*keeper*'), []);
+  t.deepEqual(await own.redis.keys('*:lock'), []);
   never.resolve();
 
   const { drainer: next } = startDrainer(own.redis, store);
