@@ -20,7 +20,7 @@ export async function openConnections(config: IngressConfig, log: Log): Promise<
   const owned = new AsyncDisposableStack();
   const adopt = (redis: Redis) => owned.adopt(redis, (connection) => connection.disconnect());
   const store = owned.use(await openStore(config.databaseUrl, { log }));
-  void greetStore(store, config.databaseUrl, log);
+  void greetStore(store, config.databaseUrl, log); // if it throws, the process ends
   const issuerKeys = owned.use(createIssuerKeys({ issuer: config.signIn.issuer, log }));
   const replySetting = config.replyRedisUrl === config.redisUrl ? 'REDIS_URL' : 'REPLY_REDIS_URL';
   const redis = adopt(connectForRequests(config.redisUrl, log));

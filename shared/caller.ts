@@ -7,7 +7,7 @@ export const callerSchema = z.object({
   plan: z.string(),
   suspended: z.boolean(),
   version: z.int(),
-  overageEnabled: z.boolean().default(false),
+  overageEnabled: z.boolean(),
   topUp: monthTopUpSchema.optional(),
   keyId: z.string().optional(),
   furtherKey: keyScopeSchema.optional(),

@@ -57,11 +57,11 @@ const nameReplacements: Readonly<Record<string, string>> = {
 };
 
 const wordsOfNames = new RegExp(`\\b(${Object.keys(nameReplacements).join('|')})\\b`, 'i');
-const commentOrKey = /\/\*[\s\S]*?\*\/|(?<!:)\/\/.*|svc:\S*/g;
+const comment = /\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g;
 
-/** Names that contain such a word. Names of Redis keys (`svc:…`) stay: processes of the previous release use them. */
+/** Names that contain such a word. */
 function wrongNames(text: string): string[] {
-  const names = new Set(text.replace(commentOrKey, '').match(/[A-Za-z_]\w*/g));
+  const names = new Set(text.replace(comment, '').match(/[A-Za-z_]\w*/g));
   return [...names].filter((name) => wordsOfNames.test(name.replace(/_/g, ' ').replace(/(?<=[a-z\d])(?=[A-Z])/g, ' ')));
 }
 
@@ -84,7 +84,7 @@ test('names in the code are terms of the field', (t) => {
   t.deepEqual(found, []);
 });
 
-test('a name that is not a term of the field is found within a longer name, but not in a Redis key', (t) => {
+test('a name that is not a term of the field is found within a longer name', (t) => {
   t.deepEqual(wrongNames('const lineKeeper = flushUnderWay(calls.lasting(), "svc:x"); // keeper'), [
     'lineKeeper',
     'flushUnderWay',
@@ -96,10 +96,7 @@ test('a name that is not a term of the field is found within a longer name, but 
     'tendLeases',
     'standingOf',
   ]);
-  t.deepEqual(
-    wrongNames("let inside = outstanding(extends, pretend, 'svc:{p01}:standing:ann', 'svc:file-keeper');"),
-    [],
-  );
+  t.deepEqual(wrongNames('let inside = outstanding(extends, pretend);'), []);
 });
 
 test('a word that is not plain is found, also across the lines of a comment', (t) => {

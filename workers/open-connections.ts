@@ -42,7 +42,7 @@ export async function openConnections({
   const settingOf = (url: string) => (url === config.redisUrl ? 'REDIS_URL' : 'REPLY_REDIS_URL');
   const connect = (url: string) => adopt(connectForWork(url, log, settingOf(url)));
   const store = owned.use(await openStore(config.databaseUrl, { log }));
-  void greetStore(store, config.databaseUrl, log);
+  void greetStore(store, config.databaseUrl, log); // if it throws, the process ends
   const redis = connect(config.redisUrl);
   const upkeepFor = (connection: Redis, url: string) =>
     connection.isCluster ? adopt(connectForRequests(url, log, settingOf(url))) : connection;

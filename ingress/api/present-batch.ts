@@ -1,4 +1,4 @@
-import { type Batch, type BatchUsage, endpointOf } from '../../shared/batches/batch.ts';
+import type { Batch, BatchUsage } from '../../shared/batches/batch.ts';
 import { secondsOf, shownKeyId } from './present-file.ts';
 import type { OperatorBatch } from './response-schemas.ts';
 
@@ -8,11 +8,11 @@ export function presentBatch(batch: Batch) {
   return {
     id: batch.id,
     object: 'batch',
-    endpoint: endpointOf(batch),
+    endpoint: batch.endpoint,
     model: batch.model ?? null,
     errors: errors.length === 0 ? null : { object: 'list', data: errors },
     input_file_id: batch.inputFile,
-    input_filename: batch.inputFilename ?? null,
+    input_filename: batch.inputFilename,
     completion_window: batch.completionWindow,
     status: batch.state,
     output_file_id: batch.outputFile ?? null,

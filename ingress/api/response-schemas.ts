@@ -86,7 +86,7 @@ export const batch = z.strictObject({
     .meta({ description: 'The model of all lines; null if they differ, or are not validated.' }),
   errors: z.strictObject({ object: z.literal('list'), data: z.array(batchError) }).nullable(),
   input_file_id: z.string(),
-  input_filename: z.string().nullable().meta({ description: 'The name of its file; null for older batches.' }),
+  input_filename: z.string().meta({ description: 'The name of its file.' }),
   completion_window: z.string(),
   status: batchStatus,
   output_file_id: z.string().nullable(),

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { type Caller, callerSchema } from '../../shared/caller.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { ifAvailable, type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
@@ -16,12 +15,6 @@ export interface SharedCallers {
 }
 
 const lifeMs = 3_600_000;
-
-/**
- * The caller of a further key is wrapped: an ingress of a release that does not know these keys counts it as missing, and does not use the key
- * without its limits.
- */
-const storedSchema = z.union([callerSchema, z.object({ further: callerSchema }).transform(({ further }) => further)]);
 
 export function createSharedCallers({
   redis,
@@ -42,9 +35,8 @@ export function createSharedCallers({
       return caller && { caller, ageMs: ageOf(lifeLeftMs) };
     },
     async put(hash, caller) {
-      const stored = caller.furtherKey === undefined ? caller : { further: caller };
       await redis
-        .set(callerKey(secretsInUse, hash), JSON.stringify(stored), 'PX', lifeMs)
+        .set(callerKey(secretsInUse, hash), JSON.stringify(caller), 'PX', lifeMs)
         .catch((error: unknown) => log.debug({ err: error }, 'a caller could not be shared'));
     },
   };
@@ -53,7 +45,7 @@ export function createSharedCallers({
 /** A value of another version of this program, or an unreadable one, counts as missing. */
 function parseCaller(text: string): Caller | undefined {
   try {
-    return storedSchema.safeParse(JSON.parse(text)).data;
+    return callerSchema.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;
   }

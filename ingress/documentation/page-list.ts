@@ -27,6 +27,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'observability',
       'redis',
       'mongodb',
+      'upgrading',
       'kubernetes',
       'multi-region',
       'failures',
@@ -37,7 +38,6 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
   {
     title: 'Runbooks',
     names: [
-      'runbooks/upgrade',
       'runbooks/backup-and-restore',
       'runbooks/no-process',
       'runbooks/process-away',

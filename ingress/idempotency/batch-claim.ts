@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type Batch, endpointOf } from '../../shared/batches/batch.ts';
+import type { Batch } from '../../shared/batches/batch.ts';
 import type { ClaimOwner } from '../../shared/idempotency/derived-key.ts';
 
 /** Returns the claim of the batch that this account creates with this idempotency key. It has only a hash of the key. */
@@ -19,7 +19,7 @@ type NewBatch = {
 export function isAskedFor(batch: Batch, { input_file_id, endpoint, completion_window, metadata }: NewBatch): boolean {
   return (
     batch.inputFile === input_file_id &&
-    endpointOf(batch) === endpoint &&
+    batch.endpoint === endpoint &&
     batch.completionWindow === completion_window &&
     isDeepStrictEqual(batch.metadata, metadata ?? null)
   );

@@ -19,7 +19,7 @@ export type ExpectedRequest = {
    * (contract.md#d10-queue-time).
    */
   onQueued: (waited: { ms: number; isTaken: boolean }) => void;
-  /** Called each time that a worker says more of how it serves the request. Workers of the release before say only how long it waited. */
+  /** Called each time that a worker says more of how it serves the request: first how long it waited. */
   onServed?: (known: Partial<Served>) => void;
 };
 

@@ -29,7 +29,7 @@ export function createFindRequest({ leases, waitingUsage, store }: RequestPlaces
     if (running !== undefined) return running;
     const settled = await waitingUsage.findSettled(account, requestId);
     if (settled !== undefined) return ended(settled);
-    // It was lost, was settled by the release before or long ago, or is not there.
+    // It was lost, was settled long ago, or is not there.
     return findEnded(account, {
       isWanted: (record) => record.requestId === requestId,
       findStored: () => store.findUsageRecord(requestId),

@@ -8,7 +8,7 @@ import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 const entriesMax = 5_000;
 const entriesAtOnce = 500;
 
-/** The mark of a settled request (settle.lua). The release before does not write the id of the entry. */
+/** The mark of a settled request (settle.lua). */
 const settledMark = /^settled \d+ .* (\d+-\d+)$/;
 
 /** `isComplete`: no entry was left out. */

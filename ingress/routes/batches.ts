@@ -41,7 +41,6 @@ const metadata = z
     documentedAs: z.record(metadataKey, z.string().max(512)).meta({ maxProperties: pairsMax }),
   });
 
-const usualEndpoint = '/v1/chat/completions';
 const batchEndpoints = endpoints.filter(({ inBatches }) => inBatches).map(({ path }) => path);
 
 export const batchBody = z.strictObject({
@@ -100,13 +99,11 @@ export function createBatch({ store }: BatchStores): Stage {
       id: `batch_${ulid(now)}`,
       account,
       keyId,
-      endpoint: usualEndpoint,
-      ...(body.endpoint !== usualEndpoint && { linesEndpoint: body.endpoint }),
+      endpoint: body.endpoint,
       completionWindow: body.completion_window,
       inputFile: file.id,
       inputFilename: file.filename,
       metadata: body.metadata ?? null,
-      listedFieldsOnly: true,
       state: 'validating',
       open: true,
       tokens: file.tokens,

@@ -38,13 +38,11 @@ export const batchSchema = z.object({
   id: z.string(),
   account: z.string(),
   keyId: z.string(),
-  endpoint: z.literal('/v1/chat/completions'),
-  linesEndpoint: z.string().optional(),
+  endpoint: z.string(),
   completionWindow: z.literal('24h'),
   inputFile: z.string(),
-  inputFilename: z.string().optional(),
+  inputFilename: z.string(),
   metadata: z.record(z.string(), z.string()).nullable(),
-  listedFieldsOnly: z.boolean().optional(),
   state: z.enum(batchStates),
   /** The final state, once it is decided. */
   ending: z.enum(['completed', 'expired', 'cancelled']).optional(),
@@ -73,20 +71,13 @@ export const batchSchema = z.object({
 
 /**
  * A stored batch: one document, updated with its `version` as guard. `account` owns it. `keyId` is the key that it was created with, empty
- * for a sign-in token. `linesEndpoint` is the path of the endpoint of its lines, if it is not `endpoint`, the only one that processes of
- * the previous release can read. `inputFilename` is the name of its file, missing in older batches. `listedFieldsOnly`: its lines may have
- * no field that the plan file does not list; missing in batches created before there were lists. `tokens` is the estimate of all its
- * prompts. `position` is the first line (from 1) that may have no result yet, and its offset in the file. Every line before it has a
- * result. `model` is that of its lines, if all have the same. `usage` and `errorCounts` are set once the results are written. `errors` are
- * those of its file, at most 100.
+ * for a sign-in token. `endpoint` is the path of the endpoint of its lines. `inputFilename` is the name of its file. `tokens` is the estimate
+ * of all its prompts. `position` is the first line (from 1) that may have no result yet, and its offset in the file. Every line before it
+ * has a result. `model` is that of its lines, if all have the same. `usage` and `errorCounts` are set once the results are written. `errors`
+ * are those of its file, at most 100.
  */
 export type Batch = z.infer<typeof batchSchema>;
 export type BatchState = Batch['state'];
-
-/** Returns the path of the endpoint of a batch's lines. */
-export function endpointOf({ endpoint, linesEndpoint }: Pick<Batch, 'endpoint' | 'linesEndpoint'>): string {
-  return linesEndpoint ?? endpoint;
-}
 
 export type BatchEnding = NonNullable<Batch['ending']>;
 export type BatchError = z.infer<typeof batchErrorSchema>;

@@ -38,9 +38,6 @@ export type CallableModel = {
   outputTokensMax?: number | undefined;
 };
 
-/** Which fields of a request may reach a backend: those that the plan file lists; or any field, for batches older than the lists. */
-export type FieldRule = ListedFields | 'any field';
-
 /** The models of the plan file, and other names for them. */
 export type CallableModels = {
   models: Readonly<Record<string, CallableModel>>;
@@ -48,7 +45,8 @@ export type CallableModels = {
 };
 
 type Options = CallableModels & {
-  rule: FieldRule;
+  /** Which fields of a request may reach a backend. */
+  rule: ListedFields;
   noSuchModel?: (name: string) => string;
 };
 
@@ -58,12 +56,11 @@ type Options = CallableModels & {
  * rule, a model that does not exist (with the text of `noSuchModel`), and a model that does not offer the endpoint.
  */
 export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): Call {
-  const { rule } = options;
   const { request } = endpoint;
   if (request.isPlain?.(sent.value) !== true) checkFields(endpoint, sent.value, options);
   const { fields, members = {}, model: named, ...asked } = request.ask(sent.value);
   const { name, model } = modelOf(named, endpoint, options);
-  const replaced = { ...fields, model: undefined, ...(rule !== 'any field' && { service_tier: undefined }) };
+  const replaced = { ...fields, model: undefined, service_tier: undefined };
   const unlimited = Object.fromEntries(request.limitFields.map((name) => [name, undefined]));
   // Fields that the worker inserts in front are removed: if a field occurs twice, some servers use the last.
   const body = JSON.stringify({ ...withMembers(exactly(sent), members), ...replaced, ...unlimited });
@@ -82,12 +79,10 @@ function withMembers(request: object, added: Readonly<Record<string, object>>): 
 }
 
 function checkFields({ request }: Endpoint, value: object, { rule, aliases }: Options): void {
-  const isAnyField = rule === 'any field';
-  const schema = (isAnyField ? request.olderSchema : undefined) ?? request.schema;
-  const parsed = schema.safeParse(value);
+  const parsed = request.schema.safeParse(value);
   const issues = [
     ...(parsed.success ? [] : validationIssuesOf(parsed.error)),
-    ...(isAnyField ? [] : rule.issuesIn(value, modelNamed(value, aliases), request.fields)),
+    ...rule.issuesIn(value, modelNamed(value, aliases), request.fields),
   ];
   if (issues.length > 0) throw validationError(issues);
 }

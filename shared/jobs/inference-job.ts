@@ -31,8 +31,7 @@ export type QueuedCall = z.infer<typeof queuedCallSchema>;
 
 /**
  * A job whose client waits for replies at `replyTo`. Times are milliseconds of Redis's clock. `claim` is set if the request has an
- * idempotency key: its answer is kept, also if no client waits for it any more. `trace` is set if it is traced; a worker of the release
- * before removes it.
+ * idempotency key: its answer is kept, also if no client waits for it any more. `trace` is set if it is traced.
  */
 export const inferenceJobSchema = queuedCallSchema.extend({
   plan: z.string(),

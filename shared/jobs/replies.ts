@@ -46,10 +46,7 @@ const replySchema = z.discriminatedUnion('kind', [
   z.object({ ...envelope, kind: z.literal('interrupted'), data: z.object({ promptTokens: z.int().nonnegative() }) }),
 ]);
 
-/**
- * `served` is with the first text of a run that called a backend, or else with its last reply. The release before neither sends nor reads
- * it.
- */
+/** `served` is with the first text of a run that called a backend, or else with its last reply. */
 export type Reply = z.infer<typeof replySchema> & { served?: Served };
 
 export type ReplyContent = Content<Reply>;

@@ -1,31 +1,26 @@
-import { z } from 'zod';
-import { decodeReply, parseJson, type Reply, servedSchema } from './replies.ts';
+import { decodeReply, parseJson, type Reply, type Served, servedSchema } from './replies.ts';
 
 /** The field of a stream entry that holds a frame. */
 const frameField = 'frame';
-/**
- * A further field of the entry, if replies of the frame have `served`: a list of these, each with the index of its reply. It is not in the
- * frame, because the release before would read no reply of such a frame.
- */
-const servedField = 'served';
-const servedListSchema = z.array(servedSchema.extend({ at: z.int().nonnegative() }));
 
 /**
  * Encodes several replies as the fields of one stream entry (contract.md#p2-frames). In its text each reply is a line followed by its data:
  * `<kind> <request> <run> <sequence> <about> <length>`, a line feed, and `length` characters (UTF-16 code units). `about` of a `chunk` is
  * its tokens. `about` of an `end` is its usage: prompt, completion and cached tokens, 1 if they are estimated, 1 if the data is the body of
- * a complete response. The data of other kinds is JSON. Texts are not escaped, because they are most of what is sent.
+ * a complete response. The data of other kinds is JSON. What a reply has as `served` comes before it, as a line of the kind `served` with
+ * JSON. Texts are not escaped, because they are most of what is sent.
  */
 export function encodeFrame(replies: readonly Reply[]): string[] {
   let text = '';
-  const served: z.infer<typeof servedListSchema> = [];
-  for (const [at, reply] of replies.entries()) {
-    const { kind, request, run, sequence } = reply;
-    const data = dataOf(reply);
-    text += `${kind} ${request} ${run} ${sequence} ${aboutOf(reply)} ${data.length}\n${data}`;
-    if (reply.served !== undefined) served.push({ at, ...reply.served });
+  for (const reply of replies) {
+    const { kind, request, run, sequence, served } = reply;
+    const add = (name: string, about: string | number, data: string) => {
+      text += `${name} ${request} ${run} ${sequence} ${about} ${data.length}\n${data}`;
+    };
+    if (served !== undefined) add('served', 0, JSON.stringify(served));
+    add(kind, aboutOf(reply), dataOf(reply));
   }
-  return [frameField, text, ...(served.length > 0 ? [servedField, JSON.stringify(served)] : [])];
+  return [frameField, text];
 }
 
 function dataOf(reply: Reply): string {
@@ -42,32 +37,28 @@ function aboutOf(reply: Reply): string | number {
 }
 
 /** Decodes the replies in a stream entry: of a frame, those before the first unreadable one; of any other entry, none. */
-export function decodeEntry([name, text, nextName, nextText]: readonly string[]): Reply[] {
-  const replies = name === frameField && text !== undefined ? decodeFrame(text) : [];
-  if (nextName === servedField && nextText !== undefined) addServed(replies, nextText);
-  return replies;
-}
-
-/** What cannot be read is left out: no reply depends on it. */
-function addServed(replies: readonly Reply[], text: string): void {
-  const parsed = servedListSchema.safeParse(parseJson(text));
-  for (const { at, ...served } of parsed.data ?? []) {
-    const reply = replies[at];
-    if (reply !== undefined) reply.served = served;
-  }
+export function decodeEntry([name, text]: readonly string[]): Reply[] {
+  return name === frameField && text !== undefined ? decodeFrame(text) : [];
 }
 
 function decodeFrame(text: string): Reply[] {
   const replies: Reply[] = [];
+  let served: Served | undefined;
   for (let at = 0; at < text.length; ) {
     const dataAt = text.indexOf('\n', at) + 1;
     const head = text.slice(at, Math.max(at, dataAt - 1)).split(' ');
     const length = parseWholeNumber(head[5]);
     if (head.length !== 6 || length === undefined || dataAt + length > text.length) break;
-    const reply = replyOf(head, text.slice(dataAt, dataAt + length));
-    if (reply === undefined) break;
-    replies.push(reply);
+    const data = text.slice(dataAt, dataAt + length);
     at = dataAt + length;
+    if (head[0] === 'served') {
+      served = servedSchema.safeParse(parseJson(data)).data; // if it cannot be read, it is left out: no reply depends on it
+      continue;
+    }
+    const reply = replyOf(head, data);
+    if (reply === undefined) break;
+    replies.push(served === undefined ? reply : { ...reply, served });
+    served = undefined;
   }
   return replies;
 }

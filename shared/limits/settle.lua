@@ -7,7 +7,7 @@ local clock = redis.call('TIME')
 -- KEYS[2]  hash: its leases (leases.lua)
 -- KEYS[3]  sorted set: when they expire
 -- KEYS[4]  sorted set: its lost requests
--- KEYS[5]  string: how this request was ended: `settled` run settler, and the id of its entry in KEYS[6]. The release before writes no id.
+-- KEYS[5]  string: how this request was ended: `settled` run settler, and the id of its entry in KEYS[6]
 -- KEYS[6]  stream: the partition's outbox
 -- KEYS[7]  hash: the limit counters of its account's further keys (parts/key-counters.lua)
 -- KEYS[8]  hash: the claim of the request's idempotency key (find-claim.lua); left out if it has none
@@ -49,7 +49,7 @@ else
   local ended = call('GET', KEYS[5])
   -- A released request has no run, unless Redis was emptied in between.
   if ended and ended ~= 'released' then
-    return (string.match(ended, '^(.*) %d+%-%d+$') or ended) == mark and 'settled' or 'refused'
+    return string.match(ended, '^(.*) %d+%-%d+$') == mark and 'settled' or 'refused'
   end
   if call('ZSCORE', KEYS[4], request) then return 'lost' end
 end

@@ -28,7 +28,7 @@ const [pathLengthMax, messageLengthMax] = [200, 1_000];
 
 /**
  * Parses the plan file. Returns it, or all its issues by their paths (`models.small-chat.backends[1]`), at most a hundred
- * (contract.md#s4-plan-file).
+ * (contract.md#k4-schema-and-check).
  */
 export function parsePlanFile(text: string): ParsedPlanFile | { issues: PlanFileIssue[] } {
   if (text.length > planFileLengthMax)

@@ -4,8 +4,7 @@ import type { Lane } from '../lane.ts';
 
 /**
  * Builds every Redis key of the service (contract.md#m1-keys), except what processes tell each other (coordination-keys.ts) and BullMQ's
- * own. Some names of keys are older than the names in the code, such as `keeper` and `standing`: processes of the previous release use
- * them.
+ * own.
  */
 
 /** Number of partitions: the hash tags that accounts share, and the usage outboxes. */
@@ -39,7 +38,7 @@ function partitionTag(account: string): string {
  * days after its last use, which is past the end of the following month.
  */
 export function countersKey(account: string): string {
-  return `svc:${partitionTag(account)}:standing:${account}`;
+  return `svc:${partitionTag(account)}:counters:${account}`;
 }
 
 /** Hash: the counters of an account's further keys that have limits of their own. Expires 62 days after its last use. */
@@ -48,11 +47,11 @@ export function keyCountersKey(account: string): string {
 }
 
 /** Matches the counters key of every account, as a pattern for `SCAN`. */
-export const countersKeys = 'svc:{p[0-9][0-9]}:standing:*';
+export const countersKeys = 'svc:{p[0-9][0-9]}:counters:*';
 
 /** Returns the account that this counters key belongs to. */
 export function accountOfCountersKey(key: string): string {
-  return key.replace(/^svc:\{p\d\d\}:standing:/, '');
+  return key.replace(/^svc:\{p\d\d\}:counters:/, '');
 }
 
 /** Hash: the leases that one account holds in a lane, by request id. Expires with the account's counters. */
@@ -124,38 +123,38 @@ export function outboxUnreadableKey(partition: number): string {
 
 /** String: the worker that holds the lock of a partition. Expires within seconds unless it is renewed. */
 export function partitionLockKey(partition: number): string {
-  return `svc:${tagOf(partition)}:keeper`;
+  return `svc:${tagOf(partition)}:lock`;
 }
 
 /** String: the worker that holds the lock of an account's batches. Expires within seconds unless it is renewed. */
 export function batchLockKey(account: string): string {
-  return `svc:${partitionTag(account)}:batch-keeper:${account}`;
+  return `svc:${partitionTag(account)}:batch-lock:${account}`;
 }
 
 /** String: the worker that assigns accounts with open batches to workers. Expires within seconds unless it is renewed. */
-export const batchSchedulerLockKey = 'svc:batch-scheduler';
+export const batchSchedulerLockKey = 'svc:batch-scheduler-lock';
 
 /** String: the worker that removes expired files. Expires within minutes unless it is renewed. */
-export const fileLockKey = 'svc:file-keeper';
+export const fileLockKey = 'svc:file-lock';
 
 /** String: the worker that copies waiting audit records. Expires within minutes unless it is renewed. */
-export const auditLockKey = 'svc:audit-keeper';
+export const auditLockKey = 'svc:audit-lock';
 
 /** String: the worker that removes unused devices. Expires within minutes unless it is renewed. */
-export const deviceLockKey = 'svc:device-keeper';
+export const deviceLockKey = 'svc:device-lock';
 
 /** String: the worker that sends to a webhook endpoint. Expires within seconds unless it is renewed. */
 export function webhookLockKey(endpoint: string): string {
-  return `svc:webhook-endpoint:${endpoint}`;
+  return `svc:webhook-lock:${endpoint}`;
 }
 
 /** String: the worker that creates the events of batches. Expires within seconds unless it is renewed. */
-export const batchEventsLockKey = 'svc:batch-events';
+export const batchEventsLockKey = 'svc:batch-events-lock';
 
 /**
  * String: the worker that creates the events of expiring keys, and removes old deliveries. Expires within 16 minutes unless it is renewed.
  */
-export const webhookUpkeepLockKey = 'svc:webhook-upkeep';
+export const webhookUpkeepLockKey = 'svc:webhook-upkeep-lock';
 
 /** String: all devices were checked, and unused ones removed. Expires when the next check is due. */
 export const devicesLookedAtKey = 'svc:devices-looked-at';
@@ -182,11 +181,10 @@ export function callerKey(secretsInUse: string, hash: string): string {
 
 /**
  * Sorted set: the devices created from one network, or from all, by creation time (milliseconds). Expires in an hour. A script uses the
- * keys of several networks together, so in a cluster they have a tag. Without one they do not: the previous release counts there too.
+ * keys of several networks together, so they share a tag.
  */
-export function guestMintsKey(network: string | 'all', { isCluster }: { isCluster: boolean }): string {
-  if (isCluster) return `svc:{guest-mints}:${network}`;
-  return network === 'all' ? 'svc:guest-mints-of-all' : `svc:guest-mints:${network}`;
+export function guestMintsKey(network: string | 'all'): string {
+  return `svc:{guest-mints}:${network}`;
 }
 
 /** String: number of guest mint calls from one network within a minute. Expires with that minute. */
@@ -216,7 +214,7 @@ export function controlStreamKey(workerId: string): string {
 
 /** Hash: workers' shares of backends (in a cluster of one, `group`), and the workers of each pool. Expires two days after its last use. */
 export function sharesKey(group?: string): string {
-  return `svc:${sharesTag(group)}:held`;
+  return `svc:${sharesTag(group)}:shares`;
 }
 
 /** Sorted set: workers, by the time when their shares expire (milliseconds). Expires with them. */

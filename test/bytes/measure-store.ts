@@ -70,8 +70,8 @@ async function measureUsage({ store, sizes, count }: Measured & { count: number 
   const of = (...tables: string[]) => ({ bytes: bytesOf(after, before, tables, count) });
   return {
     usageRecord: of('usage_records'),
-    usageDetail: of('usage_details', 'usage_days'),
-    usageTotal: of('usage_sums', 'usage_detail_marks'),
+    usageDetail: of('usage_details'),
+    usageTotal: of('usage_sums'),
   };
 }
 

@@ -1,8 +1,6 @@
 import type { TestFn } from 'ava';
 import { type AuditRecord, auditRecordList } from '../../ingress/api/response-schemas.ts';
-import { changeSettings } from '../../shared/account-changes/change-settings.ts';
 import { createSqliteHome } from '../shared/store/sqlite-home.ts';
-import type { StoreHome } from '../shared/store/store-contract.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { createMongoHome } from '../support/mongodb/mongo-home.ts';
@@ -26,7 +24,6 @@ export function testAudit({ test, mongo }: Registrar): void {
   test.before(async () => {
     if (mongo !== undefined) parts.use(mongo);
     const home = parts.use(await (mongo === undefined ? createSqliteHome() : createMongoHome(mongo)));
-    await changeAsBefore(home);
     stack = parts.use(await startStack({ databaseUrl: home.url, env: { TRUST_PROXY: '2' } }));
     const [first] = stack.ingresses;
     if (first === undefined) throw new Error('the stack has an ingress');
@@ -45,16 +42,6 @@ export function testAudit({ test, mongo }: Registrar): void {
       body,
       headers: { 'x-forwarded-for': `203.0.113.66, ${address}, 10.0.0.1` },
     });
-
-  test.serial('changes made by the previous release are listed', async (t) => {
-    await stack.workers[0]?.process.line(({ msg }) => msg === 'waiting audit records were copied');
-    t.like(await list(), { data: { length: 2 } });
-    t.like(await list('?account=user:before-1'), {
-      data: [
-        { actor: 'user:otto', address: null, account: 'user:before-1', change: { suspended: true }, reason: null },
-      ],
-    });
-  });
 
   test.serial('a change is listed with who made it, from where, and why, and is logged as one line', async (t) => {
     const { status, headers } = await change('user:ann', { plan: 'pro', reason: 'Signed the contract.' });
@@ -131,16 +118,4 @@ export function testAudit({ test, mongo }: Registrar): void {
     t.true(data.length >= 5 && statuses.every((status) => status === 200));
     t.deepEqual(await list('?actor=user:operator&limit=100'), { ...(await list('?account=user:dying&limit=100')) });
   });
-}
-
-/** Two accounts that were changed before audit records existed. */
-async function changeAsBefore(home: StoreHome): Promise<void> {
-  await using store = await home.open();
-  await store.ping();
-  for (const id of ['user:before-1', 'user:before-2']) {
-    const unknown = { id, plan: 'free' };
-    const change = changeSettings({ settings: { suspended: true }, at: new Date(), by: 'user:otto', unknown });
-    const { next } = change(undefined);
-    if (next !== undefined) await home.writeAsBefore(next);
-  }
 }

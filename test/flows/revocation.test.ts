@@ -27,7 +27,7 @@ test.after.always(() => parts.disposeAsync());
  * continue meanwhile.
  */
 const others =
-  /^svc:(fleet$|batch-events$|webhook-(upkeep$|endpoint:)|reply-frames:|control:|(audit|device|file)-keeper$|devices-looked-at$|batch-scheduler$|queue-depths|requests-to-end$|\{shares[:}]|\{(small|medium|large)-chat\}:|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|keeper|lease-holders)$|\{p\d\d\}:lease-ends:)/;
+  /^svc:(fleet$|batch-events-lock$|webhook-(upkeep-lock$|lock:)|reply-frames:|control:|(audit|device|file)-lock$|devices-looked-at$|batch-scheduler-lock$|queue-depths|requests-to-end$|\{shares[:}]|\{(small|medium|large)-chat\}:|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|lock|lease-holders)$|\{p\d\d\}:lease-ends:)/;
 /** Admission and settling use outbox keys, but belong to a request. */
 const ofRequest = /^svc:\{p\d\d\}:(version|ended):/;
 

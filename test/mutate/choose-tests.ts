@@ -26,10 +26,12 @@ export function chooseTests(files: readonly SourceFile[], mutated: string): stri
 
 function isNamedFor(path: string, mutated: string): boolean {
   const stem = `test/${mutated.replace(/\.ts$/, '')}`;
-  return path === `${stem}.test.ts` || (path.startsWith(`${stem}-`) && path.endsWith('.test.ts'));
+  return isTest.test(path) && (path.replace(isTest, '') === stem || path.startsWith(`${stem}-`));
 }
 
-const isUnitTest = (path: string) => path.endsWith('.test.ts') && !wholeService.test(path);
+/** Nightly tests take too long. */
+const isTest = /\.(test|slow)\.ts$/;
+const isUnitTest = (path: string) => isTest.test(path) && !wholeService.test(path);
 
 function importersOf(files: readonly SourceFile[]): Map<string, string[]> {
   const importers = new Map<string, string[]>();

@@ -68,7 +68,6 @@ export function planFileFor({
   const names = Object.keys(backends);
   const planFile = {
     default_plan: 'free',
-    // The previous release refuses keys that it does not know.
     ...(mediaHosts.length > 0 && { media_hosts: mediaHosts }),
     ...(Object.keys(aliases).length > 0 && { aliases }),
     ...(Object.keys(prices).length > 0 && { prices }),

@@ -4,46 +4,50 @@ const folder = 'test/flows/';
 
 /** Flows that `.ci/run` also runs on a Redis Cluster. `npm run nightly` runs all others there. */
 export const alwaysOnCluster: readonly string[] = [
-  'chat-completion.test.ts',
-  'limits.test.ts',
-  'revocation.test.ts',
-  'batches.test.ts',
-  'run-batches.test.ts',
-  'files.test.ts',
-  'usage.test.ts',
+  'chat-completion',
+  'limits',
+  'revocation',
+  'batches',
+  'run-batches',
+  'files',
+  'usage',
 ];
 
-/** Other tests that `npm run nightly` also runs on a Redis Cluster: processes are killed, and all counts agree. */
-const othersOnCluster: readonly string[] = [
-  'test/faults/truth-sqlite.test.ts',
-  'test/faults/truth-batches-sqlite.slow.ts',
-];
+/** Faults that `npm run nightly` also runs on a Redis Cluster: processes are killed, and all counts agree. */
+const faultsOnCluster: readonly string[] = ['truth-sqlite', 'truth-batches-sqlite'];
 
 const sameAnswers = 'it is about bodies and answers, which no Redis changes';
 const otherStore = 'its store is MongoDB; the same cases run with SQLite';
 
 /** Flows that cannot run on a cluster, or would show nothing more there, and why. */
 export const notOnCluster: Readonly<Record<string, string>> = {
-  'audit-mongodb.slow.ts': otherStore,
-  'key-life-mongodb.slow.ts': otherStore,
-  'route-statuses-mongodb.slow.ts': otherStore,
-  'restore-mongodb.slow.ts': otherStore,
-  'endpoints/hostile-fields.test.ts': sameAnswers,
-  'endpoints/openai-base-path.test.ts': sameAnswers,
-  'endpoints/required-properties.test.ts': sameAnswers,
-  'reference-examples.slow.ts': sameAnswers,
-  'npm-start.slow.ts': 'npm start starts one Redis',
-  'documentation-examples.slow.ts': 'the answers in its examples are those with one Redis',
+  'audit-mongodb': otherStore,
+  'key-life-mongodb': otherStore,
+  'route-statuses-mongodb': otherStore,
+  'restore-mongodb': otherStore,
+  'endpoints/hostile-fields': sameAnswers,
+  'endpoints/openai-base-path': sameAnswers,
+  'endpoints/required-properties': sameAnswers,
+  'reference-examples': sameAnswers,
+  'npm-start': 'npm start starts one Redis',
+  'documentation-examples': 'the answers in its examples are those with one Redis',
 };
+
+/** The flows of all suites: their paths, by their names without an ending. */
+export function flowFiles(): Map<string, string> {
+  return named(folder);
+}
 
 /** Files that run on a Redis Cluster in this suite. */
 export function clusterFiles(suite: 'slow' | 'nightly'): string[] {
-  const files = (['fast', 'slow', 'nightly'] as const).flatMap(testFiles).filter((path) => path.startsWith(folder));
-  const flows = new Set(files.map((path) => path.slice(folder.length)));
-  for (const name of Object.keys(notOnCluster)) flows.delete(name);
-  const always = [...flows].filter((name) => alwaysOnCluster.includes(name)).map(pathOf);
-  if (suite === 'slow') return always;
-  return [...[...flows].map(pathOf).filter((path) => !always.includes(path)), ...othersOnCluster];
+  const flows = [...flowFiles()].filter(([name]) => !(name in notOnCluster));
+  const paths = flows.filter(([name]) => alwaysOnCluster.includes(name) === (suite === 'slow')).map(([, path]) => path);
+  if (suite === 'slow') return paths;
+  const faults = [...named('test/faults/')].filter(([name]) => faultsOnCluster.includes(name));
+  return [...paths, ...faults.map(([, path]) => path)];
 }
 
-const pathOf = (name: string) => folder + name;
+function named(folder: string): Map<string, string> {
+  const paths = (['fast', 'slow', 'nightly'] as const).flatMap(testFiles).filter((path) => path.startsWith(folder));
+  return new Map(paths.map((path) => [path.slice(folder.length).replace(/\.\w+\.ts$/, ''), path]));
+}

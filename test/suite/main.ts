@@ -6,7 +6,7 @@ import { sizedFiles, testFiles } from './test-files.ts';
 
 const help = `npm test                       the fast tests
 npm run test:slow              what .ci/run runs after them
-npm run nightly [-- <part>]    all the rest, in parts; goes on after the last part that passed (--again: from the start; --list)
+npm run nightly [-- <part>]    all the rest, in parts; continues after the last part that passed (--again: from the start; --list)
 npm run test:one -- <file>     one or more files, with options of ava
 npm run test:sized -- [times]  random and repeated cases, at five times the full size, or this many times`;
 

@@ -7,6 +7,8 @@ const file = searchParams.get('file') ?? '';
 const isFileByFile = searchParams.has('fileByFile');
 
 type Implementation = (t: ExecutionContext) => unknown;
+/** Far longer than anything that a test waits for: 30 s at a time. */
+const withoutAssertionMs = 180_000;
 const eachHook = /^(before|after)Each$/;
 
 /**
@@ -28,9 +30,10 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
       const [implementation, ...more] = others;
       if (typeof implementation !== 'function' || names.includes('skip'))
         return declareLater(() => Reflect.apply(call, self, [title, ...others]));
-      const run = implementation as Implementation; // as its file passed it to ava
-      if (isFileByFile) return declareInTurn(names, title, run);
+      const prove = implementation as Implementation; // as its file passed it to ava
       const isHook = names.some((name) => /^(before|after)/.test(name));
+      const run: Implementation = isHook ? prove : (t) => withTimeLimit(t, prove);
+      if (isFileByFile) return declareInTurn(names, title, run);
       const forEach = names.some((name) => eachHook.test(name));
       const own = (t: ExecutionContext) => {
         if (forEach) return t.title.includes(`${file}: `) ? run(t) : undefined;
@@ -39,6 +42,12 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
       return declareLater(() => Reflect.apply(call, self, [title, own, ...more]));
     },
   }) as Chain;
+}
+
+/** A test that waits for what does not happen fails, instead of all that are still running when AVA gives up. It may set its own limit. */
+function withTimeLimit(t: ExecutionContext, prove: Implementation): unknown {
+  t.timeout(withoutAssertionMs, 'no assertion was made for so long');
+  return prove(t);
 }
 
 /** A hook gets no argument from ava, because it runs after ava has started all tests. Hooks of one file run at the same time. */

@@ -86,7 +86,7 @@ export async function startChatRoute(
         left = true;
       },
     };
-    const call = readChat({ value: JSON.parse(text), text }, planFile.models, { rule: 'any field' });
+    const call = readChat({ value: JSON.parse(text), text }, planFile.models);
     const caller = { account: 'user:alice', keyId: 'key_1', plan: 'free', suspended: false, version: 1 };
     Object.assign(ctx.state, {
       requestId,

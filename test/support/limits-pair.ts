@@ -6,7 +6,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { countersKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';
-import { type LimitScripts, lostReport, openLimits } from './limits-side.ts';
+import { lostReport, openLimits } from './limits-side.ts';
 import type { Chosen, ChosenClaim, Edge, Step } from './limits-steps.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
 
@@ -16,10 +16,6 @@ type Deps = {
   account: string;
   beginning: number;
   allowance: Allowance;
-  /**
-   * The scripts of the previous release, on their own connection, and which calls use them, repeated cyclically. Without it no call does.
-   */
-  previous?: { redis: Redis; scripts: LimitScripts; calls: readonly boolean[] } | undefined;
 };
 const claimOf = ({ key, body }: ChosenClaim): Claim => ({ idempotencyKey: key, bodyMarks: [body] });
 const endOf = (end: ClaimEnd['end']): ClaimEnd => (end === 'kept' ? { end, answer: Buffer.from([0, 255]) } : { end });
@@ -27,13 +23,8 @@ const endOf = (end: ClaimEnd['end']): ClaimEnd => (end === 'kept' ? { end, answe
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
 /** Applies the same steps to an account in Redis and to its model. Throws if their answers differ. */
-export function createLimitsPair({ redis, setTime, account, beginning, previous, ...given }: Deps) {
+export function createLimitsPair({ redis, setTime, account, beginning, ...given }: Deps) {
   const side = openLimits(redis, { account });
-  const before = previous && openLimits(previous.redis, { account, scripts: previous.scripts });
-  let calls = 0;
-  const next = () => (previous?.calls[calls++ % previous.calls.length] ? (before ?? side) : side);
-  /** Where each settler of a request has settled it: it is a process, so it repeats a call with the scripts of its own release. */
-  const settlers = new Map<string, ReturnType<typeof next>>();
   const model = createLimitsModel(beginning);
   const log = createChargeLog();
   const { idOf } = side;
@@ -41,10 +32,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   const known: string[] = [];
   /** The claim of each request, undefined if it has none. */
   const claims = new Map<string, ChosenClaim | undefined>();
-  /** The previous release does not know the bound of overage: its key must not be in the plan file yet. */
-  const knownToAll = ({ overageTokensPerMonth, ...others }: Allowance): Allowance =>
-    previous === undefined ? { ...others, overageTokensPerMonth } : others;
-  let allowance = knownToAll(given.allowance);
+  let { allowance } = given;
   let [now, latest, version, looks] = [beginning, beginning, 1, 0];
   /**
    * The start of the month in which Redis last lost its counters. With a clock before that, only the previous month would be counted, and
@@ -68,7 +56,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   }
 
   async function seed(month: string): Promise<void> {
-    const seeded = await next().seed(month);
+    const seeded = await side.seed(month);
     const after = model.tokensOf(month);
     assert.deepEqual(seeded, { before: model.isBegun(month) ? after : undefined, after });
     model.count(month);
@@ -87,11 +75,10 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     let [asked, token]: [number, string | undefined] = [versionGiven, undefined];
     for (;;) {
       const reading = token === undefined ? undefined : { token };
-      const used = next();
       const claim = claims.get(name);
       const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token, claim });
       const look = { account, requestId, version: asked, reading, claim: claim && claimOf(claim) };
-      const answer = await used.admission.admit(look, charge);
+      const answer = await side.admission.admit(look, charge);
       assert.deepEqual(answer, expected);
       const how = answer.outcome === 'repeated' ? ` as ${answer.how}` : '';
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : how}`);
@@ -125,7 +112,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     for (;;) {
       const reading = token === undefined ? undefined : { token };
       const expected = model.readCounters({ request: requestId, version: asked, token });
-      const answer = await next().admission.readCounters({ account, requestId, version: asked, reading });
+      const answer = await side.admission.readCounters({ account, requestId, version: asked, reading });
       assert.deepEqual(answer, expected);
       if (answer.outcome === 'stale') [asked, token] = [version, answer.reading.token];
       else if (answer.outcome === 'cold') await seed(answer.month);
@@ -144,15 +131,13 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
     };
     const run = Math.max(1, (model.leases.get(requestId)?.run ?? 1) + runBy);
     const tokens = Math.round(reserved * share);
-    const used = settlers.get(`${request} ${settler}`) ?? next();
-    settlers.set(`${request} ${settler}`, used);
     const claim = claims.get(request);
     const end = tokens === 0 ? 'free' : isKept ? 'kept' : 'lost';
     const expected = model.settle({
       ...{ request: requestId, run, settler, tokens, admission: { admittedAt, overage } },
       claim: claim && { ...claim, end },
     });
-    const answer = await used.settle(request, {
+    const answer = await side.settle(request, {
       ...{ tokens, run, settler, admittedAt, overage },
       claim: claim && { idempotencyKey: claim.key, bodyMark: claim.body, ...endOf(end) },
     });
@@ -162,16 +147,15 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   }
 
   async function release(request: string): Promise<string[]> {
-    const used = next();
     const claim = claims.get(request);
-    const answer = await used.release(request, claim && claimOf(claim));
+    const answer = await side.release(request, claim && claimOf(claim));
     assert.equal(answer, model.release(idOf(request), claim));
     if (answer === 'released') log.released(idOf(request));
     return [`release ${answer}`];
   }
 
   async function start(request: string, { taken }: StepOf<'start'>): Promise<string[]> {
-    const answer = await next().start(request, taken);
+    const answer = await side.start(request, taken);
     assert.deepEqual(answer, model.start(idOf(request), taken));
     return [`start ${answer.outcome}`];
   }
@@ -179,7 +163,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   async function markStreaming(request: string, { run: runBy }: StepOf<'mark streaming'>): Promise<string[]> {
     const run = Math.max(1, (model.leases.get(idOf(request))?.run ?? 1) + runBy);
     model.markStreaming(idOf(request), run);
-    await next().markStreaming(request, run);
+    await side.markStreaming(request, run);
     return [];
   }
 
@@ -190,13 +174,13 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
   }
 
   async function endLeases(): Promise<string[]> {
-    const answer = await next().endLeases();
+    const answer = await side.endLeases();
     assert.equal(answer, model.endLeases());
     return [`end leases ${answer === 0 ? 'none' : 'some'}`];
   }
 
   async function compare(month: string): Promise<string[]> {
-    const compared = await next().seed(month, 'compare');
+    const compared = await side.seed(month, 'compare');
     const after = model.tokensOf(month);
     assert.deepEqual(compared, { before: model.isBegun(month) ? after : undefined, after });
     return [compared.before === undefined ? 'compare not counted' : 'compare counted'];
@@ -264,7 +248,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, previous,
       case 'forget months':
         return forgetMonths();
       case 'change':
-        allowance = knownToAll(step.allowance);
+        allowance = step.allowance;
         return step.isRead ? [] : change();
       case 'top up':
         allowance = { ...allowance, topUp: { month: shiftMonth(monthOf(now), step.months), tokens: step.tokens } };

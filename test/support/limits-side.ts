@@ -40,19 +40,12 @@ export const lostReport: UsageReport = {
   endedRuns: [],
 };
 
-/** The functions that load each script. A test of two releases has those of both. */
-export const presentScripts = {
-  ...{ createAdmit, createStartRun, createMarkStreaming, createSettle, createRelease, createEndLeases, createSeed },
-};
-export type LimitScripts = typeof presentScripts;
-
 type Options = {
   account?: string;
   outboxLengthMax?: number;
   sum?: () => UsageSum | undefined;
   /** What the store has of the usage of further keys. */
   details?: () => UsageDetail[];
-  scripts?: LimitScripts;
 };
 type Asked = { requestId: string; tokens?: number; allowance?: Partial<Allowance>; claim?: Claim; key?: LookKey };
 
@@ -65,15 +58,14 @@ type Settled = Partial<Pick<Settlement, 'tokens' | 'run' | 'settler' | 'claim'>>
 /** All scripts of one account, as ingresses and workers use them together. The store returns `sum`, or nothing. */
 export function openLimits(redis: Redis, options: Options = {}) {
   const { account = 'user:alice', outboxLengthMax = 1_000_000, sum = () => undefined, details = () => [] } = options;
-  const { scripts = presentScripts } = options;
-  const admission: Admit = scripts.createAdmit(redis, { timeouts: () => timeouts, outboxLengthMax });
-  const startRun = scripts.createStartRun(redis);
-  const markStreaming = scripts.createMarkStreaming(redis);
-  const settle = scripts.createSettle(redis, { pauseMs: 1 });
-  const release = scripts.createRelease(redis);
-  const endLeases = scripts.createEndLeases(redis, { requestMs: () => timeouts.requestMs });
+  const admission: Admit = createAdmit(redis, { timeouts: () => timeouts, outboxLengthMax });
+  const startRun = createStartRun(redis);
+  const markStreaming = createMarkStreaming(redis);
+  const settle = createSettle(redis, { pauseMs: 1 });
+  const release = createRelease(redis);
+  const endLeases = createEndLeases(redis, { requestMs: () => timeouts.requestMs });
   const renewLeases = createRenewLeases(redis);
-  const seed = scripts.createSeed({ redis, store: { findUsageSum: async () => sum() } });
+  const seed = createSeed({ redis, store: { findUsageSum: async () => sum() } });
 
   const seedKey = createSeedKey({ redis, store: { findKeyUsage: async () => details() } });
 

@@ -40,6 +40,7 @@ import { type ModelServer, startModelServer } from '../stack/model-server.ts';
 import { lineOf } from './batch-client.ts';
 import { batchPlan } from './batch-plan.ts';
 import { openLimits } from './limits-side.ts';
+import { anyField } from './read-chat.ts';
 import { recordedLog } from './recorded-log.ts';
 import { wholeLimits } from './whole-limits.ts';
 
@@ -162,7 +163,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     const { line = 1, number = 1, model = 'small-chat' } = given;
     const read = parseLine(
       { number: line, bytes: Buffer.from(lineOf(`line ${line}`, { model })) },
-      { ...planFile, endpoint: '/v1/chat/completions', fields: 'any field' },
+      { ...planFile, endpoint: '/v1/chat/completions', listedFields: anyField },
     );
     if ('errors' in read) throw new Error(JSON.stringify(read.errors));
     const { cost, ...call } = read.parsed.call;

@@ -14,7 +14,7 @@ const releaseMs = 500;
 
 /**
  * Every few minutes, one worker of the fleet copies the audit records that wait in accounts: those of an ingress that ended before it
- * copied them, and those of changes by a release without audit records.
+ * copied them.
  */
 export function startAuditCopy({
   audit,

@@ -8,25 +8,19 @@ const partitionsAtOnce = 16;
 const removeEveryMs = 24 * 60 * 60_000;
 const upkeepAgainMs = 60_000;
 const upkeepCheckMs = 10_000;
-const completeEveryMs = 60 * 60_000;
-/** A store can have millions of older months, and once they are complete they remain so. */
-const completeAllEveryMs = 24 * 60 * 60_000;
-/** The worker that holds these partitions removes old months or completes details, so that not all workers do. */
+/** The worker that holds this partition removes old months, so that not all workers do. */
 const removingPartition = 0;
-const completingPartition = 1;
 
-export type UpkeepTask = 'expiring leases' | 'removing old months' | 'completing usage details';
+export type UpkeepTask = 'expiring leases' | 'removing old months';
 
 /** One round each. Fails only when `signal` is aborted. */
-type PartitionUpkeep = { expire(): Promise<void>; removeMonths(): Promise<void>; completeDetails(): Promise<void> };
+type PartitionUpkeep = { expire(): Promise<void>; removeMonths(): Promise<void> };
 
-/** Expires the leases of the partitions that this worker holds, removes old months, and completes details of usage. */
+/** Expires the leases of the partitions that this worker holds, and removes old months. */
 export function createPartitionUpkeep(deps: {
   held: () => readonly number[];
   expireLeases: ExpireLeases;
   removeOldMonths: (signal: AbortSignal) => Promise<void>;
-  /** Returns whether there was nothing to complete. */
-  completeDetails: (signal: AbortSignal, bounds: { ofAll: boolean }) => Promise<boolean>;
   /** Called if there is usage in the outbox of this partition. */
   notify: (partition: number) => void;
   /** False if the work failed, which is logged. */
@@ -39,7 +33,7 @@ export function createPartitionUpkeep(deps: {
   const { held, attempt, pause, jitter, now, signal } = deps;
   /** When the leases of a partition are checked next; at once if it is unknown. */
   const expireAt = new Map<number, number>();
-  let [removeAt, completeAt, completeAllAt] = [now(), now(), now()];
+  let removeAt = now();
 
   async function expirePartition(partition: number): Promise<void> {
     const { ended, nextMs = expireEveryMsMax } = await deps.expireLeases(partition);
@@ -60,17 +54,6 @@ export function createPartitionUpkeep(deps: {
       if (held().includes(removingPartition) && now() >= removeAt) {
         const removed = await attempt('removing old months', () => deps.removeOldMonths(signal));
         removeAt = now() + (removed ? removeEveryMs : upkeepAgainMs);
-      }
-      await pause(upkeepCheckMs);
-    },
-    async completeDetails() {
-      if (held().includes(completingPartition) && now() >= completeAt) {
-        const ofAll = now() >= completeAllAt;
-        const succeeded = await attempt('completing usage details', async () => {
-          const wereComplete = await deps.completeDetails(signal, { ofAll });
-          if (ofAll && wereComplete) completeAllAt = now() + completeAllEveryMs;
-        });
-        completeAt = now() + (succeeded ? completeEveryMs : upkeepAgainMs);
       }
       await pause(upkeepCheckMs);
     },

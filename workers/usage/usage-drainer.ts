@@ -5,7 +5,6 @@ import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
 import { outboxKey } from '../../shared/redis/keys.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
 import type { ExpireLeases } from '../leases/expire-leases.ts';
-import { createCompleteUsageDetails } from '../maintenance/complete-usage-details.ts';
 import { createDrainHeld } from './drain-held.ts';
 import { createDrainPartition, type OnStored } from './drain-partition.ts';
 import { createFailureBackoff, type FailureBackoff } from './failure-backoff.ts';
@@ -45,7 +44,7 @@ export interface UsageDrainer extends AsyncDisposable {
  */
 export function createUsageDrainer(deps: {
   redis: Redis;
-  store: Pick<UsageStore, 'recordUsage' | 'removeUsageBefore' | 'listIncompleteUsage' | 'completeUsageDetails'>;
+  store: Pick<UsageStore, 'recordUsage' | 'removeUsageBefore'>;
   /** Unlike that of any other worker, also of a worker that ran before. */
   workerId: string;
   onStored?: OnStored;
@@ -77,9 +76,8 @@ export function createUsageDrainer(deps: {
   /** Workers that started together do not stay in step. */
   const jitter = (ms: number) => ms * (0.75 + random() / 4);
   const removeOldMonths = createRemoveOldMonths({ redis, store, monthsKept, log });
-  const completeDetails = createCompleteUsageDetails({ store, log });
   const upkeep = createPartitionUpkeep({
-    ...{ held, expireLeases, removeOldMonths, completeDetails, notify, attempt, pause, jitter, now, signal },
+    ...{ held, expireLeases, removeOldMonths, notify, attempt, pause, jitter, now, signal },
   });
 
   async function drain(): Promise<void> {
@@ -107,7 +105,7 @@ export function createUsageDrainer(deps: {
     });
   }
 
-  const steps = [renewLocks, checkOutboxes, drain, upkeep.expire, upkeep.removeMonths, upkeep.completeDetails];
+  const steps = [renewLocks, checkOutboxes, drain, upkeep.expire, upkeep.removeMonths];
   const loops = steps.map((step) => repeat(step, signal));
   return {
     ...{ held, notify },

@@ -30,12 +30,12 @@ const networkSizes = [
  */
 export function createLimitMints(redis: Redis): LimitMints {
   const run = loadScript(redis, { name: 'svcLimitMints', lua });
-  const allNetworks = guestMintsKey('all', redis);
+  const allNetworks = guestMintsKey('all');
 
   function limitsFor(address: string, { guestMintsPerHour, guestMintsPerHourTotal }: Limits): Map<string, number> {
     const limits = new Map<string, number>();
     for (const { bits, times } of networkSizes) {
-      const key = guestMintsKey(networkOf(address, bits), redis);
+      const key = guestMintsKey(networkOf(address, bits));
       if (!limits.has(key)) limits.set(key, times * guestMintsPerHour); // an IPv4 address is the same key for all three
     }
     if (guestMintsPerHourTotal !== undefined) limits.set(allNetworks, guestMintsPerHourTotal);

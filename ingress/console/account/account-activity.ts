@@ -3,7 +3,6 @@ import { useState } from 'preact/hooks';
 import type { Account, AccountKey, OperatorBatch } from '../../api/response-schemas.ts';
 import type { OperatorRequest } from '../../requests/request-schemas.ts';
 import type { Api } from '../api/api.ts';
-import { batchTitle } from '../batches/batch-words.ts';
 import { usePolled } from '../page/use-loaded.ts';
 import { useNewest } from '../page/use-newest.ts';
 import { AccountBatches } from './account-batches.ts';
@@ -41,7 +40,7 @@ export function AccountActivity({ api, name, account, reload }: Props) {
   async function cancel(batch: OperatorBatch, reason: string): Promise<void> {
     const { id } = batch;
     await api.call(`/admin/batches/${id}/cancel`, { method: 'POST', body: reason === '' ? {} : { reason } });
-    done({ kind: 'batch', id, name: batchTitle(batch) });
+    done({ kind: 'batch', id, name: batch.input_filename });
   }
   async function revoke({ id, key }: AccountKey, reason: string): Promise<void> {
     const query = reason === '' ? '' : `?${new URLSearchParams({ reason })}`;

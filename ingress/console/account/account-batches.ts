@@ -2,7 +2,7 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { OperatorBatch } from '../../api/response-schemas.ts';
 import { BatchProgress } from '../batches/batch-progress.ts';
-import { batchState, batchTitle, canBeCancelled } from '../batches/batch-words.ts';
+import { batchState, canBeCancelled } from '../batches/batch-words.ts';
 import { ShortId } from '../controls/short-id.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { formatTime } from '../page/format.ts';
@@ -59,7 +59,7 @@ export function AccountBatches({ account, batches, onAsk, cancel }: Props) {
 }
 
 function BatchRow({ batch, ask }: { batch: OperatorBatch; ask: () => void }) {
-  const title = batchTitle(batch);
+  const title = batch.input_filename;
   return h(
     'div',
     { class: 'batch with-action' },

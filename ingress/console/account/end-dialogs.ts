@@ -1,6 +1,5 @@
 import { h } from 'preact';
 import type { AccountKey, OperatorBatch } from '../../api/response-schemas.ts';
-import { batchTitle } from '../batches/batch-words.ts';
 import { AskDialog } from './ask-dialog.ts';
 
 type Props = { account: string; run: (reason: string) => Promise<void>; close: () => void };
@@ -22,7 +21,7 @@ export function CancelBatchDialog({ batch, ...props }: Props & { batch: Operator
   return h(
     AskDialog,
     { title: 'Cancel this batch?', action: 'Cancel the batch', isDangerous: true, ...props },
-    h('p', null, batchTitle(batch), ' ', h('code', null, batch.id)),
+    h('p', null, batch.input_filename, ' ', h('code', null, batch.id)),
     h(
       'p',
       null,

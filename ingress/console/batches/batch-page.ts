@@ -9,7 +9,7 @@ import { LoadedView } from '../page/loaded-view.ts';
 import { useLoaded, usePolled } from '../page/use-loaded.ts';
 import { BatchDetail } from './batch-detail.ts';
 import { BatchProgress } from './batch-progress.ts';
-import { batchState, batchTitle, canBeCancelled, isMoving } from './batch-words.ts';
+import { batchState, canBeCancelled, isMoving } from './batch-words.ts';
 import { CancelDialog } from './cancel-dialog.ts';
 
 const lookEveryMs = 1_500;
@@ -32,7 +32,7 @@ export function BatchPage({ api, id }: { api: Api; id: string }) {
     h(
       'h1',
       { tabIndex: -1 },
-      value === undefined ? id : batchTitle(value),
+      value === undefined ? id : value.input_filename,
       value && [' ', h(StateBadge, batchState(value))],
     ),
     value && h('p', { class: 'quiet' }, h(ShortId, { id, what: 'batch ID' })),

@@ -1,8 +1,8 @@
 import { h } from 'preact';
 import type { Batch } from '../../api/response-schemas.ts';
-import { batchTitle, isUncounted, progressWords } from './batch-words.ts';
+import { isUncounted, progressWords } from './batch-words.ts';
 
-type Props = { batch: Pick<Batch, 'id' | 'status' | 'request_counts' | 'error_counts' | 'input_filename'> };
+type Props = { batch: Pick<Batch, 'status' | 'request_counts' | 'error_counts' | 'input_filename'> };
 
 /** The number of finished lines as a bar and as text; the bar has no value while the lines are not counted yet. */
 export function BatchProgress({ batch }: Props) {
@@ -13,7 +13,7 @@ export function BatchProgress({ batch }: Props) {
     'span',
     { class: 'progress' },
     h('progress', {
-      'aria-label': `Finished lines of ${batchTitle(batch)}`,
+      'aria-label': `Finished lines of ${batch.input_filename}`,
       ...(!isUncounted(batch) && { max: total, value: completed + failed }),
     }),
     h('span', null, words),

@@ -4,7 +4,7 @@ import { StateBadge } from '../controls/state-badge.ts';
 import { formatTime } from '../page/format.ts';
 import { batchLink } from '../page/route.ts';
 import { BatchProgress } from './batch-progress.ts';
-import { batchState, batchTitle, endedAt } from './batch-words.ts';
+import { batchState, endedAt } from './batch-words.ts';
 
 type Props = {
   batch: Batch;
@@ -18,7 +18,7 @@ export function BatchSummary({ batch, href = batchLink(batch.id) }: Props) {
   return h(
     'div',
     { class: 'batch', 'data-batch': batch.id },
-    h('a', { class: 'batch-title', href }, batchTitle(batch)),
+    h('a', { class: 'batch-title', href }, batch.input_filename),
     h(StateBadge, batchState(batch)),
     h(BatchProgress, { batch }),
     h(

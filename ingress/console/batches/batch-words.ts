@@ -58,11 +58,6 @@ export function progressWords(batch: Counted): string {
     .join(' · ');
 }
 
-/** The name of its file, or its id if the name is not known. */
-export function batchTitle({ id, input_filename: name }: Pick<Batch, 'id' | 'input_filename'>): string {
-  return name ?? id;
-}
-
 /** When it ended, in seconds since 1970; null while it has not. */
 export function endedAt(batch: Pick<Batch, 'completed_at' | 'failed_at' | 'expired_at' | 'cancelled_at'>) {
   return batch.completed_at ?? batch.failed_at ?? batch.expired_at ?? batch.cancelled_at;

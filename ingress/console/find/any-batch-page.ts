@@ -5,7 +5,7 @@ import { CancelBatchDialog } from '../account/end-dialogs.ts';
 import type { Api } from '../api/api.ts';
 import { BatchDetail } from '../batches/batch-detail.ts';
 import { BatchProgress } from '../batches/batch-progress.ts';
-import { batchState, batchTitle, canBeCancelled, isMoving } from '../batches/batch-words.ts';
+import { batchState, canBeCancelled, isMoving } from '../batches/batch-words.ts';
 import { ShortId } from '../controls/short-id.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { LoadedView } from '../page/loaded-view.ts';
@@ -32,7 +32,7 @@ export function AnyBatchPage({ api, id }: { api: Api; id: string }) {
     h(
       'h1',
       { tabIndex: -1 },
-      value === undefined ? id : batchTitle(value),
+      value === undefined ? id : value.input_filename,
       value && [' ', h(StateBadge, batchState(value))],
     ),
     h('p', { class: 'quiet' }, h(ShortId, { id, what: 'batch ID' })),

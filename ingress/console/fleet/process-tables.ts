@@ -50,7 +50,7 @@ const startedColumn: Column<Process> = {
   sortBy: ({ started_at: at }) => at,
 };
 
-/** A process of an earlier release does not say. */
+/** Null for a process of another release whose load cannot be read. */
 function countColumn<Row>(title: string, countOf: (row: Row) => number | null): Column<Row> {
   return {
     title,

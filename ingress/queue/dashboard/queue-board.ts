@@ -66,7 +66,7 @@ export function createQueueBoard(options: {
   return board.registerPlugin();
 }
 
-/** Since the queue exists: workers count them, and processes of the release before do not. */
+/** Since the queue exists. */
 async function finishedIn(queue: Queue): Promise<number> {
   const { meta } = await queue.getMetrics('completed', 0, 0);
   return Number(meta.count);

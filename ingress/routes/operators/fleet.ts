@@ -73,7 +73,7 @@ export type FleetDeps = {
 
 /**
  * `GET /admin/fleet`: all processes, pools and backends as they are now, from what the processes note every two seconds. The load of a
- * process that does not note it, such as one of an earlier release, is null.
+ * process of another release is null if it cannot be read.
  */
 export function retrieveFleet({ fleet, queueDepthMax }: FleetDeps): Stage {
   return async function retrieveFleet(ctx) {

@@ -8,7 +8,7 @@ import { generationCost } from '../tokens/request-cost.ts';
 import { textsIn, toolTexts } from '../tokens/texts-in.ts';
 import { createAnswerAssembler } from './assemble-answer.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
-import { type ChatRequest, chatRequestSchema, publishedRequestSchema, queuedMessagesSchema } from './chat-request.ts';
+import { type ChatRequest, publishedRequestSchema, queuedMessagesSchema } from './chat-request.ts';
 import { isPlainRequest } from './is-plain-request.ts';
 import { estimateChatPrompt } from './prompt-size.ts';
 
@@ -16,7 +16,6 @@ const callFields = new Set(['function', 'custom']);
 
 const request: RequestFormat = {
   schema: publishedRequestSchema,
-  olderSchema: chatRequestSchema,
   fields: {
     published: new Set(Object.keys(publishedRequestSchema.shape)),
     media: ['messages', 'prediction'],

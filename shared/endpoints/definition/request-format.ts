@@ -30,8 +30,6 @@ export interface RequestFormat {
   readonly schema: z.ZodType<object>;
   /** Which fields, tools and addresses may reach a backend. */
   readonly fields: FieldFormat;
-  /** The schema for batches that are older than the lists of fields. */
-  readonly olderSchema?: z.ZodType<object>;
   /** Whether neither the schema nor the lists can find an issue. If false, the request may be valid or not. */
   isPlain?(value: object): boolean;
   ask(request: object): Asked;

@@ -7,9 +7,6 @@ const isText = (value: unknown) => typeof value === 'string';
 
 const areTexts = (value: unknown) => Array.isArray(value) && value.every(isText);
 
-export const stops = z
-  .custom<string | string[]>((value) => isText(value) || areTexts(value), 'expected a string or an array of strings')
-  .meta({ documentedAs: z.union([z.string(), z.array(z.string())]) });
 export const logitBias = z
   .custom<Record<string, number>>(
     (value) => isObject(value) && Object.values(value).every((bias) => typeof bias === 'number'),

@@ -3,7 +3,8 @@
 -- here: seed it (seed-key.lua), then call again.
 -- The counters of all keys of an account are one hash. The fields of a key begin with its id and a colon; they are like those of an account
 -- (counters.lua): `window`, whose buckets begin when those of the account do; and for a month `<YYYY-MM>:used` and `:reserved`, with
--- `countedAt`, when it was last counted. That is repeated each hour, because the release before settles requests without them.
+-- `countedAt`, when it was last counted. That is repeated each hour, because a limit that was removed and set again has missed what was used
+-- in between.
 -- withCounters appends: the key's id; its requests and tokens in the last minute, resetMs until they have all left, its tokens used and reserved
 -- this month (0 without a limit of the month), and 1 if the month should be counted again.
 local keyBuckets, keyRequests, keyTokens, keyUsed, keyReserved, isCountOld = nil, 0, 0, 0, 0, 0

@@ -3,26 +3,14 @@ import { encodeTime } from 'ulid';
 import type { Account, Change } from './account.ts';
 import { type AuditPage, type AuditRecord, auditRecordSchema } from './audit-store.ts';
 
-/**
- * An account's changes, newest first, and the version up to which the store has records of them, or has the records in its outbox. The
- * release before audit records keeps `recorded` unchanged, or removes it.
- */
-export type Trail = { account: Pick<Account, 'id' | 'version' | 'changes'>; recorded: number };
-
-/** Returns the records that a change adds: its own, and those of changes made by the release before audit records. */
-export function recordsAdded(before: Trail | undefined, next: Account): AuditRecord[] {
-  return [recordOf(next, 0) ?? [], before === undefined ? [] : unrecorded(before)].flat();
-}
-
 /** Returns the record of an account's newest change, or undefined if that is not recorded. */
 export function newestRecord(account: Account): AuditRecord | undefined {
   return recordOf(account, 0);
 }
 
-/** Returns the records of all changes after version `recorded` that the account still has. */
-export function unrecorded({ account, recorded }: Trail): AuditRecord[] {
-  const count = Math.max(0, account.version - recorded);
-  return account.changes.slice(0, count).flatMap((_, index) => recordOf(account, index) ?? []);
+/** Returns the records of all changes that the account still has, newest first. */
+export function recordsOf(account: Account): AuditRecord[] {
+  return account.changes.flatMap((_, index) => recordOf(account, index) ?? []);
 }
 
 /** Merges `waiting` and `kept` into the requested page, each record once. If two have the same id, the one in `kept` is used. */
@@ -36,7 +24,7 @@ export function pageOf(page: AuditPage, waiting: readonly AuditRecord[], kept: r
   return [...byId.values()].filter(isWanted).sort(newestFirst).slice(0, limit);
 }
 
-function recordOf({ id: account, version, changes }: Trail['account'], index: number): AuditRecord | undefined {
+function recordOf({ id: account, version, changes }: Account, index: number): AuditRecord | undefined {
   const entry = changes[index];
   if (entry === undefined) return undefined;
   const { at, by: actor, origin } = entry;

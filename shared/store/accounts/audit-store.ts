@@ -35,10 +35,7 @@ export type AuditPage = {
  * decisions.md#audit-records-by-an-outbox-in-the-account).
  */
 export interface AuditStore {
-  /**
-   * Lists records, newest first, including those in outboxes. Changes made by the release before audit records are included if `account` is
-   * given. If not, they are included once they are copied.
-   */
+  /** Lists records, newest first, including those in outboxes. */
   listAudit(page: AuditPage): Promise<AuditRecord[]>;
 
   /** Copies the waiting records of one account. Idempotent. */
@@ -46,8 +43,8 @@ export interface AuditStore {
 
   /**
    * Copies the waiting records of the next `limit` accounts after this one that have any, in order of their ids. `copied` counts records.
-   * `last` is the last of these accounts, undefined after the last account of all. Accounts in `unreadable` have a document that is not a
-   * valid account; they remain unchanged. Idempotent.
+   * `last` is the last of these accounts, undefined after the last account of all. Accounts in `unreadable` have an outbox that
+   * cannot be read; they remain unchanged. Idempotent.
    */
   copyAuditAfter(account: string, limit: number): Promise<CopiedAudit>;
 }

@@ -12,3 +12,15 @@ export function storeUnavailable(cause: unknown): ApiError {
 export function keyHashTaken(cause: unknown): ApiError {
   return new ApiError('INTERNAL_ERROR', 'Something went wrong on our side.', { cause });
 }
+
+/** A store with another schema than this version of the program uses. Final: a retry finds the same. */
+export class RefusedSchema extends Error {
+  override readonly name = 'RefusedSchema';
+
+  /** The message is for the operator. */
+  constructor({ found, expected }: { found: number; expected: number }) {
+    super(
+      `the store has schema ${found}, and this version uses schema ${expected}. Run the version that created the store, or set DATABASE_URL to another one`,
+    );
+  }
+}

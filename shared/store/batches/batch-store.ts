@@ -85,10 +85,7 @@ export interface BatchRecords extends EndedBatches {
   describeBatches(): Promise<BatchStats>;
 }
 
-/**
- * Batches that have ended, and whose event still has to be created. The update that ends a batch also marks it. Processes of the previous
- * release do not set the mark, and do not remove it.
- */
+/** Batches that have ended, and whose event still has to be created. The update that ends a batch also marks it. */
 export interface EndedBatches {
   /** Lists up to `limit` of them, in order of their ids. */
   listEndedBatches(limit: number): Promise<Batch[]>;

@@ -1,7 +1,7 @@
 import type { Collection, Db } from 'mongodb';
 import { z } from 'zod';
 import { type Account, accountSchema } from '../accounts/account.ts';
-import { recordsAdded, type Trail, unrecorded } from '../accounts/audit-records.ts';
+import { newestRecord } from '../accounts/audit-records.ts';
 import { type AuditRecord, auditRecordSchema } from '../accounts/audit-store.ts';
 import { endedFurtherKeySchema, furtherKeySchema } from '../accounts/further-key.ts';
 import type { KeyUse } from '../store.ts';
@@ -17,24 +17,17 @@ function noneIfEmpty<Item extends z.ZodType>(item: Item) {
   return z.array(item).transform((items) => (items.length === 0 ? undefined : items));
 }
 
-/**
- * When further keys were last used, by their ids. The release before further keys keeps this field, `furtherKeys` and `endedFurtherKeys`.
- */
+/** When further keys were last used, by their ids. */
 const keyUses = z.record(z.string(), z.date()).default({});
 
-/** `recorded` and `outbox` belong to the audit trail. The release before the audit trail keeps both unchanged. */
-const auditFields = z.object({ recorded: z.int().default(0), outbox: z.array(auditRecordSchema).default([]) });
-
-const trailSchema = accountSchema.pick({ id: true, version: true, changes: true });
+/** Audit records that are not copied yet. */
+const outboxSchema = z.array(auditRecordSchema).default([]);
 
 export type AccountDocument = { _id: string } & z.infer<typeof writtenSchema> &
-  Partial<Pick<Account, 'lastUse'> & z.infer<typeof auditFields> & { furtherKeyUses: z.infer<typeof keyUses> }>;
+  Partial<Pick<Account, 'lastUse'> & { outbox: AuditRecord[]; furtherKeyUses: z.infer<typeof keyUses> }>;
 
-/** An account, and the version up to which its changes have records or are in its outbox. */
-export type KeptAccount = Trail & { account: Account };
-
-/** The records in an account's document that wait to be copied: all up to `version`. */
-export type WaitingAudit = { account: string; version: number; records: AuditRecord[] };
+/** The records in an account's document that wait to be copied. */
+export type WaitingAudit = { account: string; records: AuditRecord[] };
 
 export function accountsOf(database: Db): Collection<AccountDocument> {
   // The driver would write an undefined field as null, and the document would no longer be a valid account.
@@ -58,48 +51,41 @@ export function withId({ _id: id, ...fields }: { _id: unknown }): unknown {
   return { ...fields, id };
 }
 
-export function readKept(found: { _id: unknown }): KeptAccount {
+export function readAccount(found: { _id: unknown }): Account {
   const account = accountSchema.parse(withId(found));
   const { furtherKeyUses } = z.object({ furtherKeyUses: keyUses }).parse(found);
   const furtherKeys = account.furtherKeys.map((key) => {
     const lastUsedAt = furtherKeyUses[key.id];
     return lastUsedAt === undefined ? key : { ...key, lastUsedAt };
   });
-  return { account: { ...account, furtherKeys }, recorded: auditFields.parse(found).recorded };
+  return { ...account, furtherKeys };
 }
 
-/** Needs only the id, `version`, `changes`, `recorded` and `outbox` of the document. */
-export function readWaiting(found: { _id: unknown }): WaitingAudit {
-  const account = trailSchema.parse(withId(found));
-  const { recorded, outbox } = auditFields.parse(found);
-  const byId = new Map([...unrecorded({ account, recorded }), ...outbox].map((record) => [record.id, record]));
-  return { account: account.id, version: account.version, records: [...byId.values()] };
+/** Needs only the id and `outbox` of the document. */
+export function readWaiting({ _id, outbox }: Pick<AccountDocument, '_id' | 'outbox'>): WaitingAudit {
+  return { account: _id, records: outboxSchema.parse(outbox) };
 }
 
 export function toNewDocument(next: Account): AccountDocument {
-  const outbox = recordsAdded(undefined, next);
-  return { _id: next.id, ...toFields(next), ...(outbox.length > 0 && { outbox }) };
+  const record = newestRecord(next);
+  return { _id: next.id, ...writtenSchema.parse(next), ...(record && { outbox: [record] }) };
 }
 
 /** An empty `$unset` is an error for servers before 5.0, and a field omitted from `$set` would remain. */
-export function toUpdate(next: Account, before: KeptAccount): object {
-  const fields = toFields(next);
+export function toUpdate(next: Account, before: Account): object {
+  const fields = writtenSchema.parse(next);
   const absent: string[] = (['key', 'guest', 'furtherKeys', 'endedFurtherKeys'] as const).filter(
     (name) => fields[name] === undefined,
   );
   const kept = new Set(next.furtherKeys.map(({ id }) => id));
-  const ended = before.account.furtherKeys.filter(({ id }) => !kept.has(id));
+  const ended = before.furtherKeys.filter(({ id }) => !kept.has(id));
   absent.push(...ended.map(({ id }) => `furtherKeyUses.${id}`));
-  const added = recordsAdded(before, next);
+  const record = newestRecord(next);
   return {
     $set: fields,
     ...(absent.length > 0 && { $unset: Object.fromEntries(absent.map((name) => [name, ''])) }),
-    ...(added.length > 0 && { $push: { outbox: { $each: added } } }),
+    ...(record && { $push: { outbox: record } }),
   };
-}
-
-function toFields(next: Account) {
-  return { ...writtenSchema.parse(next), recorded: next.version };
 }
 
 /** The filters contain the complete condition, so that uses of one account may arrive in any order. */

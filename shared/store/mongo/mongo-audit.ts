@@ -20,10 +20,10 @@ export const auditIndexes: CollectionIndexes = {
   indexes: [index({ account: 1, _id: -1 }), index({ actor: 1, _id: -1 })],
 };
 
-/** An account with records in its outbox, or with changes made by the release before audit records. */
-const behind = [{ 'outbox.id': { $gt: '' } }, { $expr: { $ne: ['$version', '$recorded'] } }];
+/** An account with records in its outbox. */
+const hasWaiting = { 'outbox.id': { $gt: '' } };
 
-const projection = { version: 1, changes: 1, recorded: 1, outbox: 1 } as const;
+const projection = { outbox: 1 } as const;
 
 /** Stores records in their own collection, which only grows. Until they are copied to it, they wait in their account's document. */
 export function createMongoAudit(calls: MongoCalls): AuditStore {
@@ -34,7 +34,7 @@ export function createMongoAudit(calls: MongoCalls): AuditStore {
 
   /** Keeps only as many as the page can show: there are many only if copying has failed for long. */
   async function listWaiting(page: AuditPage, signal: AbortSignal): Promise<AuditRecord[]> {
-    const filter = page.account === undefined ? { 'outbox.id': { $gt: '' } } : { _id: page.account };
+    const filter = page.account === undefined ? hasWaiting : { _id: page.account };
     let waiting: AuditRecord[] = [];
     for await (const document of accounts.find(filter, { projection, ...durable() })) {
       signal.throwIfAborted();
@@ -70,7 +70,7 @@ export function createMongoAudit(calls: MongoCalls): AuditStore {
     copyAuditAfter: (account, limit) =>
       call(async (signal) => {
         const options = { projection, sort: { _id: 1 }, limit, ...durable() } as const;
-        const found = await accounts.find({ _id: { $gt: account }, $or: behind }, options).toArray();
+        const found = await accounts.find({ _id: { $gt: account }, ...hasWaiting }, options).toArray();
         const { waiting, unreadable } = readAllWaiting(found);
         const last = found.length < limit ? undefined : found.at(-1)?._id;
         return { copied: await copy(waiting, signal), last, unreadable };
@@ -119,8 +119,8 @@ function readAllWaiting(found: readonly AccountDocument[]): { waiting: WaitingAu
   return { waiting, unreadable };
 }
 
-/** Neither operator undoes a concurrent push or copy. */
-function takeOut({ account, version, records }: WaitingAudit) {
-  const update = { $pull: { outbox: { id: { $in: records.map(({ id }) => id) } } }, $max: { recorded: version } };
+/** It does not undo a concurrent push. */
+function takeOut({ account, records }: WaitingAudit) {
+  const update = { $pull: { outbox: { id: { $in: records.map(({ id }) => id) } } } };
   return { updateOne: { filter: { _id: account }, update } };
 }

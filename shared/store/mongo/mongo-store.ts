@@ -15,11 +15,9 @@ import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
 import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
-import type { IncompletePage } from '../usage/usage-tables.ts';
 import type { WebhookStore } from '../webhooks/webhook-store.ts';
 import { batchIndexes } from './batches/mongo-batch-documents.ts';
 import { createMongoBatches } from './batches/mongo-batches.ts';
-import { createMongoEndedBatches } from './batches/mongo-ended-batches.ts';
 import { createMongoFiles } from './batches/mongo-files.ts';
 import { createMongoLines } from './batches/mongo-lines.ts';
 import { createMongoCalls, type MongoCalls } from './database/mongo-calls.ts';
@@ -32,9 +30,8 @@ import {
   type AccountDocument,
   accountIndexes,
   accountsOf,
-  type KeptAccount,
   noteUse,
-  readKept,
+  readAccount,
   toNewDocument,
   toUpdate,
   withId,
@@ -72,7 +69,6 @@ export class MongoStore implements Store {
     this.batches = {
       ...createMongoFiles(this.#calls),
       ...createMongoBatches(this.#calls),
-      ...createMongoEndedBatches(this.#calls),
       ...createMongoLines(this.#calls),
     };
     this.files = createGridFsFileStore(this.#calls);
@@ -94,7 +90,7 @@ export class MongoStore implements Store {
   }
 
   async findAccount(id: string): Promise<Account | undefined> {
-    return (await this.#calls.call(() => this.#read(id)))?.account;
+    return this.#calls.call(() => this.#read(id));
   }
 
   async listAccounts({ limit, ...page }: AccountPage): Promise<ListedAccount[]> {
@@ -128,11 +124,10 @@ export class MongoStore implements Store {
   }
 
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
-    const decideSafely = captureDecision(decide);
     const change = {
       read: () => this.#read(id),
-      decide: (kept: KeptAccount | undefined) => decideSafely(kept?.account),
-      write: (next: Account, decidedOn: KeptAccount | undefined) => this.#write(next, decidedOn),
+      decide: captureDecision(decide),
+      write: (next: Account, decidedOn: Account | undefined) => this.#write(next, decidedOn),
     };
     const result = await this.#calls.call((signal) => changeGuarded(change, signal));
     return result();
@@ -194,14 +189,6 @@ export class MongoStore implements Store {
     return this.#usage.listUsageMonths(page);
   }
 
-  listIncompleteUsage(page: Parameters<UsageStore['listIncompleteUsage']>[0]): Promise<IncompletePage> {
-    return this.#usage.listIncompleteUsage(page);
-  }
-
-  completeUsageDetails(...month: Parameters<UsageStore['completeUsageDetails']>): Promise<boolean> {
-    return this.#usage.completeUsageDetails(...month);
-  }
-
   removeUsageBefore(month: string): Promise<number> {
     return this.#usage.removeUsageBefore(month);
   }
@@ -210,17 +197,17 @@ export class MongoStore implements Store {
     await this.#calls[Symbol.asyncDispose]();
   }
 
-  async #read(id: string): Promise<KeptAccount | undefined> {
+  async #read(id: string): Promise<Account | undefined> {
     const found = await this.#accounts.findOne({ _id: id }, this.#calls.durable());
-    return found === null ? undefined : readKept(found);
+    return found === null ? undefined : readAccount(found);
   }
 
   /** Returns false if the account has changed since the decision. */
-  async #write(next: Account, decidedOn: KeptAccount | undefined): Promise<boolean> {
+  async #write(next: Account, decidedOn: Account | undefined): Promise<boolean> {
     const _id = next.id;
     try {
       if (decidedOn === undefined) return (await this.#accounts.insertOne(toNewDocument(next))).acknowledged;
-      const guard = { _id, version: decidedOn.account.version };
+      const guard = { _id, version: decidedOn.version };
       return (await this.#accounts.updateOne(guard, toUpdate(next, decidedOn))).matchedCount === 1;
     } catch (error) {
       if (!(error instanceof MongoServerError) || error.code !== duplicateKey) throw error;

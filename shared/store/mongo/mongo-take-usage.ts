@@ -1,12 +1,12 @@
 import { pauseBeforeRetry } from '../adapters/pause-before-retry.ts';
 import { type Addition, byDetail, type DetailBatch, detailId } from '../usage/usage-details.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
-import { byMonth, type MonthBatch, type UsageMonth } from '../usage/usage-sums.ts';
-import { isDetailed, type Taken, type UsageTables } from '../usage/usage-tables.ts';
+import { byMonth, type MonthBatch } from '../usage/usage-sums.ts';
+import type { DoubtfulMonth, UsageTables } from '../usage/usage-tables.ts';
 import type { MongoCalls } from './database/mongo-calls.ts';
 import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
 import { detailMoveOf, detailsOf } from './mongo-detail-documents.ts';
-import { markFields, moveOf, readMark, recordsOf, sumId, sumsOf, toRecordDocument } from './mongo-usage-documents.ts';
+import { moveOf, recordsOf, sumId, sumsOf, toRecordDocument } from './mongo-usage-documents.ts';
 
 const recordsAtOnce = 500;
 
@@ -47,7 +47,7 @@ async function moveAll<Batch extends Addition>(
 }
 
 /** Adds records to details, each in its own guarded update. Returns those that were past some of them. */
-export function createMoveDetails(calls: MongoCalls) {
+function createMoveDetails(calls: MongoCalls) {
   const details = detailsOf(calls.database);
   return (batches: readonly DetailBatch[], signal: AbortSignal): Promise<DetailBatch[]> =>
     moveAll<DetailBatch>(batches, {
@@ -86,20 +86,9 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
     return storedEntries;
   }
 
-  /** Returns the ids of those months whose details do not contain all of their sum. */
-  async function findIncomplete(batch: readonly UsageRecord[]): Promise<ReadonlySet<string>> {
-    const filter = { _id: { $in: [...new Set(batch.map(sumId))] } };
-    const found = await sums.find(filter, { projection: markFields, ...calls.durable() }).toArray();
-    return new Set(found.map(readMark).flatMap((mark) => (isDetailed(mark) ? [] : [sumId(mark)])));
-  }
-
-  /** Sums that the details are behind are moved alone: a detail must contain all of its records up to its last entry. */
-  async function moveSums(batches: readonly MonthBatch[], incomplete: ReadonlySet<string>, signal: AbortSignal) {
+  function moveSums(batches: readonly MonthBatch[], signal: AbortSignal): Promise<MonthBatch[]> {
     return moveAll<MonthBatch>(batches, {
-      write: (waiting) => {
-        const moves = waiting.map((batch) => moveOf(batch, { isDetailed: !incomplete.has(sumId(batch)) }));
-        return sums.bulkWrite(moves, { ordered: false });
-      },
+      write: (waiting) => sums.bulkWrite(waiting.map(moveOf), { ordered: false }),
       async readLastEntries(refused) {
         const filter = { _id: { $in: refused.map(sumId) } };
         const found = await sums.find(filter, { projection: { lastEntry: 1 }, ...calls.durable() }).toArray();
@@ -110,40 +99,25 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
     });
   }
 
-  async function takeBatch(batch: readonly UsageRecord[]): Promise<Taken> {
+  async function takeBatch(batch: readonly UsageRecord[]): Promise<DoubtfulMonth[]> {
     const storedEntries = await calls.call(() => insert(batch));
-    // Read after a majority has the records: after a failover, an earlier read could miss a move of a release without details.
-    const incomplete = await calls.call(() => findIncomplete(batch));
     const batches = byMonth(batch, storedEntries);
-    const detailed = batches.filter((month) => !incomplete.has(sumId(month)));
-    const details = detailed.flatMap((month) => byDetail(month, month.unsummed));
+    const details = batches.flatMap((month) => byDetail(month, month.unsummed));
     const passedDetails = new Set((await calls.call((signal) => moveDetails(details, signal))).map(sumId));
-    const passedSums = new Set((await calls.call((signal) => moveSums(batches, incomplete, signal))).map(sumId));
+    const passedSums = new Set((await calls.call((signal) => moveSums(batches, signal))).map(sumId));
     const isDoubtful = (month: MonthBatch) =>
       month.disputed || passedSums.has(sumId(month)) || passedDetails.has(sumId(month));
-    return {
-      doubtful: batches
-        .filter(isDoubtful)
-        .map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry })),
-      incomplete: batches.filter((month) => incomplete.has(sumId(month))).map(placeOf),
-    };
+    return batches.filter(isDoubtful).map(({ account, month, lastEntry }) => ({ account, month, upTo: lastEntry }));
   }
 
   return async function take(all) {
-    const taken: Taken = { doubtful: [], incomplete: [] };
-    for (let from = 0; from < all.length; from += recordsAtOnce) {
-      const { doubtful, incomplete } = await takeBatch(all.slice(from, from + recordsAtOnce));
-      taken.doubtful.push(...doubtful);
-      taken.incomplete.push(...incomplete);
-    }
-    return taken;
+    const doubtful: DoubtfulMonth[] = [];
+    for (let from = 0; from < all.length; from += recordsAtOnce)
+      doubtful.push(...(await takeBatch(all.slice(from, from + recordsAtOnce))));
+    return doubtful;
   };
 }
 
 function after<Item extends { entry: string }>(items: readonly Item[], lastEntry: string): Item[] {
   return items.filter(({ entry }) => entry > lastEntry);
-}
-
-function placeOf({ account, month }: UsageMonth): UsageMonth {
-  return { account, month };
 }

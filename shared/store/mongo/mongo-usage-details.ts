@@ -1,31 +1,16 @@
 import { compareBytes } from '../adapters/compare-bytes.ts';
-import { byDetail, detailId } from '../usage/usage-details.ts';
-import type { UsageMonth } from '../usage/usage-sums.ts';
-import type { DetailChange, Detailed, UsageTables } from '../usage/usage-tables.ts';
+import { detailId } from '../usage/usage-details.ts';
+import type { DetailChange, UsageTables } from '../usage/usage-tables.ts';
 import type { MongoCalls } from './database/mongo-calls.ts';
 import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
 import { detailChangeOf, detailRange, detailsOf, readDetailDocument } from './mongo-detail-documents.ts';
-import { createMoveDetails } from './mongo-take-usage.ts';
-import { sumId, sumsOf } from './mongo-usage-documents.ts';
 
 const changesAtOnce = 500;
 
-type DetailTables = Pick<
-  UsageTables,
-  'readDetails' | 'readMonthDetails' | 'compareAccounts' | 'replaceDetails' | 'addDetails' | 'noteDetailed'
->;
+type DetailTables = Pick<UsageTables, 'readDetails' | 'readMonthDetails' | 'compareAccounts' | 'replaceDetails'>;
 
-/** Details, and the fields of a sum that say up to where they are complete. */
-export function createMongoDetails({ call, durable, ...calls }: MongoCalls): DetailTables {
-  const details = detailsOf(calls.database);
-  const sums = sumsOf(calls.database);
-  const moveDetails = createMoveDetails({ call, durable, ...calls });
-
-  /** Two processes may note at once: the later entry remains. */
-  async function noteProgress(month: UsageMonth, { lastEntry, repairs }: Detailed): Promise<void> {
-    const update = { $max: { detailedTo: lastEntry }, $set: { detailedRepairs: repairs } };
-    await sums.updateOne({ _id: sumId(month), repairs }, update);
-  }
+export function createMongoDetails({ call, durable, database }: MongoCalls): DetailTables {
+  const details = detailsOf(database);
 
   async function write(changes: readonly DetailChange[]): Promise<boolean> {
     let matched = 0;
@@ -67,16 +52,5 @@ export function createMongoDetails({ call, durable, ...calls }: MongoCalls): Det
       }
       return true;
     },
-
-    addDetails: (month, { records, detailed, upTo }) =>
-      call(async (signal) => {
-        const passed = await moveDetails(byDetail(month, records), signal);
-        if (passed.length > 0) return false;
-        signal.throwIfAborted();
-        await noteProgress(month, { ...detailed, lastEntry: upTo });
-        return true;
-      }),
-
-    noteDetailed: (month, detailed) => call(() => noteProgress(month, detailed)),
   };
 }

@@ -2,25 +2,14 @@ import type { Collection } from 'mongodb';
 import { compareBytes } from '../adapters/compare-bytes.ts';
 import { summedRecordSchema } from '../usage/usage-counts.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
-import { isDetailed, type KeptSum, type UsageTables } from '../usage/usage-tables.ts';
+import type { KeptSum, UsageTables } from '../usage/usage-tables.ts';
 import type { MongoCalls } from './database/mongo-calls.ts';
 import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
 import { createFindRecords } from './mongo-find-records.ts';
 import { createRemoveUsage } from './mongo-remove-usage.ts';
 import { createTakeUsage } from './mongo-take-usage.ts';
 import { createMongoDetails } from './mongo-usage-details.ts';
-import {
-  markFields,
-  readMark,
-  readPreviousDays,
-  readSumDocument,
-  recordsOf,
-  sumFields,
-  sumId,
-  sumsOf,
-  toSumDocument,
-  withRequestId,
-} from './mongo-usage-documents.ts';
+import { readSumDocument, recordsOf, sumId, sumsOf, toSumDocument, withRequestId } from './mongo-usage-documents.ts';
 
 type ByMonth = { _id: string } & UsageMonth;
 
@@ -31,15 +20,6 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
   const sums = sumsOf(database);
   const both = [records, sums].map(({ collectionName }) => database.collection<ByMonth>(collectionName));
 
-  async function readMarks({ after, limit }: Parameters<UsageTables['listIncomplete']>[0]) {
-    const read = (filter: { month: object | string; _id?: object }, limit: number) =>
-      sums.find(filter, { projection: markFields, sort: { month: -1, _id: -1 }, limit, ...durable() }).toArray();
-    if (after === undefined) return read({ month: { $gt: '' } }, limit);
-    const ofMonth = await read({ month: after.month, _id: { $lt: sumId(after) } }, limit);
-    if (ofMonth.length === limit) return ofMonth;
-    return [...ofMonth, ...(await read({ month: { $lt: after.month } }, limit - ofMonth.length))];
-  }
-
   return {
     ...createMongoDetails(calls),
     ...createFindRecords(calls),
@@ -48,7 +28,7 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
 
     readSum: (month) =>
       call(async () => {
-        const found = await sums.findOne({ _id: sumId(month) }, { projection: sumFields, ...durable() });
+        const found = await sums.findOne({ _id: sumId(month) }, durable());
         return found === null ? undefined : readSumDocument(found);
       }),
 
@@ -60,27 +40,12 @@ export function createMongoUsage(calls: MongoCalls): UsageTables {
         return found.map((document) => summedRecordSchema.parse(withRequestId(document)));
       }),
 
-    readPreviousDays: (month) =>
-      call(async () => {
-        const options = { projection: { total: 1, days: 1 }, ...durable() };
-        const found = await sums.findOne({ _id: sumId(month) }, options);
-        return found === null ? undefined : readPreviousDays(found);
-      }),
-
     replaceSum: (sum, kept) => call(() => replaceSum(sums, sum, kept)),
 
     nextMonth: (after) =>
       call(async () => {
         const found = await Promise.all(both.map((collection) => nextIn(collection, after)));
         return found.filter((month) => month !== undefined).sort(inStoredOrder)[0];
-      }),
-
-    listIncomplete: ({ after, limit }) =>
-      call(async () => {
-        const marks = (await readMarks({ after, limit })).map(readMark);
-        const incomplete = marks.filter((mark) => !isDetailed(mark)).map(placeOf);
-        const last = marks.length < limit ? undefined : marks.at(-1);
-        return { incomplete, ...(last !== undefined && { last: placeOf(last) }) };
       }),
   };
 }
@@ -107,10 +72,6 @@ async function nextIn(
     (await collection.findOne({ account, month: { $gt: month } }, options)) ??
     (await collection.findOne({ account: { $gt: account } }, options));
   return found ?? undefined;
-}
-
-function placeOf({ account, month }: UsageMonth): UsageMonth {
-  return { account, month };
 }
 
 function inStoredOrder(one: UsageMonth, other: UsageMonth): number {

@@ -38,10 +38,9 @@ const ownerRow = z.object({ document: storedJson });
 const selectOwner = 'SELECT document FROM accounts WHERE key_hash IN (SELECT value FROM json_each(?)) LIMIT 1';
 const accountIdRow = z.object({ id: z.string() });
 const selectByKeyId = `SELECT id FROM accounts WHERE key_id = :id
-  UNION SELECT account FROM further_keys WHERE key_id = :id AND hash IS NOT NULL ORDER BY 1 LIMIT :limit`;
+  UNION SELECT account FROM further_keys WHERE key_id = :id ORDER BY 1 LIMIT :limit`;
 const selectByKeyStart = `SELECT id FROM accounts WHERE document ->> '$.key.display' BETWEEN :from AND :to
-  UNION SELECT account FROM further_keys WHERE document ->> '$.display' BETWEEN :from AND :to AND hash IS NOT NULL
-  ORDER BY 1 LIMIT :limit`;
+  UNION SELECT account FROM further_keys WHERE display BETWEEN :from AND :to ORDER BY 1 LIMIT :limit`;
 const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
   SELECT id, key_id, :usedAt FROM accounts WHERE id = :account AND key_id = :keyId
   ON CONFLICT (account) DO UPDATE SET key_id = excluded.key_id, used_at = excluded.used_at

@@ -8,19 +8,13 @@ const pieceMsWanted = 2;
 /** Larger pieces remove no more rows per second, because the pauses follow them, and others wait longer for the lock and the disk. */
 const [piecesMin, piecesMax] = [10, 100];
 
-/** `usage_days` has no index on months: its rows are found by the sums that are removed next, in the same order. */
-const oldSums = 'SELECT account, month FROM usage_sums WHERE month < :month ORDER BY month, account LIMIT :limit';
-
 /** Each finds its rows by an index on months, and looks at no more than it removes. */
 const removals = [
   `DELETE FROM usage_records WHERE rowid IN (SELECT rowid FROM usage_records WHERE month < :month LIMIT :limit)`,
   `DELETE FROM usage_details WHERE (account, month, day, model, key_id, endpoint) IN (
     SELECT account, month, day, model, key_id, endpoint FROM usage_details WHERE month < :month LIMIT :limit)`,
-  `DELETE FROM usage_detail_marks WHERE (account, month) IN (
-    SELECT account, month FROM usage_detail_marks WHERE month < :month LIMIT :limit)`,
-  `DELETE FROM usage_days WHERE (account, month, day, model) IN (
-    SELECT account, month, day, model FROM (${oldSums}) CROSS JOIN usage_days USING (account, month) LIMIT :limit)`,
-  `DELETE FROM usage_sums WHERE (account, month) IN (${oldSums})`,
+  `DELETE FROM usage_sums WHERE (account, month) IN (
+    SELECT account, month FROM usage_sums WHERE month < :month LIMIT :limit)`,
 ];
 
 /**

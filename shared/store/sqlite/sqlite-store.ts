@@ -2,9 +2,10 @@ import { resolve } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { z } from 'zod';
 import { type Account, accountSchema } from '../accounts/account.ts';
-import { recordsAdded, type Trail } from '../accounts/audit-records.ts';
+import { newestRecord } from '../accounts/audit-records.ts';
 import type { AuditStore } from '../accounts/audit-store.ts';
 import type { Decide } from '../accounts/decide.ts';
+import { furtherKeySchema } from '../accounts/further-key.ts';
 import { captureDecision } from '../adapters/capture-decision.ts';
 import { storeUnavailable } from '../adapters/store-errors.ts';
 import { storedJson } from '../adapters/stored-json.ts';
@@ -17,31 +18,31 @@ import type { UsageDay, UsageDetail } from '../usage/usage-details.ts';
 import type { RecordPage, UsageRecord } from '../usage/usage-record.ts';
 import { createUsageStore, type RecomputedUsage, type UsageStore } from '../usage/usage-store.ts';
 import type { UsageMonth, UsageSum } from '../usage/usage-sums.ts';
-import type { IncompletePage } from '../usage/usage-tables.ts';
 import type { WebhookStore } from '../webhooks/webhook-store.ts';
 import { createSqliteBatchStore } from './batches/sqlite-batch-store.ts';
 import { type DurableCommits, openDurableCommits } from './database/durable-commits.ts';
 import { openSqlite } from './database/open-sqlite.ts';
 import { createSqliteCalls, type SqliteCalls } from './database/sqlite-calls.ts';
 import { createSqliteAccounts, type SqliteAccounts } from './sqlite-accounts.ts';
-import { createSqliteAudit, type InsertRecords } from './sqlite-audit.ts';
+import { createSqliteAudit, type InsertAuditRecord } from './sqlite-audit.ts';
 import { createSqliteFurtherKeys } from './sqlite-further-keys.ts';
 import { createSqliteTopUpCodes } from './sqlite-top-up-codes.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
 import { createSqliteWebhooks } from './webhooks/sqlite-webhooks.ts';
 
-/** The last use and further keys are kept in their own tables: a change cannot undo a use. */
-const writtenSchema = accountSchema.omit({ lastUse: true, furtherKeys: true, endedFurtherKeys: true });
+/** Last uses are kept in their own tables: a change cannot undo a use. */
+const writtenSchema = accountSchema
+  .omit({ lastUse: true })
+  .extend({ furtherKeys: z.array(furtherKeySchema.omit({ lastUsedAt: true })) });
 
 const accountRow = z.object({
   document: storedJson.pipe(writtenSchema),
-  recorded: z.int(),
   usedKeyId: z.string().nullable(),
   usedAt: z.int().nullable(),
 });
 const versionRow = z.object({ version: z.string() });
 
-const selectAccount = `SELECT document, coalesce(document ->> '$.recorded', 0) AS recorded, key_uses.key_id AS usedKeyId, used_at AS usedAt
+const selectAccount = `SELECT document, key_uses.key_id AS usedKeyId, used_at AS usedAt
   FROM accounts LEFT JOIN key_uses ON account = id WHERE id = ?`;
 
 const writeAccount = `INSERT INTO accounts (id, document) VALUES (?, ?)
@@ -63,7 +64,7 @@ export class SqliteStore implements Store {
   readonly #selectAccount: StatementSync;
   readonly #writeAccount: StatementSync;
   readonly #readFile: StatementSync;
-  readonly #insertRecords: InsertRecords;
+  readonly #insertAuditRecord: InsertAuditRecord;
   readonly #accounts: SqliteAccounts;
   readonly #usage: UsageStore;
   readonly #furtherKeys: ReturnType<typeof createSqliteFurtherKeys>;
@@ -81,7 +82,7 @@ export class SqliteStore implements Store {
     this.#selectAccount = database.prepare(selectAccount);
     this.#writeAccount = database.prepare(writeAccount);
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it reads the file
-    ({ store: this.audit, insertRecords: this.#insertRecords } = createSqliteAudit(database, this.#calls));
+    ({ store: this.audit, insertRecord: this.#insertAuditRecord } = createSqliteAudit(database, this.#calls));
     this.#furtherKeys = createSqliteFurtherKeys(database);
     this.#accounts = createSqliteAccounts(database, this.#calls, this.#furtherKeys);
     this.topUpCodes = createSqliteTopUpCodes(database, this.#calls);
@@ -113,7 +114,7 @@ export class SqliteStore implements Store {
   }
 
   async findAccount(id: string): Promise<Account | undefined> {
-    return (await this.#calls.read(() => this.#read(id)))?.account;
+    return this.#calls.read(() => this.#read(id));
   }
 
   listAccounts(page: AccountPage): Promise<ListedAccount[]> {
@@ -131,7 +132,7 @@ export class SqliteStore implements Store {
   /** Decides on a plain read first: the lock that all writers share is taken only if there is something to write. */
   async changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result> {
     const decideSafely = captureDecision(decide);
-    const decision = await this.#calls.read(() => decideSafely(this.#read(id)?.account));
+    const decision = await this.#calls.read(() => decideSafely(this.#read(id)));
     if (decision.next !== undefined) return (await this.#calls.write(() => this.#change(id, decideSafely)))();
     await this.#calls.untilDurable();
     return decision.result();
@@ -189,14 +190,6 @@ export class SqliteStore implements Store {
     return this.#usage.listUsageMonths(page);
   }
 
-  listIncompleteUsage(page: Parameters<UsageStore['listIncompleteUsage']>[0]): Promise<IncompletePage> {
-    return this.#usage.listIncompleteUsage(page);
-  }
-
-  completeUsageDetails(...month: Parameters<UsageStore['completeUsageDetails']>): Promise<boolean> {
-    return this.#usage.completeUsageDetails(...month);
-  }
-
   removeUsageBefore(month: string): Promise<number> {
     return this.#usage.removeUsageBefore(month);
   }
@@ -208,25 +201,22 @@ export class SqliteStore implements Store {
 
   #change<Result>(id: string, decide: Decide<Result>): Result {
     const kept = this.#read(id);
-    const { result, next } = decide(kept?.account);
+    const { result, next } = decide(kept);
     if (next !== undefined) {
-      const written = { ...writtenSchema.parse(next), recorded: next.version };
-      this.#writeAccount.run(id, JSON.stringify(written));
-      const { furtherKeys, endedFurtherKeys } = next;
-      const before = kept?.account ?? { furtherKeys: [], endedFurtherKeys: [] };
-      if (furtherKeys !== before.furtherKeys || endedFurtherKeys !== before.endedFurtherKeys)
-        this.#furtherKeys.write(id, next);
-      this.#insertRecords(recordsAdded(kept, next));
+      this.#writeAccount.run(id, JSON.stringify(writtenSchema.parse(next)));
+      if (next.furtherKeys !== kept?.furtherKeys) this.#furtherKeys.write(id, next.furtherKeys);
+      const record = newestRecord(next);
+      if (record !== undefined) this.#insertAuditRecord(record);
     }
     return result;
   }
 
-  #read(id: string): (Trail & { account: Account }) | undefined {
+  #read(id: string): Account | undefined {
     const row = this.#selectAccount.get(id);
     if (row === undefined) return undefined;
-    const { document, recorded, usedKeyId, usedAt } = accountRow.parse(row);
-    const account = { ...document, ...this.#furtherKeys.read(id) };
-    if (usedKeyId === null || usedAt === null) return { account, recorded };
-    return { account: { ...account, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } }, recorded };
+    const { document, usedKeyId, usedAt } = accountRow.parse(row);
+    const account = { ...document, furtherKeys: this.#furtherKeys.withUses(id, document.furtherKeys) };
+    if (usedKeyId === null || usedAt === null) return account;
+    return { ...account, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } };
   }
 }

@@ -1,16 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { detailCountsSchema } from '../usage/usage-counts.ts';
-import { byDetail, countsOf, type DetailBatch, type UsageDetail } from '../usage/usage-details.ts';
+import { countsOf, type DetailBatch, type UsageDetail } from '../usage/usage-details.ts';
 import type { UsageMonth } from '../usage/usage-sums.ts';
-import type {
-  AddedDetails,
-  DetailChange,
-  Detailed,
-  DetailPage,
-  KeptDetail,
-  UsageTables,
-} from '../usage/usage-tables.ts';
+import type { DetailChange, DetailPage, KeptDetail, UsageTables } from '../usage/usage-tables.ts';
 
 const detailRow = z
   .object({
@@ -77,29 +70,12 @@ const selectGuard = `SELECT last_entry AS lastEntry, repairs FROM usage_details
   WHERE account = :account AND month = :month AND day = :day AND model = :model AND key_id = :keyId
     AND endpoint = :endpoint`;
 
-const selectMark = `SELECT last_entry AS lastEntry, repairs FROM usage_detail_marks
-  WHERE account = :account AND month = :month`;
-
-const writeMark = `INSERT INTO usage_detail_marks (account, month, last_entry, repairs)
-  VALUES (:account, :month, :lastEntry, :repairs)
-  ON CONFLICT (account, month) DO UPDATE SET last_entry = excluded.last_entry, repairs = excluded.repairs`;
-
-/** Details as rows, and the mark up to which those of a month are complete. The caller runs writes in a transaction. */
+/** Details as rows. The caller runs writes in a transaction. */
 export function createSqliteDetails(database: DatabaseSync) {
   const after = database.prepare(selectPage('(day, model, key_id, endpoint) > (:day, :model, :keyId, :endpoint)'));
   const [fromDay, ofMonth] = [database.prepare(selectPage('day >= :day')), database.prepare(selectOfMonth)];
   const [insert, repair] = [database.prepare(addDetail), database.prepare(repairDetail)];
   const guardOf = database.prepare(selectGuard);
-  const [markOf, write] = [database.prepare(selectMark), database.prepare(writeMark)];
-
-  function readMark({ account, month }: UsageMonth): Detailed {
-    const row = markOf.get({ account, month });
-    return row === undefined ? { lastEntry: '', repairs: 0 } : guardRow.parse(row);
-  }
-
-  function note({ account, month }: UsageMonth, { lastEntry, repairs }: Detailed): void {
-    write.run({ account, month, lastEntry, repairs });
-  }
 
   /** Adds records that the detail does not contain yet; returns false if it was already past some of them. */
   function add(batch: DetailBatch): boolean {
@@ -125,8 +101,6 @@ export function createSqliteDetails(database: DatabaseSync) {
   }
 
   return {
-    readMark,
-    note,
     add,
     replace,
 
@@ -141,15 +115,6 @@ export function createSqliteDetails(database: DatabaseSync) {
       const { account, day, model, keyId, endpoint } = last ?? beforeAll;
       const rows = ofMonth.all({ month, account, day, model, keyId, endpoint, limit });
       return rows.map((row) => detailRow.parse(row).detail);
-    },
-
-    /** Returns false if a detail was past some records, or the mark has moved since it was read. */
-    append(month: UsageMonth, { records, detailed, upTo }: AddedDetails): boolean {
-      const now = readMark(month);
-      if (now.lastEntry !== detailed.lastEntry || now.repairs !== detailed.repairs) return false;
-      const passed = byDetail(month, records).filter((batch) => !add(batch));
-      if (passed.length === 0) note(month, { ...detailed, lastEntry: upTo });
-      return passed.length === 0;
     },
   };
 }

@@ -6,12 +6,12 @@ import { storedJson } from '../adapters/stored-json.ts';
 import { summedRecordSchema } from '../usage/usage-counts.ts';
 import { type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
 import { byMonth } from '../usage/usage-sums.ts';
-import type { Taken, UsageTables } from '../usage/usage-tables.ts';
+import type { DoubtfulMonth, UsageTables } from '../usage/usage-tables.ts';
 import type { SqliteCalls } from './database/sqlite-calls.ts';
 import { rowsAtOnce } from './database/sqlite-pages.ts';
 import { createFindRecords } from './sqlite-find-records.ts';
 import { createRemoveUsage } from './sqlite-remove-usage.ts';
-import { createListIncomplete, createSqliteSums } from './sqlite-usage-sums.ts';
+import { createSqliteSums } from './sqlite-usage-sums.ts';
 
 const summedRow = z.object({ document: storedJson.pipe(summedRecordSchema) });
 const entryRow = z.object({ entry: z.string() });
@@ -35,21 +35,18 @@ export function createSqliteUsage(database: DatabaseSync, calls: SqliteCalls): U
   const sums = createSqliteSums(database);
   const { details } = sums;
   const takePiece = createTakePiece(database, sums);
-  const listIncomplete = createListIncomplete(database);
   const recordsOf = database.prepare(selectRecords);
   const nextMonth = database.prepare(selectNextMonth);
 
   return {
     async take(records) {
-      const taken: Taken = { doubtful: [], incomplete: [] };
+      const doubtful: DoubtfulMonth[] = [];
       for (let from = 0; from < records.length; from += rowsAtOnce) {
         const piece = records.slice(from, from + rowsAtOnce);
-        const { doubtful, incomplete } = await write(() => takePiece(piece));
-        taken.doubtful.push(...doubtful);
-        taken.incomplete.push(...incomplete);
+        doubtful.push(...(await write(() => takePiece(piece))));
         await nextTurn();
       }
-      return taken;
+      return doubtful;
     },
 
     readSum: (month) => read(() => sums.read(month)),
@@ -62,9 +59,6 @@ export function createSqliteUsage(database: DatabaseSync, calls: SqliteCalls): U
 
     ...createReadDetails(details, read),
 
-    // They always add up to the total, which is their sum.
-    readPreviousDays: (month) => read(() => sums.readDays(month)),
-
     replaceSum: (sum, kept) => write(() => sums.replace(sum, kept)),
 
     async replaceDetails(_month, changes) {
@@ -76,19 +70,9 @@ export function createSqliteUsage(database: DatabaseSync, calls: SqliteCalls): U
       return true;
     },
 
-    addDetails: (month, added) => write(() => details.append(month, added)),
-
-    noteDetailed: (month, detailed) => write(() => sums.noteDetailed(month, detailed)),
-
     nextMonth: async (after) => {
       const row = await read(() => nextMonth.get({ account: after.account, month: after.month }));
       return row === undefined ? undefined : monthRow.parse(row);
-    },
-
-    async listIncomplete(page) {
-      const found = await read(() => listIncomplete(page));
-      await nextTurn();
-      return found;
     },
 
     ...createFindRecords(database, calls),
@@ -125,15 +109,11 @@ function createTakePiece(database: DatabaseSync, sums: ReturnType<typeof createS
     return entryRow.parse(entryOf.get(record.requestId)).entry;
   }
 
-  return function takePiece(records: readonly UsageRecord[]): Taken {
+  return function takePiece(records: readonly UsageRecord[]): DoubtfulMonth[] {
     const storedEntries = new Map(records.map((record) => [record.requestId, storedEntry(record)]));
-    const taken: Taken = { doubtful: [], incomplete: [] };
-    for (const batch of byMonth(records, storedEntries)) {
-      const { account, month, lastEntry } = batch;
-      const { passed, incomplete } = sums.add(batch);
-      if (passed || batch.disputed) taken.doubtful.push({ account, month, upTo: lastEntry });
-      if (incomplete) taken.incomplete.push({ account, month });
-    }
-    return taken;
+    return byMonth(records, storedEntries).flatMap((batch) => {
+      const { account, month, lastEntry, disputed } = batch;
+      return sums.add(batch) && !disputed ? [] : [{ account, month, upTo: lastEntry }];
+    });
   };
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Pause, recordPages } from './record-pages.ts';
+import { recordPages } from './record-pages.ts';
 import {
   addRecord,
   type DetailCounts,
@@ -19,12 +19,11 @@ const detailsAtOnce = 500;
 type Comparison = {
   /** The total is that of the records up to this entry. */
   sumTo: string;
-  /** Details must contain every record up to this entry, and may be ahead of it. Not compared if omitted. */
-  detailsTo?: string | undefined;
+  /** Details must contain every record up to this entry, and may be ahead of it. */
+  detailsTo: string;
   /** Receives details that are wrong or missing, with what they should be. */
   onWrong: (changes: DetailChange[]) => Promise<void>;
   detailsMax?: number;
-  pause?: Pause | undefined;
 };
 
 /**
@@ -34,21 +33,20 @@ type Comparison = {
 export async function compareMonth(
   tables: Pick<UsageTables, 'readRecords' | 'readDetails'>,
   month: UsageMonth,
-  { sumTo, detailsTo, onWrong, detailsMax = detailsMaxDefault, pause }: Comparison,
+  { sumTo, detailsTo, onWrong, detailsMax = detailsMaxDefault }: Comparison,
 ): Promise<UsageCounts> {
   const total = { ...noDetailCounts };
   const sum = (record: SummedRecord) => record.entry <= sumTo && addRecord(total, record);
   for (let fromDay: string | undefined = ''; fromDay !== undefined; ) {
     const isFirst = fromDay === '';
-    const days = createDayGroup({ month, fromDay, completeTo: detailsTo ?? '', detailsMax });
-    if (detailsTo !== undefined)
-      for await (const page of detailPages(tables, month, fromDay)) if (!days.keep(page)) break;
+    const days = createDayGroup({ month, fromDay, completeTo: detailsTo, detailsMax });
+    for await (const page of detailPages(tables, month, fromDay)) if (!days.keep(page)) break;
     const upTo = isFirst && sumTo > days.lastEntry() ? sumTo : days.lastEntry();
-    for await (const records of recordPages(tables, month, { upTo, pause })) {
+    for await (const records of recordPages(tables, month, upTo)) {
       if (isFirst) records.forEach(sum);
-      if (detailsTo !== undefined) days.count(records);
+      days.count(records);
     }
-    const changes = detailsTo === undefined ? [] : days.changes();
+    const changes = days.changes();
     if (changes.length > 0) await onWrong(changes);
     fromDay = days.endDay();
   }

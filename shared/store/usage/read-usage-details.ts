@@ -1,17 +1,11 @@
-import { storeUnavailable } from '../adapters/store-errors.ts';
 import { detailPages } from './compare-month.ts';
-import type { CompleteDetails } from './complete-details.ts';
 import type { UsageDetail } from './usage-details.ts';
-import type { UsageMonth } from './usage-sums.ts';
-import { isDetailed, type UsageTables } from './usage-tables.ts';
+import type { UsageTables } from './usage-tables.ts';
 
 /** Days, UTC, as `YYYY-MM-DD`; both are included. */
 export type DayRange = { start: string; end: string };
 
-/**
- * The details of days, in pieces, so that memory is bounded. Both fail with `SERVICE_UNAVAILABLE` before the first piece while details of one
- * of the months are being completed, which happens only while a store that was written by a release without details is migrated.
- */
+/** The details of days, in pieces, so that memory is bounded. */
 export interface DetailReads {
   /** Those of one account, in order of days. */
   read(range: DayRange & { account: string }): AsyncIterable<UsageDetail[]>;
@@ -24,31 +18,8 @@ export interface DetailReads {
 }
 
 const detailsAtOnce = 500;
-const marksAtOnce = 1_000;
 
-/** `completeDetails` returns false if that would take long. */
-export function createDetailReads(
-  tables: UsageTables,
-  completeDetails: (month: UsageMonth) => ReturnType<CompleteDetails>,
-): DetailReads {
-  async function requireDetails(month: UsageMonth): Promise<void> {
-    const kept = await tables.readSum(month);
-    if (kept === undefined || isDetailed(kept) || (await completeDetails(month))) return;
-    throw beingCompleted();
-  }
-
-  /** Accounts are too many to complete them here. One worker of the fleet does it. */
-  async function requireAllDetails({ start, end }: DayRange): Promise<void> {
-    const [first, last] = [start.slice(0, 7), end.slice(0, 7)];
-    // Sums of newer months come first; this place is directly before those of the last month.
-    let after: UsageMonth | undefined = { account: '', month: `${last}~` };
-    while (after !== undefined && after.month >= first) {
-      const page = await tables.listIncomplete({ after, limit: marksAtOnce });
-      if (page.incomplete.some(({ month }) => month >= first)) throw beingCompleted();
-      after = page.last;
-    }
-  }
-
+export function createDetailReads(tables: UsageTables): DetailReads {
   async function* pagesOfMonth(month: string): AsyncGenerator<UsageDetail[]> {
     for (let after: UsageDetail | undefined; ; ) {
       const page = await tables.readMonthDetails(month, { after, limit: detailsAtOnce });
@@ -60,10 +31,8 @@ export function createDetailReads(
 
   return {
     async *read({ account, start, end }) {
-      const months = monthsOf({ start, end }).map((month) => ({ account, month }));
-      await Promise.all(months.map(requireDetails));
-      for (const month of months) {
-        for await (const page of detailPages(tables, month, start)) {
+      for (const month of monthsOf({ start, end })) {
+        for await (const page of detailPages(tables, { account, month }, start)) {
           yield within(
             page.map(({ detail }) => detail),
             { start, end },
@@ -74,7 +43,6 @@ export function createDetailReads(
     },
 
     async *readAll(range) {
-      await requireAllDetails(range);
       const months = await Promise.all(monthsOf(range).map((month) => openMonth(pagesOfMonth(month))));
       for (;;) {
         const heads = months.map((month) => month.account()).filter((account) => account !== undefined);
@@ -127,8 +95,4 @@ function monthNumber(day: string): number {
 function monthText(number: number): string {
   const [year, month] = [Math.floor(number / 12), (number % 12) + 1];
   return `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}`;
-}
-
-function beingCompleted() {
-  return storeUnavailable(new Error('the details of a month are being completed'));
 }

@@ -4,16 +4,13 @@ import type { UsageTables } from './usage-tables.ts';
 
 const recordsAtOnce = 250;
 
-/** Called after each page, so that a long task leaves room for other work. It may throw, to end the task. */
-export type Pause = () => Promise<void>;
-
-/** Reads the records of a month with `after` < `entry` ≤ `upTo`, by entry. No entry is in two pages, unless it fills more than one. */
+/** Reads the records of a month up to the entry `upTo`, by entry. No entry is in two pages, unless it fills more than one. */
 export async function* recordPages(
   tables: Pick<UsageTables, 'readRecords'>,
   month: UsageMonth,
-  { after = '', upTo, pause }: { after?: string; upTo: string; pause?: Pause | undefined },
+  upTo: string,
 ): AsyncGenerator<SummedRecord[]> {
-  for (let from = after; ; ) {
+  for (let from = ''; ; ) {
     const page = await tables.readRecords(month, { after: from, upTo, limit: recordsAtOnce });
     const last = page.at(-1)?.entry;
     if (last === undefined) return;
@@ -22,6 +19,5 @@ export async function* recordPages(
     const complete = page.filter(({ entry }) => entry < last);
     yield complete.length > 0 ? complete : page;
     from = complete.at(-1)?.entry ?? last;
-    await pause?.();
   }
 }

@@ -1,14 +1,12 @@
-import { storeUnavailable } from '../adapters/store-errors.ts';
 import { detailPages } from './compare-month.ts';
-import type { CompleteDetails } from './complete-details.ts';
 import type { UsageDetail } from './usage-details.ts';
 import type { UsageMonth } from './usage-sums.ts';
-import { isDetailed, type UsageTables } from './usage-tables.ts';
+import type { UsageTables } from './usage-tables.ts';
 
 /** The requests of a key, and the tokens that were charged for them. */
 export type KeyUsage = Pick<UsageDetail['counts'], 'requests' | 'chargedTokens'>;
 
-/** A month's usage by key. Both fail with `SERVICE_UNAVAILABLE` also while details with very many requests are being completed. */
+/** A month's usage by key. */
 export interface UsageByKey {
   /** Returns the details of a month that belong to this key. */
   findKeyUsage(key: UsageMonth & { keyId: string }): Promise<UsageDetail[]>;
@@ -17,16 +15,9 @@ export interface UsageByKey {
   findUsageByKey(month: UsageMonth): Promise<ReadonlyMap<string, KeyUsage>>;
 }
 
-/** `completeDetails` returns false if that would take long. */
-export function createUsageByKey(
-  tables: UsageTables,
-  completeDetails: (month: UsageMonth) => ReturnType<CompleteDetails>,
-): UsageByKey {
+export function createUsageByKey(tables: UsageTables): UsageByKey {
   /** Reads the details of the month, or of one key in it, in pieces. */
   async function* detailsOf(month: UsageMonth, keyId?: string): AsyncIterable<UsageDetail[]> {
-    const kept = await tables.readSum(month);
-    const isComplete = kept === undefined || isDetailed(kept) || (await completeDetails(month));
-    if (!isComplete) throw storeUnavailable(new Error('the details of this month are being completed'));
     for await (const page of detailPages(tables, month, '', keyId)) yield page.map(({ detail }) => detail);
   }
 

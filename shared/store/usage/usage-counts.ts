@@ -13,7 +13,7 @@ export const usageCountsSchema = z.object({
   overageTokens: count,
 });
 
-/** Details also have what exports need and a release without details does not count in sums. */
+/** Details also have what only exports need. */
 export const detailCountsSchema = usageCountsSchema.extend({ cachedTokens: count });
 
 /** `failed` counts the outcomes `failed` and `lost`. `overageTokens` are the charged tokens beyond the allowance, with overage on. */

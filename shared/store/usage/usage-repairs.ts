@@ -3,7 +3,7 @@ import { pauseBeforeRetry } from '../adapters/pause-before-retry.ts';
 import { storeUnavailable } from '../adapters/store-errors.ts';
 import { compareMonth } from './compare-month.ts';
 import type { UsageSum } from './usage-sums.ts';
-import { type DoubtfulMonth, isDetailed, type KeptSum, type UsageTables } from './usage-tables.ts';
+import type { DoubtfulMonth, UsageTables } from './usage-tables.ts';
 
 /** `kept`: the stored sum. `recomputed`: that of the records. `wrongDetails`: how many details are wrong or missing. */
 export type RecomputedUsage = { kept: UsageSum | undefined; recomputed: UsageSum | undefined; wrongDetails: number };
@@ -17,7 +17,7 @@ export function createUsageRepairs(tables: UsageTables) {
     let wrongDetails = 0;
     const total = await compareMonth(tables, month, {
       sumTo: lastEntry,
-      detailsTo: comparableTo(kept),
+      detailsTo: kept?.sum.lastEntry ?? '',
       async onWrong(changes) {
         wrongDetails += changes.length;
       },
@@ -26,7 +26,7 @@ export function createUsageRepairs(tables: UsageTables) {
     return { kept: kept?.sum, recomputed: isEmpty ? undefined : { ...month, lastEntry, total }, wrongDetails };
   }
 
-  /** Details first: a sum says that its details contain all of it. */
+  /** Details first: they contain everything that the sum contains. */
   async function repair(doubtful: DoubtfulMonth): Promise<boolean> {
     const { month, kept, lastEntry } = await look(doubtful);
     let areWritten = true;
@@ -40,7 +40,7 @@ export function createUsageRepairs(tables: UsageTables) {
     if (!areWritten) return false;
     if (kept === undefined && total.requests === 0) return true;
     const sum = { ...month, lastEntry, total };
-    if (kept !== undefined && isDetailed(kept) && isDeepStrictEqual(kept.sum, sum)) return true;
+    if (isDeepStrictEqual(kept?.sum, sum)) return true;
     return tables.replaceSum(sum, kept);
   }
 
@@ -61,10 +61,4 @@ export function createUsageRepairs(tables: UsageTables) {
       }
     },
   };
-}
-
-/** Undefined if a worker of a release without details has repaired the sum: then details are compared when they are completed. */
-function comparableTo(kept: KeptSum | undefined): string | undefined {
-  if (kept === undefined) return '';
-  return kept.detailed.repairs === kept.repairs ? kept.detailed.lastEntry : undefined;
 }

@@ -1,14 +1,11 @@
-import { LRUCache } from 'lru-cache';
-import { storeUnavailable } from '../adapters/store-errors.ts';
 import { detailPages } from './compare-month.ts';
-import { type CompleteDetails, createCompleteDetails } from './complete-details.ts';
 import { createDetailReads, type DetailReads } from './read-usage-details.ts';
 import { createUsageByKey, type UsageByKey } from './usage-by-key.ts';
-import { createDayTally, inOrder, type UsageDay } from './usage-details.ts';
+import { createDayTally, type UsageDay } from './usage-details.ts';
 import type { RecordPage, UsageRecord } from './usage-record.ts';
 import { createUsageRepairs, type RecomputedUsage } from './usage-repairs.ts';
 import type { UsageMonth, UsageSum } from './usage-sums.ts';
-import { type IncompletePage, isDetailed, type UsageTables } from './usage-tables.ts';
+import type { UsageTables } from './usage-tables.ts';
 
 /** Stored usage: a record of each request, and sums and details by account and month. */
 export interface UsageStore extends UsageByKey {
@@ -24,10 +21,7 @@ export interface UsageStore extends UsageByKey {
   /** Reads only data that a failover cannot undo, and no details. */
   findUsageSum(account: string, month: string): Promise<UsageSum | undefined>;
 
-  /**
-   * Returns a month's usage by day and model, in this order. It can be slightly ahead of the sum. Fails with `SERVICE_UNAVAILABLE` also
-   * while a store that was written by a release without details is being migrated, for an account with very many requests.
-   */
+  /** Returns a month's usage by day and model, in this order. It can be slightly ahead of the sum. */
   findUsageDays(account: string, month: string): Promise<UsageDay[]>;
 
   findUsageRecord(requestId: string): Promise<UsageRecord | undefined>;
@@ -51,12 +45,6 @@ export interface UsageStore extends UsageByKey {
   /** Lists every account and month that has a sum or a record, in a fixed order, starting after `after`. */
   listUsageMonths(page: { after?: UsageMonth | undefined; limit: number }): Promise<UsageMonth[]>;
 
-  /** Looks at the sums that follow `after`, newest months first. Returns those whose details do not contain all of them, and the last one. */
-  listIncompleteUsage(page: { after: UsageMonth | undefined; limit: number }): Promise<IncompletePage>;
-
-  /** Adds to the details of a month what its sum has beyond them. */
-  completeUsageDetails: CompleteDetails;
-
   /**
    * Removes a piece of the usage of the months before `month` (`YYYY-MM`): records, then details, then sums. Returns how many. Until it
    * returns 0 there are more, and the sums of those months do not match their records.
@@ -66,58 +54,24 @@ export interface UsageStore extends UsageByKey {
 
 export type { RecomputedUsage } from './usage-repairs.ts';
 
-/** A drainer completes details only if that is short. The rest is left to the task of one worker, so that usage is not delayed. */
-const completedWithBatch = { months: 8, recordsMax: 500 };
-/** For how long, and of how many months, a drainer remembers that it would not be short. */
-const farBehindKept = { ttl: 60_000, max: 10_000 };
-/** A reader waits for this many records at most. */
-const completedForReader = { recordsMax: 2_000 };
-
 export function createUsageStore(tables: UsageTables): UsageStore {
   const { recompute, repair, repairUntilExact } = createUsageRepairs(tables);
-  const completeDetails = createCompleteDetails(tables);
-  const completeForReader = (month: UsageMonth) => completeDetails(month, completedForReader);
-  const farBehind = new LRUCache<string, true>(farBehindKept);
-
-  /** Complete also while the details are not: days of a release without details, while they have all usage of the month. */
-  async function findPreviousDays(month: UsageMonth): Promise<UsageDay[] | undefined> {
-    const kept = await tables.readSum(month);
-    if (kept === undefined || isDetailed(kept)) return undefined;
-    const days = await tables.readPreviousDays(month);
-    if (days !== undefined) return inOrder(days);
-    if (await completeForReader(month)) return undefined;
-    throw storeUnavailable(new Error('the details of this month are being completed'));
-  }
-
-  async function completeWithBatch(incomplete: readonly UsageMonth[]): Promise<void> {
-    const { months, recordsMax } = completedWithBatch;
-    const near = incomplete.filter((month) => !farBehind.has(keyOf(month)));
-    for (const [key, month] of [...new Map(near.map((month) => [keyOf(month), month]))].slice(0, months)) {
-      // The usage is counted, and the task of one worker logs what fails here.
-      const isComplete = await completeDetails(month, { recordsMax }).catch(() => undefined);
-      if (isComplete === false) farBehind.set(key, true);
-    }
-  }
 
   return {
     async recordUsage(records) {
       if (records.length === 0) return;
-      const { doubtful, incomplete } = await tables.take(records);
-      for (const month of doubtful) await repairUntilExact(month);
-      await completeWithBatch(incomplete);
+      for (const month of await tables.take(records)) await repairUntilExact(month);
     },
     async findUsageSum(account, month) {
       return (await tables.readSum({ account, month }))?.sum;
     },
     async findUsageDays(account, month) {
-      const previous = await findPreviousDays({ account, month });
-      if (previous !== undefined) return previous;
       const tally = createDayTally();
       for await (const page of detailPages(tables, { account, month })) tally.add(page.map(({ detail }) => detail));
       return tally.days();
     },
-    ...createUsageByKey(tables, completeForReader),
-    usageDetails: createDetailReads(tables, completeForReader),
+    ...createUsageByKey(tables),
+    usageDetails: createDetailReads(tables),
     findUsageRecord: (requestId) => tables.findRecord(requestId),
     findUsageByAnswer: (account, answerId) => tables.findByAnswer(account, answerId),
     listUsageRecords: (account, page) => tables.listRecords(account, page),
@@ -132,12 +86,6 @@ export function createUsageStore(tables: UsageTables): UsageStore {
       }
       return months;
     },
-    listIncompleteUsage: (page) => tables.listIncomplete(page),
-    completeUsageDetails: completeDetails,
     removeUsageBefore: (month) => tables.removeBefore(month),
   };
-}
-
-function keyOf({ account, month }: UsageMonth): string {
-  return `${account} ${month}`;
 }

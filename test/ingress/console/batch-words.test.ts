@@ -1,5 +1,5 @@
 import test from 'ava';
-import { batchTitle, type isMoving, progressWords } from '../../../ingress/console/batches/batch-words.ts';
+import { type isMoving, progressWords } from '../../../ingress/console/batches/batch-words.ts';
 
 const counts = (total: number, completed: number, failed: number) => ({ total, completed, failed });
 
@@ -14,11 +14,5 @@ test('progress is in lines while a batch runs, and says what became of them when
   t.is(words('completed', counts(200, 200, 0), {}), '200 done');
   t.is(words('cancelled', counts(200, 40, 160), { batch_cancelled: 160 }), '40 done · 160 cancelled');
   t.is(words('expired', counts(9, 1, 8), { batch_expired: 7, status_500: 1 }), '1 done · 7 expired · 1 failed');
-  t.is(words('cancelled', counts(200, 40, 160)), '40 done · 160 failed', 'of an older batch');
   t.is(words('failed', counts(0, 0, 0)), '');
-});
-
-test('a batch is named by its file, or else by its id', (t) => {
-  t.is(batchTitle({ id: 'batch_1', input_filename: 'a.jsonl' }), 'a.jsonl');
-  t.is(batchTitle({ id: 'batch_1', input_filename: null }), 'batch_1');
 });

@@ -22,7 +22,7 @@ import {
 } from '../../../shared/errors.ts';
 import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { settingNames } from '../../../shared/process/settings.ts';
-import { parseLine, rulesOf } from '../../../workers/batches/files/parse-line.ts';
+import { parseLine } from '../../../workers/batches/files/parse-line.ts';
 import { unfinished } from '../../../workers/batches/lines/line-results.ts';
 import { startedModels } from '../../stack/started-models.ts';
 import { batchPlan, lineRules } from '../../support/batch-plan.ts';
@@ -197,7 +197,7 @@ test('shown responses, plan files and batch lines are valid for the service', (t
     if (example.role !== 'line') continue;
     for (const [index, line] of example.text.split('\n').entries()) {
       const { url: endpoint } = JSON.parse(line);
-      const rules = rulesOf(lineRules(plan), { endpoint, linesEndpoint: endpoint, listedFieldsOnly: true });
+      const rules = { ...lineRules(plan), endpoint };
       const read = parseLine({ number: index + 1, bytes: Buffer.from(line) }, rules);
       t.true('parsed' in read, line);
     }

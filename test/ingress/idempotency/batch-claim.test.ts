@@ -15,7 +15,7 @@ test('a claim depends on account and key, and shows neither', (t) => {
 
 test('a batch is what a body asks for only if every field agrees', (t) => {
   const batch = storedBatch('user:alice', {
-    linesEndpoint: '/v1/embeddings',
+    endpoint: '/v1/embeddings',
     metadata: { run: '7', by: 'nightly' },
   });
   const body = {
@@ -27,7 +27,7 @@ test('a batch is what a body asks for only if every field agrees', (t) => {
   t.true(isAskedFor(batch, body));
   const others = [
     { ...body, input_file_id: 'file-other' },
-    { ...body, endpoint: batch.endpoint },
+    { ...body, endpoint: '/v1/chat/completions' },
     { ...body, completion_window: '48h' },
     { ...body, metadata: { by: 'nightly' } },
     { ...body, metadata: null },

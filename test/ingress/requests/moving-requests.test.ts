@@ -63,7 +63,7 @@ function* schedules(moves: number, reads: number): Generator<number[]> {
   }
 }
 
-type Ends = 'settled' | 'settled by the release before' | 'lost';
+type Ends = 'settled' | 'settled and no longer marked' | 'lost';
 
 /** A request of a new account, and its moves from its lease to the store alone. */
 async function moving(end: Ends) {
@@ -76,9 +76,9 @@ async function moving(end: Ends) {
   await side.start(requestId);
   const endings: Record<Ends, () => Promise<unknown>> = {
     settled: () => side.settle(requestId, { answerId }),
-    async 'settled by the release before'() {
+    async 'settled and no longer marked'() {
       await side.settle(requestId, { answerId });
-      await own.redis.set(endedRequestKey(account, requestId), 'settled 1 taking 1', 'PX', 60_000);
+      await own.redis.del(endedRequestKey(account, requestId));
     },
     async lost() {
       await setTime(noon + 3_600_000);
@@ -90,7 +90,7 @@ async function moving(end: Ends) {
   return { account, requestId, answerId, moves };
 }
 
-for (const end of ['settled', 'settled by the release before', 'lost'] as const) {
+for (const end of ['settled', 'settled and no longer marked', 'lost'] as const) {
   test.serial(`a request that is ${end} is found by its id, however it moves during the look-up`, async (t) => {
     let wasRunning = 0;
     for (const schedule of schedules(3, 4)) {
@@ -109,7 +109,7 @@ for (const end of ['settled', 'settled by the release before', 'lost'] as const)
   });
 }
 
-for (const end of ['settled', 'settled by the release before', 'lost'] as const) {
+for (const end of ['settled', 'settled and no longer marked', 'lost'] as const) {
   test.serial(`a request of any account that is ${end} is found, however it moves during the look-up`, async (t) => {
     let wasRunning = 0;
     for (const schedule of schedules(3, 4)) {

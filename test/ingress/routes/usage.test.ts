@@ -182,7 +182,7 @@ test('operators get the sums of all accounts, and the accounts with the most cha
   t.is(byKey.total.chargedTokens, all.total.chargedTokens);
 });
 
-test('while a month is being completed a report is 503, as JSON and as CSV', async (t) => {
+test('a report that the store cannot answer is 503, as JSON and as CSV', async (t) => {
   const { usageDetails } = countedDays(1, 0);
   const { ask } = await start(t, { change: withDetails(usageDetails) });
   for (const path of ['/usage?group_by=day', '/usage?format=csv', '/all', '/all?format=csv']) {

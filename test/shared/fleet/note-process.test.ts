@@ -2,7 +2,6 @@ import test from 'ava';
 import { createNoteProcess, type ProcessNote, processLifeMs } from '../../../shared/fleet/note-process.ts';
 import type { ProcessLoad } from '../../../shared/fleet/process-load.ts';
 import { fleetKey, fleetLoadKey } from '../../../shared/redis/coordination-keys.ts';
-import { openRelease } from '../../support/earlier-releases.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
@@ -96,21 +95,4 @@ test.serial('what is not JSON is left out', async (t) => {
   t.deepEqual(ids(await note(ingress, idle)), ['i']);
   await own.redis.hset(fleetLoadKey, 'x', '{');
   t.deepEqual([...(await loads()).keys()], ['i']);
-});
-
-test.serial('the load of a process that the release before has removed is removed, too', async (t) => {
-  const { note, loads } = createNoteProcess(own.redis);
-  await using release = await openRelease('previous');
-  const before: { createNoteProcess: typeof createNoteProcess } = await import(
-    `${release.root}/shared/fleet/note-process.ts`
-  );
-  const earlier = before.createNoteProcess(own.redis);
-  await note(worker, busy);
-  await note({ ...worker, id: 'v' }, busy);
-  await earlier.leave('v');
-  await setTime(noon + processLifeMs);
-  t.deepEqual(ids(await earlier.note({ ...ingress, id: 'before' }, idle)), ['before']);
-  t.deepEqual(ids(await note(ingress, idle)), ['before', 'i']);
-  t.deepEqual([...(await loads()).keys()], ['i']);
-  t.deepEqual(await own.redis.hkeys(fleetLoadKey), ['i']);
 });

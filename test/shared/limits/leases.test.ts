@@ -427,11 +427,10 @@ test.serial('repairing a month that is not counted does not start its counter', 
   t.deepEqual(await side.admit({ requestId: 'b' }), { outcome: 'cold', month: '2030-05' });
 });
 
-test.serial('the mark of the release before, without the id of an entry, still says who has settled', async (t) => {
+test.serial('only the settler that has settled a request may repeat it', async (t) => {
   const side = await admitted();
   await side.start('a');
   await side.settle('a', { settler: 'taking 1' });
-  await own.redis.set(endedRequestKey(side.account, side.idOf('a')), 'settled 1 taking 1');
   t.true(await side.settle('a', { settler: 'taking 1' }));
   t.false(await side.settle('a', { settler: 'taking 10' }));
   t.false(await side.settle('a', { settler: 'taking' }));

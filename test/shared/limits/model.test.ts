@@ -1,9 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import type { Redis } from '../../../shared/redis/connections.ts';
-import { loadLimitScripts, openRelease } from '../../support/earlier-releases.ts';
 import { createLimitsPair } from '../../support/limits-pair.ts';
-import type { LimitScripts } from '../../support/limits-side.ts';
 import { allowances, steps } from '../../support/limits-steps.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
@@ -19,77 +16,55 @@ const beginnings = [
 
 const parts = new AsyncDisposableStack();
 let own: RedisDatabase;
-let previous: { redis: Redis; scripts: LimitScripts };
 let accounts = 0;
 let setTime: (nowMs: number) => Promise<void>;
 
 test.before(async () => {
   own = parts.use(await openRedisDatabase());
   setTime = replaceClock(own.redis);
-  const scripts = await loadLimitScripts(parts.use(await openRelease('previous')));
-  previous = { redis: own.connect(), scripts };
-  replaceClock(previous.redis);
 });
 
 test.after.always(() => parts.disposeAsync());
 
-const none = fc.constant(undefined);
-/** Which calls go to the previous release: long enough that two sequences of calls hardly ever use the same pattern. */
-const inTurns = fc.array(fc.boolean(), { minLength: 61, maxLength: 61 });
+const sequences = sized(80, 250);
 
-for (const { title, previousCalls, sequences } of [
-  {
-    title: 'for any sequence of calls, every answer and every record match the model',
-    ...{ previousCalls: none, sequences: sized(80, 250) },
-  },
-  {
-    title: 'the same holds if calls go to this release and the previous one, in any pattern',
-    ...{ previousCalls: inTurns, sequences: sized(40, 250) },
-  },
-]) {
-  test.serial(title, async (t) => {
-    t.timeout(180_000);
-    const seen = new Map<string, number>();
-    let taken = 0;
-    const property = fc.asyncProperty(
-      fc.constantFrom(...beginnings),
-      allowances,
-      previousCalls,
-      fc.array(steps, { minLength: 1, maxLength: 120, size: 'max' }),
-      async (beginning, allowance, calls, sequence) => {
-        const account = `user:model ${accounts++}`;
-        const before = calls && { ...previous, calls };
-        const pair = createLimitsPair({ redis: own.redis, setTime, account, beginning, allowance, previous: before });
-        await pair.prepare();
-        for (const step of sequence) {
-          const answered = await pair.take(step);
-          for (const answer of answered) seen.set(answer, (seen.get(answer) ?? 0) + 1);
-          taken += 1;
-        }
-        await pair.finish();
-      },
-    );
-    const expected = previousCalls === none ? [...everyAnswer, ...ofThisRelease] : everyAnswer;
-    const missing = () => expected.filter((answer) => !seen.has(answer));
-    let drawn = 0;
-    // Some answers are rare: if one has not occurred by chance, more sequences are drawn.
-    while (drawn === 0 || (missing().length > 0 && drawn < 5 * sequences)) {
-      await fc.assert(property, { numRuns: sequences, includeErrorInReport: true });
-      drawn += sequences;
-    }
-    t.log(`${taken} steps; ${[...seen].map(([answer, count]) => `${answer}: ${count}`).join(', ')}`);
-    t.true(taken > 16 * drawn, `${taken} steps`);
-    t.deepEqual(missing(), [], 'answers that never occurred');
-  });
-}
-
-/** The previous release does not know the bound of overage. */
-const ofThisRelease = ['admit refused beyond overage'];
+test.serial('for any sequence of calls, every answer and every record match the model', async (t) => {
+  t.timeout(180_000);
+  const seen = new Map<string, number>();
+  let taken = 0;
+  const property = fc.asyncProperty(
+    fc.constantFrom(...beginnings),
+    allowances,
+    fc.array(steps, { minLength: 1, maxLength: 120, size: 'max' }),
+    async (beginning, allowance, sequence) => {
+      const account = `user:model ${accounts++}`;
+      const pair = createLimitsPair({ redis: own.redis, setTime, account, beginning, allowance });
+      await pair.prepare();
+      for (const step of sequence) {
+        const answered = await pair.take(step);
+        for (const answer of answered) seen.set(answer, (seen.get(answer) ?? 0) + 1);
+        taken += 1;
+      }
+      await pair.finish();
+    },
+  );
+  const missing = () => everyAnswer.filter((answer) => !seen.has(answer));
+  let drawn = 0;
+  // Some answers are rare: if one has not occurred by chance, more sequences are drawn.
+  while (drawn === 0 || (missing().length > 0 && drawn < 5 * sequences)) {
+    await fc.assert(property, { numRuns: sequences, includeErrorInReport: true });
+    drawn += sequences;
+  }
+  t.log(`${taken} steps; ${[...seen].map(([answer, count]) => `${answer}: ${count}`).join(', ')}`);
+  t.true(taken > 16 * drawn, `${taken} steps`);
+  t.deepEqual(missing(), [], 'answers that never occurred');
+});
 
 /** Every answer that must occur: a comparison without one of them proves nothing about it. */
 const everyAnswer = [
   ...['admit admitted', 'admit admitted as overage', 'admit ended', 'admit cold', 'admit stale'],
   ...['quota', 'requests', 'tokens', 'day', 'concurrency'].map((limit) => `admit refused by ${limit}`),
+  'admit refused beyond overage',
   ...['running', 'kept', 'lost', 'mismatch'].map((how) => `admit repeated as ${how}`),
   ...['run', 'late', 'expired', 'interrupted', 'settled', 'gone', 'superseded'].map((outcome) => `start ${outcome}`),
   ...['settle true', 'settle false', 'release released', 'release started', 'release ended'],

@@ -38,7 +38,7 @@ test('all keys of one account have its partition as their hash tag', (t) => {
 });
 
 test('the account can be read from its counters key, for any account name', (t) => {
-  const accounts = ['user:alice', 'user:svc:{p00}:standing:bob', 'user:a:standing:b', 'device:0', 'user:\n*'];
+  const accounts = ['user:alice', 'user:svc:{p00}:counters:bob', 'user:a:counters:b', 'device:0', 'user:\n*'];
   for (const account of accounts) t.is(accountOfCountersKey(countersKey(account)), account);
 });
 

@@ -2,7 +2,6 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { accountSchema } from '../../../shared/store/accounts/account.ts';
 import { SqliteStore } from '../../../shared/store/sqlite/sqlite-store.ts';
 import type { StoreHome } from './store-contract.ts';
 
@@ -17,27 +16,15 @@ export async function createSqliteHome(): Promise<SqliteHome> {
     file,
     url: `sqlite:${file}`,
     open: () => SqliteStore.open(file),
-    writeAsBefore: async (next) => {
-      using database = new DatabaseSync(file, { timeout: 1_000 });
-      const write = `INSERT INTO accounts (id, document) VALUES (?, ?)
-        ON CONFLICT (id) DO UPDATE SET document = excluded.document`;
-      // The complete document, with the fields of that release.
-      database.prepare(write).run(next.id, JSON.stringify(accountSchema.omit({ lastUse: true }).parse(next)));
-    },
-    spoilAccount: async (account) =>
-      change(file, `UPDATE accounts SET document = json_set(document, '$.changes', 5) WHERE id = '${account}'`),
-    removeSums: async () => change(file, tablesOfSums.map((table) => `DELETE FROM ${table};`).join('')),
-    spoilSums: async () => change(file, 'UPDATE usage_days SET charged_tokens = charged_tokens + 1'),
-    removeTotals: async () =>
-      change(file, 'DELETE FROM usage_sums; DELETE FROM usage_days; DELETE FROM usage_detail_marks'),
+    removeSums: async () => change(file, 'DELETE FROM usage_sums; DELETE FROM usage_details'),
+    spoilSums: async () => change(file, 'UPDATE usage_sums SET charged_tokens = charged_tokens + 1'),
+    removeTotals: async () => change(file, 'DELETE FROM usage_sums'),
     moveDetails: async (lastEntry) => change(file, `UPDATE usage_details SET last_entry = '${lastEntry}'`),
     spoilDetails: async () => change(file, 'UPDATE usage_details SET cached_tokens = cached_tokens + 1'),
     countPieces: async () => (await readdir(`${file}-files`)).length,
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };
 }
-
-const tablesOfSums = ['usage_sums', 'usage_days', 'usage_details', 'usage_detail_marks'];
 
 function change(file: string, sql: string): void {
   using database = new DatabaseSync(file);

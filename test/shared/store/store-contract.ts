@@ -17,10 +17,6 @@ export type StoreHome = AsyncDisposable & {
   open(): Promise<Store>;
   /** The address with which another process opens the same data. */
   url: string;
-  /** Replaces an account, as a release without audit records does. */
-  writeAsBefore(next: Account): Promise<unknown>;
-  /** Makes an account's document unreadable. */
-  spoilAccount(account: string): Promise<unknown>;
   /** Removes all sums and details of usage, as if every process that inserted records died before it summed them. */
   removeSums(): Promise<unknown>;
   /** Makes every sum of usage wrong. */
@@ -107,8 +103,6 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.findUsageDays('user:anyone', '2026-12'),
     Array.fromAsync(store.usageDetails.read({ account: 'user:anyone', start: '2026-12-01', end: '2026-12-31' })),
     Array.fromAsync(store.usageDetails.readAll({ start: '2026-12-01', end: '2026-12-31' })),
-    store.listIncompleteUsage({ after: undefined, limit: 1 }),
-    store.completeUsageDetails({ account: 'user:anyone', month: '2026-12' }),
     store.removeUsageBefore('2026-12'),
     store.topUpCodes.insertCodes([topUpCodeOf()]),
     store.topUpCodes.findCode('any hash'),

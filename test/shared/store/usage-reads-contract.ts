@@ -94,6 +94,8 @@ async function readsPages(t: ExecutionContext, store: Store): Promise<void> {
   const pieces = await piecesOf(store.usageDetails.read({ account: 'user:1', ...range }));
   t.deepEqual(inOrder(pieces.flat()), inOrder(placesOf(records, range).filter(({ account }) => account === 'user:1')));
   t.true(pieces.every(({ length }) => length <= 500));
+  const { kept, recomputed, wrongDetails } = await store.recomputeUsage('user:1', '2026-12', '');
+  t.deepEqual([kept, wrongDetails], [recomputed, 0]);
 }
 
 async function readsNothing(t: ExecutionContext, store: Store): Promise<void> {

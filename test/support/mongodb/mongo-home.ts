@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { type Db, MongoClient } from 'mongodb';
-import { accountSchema } from '../../../shared/store/accounts/account.ts';
 import { MongoStore } from '../../../shared/store/mongo/mongo-store.ts';
 import type { StoreHome } from '../../shared/store/store-contract.ts';
 import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
@@ -47,13 +46,6 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
       const all = await database.collection(collection).indexes();
       return all.filter(({ name }) => name !== '_id_').map(({ key, unique, sparse }) => ({ key, unique, sparse }));
     },
-    writeAsBefore: (next) => {
-      const { id: _id, ...fields } = accountSchema.omit({ lastUse: true }).parse(next);
-      // Sets each field of the previous release. The others stay.
-      return accounts.updateOne({ _id }, { $set: fields }, { upsert: true, ignoreUndefined: true });
-    },
-    spoilAccount: (_id) =>
-      database.collection<{ _id: string }>('accounts').updateOne({ _id }, { $set: { changes: 5 } }),
     removeSums: () =>
       Promise.all(['usage_sums', 'usage_details'].map((name) => database.collection(name).deleteMany({}))),
     spoilSums: () => database.collection('usage_sums').updateMany({}, { $inc: { 'total.chargedTokens': 1 } }),

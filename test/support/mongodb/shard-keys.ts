@@ -8,10 +8,10 @@ export const shardKeys: Readonly<Record<string, Readonly<Record<string, 'hashed'
 
 /**
  * Commands without the shard key, with the fields of their filter, and why they may ask all shards. Those that list or find a request run in
- * requests. The one that completes a month also does, or with a batch of usage, while an older store is migrated. The others never do.
+ * requests. The others never do.
  */
 export const knownExceptions: Readonly<Record<string, string>> = {
-  'find usage_records account,entry,month': 'repairs and completes a month from its records',
+  'find usage_records account,entry,month': 'repairs a month from its records',
   'find usage_records account,month': 'lists the months of an account, for reconcile and the removal of devices',
   'find usage_records account': 'lists the accounts with usage, for reconcile, and the latest requests of one',
   'find usage_records month': 'finds old months',
@@ -22,8 +22,7 @@ export const knownExceptions: Readonly<Record<string, string>> = {
   'delete usage_records month': 'removes old months',
   'find usage_sums account,month': 'lists the months of an account, for reconcile and the removal of devices',
   'find usage_sums account': 'lists the accounts with usage, for reconcile',
-  'find usage_sums _id,month': 'looks at all sums for incomplete details',
-  'find usage_sums month': 'finds old months, and looks at all sums for incomplete details',
+  'find usage_sums month': 'finds old months',
   'delete usage_sums _id,month': 'removes old months',
   'delete usage_sums month': 'removes old months',
   'find usage_details month': 'finds old months, and reads the first details of all accounts',

@@ -13,9 +13,9 @@ export const wrongBy = 7;
 const anotherDay = '2001-01-01';
 
 const statements: Record<Spoilt, string[]> = {
-  'too high': [`UPDATE usage_days SET charged_tokens = charged_tokens + ${wrongBy} WHERE account = ?`],
-  'too low': [`UPDATE usage_days SET charged_tokens = charged_tokens - ${wrongBy} WHERE account = ?`],
-  missing: ['days', 'sums', 'details', 'detail_marks'].map((name) => `DELETE FROM usage_${name} WHERE account = ?`),
+  'too high': [`UPDATE usage_sums SET charged_tokens = charged_tokens + ${wrongBy} WHERE account = ?`],
+  'too low': [`UPDATE usage_sums SET charged_tokens = charged_tokens - ${wrongBy} WHERE account = ?`],
+  missing: ['sums', 'details'].map((name) => `DELETE FROM usage_${name} WHERE account = ?`),
   'on another day': [`UPDATE usage_details SET day = '${anotherDay}' WHERE account = ?`],
 };
 

@@ -19,8 +19,6 @@ createUsageDrainer({
       process.stdout.write('done\n');
     },
     removeUsageBefore: async () => 0,
-    listIncompleteUsage: async () => ({ incomplete: [] }),
-    completeUsageDetails: async () => true,
   },
   workerId,
   metrics: createWorkerMetrics(new Registry()),

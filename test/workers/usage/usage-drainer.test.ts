@@ -36,8 +36,6 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
     store: {
       recordUsage: (records) => (given.recordUsage ?? store.recordUsage.bind(store))(records),
       removeUsageBefore: (month) => store.removeUsageBefore(month),
-      listIncompleteUsage: (page) => store.listIncompleteUsage(page),
-      completeUsageDetails: (...month) => store.completeUsageDetails(...month),
     },
     workerId: `worker ${Math.random()}`,
     metrics: createWorkerMetrics(new Registry()),
@@ -183,7 +181,7 @@ test('disposing of a drainer ends it at once, also during a call, and releases i
   const begun = performance.now();
   await drainer[Symbol.asyncDispose]();
   t.true(performance.now() - begun < 10_000, 'far longer than it may take, far shorter than a hang');
-  t.deepEqual(await own.redis.keys('*keeper*'), []);
+  t.deepEqual(await own.redis.keys('*:lock'), []);
   never.resolve();
 
   const { drainer: next } = startDrainer(own.redis, store);

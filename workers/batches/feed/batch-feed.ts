@@ -1,6 +1,6 @@
 import type { Batch, BatchRetry } from '../../../shared/batches/batch.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { type LineRules, type ParsedLine, parseLine, type Refused, rulesOf } from '../files/parse-line.ts';
+import { type LineRules, type ParsedLine, parseLine, type Refused } from '../files/parse-line.ts';
 import { readLine } from '../files/read-lines.ts';
 import { requestIdOf } from '../lines/ids.ts';
 import { createLineCursor } from './line-cursor.ts';
@@ -56,7 +56,7 @@ export function createBatchFeed(deps: {
 }): BatchFeed {
   const { batch, endedLines, retries, files } = deps;
   const { id, inputFile, position: start } = batch;
-  const rules = () => rulesOf(deps.rules(), batch);
+  const rules = () => ({ ...deps.rules(), endpoint: batch.endpoint });
   const withResult = new Set(endedLines);
   const tried = new Map(retries.map((retry) => [retry.line, retry]));
   const waiting = createWaitingLines();

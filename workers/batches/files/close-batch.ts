@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Batch, type BatchResult, endpointOf } from '../../../shared/batches/batch.ts';
-import type { FileLine } from '../../../shared/batches/split-lines.ts';
+import type { Batch, BatchResult } from '../../../shared/batches/batch.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Store } from '../../../shared/store/store.ts';
@@ -8,7 +7,7 @@ import { requestIdOf } from '../lines/ids.ts';
 import type { LineQueue, QueuedLine } from '../lines/line-queue.ts';
 import { failedLine, unfinished } from '../lines/line-results.ts';
 import type { WriteResult } from '../lines/write-results.ts';
-import { type BatchRules, parseLine } from './parse-line.ts';
+import { readNameAndModel } from './parse-line.ts';
 import { FileGone, readLines } from './read-lines.ts';
 
 /** A line without a result, and the job that it may have. */
@@ -70,7 +69,7 @@ export function createCloseBatch(deps: Deps) {
   async function end(batch: Batch, lines: readonly OpenLine[], signal: AbortSignal): Promise<void> {
     const error = batch.ending === 'cancelled' ? unfinished.cancelled : unfinished.expired;
     const results = lines.map((line) => failedLine(line, error));
-    await Promise.all(results.map((result) => writeResult(result, endpointOf(batch), signal)));
+    await Promise.all(results.map((result) => writeResult(result, batch.endpoint, signal)));
   }
 }
 
@@ -91,19 +90,20 @@ function createTakeOut({ queue, release, heldBy }: Pick<Deps, 'queue' | 'release
 
 async function* openLines(
   store: Deps['store'],
-  { models, aliases }: ReturnType<Deps['currentPlanFile']>,
+  planFile: ReturnType<Deps['currentPlanFile']>,
   batch: Batch,
 ): AsyncGenerator<OpenLine[]> {
   const { id, inputFile, position } = batch;
-  // Only the line's name and model are read, so any field is accepted.
-  const rules: BatchRules = { models, aliases, endpoint: endpointOf(batch), fields: 'any field' };
   const ended = new Set(await store.batches.listEndedLines(id, position.line));
   const numbers = new Map((await store.batches.listRetries(id)).map(({ line, number }) => [line, number]));
   let lines: OpenLine[] = [];
   try {
     for await (const line of readLines(store.files, inputFile, position)) {
       if (ended.has(line.number)) continue;
-      lines.push(openLineOf(id, line, { number: numbers.get(line.number) ?? 1, rules }));
+      lines.push({
+        ...{ batch: id, line: line.number, ...readNameAndModel(line, planFile) },
+        requestId: requestIdOf(id, line.number, numbers.get(line.number) ?? 1),
+      });
       if (lines.length < linesAtOnce) continue;
       yield lines;
       lines = [];
@@ -113,16 +113,4 @@ async function* openLines(
     if (!(error instanceof FileGone)) throw error;
   }
   yield lines;
-}
-
-function openLineOf(batch: string, line: FileLine, { number, rules }: { number: number; rules: BatchRules }): OpenLine {
-  const read = parseLine(line, rules);
-  const parsed = 'parsed' in read ? read.parsed : undefined;
-  return {
-    batch,
-    line: line.number,
-    customId: parsed?.customId ?? ('customId' in read ? read.customId : ''),
-    requestId: requestIdOf(batch, line.number, number),
-    model: parsed?.call.model,
-  };
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { type Batch, type BatchError, endpointOf } from '../../../shared/batches/batch.ts';
+import type { Batch, BatchError } from '../../../shared/batches/batch.ts';
 import type { FileLine } from '../../../shared/batches/split-lines.ts';
 import { createListedFields, type ListedFields } from '../../../shared/endpoints/fields/listed-fields.ts';
-import { type Call, type CallableModels, type FieldRule, readCall } from '../../../shared/endpoints/read-call.ts';
+import { type Call, type CallableModels, readCall } from '../../../shared/endpoints/read-call.ts';
 import { endpointAt, endpoints } from '../../../shared/endpoints/routes.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { parseExactly } from '../../../shared/json/exact-json.ts';
@@ -45,21 +45,12 @@ export type Refused = { errors: BatchError[]; customId: string; error?: ApiError
 
 /** The models and fields that lines may use: in general, and in one batch, whose lines are for one endpoint. */
 export type LineRules = CallableModels & { listedFields: ListedFields };
-export type BatchRules = CallableModels & { endpoint: string; fields: FieldRule };
+export type BatchRules = LineRules & Pick<Batch, 'endpoint'>;
 
 /** The rules of a plan file. */
 export const lineRulesOf = oncePerObject(({ models, aliases, mediaHosts }: PlanFile): LineRules => {
   return { models, aliases, listedFields: createListedFields({ models, mediaHosts }) };
 });
-
-/** Batches that were submitted before there was a list of fields may use any field. */
-export function rulesOf(
-  { models, aliases, listedFields }: LineRules,
-  batch: Pick<Batch, 'endpoint' | 'linesEndpoint' | 'listedFieldsOnly'>,
-): BatchRules {
-  const fields = batch.listedFieldsOnly === true ? listedFields : 'any field';
-  return { models, aliases, endpoint: endpointOf(batch), fields };
-}
 
 /**
  * Parses one line of an input file in JSON Lines format (jsonlines.org): UTF-8, one JSON object in each line. A carriage return before the
@@ -67,7 +58,7 @@ export function rulesOf(
  */
 export function parseLine(
   { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
-  { models, aliases, endpoint, fields }: BatchRules,
+  { models, aliases, endpoint, listedFields }: BatchRules,
 ): { parsed: ParsedLine } | Refused {
   const refuse = (errors: readonly LineError[], customId = ''): Refused => ({
     customId,
@@ -90,13 +81,29 @@ export function parseLine(
   }
   try {
     const sent = { value: body, text: exactText(read.text, body) };
-    const call = readCall(endpointAt(endpoint), sent, { models, aliases, rule: fields });
+    const call = readCall(endpointAt(endpoint), sent, { models, aliases, rule: listedFields });
     return { parsed: { customId, call } };
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;
     const errors = error.issues.map(({ path, message }) => ({ ...bodyErrorAt(path), message }));
     return { ...refuse(errors, customId), error };
   }
+}
+
+const named = z.looseObject({
+  custom_id: customId.catch(''),
+  body: z.looseObject({ model: z.string().optional() }).catch({}),
+});
+
+/** Reads the name and the model of a line, as far as it has them, also of a line that cannot run any more: the plan file may have changed. */
+export function readNameAndModel(
+  { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
+  { models, aliases }: CallableModels,
+): { customId: string; model: string | undefined } {
+  const read = bytes === undefined ? undefined : readObject(number, bytes);
+  const { custom_id: customId, body } = named.parse(read !== undefined && 'value' in read ? read.value : {});
+  const model = body.model === undefined ? undefined : (aliases[body.model] ?? body.model);
+  return { customId, model: model !== undefined && models[model] !== undefined ? model : undefined };
 }
 
 function lineError(code: string, message: string): LineError {

@@ -6,7 +6,7 @@ import type { LimitMetrics } from '../../../shared/process/metrics.ts';
 import { countRefusedFields } from '../../../shared/process/metrics.ts';
 import { createRests, type Rest } from '../../../shared/process/rests.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { type LineRules, parseLine, rulesOf } from './parse-line.ts';
+import { type LineRules, parseLine } from './parse-line.ts';
 import { FileGone, readLines } from './read-lines.ts';
 
 type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
@@ -47,7 +47,7 @@ export function createValidateBatch(deps: {
     const errors: BatchError[] = [];
     const known = new Map<string, number>();
     const models = new Set<string>();
-    const rules = rulesOf(deps.rules(), batch);
+    const rules = { ...deps.rules(), endpoint: batch.endpoint };
     const { plans, batch: limits } = currentPlanFile();
     const { requestsMax } = limits;
     let total = 0;

@@ -21,28 +21,12 @@ export type LineChange =
 /** Sent to the worker that queued the line. Events may be lost: that worker checks lines that it has no event of. */
 export type LineEvent = LineId & LineChange;
 
-/** The names of the types in the stream's entries. The previous release reads and writes the same ones. */
-const wireNames = {
-  started: 'started',
-  postponed: 'later',
-  ended: 'ended',
-  retry: 'again',
-  dropped: 'dropped',
-} as const;
-
 const lineId = { batch: z.string(), line: z.int().positive(), number: z.int().positive() };
 
-const eventSchema = z.discriminatedUnion('news', [
-  z.object({ news: z.enum(['started', 'dropped']), ...lineId }).transform(({ news, ...id }) => ({ type: news, ...id })),
-  z
-    .object({ news: z.literal('later'), ...lineId })
-    .transform(({ news, ...id }) => ({ type: 'postponed' as const, ...id })),
-  z
-    .object({ news: z.literal('ended'), answered: z.boolean(), ...lineId })
-    .transform(({ news, ...ended }) => ({ type: news, ...ended })),
-  z
-    .object({ news: z.literal('again'), ...lineId, retry: batchRetrySchema })
-    .transform(({ news, ...retry }) => ({ type: 'retry' as const, ...retry })),
+const eventSchema = z.discriminatedUnion('type', [
+  z.object({ type: z.enum(['started', 'postponed', 'dropped']), ...lineId }),
+  z.object({ type: z.literal('ended'), answered: z.boolean(), ...lineId }),
+  z.object({ type: z.literal('retry'), ...lineId, retry: batchRetrySchema }),
 ]);
 
 const fieldsSchema = z.object({ line: z.string() });
@@ -51,9 +35,9 @@ const fieldsSchema = z.object({ line: z.string() });
 export type SendLineEvent = (line: LineId & Pick<BatchJob, 'tellTo'>, change: LineChange) => void;
 
 export function createSendLineEvent(redis: Redis, log: Log): SendLineEvent {
-  return function sendLineEvent({ tellTo, batch, line, number }, { type, ...rest }) {
+  return function sendLineEvent({ tellTo, batch, line, number }, change) {
     if (tellTo === '') return; // no worker waits for it
-    const fields = ['line', JSON.stringify({ news: wireNames[type], ...rest, batch, line, number })];
+    const fields = ['line', JSON.stringify({ ...change, batch, line, number })];
     redis
       .xadd(tellTo, 'NOMKSTREAM', 'MAXLEN', '~', controlStreamLengthMax, '*', ...fields)
       .catch((error: unknown) => log.debug({ err: error }, 'a line event was not sent'));

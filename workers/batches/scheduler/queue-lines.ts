@@ -1,4 +1,4 @@
-import { type Batch, endpointOf } from '../../../shared/batches/batch.ts';
+import type { Batch } from '../../../shared/batches/batch.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../../shared/process/log.ts';
@@ -83,7 +83,7 @@ export function createQueueLines(deps: {
     const message = errors.map((fault) => `${fault.param ?? 'line'}: ${fault.message}`).join('; ');
     const error = { code: 'VALIDATION_ERROR', message };
     const result = failedLine({ batch: id, line, customId, requestId }, error);
-    await deps.writeResult(result, endpointOf(batch), signal);
+    await deps.writeResult(result, batch.endpoint, signal);
     // An earlier attempt may have been postponed with its lease.
     await deps.release({ account, requestId, lane: 'batch', run: 'any' });
     await dispatch({ type: 'rejected', batch: id, line });

@@ -1,4 +1,4 @@
-import { type Batch, type BatchRetry, endpointOf } from '../../../shared/batches/batch.ts';
+import type { Batch, BatchRetry } from '../../../shared/batches/batch.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
@@ -58,7 +58,7 @@ export function createRecoverLostLines({
     function requestOf(lost: LineInProgress): LineRequest {
       const { model, requestedModel, customId, requestId, line, number, failures, losses } = lost;
       const { id, account, keyId } = batch;
-      const endpoint = endpointOf(batch);
+      const { endpoint } = batch;
       const tier = currentPlanFile().models[model]?.tier ?? '';
       return {
         ...{ requestId, account, keyId, plan, model, tier, endpoint, earlierRuns: [], tellTo: '' },

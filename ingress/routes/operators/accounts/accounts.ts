@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Account, type Change, monthOf } from '../../../../shared/store/accounts/account.ts';
-import { unrecorded } from '../../../../shared/store/accounts/audit-records.ts';
+import { recordsOf } from '../../../../shared/store/accounts/audit-records.ts';
 import type { AuditRecord } from '../../../../shared/store/accounts/audit-store.ts';
 import { validUntil } from '../../../../shared/store/accounts/further-key.ts';
 import type { ListedAccount, Store } from '../../../../shared/store/store.ts';
@@ -92,7 +92,7 @@ function presentFurther({ kind, key }: FurtherKnownKey, plan: string, now: Date)
 }
 
 function earlierChanges(account: Account, records: readonly AuditRecord[]): Change[] {
-  const shown = new Set(unrecorded({ account, recorded: 0 }).map(({ id }) => id));
+  const shown = new Set(recordsOf(account).map(({ id }) => id));
   return records.filter(({ id }) => !shown.has(id)).map(({ at, actor, change }) => ({ at, by: actor, ...change }));
 }
 

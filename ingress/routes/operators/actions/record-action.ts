@@ -30,7 +30,7 @@ export function createRecordAction({
   changeRecorded: RecordedChange;
 }): RecordAction {
   return async function recordAction(ctx, account, done) {
-    // A process of the release before that changes the account removes the action from it.
+    // The account has its last 200 changes only.
     const records = await store.audit.listAudit({ account, limit: recordsMax });
     if (records.some(({ change }) => isSame(change, done.action))) return;
     const unknown = { id: account, plan: stateOf(ctx, 'planFile').defaultPlan };

@@ -4,7 +4,7 @@ import { hasJustEnded } from '../../../batches/batch-states.ts';
 import { captureDecision } from '../../adapters/capture-decision.ts';
 import { readPages } from '../../adapters/read-pages.ts';
 import { batchStatsOf, unfinishedStates } from '../../batches/batch-stats.ts';
-import type { BatchRecords, EndedBatches } from '../../batches/batch-store.ts';
+import type { BatchRecords } from '../../batches/batch-store.ts';
 import type { MongoCalls } from '../database/mongo-calls.ts';
 import { changeGuarded } from '../database/mongo-change.ts';
 import { refusedAsDuplicates } from '../database/mongo-duplicates.ts';
@@ -23,7 +23,7 @@ const unfinishedSchema = z.array(z.object({ batches: z.int(), tokens: z.int() })
 const isOpen = { open: { $gt: '' } };
 const isUnfinished = { ...isOpen, state: { $in: [...unfinishedStates] } };
 
-export function createMongoBatches(calls: MongoCalls): Omit<BatchRecords, keyof EndedBatches> {
+export function createMongoBatches(calls: MongoCalls): BatchRecords {
   const { call, durable, database } = calls;
   const batches = batchesOf(database);
 
@@ -69,6 +69,16 @@ export function createMongoBatches(calls: MongoCalls): Omit<BatchRecords, keyof 
       const change = { read: () => read({ _id: id }), decide: captureDecision(decide), write };
       const result = await call((signal) => changeGuarded(change, signal));
       return result();
+    },
+
+    listEndedBatches: (limit) =>
+      call(async () => {
+        const options = { sort: { ended: 1 }, limit, ...durable() } as const;
+        return (await batches.find({ ended: { $gt: '' } }, options).toArray()).map(readBatchDocument);
+      }),
+
+    async forgetEndedBatches(ids) {
+      await call(() => batches.updateMany({ _id: { $in: [...ids] } }, { $unset: { ended: '' } }));
     },
 
     ...createOpenBatches(calls),

@@ -5,6 +5,7 @@ import { within } from '../../../process/shutdown.ts';
 import { storeUnavailable } from '../../adapters/store-errors.ts';
 import { createIndexBuilder } from './mongo-index-builder.ts';
 import { type CollectionIndexes, prepareIndexes } from './mongo-indexes.ts';
+import { checkSchema } from './mongo-schema.ts';
 import { watchMongoChecks } from './watch-mongo-checks.ts';
 
 type Log = { warn(fields: object, message: string): void };
@@ -43,8 +44,8 @@ export type MongoCalls = AsyncDisposable & {
 };
 
 /**
- * Connects and prepares at the first call, so that the process starts without the server and uses it when it is available. Throws if the
- * URL is invalid or names no database.
+ * Connects and prepares at the first call, so that the process starts without the server and uses it when it is available. A store with
+ * another schema is not changed: each call fails. Throws if the URL is invalid or names no database.
  */
 export function createMongoCalls(
   url: string,
@@ -61,6 +62,7 @@ export function createMongoCalls(
   let closed = false;
 
   const prepare = async () => {
+    await checkSchema(database);
     const { refused, large } = await prepareIndexes(database, indexes);
     if (refused.length > 0) log.warn({ indexes: refused }, 'MongoDB refused indexes; calls that need them are slow');
     builder.start(large);

@@ -4,10 +4,7 @@ import { z } from 'zod';
 export type Index = { key: Record<string, 1 | -1>; name: string; unique?: true; sparse?: true };
 export type CollectionIndexes = { collection: string; indexes: readonly Index[] };
 
-/**
- * Names an index by its keys. It is also the name that the previous release gives it: with another name, that release could not prepare a
- * store that this one has created.
- */
+/** Names an index by its keys, as MongoDB does. */
 export function index(key: Index['key'], options: Pick<Index, 'unique' | 'sparse'> = {}): Index {
   return { key, name: Object.entries(key).flat().join('_'), ...options };
 }

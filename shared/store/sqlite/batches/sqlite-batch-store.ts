@@ -2,7 +2,6 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { BatchStore } from '../../batches/batch-store.ts';
 import type { SqliteCalls } from '../database/sqlite-calls.ts';
 import { createSqliteBatches } from './sqlite-batches.ts';
-import { createSqliteEndedBatches } from './sqlite-ended-batches.ts';
 import { createSqliteFiles } from './sqlite-files.ts';
 import { createSqliteLines } from './sqlite-lines.ts';
 
@@ -10,7 +9,6 @@ export function createSqliteBatchStore(database: DatabaseSync, calls: SqliteCall
   return {
     ...createSqliteFiles(database, calls),
     ...createSqliteBatches(database, calls),
-    ...createSqliteEndedBatches(database, calls),
     ...createSqliteLines(database, calls),
   };
 }

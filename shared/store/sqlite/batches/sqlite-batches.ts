@@ -7,7 +7,7 @@ import { captureDecision } from '../../adapters/capture-decision.ts';
 import { readPages } from '../../adapters/read-pages.ts';
 import { storedJson } from '../../adapters/stored-json.ts';
 import { batchStatsOf, unfinishedStates } from '../../batches/batch-stats.ts';
-import type { BatchRecords, DecideBatch, EndedBatches } from '../../batches/batch-store.ts';
+import type { BatchRecords, DecideBatch } from '../../batches/batch-store.ts';
 import type { SqliteCalls } from '../database/sqlite-calls.ts';
 import { orders, rowsAtOnce } from '../database/sqlite-pages.ts';
 
@@ -16,12 +16,12 @@ const unfinishedRow = z.object({ batches: z.int(), tokens: z.int() });
 const accountRow = z.object({ account: z.string() });
 const groupRow = z.object({ state: z.enum(batchStates), count: z.int(), tokens: z.int(), oldestAt: storedDate });
 
-const insertBatch = 'INSERT INTO batches (id, document) VALUES (?, ?) ON CONFLICT (id) DO NOTHING';
-const insertClaim = 'INSERT INTO batch_claims (claim, batch) VALUES (?, ?) ON CONFLICT (claim) DO NOTHING';
-const selectClaimed = `SELECT document FROM batch_claims JOIN batches ON batches.id = batch_claims.batch
-  WHERE batch_claims.claim = ?`;
-const updateBatch = 'UPDATE batches SET document = ? WHERE id = ?';
-const insertEnded = 'INSERT INTO ended_batches (batch) VALUES (?) ON CONFLICT (batch) DO NOTHING';
+/** One that exists has the same id or the same claim. */
+const insertBatch = 'INSERT INTO batches (id, claim, document) VALUES (?, ?, ?) ON CONFLICT DO NOTHING';
+const selectClaimed = 'SELECT document FROM batches WHERE claim = ?';
+const updateBatch = 'UPDATE batches SET document = ?, event_waits = event_waits OR ? WHERE id = ?';
+const selectEnded = 'SELECT document FROM batches WHERE event_waits ORDER BY id LIMIT ?';
+const forgetEnded = 'UPDATE batches SET event_waits = FALSE WHERE id IN (SELECT value FROM json_each(?))';
 const selectBatch = 'SELECT document FROM batches WHERE id = ?';
 const selectOpenAccounts = 'SELECT DISTINCT account FROM batches WHERE is_open';
 /** The index is named because SQLite would choose one that also has the closed batches of these accounts. */
@@ -39,13 +39,10 @@ const states = JSON.stringify(unfinishedStates);
 const selectPage = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
   `SELECT document FROM batches WHERE account = :account AND id ${isAfter} :after ORDER BY id ${sorted} LIMIT :limit`;
 
-export function createSqliteBatches(
-  database: DatabaseSync,
-  calls: SqliteCalls,
-): Omit<BatchRecords, keyof EndedBatches> {
+export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords {
   const [insert, update] = [database.prepare(insertBatch), database.prepare(updateBatch)];
   const [select, claimed] = [database.prepare(selectBatch), database.prepare(selectClaimed)];
-  const [take, markEnded] = [database.prepare(insertClaim), database.prepare(insertEnded)];
+  const [ended, forget] = [database.prepare(selectEnded), database.prepare(forgetEnded)];
   const pages = { asc: database.prepare(selectPage(orders.asc)), desc: database.prepare(selectPage(orders.desc)) };
 
   const read = (id: string) => batchIn(select.get(id));
@@ -54,18 +51,14 @@ export function createSqliteBatches(
     const batch = read(id);
     const { result, next } = decide(batch);
     if (batch === undefined || next === undefined) return result;
-    update.run(JSON.stringify(toWrite(next, batch)), id);
-    if (hasJustEnded(batch, next)) markEnded.run(id);
+    update.run(JSON.stringify(toWrite(next, batch)), Number(hasJustEnded(batch, next)), id);
     return result;
   }
 
   return {
     async insertBatch(batch, claim) {
       const written = batchSchema.parse(batch);
-      await calls.write(() => {
-        const isTaken = claim !== undefined && take.run(claim, written.id).changes === 0;
-        if (!isTaken) insert.run(written.id, JSON.stringify(written));
-      });
+      await calls.write(() => insert.run(written.id, claim ?? null, JSON.stringify(written)));
     },
 
     findBatch: (id) => calls.read(() => read(id)),
@@ -95,6 +88,15 @@ export function createSqliteBatches(
       if (decision.next !== undefined) return (await calls.write(() => change(id, decideSafely)))();
       await calls.untilDurable();
       return decision.result();
+    },
+
+    async listEndedBatches(limit) {
+      const rows = await calls.read(() => ended.all(limit));
+      return rows.map((row) => batchRow.parse(row).document);
+    },
+
+    async forgetEndedBatches(ids) {
+      await calls.write(() => forget.run(JSON.stringify(ids)));
     },
 
     ...createOpenBatches(database, calls),

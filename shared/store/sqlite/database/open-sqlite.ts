@@ -3,10 +3,10 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
+import { RefusedSchema } from '../../adapters/store-errors.ts';
 import { ownerOnly } from '../../files/owner-only.ts';
-import { additions } from './sqlite-additions.ts';
-import { openingPatienceMs, patiently } from './sqlite-patience.ts';
-import { migrations } from './sqlite-schema.ts';
+import { patiently } from './sqlite-patience.ts';
+import { schema, schemaNumber } from './sqlite-schema.ts';
 
 /** Covers another process's commit that is about to end. It blocks this process, so all longer waits are in `patiently`. */
 const busyTimeoutMs = 2;
@@ -21,8 +21,8 @@ const journalModeSchema = z.object({ journal_mode: z.string() });
 const userVersionSchema = z.object({ user_version: z.int() });
 
 /**
- * Opens the database in this file and migrates it to the current version. Creates it, with its folder, if it is missing; only the process's
- * user can read it. Processes that open it at once wait for each other. Throws an error for the operator, which names the file.
+ * Opens the database in this file. Creates it, with its folder, if it is missing; only the process's user can read it. Processes that open it
+ * at once wait for each other. Throws an error for the operator, which names the file; a database with another schema is not changed.
  */
 export async function openSqlite(file: string): Promise<DatabaseSync> {
   const path = resolve(file);
@@ -32,10 +32,9 @@ export async function openSqlite(file: string): Promise<DatabaseSync> {
     createForOwner(path);
     const opened = await patiently(() => new DatabaseSync(path, { timeout: busyTimeoutMs }));
     database = opened;
-    await patiently(() => knownVersion(opened)); // first: a database of an unknown version remains unchanged
+    await patiently(() => hasSchema(opened)); // first: a database with another schema remains unchanged
     await patiently(() => setDurability(opened));
-    await patiently(() => migrate(opened));
-    for (const addition of additions) await patiently(() => opened.exec(addition), openingPatienceMs);
+    await patiently(() => createSchema(opened));
     return opened;
   } catch (error) {
     database?.close();
@@ -82,19 +81,19 @@ function setDurability(database: DatabaseSync): void {
   database.exec(`PRAGMA wal_autocheckpoint = ${autocheckpointPages}; PRAGMA journal_size_limit = ${logBytesKept}`);
 }
 
-/** The version is read again under the lock: another process may have migrated in the meantime. */
-function migrate(database: DatabaseSync): void {
-  if (knownVersion(database) === migrations.length) return;
+/** Looks again under the lock: another process may have created the schema in the meantime. */
+function createSchema(database: DatabaseSync): void {
+  if (hasSchema(database)) return;
   inTransaction(database, () => {
-    for (const migration of migrations.slice(knownVersion(database))) database.exec(migration);
-    database.exec(`PRAGMA user_version = ${migrations.length}`);
+    if (hasSchema(database)) return;
+    for (const tables of schema) database.exec(tables);
+    database.exec(`PRAGMA user_version = ${schemaNumber}`);
   });
 }
 
-function knownVersion(database: DatabaseSync): number {
-  const version = userVersionSchema.parse(database.prepare('PRAGMA user_version').get()).user_version;
-  if (version <= migrations.length) return version;
-  throw new Error(
-    `it has version ${version}, and this program supports versions up to ${migrations.length}; run a newer release`,
-  );
+/** Returns false for a new database. Throws if it has another schema. */
+function hasSchema(database: DatabaseSync): boolean {
+  const found = userVersionSchema.parse(database.prepare('PRAGMA user_version').get()).user_version;
+  if (found !== 0 && found !== schemaNumber) throw new RefusedSchema({ found, expected: schemaNumber });
+  return found === schemaNumber;
 }

@@ -4,9 +4,6 @@ import { pauseBeforeRetry } from '../../adapters/pause-before-retry.ts';
 /** Longer than any of this store's transactions, shorter than a client waits for an answer. */
 const patienceMs = 2_000;
 
-/** Opening waits longer, for another process that creates an index on all usage records. Meanwhile this process serves no client. */
-export const openingPatienceMs = 120_000;
-
 /** Primary result codes (sqlite.org/rescode.html). */
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
@@ -15,12 +12,11 @@ const SQLITE_LOCKED = 6;
 const sqliteErrorSchema = z.object({ code: z.literal('ERR_SQLITE_ERROR'), errcode: z.int() });
 
 /**
- * Runs `work`, and retries for up to two seconds, or `forMs`, while another connection holds the lock it needs. Between two attempts the process is
- * free. SQLite's own busy timeout would block the process and every stream in it, so it is only 2 ms. `work` must leave no changes when it
+ * Runs `work`, and retries for up to two seconds while another connection holds the lock it needs. Between two attempts the process is free. SQLite's own busy timeout would block the process and every stream in it, so it is only 2 ms. `work` must leave no changes when it
  * fails. After that time, and for any other failure, throws the error of `work`.
  */
-export async function patiently<T>(work: () => T, forMs = patienceMs): Promise<T> {
-  const giveUpAt = performance.now() + forMs;
+export async function patiently<T>(work: () => T): Promise<T> {
+  const giveUpAt = performance.now() + patienceMs;
   for (let attempt = 1; ; attempt += 1) {
     try {
       return work();

@@ -1,60 +1,63 @@
-/**
- * Entry n migrates a database of `user_version` n to n + 1. A released entry is never changed; a new one is added. Times in columns are
- * milliseconds since 1970, UTC. In documents, and in columns generated from them, they are ISO 8601 text.
- */
-export const migrations: readonly string[] = [
-  `CREATE TABLE accounts (
-    id TEXT NOT NULL PRIMARY KEY,
-    plan TEXT NOT NULL,
-    version INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    key_id TEXT,
-    key_hash TEXT,
-    key_display TEXT,
-    key_plan TEXT,
-    key_created_at INTEGER,
-    CHECK (
-      (key_id IS NULL) = (key_hash IS NULL) AND (key_id IS NULL) = (key_display IS NULL)
-      AND (key_id IS NULL) = (key_plan IS NULL) AND (key_id IS NULL) = (key_created_at IS NULL)
-    )
-  ) STRICT;
-  CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);`,
+/** The number of this schema, which the file has as its `user_version` (contract.md#s2-stored-data). */
+export const schemaNumber = 1;
 
+/**
+ * The tables and indexes of a store. Times in columns are milliseconds since 1970, UTC. In documents, and in columns generated from them,
+ * they are ISO 8601 text.
+ */
+export const schema: readonly string[] = [
   // An account is one document. Search columns are generated from it, so that the two cannot differ. A key's last use is stored separately,
-  // so that recording one does not rewrite the account's history.
-  `ALTER TABLE accounts RENAME TO accounts_of_version_1;
-  CREATE TABLE accounts (
+  // so that recording one does not rewrite the account's history. Operators look for the account of a key by its id and by its first
+  // characters.
+  `CREATE TABLE accounts (
     id TEXT NOT NULL PRIMARY KEY,
     key_id TEXT AS (document ->> '$.key.id') STORED,
     key_hash TEXT AS (document ->> '$.key.hash') STORED,
     document TEXT NOT NULL CHECK (json_valid(document))
   ) STRICT;
-  INSERT INTO accounts (id, document)
-    SELECT id, iif(
-      key_id IS NULL,
-      account,
-      json_set(account, '$.key', json_object(
-        'id', key_id, 'hash', key_hash, 'display', key_display, 'plan', key_plan,
-        'createdAt', strftime('%Y-%m-%dT%H:%M:%fZ', key_created_at / 1000.0, 'unixepoch')
-      ))
-    )
-    FROM (
-      SELECT *, json_object(
-        'id', id, 'plan', plan, 'suspended', json('false'), 'version', version,
-        'createdAt', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch'),
-        'endedKeys', json_array(), 'changes', json_array()
-      ) AS account
-      FROM accounts_of_version_1
-    );
-  DROP TABLE accounts_of_version_1;
   CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);
+  CREATE INDEX accounts_by_key ON accounts (key_id);
+  CREATE INDEX accounts_by_key_display ON accounts (document ->> '$.key.display');
   CREATE TABLE key_uses (
     account TEXT NOT NULL PRIMARY KEY,
     key_id TEXT NOT NULL,
     used_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`,
 
-  // Usage records are also documents, and never change. Their sums are rows, so that one more record changes one row.
+  // Further keys are in their account's document. These rows find them, and have their last uses.
+  `CREATE TABLE further_keys (
+    account TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    display TEXT NOT NULL,
+    used_at INTEGER,
+    PRIMARY KEY (account, key_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE UNIQUE INDEX further_keys_by_hash ON further_keys (hash);
+  CREATE INDEX further_keys_by_id ON further_keys (key_id);
+  CREATE INDEX further_keys_by_display ON further_keys (display);`,
+
+  `CREATE TABLE audit_records (
+    id TEXT NOT NULL PRIMARY KEY,
+    account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    actor TEXT NOT NULL AS (document ->> '$.actor') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX audit_records_by_account ON audit_records (account, id);
+  CREATE INDEX audit_records_by_actor ON audit_records (actor, id);`,
+
+  `CREATE TABLE top_up_codes (
+    id TEXT NOT NULL PRIMARY KEY,
+    hash TEXT NOT NULL AS (document ->> '$.hash') STORED,
+    state TEXT NOT NULL AS (document ->> '$.state') STORED,
+    expires_at TEXT AS (document ->> '$.expiresAt') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE UNIQUE INDEX top_up_codes_by_hash ON top_up_codes (hash);
+  CREATE INDEX top_up_codes_by_state ON top_up_codes (state, id);`,
+
+  // Usage records are also documents, and never change. They are found by admission, and by the id of the answer, which not every record
+  // has. Their sums and details are rows, so that one more record changes few small rows (contract.md#r11-details).
   `CREATE TABLE usage_records (
     request_id TEXT NOT NULL PRIMARY KEY,
     account TEXT NOT NULL AS (document ->> '$.account') STORED,
@@ -64,19 +67,14 @@ export const migrations: readonly string[] = [
   ) STRICT;
   CREATE INDEX usage_records_by_account ON usage_records (account, month, entry);
   CREATE INDEX usage_records_by_month ON usage_records (month);
+  CREATE INDEX usage_records_by_admission ON usage_records (account, document ->> '$.admittedAt', request_id);
+  CREATE INDEX usage_records_by_answer ON usage_records (account, document ->> '$.answerId', document ->> '$.admittedAt')
+    WHERE document ->> '$.answerId' IS NOT NULL;
   CREATE TABLE usage_sums (
     account TEXT NOT NULL,
     month TEXT NOT NULL,
     last_entry TEXT NOT NULL,
     repairs INTEGER NOT NULL,
-    PRIMARY KEY (account, month)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX usage_sums_by_month ON usage_sums (month);
-  CREATE TABLE usage_days (
-    account TEXT NOT NULL,
-    month TEXT NOT NULL,
-    day TEXT NOT NULL,
-    model TEXT NOT NULL,
     requests INTEGER NOT NULL,
     failed INTEGER NOT NULL,
     cancelled INTEGER NOT NULL,
@@ -84,14 +82,36 @@ export const migrations: readonly string[] = [
     completion_tokens INTEGER NOT NULL,
     charged_tokens INTEGER NOT NULL,
     overage_tokens INTEGER NOT NULL,
-    PRIMARY KEY (account, month, day, model)
-  ) STRICT, WITHOUT ROWID;`,
+    PRIMARY KEY (account, month)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_sums_by_month ON usage_sums (month);
+  CREATE TABLE usage_details (
+    account TEXT NOT NULL,
+    month TEXT NOT NULL,
+    day TEXT NOT NULL,
+    model TEXT NOT NULL,
+    key_id TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    last_entry TEXT NOT NULL,
+    repairs INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    charged_tokens INTEGER NOT NULL,
+    overage_tokens INTEGER NOT NULL,
+    PRIMARY KEY (account, month, day, model, key_id, endpoint)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_details_by_month ON usage_details (month);`,
 
   // Files and batches are documents; time columns come from the documents. Closed batches are only searched by account, so the other
   // indexes hold only the open ones. Bodies of responses are not part of the documents, and are the last column: reads of the columns
   // before them do not depend on their size. Results are counted in an index only, which SQLite does not do with a generated column;
   // results never change, so their column need not be generated. Sizes of files are also summed in an index only, by the expressions from
-  // which the columns are generated.
+  // which the columns are generated. A batch's claim and the mark that the event of its end waits are not part of its document: changes of
+  // the batch do not change them.
   `CREATE TABLE files (
     id TEXT NOT NULL PRIMARY KEY,
     account TEXT NOT NULL AS (document ->> '$.account') STORED,
@@ -113,8 +133,12 @@ export const migrations: readonly string[] = [
     input_file TEXT NOT NULL AS (document ->> '$.inputFile') STORED,
     tokens INTEGER NOT NULL AS (document ->> '$.tokens') STORED,
     created_at TEXT NOT NULL AS (document ->> '$.createdAt') STORED,
+    claim TEXT,
+    event_waits INTEGER NOT NULL DEFAULT FALSE,
     document TEXT NOT NULL CHECK (json_valid(document))
   ) STRICT;
+  CREATE UNIQUE INDEX batches_by_claim ON batches (claim);
+  CREATE INDEX batches_with_event ON batches (id) WHERE event_waits;
   CREATE INDEX batches_by_account ON batches (account, id);
   CREATE INDEX open_batches ON batches (id) WHERE is_open;
   CREATE INDEX open_batches_by_account ON batches (account, state, tokens) WHERE is_open;
@@ -134,4 +158,28 @@ export const migrations: readonly string[] = [
     document TEXT NOT NULL CHECK (json_valid(document)),
     PRIMARY KEY (batch, line)
   ) STRICT, WITHOUT ROWID;`,
+
+  // The endpoints of an account are one document. Columns to search by are generated from documents.
+  `CREATE TABLE webhooks (
+    id TEXT NOT NULL PRIMARY KEY,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE TABLE webhook_deliveries (
+    id TEXT NOT NULL PRIMARY KEY,
+    endpoint TEXT NOT NULL AS (document ->> '$.endpoint') STORED,
+    state TEXT NOT NULL AS (document ->> '$.state') STORED,
+    created_at TEXT NOT NULL AS (document ->> '$.createdAt') STORED,
+    next_at TEXT AS (document ->> '$.nextAt') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX webhook_deliveries_by_time ON webhook_deliveries (endpoint, created_at, id);
+  CREATE INDEX webhook_deliveries_by_state ON webhook_deliveries (endpoint, state, created_at, id);
+  CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (endpoint, next_at) WHERE next_at IS NOT NULL;
+  CREATE INDEX webhook_deliveries_by_age ON webhook_deliveries (created_at);
+  CREATE TABLE webhook_schedules (
+    id TEXT NOT NULL PRIMARY KEY,
+    due_at TEXT AS (document ->> '$.dueAt') STORED,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
+  CREATE INDEX webhook_schedules_due ON webhook_schedules (due_at, id) WHERE due_at IS NOT NULL;`,
 ];

@@ -2,12 +2,11 @@ import test, { type ExecutionContext } from 'ava';
 import { createLimitMints } from '../../../../ingress/callers/guests/limit-mints.ts';
 import { ApiError, errorBody, errorHeaders, errorStatus } from '../../../../shared/errors.ts';
 import { connectForRequests } from '../../../../shared/redis/connections.ts';
-import { guestMintsKey as keyIn } from '../../../../shared/redis/keys.ts';
+import { guestMintsKey } from '../../../../shared/redis/keys.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../../support/private-redis.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 import { replaceClock } from '../../../support/redis-clock.ts';
 
-const guestMintsKey = (network: string) => keyIn(network, { isCluster: false });
 const allGuestMintsKey = guestMintsKey('all');
 
 const address = '203.0.113.7';
@@ -169,19 +168,6 @@ test.serial('a device that one limit refuses is not counted anywhere', async (t)
   t.truthy(await mint('second', { from, limit: 5, total: 1 }), 'by the total limit');
   t.deepEqual(await counts(), [1, 1, 1, 1]);
   for (const key of [...keys, allGuestMintsKey]) t.true((await own.redis.pttl(key)) > hourMs);
-});
-
-test.serial('counts of an ingress of the previous release are counted here, and the reverse', async (t) => {
-  const from = '2001:db8:7:1::1';
-  await own.redis.zadd('svc:guest-mints:2001:db8:7:1::/64', now, 'admitted there');
-  await own.redis.zadd('svc:guest-mints:203.0.113.9', now, 'admitted there');
-  for (const [index, each] of [from, '203.0.113.9'].entries()) {
-    t.truthy(await mint(`new ${index}`, { from: each, limit: 1 }));
-    t.is(await mint('admitted there', { from: each, limit: 1 }), undefined);
-    t.is(await mint(`new ${index}`, { from: each, limit: 2 }), undefined);
-  }
-  t.is(await own.redis.zcard('svc:guest-mints:2001:db8:7:1::/64'), 2);
-  t.is(await own.redis.zcard('svc:guest-mints:203.0.113.9'), 2);
 });
 
 test.serial('a lowered limit applies immediately, and its wait lasts until enough devices have expired', async (t) => {

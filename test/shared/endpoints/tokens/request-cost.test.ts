@@ -13,7 +13,7 @@ const messages = [{ role: 'user', content: 'Hi' }];
 
 function callOf(fields: object) {
   const text = JSON.stringify({ model: 'm', messages, ...fields });
-  return readChat(parseJsonBody(new TextEncoder().encode(text)), { m: model }, { rule: 'any field' });
+  return readChat(parseJsonBody(new TextEncoder().encode(text)), { m: model });
 }
 
 const costOf = (fields: object) => callOf(fields).cost;

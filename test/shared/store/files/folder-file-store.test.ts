@@ -71,7 +71,7 @@ test('files and folders of the store are accessible to their owner only, also wi
   });
 });
 
-test('a database of an older release keeps its mode', async (t) => {
+test('a database file that exists keeps its mode', async (t) => {
   await using home = await createSqliteHome();
   await writeFile(home.file, '', { mode: 0o640 });
   await using _store = await home.open();

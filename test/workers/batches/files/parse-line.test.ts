@@ -1,9 +1,10 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { parseLine } from '../../../../workers/batches/files/parse-line.ts';
+import { parseLine, readNameAndModel } from '../../../../workers/batches/files/parse-line.ts';
 import { batchPlan } from '../../../support/batch-plan.ts';
+import { anyField } from '../../../support/read-chat.ts';
 
-const rules = { ...batchPlan(), endpoint: '/v1/chat/completions', fields: 'any field' } as const;
+const rules = { ...batchPlan(), endpoint: '/v1/chat/completions', listedFields: anyField };
 const messages = [{ role: 'user', content: 'hello' }];
 const body = { model: 'small-chat', messages };
 const line = { custom_id: 'one', method: 'POST', url: '/v1/chat/completions', body };
@@ -218,4 +219,20 @@ test('no fault repeats content of the body', (t) => {
     t.false(JSON.stringify(parse(text)).includes(secret));
   }
   t.true(refused > 10, String(refused));
+});
+
+test('the name and the model of a line are known also if the line cannot run any more', (t) => {
+  const readNamed = (value: unknown) =>
+    readNameAndModel(
+      { number: 1, bytes: Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)) },
+      rules,
+    );
+  const named = { customId: 'one', model: 'small-chat' };
+  t.deepEqual(readNamed(line), named);
+  t.deepEqual(readNamed({ ...line, url: '/v1/embeddings', body: { ...body, messages: 5, x_vendor: 1 } }), named);
+  t.deepEqual(readNamed({ ...line, body: { model: 'gone' } }), { customId: 'one', model: undefined });
+  t.deepEqual(readNamed({ ...line, body: 5 }), { customId: 'one', model: undefined });
+  t.deepEqual(readNamed({ ...line, custom_id: 5 }), { customId: '', model: 'small-chat' });
+  for (const other of ['', '{', '[]', '5']) t.deepEqual(readNamed(other), { customId: '', model: undefined });
+  t.deepEqual(readNameAndModel({ number: 1, bytes: undefined }, rules), { customId: '', model: undefined });
 });

@@ -144,7 +144,7 @@ test('an unavailable store and a shutdown decide nothing', async (t) => {
   await t.throwsAsync(given.validate(AbortSignal.abort(reason)), { is: reason });
 });
 
-test('a field that the plan file does not list is a fault, unless the batch was submitted before there were lists', async (t) => {
+test('a field that the plan file does not list is a fault', async (t) => {
   const text = lines(2, (line) => lineOf(`line ${line}`).replace('"model"', '"priority":-1,"x_vendor":1,"model"'));
   const opened = open(text);
   const found = await opened.validate();
@@ -160,10 +160,6 @@ test('a field that the plan file does not list is a fault, unless the batch was 
       ['other', 2],
     ],
   );
-  t.is(await verdict(text, { batch: { listedFieldsOnly: false } }), 2);
-  const { listedFieldsOnly, ...before } = batchOf({ state: 'validating' });
-  t.true(listedFieldsOnly);
-  t.is(await verdict(text, { batch: { ...before, listedFieldsOnly: false } }), 2);
 });
 
 test('validation rests after work that blocked the event loop, for as long as the work took', async (t) => {

@@ -17,48 +17,24 @@ test.after.always(() => own?.[Symbol.asyncDispose]());
 const id = { batch: 'batch_1', line: 7, number: 2 };
 const retry = retryOf('batch_1', 7, { notBefore: new Date('2026-12-05T10:11:12.345Z') });
 
-/** Each event as it is on the wire, which the previous release reads and writes, too. */
-const entries: [LineEvent, object][] = [
-  [
-    { type: 'started', ...id },
-    { news: 'started', ...id },
-  ],
-  [
-    { type: 'postponed', ...id },
-    { news: 'later', ...id },
-  ],
-  [
-    { type: 'dropped', ...id },
-    { news: 'dropped', ...id },
-  ],
-  [
-    { type: 'ended', answered: true, ...id },
-    { news: 'ended', answered: true, ...id },
-  ],
-  [
-    { type: 'ended', answered: false, ...id },
-    { news: 'ended', answered: false, ...id },
-  ],
-  [
-    { type: 'retry', retry, ...id },
-    { news: 'again', retry, ...id },
-  ],
+const events: LineEvent[] = [
+  { type: 'started', ...id },
+  { type: 'postponed', ...id },
+  { type: 'dropped', ...id },
+  { type: 'ended', answered: true, ...id },
+  { type: 'ended', answered: false, ...id },
+  { type: 'retry', retry, ...id },
 ];
 
-test('events arrive unchanged and in order, under the names that the previous release reads', async (t) => {
+test('events arrive unchanged and in order', async (t) => {
   const send = createSendLineEvent(own.redis, recordedLog().log);
   const control = controlStreamKey('here');
   await own.redis.xadd(control, '*', 'a', 'b');
-  for (const [event] of entries) send({ ...id, tellTo: control }, event);
+  for (const event of events) send({ ...id, tellTo: control }, event);
   const [, ...stored] = await own.redis.xrange(control, '-', '+'); // on the same connection, so it runs after the sends
-  const values = stored.map(([, [name, value = '']]) => ({ name, value }));
   t.deepEqual(
-    values.map(({ name, value }) => [name, JSON.parse(value)]),
-    entries.map(([, wire]) => ['line', JSON.parse(JSON.stringify(wire))]),
-  );
-  t.deepEqual(
-    values.map(({ value }) => decodeLineEvent({ line: value })),
-    entries.map(([event]) => event),
+    stored.map(([, [name = '', value = '']]) => decodeLineEvent({ [name]: value })),
+    events,
   );
 });
 
@@ -92,14 +68,14 @@ const hostile: Record<string, Record<string, string>> = {
   'a cancellation': { cancel: 'req_1' },
   'text that is not JSON': { line: '{' },
   'a scalar': { line: '7' },
-  'an unknown event': { line: JSON.stringify({ news: 'eaten', ...id }) },
-  'an event without a line': { line: JSON.stringify({ news: 'started', batch: 'b', number: 1 }) },
-  'an event of line 0': { line: JSON.stringify({ news: 'started', ...id, line: 0 }) },
-  'an event whose line is a string': { line: JSON.stringify({ news: 'started', ...id, line: '7' }) },
-  'an end that does not say whether a backend answered': { line: JSON.stringify({ news: 'ended', ...id }) },
-  'a retry without its request': { line: JSON.stringify({ news: 'again', ...id }) },
+  'an unknown event': { line: JSON.stringify({ type: 'eaten', ...id }) },
+  'an event without a line': { line: JSON.stringify({ type: 'started', batch: 'b', number: 1 }) },
+  'an event of line 0': { line: JSON.stringify({ type: 'started', ...id, line: 0 }) },
+  'an event whose line is a string': { line: JSON.stringify({ type: 'started', ...id, line: '7' }) },
+  'an end that does not say whether a backend answered': { line: JSON.stringify({ type: 'ended', ...id }) },
+  'a retry without its request': { line: JSON.stringify({ type: 'retry', ...id }) },
   'a retry without a time': {
-    line: JSON.stringify({ news: 'again', ...id, retry: { ...id, failures: 1, losses: 0 } }),
+    line: JSON.stringify({ type: 'retry', ...id, retry: { ...id, failures: 1, losses: 0 } }),
   },
 };
 
@@ -115,7 +91,7 @@ test('no entry makes the decoder throw', (t) => {
     fc.record({ line: fc.oneof(fc.json(), fc.string({ unit: 'binary' })) }),
     fc.record({
       line: fc
-        .record({ news: fc.constantFrom('started', 'ended', 'again'), line: fc.jsonValue() })
+        .record({ type: fc.constantFrom('started', 'ended', 'retry'), line: fc.jsonValue() })
         .map((value) => JSON.stringify(value)),
     }),
   );

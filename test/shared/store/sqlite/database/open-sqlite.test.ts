@@ -3,27 +3,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test, { type ExecutionContext } from 'ava';
 import { inTransaction, openSqlite } from '../../../../../shared/store/sqlite/database/open-sqlite.ts';
+import { schemaNumber } from '../../../../../shared/store/sqlite/database/sqlite-schema.ts';
 import { SqliteStore } from '../../../../../shared/store/sqlite/sqlite-store.ts';
 import { createSqliteHome, holdLock, releaseAfterTurns, type SqliteHome } from '../../sqlite-home.ts';
-import { failsWith, mint, newKey } from '../../store-contract.ts';
-
-/** As released. Do not change. */
-const tablesOfVersion1 = `CREATE TABLE accounts (
-    id TEXT NOT NULL PRIMARY KEY,
-    plan TEXT NOT NULL,
-    version INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    key_id TEXT,
-    key_hash TEXT,
-    key_display TEXT,
-    key_plan TEXT,
-    key_created_at INTEGER,
-    CHECK (
-      (key_id IS NULL) = (key_hash IS NULL) AND (key_id IS NULL) = (key_display IS NULL)
-      AND (key_id IS NULL) = (key_plan IS NULL) AND (key_id IS NULL) = (key_created_at IS NULL)
-    )
-  ) STRICT;
-  CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash)`;
 
 test('opening waits for another process that creates the tables, and then finds them', async (t) => {
   await using home = await createSqliteHome();
@@ -37,42 +19,23 @@ test('opening waits for another process that creates the tables, and then finds 
   t.is(await store.findAccount('user:ann'), undefined);
 });
 
+test('opening a store changes nothing in it, and does not wait for another process that writes', async (t) => {
+  await using home = await createSqliteHome();
+  await using _first = await home.open();
+  using database = new DatabaseSync(home.file);
+  const schemaOf = () => database.prepare('SELECT name, sql FROM sqlite_schema ORDER BY name').all();
+  const before = schemaOf();
+  database.exec('BEGIN IMMEDIATE');
+  await using store = await home.open();
+  t.deepEqual(await store.audit.listAudit({ limit: 10 }), []);
+  t.deepEqual(schemaOf(), before);
+  database.exec('ROLLBACK');
+});
+
 test('opening gives up on a lock that is never released', async (t) => {
   await using home = await createSqliteHome();
   using _lock = holdLock(home.file);
   await t.throwsAsync(home.open(), { message: /cannot be opened.*locked/ });
-});
-
-test('a file of the previous version is migrated, with its accounts and keys', async (t) => {
-  await using home = await createSqliteHome();
-  using database = new DatabaseSync(home.file);
-  database.exec(`${tablesOfVersion1}; PRAGMA user_version = 1`);
-  const insert = database.prepare('INSERT INTO accounts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)');
-  const at = new Date('2026-10-11T12:13:14.567Z');
-  insert.run('user:ann', 'pro', 4, at.getTime(), 'key_1', 'the hash', 'svc_abcdef', 'free', at.getTime() + 1);
-  insert.run("user:'b\"o\\b'", 'free', 2, at.getTime(), null, null, null, null, null);
-
-  await using store = await home.open();
-  const nothingEnded = {
-    suspended: false,
-    overageEnabled: false,
-    topUpsMade: [],
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
-    changes: [],
-  };
-  const key = { id: 'key_1', hash: 'the hash', display: 'svc_abcdef', plan: 'free', createdAt: new Date(+at + 1) };
-  const ann = { id: 'user:ann', plan: 'pro', version: 4, createdAt: at, key, ...nothingEnded };
-  const bob = { id: "user:'b\"o\\b'", plan: 'free', version: 2, createdAt: at, ...nothingEnded };
-  t.deepEqual(await store.findAccount(ann.id), ann);
-  t.deepEqual(await store.findAccount(bob.id), bob);
-  const stored = { plan: 'pro', suspended: false, overageEnabled: false, version: 4 };
-  t.deepEqual(await store.findKeyOwner(['the hash']), { account: ann.id, keyId: 'key_1', ...stored });
-
-  t.false((await mint(store, ann.id)).minted);
-  t.like((await mint(store, bob.id, { plan: 'pro' })).account, { plan: 'free', version: 3, createdAt: at });
-  await failsWith(t, 'INTERNAL_ERROR', mint(store, 'user:carl', { key: { ...newKey(), hash: 'the hash' } }));
 });
 
 test('readers do not wait for writers, and a commit alone does not wait for the disk', async (t) => {
@@ -97,12 +60,15 @@ test('a transaction that finds the disk full leaves nothing behind, and the next
   t.like(database.prepare('SELECT group_concat(id) AS ids FROM accounts').get(), { ids: 'user:carl' });
 });
 
-test('rejects a database of a newer version, and does not change it', async (t) => {
-  await using home = await createSqliteHome();
-  const database = new DatabaseSync(home.file);
-  database.exec('CREATE TABLE later (id TEXT) STRICT; PRAGMA user_version = 99');
-  database.close();
-  await refusesAndKeeps(t, home, /version 99.*newer/);
+test('rejects a database with another schema, says what to do, and does not change it', async (t) => {
+  for (const number of [schemaNumber + 1, 99, -1]) {
+    await using home = await createSqliteHome();
+    const database = new DatabaseSync(home.file);
+    database.exec(`CREATE TABLE other (id TEXT) STRICT; PRAGMA user_version = ${number}`);
+    database.close();
+    const expected = `has schema ${number}, and this version uses schema ${schemaNumber}. Run the version that created`;
+    await refusesAndKeeps(t, home, new RegExp(expected));
+  }
 });
 
 test('rejects a file that is not a database, and does not change it', async (t) => {
@@ -140,19 +106,3 @@ async function refusesAndKeeps(t: ExecutionContext, home: SqliteHome, message: R
   t.true(before.equals(await readFile(home.file)));
   t.deepEqual(await readdir(home.folder), ['store.db']);
 }
-
-test('opening waits for another process that creates an index for longer than a call waits', async (t) => {
-  t.timeout(30_000);
-  await using home = await createSqliteHome();
-  await (await home.open())[Symbol.asyncDispose]();
-  using lock = new DatabaseSync(home.file);
-  lock.exec('DROP INDEX usage_records_by_answer; BEGIN IMMEDIATE');
-  const begunAt = performance.now();
-  const opening = home.open();
-  setTimeout(() => lock.exec('COMMIT'), 2_500);
-  await using store = await opening;
-  t.true(performance.now() - begunAt > 2_400);
-  t.is(await store.findUsageByAnswer('user:ann', 'x'), undefined);
-  const names = lock.prepare("SELECT name FROM sqlite_schema WHERE name = 'usage_records_by_answer'").all();
-  t.is(names.length, 1);
-});

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import net, { createServer, type Server } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { z } from 'zod';
-import { rotateKey } from '../../../../ingress/callers/account-changes.ts';
 import { createFurtherKey, revokeKeyById } from '../../../../ingress/callers/further-key-changes.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
@@ -62,7 +61,6 @@ mongoTest('an account is one document with its key, its history and its last use
       endedKeys: [],
       changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
       lastUse: { keyId: key.id, at: new Date(5) },
-      recorded: 1,
     },
   ]);
 });
@@ -80,52 +78,6 @@ mongoTest('the last uses of further keys are beside them, and leave the document
   t.deepEqual(await uses(), { [keys[0].id]: new Date(5), [keys[1].id]: new Date(5) });
   await store.changeAccount('user:ann', revokeKeyById({ id: keys[0].id, at: new Date() }));
   t.deepEqual(await uses(), { [keys[1].id]: new Date(5) });
-});
-
-mongoTest('documents of the previous version can be read and changed', async (t) => {
-  await using home = await createHome();
-  await using store = await home.open();
-  const [createdAt, key] = [new Date(), { ...newKey(), plan: 'free' }];
-  const added = {
-    suspended: false,
-    overageEnabled: false,
-    topUpsMade: [],
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
-    changes: [],
-  };
-  await home.insert({ _id: 'user:ann', plan: 'pro', version: 4, createdAt, key });
-  await home.insert({ _id: 'user:bob', plan: 'pro', version: 1, createdAt });
-  await home.insert({ _id: 'user:carl', plan: 'pro', version: 1, createdAt });
-  t.deepEqual(await store.findAccount('user:ann'), {
-    id: 'user:ann',
-    plan: 'pro',
-    version: 4,
-    createdAt,
-    key,
-    ...added,
-  });
-  t.deepEqual(await store.findAccount('user:bob'), { id: 'user:bob', plan: 'pro', version: 1, createdAt, ...added });
-  const owner = {
-    account: 'user:ann',
-    keyId: key.id,
-    plan: 'pro',
-    suspended: false,
-    overageEnabled: false,
-    version: 4,
-  };
-  t.deepEqual(await store.findKeyOwner([key.hash]), owner);
-
-  await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date(5) }]);
-  const named = { hashes: [key.hash] };
-  const rotated = await store.changeAccount('user:ann', rotateKey({ named, key: newKey() }));
-  t.like(rotated, { version: 5, plan: 'pro', endedKeys: { length: 1, 0: { id: key.id, lastUsedAt: new Date(5) } } });
-  t.deepEqual(await store.findAccount('user:ann'), rotated);
-
-  const mints = await Promise.all(Array.from({ length: 20 }, () => mint(store, 'user:bob')));
-  t.is(mints.filter(({ minted }) => minted).length, 1);
-  for (const { account } of mints) t.like(account, { plan: 'pro', version: 2, key: { plan: 'pro' } });
 });
 
 mongoTest('an invalid document is an internal error, neither an unknown key nor an outage', async (t) => {

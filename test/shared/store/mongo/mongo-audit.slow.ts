@@ -116,3 +116,27 @@ mongoTest('a record is one document, and the searched fields are indexed', async
     { key: { actor: 1, _id: -1 }, unique: undefined, sparse: undefined },
   ]);
 });
+
+const suspendOf = (id: string) =>
+  changeSettings({ settings: { suspended: true }, at: new Date(), by: 'user:olga', unknown: { id, plan: 'free' } });
+
+mongoTest('accounts are copied page by page, and those without waiting records are skipped', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  const accounts = Array.from({ length: 9 }, (_, index) => `user:${index}`);
+  for (const [index, id] of accounts.entries())
+    await (index % 3 === 0 ? mint(store, id) : store.changeAccount(id, suspendOf(id)));
+  t.deepEqual(await store.audit.copyAuditAfter('', 4), { copied: 4, last: 'user:5', unreadable: [] });
+  t.deepEqual(await store.audit.copyAuditAfter('user:5', 4), { copied: 2, last: undefined, unreadable: [] });
+});
+
+mongoTest('an account whose outbox cannot be read does not prevent others from being copied', async (t) => {
+  await using home = await createHome();
+  await using store = await home.open();
+  for (const id of ['user:ann', 'user:bob', 'user:cem']) await store.changeAccount(id, suspendOf(id));
+  const accounts = home.database.collection<{ _id: string }>('accounts');
+  await accounts.updateOne({ _id: 'user:bob' }, { $set: { 'outbox.0.at': 5 } });
+  t.deepEqual(await store.audit.copyAuditAfter('', 10), { copied: 2, last: undefined, unreadable: ['user:bob'] });
+  const copied = await home.database.collection('audit_records').find().toArray();
+  t.deepEqual(copied.map(({ account }) => account).sort(), ['user:ann', 'user:cem']);
+});

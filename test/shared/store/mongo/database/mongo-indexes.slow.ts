@@ -28,7 +28,7 @@ function refuse(code: number): never {
   throw new MongoServerError({ message: 'refused', code });
 }
 
-test('an index is named by its keys, as the previous release names it', (t) => {
+test('an index is named by its keys', (t) => {
   t.deepEqual(byMonth, { key: { month: 1, _id: 1 }, name: 'month_1__id_1' });
   t.deepEqual(unique, { key: { 'key.hash': 1 }, name: 'key.hash_1', unique: true, sparse: true });
 });

@@ -1,0 +1,30 @@
+import test from 'ava';
+import { schemaNumber } from '../../../../../shared/store/mongo/database/mongo-schema.ts';
+import { MongoStore } from '../../../../../shared/store/mongo/mongo-store.ts';
+import { openMongoTests } from '../../../../support/mongodb/mongo-tests.ts';
+import { failsWith } from '../../store-contract.ts';
+
+const { mongoTest, createHome } = await openMongoTests(test);
+
+mongoTest('a new store notes its schema once, also if processes open it at once', async (t) => {
+  await using home = await createHome();
+  const stores = await Promise.all([home.open(), home.open(), home.open()]);
+  t.deepEqual(await home.database.collection<object>('schema').find().toArray(), [
+    { _id: 'store', number: schemaNumber },
+  ]);
+  for (const store of stores) await store[Symbol.asyncDispose]();
+});
+
+mongoTest('a store with another schema is refused with both numbers, and is not changed', async (t) => {
+  await using home = await createHome();
+  const found = schemaNumber + 1;
+  await home.database.collection<{ _id: string }>('schema').insertOne({ _id: 'store', ...{ number: found } });
+  await using store = new MongoStore(home.url, { log: { warn() {} } });
+  const error = await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
+  const { message } = error.cause as Error;
+  t.regex(message, new RegExp(`has schema ${found}, and this version uses schema ${schemaNumber}\\. Run the version`));
+  t.false(message.includes(home.url));
+  await failsWith(t, 'SERVICE_UNAVAILABLE', store.findAccount('user:ann'));
+  const names = (await home.database.listCollections().toArray()).map(({ name }) => name);
+  t.deepEqual(names, ['schema']);
+});
