@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { measureBatch } from './batches.ts';
 import { runCluster } from './cluster/run-cluster.ts';
 import { runCosts, runFleet, runPeers, runTruth } from './comparison/parts.ts';
-import { compareVersions } from './comparison/versions.ts';
+import { compareVersions, fixedPoint } from './comparison/versions.ts';
 import { notWorthWriting } from './comparison/worth-writing.ts';
 import { runEndpoints } from './endpoints/run-endpoints.ts';
 import { measureFairness } from './fairness.ts';
@@ -33,7 +33,8 @@ Parts; without a name, all except the last. Each prints tables, and those of bat
   cluster             one Redis and a cluster of three masters, alternately, with 1 and 4 models; the limits on the cluster
   promises            the times that the service promises, such as the end of a suspended account's requests, each with its bar
   endpoints           chat completions and embeddings, alternately
-  versions            this version and another, alternately: --against <checkout> [--loads '64 clients,256 streams']`;
+  versions            this version and ${fixedPoint}, the fixed point of all comparisons, in turns; [--against <commit or checkout>]
+                      adds another one; [--loads '64 clients,256 streams']`;
 
 /** Of the backends for batches; `--service-ms` makes them faster than the service. */
 const slots = 32;
@@ -104,17 +105,14 @@ const parts: Record<string, (lines: number | undefined) => Promise<void>> = {
 };
 
 const wantedLoads = values.loads.split(',').map((name) => loads.find((load) => load.name === name.trim()));
-if (against !== undefined) {
-  parts.versions = () =>
-    compareVersions({
-      rounds,
-      seconds,
-      against: resolve(against),
-      loads: wantedLoads.filter((load) => load !== undefined),
-    });
-}
+/** Only by its name. */
+const versions = () =>
+  compareVersions({
+    ...{ rounds, seconds, against: against === undefined ? [] : [against] },
+    loads: wantedLoads.filter((load) => load !== undefined),
+  });
 
-const isKnown = wanted === undefined ? against === undefined : wanted in parts;
+const isKnown = wanted === undefined ? against === undefined : wanted in parts || wanted === 'versions';
 const areLoads = wantedLoads.every((load) => load !== undefined);
 const isNumber = [rounds, seconds, serviceMs, Number(count ?? 1)].every((each) => each >= 1);
 if (values.help || !isKnown || !areLoads || !isNumber) {
@@ -138,6 +136,7 @@ function endWith(code: number): void {
 // Ends child processes that would otherwise keep this one alive.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
+if (wanted === 'versions') await versions();
 for (const [name, measure] of Object.entries(parts)) {
   if (wanted !== undefined && name !== wanted) continue;
   console.error(`${name} …`);

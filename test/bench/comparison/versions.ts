@@ -1,3 +1,9 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { serviceRow } from '../gateways/start-service.ts';
 import { type Load, streamTokens } from '../loads/load.ts';
 import { compare } from './compare.ts';
@@ -6,29 +12,59 @@ import type { Results, Run } from './results.ts';
 import type { Row } from './rows.ts';
 import { compareRounds, cpuMicros, type Figure, requestsPerSecond, type Spread, spreadOf } from './summarise.ts';
 
-/** `against`: a checkout of another version, with its dependencies installed. */
-type Options = { rounds: number; seconds: number; loads: readonly Load[]; against: string };
+/**
+ * The version that all later ones are compared with, so that costs that grow a little with each change are seen: the first one with a queue
+ * for each model.
+ */
+export const fixedPoint = '046bd61';
 
-const [before, after] = ['before', 'after'];
+/** `against`: another version beside the fixed point: a folder with a checkout and its dependencies, or a commit of this repository. */
+type Options = { rounds: number; seconds: number; loads: readonly Load[]; against: readonly string[] };
 
-/** Compares this version with another one, in turns: the processor time of each process for a request, or for a token of a stream. */
+const own = 'this version';
+
+/** Compares this version with others, in turns: the processor time of each process for a request, or for a token of a stream. */
 export async function compareVersions({ against, loads, ...options }: Options): Promise<void> {
-  await using place = await openPlace(undefined);
+  await using parts = new AsyncDisposableStack();
+  const place = parts.use(await openPlace(undefined));
+  const others = [...new Set([fixedPoint, ...against])];
+  const roots = new Map<string, string>();
+  for (const name of others) roots.set(name, parts.use(await openVersion(name)).root);
   const row = (name: string, root?: string): Row => ({
-    ...{ name, does: root ?? 'this version' },
-    start: (where) => serviceRow({ ...where, name, ...(root !== undefined && { root }) }),
+    ...{ name, does: root ?? name },
+    start: (where) => serviceRow({ ...where, name: name.replaceAll('/', '-'), ...(root !== undefined && { root }) }),
   });
-  const rows = [row(before, against), row(after)];
+  const rows = [...others.map((name) => row(name, roots.get(name))), row(own, process.cwd())];
   const { runs } = await compare({ ...place, ...options, rows, loads, withPeers: false });
   for (const load of loads) {
     const unit = load.kind === 'streams' ? 'token' : 'request';
     console.log(
       `\n${load.name}; medians of ${options.rounds} rounds of ${options.seconds} s (lowest–highest); CPU in µs a ${unit}`,
     );
-    console.table(
-      Object.fromEntries(figuresOf(load, runs).map(([name, figure]) => [name, cells(runs, { load, figure })])),
-    );
+    const table = figuresOf(load, runs).map(([name, figure]) => [name, cells(runs, { load, figure, others })] as const);
+    console.table(Object.fromEntries(table));
   }
+}
+
+/** A folder as it is, or a new checkout of a commit, with its dependencies installed, which is removed in the end. */
+async function openVersion(name: string): Promise<AsyncDisposable & { root: string }> {
+  if (existsSync(join(name, 'package.json'))) return { root: resolve(name), [Symbol.asyncDispose]: async () => {} };
+  await using parts = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'inference-version-'));
+  parts.defer(() => rm(folder, { recursive: true, force: true }));
+  const root = join(folder, 'checkout');
+  console.error(`installing ${name} …`);
+  await run('git', ['worktree', 'add', '--quiet', '--detach', root, name]);
+  parts.defer(() => run('git', ['worktree', 'remove', '--force', root]));
+  await run('npm', ['ci', '--omit=dev', '--silent'], root);
+  const owned = parts.move();
+  return { root, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+async function run(command: string, args: readonly string[], cwd = process.cwd()): Promise<void> {
+  const child = spawn(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'] });
+  const [code] = await once(child, 'exit');
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code}`);
 }
 
 type Named = readonly [string, Figure];
@@ -56,11 +92,18 @@ function figuresOf(load: Load, runs: Results['runs']): Named[] {
   ];
 }
 
-function cells(runs: readonly Run[], { load, figure }: { load: Load; figure: Figure }): Record<string, string> {
+type Compared = { load: Load; figure: Figure; others: readonly string[] };
+
+/** Of each version, and of this one as a multiple of each other one. */
+function cells(runs: readonly Run[], { load, figure, others }: Compared): Record<string, string> {
   const of = (row: string) =>
     shown(spreadOf(runs.filter((run) => run.row === row && run.load === load.name).map(figure)), 1);
-  const ratio = compareRounds(runs, { load: load.name, row: after, to: before, figure, by: 'ratio' });
-  return { before: of(before), after: of(after), ratio: shown(ratio, 3) };
+  const ratioTo = (row: string) =>
+    shown(compareRounds(runs, { load: load.name, row: own, to: row, figure, by: 'ratio' }), 3);
+  return {
+    ...Object.fromEntries([...others, own].map((row) => [row, of(row)])),
+    ...Object.fromEntries(others.map((row) => [`ratio to ${row}`, ratioTo(row)])),
+  };
 }
 
 function shown(spread: Spread | undefined, digits: number): string {

@@ -1,16 +1,20 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../../stack/free-port.ts';
 import { startIdentityProvider } from '../../stack/identity-provider.ts';
 import { planFileFor, type StackModel } from '../../stack/plan.ts';
 import { startStackRedis } from '../../stack/stack-redis.ts';
 import { createKeyClient } from '../../support/key-client.ts';
+import { serviceTotal } from '../../support/service-metric.ts';
 import { openBooks } from './books.ts';
 import type { Gateway } from './gateway.ts';
 import type { Place } from './places.ts';
 import { startProcess } from './start-process.ts';
 
+/** Workers store usage several times a second. */
+const quietMs = 1_500;
 const ownRoot = fileURLToPath(new URL('../../..', import.meta.url));
 const secret = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url');
 
@@ -67,7 +71,8 @@ export async function startService({ directory: above, modelServer, name, root =
         logFile: join(directory, `${side}-${number}.log`),
         readyUrl: `http://127.0.0.1:${operationsPort}/readyz`,
       });
-    const place = { url: `http://127.0.0.1:${port}`, process: await start(), start };
+    const operationsUrl = `http://127.0.0.1:${operationsPort}`;
+    const place = { url: `http://127.0.0.1:${port}`, operationsUrl, process: await start(), start };
     parts.defer(() => place.process[Symbol.asyncDispose]());
     return place;
   }
@@ -107,11 +112,21 @@ export async function startService({ directory: above, modelServer, name, root =
   };
 }
 
-/** The service with all its limits, and the account that sends the load. */
+/** The service with all its limits, and the account that sends the load. Of another version, only its metrics say that usage is stored. */
 export async function serviceRow(options: Options & Pick<Gateway, 'asked'>): Promise<Gateway> {
   await using parts = new AsyncDisposableStack();
   const service = parts.use(await startService(options));
   const key = await service.keyOn('free');
+  if (options.root !== undefined) {
+    const owned = parts.move();
+    return {
+      urls: service.urls,
+      headers: { authorization: `Bearer ${key}` },
+      processes: service.processes,
+      drained: () => untilDrained(service.workers),
+      [Symbol.asyncDispose]: () => owned.disposeAsync(),
+    };
+  }
   const books = parts.use(
     await openBooks({ redisUrl: service.redis.url, ...service, ...options, account: 'user:free' }),
   );
@@ -125,4 +140,14 @@ export async function serviceRow(options: Options & Pick<Gateway, 'asked'>): Pro
     books: books.books,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+/** Resolves when workers have not stored any usage for a while. */
+async function untilDrained(workers: readonly { operationsUrl: string }[]): Promise<void> {
+  const stored = () => serviceTotal(workers, 'svc_usage_records_drained_total');
+  let [before, now] = [-1, await stored()];
+  while (now !== before) {
+    await sleep(quietMs);
+    [before, now] = [now, await stored()];
+  }
 }
