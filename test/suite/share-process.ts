@@ -15,9 +15,10 @@ import { root, type Share } from './test-files.ts';
  */
 
 /** Loads the files of a process, each with its own test function. */
-export async function shareProcess({ files: paths, testsAtOnce, redis }: Share): Promise<void> {
+export async function shareProcess({ files: paths, testsAtOnce, isAlone = false, redis }: Share): Promise<void> {
   if (redis !== undefined) Object.assign(process.env, { [redisVariable]: redis });
-  if (testsAtOnce !== undefined) runAtOnce(testsAtOnce);
+  if (isAlone) runAtOnce(Number.POSITIVE_INFINITY);
+  else if (testsAtOnce !== undefined) runAtOnce(testsAtOnce);
   const files = new Map(paths.map((path) => [pathToFileURL(join(root, path)).href, path]));
   registerHooks({
     resolve(specifier, context, next) {
@@ -25,12 +26,13 @@ export async function shareProcess({ files: paths, testsAtOnce, redis }: Share):
       if (specifier !== 'ava' || file === undefined) return next(specifier, context);
       const url = new URL('titled-test.ts', import.meta.url);
       url.searchParams.set('file', redis === undefined ? file : `${file} on a Redis Cluster`);
-      if (testsAtOnce === undefined) url.searchParams.set('fileByFile', '');
+      if (isAlone) url.searchParams.set('alone', '');
+      else if (testsAtOnce === undefined) url.searchParams.set('fileByFile', '');
       return { url: url.href, shortCircuit: true };
     },
   });
   process.once('exit', writeTimes);
   for (const url of files.keys()) await import(url);
   declareAll();
-  if (testsAtOnce === undefined) await runFilesInTurn();
+  if (!isAlone && testsAtOnce === undefined) await runFilesInTurn();
 }

@@ -29,9 +29,9 @@ export function sizedFiles(which: 'full' | 'any'): string[] {
 
 /**
  * Files that share a process, and how many of their tests run at the same time. Without a number, the files run one after another. Their
- * stacks have one Redis, or a cluster.
+ * stacks have one Redis, or a cluster. `isAlone`: the file concerns its whole process, such as its timers, and AVA runs it as usual.
  */
-export type Share = { files: string[]; testsAtOnce?: number; redis?: 'cluster' };
+export type Share = { files: string[]; testsAtOnce?: number; isAlone?: boolean; redis?: 'cluster' };
 
 /** `sequences` take longest, and mostly wait. */
 export type Shares = { sequences: Share[]; others: Share[] };
@@ -42,9 +42,9 @@ export type Shares = { sequences: Share[]; others: Share[] };
  */
 export function shareProcesses(files: readonly string[]): Shares {
   const { console = [], flows = [], timed = [], small = [], stacks = [], alone = [] } = Object.groupBy(files, kindOf);
-  const few = [console, flows, timed].map((files) => ({ files, testsAtOnce: 3 }));
-  const many = evenShares(small, smallSharesMax).map((files) => ({ files, testsAtOnce: 4 }));
-  const own = alone.map((file) => ({ files: [file], testsAtOnce: aloneAtOnce }));
+  const few: Share[] = [console, flows, timed].map((files) => ({ files, testsAtOnce: 3 }));
+  const many: Share[] = evenShares(small, smallSharesMax).map((files) => ({ files, testsAtOnce: 4 }));
+  const own: Share[] = alone.map((file) => ({ files: [file], isAlone: true }));
   return {
     sequences: evenShares(stacks, sequencesMax).map((files) => ({ files })),
     others: weave(
@@ -75,8 +75,6 @@ const redis = 'cluster' as const;
 const smallSharesMax = 5;
 const sequencesMax = 6;
 const clusterSequencesMax = 3;
-/** AVA's own number. */
-const aloneAtOnce = Number.MAX_SAFE_INTEGER;
 
 function evenShares(files: readonly string[], sharesMax: number): string[][] {
   return Array.from({ length: Math.min(sharesMax, files.length) }, (_, share) =>

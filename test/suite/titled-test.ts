@@ -5,6 +5,7 @@ const { searchParams } = new URL(import.meta.url);
 /** The file of this copy of the module, by its path from the project folder. */
 const file = searchParams.get('file') ?? '';
 const isFileByFile = searchParams.has('fileByFile');
+const isAlone = searchParams.has('alone');
 
 type Implementation = (t: ExecutionContext) => unknown;
 /** Far longer than anything that a test waits for: 30 s at a time. */
@@ -32,7 +33,7 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
         return declareLater(() => Reflect.apply(call, self, [title, ...others]));
       const prove = implementation as Implementation; // as its file passed it to ava
       const isHook = names.some((name) => /^(before|after)/.test(name));
-      const run: Implementation = isHook ? prove : (t) => withTimeLimit(t, prove);
+      const run: Implementation = isHook || isAlone ? prove : (t) => withTimeLimit(t, prove);
       if (isFileByFile) return declareInTurn(names, title, run);
       const forEach = names.some((name) => eachHook.test(name));
       const own = (t: ExecutionContext) => {
@@ -44,7 +45,10 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
   }) as Chain;
 }
 
-/** A test that waits for what does not happen fails, instead of all that are still running when AVA gives up. It may set its own limit. */
+/**
+ * A test that waits for what does not happen fails, instead of all that are still running when AVA gives up. It may set its own limit. AVA's
+ * timer is one of the process, so a test that replaces these has none.
+ */
 function withTimeLimit(t: ExecutionContext, prove: Implementation): unknown {
   t.timeout(withoutAssertionMs, 'no assertion was made for so long');
   return prove(t);
