@@ -9,10 +9,13 @@ import { recordedLog } from '../support/recorded-log.ts';
 import { watchRedis } from '../support/watch-redis.ts';
 import { startScriptedBackend } from './scripted-backend.ts';
 
-/** What a load costs in Redis: commands, also those inside scripts, calls of scripts, bytes of its sockets, and keys that are left. */
+/**
+ * What one request of a load, or one chunk of the stream, costs in Redis: commands, also those inside scripts, calls of scripts, bytes of its
+ * sockets, and keys that are left. Rounded: what happens less than once for each depends on time, such as the storing of usage.
+ */
 export type Cost = { commands: number; scripts: number; bytesIn: number; bytesOut: number; keysLeft: number };
 
-/** `parts`: calls by script or command, and keys by family. They show what grew. */
+/** `parts`: commands by script, or calls by command, and keys by family, for all requests or chunks. They show what grew. */
 export type Measured = { cost: Cost; parts: Record<string, number> };
 
 export type Load = 'requests' | 'stream';
@@ -78,16 +81,21 @@ export async function measureRedis(): Promise<Record<Load, Measured>> {
     },
   };
 
-  async function measure(work: () => Promise<void>): Promise<Measured> {
+  async function measure(work: () => Promise<void>, units: number): Promise<Measured> {
     for (let time = 0; time < warmUps; time++) await work();
-    const bytes = await bytesOf(redis, work);
-    const { calls, parts } = await callsOf({ redis, url: stack.redisUrl }, work);
+    const { bytesIn, bytesOut } = await bytesOf(redis, work);
+    const { commands, scripts, parts } = await callsOf({ redis, url: stack.redisUrl, units }, work);
     const before = await keyFamilies(redis);
     await work();
     const keys = added(before, await keyFamilies(redis));
-    return { cost: { ...calls, ...bytes, keysLeft: sum(Object.values(keys)) }, parts: { ...parts, ...keys } };
+    const keysLeft = sum(Object.values(keys).map((count) => Math.round(count / units)));
+    const bytes = { bytesIn: Math.round(bytesIn / units), bytesOut: Math.round(bytesOut / units) };
+    return { cost: { commands, scripts, ...bytes, keysLeft }, parts: { ...parts, ...keys } };
   }
-  return { requests: await measure(loads.requests), stream: await measure(loads.stream) };
+  return {
+    requests: await measure(loads.requests, requestsCounted),
+    stream: await measure(loads.stream, chunksCounted),
+  };
 }
 
 /** The bytes of all sockets of Redis, without those of an idle stack in the same time. */
@@ -116,12 +124,18 @@ async function bytesOf(redis: Redis, work: () => Promise<void>): Promise<Pick<Co
   };
 }
 
-type Calls = { calls: Pick<Cost, 'commands' | 'scripts'>; parts: Record<string, number> };
+type Calls = Pick<Cost, 'commands' | 'scripts'> & { parts: Record<string, number> };
 /** Calls of a script or of a command outside of one, and the commands that they ran. */
 type Counted = Record<string, { calls: number; commands: number }>;
 
-/** The calls of each script and command. One that an idle stack makes nearly as often is not counted. */
-async function callsOf({ redis, url }: { redis: Redis; url: string }, work: () => Promise<void>): Promise<Calls> {
+/** An ingress counts the jobs of a queue four times a second while requests wait. */
+const timed = new Set(['command llen', 'command zcard']);
+
+/** The calls of each script and command for a unit of the load. One that an idle stack makes nearly as often is not counted. */
+async function callsOf(
+  { redis, url, units }: { redis: Redis; url: string; units: number },
+  work: () => Promise<void>,
+): Promise<Calls> {
   await using watch = await watchRedis(url, { inScripts: true });
   const names = new Map<string, string>();
   async function counted(wait: () => Promise<unknown>): Promise<{ ms: number; of: Counted }> {
@@ -136,18 +150,16 @@ async function callsOf({ redis, url }: { redis: Redis; url: string }, work: () =
     const { ms, of } = await counted(work);
     const own = Object.entries(of).filter(([name, { calls }]) => {
       const idleCalls = ((idle.of[name]?.calls ?? 0) * ms) / idle.ms;
-      return calls > 2 * idleCalls + 2;
+      return Math.round(calls / units) > 0 && calls > 2 * idleCalls && !timed.has(name);
     });
     const scripts = own.filter(([name]) => name.startsWith('script'));
     all.push({
-      calls: {
-        commands: sum(own.map(([, { commands }]) => commands)),
-        scripts: sum(scripts.map(([, { calls }]) => calls)),
-      },
-      parts: Object.fromEntries(own.map(([name, { calls }]) => [name, calls])),
+      commands: sum(own.map(([, { commands }]) => Math.round(commands / units))),
+      scripts: sum(scripts.map(([, { calls }]) => Math.round(calls / units))),
+      parts: Object.fromEntries(own.map(([name, { commands }]) => [name, commands])),
     });
   }
-  return all.reduce((least, each) => (each.calls.commands < least.calls.commands ? each : least));
+  return all.reduce((least, each) => (each.commands < least.commands ? each : least));
 }
 
 /**

@@ -25,7 +25,8 @@ const batchDocumentSchema = batchSchema
 
 type FileDocument = z.infer<typeof fileDocumentSchema>;
 /**
- * `claim` and `ended` are not part of the schema, because changes of a batch do not change them. `ended` is the batch's own id while the event of its end waits, so that a sparse index has these batches in order.
+ * `claim` and `ended` are not part of the schema, because changes of a batch do not change them. `ended` is the batch's own id while the
+ * event of its end waits, so that a sparse index has these batches in order.
  */
 type BatchDocument = z.input<typeof batchDocumentSchema> & { claim?: string; ended?: string };
 export type ResultDocument = BatchResult & { _id: string };

@@ -12,8 +12,9 @@ const SQLITE_LOCKED = 6;
 const sqliteErrorSchema = z.object({ code: z.literal('ERR_SQLITE_ERROR'), errcode: z.int() });
 
 /**
- * Runs `work`, and retries for up to two seconds while another connection holds the lock it needs. Between two attempts the process is free. SQLite's own busy timeout would block the process and every stream in it, so it is only 2 ms. `work` must leave no changes when it
- * fails. After that time, and for any other failure, throws the error of `work`.
+ * Runs `work`, and retries for up to two seconds while another connection holds the lock it needs. Between two attempts the process is
+ * free. SQLite's own busy timeout would block the process and every stream in it, so it is only 2 ms. `work` must leave no changes when
+ * it fails. After that time, and for any other failure, throws the error of `work`.
  */
 export async function patiently<T>(work: () => T): Promise<T> {
   const giveUpAt = performance.now() + patienceMs;
