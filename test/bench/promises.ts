@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { createOperatorClient } from '../support/operator-client.ts';
@@ -18,18 +19,15 @@ let names = 0;
 
 /** Measures each promise in as many rounds, with two ingresses and two workers, and the longer ones in one round. */
 export async function measurePromises({ rounds }: { rounds: number }): Promise<PromisedTime[]> {
-  const repeated = async (measure: () => Promise<number>) => {
-    const measured: number[] = [];
-    for (let round = 0; round < rounds; round++) measured.push(await measure());
-    return measured;
-  };
   await using stack = await startStack({ ingresses: 2, workers: 2, plans: { free: { model_tiers: ['guest'] } } });
   const keys = createKeyClient(stack);
   const key = await keys.newKey('alice');
   const rows: PromisedTime[] = [];
-  async function add(promise: string, barMs: number, measure: () => Promise<number>): Promise<void> {
+  async function add(promise: string, barMs: number, measure: () => Promise<number>, times = rounds): Promise<void> {
     console.error(promise);
-    rows.push({ promise, barMs, measuredMs: await repeated(measure) });
+    const measuredMs: number[] = [];
+    for (let round = 0; round < times; round++) measuredMs.push(await measure());
+    rows.push({ promise, barMs, measuredMs });
   }
 
   await add('a change of the plan file is in force in every process', 5_000, () => planFileInForce(stack));
@@ -41,16 +39,10 @@ export async function measurePromises({ rounds }: { rounds: number }): Promise<P
   await add('an operator ends a request: its stream has ended', 2_000, () => endRequest(stack, key));
   await add('a silent stream begins with 200 and a comment', 10_500, () => firstComment(stack, key));
   await add('Redis is stopped: a waiting request gets its 503', 5_500, () => stopRedis(stack, key));
-  rows.push({
-    promise: 'a worker is killed: its requests are started by another',
-    barMs: 15_000,
-    measuredMs: await measureTakeover(),
-  });
-  rows.push({
-    promise: 'all processes are killed: the slots of the account are free',
-    barMs: 75_000,
-    measuredMs: [await killAll(stack, key)],
-  });
+  await add('all processes are killed: the slots of the account are free', 75_000, () => killAll(stack, key), 1);
+  const takeover = 'a worker is killed: its requests are started by another';
+  console.error(takeover);
+  rows.push({ promise: takeover, barMs: 15_000, measuredMs: await measureTakeover() });
   return rows;
 }
 
@@ -64,17 +56,15 @@ async function planFileInForce(stack: Stack): Promise<number> {
   return performance.now() - begunMs;
 }
 
-type HeldCall = { answer: Promise<unknown>; aborted: () => Promise<void> };
-
-/** A request whose backend holds it. */
-async function heldCall(stack: Stack, ask: () => Promise<unknown>): Promise<HeldCall> {
+/** Sends a request that its backend holds. Returns a function that resolves when the backend's call is aborted. */
+async function holdCall(stack: Stack, ask: () => Promise<unknown>): Promise<() => Promise<void>> {
   for (const server of stack.modelServers) server.fail(holding);
   const earlier = new Set(calls(stack).map(({ id }) => id));
   const answer = ask();
   answer.catch(() => {}); // it is aborted
   const own = () => calls(stack).find(({ id }) => !earlier.has(id));
   await until(() => own() !== undefined);
-  return { answer, aborted: () => until(() => own()?.state === 'aborted') };
+  return () => until(() => own()?.state === 'aborted');
 }
 
 const calls = (stack: Stack) =>
@@ -91,7 +81,7 @@ async function leave({ stack, key, stream }: { stack: Stack; key: string; stream
       dispatcher: agent,
       signal: leaving.signal,
     });
-  const { aborted } = await heldCall(stack, ask);
+  const aborted = await holdCall(stack, ask);
   const begunMs = performance.now();
   leaving.abort();
   await aborted();
@@ -147,31 +137,37 @@ async function firstComment(stack: Stack, key: string): Promise<number> {
   return tookMs;
 }
 
+/** The request is still in its queue, because the workers stand still. */
 async function stopRedis(stack: Stack, key: string): Promise<number> {
-  const { answer } = await heldCall(stack, () =>
-    chat({ url: stack.ingresses[0]?.url ?? '', key, question: 'Hello' }).then(({ status }) => status),
-  );
+  const [ingress] = stack.ingresses;
+  if (ingress === undefined) throw new Error('there is no ingress');
+  const ask = async () => (await chat({ url: ingress.url, key, question: 'Hello' })).status;
+  for (const { process } of stack.workers) process.kill('SIGSTOP');
+  const answer = ask();
+  await awaitMetric(ingress, /^svc_queue_depth\{pool="default",model="small-chat",lane="interactive"\} 1$/m);
   const begunMs = performance.now();
   await stack.redis?.stop();
-  await answer;
+  if ((await answer) !== 503) throw new Error(`the request was answered ${await answer}`);
   const tookMs = performance.now() - begunMs;
-  heal(stack);
+  for (const { process } of stack.workers) process.kill('SIGCONT');
   await stack.redis?.restart();
-  const { url } = stack.ingresses[0] ?? { url: '' };
-  await until(async () => (await chat({ url, key, question: 'Hello' })).status === 200);
+  await until(async () => (await ask()) === 200);
   return tookMs;
 }
 
 async function killAll(stack: Stack, key: string): Promise<number> {
   const atOnce = 2;
-  await createPlanEditor(stack).change(({ plans: { free } }) =>
-    Object.assign(free ?? {}, { requests_at_once: atOnce }),
-  );
+  const editor = createPlanEditor(stack);
+  const written = await editor.change(({ plans: { free } }) => Object.assign(free ?? {}, { requests_at_once: atOnce }));
+  const running = () => [...stack.ingresses, ...stack.workers];
+  await editor.until(running(), ({ generation }) => generation === written);
   const ask = async () => (await chat({ url: stack.ingresses[0]?.url ?? '', key, question: 'Hello' })).status;
   for (const server of stack.modelServers) server.fail(holding);
   const held = Array.from({ length: atOnce }, () => ask().catch(() => 0));
-  await until(async () => (await ask()) === 429);
-  for (const { process } of [...stack.ingresses.splice(0), ...stack.workers.splice(0)]) process.kill('SIGKILL');
+  await until(() => calls(stack).filter(({ state }) => state === 'running').length === atOnce);
+  for (const { process } of running()) process.kill('SIGKILL');
+  stack.ingresses.length = 0;
+  stack.workers.length = 0;
   const begunMs = performance.now();
   await Promise.all(held);
   heal(stack);
