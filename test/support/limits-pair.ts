@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Claim, ClaimEnd } from '../../shared/idempotency/claim.ts';
-import type { Admission } from '../../shared/limits/admission.ts';
+import type { Admission, LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { countersKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
@@ -83,7 +83,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
       const how = answer.outcome === 'repeated' ? ` as ${answer.how}` : '';
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : how}`);
       if (answer.outcome === 'refused' && answer.limit === 'quota' && allowance.overageEnabled)
-        answered.push('admit refused beyond overage');
+        answered.push(`admit refused ${beyondOverage(answer.counters) > 0 ? 'beyond' : 'at the bound of'} overage`);
       if (answer.outcome === 'admitted') {
         if (answer.admission.overage) answered.push('admit admitted as overage');
         admissions.set(name, { ...answer.admission, tokens: model.leases.get(requestId)?.tokens ?? 0 });
@@ -94,6 +94,12 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
       else if (answer.outcome === 'cold') await seed(answer.month);
       else return answered;
     }
+  }
+
+  /** How many tokens of the month are used and reserved beyond its allowance and overage. */
+  function beyondOverage({ used, reserved, month }: LimitCounters): number {
+    const { tokensPerMonth = 0, overageTokensPerMonth = 0, topUp } = allowance;
+    return used + reserved - tokensPerMonth - overageTokensPerMonth - (topUp?.month === month ? topUp.tokens : 0);
   }
 
   /** Looks for a claim, too, as an ingress does for a request that it refuses. */
@@ -143,7 +149,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     });
     assert.equal(answer, expected);
     if (answer) log.settled(requestId, tokens);
-    return [`settle ${answer}`];
+    return answer && overage && tokens > 0 ? ['settle true', 'settle overage'] : [`settle ${answer}`];
   }
 
   async function release(request: string): Promise<string[]> {
@@ -248,7 +254,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
       case 'forget months':
         return forgetMonths();
       case 'change':
-        allowance = step.allowance;
+        allowance = { ...step.allowance, topUp: allowance.topUp };
         return step.isRead ? [] : change();
       case 'top up':
         allowance = { ...allowance, topUp: { month: shiftMonth(monthOf(now), step.months), tokens: step.tokens } };

@@ -12,15 +12,20 @@ const request = fc.record<Chosen>({ from: fc.constantFrom('live', 'live', 'live'
 const asked = fc.record<Chosen>({ from: fc.constantFrom('new', 'new', 'new', 'new', 'known', 'live'), index });
 const some = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined, freq: 2 });
 
+/** Mostly round numbers of tokens, in limits as well, so that sums often reach a limit exactly. */
+const roundTo = 50;
+const rounded = (min: number, max: number) =>
+  fc.integer({ min: min / roundTo, max: max / roundTo }).map((n) => n * roundTo);
+
 /** Small limits, so that each is reached often. Some are undefined, so that the others can be reached. */
 export const allowances: fc.Arbitrary<Allowance> = fc.record({
   requestsPerMinute: some(fc.integer({ min: 1, max: 40 })),
-  tokensPerMinute: some(fc.integer({ min: 300, max: 3_000 })),
+  tokensPerMinute: some(rounded(300, 2_000)),
   requestsPerDay: some(fc.integer({ min: 5, max: 60 })),
   requestsAtOnce: some(fc.integer({ min: 1, max: 30 })),
-  tokensPerMonth: some(fc.integer({ min: 500, max: 6_000 })),
-  overageEnabled: fc.boolean(),
-  overageTokensPerMonth: some(fc.integer({ min: 50, max: 500 })),
+  tokensPerMonth: some(rounded(200, 2_000)),
+  overageEnabled: fc.constantFrom(true, true, false),
+  overageTokensPerMonth: some(rounded(50, 500)),
 });
 
 /** Few keys and bodies, so that many requests are repeats. */
@@ -30,7 +35,8 @@ const claim = fc.option(
   { nil: undefined, freq: 2 },
 );
 
-const tokens = fc.integer({ min: 1, max: 300 });
+/** Half of them is as round as a limit. */
+const tokens = fc.constantFrom(100, 100, 200, 300);
 const times = fc.constantFrom(1, 1, 1, 2);
 type Steps = {
   admit: { request: Chosen; tokens: number; version: number; claim: ChosenClaim | undefined; times: number };
@@ -69,7 +75,10 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
     weight: 10,
     arbitrary: of('admit', { request: asked, tokens, claim, times, version: fc.constantFrom(0, 0, 0, -1) }),
   },
-  { weight: 1, arbitrary: of('burst', { count: fc.integer({ min: 2, max: 30 }), tokens }) },
+  {
+    weight: 1,
+    arbitrary: of('burst', { count: fc.integer({ min: 2, max: 30 }), tokens: fc.integer({ min: 1, max: 300 }) }),
+  },
   { weight: 8, arbitrary: of('start', { request, taken: fc.integer({ min: 1, max: 4 }), times }) },
   { weight: 4, arbitrary: of('renew', { request, lifeMs: fc.constantFrom(60_000, 90_000), times }) },
   { weight: 3, arbitrary: of('mark streaming', { request, run: fc.constantFrom(0, 0, -1), times }) },
@@ -78,7 +87,7 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: of('settle', {
       ...{ request, times, settler: fc.constantFrom('worker', 'worker', 'ingress'), isKept: fc.boolean() },
       run: fc.constantFrom(0, 0, 0, 0, -1, 1),
-      share: fc.constantFrom(0, 0.1, 0.5, 1, 1.5, 3),
+      share: fc.constantFrom(0, 0.5, 0.5, 1, 1, 2),
     }),
   },
   { weight: 3, arbitrary: of('release', { request, times }) },
@@ -89,7 +98,7 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: of('change', { allowance: allowances, isRead: fc.boolean() }) },
   {
     weight: 2,
-    arbitrary: of('top up', { tokens: fc.integer({ min: 0, max: 3_000 }), months: fc.constantFrom(0, 0, -1) }),
+    arbitrary: of('top up', { tokens: rounded(0, 1_000), months: fc.constantFrom(0, 0, 0, -1) }),
   },
   { weight: 1, arbitrary: of('forget months', {}) },
   { weight: 1, arbitrary: of('compare', { months: fc.constantFrom(0, -1, -2) }) },

@@ -133,16 +133,6 @@ for (const lane of lanes) {
   );
 }
 
-test.serial('a request that holds a lease is admitted again unchanged, even if all limits are used up', async (t) => {
-  const { batch, counters } = await open();
-  const first = await batch.admit('a', { requestsAtOnce: 1 });
-  await setTime(noon + 5_000);
-  const again = await batch.admit('a', { requestsAtOnce: 1, tokensPerMonth: 0 });
-  if (first.outcome !== 'admitted' || again.outcome !== 'admitted') return t.fail();
-  t.deepEqual(again.admission, first.admission);
-  t.like(await counters(), { reserved: 100 });
-});
-
 test.serial('a started line is released by its latest run, or with run any', async (t) => {
   const { batch, counters } = await open();
   for (const name of ['a', 'b']) {
@@ -173,27 +163,6 @@ test.serial('a line that was only admitted is released with any run or none', as
     t.is(await batch.release(name, run), 'released');
   }
   t.like(await counters(), { reserved: 0 });
-});
-
-test.serial('a settled line is not released', async (t) => {
-  const { batch, counters } = await open();
-  await batch.admit('a');
-  await batch.start('a');
-  await batch.settle('a', { tokens: 40 });
-  t.is(await batch.release('a', 'any'), 'ended');
-  t.like(await counters(), { used: 40, reserved: 0 });
-});
-
-test.serial('a line that settles after its release is charged once', async (t) => {
-  const { batch, counters, outbox } = await open();
-  await batch.admit('a');
-  await batch.start('a');
-  await batch.release('a', 'any');
-  t.true(await batch.settle('a', { tokens: 40 }));
-  t.true(await batch.settle('a', { tokens: 40 }));
-  t.false(await batch.settle('a', { tokens: 40, settler: 'another' }));
-  t.like(await counters(), { used: 40, reserved: 0 });
-  t.is((await outbox()).length, 1);
 });
 
 test.serial('a line that is never ended holds its lease for a day past its deadline, and no longer', async (t) => {

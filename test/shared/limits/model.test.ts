@@ -64,7 +64,7 @@ test.serial('for any sequence of calls, every answer and every record match the 
 const everyAnswer = [
   ...['admit admitted', 'admit admitted as overage', 'admit ended', 'admit cold', 'admit stale'],
   ...['quota', 'requests', 'tokens', 'day', 'concurrency'].map((limit) => `admit refused by ${limit}`),
-  'admit refused beyond overage',
+  ...['admit refused beyond overage', 'admit refused at the bound of overage', 'settle overage'],
   ...['running', 'kept', 'lost', 'mismatch'].map((how) => `admit repeated as ${how}`),
   ...['run', 'late', 'expired', 'interrupted', 'settled', 'gone', 'superseded'].map((outcome) => `start ${outcome}`),
   ...['settle true', 'settle false', 'release released', 'release started', 'release ended'],
