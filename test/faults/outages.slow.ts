@@ -44,8 +44,8 @@ let proxy: TcpProxy;
 test.before(async () => {
   const directory = await mkdtemp(join(tmpdir(), 'outages-'));
   parts.defer(() => rm(directory, { recursive: true, force: true }));
-  replies = parts.use(await startRedis({ directory, settings: { user: 'limited on >password ~* &* +@all' } }));
-  const env = { REPLY_REDIS_URL: replies.url.replace('//', '//limited:password@') };
+  replies = parts.use(await startRedis({ directory, settings: { user: 'limited on >only-for-replies ~* &* +@all' } }));
+  const env = { REPLY_REDIS_URL: replies.url.replace('//', '//limited:only-for-replies@') };
   // Longer than a test waits, so what gets an answer has not waited for it.
   const timeouts = { queue_ms: 60_000 };
   stack = parts.use(await startStack({ workers: 2, models: oneBackend, timeouts, env }));

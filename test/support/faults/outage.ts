@@ -11,7 +11,6 @@ const neverAHangMs = 30_000;
 
 /** For an outage that all requests in flight outlast: a response takes twice as long. */
 export const shortOutage = { clients: 24, forMs: 5_000 };
-export const longAnswers = { workers: 2, modelServers: { firstTokenMs: 100, tokensPerSecond: 12 } };
 
 type Outage = {
   stack: Stack;
@@ -40,8 +39,10 @@ export async function weather(t: ExecutionContext, see: See, outage: Outage): Pr
   };
   const calls = () => stack.modelServers.flatMap((server) => server.calls());
 
+  const begun = () => calls().filter(({ completionTokens }) => completionTokens > 5).length;
+  const before = begun();
   const asking = Array.from({ length: clients }, (_, client) => as(client, `In flight ${client}, repeat 8?`));
-  while (calls().filter(({ completionTokens }) => completionTokens > 5).length < clients) await sleep(20);
+  while (begun() < before + clients) await sleep(20);
   await outage.begin();
   const until = performance.now() + forMs;
   const refused: Asked[] = [];
