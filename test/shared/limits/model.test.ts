@@ -26,7 +26,7 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-const sequences = sized(80, 250);
+const sequences = sized(120, 250);
 
 test.serial('for any sequence of calls, every answer and every record match the model', async (t) => {
   t.timeout(180_000);
@@ -68,5 +68,7 @@ const everyAnswer = [
   ...['running', 'kept', 'lost', 'mismatch'].map((how) => `admit repeated as ${how}`),
   ...['run', 'late', 'expired', 'interrupted', 'settled', 'gone', 'superseded'].map((outcome) => `start ${outcome}`),
   ...['settle true', 'settle false', 'release released', 'release started', 'release ended'],
+  ...['release released after its start', 'end lines some', 'line admitted'],
+  ...['line refused by quota', 'line refused by concurrency'],
   ...['end leases some', 'compare counted', 'compare not counted'],
 ];
