@@ -1,6 +1,6 @@
 import test from 'ava';
 import { Redis } from 'ioredis';
-import { createAdmit } from '../../../shared/limits/admit.ts';
+import { type Allowance, createAdmit } from '../../../shared/limits/admit.ts';
 import {
   countersKey,
   leaseEndsKey,
@@ -26,6 +26,20 @@ test.serial('the time is that of Redis if the clock is not replaced', async (t) 
   if (answer.outcome !== 'current') return t.fail();
   const passed = answer.now - (seconds ?? 0) * 1_000;
   t.true(passed >= 0 && passed < 60_000);
+});
+
+test.serial('of several limits the longest wait is reported, and a spent month before all others', async (t) => {
+  const side = await freshAccount();
+  const perMinute = { requestsPerMinute: 1, tokensPerMinute: 150 };
+  await side.admit({ requestId: 'a', tokens: 100 });
+  await setTime(noon + 5_000);
+  await side.admit({ requestId: 'b', tokens: 50 });
+  const ask = (allowance: Partial<Allowance>) => side.admit({ requestId: 'c', tokens: 100, allowance });
+  t.like(await ask({ tokensPerMinute: 150 }), { limit: 'tokens', waitMs: 55_000 });
+  t.like(await ask(perMinute), { limit: 'requests', waitMs: 60_000 });
+  t.like(await ask({ ...perMinute, requestsAtOnce: 1 }), { limit: 'requests' });
+  t.like(await ask({ ...perMinute, requestsPerDay: 2 }), { limit: 'day' });
+  t.like(await ask({ ...perMinute, requestsPerDay: 2, tokensPerMonth: 150 }), { limit: 'quota' });
 });
 
 test.serial('a top-up lifts spent overage, and does not renew it', async (t) => {

@@ -31,6 +31,20 @@ test.serial('a line counts against the month of its key, and not against the min
   t.like((await interactive.counters(key)).key, { reserved: 300 }, 'counted again');
 });
 
+test.serial('a line that is never ended holds its lease for a day past its deadline, and no longer', async (t) => {
+  const { account, batch, held } = await open();
+  await batch.admit({ requestId: 'a' });
+  await batch.start('a');
+  await setTime(deadline + day - 1);
+  t.is(await batch.endLeases(), 0);
+  t.is(await held('batch'), 1);
+  await setTime(deadline + day);
+  t.is(await batch.endLeases(), 1);
+  const outbox = (await batch.outbox()).filter((record) => record.account === account);
+  t.like(outbox, { 0: { outcome: 'lost', runs: 1, chargedTokens: 0 }, length: 1 });
+  t.false(await batch.settle('a'), 'it was recorded as lost');
+});
+
 test.serial('the leases of each lane are ended separately, and each lane is listed with its next end', async (t) => {
   const { account, batch, interactive, held } = await open();
   const holders = leaseHoldersKey(partitionOf(account));
