@@ -113,6 +113,28 @@ test.serial('an admitted lease expires 30 s past startBy, a started one 60 s pas
   );
 });
 
+test.serial('a lease lives for a minute from each run, and for half a minute after an interrupted one', async (t) => {
+  const side = await admitted();
+  await side.admit({ requestId: 'b' });
+  for (const name of ['a', 'b']) await side.start(name, 1);
+  await setTime(now + 10_000);
+  for (const name of ['a', 'b']) await side.start(name, 2);
+  await side.markStreaming('a', 2);
+  await setTime(now + 20_000);
+  t.like(await side.start('a', 3), { outcome: 'interrupted', run: 3 });
+  for (const [time, ended] of [
+    [49_999, 0],
+    [50_000, 1],
+    [69_999, 0],
+    [70_000, 1],
+  ] as const) {
+    await setTime(now + time);
+    t.is(await side.endLeases(), ended, String(time));
+  }
+  await side.renew('b');
+  t.is(await side.endLeases(), 0, 'no renewal restores it');
+});
+
 test.serial('no renewal shortens a lease, and one call renews many', async (t) => {
   const side = await admitted();
   const names = Array.from({ length: 30 }, (_, index) => `many ${index}`);
