@@ -203,12 +203,7 @@ function listCases(path: string, cast: Cast, { most, after }: { most: number; af
     ok('one', as('limit=1'), { check: (t, body) => void t.like(body, { data: { length: 1 }, has_more: true }) }),
     ok('the maximum', as(`limit=${most}`)),
     ok('after an unknown id', as(`after=${after}${'0'.repeat(26)}`), none),
-    ...['0', String(most + 1), '1.5', 'x', ''].map((limit) =>
-      invalid(`a limit of ${limit}`, as(`limit=${limit}`), {
-        says: `limit: expected a whole number from 1 to ${most}`,
-      }),
-    ),
-    invalid('two limits', as('limit=1&limit=2'), { says: 'limit: expected string' }),
+    invalid('too many', as(`limit=${most + 1}`), { says: `limit: expected a whole number from 1 to ${most}` }),
     invalid('after a malformed id', as('after=x'), { says: 'after: expected the id of a' }),
     invalid('an unknown parameter', as('before=x'), { says: 'before: is not known' }),
   ];

@@ -168,13 +168,9 @@ function monthCases(path: string, bearer: string): Case[] {
   const none = { month: '2001-02', unit: 'tokens', total: { requests: 0, overageTokens: 0 }, data: { length: 0 } };
   return [
     ok('a month without usage', as('month=2001-02'), { check: (t, body) => void t.like(body, none) }),
-    ...['2001-13', '2001-00', '2001-1', '2001', '', '2001-02-03', 'x', '2001-02%00'].map((month) =>
-      invalid(`the month "${month}"`, as(`month=${month}`), { says: 'month: expected a month as YYYY-MM' }),
-    ),
-    invalid('two months', as('month=2001-02&month=2001-03'), { says: 'month: expected string' }),
+    invalid('no month', as('month=2001-02%00'), { says: 'month: expected a month as YYYY-MM' }),
     invalid('an unknown parameter', as('day=2001-02-03'), { says: 'day: is not known' }),
     ...reportCases(path, bearer),
-    invalid('a month and a range', as('month=2001-02&start=2001-02-01'), { says: 'start: expected without month' }),
     invalid('a group of other accounts', as('group_by=account'), { says: 'group_by: expected some of' }),
     ok('a month as CSV', as('month=2001-02&format=csv')),
   ];
@@ -191,11 +187,6 @@ function reportCases(path: string, bearer: string): Case[] {
     ok('the current month', as('group_by=key'), { check: (t, body) => void t.like(body, { groupBy: ['key'] }) }),
     ok('a range as CSV', as('start=2001-02-03&end=2001-02-28&format=csv')),
     invalid('no day', as('start=2001-02-29'), { says: 'start: expected a day as YYYY-MM-DD' }),
-    invalid('an end before the start', as('start=2001-02-03&end=2001-02-02'), { says: 'not before 2001-02-03' }),
-    invalid('more than 366 days', as('start=2001-02-03&end=2002-02-04'), { says: 'end: expected at most 366 days' }),
-    invalid('a group that does not exist', as('group_by=day,plan'), { says: 'group_by: expected some of' }),
-    invalid('a group twice', as('group_by=day,day'), { says: 'group_by: expected some of' }),
-    invalid('another format', as('format=xlsx'), { says: 'format: ' }),
   ];
 }
 
@@ -215,9 +206,6 @@ function allUsageCases(cast: Cast): Case[] {
     }),
     invalid('a month', as('month=2001-02'), { says: 'month: is not known' }),
     invalid('rows without an order', as('limit=5'), { says: 'limit: expected with order=charged' }),
-    invalid('another order', as('order=cost'), { says: 'order: ' }),
-    invalid('no rows', as('order=charged&limit=0'), { says: 'limit: expected a whole number from 1 to 1000' }),
-    invalid('too many rows', as('order=charged&limit=1001'), { says: 'limit: expected a whole number from 1 to 1000' }),
   ];
 }
 
@@ -277,10 +265,7 @@ function listCases(cast: Cast): Case[] {
       ok(`an unknown prefix: ${prefix}`, as(`prefix=${prefix}`), none),
     ),
     ok('after the last', as('after=%EF%BF%BF'), none),
-    ...['0', '101', '1.5', 'x', ''].map((limit) =>
-      invalid(`a limit of ${limit}`, as(`limit=${limit}`), { says: 'limit: expected a whole number from 1 to 100' }),
-    ),
-    invalid('two prefixes', as('prefix=a&prefix=b'), { says: 'prefix: expected string' }),
+    invalid('a limit of 101', as('limit=101'), { says: 'limit: expected a whole number from 1 to 100' }),
     invalid('a prefix longer than any id', as(`prefix=${'x'.repeat(301)}`), { says: 'prefix: ' }),
     invalid('an unknown parameter', as('before=x'), { says: 'before: is not known' }),
   ];
@@ -320,10 +305,7 @@ function auditCases(cast: Cast): Case[] {
     ...['', 'audit_', 'batch_01KJMMA2KV0000015QP5D3J9J9', 'audit_01kjmma2kv0000015qp5d3j9j9', '%24ne'].map((after) =>
       invalid(`after "${after}"`, as(`after=${after}`), { says: 'after: expected the id of an audit record' }),
     ),
-    ...['0', '101', '1.5', 'x', ''].map((limit) =>
-      invalid(`a limit of ${limit}`, as(`limit=${limit}`), { says: 'limit: expected a whole number from 1 to 100' }),
-    ),
-    invalid('two accounts', as('account=user:a&account=user:b'), { says: 'account: expected string' }),
+    invalid('a limit of 101', as('limit=101'), { says: 'limit: expected a whole number from 1 to 100' }),
     invalid('an actor longer than any id', as(`actor=${'x'.repeat(301)}`), { says: 'actor: ' }),
     invalid('an unknown parameter', as('before=x'), { says: 'before: is not known' }),
   ];

@@ -1,8 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
+import type { RunningIngress, Stack } from '../stack/stack.ts';
+import { errorsIn } from './errors-in.ts';
+import type { See } from './faults/fault-test.ts';
 import { type Answer, fullKey, type KeyClient, masked } from './key-client.ts';
 
-/** Far above the promise (a second) and far below a hang: not a limit for the speed of a noisy machine. */
-const neverAHangMs = 15_000;
+/** As long as any test waits. A request that waits for a time limit of the plan waits longer. */
+const neverAHangMs = 30_000;
 
 /**
  * Accounts and their keys before a part becomes unavailable, not shared with other casts: their names begin with `name`. This ingress has
@@ -11,7 +15,7 @@ const neverAHangMs = 15_000;
 export type Cast = { name: string; seen: string; unseen: string; guest: string };
 
 /** Sends one request for each of the seen ones, so that this ingress knows them. */
-export async function createCast(keys: KeyClient, name: string): Promise<Cast> {
+async function createCast(keys: KeyClient, name: string): Promise<Cast> {
   const seen = await keys.newKey(`${name}-seen`);
   const unseen = await keys.newKey(`${name}-unseen`);
   const guest = String((await keys.guest(`${name}-device`)).body.key);
@@ -79,8 +83,77 @@ export function callsOfTheSeen(keys: KeyClient, { name, seen, guest }: Cast): Ca
   };
 }
 
+/** A part that is away for a while, and what each call gets meanwhile. */
+export type Outage = {
+  begin(t: ExecutionContext): unknown;
+  end(): unknown;
+  /** These get 503 and change nothing. */
+  unavailable(keys: KeyClient, cast: Cast): Calls;
+  /** These are answered as usual. */
+  answered(keys: KeyClient, cast: Cast): Calls;
+  /** How often all of them are sent. Default: once. */
+  times?: number;
+  /** Of every ingress. Default: 200. */
+  readiness?: number;
+  /** Further promises, asserted after these calls, or after the end. */
+  meanwhile?(t: ExecutionContext, keys: KeyClient, cast: Cast): Promise<void>;
+  afterwards?(t: ExecutionContext): Promise<void>;
+};
+
+type Scene = { stack: Stack; keys: KeyClient; name: string };
+
+/** Requires what an outage promises, and that everything works again after it. */
+export async function survivesOutage(t: ExecutionContext, see: See, { stack, keys, name, ...outage }: Scene & Outage) {
+  const cast = await createCast(keys, name);
+  const [unavailable, answered] = [outage.unavailable(keys, cast), outage.answered(keys, cast)];
+  const before = await settingsOf(keys, `user:${name}-seen`);
+  await outage.begin(t);
+  for (let time = 1; time <= (outage.times ?? 1); time++) {
+    await areAnswered(t, answered);
+    const [longestMs] = await Promise.all([areUnavailable(t, unavailable), areAnswered(t, answered)]);
+    await areAnswered(t, answered);
+    see(`${Object.keys(unavailable).length} calls got 503, after at most ${longestMs} ms`);
+  }
+  for (const ingress of stack.ingresses) t.is(await readinessOf(ingress), outage.readiness ?? 200);
+  await outage.meanwhile?.(t, keys, cast);
+
+  await outage.end();
+  for (const ingress of stack.ingresses) await untilReadiness(ingress, 200);
+  t.is(await inferredStatus(keys, cast.seen), 200);
+  t.deepEqual(await settingsOf(keys, `user:${name}-seen`), before);
+  t.is((await keys.account(`user:${name}-newcomer`)).status, 404);
+  await isWellAgain(t, keys, cast);
+  await outage.afterwards?.(t);
+  t.deepEqual(errorsIn(stack.ingresses), []);
+}
+
+/** Without the times of use, which reads change as well. */
+async function settingsOf(keys: KeyClient, account: string): Promise<unknown> {
+  const { status, body } = await keys.account(account);
+  return JSON.parse(JSON.stringify({ status, body }, (name, value) => (name === 'lastUsedAt' ? undefined : value)));
+}
+
+export async function readinessOf({ operationsUrl }: Pick<RunningIngress, 'operationsUrl'>): Promise<number> {
+  const response = await fetch(`${operationsUrl}/readyz`);
+  await response.body?.cancel();
+  return response.status;
+}
+
+export async function untilReadiness(process: Pick<RunningIngress, 'operationsUrl'>, status: number): Promise<void> {
+  while ((await readinessOf(process)) !== status) await sleep(20);
+}
+
+/** Lost connections are reopened within seconds. Until then requests get 503. */
+export async function inferredStatus(keys: KeyClient, key: string): Promise<number> {
+  for (;;) {
+    const { status } = await keys.infer(key);
+    if (status !== 503) return status;
+    await sleep(20);
+  }
+}
+
 /** Sends all at once, so that those that wait for a timeout wait for the same one. Returns the longest wait. */
-export async function areUnavailable(t: ExecutionContext, calls: Calls): Promise<number> {
+async function areUnavailable(t: ExecutionContext, calls: Calls): Promise<number> {
   const waits = await Promise.all(
     Object.entries(calls).map(async ([title, call]) => {
       const startedAt = performance.now();
@@ -99,17 +172,17 @@ export async function areUnavailable(t: ExecutionContext, calls: Calls): Promise
   return Math.round(Math.max(...waits));
 }
 
-export async function areAnswered(t: ExecutionContext, calls: Calls): Promise<void> {
+async function areAnswered(t: ExecutionContext, calls: Calls): Promise<void> {
   for (const [title, call] of Object.entries(calls)) {
     const { status, body } = await call();
-    t.is(status, 200, `${title}: ${JSON.stringify(body)}`);
+    t.is(status, title.endsWith('an unknown account') ? 404 : 200, `${title}: ${JSON.stringify(body)}`);
   }
 }
 
 const statesOf = async (keys: KeyClient, account: string) => (await keys.list(account)).map(({ state }) => state);
 
 /** Checks that everything works, the key to rotate can be rotated, and one key is active. */
-export async function isWellAgain(t: ExecutionContext, keys: KeyClient, cast: Cast): Promise<void> {
+async function isWellAgain(t: ExecutionContext, keys: KeyClient, cast: Cast): Promise<void> {
   const account = `${cast.name}-seen`;
   await areAnswered(t, callsOfTheSeen(keys, cast));
   await areAnswered(t, { unseen: () => keys.models(cast.unseen), infer: infer(keys, cast.unseen) });

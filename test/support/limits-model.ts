@@ -1,3 +1,4 @@
+import type { Lane } from '../../shared/lane.ts';
 import type {
   Admission,
   Admitted,
@@ -17,9 +18,12 @@ import { monthOf, shiftMonth } from './month-names.ts';
 import { createVersionModel } from './version-model.ts';
 
 const rememberedMs = 3_600_000;
+/** A line may be settled for a day past its deadline, and its lease needs no renewal. */
+const lineGraceMs = 86_400_000;
 
 export type ModelLease = Admission & {
   request: string;
+  lane: Lane;
   tokens: number;
   month: string;
   endsAt: number;
@@ -40,6 +44,7 @@ export type ModelRecord = Omit<Admission, 'startBy' | 'deadline'> & {
 
 export type ModelAdmission = {
   request: string;
+  lane: Lane;
   tokens: number;
   allowance: Allowance;
   version: number;
@@ -104,8 +109,12 @@ export function createLimitsModel(startsAt: number) {
     records.push({ request, month, admittedAt, overage, tokens, runs, settledAt: now });
   }
 
-  function endLeases(): number {
-    const over = [...leases.values()].filter(({ endsAt }) => endsAt <= now).sort(byEnd);
+  const heldIn = (lane: Lane) => [...leases.values()].filter((lease) => lease.lane === lane);
+
+  function endLeases(lane: Lane): number {
+    const over = heldIn(lane)
+      .filter(({ endsAt }) => endsAt <= now)
+      .sort(byEnd);
     for (const lease of over) {
       leases.delete(lease.request);
       minute.correct(lease.request, { tokens: 0 });
@@ -117,7 +126,7 @@ export function createLimitsModel(startsAt: number) {
   }
 
   function refusal(
-    { tokens, allowance }: ModelAdmission,
+    { lane, tokens, allowance }: ModelAdmission,
     isQuotaSpent: boolean,
   ): { limit: Limit; waitMs: number } | undefined {
     if (isQuotaSpent) return { limit: 'quota', waitMs: 0 };
@@ -128,14 +137,14 @@ export function createLimitsModel(startsAt: number) {
       ['requests', minute.waitFor({ requests: 1, tokens: 0 }, { requests: requestsPerMinute }, now)],
       ['tokens', minute.waitFor({ requests: 0, tokens }, { tokens: tokensPerMinute }, now)],
       ['day', minute.requestsOfDay(at) >= (requestsPerDay ?? Number.POSITIVE_INFINITY) ? midnight - now : 0],
-      ['concurrency', leases.size >= (requestsAtOnce ?? Number.POSITIVE_INFINITY) ? 1_000 : 0],
+      ['concurrency', heldIn(lane).length >= (requestsAtOnce ?? Number.POSITIVE_INFINITY) ? 1_000 : 0],
     ];
     const waitMs = Math.max(...waits.map(([, ms]) => ms));
     const longest = waits.find(([, ms]) => ms === waitMs);
     return longest === undefined || waitMs === 0 ? undefined : { limit: longest[0], waitMs };
   }
 
-  function charge({ request, tokens }: ModelAdmission, isSpent: boolean): ModelLease {
+  function charge({ request, lane, tokens }: ModelAdmission, isSpent: boolean): ModelLease {
     const at = minute.time(now);
     const month = monthOf(at);
     if (!counted.has(month)) {
@@ -143,20 +152,20 @@ export function createLimitsModel(startsAt: number) {
       for (const months of [counted, missed])
         for (const other of [...months]) if (other < shiftMonth(month, -1)) months.delete(other);
     }
-    minute.charge(request, { at, requests: 1, tokens });
+    if (lane === 'interactive') minute.charge(request, { at, requests: 1, tokens });
     const [startBy, deadline] = [at + timeouts.queueMs, at + timeouts.requestMs];
     const times = { admittedAt: at, startBy, deadline, endsAt: startBy + 30_000 };
-    const lease: ModelLease = { request, tokens, month, overage: isSpent, ...times, run: 0, state: 'waits' };
+    const lease: ModelLease = { request, lane, tokens, month, overage: isSpent, ...times, run: 0, state: 'waits' };
     leases.set(request, lease);
     return lease;
   }
 
-  function admitted({ admittedAt, startBy, deadline, overage }: ModelLease): Admitted {
+  function admitted({ lane, admittedAt, startBy, deadline, overage }: ModelLease): Admitted {
     return {
       outcome: 'admitted',
       admission: { admittedAt, startBy, deadline, overage },
       counters: counters(),
-      inFlight: leases.size,
+      inFlight: heldIn(lane).length,
     };
   }
 
@@ -180,7 +189,7 @@ export function createLimitsModel(startsAt: number) {
     },
     endLeases,
 
-    readCounters(look: Omit<ModelAdmission, 'tokens' | 'allowance'>): CountersAnswer | Repeated {
+    readCounters(look: Omit<ModelAdmission, 'lane' | 'tokens' | 'allowance'>): CountersAnswer | Repeated {
       const overtaken = version.stale(look);
       if (overtaken !== undefined) return overtaken;
       const month = monthOf(minute.time(now));
@@ -227,7 +236,8 @@ export function createLimitsModel(startsAt: number) {
         else if (now >= lease.deadline) lease.answer = 'expired';
         else if (lease.state === 'waits' && now > lease.startBy) lease.answer = 'late';
         else Object.assign(lease, { state: 'runs', answer: 'run' });
-        if (lease.answer === 'run') lease.endsAt = Math.min(lease.deadline, now) + 60_000;
+        if (lease.answer === 'run')
+          lease.endsAt = lease.lane === 'batch' ? lease.deadline + lineGraceMs : Math.min(lease.deadline, now) + 60_000;
         else if (lease.answer === 'interrupted') lease.endsAt = Math.min(lease.endsAt, now + 30_000);
       }
       const { run, answer = 'run' } = lease;
@@ -238,12 +248,12 @@ export function createLimitsModel(startsAt: number) {
 
     renew(request: string, lifeMs: number): void {
       const lease = leases.get(request);
-      if (lease !== undefined) lease.endsAt = Math.max(lease.endsAt, now + lifeMs);
+      if (lease?.lane === 'interactive') lease.endsAt = Math.max(lease.endsAt, now + lifeMs);
     },
 
     markStreaming(request: string, run: number): void {
       const lease = leases.get(request);
-      if (lease?.run === run) lease.state = 'streams';
+      if (lease?.lane === 'interactive' && lease.run === run) lease.state = 'streams';
     },
 
     settle({ request, run, settler, tokens, admission, claim }: ModelSettlement): boolean {
@@ -262,11 +272,15 @@ export function createLimitsModel(startsAt: number) {
       return true;
     },
 
-    release(request: string, claim?: ModelClaim): Released {
+    release(
+      request: string,
+      { run, claim }: { run?: number | 'any' | undefined; claim?: ModelClaim | undefined },
+    ): Released {
       const end = ended.get(request);
       if (end !== undefined) return end === 'released' ? 'released' : 'ended';
       if (lost.has(request)) return 'ended';
-      if ((leases.get(request)?.run ?? 0) > 0) return 'started';
+      const { run: latest = 0 } = leases.get(request) ?? {};
+      if (latest > 0 && run !== 'any' && run !== latest) return 'started';
       if (leases.delete(request)) minute.correct(request, { requests: 0, tokens: 0 });
       ended.set(request, 'released');
       claims.release(request, claim);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Claim, ClaimEnd } from '../../shared/idempotency/claim.ts';
-import type { Admission } from '../../shared/limits/admission.ts';
+import type { Admission, LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { countersKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
@@ -25,6 +25,7 @@ type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 /** Applies the same steps to an account in Redis and to its model. Throws if their answers differ. */
 export function createLimitsPair({ redis, setTime, account, beginning, ...given }: Deps) {
   const side = openLimits(redis, { account });
+  const lines = openLimits(redis, { account, lane: 'batch' });
   const model = createLimitsModel(beginning);
   const log = createChargeLog();
   const { idOf } = side;
@@ -43,9 +44,18 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
   function nameOf({ from, index }: Chosen): string {
     const live = [...model.leases.keys()].map((requestId) => requestId.slice(idOf('').length));
     const choice = { live, known, new: [] }[from];
-    const name = choice[index % choice.length] ?? `r${known.length}`;
+    // Every fifth is a line of a batch.
+    const name = choice[index % choice.length] ?? `${known.length % 5 === 4 ? 'line' : 'r'}${known.length}`;
     if (!known.includes(name)) known.push(name);
     return name;
+  }
+
+  const isLine = (name: string) => name.startsWith('line');
+  const sideOf = (name: string) => (isLine(name) ? lines : side);
+  /** A line has no limit of the minute or the day. */
+  function allowanceOf(name: string): Allowance {
+    const { requestsPerMinute: _, tokensPerMinute: _tokens, requestsPerDay: _day, ...ofLines } = allowance;
+    return isLine(name) ? ofLines : allowance;
   }
 
   async function moveTo(nowMs: number): Promise<void> {
@@ -68,32 +78,41 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     asking: { tokens: number; version?: number; claim?: ChosenClaim | undefined },
   ): Promise<string[]> {
     const { tokens, version: versionGiven = version } = asking;
-    if (!claims.has(name)) claims.set(name, asking.claim);
+    if (!claims.has(name)) claims.set(name, isLine(name) ? undefined : asking.claim);
+    const lane = isLine(name) ? 'batch' : 'interactive';
     const answered: string[] = [];
     const requestId = idOf(name);
-    const charge = { allowance, tokens, report: lostReport };
+    const charge = { allowance: allowanceOf(name), tokens, report: lostReport };
     let [asked, token]: [number, string | undefined] = [versionGiven, undefined];
     for (;;) {
       const reading = token === undefined ? undefined : { token };
       const claim = claims.get(name);
-      const expected = model.admit({ request: requestId, tokens, allowance, version: asked, token, claim });
-      const look = { account, requestId, version: asked, reading, claim: claim && claimOf(claim) };
+      const expected = model.admit({ ...charge, request: requestId, lane, version: asked, token, claim });
+      const look = { account, requestId, lane, version: asked, reading, claim: claim && claimOf(claim) } as const;
       const answer = await side.admission.admit(look, charge);
       assert.deepEqual(answer, expected);
+      if (isLine(name))
+        answered.push(`line ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : ''}`);
       const how = answer.outcome === 'repeated' ? ` as ${answer.how}` : '';
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : how}`);
       if (answer.outcome === 'refused' && answer.limit === 'quota' && allowance.overageEnabled)
-        answered.push('admit refused beyond overage');
+        answered.push(`admit refused ${beyondOverage(answer.counters) > 0 ? 'beyond' : 'at the bound of'} overage`);
       if (answer.outcome === 'admitted') {
         if (answer.admission.overage) answered.push('admit admitted as overage');
         admissions.set(name, { ...answer.admission, tokens: model.leases.get(requestId)?.tokens ?? 0 });
-        log.admitted(requestId, { at: answer.admission.admittedAt, tokens, allowance });
+        if (!isLine(name)) log.admitted(requestId, { at: answer.admission.admittedAt, tokens, allowance });
         assert.deepEqual(log.excess(model.records), undefined);
       }
       if (answer.outcome === 'stale') [asked, token] = [version, answer.reading.token];
       else if (answer.outcome === 'cold') await seed(answer.month);
       else return answered;
     }
+  }
+
+  /** How many tokens of the month are used and reserved beyond its allowance and overage. */
+  function beyondOverage({ used, reserved, month }: LimitCounters): number {
+    const { tokensPerMonth = 0, overageTokensPerMonth = 0, topUp } = allowance;
+    return used + reserved - tokensPerMonth - overageTokensPerMonth - (topUp?.month === month ? topUp.tokens : 0);
   }
 
   /** Looks for a claim, too, as an ingress does for a request that it refuses. */
@@ -137,25 +156,27 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
       ...{ request: requestId, run, settler, tokens, admission: { admittedAt, overage } },
       claim: claim && { ...claim, end },
     });
-    const answer = await side.settle(request, {
+    const answer = await sideOf(request).settle(request, {
       ...{ tokens, run, settler, admittedAt, overage },
       claim: claim && { idempotencyKey: claim.key, bodyMark: claim.body, ...endOf(end) },
     });
     assert.equal(answer, expected);
     if (answer) log.settled(requestId, tokens);
-    return [`settle ${answer}`];
+    return answer && overage && tokens > 0 ? ['settle true', 'settle overage'] : [`settle ${answer}`];
   }
 
-  async function release(request: string): Promise<string[]> {
+  async function release(request: string, { by }: StepOf<'release'>): Promise<string[]> {
     const claim = claims.get(request);
-    const answer = await side.release(request, claim && claimOf(claim));
-    assert.equal(answer, model.release(idOf(request), claim));
+    const { run: latest = 0 } = model.leases.get(idOf(request)) ?? {};
+    const run = by === 'admission' ? undefined : by === 'any' ? by : Math.max(1, latest + by);
+    const answer = await sideOf(request).release(request, { run, claim: claim && claimOf(claim) });
+    assert.equal(answer, model.release(idOf(request), { run, claim }));
     if (answer === 'released') log.released(idOf(request));
-    return [`release ${answer}`];
+    return [`release ${answer}${answer === 'released' && latest > 0 ? ' after its start' : ''}`];
   }
 
   async function start(request: string, { taken }: StepOf<'start'>): Promise<string[]> {
-    const answer = await side.start(request, taken);
+    const answer = await sideOf(request).start(request, taken);
     assert.deepEqual(answer, model.start(idOf(request), taken));
     return [`start ${answer.outcome}`];
   }
@@ -173,10 +194,10 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     return [];
   }
 
-  async function endLeases(): Promise<string[]> {
-    const answer = await side.endLeases();
-    assert.equal(answer, model.endLeases());
-    return [`end leases ${answer === 0 ? 'none' : 'some'}`];
+  async function endLeases({ lane }: StepOf<'end leases'>): Promise<string[]> {
+    const answer = await (lane === 'batch' ? lines : side).endLeases();
+    assert.equal(answer, model.endLeases(lane));
+    return [`end ${lane === 'batch' ? 'lines' : 'leases'} ${answer === 0 ? 'none' : 'some'}`];
   }
 
   async function compare(month: string): Promise<string[]> {
@@ -240,15 +261,15 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
       case 'settle':
         return settle(name, step);
       case 'release':
-        return release(name);
+        return release(name, step);
       case 'end leases':
-        return endLeases();
+        return endLeases(step);
       case 'compare':
         return compare(shiftMonth(monthOf(now), step.months));
       case 'forget months':
         return forgetMonths();
       case 'change':
-        allowance = step.allowance;
+        allowance = { ...step.allowance, topUp: allowance.topUp };
         return step.isRead ? [] : change();
       case 'top up':
         allowance = { ...allowance, topUp: { month: shiftMonth(monthOf(now), step.months), tokens: step.tokens } };

@@ -1,5 +1,6 @@
 import type { Claim } from '../../shared/idempotency/claim.ts';
 import { parseOutboxEntry, type UsageReport } from '../../shared/jobs/usage-outbox.ts';
+import type { Lane } from '../../shared/lane.ts';
 import type { Admitted, LimitCounters } from '../../shared/limits/admission.ts';
 import { type Admit, type Allowance, createAdmit, type LookKey } from '../../shared/limits/admit.ts';
 import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
@@ -42,6 +43,8 @@ export const lostReport: UsageReport = {
 
 type Options = {
   account?: string;
+  /** Of the requests. Counters are those of the account. */
+  lane?: Lane;
   outboxLengthMax?: number;
   sum?: () => UsageSum | undefined;
   /** What the store has of the usage of further keys. */
@@ -55,9 +58,15 @@ type Settled = Partial<Pick<Settlement, 'tokens' | 'run' | 'settler' | 'claim'>>
   keyId?: string;
 };
 
-/** All scripts of one account, as ingresses and workers use them together. The store returns `sum`, or nothing. */
+/** All scripts of one account in a lane, as ingresses and workers use them together. The store returns `sum`, or nothing. */
 export function openLimits(redis: Redis, options: Options = {}) {
-  const { account = 'user:alice', outboxLengthMax = 1_000_000, sum = () => undefined, details = () => [] } = options;
+  const {
+    account = 'user:alice',
+    lane = 'interactive',
+    outboxLengthMax = 1_000_000,
+    sum = () => undefined,
+    details = () => [],
+  } = options;
   const admission: Admit = createAdmit(redis, { timeouts: () => timeouts, outboxLengthMax });
   const startRun = createStartRun(redis);
   const markStreaming = createMarkStreaming(redis);
@@ -83,7 +92,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
     },
     admit: ({ requestId: name, tokens = 100, allowance = {}, claim, key }: Asked): Promise<Admitted> =>
       admission.admit(
-        { account, requestId: idOf(name), version, ...(claim && { claim }), ...(key && { key }) },
+        { account, requestId: idOf(name), version, lane, ...(claim && { claim }), ...(key && { key }) },
         {
           ...{ allowance: { overageEnabled: false, ...allowance }, tokens },
           report: { ...lostReport, ...(key && { keyId: key.id }) },
@@ -94,7 +103,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
       if (answer.outcome !== 'counters') throw new Error(`the caller is not current: ${answer.outcome}`);
       return answer.counters;
     },
-    start: (name: string, taken = 1) => startRun({ account, requestId: idOf(name), taken }),
+    start: (name: string, taken = 1) => startRun({ account, requestId: idOf(name), taken, lane }),
     markStreaming: (name: string, run = 1) => markStreaming({ account, requestId: idOf(name), run }),
     renew: (name: string, lifeMs = leaseLifeMs) => renewLeases([{ account, requestId: idOf(name) }], lifeMs),
     /** Returns whether it was settled. */
@@ -112,12 +121,14 @@ export function openLimits(redis: Redis, options: Options = {}) {
     ) {
       const report: UsageReport = { ...lostReport, keyId, outcome: 'completed', counted: 'reported', endedRuns: [run] };
       const admission = { admittedAt, deadline: admittedAt + timeouts.requestMs, overage };
-      const settled = await settle({ account, requestId: idOf(name), run, settler, tokens, report, admission, claim });
+      const ofRequest = { account, requestId: idOf(name), lane };
+      const settled = await settle({ ...ofRequest, run, settler, tokens, report, admission, claim });
       return settled === 'settled';
     },
-    release: (name: string, claim?: Claim) => release({ account, requestId: idOf(name), claim }),
+    release: (name: string, { claim, run }: { claim?: Claim | undefined; run?: number | 'any' | undefined } = {}) =>
+      release({ account, requestId: idOf(name), lane, claim, ...(run !== undefined && { run }) }),
     /** Ends leases due by this time of Redis's clock. The default is all. */
-    endLeases: (dueBy = Number.MAX_SAFE_INTEGER) => endLeases({ account, lane: 'interactive' }, dueBy),
+    endLeases: (dueBy = Number.MAX_SAFE_INTEGER) => endLeases({ account, lane }, dueBy),
     seedKey: (keyId: string, month: string) => seedKey({ account, keyId, month }),
     seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed(account, month, mode),
     /** Makes the caller current, and counts the month from here on. */

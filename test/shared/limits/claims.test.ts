@@ -1,51 +1,16 @@
 import test from 'ava';
 import type { Claim, ClaimEnd } from '../../../shared/idempotency/claim.ts';
 import { claimKey, endedRequestKey } from '../../../shared/redis/keys.ts';
-import { noon, openOwnLimits } from '../../support/own-limits.ts';
+import { openOwnLimits } from '../../support/own-limits.ts';
 
 const claim: Claim = { idempotencyKey: 'order 17', bodyMarks: ['mark-a'] };
 const otherBody: Claim = { ...claim, bodyMarks: ['mark-b'] };
 const answer = Buffer.from([0, 255, 128, 10, 13, 0]);
 const kept: ClaimEnd = { end: 'kept', answer };
 
-const { redis, setTime, freshAccount } = openOwnLimits(test);
+const { redis, freshAccount } = openOwnLimits(test);
 
 const endOf = (end: ClaimEnd) => ({ claim: { idempotencyKey: claim.idempotencyKey, bodyMark: 'mark-a', ...end } });
-
-test.serial(
-  'a key is claimed by the request that is admitted, and a repeat while it runs changes nothing',
-  async (t) => {
-    const side = await freshAccount();
-    t.like(await side.admit({ requestId: 'a', claim }), { outcome: 'admitted' });
-    const before = await side.counters();
-    const repeat = await side.admit({ requestId: 'b', claim });
-    t.like(repeat, { outcome: 'repeated', how: 'running', first: side.idOf('a'), counters: before });
-    await side.start('a');
-    t.like(await side.admit({ requestId: 'c', claim }), { how: 'running' });
-    t.deepEqual(await side.counters(), before);
-    t.like(await side.admit({ requestId: 'a', claim }), { outcome: 'admitted' }, 'its own call, sent again');
-  },
-);
-
-test.serial('a refused request claims no key', async (t) => {
-  const side = await freshAccount();
-  const allowance = { requestsPerMinute: 1 };
-  await side.admit({ requestId: 'a', allowance });
-  t.like(await side.admit({ requestId: 'b', allowance, claim }), { outcome: 'refused' });
-  t.is(await redis().exists(claimKey(side.account, claim.idempotencyKey)), 0);
-  await setTime(noon + 60_000);
-  t.like(await side.admit({ requestId: 'c', allowance, claim }), { outcome: 'admitted' });
-});
-
-test.serial('a repeat is not limited by what its first request has used up', async (t) => {
-  const side = await freshAccount();
-  const allowance = { requestsPerMinute: 1, requestsAtOnce: 1, tokensPerMonth: 1 };
-  await side.admit({ requestId: 'a', allowance, claim });
-  t.like(await side.admit({ requestId: 'b', allowance, claim }), { outcome: 'repeated', how: 'running' });
-  await side.start('a');
-  await side.settle('a', endOf(kept));
-  t.like(await side.admit({ requestId: 'b', allowance, claim }), { outcome: 'repeated', how: 'kept' });
-});
 
 test.serial('the answer is kept with the settlement, byte for byte, for ten minutes', async (t) => {
   const side = await freshAccount();
@@ -82,41 +47,6 @@ test.serial('accounts do not share keys', async (t) => {
   const [one, other] = [await freshAccount(), await freshAccount()];
   await one.admit({ requestId: 'a', claim });
   t.like(await other.admit({ requestId: 'a', claim: otherBody }), { outcome: 'admitted' });
-});
-
-test.serial('a request that was charged and has no answer is lost, and one that was not is free', async (t) => {
-  const side = await freshAccount();
-  await side.admit({ requestId: 'a', claim });
-  await side.start('a');
-  await side.settle('a', { tokens: 5, ...endOf({ end: 'lost' }) });
-  t.like(await side.admit({ requestId: 'b', claim }), { outcome: 'repeated', how: 'lost' });
-
-  const other = await freshAccount();
-  await other.admit({ requestId: 'a', claim });
-  await other.start('a');
-  await other.settle('a', { tokens: 0, ...endOf({ end: 'free' }) });
-  t.like(await other.admit({ requestId: 'b', claim: otherBody }), { outcome: 'admitted' });
-});
-
-test.serial('a request that was released, or whose lease expired, leaves its key free', async (t) => {
-  const side = await freshAccount();
-  await side.admit({ requestId: 'a', claim });
-  await side.release('a', claim);
-  t.is(await redis().exists(claimKey(side.account, claim.idempotencyKey)), 0);
-  t.like(await side.admit({ requestId: 'c', claim: otherBody }), { outcome: 'admitted' });
-  await setTime(noon + 3_600_000);
-  t.is(await side.endLeases(), 1);
-  t.like(await side.admit({ requestId: 'd', claim }), { outcome: 'admitted' });
-  t.false(await side.settle('c', endOf(kept)), 'a worker that was only slow does not charge');
-  t.like(await side.admit({ requestId: 'e', claim }), { how: 'running', first: side.idOf('d') });
-});
-
-test.serial('a release of a repeat does not free the key of the first request', async (t) => {
-  const side = await freshAccount();
-  await side.admit({ requestId: 'a', claim });
-  await side.admit({ requestId: 'b', claim });
-  await side.release('b', claim);
-  t.like(await side.admit({ requestId: 'c', claim }), { how: 'running' });
 });
 
 test.serial('a run that was overtaken keeps no answer', async (t) => {

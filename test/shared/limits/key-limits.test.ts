@@ -11,30 +11,6 @@ const { redis, setTime, freshAccount } = openOwnLimits(test);
 
 const limitedTo = (limits: LookKey['limits']): LookKey => ({ id, limits });
 
-for (const limit of [1, 2, 7]) {
-  test.serial(
-    `of a key's requests per minute ${limit} are admitted, and the next is refused with its wait`,
-    async (t) => {
-      const side = await freshAccount();
-      const key = limitedTo({ requestsPerMinute: limit });
-      for (let index = 0; index < limit; index++) {
-        await setTime(noon + index * 10);
-        t.like(await side.admit({ requestId: `a${index}`, key }), { outcome: 'admitted' }, String(index));
-        await side.admit({ requestId: `other key ${index}` });
-      }
-      const leavesAt = noon + (limit - 1) * 10 + 60_000;
-      await setTime(noon + 30_000);
-      const refused = await side.admit({ requestId: 'b', key });
-      t.like(refused, { outcome: 'refused', limit: 'key_requests', waitMs: leavesAt - noon - 30_000 });
-      t.like(await side.admit({ requestId: 'of another key' }), { outcome: 'admitted' });
-      await setTime(leavesAt - 1);
-      t.like(await side.admit({ requestId: 'b', key }), { outcome: 'refused', waitMs: 1 });
-      await setTime(leavesAt);
-      t.like(await side.admit({ requestId: 'b', key }), { outcome: 'admitted' });
-    },
-  );
-}
-
 test.serial('tokens per minute of a key are reserved up to the last token, and settled as used', async (t) => {
   const side = await freshAccount();
   const key = limitedTo({ tokensPerMinute: 1_000 });
@@ -346,17 +322,6 @@ test.serial('several keys are counted apart; what is over leaves with the rest o
     [],
   );
   for (const key of keys) t.like((await side.counters(key)).key, { lastMinute: { requests: 0 }, reserved: 0 });
-  await setTime(Date.UTC(2030, 6, 2));
-  await side.seedKey('key_02', '2030-07');
-  t.deepEqual((await redis().hkeys(keyCountersKey(side.account))).toSorted(), [
-    'key_02:2030-07:reserved',
-    'key_02:2030-07:used',
-    'key_02:countedAt',
-  ]);
-  t.deepEqual(
-    (await redis().hkeys(keyCountersKey(side.account))).filter((field) => field.includes('2030-05')),
-    [],
-  );
 });
 
 test.serial('a repeated admission of a key charges it once', async (t) => {

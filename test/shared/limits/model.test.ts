@@ -26,7 +26,7 @@ test.before(async () => {
 
 test.after.always(() => parts.disposeAsync());
 
-const sequences = sized(80, 250);
+const sequences = sized(120, 250);
 
 test.serial('for any sequence of calls, every answer and every record match the model', async (t) => {
   t.timeout(180_000);
@@ -64,9 +64,11 @@ test.serial('for any sequence of calls, every answer and every record match the 
 const everyAnswer = [
   ...['admit admitted', 'admit admitted as overage', 'admit ended', 'admit cold', 'admit stale'],
   ...['quota', 'requests', 'tokens', 'day', 'concurrency'].map((limit) => `admit refused by ${limit}`),
-  'admit refused beyond overage',
+  ...['admit refused beyond overage', 'admit refused at the bound of overage', 'settle overage'],
   ...['running', 'kept', 'lost', 'mismatch'].map((how) => `admit repeated as ${how}`),
   ...['run', 'late', 'expired', 'interrupted', 'settled', 'gone', 'superseded'].map((outcome) => `start ${outcome}`),
   ...['settle true', 'settle false', 'release released', 'release started', 'release ended'],
+  ...['release released after its start', 'end lines some', 'line admitted'],
+  ...['line refused by quota', 'line refused by concurrency'],
   ...['end leases some', 'compare counted', 'compare not counted'],
 ];

@@ -6,13 +6,11 @@ import { type Asked, ask } from '../truth/ask.ts';
 import type { AgreedEvidence, Witnesses } from '../truth/open-witnesses.ts';
 import type { See } from './fault-test.ts';
 
-/** The promise is a second or two. This is the allowance for a slow machine, and still far below a hang. */
-const neverAHangMs = 15_000;
-const recoveredWithinMs = 20_000;
+/** As long as any test waits: a hang, and no bound for the speed of a machine. */
+const neverAHangMs = 30_000;
 
 /** For an outage that all requests in flight outlast: a response takes twice as long. */
 export const shortOutage = { clients: 24, forMs: 5_000 };
-export const longAnswers = { workers: 2, modelServers: { firstTokenMs: 100, tokensPerSecond: 12 } };
 
 type Outage = {
   stack: Stack;
@@ -41,8 +39,10 @@ export async function weather(t: ExecutionContext, see: See, outage: Outage): Pr
   };
   const calls = () => stack.modelServers.flatMap((server) => server.calls());
 
+  const begun = () => calls().filter(({ completionTokens }) => completionTokens > 5).length;
+  const before = begun();
   const asking = Array.from({ length: clients }, (_, client) => as(client, `In flight ${client}, repeat 8?`));
-  while (calls().filter(({ completionTokens }) => completionTokens > 5).length < clients) await sleep(20);
+  while (begun() < before + clients) await sleep(20);
   await outage.begin();
   const until = performance.now() + forMs;
   const refused: Asked[] = [];
@@ -67,7 +67,7 @@ export async function weather(t: ExecutionContext, see: See, outage: Outage): Pr
   t.deepEqual([...new Set(refused.map((one) => ('status' in one ? one.status : one.ending)))], [503]);
   const slowestMs = Math.max(...tookMs);
   t.true(slowestMs < neverAHangMs, `a new request waited ${slowestMs} ms`);
-  t.true(recoveredMs < recoveredWithinMs, `it took ${recoveredMs} ms to recover`);
+  t.true(recoveredMs < neverAHangMs, `it took ${recoveredMs} ms to recover`);
   const answered = inFlight.filter(({ ending }) => ending === 'answered').length;
   const again = [...evidence.records.values()].filter(({ runs }) => runs > 1).length;
   see(`${answered} of ${clients} in flight answered; ${again} run again`);
