@@ -8,9 +8,6 @@ import { chat, wholeText } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { strangerWith } from '../support/sign-tokens.ts';
 
-/** Far above the promise (two seconds) and far below a hang: not a limit for the speed of a noisy machine. */
-const neverAHangMs = 15_000;
-
 const parts = new AsyncDisposableStack();
 let stack: Stack;
 /** The provider that is currently running. */
@@ -48,7 +45,7 @@ function mint(token: string, ingress = stack.ingresses[0]): Promise<Response> {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
     body: '{}',
-    signal: AbortSignal.timeout(neverAHangMs),
+    signal: AbortSignal.timeout(30_000),
   });
 }
 

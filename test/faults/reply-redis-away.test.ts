@@ -37,7 +37,6 @@ faultTest(
     const tookMs = Math.round(performance.now() - startedAt);
     t.is(refused.status, 503);
     t.truthy(refused.headers.get('retry-after'));
-    t.true(tookMs < 15_000, `${tookMs} ms`);
     t.is(calls(), before, 'no backend is called');
     t.like(await quota(), { used, reserved: 0 });
 

@@ -172,14 +172,13 @@ test('a stopping worker reports how many jobs it still has, during its grace per
 });
 
 test('an ingress does not wait for a connection without any request', async (t) => {
-  await using stack = await startStack({ workers: 0 });
+  // It would wait for half of this, longer than this test may take.
+  await using stack = await startStack({ workers: 0, env: { SHUTDOWN_GRACE_MS: '1200000' } });
   const [ingress] = stack.ingresses;
   const unused = connect(Number(new URL(ingress?.url ?? '').port), '127.0.0.1');
   await once(unused, 'connect');
-  const askedAt = performance.now();
   ingress?.process.kill('SIGTERM');
   t.is(await ingress?.process.exited, 0);
-  t.true(performance.now() - askedAt < 15_000, 'half of its grace period for clients that wait for an answer');
 });
 
 test('a process that is not ready yet exits on SIGTERM', async (t) => {

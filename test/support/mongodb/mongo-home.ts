@@ -6,7 +6,6 @@ import type { StoreHome } from '../../shared/store/store-contract.ts';
 import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { watched } from './sharded-commands.ts';
 import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from './start-mongo.ts';
-import { untilItWorks } from './until-it-works.ts';
 
 type MongoHome = StoreHome & {
   database: Db;
@@ -17,8 +16,12 @@ type MongoHome = StoreHome & {
   /** The address of the server itself. */
   primary: { host: string; port: number };
   startProxy(mode: Mode): Promise<TcpProxy>;
+  /** With the time limits of the service. */
   openThrough(proxy: TcpProxy): MongoStore;
 };
+
+/** Only a server that does not answer at all reaches them: stores are slow while the machine is busy. */
+const patient = { callMs: 90_000, serverMs: 30_000, socketMs: 60_000, writeMs: 60_000 };
 
 /** Its own database. */
 export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<MongoHome> {
@@ -35,10 +38,10 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     url,
     database,
     warnings,
-    /** Connected and prepared, which on a busy machine can take longer than one call may. */
+    /** Connected and prepared. */
     async open() {
-      const store = new MongoStore(url, { log });
-      await untilItWorks(() => store.ping());
+      const store = new MongoStore(url, { log, limits: patient });
+      await store.ping();
       return store;
     },
     insert: (document) => accounts.insertOne(document),

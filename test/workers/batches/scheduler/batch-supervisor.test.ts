@@ -299,7 +299,7 @@ test.serial('events reach the scheduler of each account', async (t) => {
 });
 
 test.serial('an account is refreshed before the pause ends only if its scheduler requests it', async (t) => {
-  t.timeout(20_000);
+  t.timeout(60_000);
   await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
   const pauses = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
   let paused = 0;

@@ -142,7 +142,7 @@ async function refusesAndKeeps(t: ExecutionContext, home: SqliteHome, message: R
 }
 
 test('opening waits for another process that creates an index for longer than a call waits', async (t) => {
-  t.timeout(30_000);
+  t.timeout(60_000);
   await using home = await createSqliteHome();
   await (await home.open())[Symbol.asyncDispose]();
   using lock = new DatabaseSync(home.file);
