@@ -8,7 +8,7 @@ import { everyWay, exhausted, nameOf, type Way, ways } from '../support/backend-
 import { chat } from '../support/chat.ts';
 import { readEnding } from '../support/chat-ending.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
-import { createPlanEditor } from '../support/plan-file-editor.ts';
+import { changeTimeouts } from '../support/plan-file-editor.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { createRequestEvidence } from '../support/request-evidence.ts';
 
@@ -84,11 +84,7 @@ const calls = (model: string) =>
 const several = <T>(count: number, one: () => Promise<T>) => Promise.all(Array.from({ length: count }, one));
 
 /** How long a backend may be silent. */
-async function limitSilence(ms: number): Promise<void> {
-  const editor = createPlanEditor(stack);
-  const written = await editor.change(({ timeouts }) => Object.assign(timeouts, { first_token_ms: ms, idle_ms: ms }));
-  await editor.until([...stack.ingresses, ...stack.workers], ({ generation }) => generation === written);
-}
+const limitSilence = (ms: number) => changeTimeouts(stack, { first_token_ms: ms, idle_ms: ms });
 
 faultTest(
   test.serial,

@@ -7,7 +7,7 @@ import { type Stack, startStack } from '../stack/stack.ts';
 import { chat, streamEvents, streamedText, wholeText } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';
-import { createPlanEditor } from '../support/plan-file-editor.ts';
+import { changeTimeouts } from '../support/plan-file-editor.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const question = 'Still there?';
@@ -20,15 +20,6 @@ async function timed(send: () => Promise<Response>): Promise<{ response: Respons
 }
 
 const callsOf = (stack: Stack) => stack.modelServers.reduce((sum, server) => sum + server.calls().length, 0);
-
-/** Changes time limits, in every process of the stack. */
-async function limit(stack: Stack, timeouts: Record<string, number>): Promise<void> {
-  const editor = createPlanEditor(stack);
-  const written = await editor.change((plan) => {
-    plan.timeouts = { ...plan.timeouts, ...timeouts };
-  });
-  await editor.until([...stack.ingresses, ...stack.workers], ({ generation }) => generation === written);
-}
 
 async function statusOf(url: string): Promise<number> {
   return (await fetch(url)).status;
@@ -191,7 +182,7 @@ faultTest(
     for (const { process } of stack.workers.splice(0)) await process.stop();
     const url = stack.ingresses[0]?.url ?? '';
     const key = await stack.mintKey('bob');
-    await limit(stack, { queue_ms: queueMs });
+    await changeTimeouts(stack, { queue_ms: queueMs });
     const refused = await Promise.all([false, true].map((stream) => timed(() => chat({ url, key, question, stream }))));
     for (const { response, tookMs } of refused) {
       t.is(response.status, 503);
@@ -199,7 +190,7 @@ faultTest(
       t.true(tookMs > queueMs - 50, `${tookMs} ms`);
     }
     await stack.startWorker();
-    await limit(stack, { queue_ms: 30_000 });
+    await changeTimeouts(stack, { queue_ms: 30_000 });
     t.is(
       await wholeText(await chat({ url, key, question: 'afterwards' })),
       answerFor([{ role: 'user', content: 'afterwards' }]),
@@ -224,7 +215,7 @@ faultTest(
     const key = await stack.mintKey('carol');
     const [server] = stack.modelServers;
     const before = server.calls().length;
-    await limit(stack, { request_ms: requestMs });
+    await changeTimeouts(stack, { request_ms: requestMs });
     server.fail({ endless: true, chunkMs: 20 });
     const [stream, whole] = await Promise.all([true, false].map((stream) => chat({ url, key, question, stream })));
     if (stream === undefined || whole === undefined) return t.fail();

@@ -128,7 +128,7 @@ test('a client that disconnects before its body was read causes no internal erro
 });
 
 test('a client that continues to send after its refusal is disconnected after a while', async (t) => {
-  const { port } = await startBodyReader(t);
+  const { port } = await startBodyReader(t, { lingerMs: 500 });
   t.timeout(60_000);
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});

@@ -4,6 +4,7 @@ import { accountSchema } from '../../../shared/store/accounts/account.ts';
 import { MongoStore } from '../../../shared/store/mongo/mongo-store.ts';
 import type { StoreHome } from '../../shared/store/store-contract.ts';
 import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
+import { patientLimits } from './open-patient-store.ts';
 import { watched } from './sharded-commands.ts';
 import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from './start-mongo.ts';
 
@@ -19,9 +20,6 @@ type MongoHome = StoreHome & {
   /** With the time limits of the service. */
   openThrough(proxy: TcpProxy): MongoStore;
 };
-
-/** Only a server that does not answer at all reaches them: stores are slow while the machine is busy. */
-const patient = { callMs: 90_000, serverMs: 30_000, socketMs: 60_000, writeMs: 60_000 };
 
 /** Its own database. */
 export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<MongoHome> {
@@ -40,7 +38,7 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     warnings,
     /** Connected and prepared. */
     async open() {
-      const store = new MongoStore(url, { log, limits: patient });
+      const store = new MongoStore(url, { log, limits: patientLimits });
       await store.ping();
       return store;
     },
