@@ -193,10 +193,13 @@ async function staysClosed(t: ExecutionContext, one: Case): Promise<void> {
 async function opensBreaker(t: ExecutionContext, one: Case): Promise<void> {
   await fourMore(one);
   const pauses = one.outcome.what === 'moves on' && one.outcome.pauses;
-  t.deepEqual(await evidence.breakers(one.model), { 'onprem-a': pauses ? 'closed' : 'open' }, one.model);
-  const { ending, requestId } = await ask(one);
-  t.deepEqual(ending, exhausted(one.backends), one.model);
-  t.deepEqual(evidence.calls(requestId), [], one.model);
+  // On a busy machine its first probe may already be due, and is made by the next request.
+  const { 'onprem-a': breaker = '' } = await evidence.breakers(one.model);
+  t.regex(breaker, pauses ? /^closed$/ : /^(open|half-open)$/, one.model);
+  let last = await ask(one);
+  while (!pauses && evidence.calls(last.requestId).length > 0) last = await ask(one);
+  t.deepEqual(last.ending, exhausted(one.backends), one.model);
+  t.deepEqual(evidence.calls(last.requestId), [], one.model);
 }
 
 test.serial('a refusal of a backend keeps its message, without addresses', async (t) => {
