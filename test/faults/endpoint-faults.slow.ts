@@ -35,7 +35,7 @@ function outcomeAt(form: ClientForm, stream: boolean, row: Row): Outcome | undef
 
 const others = everyForm.filter((form) => form !== chatForm);
 /** Cases that run at the same time. Every second one may need a second round, and a worker saves up ten. */
-const atOnce = 20;
+const atOnce = 10;
 const cases: EndpointCase[] = others.flatMap((form) =>
   [true, false].flatMap((stream) => (stream && !form.hasStreams ? [] : casesOf(form, stream))),
 );
