@@ -9,13 +9,21 @@ import { nextRequestId } from './assign-request-id.ts';
 import type { SecurityHeaders } from './set-security-headers.ts';
 
 /** How long a client may continue to send a refused body before its connection is closed. */
-const lingerMs = 2_000;
+const usualLingerMs = 2_000;
 
 /**
  * Converts every failure to an HTTP response, in the format that was chosen for its path, or else in one of the two usual ones
  * (contract.md#b1-two-shapes). Nothing else writes errors to HTTP.
  */
-export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): Stage {
+export function answerErrors({
+  log,
+  docsUrl,
+  lingerMs = usualLingerMs,
+}: {
+  log: Log;
+  docsUrl: string;
+  lingerMs?: number;
+}): Stage {
   return async function answerErrors(ctx, next) {
     try {
       await next();
@@ -32,7 +40,7 @@ export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): S
       ctx.set({ ...errorHeaders(error), link: errorLink(error, docsUrl) });
       const { requestId, errorFormat } = ctx.state;
       ctx.body = errorFormat?.body(error, { docsUrl, requestId }) ?? errorBody(error, docsUrl);
-      if (!ctx.req.complete && ctx.state.isBodyWhole !== true) lingerOverUnreadBody(ctx);
+      if (!ctx.req.complete && ctx.state.isBodyWhole !== true) lingerOverUnreadBody(ctx, lingerMs);
     }
   };
 
@@ -49,7 +57,7 @@ export function answerErrors({ log, docsUrl }: { log: Log; docsUrl: string }): S
  * Keeps the response open for a short time after it is written, and discards the rest of the refused body. An immediate close would reset
  * the connection, and a client that still sends would never read the response.
  */
-function lingerOverUnreadBody(ctx: AppContext): void {
+function lingerOverUnreadBody(ctx: AppContext, lingerMs: number): void {
   const { req, res } = ctx;
   const answer = JSON.stringify(ctx.body);
   async function* answerThenLinger() {
@@ -93,7 +101,7 @@ export function answerBrokenRequest({ log, docsUrl, securityHeaders }: BrokenReq
     // Not the parser's error itself: it contains the received bytes, and they may contain a key.
     log.debug({ code: error.code, fault: parserError.code }, 'a request could not be parsed');
     socket.end(rawResponse(error, docsUrl, securityHeaders));
-    setTimeout(() => socket.destroy(), lingerMs).unref();
+    setTimeout(() => socket.destroy(), usualLingerMs).unref();
   };
 }
 

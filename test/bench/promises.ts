@@ -1,11 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
+import { openStore } from '../../shared/open-store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { databaseUrl, startMongo, urlThrough } from '../support/mongodb/start-mongo.ts';
 import { createOperatorClient } from '../support/operator-client.ts';
 import { createPlanEditor } from '../support/plan-file-editor.ts';
+import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
 import { measureTakeover } from './costs/takeover.ts';
 
 /** A time that the service promises, in milliseconds, and what was measured. Tests check these promises by order or by a fake clock only. */
@@ -40,6 +43,9 @@ export async function measurePromises({ rounds }: { rounds: number }): Promise<P
   await add('a silent stream begins with 200 and a comment', 10_500, () => firstComment(stack, key));
   await add('Redis is stopped: a waiting request gets its 503', 5_500, () => stopRedis(stack, key));
   await add('all processes are killed: the slots of the account are free', 75_000, () => killAll(stack, key), 1);
+  const silent = await silentStore();
+  if (silent !== undefined)
+    rows.push({ promise: 'MongoDB is silent: a call fails', barMs: 5_500, measuredMs: [silent] });
   const takeover = 'a worker is killed: its requests are started by another';
   console.error(takeover);
   rows.push({ promise: takeover, barMs: 15_000, measuredMs: await measureTakeover() });
@@ -153,6 +159,26 @@ async function stopRedis(stack: Stack, key: string): Promise<number> {
   await stack.redis?.restart();
   await until(async () => (await ask()) === 200);
   return tookMs;
+}
+
+/** Undefined if there is no MongoDB. */
+async function silentStore(): Promise<number | undefined> {
+  const mongo = await startMongo();
+  if ('reason' in mongo) return undefined;
+  await using _mongo = mongo;
+  await using proxy = await startTcpProxy(addressIn(mongo.url));
+  const url = urlThrough(proxy.port, databaseUrl(mongo.url, `promises-${process.pid}`));
+  await using store = await openStore(url, { log: { warn() {} } });
+  const ping = () =>
+    store.ping().then(
+      () => true,
+      () => false,
+    );
+  await until(ping);
+  proxy.become('black hole');
+  const begunMs = performance.now();
+  while (await ping());
+  return performance.now() - begunMs;
 }
 
 async function killAll(stack: Stack, key: string): Promise<number> {

@@ -67,7 +67,7 @@ browserTest('the progress bar of an upload follows the bytes sent, and a stopped
   await console.signIn('uploader');
   const network = await page.context().newCDPSession(page);
   await network.send('Network.enable');
-  const slowly = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 600_000 };
+  const slowly = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 60_000 };
   await network.send('Network.emulateNetworkConditions', slowly);
   const lines = asFile('large.jsonl', linesOf(2_000, { content: 'x'.repeat(900) }));
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(lines);

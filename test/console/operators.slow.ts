@@ -292,7 +292,7 @@ async function trailOn(page: Page): Promise<string[]> {
 
 /** Waits until the trail is this one: what was shown before may stay until its page has loaded. */
 async function assertTrail(t: ExecutionContext, page: Page, expected: readonly string[]): Promise<void> {
-  const until = performance.now() + 10_000;
+  const until = performance.now() + 30_000;
   let shown = await trailOn(page);
   while (!isDeepStrictEqual(shown, expected) && performance.now() < until) shown = await trailOn(page);
   t.deepEqual(shown, expected);

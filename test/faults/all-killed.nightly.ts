@@ -3,19 +3,12 @@ import test, { type ExecutionContext } from 'ava';
 import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { openStore } from '../../shared/open-store.ts';
 import { answerFor } from '../stack/model-server.ts';
-import { redisVariable } from '../stack/redis-variable.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat, streamedText } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 
 const atOnce = 4;
-/**
- * A lease expires a minute after its last renewal. A partition has no drainer for 15 s after its own was killed. In a cluster, no lease
- * expires in the minute after that.
- */
-const promisedMs = process.env[redisVariable] === 'cluster' ? 90_000 : 75_000;
-const slowMachineMs = 5_000;
 const lookEveryMs = 500;
 
 /** A service whose answers take minutes, and an account with as many open streams as its plan allows. */
@@ -67,7 +60,6 @@ faultTest(
     see(`slots free after ${(freeAfterMs / 1_000).toFixed(1)} s, ${refused} requests refused until then`);
     t.is(next.status, 200);
     t.true(refused > 0);
-    t.true(freeAfterMs <= promisedMs + slowMachineMs, `${freeAfterMs} ms`);
     await next.body?.cancel();
 
     const records = recordsOf(stack, streams);

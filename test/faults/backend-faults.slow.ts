@@ -9,6 +9,7 @@ import {
   type Case,
   chargeOf,
   endingOf,
+  endsInTime,
   everyWay,
   exhausted,
   fails,
@@ -19,6 +20,7 @@ import { chat } from '../support/chat.ts';
 import { readEnding } from '../support/chat-ending.ts';
 import { backendFaults, type Row } from '../support/faults/backend-faults.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
+import { changeTimeouts } from '../support/plan-file-editor.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { createRequestEvidence } from '../support/request-evidence.ts';
 
@@ -54,7 +56,6 @@ test.before(async () => {
   const everywhere = everyWay.map((way) => [`all-${nameOf(way)}`, place]);
   stack = parts.use(
     await startStack({
-      timeouts: { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 12_000 },
       models: Object.fromEntries([...models, ...everywhere]),
       plans: { free: { model_tiers: ['guest'] } },
     }),
@@ -65,6 +66,10 @@ test.before(async () => {
 });
 
 test.after.always(() => parts.disposeAsync());
+
+/** Only what a time limit has to end has a short one: on a busy machine, everything else may take longer. */
+const patient = { first_token_ms: 60_000, idle_ms: 60_000, request_ms: 300_000 };
+const impatient = { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 12_000 };
 
 const kindOf = (row: Row) => row.streamed?.what;
 
@@ -106,7 +111,10 @@ for (const { kind, ...fault } of [
   faultTest(test.serial, fault, async (t, see) => {
     t.timeout(300_000);
     const own = [...cases].filter(([row]) => kindOf(row) === kind);
-    for (const [{ fault }, ofFault] of own) {
+    const timed = own.filter(([, ofFault]) => ofFault.some(({ outcome }) => endsInTime(outcome)));
+    await changeTimeouts(stack, patient);
+    for (const [{ fault }, ofFault] of [...own.filter((one) => !timed.includes(one)), ...timed]) {
+      if (fault === timed[0]?.[0].fault) await changeTimeouts(stack, impatient);
       await isAsItShouldBe(t, fault, ofFault).catch((error: unknown) => {
         t.log(`at ${JSON.stringify(fault)}`);
         throw error;
@@ -185,10 +193,13 @@ async function staysClosed(t: ExecutionContext, one: Case): Promise<void> {
 async function opensBreaker(t: ExecutionContext, one: Case): Promise<void> {
   await fourMore(one);
   const pauses = one.outcome.what === 'moves on' && one.outcome.pauses;
-  t.deepEqual(await evidence.breakers(one.model), { 'onprem-a': pauses ? 'closed' : 'open' }, one.model);
-  const { ending, requestId } = await ask(one);
-  t.deepEqual(ending, exhausted(one.backends), one.model);
-  t.deepEqual(evidence.calls(requestId), [], one.model);
+  // On a busy machine its first probe may already be due, and is made by the next request.
+  const { 'onprem-a': breaker = '' } = await evidence.breakers(one.model);
+  t.regex(breaker, pauses ? /^closed$/ : /^(open|half-open)$/, one.model);
+  let last = await ask(one);
+  while (!pauses && evidence.calls(last.requestId).length > 0) last = await ask(one);
+  t.deepEqual(last.ending, exhausted(one.backends), one.model);
+  t.deepEqual(evidence.calls(last.requestId), [], one.model);
 }
 
 test.serial('a refusal of a backend keeps its message, without addresses', async (t) => {

@@ -8,6 +8,7 @@ import { everyWay, exhausted, nameOf, type Way, ways } from '../support/backend-
 import { chat } from '../support/chat.ts';
 import { readEnding } from '../support/chat-ending.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
+import { changeTimeouts } from '../support/plan-file-editor.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { createRequestEvidence } from '../support/request-evidence.ts';
 
@@ -16,8 +17,10 @@ const messages = [{ role: 'user', content: question }];
 const answer = answerFor(messages);
 
 /** One probe every five seconds, up to a fifth earlier or later. */
-const probeMs = { min: 4_000, max: 6_000 };
+const probeMsMin = 4_000;
 const askEveryMs = 50;
+/** Only calls that are meant to be late reach it. */
+const patientMs = 60_000;
 
 type Ill = { fault: Fault; way: Way };
 
@@ -51,7 +54,7 @@ test.before(async () => {
   const models = [...ills.map(({ model }) => model), ...leaving, 'paused'].map((model) => own(model));
   stack = parts.use(
     await startStack({
-      timeouts: { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 20_000 },
+      timeouts: { first_token_ms: patientMs, idle_ms: patientMs, request_ms: 5 * patientMs },
       models: Object.fromEntries([...models, own('narrow', 'onprem-b')]),
       backends: { 'onprem-b': { requests_at_once: 2 } },
       plans: { free: { model_tiers: ['guest'] } },
@@ -80,48 +83,57 @@ const calls = (model: string) =>
   stack.modelServers.flatMap((server) => server.calls()).filter((call) => call.model === model);
 const several = <T>(count: number, one: () => Promise<T>) => Promise.all(Array.from({ length: count }, one));
 
+/** How long a backend may be silent. */
+const limitSilence = (ms: number) => changeTimeouts(stack, { first_token_ms: ms, idle_ms: ms });
+
 faultTest(
-  test,
+  test.serial,
   {
     id: '17f',
     done: 'a backend fails in six ways until its breaker opens, and recovers',
     promised: 'it gets only one probe every five seconds, and all requests again once one probe is answered',
   },
   async (t, see) => {
-    const cut = await Promise.all(ills.map((ill) => isCutOffAndTakenBack(t, ill)));
-    const figures = (name: 'failures' | 'probes') => cut.map((one) => one[name]).join(', ');
-    see(`${cut.length} breakers opened after ${figures('failures')} failed calls`);
-    see(`and closed after ${figures('probes')} answered probes`);
+    await limitSilence(1_000); // a healthy answer needs none of it: until they are taken back, all fail
+    const failures = await Promise.all(ills.map((ill) => isCutOff(t, ill)));
+    see(`${failures.length} breakers opened after ${failures.join(', ')} failed calls`);
+    const asked = await Promise.all(ills.filter(({ isSilent }) => isSilent).map((ill) => isOnlyProbed(t, ill)));
+    see(`two probes of each silent backend while ${asked.join(', ')} requests were refused`);
+    await limitSilence(patientMs);
+    const probes = await Promise.all(ills.map((ill) => isTakenBack(t, ill)));
+    see(`closed after ${probes.join(', ')} answered probes`);
   },
 );
 
-type Cut = { failures: number; probes: number };
-
-async function isCutOffAndTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Promise<Cut> {
-  const { model, fault, isSilent } = ill;
+/** Returns the number of failed calls. */
+async function isCutOff(t: ExecutionContext, ill: (typeof ills)[number]): Promise<number> {
+  const { model, fault } = ill;
   stack.modelServers[0].fail(fault, model);
   await several(5, () => ask(ill));
   // On a busy machine its first probe may already be due.
   t.regex((await evidence.breakers(model))['onprem-a'] ?? '', /^(open|half-open)$/);
-  const failures = calls(model).length;
-  if (isSilent) await isOnlyProbed(t, ill);
-  return { failures, probes: await isTakenBack(t, ill) };
+  return calls(model).length;
 }
 
-/** Checks that an open breaker allows only probes, regardless of the number of requests. */
-async function isOnlyProbed(t: ExecutionContext, ill: (typeof ills)[number]): Promise<void> {
+/** Checks that an open breaker allows only probes, regardless of the number of requests. Returns that number. */
+async function isOnlyProbed(t: ExecutionContext, ill: (typeof ills)[number]): Promise<number> {
   const before = calls(ill.model).length;
-  const startedAt = performance.now();
-  const until = startedAt + probeMs.max + 1_000;
-  const asked: Promise<void>[] = [];
-  while (performance.now() < until) {
-    asked.push(ask(ill).then((ending) => void t.deepEqual(ending, exhausted(['onprem-a']))));
-    await sleep(askEveryMs);
+  const probes = () => calls(ill.model).slice(before);
+  let asked = 0;
+  async function askOn(): Promise<void> {
+    while (probes().length < 2) {
+      asked += 1;
+      t.deepEqual(await ask(ill), exhausted(['onprem-a']));
+      await sleep(askEveryMs);
+    }
   }
-  await Promise.all(asked);
-  const probes = calls(ill.model).length - before;
-  const probesMax = Math.ceil((performance.now() - startedAt) / probeMs.min);
-  t.true(probes >= 1 && probes <= probesMax, `${probes} calls for ${asked.length} requests`);
+  await Promise.all([askOn(), askOn()]);
+  const [first, second] = probes();
+  const apartMs = (second?.startedAt ?? 0) - (first?.startedAt ?? 0);
+  t.true(apartMs >= probeMsMin - 50, `${apartMs} ms between two probes`);
+  t.is(probes().length, 2);
+  t.true(asked > 10, `${asked} requests`);
+  return asked;
 }
 
 /** Returns the number of calls until its breaker was closed. */
@@ -129,9 +141,8 @@ async function isTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Pro
   const { model } = ill;
   stack.modelServers[0].fail({ chunkMs: 0 }, model);
   const before = calls(model).length;
-  const until = performance.now() + 2 * probeMs.max;
   let ending = await ask(ill);
-  while (ending.kind !== 'answer' && performance.now() < until) {
+  while (ending.kind !== 'answer') {
     t.deepEqual(ending, exhausted(['onprem-a']));
     await sleep(askEveryMs);
     ending = await ask(ill);
@@ -145,7 +156,7 @@ async function isTakenBack(t: ExecutionContext, ill: (typeof ills)[number]): Pro
 }
 
 faultTest(
-  test,
+  test.serial,
   {
     id: '7c',
     done: 'clients disconnect during a stream, a complete response, and a response that is relayed unchanged',
@@ -162,7 +173,8 @@ async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
   const allMs: number[] = [];
   const model = `left-${nameOf(way)}`;
   const [server] = stack.modelServers;
-  server.fail(way === 'as it came' ? { latencyMs: 15_000 } : { endless: true, chunkMs: 50 }, model);
+  // Only the client's leaving can end them before `patientMs`.
+  server.fail(way === 'as it came' ? { untilHealed: true } : { endless: true, chunkMs: 50 }, model);
   const gone = new AbortController();
   const asked = several(6, async () => (await post(model, way, gone.signal)).text());
   const isUnderWay = ({ chunksSent }: { chunksSent: number }) => way === 'as it came' || chunksSent > 3;
@@ -177,10 +189,7 @@ async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
   for (const { id, requestId = '' } of calls(model)) {
     const call = await server.waitForCall((one) => one.id === id && one.state !== 'running');
     t.is(call.state, 'aborted');
-    const tookMs = (call.endedAt ?? 0) - leftAt;
-    allMs.push(tookMs);
-    // A second from when the ingress notices. A busy machine notices late. If the call were not cancelled, it would take 15 s or more.
-    t.true(tookMs < 10_000, `${tookMs} ms`);
+    allMs.push((call.endedAt ?? 0) - leftAt);
     const { outcome, counted, completionTokens, ...record } = await evidence.record(requestId);
     t.deepEqual({ outcome, counted }, { outcome: 'cancelled', counted: 'estimated' });
     t.is(record.promptTokens, promptTokens);
@@ -191,7 +200,7 @@ async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
 }
 
 faultTest(
-  test,
+  test.serial,
   {
     id: '18e',
     done: 'all backends of a model are at capacity',
@@ -212,7 +221,6 @@ faultTest(
   },
 );
 
-// Before all others: while they keep the worker busy, a request can wait for longer than the pause.
 faultTest(
   test.serial,
   {

@@ -14,8 +14,6 @@ const tenMinutesMs = 600_000;
 const perMinute = 4;
 /** The wait for a request that is never answered; also far longer than any other request takes on a slow machine. */
 const requestMs = 12_000;
-/** Allowance for a busy machine. */
-const lateMs = 5_000;
 
 const preload = fileURLToPath(new URL('../support/shift-clock.ts', import.meta.url));
 /** Settings of a process whose clock is off by `shiftMs`, and steps by `stepMs` on a signal. */
@@ -92,7 +90,7 @@ faultTest(
     const tookMs = (await Promise.all(late)).map(Math.round);
     server.heal();
     for (const one of asked.slice(-2)) t.like(one, { ending: 'refused', status: 504, code: 'DEADLINE_EXCEEDED' });
-    for (const ms of tookMs) t.true(ms > requestMs - 100 && ms < requestMs + lateMs, `${ms} ms`);
+    for (const ms of tookMs) t.true(ms > requestMs - 100, `${ms} ms`); // a later one would be 20 minutes late
     see(`504 after ${tookMs.join(' and ')} ms, of ${requestMs}`);
 
     const { records, contradictions } = await witnesses.agreeOn(t, asked);
@@ -100,7 +98,7 @@ faultTest(
     for (const { admittedAt, settledAt, queueWaitMs, durationMs } of records.values()) {
       const [from, to] = [admittedAt.getTime(), settledAt.getTime()];
       t.true(from >= startedAt - 1_000 && to >= from && to <= endedAt + 1_000);
-      t.true((queueWaitMs ?? 0) < 60_000 && (durationMs ?? 0) < 60_000);
+      t.true((queueWaitMs ?? 0) < 600_000 && (durationMs ?? 0) < 600_000);
     }
     see(`${records.size} records, ${contradictions.length} contradictions, each admitted and settled at its time`);
 

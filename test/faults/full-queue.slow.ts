@@ -137,7 +137,7 @@ async function sendCrowd(ask: Ask): Promise<{ answers: Promise<Response>[]; refu
     ask(`Question ${index}`, 'small-chat', leaving.signal),
   );
   const isRefused = answers.map((answer) => answer.then((response) => refused.push(response)));
-  const until = performance.now() + 10_000;
+  const until = performance.now() + 30_000;
   while (refused.length < answers.length - depthMax && performance.now() < until) await sleep(20);
   if (refused.length !== answers.length - depthMax) {
     leaving.abort();

@@ -19,7 +19,6 @@ const bytesPerReader = mebibyte * 2 * 3;
 const heapBytes = 256 * mebibyte;
 const growthMax = readers * bytesPerReader + heapBytes;
 const isErrorFrame = /data: \{"error":\{[^\n]*"UPSTREAM_INTERRUPTED"[^\n]*\}\n\n/;
-const otherMsMax = 15_000;
 
 faultTest(
   test,
@@ -91,7 +90,6 @@ faultTest(
       `others took ${Math.round(median(usual))} ms before, ${Math.round(median(times))} meanwhile, at most ${Math.round(Math.max(...times))}`,
     );
     t.true(growth.every((bytes) => bytes < growthMax));
-    t.true(Math.max(...times) < otherMsMax);
     t.true(others.every(({ ending }) => ending === 'answered'));
 
     const { records } = await witnesses.agreeOn(t, others);

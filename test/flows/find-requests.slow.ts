@@ -56,7 +56,7 @@ async function lookOnceEnded(t: ExecutionContext, bearer: string, id: string): P
   const begunAt = performance.now();
   for (;;) {
     const { body } = await ingress(1).send('GET', `/v1/requests/${encodeURIComponent(id)}`, { bearer });
-    if (body.state === 'ended' || performance.now() - begunAt > 15_000) return look(t, bearer, id);
+    if (body.state === 'ended' || performance.now() - begunAt > 30_000) return look(t, bearer, id);
     await sleep(20);
   }
 }

@@ -126,7 +126,7 @@ function queriedMetrics(): { name: string; labels: string[] }[] {
 
 /** Replies that an ingress has read are deleted a moment later. */
 async function staysInRedis(url: string, text: string): Promise<boolean> {
-  for (let waited = 0; waited < 5_000; waited += 20) {
+  for (let waited = 0; waited < 30_000; waited += 20) {
     if (!(await redisDump(url)).includes(text)) return false;
     await sleep(20);
   }

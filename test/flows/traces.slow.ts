@@ -248,7 +248,7 @@ test('a line of a batch has a trace of its own, with its batch', async (t) => {
   const { id } = await batches.create(linesOf(3, { model: 'one-chat' }));
   await batches.ended(id);
   const isLine = ({ attributes }: ReceivedSpan) => attributes['svc.batch'] === id;
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 30_000;
   while (receiver.spans.filter(isLine).length < 3 && Date.now() < deadline) await spansOf();
   const lines = receiver.spans.filter(isLine);
   t.is(new Set(lines.map(({ traceId }) => traceId)).size, 3);

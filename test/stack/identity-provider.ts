@@ -134,7 +134,7 @@ export async function requestToken(
   const response = await fetch(`${request.issuer}/token`, {
     method: 'POST',
     body: form,
-    signal: AbortSignal.timeout(10_000),
+    signal: AbortSignal.timeout(30_000),
   });
   const text = await response.text();
   if (!response.ok) throw new Error(`The identity provider at ${request.issuer} answered ${response.status}: ${text}`);

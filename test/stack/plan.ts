@@ -46,6 +46,9 @@ const threeTiers: Record<string, StackModel> = {
   'large-chat': { tier: 'premium', pool: 'large' },
 };
 
+/** On a busy machine, a stand-in in the process of a test accepts connections late. */
+export const patientConnecting = { connect_ms: 20_000 };
+
 /** The guests' model on one backend only, for tests that must know which one is called. */
 export const oneBackend: Record<string, StackModel> = {
   'small-chat': { tier: 'guest', pool: 'default', backends: ['onprem-a'] },

@@ -71,6 +71,10 @@ export const fails = (outcome: Outcome) =>
   outcome.what === 'breaks off' ||
   (outcome.what === 'runs out' && outcome.isSilent === true);
 
+/** Whether a time limit ends the call. */
+export const endsInTime = (outcome: Outcome) =>
+  outcome.what === 'runs out' || ('attempt' in outcome && outcome.attempt.endsWith('timeout'));
+
 type Tokens = { promptTokens: number; completionTokens: number };
 type Got = { text: string; messages: object[]; reported: Tokens };
 

@@ -1,7 +1,7 @@
 import { createListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
 import { type PlanFile, parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { LineRules } from '../../workers/batches/files/parse-line.ts';
-import { planFileFor } from '../stack/plan.ts';
+import { patientConnecting, planFileFor } from '../stack/plan.ts';
 
 type Given = Partial<Omit<Parameters<typeof planFileFor>[0], 'backends'>> & {
   urls?: readonly string[];
@@ -13,7 +13,13 @@ type Given = Partial<Omit<Parameters<typeof planFileFor>[0], 'backends'>> & {
 export function batchPlan({ urls = ['http://127.0.0.1:1/v1'], requestsAtOnce, ...given }: Given = {}): PlanFile {
   const room = requestsAtOnce === undefined ? {} : { requests_at_once: requestsAtOnce };
   const backends = urls.map((url, index) => [`onprem-${index + 1}`, { url, location: 'on-prem' as const, ...room }]);
-  const parsed = parsePlanFile(planFileFor({ ...given, backends: Object.fromEntries(backends) }));
+  const parsed = parsePlanFile(
+    planFileFor({
+      ...given,
+      timeouts: { ...patientConnecting, ...given.timeouts },
+      backends: Object.fromEntries(backends),
+    }),
+  );
   if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
   return parsed.planFile;
 }

@@ -27,6 +27,7 @@ export async function startBodyReader(
     clock = systemClock,
     handle = echo,
     refusedBodies = createRefusedBodies(),
+    lingerMs = 30_000,
     ...counted
   }: Options = {},
 ): Promise<{ port: number; giveUp: AbortController; refusals: () => number; bytesHeld: () => number }> {
@@ -37,7 +38,7 @@ export async function startBodyReader(
   const { log } = recordedLog();
   const app = new Koa<RequestState>();
   app.use(assignRequestId);
-  app.use(answerErrors({ log, docsUrl: '' }));
+  app.use(answerErrors({ log, docsUrl: '', lingerMs }));
   if (before !== undefined) app.use(before);
   app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget, refusedBodies, metrics, ...counted }));
   app.use(handle);
@@ -66,6 +67,8 @@ type Options = {
   clock?: Clock;
   budget?: Pick<BodyBudget, 'enter'>;
   refusedBodies?: RefusedBodies;
+  /** How long a refused client may still send. Default: as long as a slow machine needs. */
+  lingerMs?: number;
 };
 
 export const echo: Stage = async (ctx) => {

@@ -72,6 +72,17 @@ export function createPlanEditor({ planFile }: { planFile: string }) {
   return { text, write, change, until };
 }
 
+type Running = { planFile: string; ingresses: readonly Process[]; workers: readonly Process[] };
+
+/** Changes time limits of the plan file. Returns when they are in force in every process. */
+export async function changeTimeouts(stack: Running, timeouts: Record<string, number>): Promise<void> {
+  const editor = createPlanEditor(stack);
+  const written = await editor.change((plan) => {
+    plan.timeouts = { ...plan.timeouts, ...timeouts };
+  });
+  await editor.until([...stack.ingresses, ...stack.workers], ({ generation }) => generation === written);
+}
+
 export async function shownBy({ operationsUrl }: Process): Promise<PlanFileShown> {
   return readiness.parse(await (await fetch(`${operationsUrl}/readyz`)).json()).planFile;
 }

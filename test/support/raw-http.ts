@@ -27,7 +27,7 @@ type Exchange = {
 
 /** Sends bytes that no HTTP client would, and reads the first response. Rejects if the connection ends before a complete response. */
 export async function exchange(wanted: Exchange): Promise<RawAnswer> {
-  const { port, send, readsLast = false, method = 'GET', withinMs = 20_000, localAddress } = wanted;
+  const { port, send, readsLast = false, method = 'GET', withinMs = 30_000, localAddress } = wanted;
   const socket = connect({ port, host: '127.0.0.1', ...(localAddress !== undefined && { localAddress }) });
   socket.on('error', () => {}); // reads and writes report errors
   await once(socket, 'connect');

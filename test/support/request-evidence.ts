@@ -4,7 +4,7 @@ import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { Stack } from '../stack/stack.ts';
 
 const lookEveryMs = 50;
-const drainedWithinMs = 15_000;
+const drainedWithinMs = 30_000;
 
 /** Evidence about single requests, from outside: the store, the model servers, and the first worker of the stack. */
 export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsageRecord'>) {

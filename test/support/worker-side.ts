@@ -22,7 +22,7 @@ import { watchReaders } from '../../workers/replies/watch-readers.ts';
 import { createEndRequest } from '../../workers/requests/end-request.ts';
 import { createProcessRequest } from '../../workers/requests/process-request.ts';
 import { type ModelServer, startModelServer } from '../stack/model-server.ts';
-import { planFileFor } from '../stack/plan.ts';
+import { patientConnecting, planFileFor } from '../stack/plan.ts';
 import { streamedText } from './chat.ts';
 import { openLimits } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';
@@ -162,7 +162,7 @@ function planFor({ servers: [first, second, cloud], timeouts, url, requestsAtOnc
     'onprem-b': { url: second.url, location: 'on-prem' as const, ...room },
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...room },
   };
-  const parsed = parsePlanFile(planFileFor({ backends, timeouts }));
+  const parsed = parsePlanFile(planFileFor({ backends, timeouts: { ...patientConnecting, ...timeouts } }));
   if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
   return parsed.planFile;
 }

@@ -32,7 +32,7 @@ test('a worker starts without its control stream while its node is down, and get
   const startedAt = performance.now();
   await waitForControl(inbox, { redis, shutdown: shutdown.signal, log });
   const waitedMs = performance.now() - startedAt;
-  t.true(waitedMs > 4_000 && waitedMs < 20_000, `${waitedMs} ms`);
+  t.true(waitedMs > 4_000, `${waitedMs} ms`);
   t.is(lines.filter(({ message }) => message.includes('control stream')).length, 1);
   await t.throwsAsync(waitForControl(inbox, { redis, shutdown: AbortSignal.abort(new Error('stops')), log }), {
     message: 'stops',

@@ -59,8 +59,8 @@ export class MongoStore implements Store {
   readonly #usage: UsageStore;
 
   /** Throws if the URL is invalid or names no database. */
-  constructor(url: string, { log }: { log: Parameters<typeof createMongoCalls>[1]['log'] }) {
-    this.#calls = createMongoCalls(url, { log, indexes: allIndexes });
+  constructor(url: string, options: Omit<Parameters<typeof createMongoCalls>[1], 'indexes'>) {
+    this.#calls = createMongoCalls(url, { ...options, indexes: allIndexes });
     this.#accounts = accountsOf(this.#calls.database);
     this.#usage = createUsageStore(createMongoUsage(this.#calls));
     this.usageDetails = this.#usage.usageDetails;

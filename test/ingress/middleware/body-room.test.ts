@@ -74,18 +74,16 @@ test('a body releases its room before its request ends, if a stage reports that 
 });
 
 test('a body that waited for room until its time was over is 503, and a slow one is 408', async (t) => {
-  const { port, bytesHeld } = await startBodyReader(t, { budgetBytes: 100, bodyMs: 300 });
-  const [slow, waiting] = await Promise.all([
-    exchange({ port, send: `${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}` }),
-    exchange({
-      port,
-      async send(socket) {
-        while (bytesHeld() === 0) await sleep(5);
-        socket.write(`${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}`);
-      },
-    }),
-  ]);
-  t.deepEqual([slow.status, waiting.status], [408, 503]);
+  const clock = fakeClock();
+  const bodyMs = 3_000;
+  const { port, bytesHeld } = await startBodyReader(t, { budgetBytes: 100, bodyMs, clock });
+  const started = `${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}`;
+  const slow = exchange({ port, send: started });
+  while (bytesHeld() === 0) await sleep(2);
+  const waiting = exchange({ port, send: started });
+  while (bytesHeld() < 100) await sleep(2);
+  await clock.advance(bodyMs / 2 + 100);
+  t.deepEqual([(await slow).status, (await waiting).status], [408, 503]);
   t.is(bytesHeld(), 0);
 });
 
@@ -133,13 +131,16 @@ test('only an invalid body of an account, before it is queued, counts as refused
 });
 
 test('a body that waited only for a moment, and then arrives slowly, is 408', async (t) => {
-  const { port, bytesHeld, refusals } = await startBodyReader(t, { budgetBytes: 100, bodyMs: 1_000 });
+  const clock = fakeClock();
+  const bodyMs = 5_000;
+  const { port, bytesHeld, refusals } = await startBodyReader(t, { budgetBytes: 100, bodyMs, clock });
   const started = `${head('Content-Length: 1000')}{"a":"${'1'.repeat(60)}`;
   const leaving = connect(port, '127.0.0.1');
   leaving.write(started);
   while (bytesHeld() === 0) await sleep(2);
   const answer = exchange({ port, send: started });
   while (bytesHeld() < 100) await sleep(2);
+  await clock.advance(bodyMs / 2 - 100);
   leaving.destroy();
   t.is((await answer).status, 408);
   t.is(refusals(), 0);

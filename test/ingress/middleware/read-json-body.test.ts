@@ -128,8 +128,8 @@ test('a client that disconnects before its body was read causes no internal erro
 });
 
 test('a client that continues to send after its refusal is disconnected after a while', async (t) => {
-  const { port } = await startBodyReader(t);
-  t.timeout(30_000);
+  const { port } = await startBodyReader(t, { lingerMs: 500 });
+  t.timeout(60_000);
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
   socket.write(head('Content-Length: 900000000'));
@@ -177,7 +177,7 @@ test('a body that is still arriving at the end of the shutdown wait is 503', asy
 
 test('a head that arrives slowly is 408, too', async (t) => {
   const { port } = await startBodyReader(t);
-  t.timeout(40_000);
+  t.timeout(60_000);
   const answer = await exchange({
     port,
     withinMs: 30_000,

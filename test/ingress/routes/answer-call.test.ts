@@ -250,7 +250,7 @@ async function ask(t: ExecutionContext, port: number): Promise<Socket> {
 }
 
 test('a client that reads nothing of a complete answer is disconnected', async (t) => {
-  t.timeout(30_000);
+  t.timeout(60_000);
   const route = await startChatRoute(t, { clientStuckMs: 300 });
   const socket = await ask(t, route.port);
   route.say(await route.queued(), [started, whole]);

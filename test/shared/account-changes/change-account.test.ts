@@ -205,7 +205,7 @@ test.serial('a change whose mark cannot be removed is made, succeeds, and is log
   t.teardown(() => redis.disconnect());
   const { log, lines } = recordedLog();
   const { store, kept } = recordedStore({ afterChange: async () => redis.disconnect() });
-  await waitUntilReady(redis, AbortSignal.timeout(20_000));
+  await waitUntilReady(redis, AbortSignal.timeout(30_000));
   const changed = await createChangeAccount({ redis, store, log })(id, suspend);
   t.like(changed, { suspended: true, version: 4 });
   t.is(kept()?.version, 4);

@@ -80,7 +80,7 @@ test('for a request: a connection whose packets are lost is replaced', async (t)
   t.teardown(() => connection.disconnect());
   await waitUntilReady(connection, never);
 
-  t.timeout(30_000);
+  t.timeout(60_000);
   proxy.become('black hole');
   const closed = new Promise((resolve) => connection.once('close', resolve));
   await t.throwsAsync(connection.ping());

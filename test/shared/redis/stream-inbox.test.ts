@@ -42,7 +42,7 @@ function open(
 
 /** Waits for an expected state. The test's own time-out ends the wait if it never comes. */
 async function until(t: ExecutionContext, holds: () => boolean | Promise<boolean>): Promise<void> {
-  t.timeout(30_000);
+  t.timeout(60_000);
   while (!(await holds())) await sleep(10);
 }
 
@@ -198,6 +198,6 @@ test('closing works while Redis is unavailable', async (t) => {
   const subject = open(t, own);
   await addressOf(t, subject);
   await own.server.kill('SIGKILL');
-  t.timeout(30_000);
+  t.timeout(60_000);
   await t.notThrowsAsync(async () => subject.inbox[Symbol.asyncDispose]());
 });

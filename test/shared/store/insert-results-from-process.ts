@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { openStore } from '../../../shared/open-store.ts';
+import { openPatientStore } from '../../support/mongodb/open-patient-store.ts';
 import { resultOf } from './batch-records.ts';
 
 /**
@@ -8,7 +8,7 @@ import { resultOf } from './batch-records.ts';
  */
 const [url = '', batch = '', name = '', order = ''] = process.argv.slice(2);
 
-await using store = await openStore(url, { log: { warn() {} } });
+await using store = await openPatientStore(url);
 await store.ping();
 process.stdout.write('ready\n');
 await once(process.stdin, 'data');

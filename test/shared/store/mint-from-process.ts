@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { openStore } from '../../../shared/open-store.ts';
+import { openPatientStore } from '../../support/mongodb/open-patient-store.ts';
 import { mint } from './store-contract.ts';
 
 /** Waits for a line, then opens the store and mints a key for each account. Prints the ids of the accounts it minted for. */
@@ -7,7 +7,7 @@ const [url = '', ...accounts] = process.argv.slice(2);
 process.stdout.write('ready\n');
 await once(process.stdin, 'data');
 
-await using store = await openStore(url, { log: { warn() {} } });
+await using store = await openPatientStore(url);
 const outcomes = await Promise.all(accounts.map((account) => mint(store, account)));
 process.stdout.write(`${JSON.stringify(outcomes.filter(({ minted }) => minted).map(({ account }) => account.id))}\n`);
 process.stdin.destroy();

@@ -1,11 +1,11 @@
 import { rotateKey } from '../../../ingress/callers/account-changes.ts';
-import { openStore } from '../../../shared/open-store.ts';
+import { openPatientStore } from '../../support/mongodb/open-patient-store.ts';
 import { newKey } from './store-contract.ts';
 
 /** Rotates the account's key until it is killed, and names the key as its owner would. Prints the id of each new key. */
 const [url = '', account = ''] = process.argv.slice(2);
 
-await using store = await openStore(url, { log: { warn() {} } });
+await using store = await openPatientStore(url);
 for (;;) {
   const display = (await store.findAccount(account))?.key?.display ?? '';
   const rotated = await store.changeAccount(account, rotateKey({ named: { display }, key: newKey() }));

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { openStore } from '../../../shared/open-store.ts';
+import { openPatientStore } from '../../support/mongodb/open-patient-store.ts';
 
 /** Writes an endless file, and prints how many bytes were taken. */
 const [url = '', id = ''] = process.argv.slice(2);
@@ -11,5 +11,5 @@ async function* endless() {
   }
 }
 
-await using store = await openStore(url, { log: { warn() {} } });
+await using store = await openPatientStore(url);
 await store.files.write(id, endless());

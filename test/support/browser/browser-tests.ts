@@ -28,7 +28,10 @@ export function openBrowserTests(test: TestFn, options: StackOptions = {}) {
   let browser: Browser;
   test.before(async () => {
     // As root, for example in a container, Chromium cannot use its own sandbox.
-    shared ??= { launched: chromium.launch({ executablePath: program, args: ['--no-sandbox'] }), users: 0 };
+    shared ??= {
+      launched: chromium.launch({ executablePath: program, args: ['--no-sandbox'], timeout: 120_000 }),
+      users: 0,
+    };
     shared.users++;
     browser = await shared.launched;
   });

@@ -20,7 +20,7 @@ export interface ConsolePage extends AsyncDisposable {
 }
 
 /** Allows many concurrent pages on a machine with few processors. */
-const withinMs = 60_000;
+const withinMs = 120_000;
 
 type Deps = ConsolePageOptions & { browser: Browser; stack: Stack };
 

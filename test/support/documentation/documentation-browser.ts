@@ -11,6 +11,9 @@ type Look = (page: Page, url: string) => Promise<void>;
 
 const executablePath = await findChromium();
 
+/** Allows many processes on a machine with few processors. */
+const withinMs = 120_000;
+
 /** Reports violations of the policy of a page. Runs in the page. */
 const reportViolations = `document.addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => {
   console.error('policy violation: ' + violatedDirective + ' ' + blockedURI);
@@ -26,7 +29,7 @@ export function openDocumentationTests(test: TestFn, what: string) {
   let site: Site;
   test.before(async () => {
     if (executablePath === undefined) return;
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'], timeout: withinMs });
     site = await serveDocumentation({ document: openApiDocument });
   });
   test.after.always(async () => {
@@ -36,6 +39,7 @@ export function openDocumentationTests(test: TestFn, what: string) {
 
   async function inBrowser(t: ExecutionContext, { before, ...options }: Wishes, look: Look): Promise<void> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    context.setDefaultTimeout(withinMs);
     try {
       await before?.(context);
       const page = await context.newPage();
@@ -53,5 +57,6 @@ export function openDocumentationTests(test: TestFn, what: string) {
     }
   }
 
-  return { browserTest: executablePath === undefined ? test.skip : test, inBrowser };
+  // One after another: they compute all the time.
+  return { browserTest: executablePath === undefined ? test.skip : test.serial, inBrowser };
 }

@@ -3,9 +3,9 @@ import { type Db, MongoClient } from 'mongodb';
 import { MongoStore } from '../../../shared/store/mongo/mongo-store.ts';
 import type { StoreHome } from '../../shared/store/store-contract.ts';
 import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
+import { patientLimits } from './open-patient-store.ts';
 import { watched } from './sharded-commands.ts';
 import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from './start-mongo.ts';
-import { untilItWorks } from './until-it-works.ts';
 
 type MongoHome = StoreHome & {
   database: Db;
@@ -16,6 +16,7 @@ type MongoHome = StoreHome & {
   /** The address of the server itself. */
   primary: { host: string; port: number };
   startProxy(mode: Mode): Promise<TcpProxy>;
+  /** With the time limits of the service. */
   openThrough(proxy: TcpProxy): MongoStore;
 };
 
@@ -34,10 +35,10 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     url,
     database,
     warnings,
-    /** Connected and prepared, which on a busy machine can take longer than one call may. */
+    /** Connected and prepared. */
     async open() {
-      const store = new MongoStore(url, { log });
-      await untilItWorks(() => store.ping());
+      const store = new MongoStore(url, { log, limits: patientLimits });
+      await store.ping();
       return store;
     },
     insert: (document) => accounts.insertOne(document),

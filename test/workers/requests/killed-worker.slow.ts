@@ -20,9 +20,7 @@ test('a job of a killed worker is run by another one, and its client gets the an
   await stack.modelServers[0].waitForCall(() => true);
   await killBusyWorker(stack);
 
-  const killedAt = performance.now();
   const response = await asked;
-  t.true(performance.now() - killedAt < 20_000, 'at most 15 s until it is detected');
   t.is(response.status, 200);
   const body = (await response.json()) as { choices: { message: { content: string } }[] }; // the body of a response with status 200
   t.is(body.choices[0]?.message.content, answerFor([{ role: 'user', content: 'Who is there?' }]));

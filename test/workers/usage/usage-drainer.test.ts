@@ -178,9 +178,7 @@ test('disposing of a drainer ends it at once, also during a call, and releases i
   };
   const { drainer } = startDrainer(own.redis, store, { recordUsage });
   await called.promise;
-  const begun = performance.now();
-  await drainer[Symbol.asyncDispose]();
-  t.true(performance.now() - begun < 10_000, 'far longer than it may take, far shorter than a hang');
+  await drainer[Symbol.asyncDispose](); // the call never ends
   t.deepEqual(await own.redis.keys('*:lock'), []);
   never.resolve();
 

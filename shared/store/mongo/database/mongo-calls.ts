@@ -11,20 +11,28 @@ import { watchMongoChecks } from './watch-mongo-checks.ts';
 type Log = { warn(fields: object, message: string): void };
 
 /**
- * Deadline of one call in total, no matter what the driver still waits for. Each of the driver's own limits is below it. All are set,
- * because their defaults are 30 s or unlimited, and no single limit detects a silent network in all cases (contract.md#r7-mongodb-safety,
- * decisions.md#mongodb-s-own-limits-set-and-one-of-ours).
+ * `callMs`: deadline of one call in total, no matter what the driver still waits for. `serverMs` (for a server, and for a connection),
+ * `socketMs` and `writeMs` are the driver's own limits, each below it.
  */
-const callMsMax = 5_000;
-const clientOptions = {
-  serverSelectionTimeoutMS: 2_000,
-  connectTimeoutMS: 2_000,
-  socketTimeoutMS: 4_000,
-  waitQueueTimeoutMS: 2_000,
-  maxPoolSize: 20,
-  writeConcern: { w: 'majority', wtimeoutMS: 3_000 },
-  readPreference: 'primary',
-} as const;
+export type MongoLimits = { callMs: number; serverMs: number; socketMs: number; writeMs: number };
+
+/**
+ * All are set, because the driver's defaults are 30 s or unlimited, and no single limit detects a silent network in all cases
+ * (contract.md#r7-mongodb-safety, decisions.md#mongodb-s-own-limits-set-and-one-of-ours).
+ */
+const usualLimits: MongoLimits = { callMs: 5_000, serverMs: 2_000, socketMs: 4_000, writeMs: 3_000 };
+
+function clientOptionsWith({ serverMs, socketMs, writeMs }: MongoLimits) {
+  return {
+    serverSelectionTimeoutMS: serverMs,
+    connectTimeoutMS: serverMs,
+    socketTimeoutMS: socketMs,
+    waitQueueTimeoutMS: serverMs,
+    maxPoolSize: 20,
+    writeConcern: { w: 'majority', wtimeoutMS: writeMs },
+    readPreference: 'primary',
+  } as const;
+}
 
 /** The database in a connection string, and calls to it, each with a deadline. */
 export type MongoCalls = AsyncDisposable & {
@@ -49,10 +57,11 @@ export type MongoCalls = AsyncDisposable & {
  */
 export function createMongoCalls(
   url: string,
-  { log, indexes }: { log: Log; indexes: readonly CollectionIndexes[] },
+  { log, indexes, limits = usualLimits }: { log: Log; indexes: readonly CollectionIndexes[]; limits?: MongoLimits },
 ): MongoCalls {
   // The driver would use a database named "test".
   if (!/^[^/]+\/\/[^/?]+\/[^?]/.test(url)) throw new Error('it must name a database: mongodb://<host>/<database>.');
+  const clientOptions = clientOptionsWith(limits);
   const client = new MongoClient(url, clientOptions);
   const database = client.db();
   const topology = watchTopology(client, log);
@@ -105,7 +114,7 @@ export function createMongoCalls(
     topology,
     durable: () => ({ readConcern: { level: topology() === 'standalone' ? 'local' : 'majority' } }),
     call: (work) =>
-      withDeadline(async (signal) => {
+      withDeadline(limits.callMs, async (signal) => {
         if (closed) throw new Error('the store is closed');
         await ready();
         signal.throwIfAborted();
@@ -114,18 +123,18 @@ export function createMongoCalls(
     /** Stops waiting for calls in progress after the maximum duration of a call. */
     async [Symbol.asyncDispose]() {
       closed = true;
-      await within(callMsMax, close());
+      await within(limits.callMs, close());
     },
   };
 }
 
-async function withDeadline<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function withDeadline<T>(callMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const late = new AbortController();
   const deadline = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     late.abort();
-    deadline.reject(new Error(`MongoDB did not answer within ${callMsMax} ms`));
-  }, callMsMax);
+    deadline.reject(new Error(`MongoDB did not answer within ${callMs} ms`));
+  }, callMs);
   try {
     return await Promise.race([work(late.signal), deadline.promise]);
   } catch (error) {

@@ -4,6 +4,7 @@ import type { AuditRecord } from '../../../../shared/store/accounts/audit-store.
 import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../shared/store/store.ts';
 import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
+import { patientLimits } from '../../../support/mongodb/open-patient-store.ts';
 import { urlThrough } from '../../../support/mongodb/start-mongo.ts';
 import { startTcpProxy } from '../../../support/tcp-proxy.ts';
 import { testAuditContract } from '../audit-contract.ts';
@@ -64,7 +65,10 @@ for (const { title, hold, text, ...left } of points) {
     await using home = await createHome();
     await using proxy = await startTcpProxy(home.primary);
     await using store = await home.open();
-    await using ending = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
+    await using ending = new MongoStore(urlThrough(proxy.port, home.url), {
+      log: { warn() {} },
+      limits: patientLimits,
+    });
     t.like(await ending.changeAccount('user:ann', suspend), { suspended: true });
     t.deepEqual(await countIn(home), { outbox: 1, records: 0 });
 
@@ -85,7 +89,10 @@ for (const hold of ['holdBefore', 'holdAfter'] as const) {
     await using proxy = await startTcpProxy(home.primary);
     await using store = await home.open();
     const { account } = await mint(store, 'user:ann');
-    await using ending = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
+    await using ending = new MongoStore(urlThrough(proxy.port, home.url), {
+      log: { warn() {} },
+      limits: patientLimits,
+    });
     await ending.ping();
     const reached = proxy[hold]('$push');
     const changing = failsWith(t, 'SERVICE_UNAVAILABLE', ending.changeAccount('user:ann', suspend));

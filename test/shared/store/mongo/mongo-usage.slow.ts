@@ -1,6 +1,7 @@
 import test from 'ava';
 import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
+import { patientLimits } from '../../../support/mongodb/open-patient-store.ts';
 import { urlThrough } from '../../../support/mongodb/start-mongo.ts';
 import { untilItWorks } from '../../../support/mongodb/until-it-works.ts';
 import { startTcpProxy } from '../../../support/tcp-proxy.ts';
@@ -28,7 +29,7 @@ for (const collection of ['usage_records', 'usage_details', 'usage_sums']) {
       await using store = await home.open();
       await store.recordUsage(records.slice(0, 30));
 
-      await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
+      await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} }, limits: patientLimits });
       await untilItWorks(() => cut.ping());
       const reached = where === 'before' ? proxy.holdBefore(collection) : proxy.holdAfter(collection);
       const recording = failsWith(t, 'SERVICE_UNAVAILABLE', cut.recordUsage([misplaced, ...records.slice(30)]));

@@ -1,10 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { unchallengedMs } from '../../../../shared/jobs/queues.ts';
+import type { Redis } from '../../../../shared/redis/connections.ts';
 import type { StopReason } from '../../../../workers/answers/run.ts';
 import { type BatchJob, batchJobSchema } from '../../../../workers/batches/lines/batch-job.ts';
 import { type LineSide, openLineSide } from '../../../support/line-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
+import { replaceClock } from '../../../support/redis-clock.ts';
 
 let own: RedisDatabase;
 
@@ -21,8 +22,21 @@ async function runHanging(side: LineSide, job: BatchJob = side.jobOf()) {
   side.servers[0]?.fail({ hang: true });
   const controller = new AbortController();
   const outcome = side.run(job, controller.signal);
-  await side.servers[0]?.waitForCall(({ state, requestId }) => state === 'running' && requestId === job.requestId);
+  await side.servers[0]?.waitForCall(({ requestId }) => requestId === job.requestId);
   return { outcome, stop: (reason: StopReason) => controller.abort(reason) };
+}
+
+/** The state in which the only call has ended. */
+const endOfCall = async (side: LineSide) =>
+  (await side.servers[0]?.waitForCall(({ state }) => state !== 'running'))?.state;
+
+/** A connection whose scripts have a clock that only the test moves. Its tests run one after another. */
+async function stopClock(): Promise<{ redis: Redis; advance: (ms: number) => Promise<void> }> {
+  const redis = own.connect();
+  const setTime = replaceClock(redis);
+  const startedAt = Date.now();
+  await setTime(startedAt);
+  return { redis, advance: (ms) => setTime(startedAt + ms) };
 }
 
 for (const [ending, state, code] of [
@@ -34,7 +48,7 @@ for (const [ending, state, code] of [
     const { outcome } = await runHanging(side);
     await side.moveBatch({ state, ending });
     t.deepEqual(await outcome, { outcome: 'done' });
-    t.is((await side.servers[0]?.waitForCall(() => true))?.state, 'aborted');
+    t.is(await endOfCall(side), 'aborted');
     const result = await side.result();
     t.like(result, { failed: true, status: null, error: { code }, completionTokens: 0, estimated: true });
     t.true((result?.promptTokens ?? 0) > 0);
@@ -49,7 +63,7 @@ test('a line whose account is suspended aborts its call, is charged nothing, and
   const { outcome } = await runHanging(side);
   await side.change({ suspended: true });
   t.deepEqual(await outcome, { outcome: 'done' });
-  t.is((await side.servers[0]?.waitForCall(() => true))?.state, 'aborted');
+  t.is(await endOfCall(side), 'aborted');
   t.is(await side.result(), undefined);
   t.deepEqual(await side.charged(), nothing);
   t.is(await side.leases(), 0);
@@ -65,26 +79,31 @@ test('a line whose account is suspended aborts its call, is charged nothing, and
   t.like(await side.result(), { failed: false });
 });
 
-test('a line whose backend does not answer by the deadline is tried three times, and then ends with that error', async (t) => {
-  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
-  for (const [number, losses] of [
-    [1, 0],
-    [2, 1],
-    [3, 2],
-  ] as const) {
-    const { outcome } = await runHanging(side, side.jobOf({ number, losses }));
-    t.deepEqual(await outcome, { outcome: 'done' });
-    t.is(await side.leases(), 0);
-    if (number < 3) {
-      t.is(await side.result(), undefined);
-      t.like((await side.retries())[0], { number: number + 1, losses: losses + 1, failures: 0 });
-      t.is(side.events.at(-1)?.type, 'retry');
+test.serial(
+  'a line whose backend does not answer by the deadline is tried three times, and then ends with that error',
+  async (t) => {
+    // So each attempt has the whole time for its call, whatever came before it.
+    const { redis } = await stopClock();
+    await using side = await openLineSide(redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
+    for (const [number, losses] of [
+      [1, 0],
+      [2, 1],
+      [3, 2],
+    ] as const) {
+      const { outcome } = await runHanging(side, side.jobOf({ number, losses }));
+      t.deepEqual(await outcome, { outcome: 'done' });
+      t.is(await side.leases(), 0);
+      if (number < 3) {
+        t.is(await side.result(), undefined);
+        t.like((await side.retries())[0], { number: number + 1, losses: losses + 1, failures: 0 });
+        t.is(side.events.at(-1)?.type, 'retry');
+      }
     }
-  }
-  t.like(await side.result(), { failed: true, error: { code: 'DEADLINE_EXCEEDED' } });
-  t.deepEqual(await side.charged(), nothing);
-  t.is(side.calls().length, 3);
-});
+    t.like(await side.result(), { failed: true, error: { code: 'DEADLINE_EXCEEDED' } });
+    t.deepEqual(await side.charged(), nothing);
+    t.is(side.calls().length, 3);
+  },
+);
 
 test('a line that was taken without a slot, and gets none, is postponed, which counts as no loss', async (t) => {
   await using side = await openLineSide(own.redis, { requestsAtOnce: 1 });
@@ -103,34 +122,42 @@ test('a line that was taken without a slot, and gets none, is postponed, which c
   t.like(await side.result(), { failed: false });
 });
 
-test('a requeued line whose deadline is over continues as the next request, which counts as no loss', async (t) => {
-  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
-  const { outcome, stop } = await runHanging(side);
-  stop('shutdown');
-  const requeued = await outcome;
-  if (requeued.outcome !== 'requeue') return t.fail(requeued.outcome);
-  await sleep(3_000);
-  await side.run(side.jobOf({ earlierRuns: requeued.job.earlierRuns }));
-  t.like((await side.retries())[0], { number: 2, losses: 0, failures: 0 });
-});
+test.serial(
+  'a requeued line whose deadline is over continues as the next request, which counts as no loss',
+  async (t) => {
+    const { redis, advance } = await stopClock();
+    await using side = await openLineSide(redis);
+    const { outcome, stop } = await runHanging(side);
+    stop('shutdown');
+    const requeued = await outcome;
+    if (requeued.outcome !== 'requeue') return t.fail(requeued.outcome);
+    await advance(side.planFile.timeouts.requestMs);
+    await side.run(side.jobOf({ earlierRuns: requeued.job.earlierRuns }));
+    t.like((await side.retries())[0], { number: 2, losses: 0, failures: 0 });
+  },
+);
 
-test('a line whose worker died, and whose deadline is over when that is found, has lost one attempt', async (t) => {
-  await using side = await openLineSide(own.redis, { timeouts: { request_ms: 3_000, first_token_ms: 60_000 } });
-  const { outcome, stop } = await runHanging(side);
-  stop('lock lost'); // after that the worker sends nothing, like one that was killed
-  await outcome;
-  await sleep(3_000);
-  t.deepEqual(await side.run(), { outcome: 'done' });
-  t.like((await side.retries())[0], { number: 2, losses: 1 });
-  t.is(await side.leases(), 0);
-});
+test.serial(
+  'a line whose worker died, and whose deadline is over when that is found, has lost one attempt',
+  async (t) => {
+    const { redis, advance } = await stopClock();
+    await using side = await openLineSide(redis);
+    const { outcome, stop } = await runHanging(side);
+    stop('lock lost'); // after that the worker sends nothing, like one that was killed
+    await outcome;
+    await advance(side.planFile.timeouts.requestMs);
+    t.deepEqual(await side.run(), { outcome: 'done' });
+    t.like((await side.retries())[0], { number: 2, losses: 1 });
+    t.is(await side.leases(), 0);
+  },
+);
 
 test('a worker that loses the lock of a line aborts its call, sends nothing, and leaves the lease to the next worker', async (t) => {
   await using side = await openLineSide(own.redis);
   const { outcome, stop } = await runHanging(side);
   stop('lock lost');
   t.deepEqual(await outcome, { outcome: 'done' });
-  t.is((await side.servers[0]?.waitForCall(({ state }) => state !== 'running'))?.state, 'aborted');
+  t.is(await endOfCall(side), 'aborted');
   t.is(await side.result(), undefined);
   t.deepEqual(await side.retries(), []);
   t.deepEqual(side.eventTypes(), ['started']);

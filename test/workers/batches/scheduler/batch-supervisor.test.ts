@@ -87,7 +87,10 @@ const inState = (side: BatchSide, state: Batch['state']) =>
   });
 
 test.serial('a batch that was submitted is validated, and then its lines run', async (t) => {
-  await using side = await openBatchSide(own.redis, { state: 'validating', expiresAt: new Date(Date.now() + 60_000) });
+  await using side = await openBatchSide(own.redis, {
+    state: 'validating',
+    expiresAt: new Date(Date.now() + 3_600_000),
+  });
   const { runs } = supervise(t, side, 'one');
   t.like(await inState(side, 'in_progress'), { counts: { total: 5 } });
   await until(() => runs[0]?.refreshes.find((refreshed) => refreshed.includes(side.batch.id)));
@@ -174,7 +177,7 @@ test.serial('two workers that run one account at once have the effect of one, at
 test.serial(
   'an account is held by one worker, and after that worker leaves, by the next one that it is assigned to',
   async (t) => {
-    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 3_600_000) });
     const one = supervise(t, side, 'one');
     await until(() => one.runs[0]?.refreshes[0]);
     const other = supervise(t, side, 'other');
@@ -192,7 +195,7 @@ test.serial(
 );
 
 test.serial('an account that is assigned twice at once has one scheduler', async (t) => {
-  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 3_600_000) });
   const { supervisor, runs } = supervise(t, side, 'one');
   supervisor.take([side.account, side.account]);
   await until(() => runs[0]?.refreshes[1]);
@@ -204,7 +207,7 @@ test.serial('an account that is assigned twice at once has one scheduler', async
 test.serial(
   'an account that is taken during a refresh is not released because that refresh lists no batch of it',
   async (t) => {
-    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+    await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 3_600_000) });
     const { batches } = side.store;
     const { listOpenBatches } = batches;
     const asked = Promise.withResolvers<void>();
@@ -227,7 +230,7 @@ test.serial(
 );
 
 test.serial('a worker that holds no account does not query the store', async (t) => {
-  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 3_600_000) });
   await own.redis.set(batchLockKey(side.account), 'another');
   side.store.batches.listOpenBatches = async () => t.fail() as never; // it is not called
   let pauses = 0;
@@ -237,7 +240,7 @@ test.serial('a worker that holds no account does not query the store', async (t)
 });
 
 test.serial('a worker that lost its lock stops the account, and leaves the lock of the other worker', async (t) => {
-  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 3_600_000) });
   const { runs } = supervise(t, side, 'one');
   await until(() => runs[0]?.refreshes[0]);
   await own.redis.set(batchLockKey(side.account), 'another');
@@ -250,7 +253,7 @@ test.serial('a worker that lost its lock stops the account, and leaves the lock 
 });
 
 test.serial('locks are renewed also while an account whose lock was lost is still stopping', async (t) => {
-  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 3_600_000) });
   let renewals = 0;
   const ended = Promise.withResolvers<void>();
   const { runs } = supervise(t, side, 'one', { stop: () => ended.promise, onHold: () => renewals++ });
@@ -264,7 +267,7 @@ test.serial('locks are renewed also while an account whose lock was lost is stil
 });
 
 test.serial('an account without an open batch is released', async (t) => {
-  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 3_600_000) });
   const { runs } = supervise(t, side, 'one');
   await until(() => runs[0]?.refreshes[0]);
   await side.moveBatch({ open: false });
@@ -273,7 +276,10 @@ test.serial('an account without an open batch is released', async (t) => {
 });
 
 test.serial('an unavailable store and a failed step are tried again', async (t) => {
-  await using side = await openBatchSide(own.redis, { state: 'validating', expiresAt: new Date(Date.now() + 60_000) });
+  await using side = await openBatchSide(own.redis, {
+    state: 'validating',
+    expiresAt: new Date(Date.now() + 3_600_000),
+  });
   const { batches, files } = side.store;
   const [{ listOpenBatches }, { read }] = [batches, files];
   batches.listOpenBatches = async () => {
@@ -290,7 +296,7 @@ test.serial('an unavailable store and a failed step are tried again', async (t) 
 });
 
 test.serial('events reach the scheduler of each account', async (t) => {
-  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 3_600_000) });
   const { supervisor, runs, received } = supervise(t, side, 'one');
   await until(() => runs[0]?.refreshes[0]);
   const event = { type: 'started', batch: side.batch.id, line: 1, number: 1 } as const;
@@ -299,8 +305,8 @@ test.serial('events reach the scheduler of each account', async (t) => {
 });
 
 test.serial('an account is refreshed before the pause ends only if its scheduler requests it', async (t) => {
-  t.timeout(20_000);
-  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 60_000) });
+  t.timeout(60_000);
+  await using side = await openBatchSide(own.redis, { expiresAt: new Date(Date.now() + 3_600_000) });
   const pauses = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
   let paused = 0;
   const pause = async (_ms: number, signal: AbortSignal) => {

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { MongoStore } from '../../../../../shared/store/mongo/mongo-store.ts';
 import { openMongoTests } from '../../../../support/mongodb/mongo-tests.ts';
+import { patientLimits } from '../../../../support/mongodb/open-patient-store.ts';
 import { urlThrough } from '../../../../support/mongodb/start-mongo.ts';
 import { untilItWorks } from '../../../../support/mongodb/until-it-works.ts';
 import { startTcpProxy } from '../../../../support/tcp-proxy.ts';
@@ -25,7 +26,7 @@ for (const where of ['before', 'after'] as const) {
       await using proxy = await startTcpProxy(home.primary);
       const { id } = batchOf();
       const results = [1, 2, 3].map((line) => resultOf(id, line));
-      await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} } });
+      await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} }, limits: patientLimits });
       await untilItWorks(() => cut.ping());
       const reached = where === 'before' ? proxy.holdBefore('batch_results') : proxy.holdAfter('batch_results');
       const inserting = failsWith(t, 'SERVICE_UNAVAILABLE', cut.batches.insertResults(results));

@@ -1,0 +1,12 @@
+import { openStore } from '../../../shared/open-store.ts';
+import { MongoStore } from '../../../shared/store/mongo/mongo-store.ts';
+import type { Store } from '../../../shared/store/store.ts';
+
+/** Only a server that does not answer at all reaches them: on a busy machine, calls are slow. */
+export const patientLimits = { callMs: 90_000, serverMs: 30_000, socketMs: 60_000, writeMs: 60_000 };
+
+/** The store at this address, whose calls may take long. */
+export async function openPatientStore(url: string): Promise<Store> {
+  const log = { warn() {} };
+  return url.startsWith('mongodb') ? new MongoStore(url, { log, limits: patientLimits }) : openStore(url, { log });
+}
