@@ -115,16 +115,21 @@ test.serial('an admitted lease expires 30 s past startBy, a started one 60 s pas
 
 test.serial('a lease lives for a minute from each run, and for half a minute after an interrupted one', async (t) => {
   const side = await admitted();
-  await side.admit({ requestId: 'b' });
-  for (const name of ['a', 'b']) await side.start(name, 1);
+  for (const name of ['b', 'c']) await side.admit({ requestId: name });
+  for (const name of ['a', 'b', 'c']) await side.start(name, 1);
+  await side.markStreaming('c', 1);
   await setTime(now + 10_000);
   for (const name of ['a', 'b']) await side.start(name, 2);
   await side.markStreaming('a', 2);
   await setTime(now + 20_000);
   t.like(await side.start('a', 3), { outcome: 'interrupted', run: 3 });
+  await setTime(now + 40_000);
+  t.like(await side.start('c', 2), { outcome: 'interrupted', run: 2 }, 'which never lengthens a life');
   for (const [time, ended] of [
     [49_999, 0],
     [50_000, 1],
+    [59_999, 0],
+    [60_000, 1],
     [69_999, 0],
     [70_000, 1],
   ] as const) {
