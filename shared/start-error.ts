@@ -29,7 +29,7 @@ export async function untilListening(server: Server, { name, host, port, advice 
 
 /** The servers in a URL, `host:port` for each, without user and password. Empty if it names none, as for a file. */
 export function serversIn(url: string): string {
-  return /^[a-z+]+:\/\/(?:[^/?#]*@)?([^/?#@]+)/i.exec(url)?.[1] ?? '';
+  return /^[a-z+]+:\/\/(?:.*@)?([^/?#@]+)/i.exec(url)?.[1] ?? '';
 }
 
 /** The first code among an error and its causes, such as `ECONNREFUSED`, or else the message of the last cause. In one line. */

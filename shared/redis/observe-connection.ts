@@ -12,12 +12,15 @@ export type RedisSetting = 'REDIS_URL' | 'REPLY_REDIS_URL';
 const refused = /^(NOAUTH|WRONGPASS|NOPERM|ERR (invalid DB index|DB index is out of range|AUTH |invalid password))/;
 
 const refusals = new WeakMap<Redis, string>();
+/** Connections whose refusal is reported by what waits for them. */
+const awaited = new WeakSet<Redis>();
 
 /**
  * Why Redis refused this connection, in one line for the operator; undefined if it did not. After the refusal of a database, the library
  * would use the database 0.
  */
 export function refusalOf(redis: Redis): string | undefined {
+  awaited.add(redis);
   return refusals.get(redis);
 }
 
@@ -36,7 +39,7 @@ export function observe<Connection extends Redis>(redis: Connection, observing: 
   redis.once('ready', () => {
     wasReady = true;
   });
-  const endsStart = (error: Error) => !wasReady && refused.test(error.message);
+  const endsStart = (error: Error) => !wasReady && awaited.has(redis) && refused.test(error.message);
   if (!(redis instanceof Cluster)) {
     redis.on('error', noteRefusal);
     observeServer(redis, { log, name, endsStart, away, labels: {} });

@@ -191,7 +191,7 @@ async function killAll(stack: Stack, key: string): Promise<number> {
   await Promise.all(held);
   heal(stack);
   await Promise.all([stack.startIngress(), stack.startWorker(), stack.startWorker()]);
-  await until(async () => (await ask()) !== 429);
+  await until(async () => (await ask()) === 200);
   return performance.now() - begunMs;
 }
 

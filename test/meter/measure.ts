@@ -10,18 +10,19 @@ import { watchRedis } from '../support/watch-redis.ts';
 import { startScriptedBackend } from './scripted-backend.ts';
 
 /**
- * What one request of a load, or one chunk of the stream, costs in Redis: commands, also those inside scripts, calls of scripts, bytes of its
- * sockets, and keys that are left. Rounded: what happens less than once for each depends on time, such as the storing of usage.
+ * What a request, or the whole stream, costs in Redis: commands, also those inside scripts, calls of scripts, bytes of its sockets, and keys
+ * that are left. That of a request is a hundredth, rounded: what happens less than once for each depends on time, such as the storing of
+ * usage.
  */
 export type Cost = { commands: number; scripts: number; bytesIn: number; bytesOut: number; keysLeft: number };
 
-/** `parts`: commands by script, or calls by command, and keys by family, for all requests or chunks. They show what grew. */
+/** `parts`: commands by script, or calls by command, and keys by family, for all requests together. They show what grew. */
 export type Measured = { cost: Cost; parts: Record<string, number> };
 
 export type Load = 'requests' | 'stream';
 
-export const requestsCounted = 100;
-export const chunksCounted = 300;
+const requestsCounted = 100;
+const chunksCounted = 300;
 
 /** The cheapest of some rounds counts: what happens beside the load only adds. */
 const rounds = 2;
@@ -94,7 +95,7 @@ export async function measureRedis(): Promise<Record<Load, Measured>> {
   }
   return {
     requests: await measure(loads.requests, requestsCounted),
-    stream: await measure(loads.stream, chunksCounted),
+    stream: await measure(loads.stream, 1),
   };
 }
 
@@ -131,7 +132,7 @@ type Counted = Record<string, { calls: number; commands: number }>;
 /** An ingress counts the jobs of a queue four times a second while requests wait. */
 const timed = new Set(['command llen', 'command zcard']);
 
-/** The calls of each script and command for a unit of the load. One that an idle stack makes nearly as often is not counted. */
+/** The calls of each script and command for a unit of the load: a request, or the stream. One that an idle stack makes nearly as often is not counted. */
 async function callsOf(
   { redis, url, units }: { redis: Redis; url: string; units: number },
   work: () => Promise<void>,

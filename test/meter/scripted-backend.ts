@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface ScriptedBackend extends AsyncDisposable {
+interface ScriptedBackend extends AsyncDisposable {
   url: string;
   /** Reads a stream of this backend to its end. Each chunk is sent only when the one before it has arrived here, so none are sent together. */
   readInStep(response: Response | Promise<Response>): Promise<void>;

@@ -68,15 +68,14 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
       env: { ...openTelemetryVariables(), ...(watch && { SHUTDOWN_GRACE_MS: '1000' }) },
       onLine: quiet ? () => {} : show,
     });
-    // A start can wait for a part that is away. Its processes end with this one.
     const started = await Promise.race([starting, aborted(shutdown)]);
-    if (started !== undefined) {
-      await using stack = started;
-      await introduce(stack, taken);
-      await aborted(shutdown);
-      console.log('Stopping …');
-      taken.withdraw();
-    }
+    // A start can wait for a part that is away. Its processes end with this one, and so does the lock, not before.
+    if (started === undefined) process.exit();
+    await using stack = started;
+    await introduce(stack, taken);
+    await aborted(shutdown);
+    console.log('Stopping …');
+    taken.withdraw();
   } catch (error) {
     console.error(error instanceof Error ? error.message : error);
     process.exitCode = 1;

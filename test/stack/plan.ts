@@ -1,5 +1,4 @@
-import { parse, stringify } from 'yaml';
-import { z } from 'zod';
+import { stringify } from 'yaml';
 
 /** The settings of a backend that a test may choose. */
 export type BackendSettings = {
@@ -111,26 +110,4 @@ export function planFileFor({
     timeouts,
   };
   return stringify(planFile, { aliasDuplicateObjects: false });
-}
-
-const ownBackends = z.object({
-  backends: z.record(z.string(), z.object({ url: z.url() }).optional().catch(undefined)),
-});
-
-/**
- * The ports of this machine at which a plan file expects its backends, by their names. Empty for a file that cannot be read: the ingress
- * says why.
- */
-export function portsInPlan(text: string): Record<string, number> {
-  try {
-    const { backends } = ownBackends.parse(parse(text));
-    return Object.fromEntries(
-      Object.entries(backends).flatMap(([name, backend]) => {
-        const { hostname, port } = new URL(backend?.url ?? 'none:');
-        return /^(127\.0\.0\.1|localhost)$/.test(hostname) && port !== '' ? [[name, Number(port)]] : [];
-      }),
-    );
-  } catch {
-    return {};
-  }
 }

@@ -71,10 +71,14 @@ function withUser(url: string, password: string): string {
   return url.replace('://', `://${serviceUser}:${password}@`);
 }
 
-/** Throws if a server has refused the service a command or a key. One that does not run any more is not asked. */
+/**
+ * Throws if a server has refused the service a command or a key. One that does not run any more is not asked. A wrong password is no missing
+ * right: a process of another stack may have had its Redis at this port before.
+ */
 async function requireRights(ports: readonly number[]): Promise<void> {
   const refusals = (await Promise.all(ports.map((port) => refusalsOf(port)))).flat();
-  if (refusals.length > 0) throw new Error(`Redis refused the service: ${[...new Set(refusals)].join(', ')}`);
+  const rights = refusals.filter((refusal) => !refusal.startsWith('auth '));
+  if (rights.length > 0) throw new Error(`Redis refused the service: ${[...new Set(rights)].join(', ')}`);
 }
 
 /** What this server has refused to these users since it started. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type IdentityProvider, startIdentityProvider } from './identity-provider.ts';
 import { type ModelServer, type ModelServerOptions, startModelServer } from './model-server.ts';
-import { type BackendSettings, planFileFor, portsInPlan, type StackModel, type StackPrice } from './plan.ts';
+import { type BackendSettings, planFileFor, type StackModel, type StackPrice } from './plan.ts';
 import { type Remains, requireNoFullKeys } from './search-keys.ts';
 import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
 import { type StackRedis, startStackRedis } from './stack-redis.ts';
@@ -91,9 +91,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   const planFile = join(directory, 'plans.yaml');
   const keptPlan = await readFile(planFile, 'utf8').catch(() => undefined);
-  const planned = portsInPlan(keptPlan ?? '');
+  const keptPorts = await readModelPorts(directory);
   const startServer = async (name: string, index: 0 | 1 | 2) =>
-    started.use(await startModelServer({ name, port: planned[name] ?? ports?.models?.[index] ?? 0, ...pace }));
+    started.use(await startModelServer({ name, port: keptPorts[index] ?? ports?.models?.[index] ?? 0, ...pace }));
   const modelServers: Stack['modelServers'] = [
     await startServer('onprem-a', 0),
     await startServer('onprem-b', 1),
@@ -121,8 +121,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     'onprem-b': { url: second.url, location: 'on-prem' as const, ...given['onprem-b'] },
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...given.cloud },
   };
-  // Own changes of an existing file stay.
+  // Own changes of an existing file stay. Where it still names the model servers of the stack, these listen there.
   if (keptPlan === undefined) {
+    await writeFile(join(directory, modelPortsFile), JSON.stringify(modelServers.map(({ port }) => port)));
     const settings = { backends, timeouts, plans, models, batch, mediaHosts, aliases, guests, prices };
     await writeFile(planFile, planFileFor(settings));
   }
@@ -230,6 +231,14 @@ function secretsIn(settings: Record<string, string>): string[] {
 async function urlOf(child: ServiceProcess, listener: 'ready' | 'operations'): Promise<string> {
   const { port } = await child.line(({ msg, port }) => port !== undefined && msg?.startsWith(listener) === true);
   return `http://127.0.0.1:${port}`;
+}
+
+const modelPortsFile = 'model-servers.json';
+
+/** The ports for which the plan file of this folder was written. Empty if there is none. */
+async function readModelPorts(directory: string): Promise<readonly number[]> {
+  const text = await readFile(join(directory, modelPortsFile), 'utf8').catch(() => '[]');
+  return JSON.parse(text) as number[]; // our own file
 }
 
 /** The secrets of this stack, created at its first start and kept with its data, readable by its owner only. */

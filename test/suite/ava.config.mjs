@@ -6,7 +6,7 @@ const placeOf = (file) => order.get(file) ?? 0;
 
 export default {
   extensions: ['ts'],
-  files: ['test/**/*.test.ts', 'test/**/*.slow.ts', 'test/**/*.nightly.ts', 'test/suite/groups/*.ts'],
+  files: ['test/**/*.test.ts', 'test/**/*.slow.ts', 'test/**/*.nightly.ts', 'test/suite/groups/*/*.ts'],
   workerThreads: false,
   timeout: '4m',
   sortTestFiles: (one, other) => placeOf(one) - placeOf(other),

@@ -49,5 +49,7 @@ export function clusterFiles(suite: 'slow' | 'nightly'): string[] {
 
 function named(folder: string): Map<string, string> {
   const paths = (['fast', 'slow', 'nightly'] as const).flatMap(testFiles).filter((path) => path.startsWith(folder));
-  return new Map(paths.map((path) => [path.slice(folder.length).replace(/\.\w+\.ts$/, ''), path]));
+  const files = new Map(paths.map((path) => [path.slice(folder.length).replace(/\.\w+\.ts$/, ''), path]));
+  if (files.size < paths.length) throw new Error(`two files in ${folder} have the same name except for its ending`);
+  return files;
 }

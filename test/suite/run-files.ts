@@ -25,7 +25,8 @@ export async function runFiles(files: readonly string[], { size, onCluster = [] 
   await using folder = await openTemporaryFolder();
   const mongo = await startMongo();
   await using _server = 'url' in mongo ? mongo : undefined;
-  const groups = writeGroups(orderOf(files, onCluster));
+  using written = writeGroups(orderOf(files, onCluster));
+  const { groups } = written;
   const times = join(folder.path, 'times');
   const outcome = { code: 0, passed: 0, failed: 0 };
   outcome.code = await runAva(['--concurrency', String(processesAtOnce), ...groups], {
@@ -55,17 +56,17 @@ function orderOf(files: readonly string[], onCluster: readonly string[]): Share[
   return [...weave(sequences, others.slice(0, beside)), ...others.slice(beside)];
 }
 
-/** Writes a file for each process, which AVA runs as a test file. */
-function writeGroups(shares: readonly Share[]): string[] {
-  const folder = 'test/suite/groups';
-  rmSync(join(root, folder), { recursive: true, force: true });
-  mkdirSync(join(root, folder));
-  return shares.map((share, number) => {
+/** Writes a file for each process, which AVA runs as a test file. They are removed at the end. */
+function writeGroups(shares: readonly Share[]): Disposable & { groups: string[] } {
+  const folder = `test/suite/groups/${process.pid}`;
+  mkdirSync(join(root, folder), { recursive: true });
+  const groups = shares.map((share, number) => {
     const path = `${folder}/${String(number).padStart(2, '0')}.ts`;
-    const text = `import { shareProcess } from '../share-process.ts';\n\nawait shareProcess(${JSON.stringify(share)});\n`;
+    const text = `import { shareProcess } from '../../share-process.ts';\n\nawait shareProcess(${JSON.stringify(share)});\n`;
     writeFileSync(join(root, path), text);
     return path;
   });
+  return { groups, [Symbol.dispose]: () => rmSync(join(root, folder), { recursive: true, force: true }) };
 }
 
 type AvaOptions = { env?: Record<string, string>; onLine?: (line: string) => void };

@@ -6,7 +6,7 @@ import { importsOf, projectFiles, reachableFrom } from '../support/source-files.
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** `fast`: `npm test`. `slow`: what `.ci/run` runs after it. `nightly`: what only `npm run nightly` runs. Each has its ending. */
-export type Suite = 'fast' | 'slow' | 'nightly';
+type Suite = 'fast' | 'slow' | 'nightly';
 
 const endings: Record<Suite, string> = { fast: '.test.ts', slow: '.slow.ts', nightly: '.nightly.ts' };
 

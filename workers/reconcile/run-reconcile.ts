@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { ConfigError, type ReconcileConfig, readReconcileConfig } from '../../shared/process/config.ts';
 import { createLog } from '../../shared/process/log.ts';
 import { aborted, shutdownSignal } from '../../shared/process/shutdown.ts';
 import { connectForRequests, type Redis } from '../../shared/redis/connections.ts';
+import { refusalOf } from '../../shared/redis/observe-connection.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { CannotReconcile, openExistingStore } from './open-existing-store.ts';
 import { parseReconcileArguments, usageText } from './reconcile-arguments.ts';
@@ -46,6 +48,7 @@ async function run({ config, repair, shutdown }: Run): Promise<number> {
   const log = createLog({ ...config.log, process: 'reconcile', forTerminal: true });
   const store = parts.use(await openExistingStore(config.databaseUrl, log));
   const redis = parts.adopt(connectForRequests(config.redisUrl, log), (opened) => opened.disconnect());
+  await requireAccepted(redis);
   const { usageMonthsKept: monthsKept } = config;
   const reconcile = createReconcileUsage({ redis, store, monthsKept, repair, unavailableMsMax, signal: shutdown });
   const printProgress = () => process.stderr.write(`${progressOf(reconcile.progress())}\n`);
@@ -61,6 +64,14 @@ async function run({ config, repair, shutdown }: Run): Promise<number> {
       ? new CannotReconcile(await describeUnavailable({ redis, store }), { cause: error })
       : error;
   }
+}
+
+/** Throws if Redis refuses the connection. It may be away: then the comparison waits for it. */
+async function requireAccepted(redis: Redis): Promise<void> {
+  await Promise.race(['ready', 'close', 'end'].map((event) => once(redis, event))).catch(() => {}); // an error comes before one of them
+  await redis.ping().catch(() => {}); // the number of the database was answered before
+  const refusal = refusalOf(redis);
+  if (refusal !== undefined) throw new CannotReconcile(refusal);
 }
 
 async function describeUnavailable({ redis, store }: { redis: Redis; store: Store }): Promise<string> {

@@ -101,7 +101,7 @@ function logChanges(log: Log, issuer: string) {
     if (now === 'unreachable')
       log.warn(
         {},
-        `AUTH_URL: the keys of the identity provider at ${serversIn(issuer)} cannot be fetched (${reasonOf(failure)}); the cached keys stay in use. Start it, or correct the setting`,
+        `AUTH_URL: the keys of the identity provider at ${serversIn(issuer)} cannot be fetched (${reasonOf(failure)}); cached keys stay in use. Start it, or correct the setting`,
       );
     if (now === 'distrusted')
       log.error({ err: failure }, 'the keys of the identity provider are a day old and no longer trusted');

@@ -7,7 +7,7 @@ if claimKey then
   local first, body, ended = unpack(call('HMGET', claimKey, 'request', 'body', 'ended'))
   if first and first ~= request then
     local how = ended
-    -- Without a lease, its lease has expired and nothing was charged. Otherwise it may have been charged.
+    -- Without a lease: if it is among the lost requests, its lease has expired and nothing was charged. If not, it may have been charged.
     if not ended and call('HEXISTS', leasesKey, first) == 1 then how = 'running'
     elseif not ended and not call('ZSCORE', lostKey, first) then how = 'lost' end
     if how and not string.find(' ' .. bodyMarks .. ' ', ' ' .. body .. ' ', 1, true) then how = 'mismatch' end

@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { untilEnded } from '../../stack/earlier-process.ts';
-import { portsInPlan } from '../../stack/plan.ts';
 import { readRunningStack, takeDirectory } from '../../stack/running-stack.ts';
 import { lastWords } from '../../stack/service-process.ts';
 
@@ -74,17 +73,6 @@ test('an earlier process is awaited, named if it does not end, and not mistaken 
   const ended = untilEnded(earlier);
   child.kill('SIGKILL');
   await ended;
-});
-
-test('the ports of model servers are those that an existing plan file names on this machine', (t) => {
-  const plan = `backends:
-  onprem-a: { url: http://127.0.0.1:8084/v1, location: on-prem } # mine
-  onprem-b: { url: "http://localhost:9/v1" }
-  cloud: { url: https://api.example.com/v1 }
-  odd: 7
-`;
-  t.deepEqual(portsInPlan(plan), { 'onprem-a': 8084, 'onprem-b': 9 });
-  for (const unreadable of ['', 'a: [', 'backends: 7']) t.deepEqual(portsInPlan(unreadable), {});
 });
 
 test('the reason why a process has ended is one line without a stack trace', (t) => {

@@ -71,6 +71,17 @@ test('all wrong settings are named at once', async (t) => {
   for (const name of Object.keys(wrong)) failsWith(t, all, new RegExp(` {2}${name}: `));
 });
 
+test('a Redis that refuses its user or the number of its database is named, and nothing is compared', async (t) => {
+  await using own = await openRedisDatabase();
+  await using home = await createSqliteReconcileHome();
+  await using _store = await home.open();
+  const folder = home.url.replace(/^sqlite:/, '').replace(/[^/]*$/, '');
+  const env = { DATABASE_URL: home.url, PLAN_FILE: await writePlanFile(folder) };
+  for (const url of [own.url.replace(/\/\d+$/, '/9999'), own.url.replace('://', '://nobody:hunter2@')]) {
+    failsWith(t, await run(['--repair'], { ...env, REDIS_URL: url }), /^REDIS_URL: Redis at .* refuses the connection/m);
+  }
+});
+
 test('drift is printed on standard output with exit code 1, and the exit code is 0 once it is repaired', async (t) => {
   await using own = await openRedisDatabase();
   await using home = await createSqliteReconcileHome();

@@ -101,7 +101,9 @@ async function* openLines(
     for await (const line of readLines(store.files, inputFile, position)) {
       if (ended.has(line.number)) continue;
       lines.push({
-        ...{ batch: id, line: line.number, ...readNameAndModel(line, planFile) },
+        batch: id,
+        line: line.number,
+        ...readNameAndModel(line, planFile),
         requestId: requestIdOf(id, line.number, numbers.get(line.number) ?? 1),
       });
       if (lines.length < linesAtOnce) continue;

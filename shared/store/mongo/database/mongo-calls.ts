@@ -14,7 +14,7 @@ type Log = { warn(fields: object, message: string): void };
  * `callMs`: deadline of one call in total, no matter what the driver still waits for. `serverMs` (for a server, and for a connection),
  * `socketMs` and `writeMs` are the driver's own limits, each below it.
  */
-export type MongoLimits = { callMs: number; serverMs: number; socketMs: number; writeMs: number };
+type MongoLimits = { callMs: number; serverMs: number; socketMs: number; writeMs: number };
 
 /**
  * All are set, because the driver's defaults are 30 s or unlimited, and no single limit detects a silent network in all cases

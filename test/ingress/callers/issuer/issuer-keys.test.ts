@@ -11,7 +11,7 @@ const minuteMs = 60_000;
 const dayMs = 86_400_000;
 
 const unreachable =
-  'warn: AUTH_URL: the keys of the identity provider at issuer.example cannot be fetched (connection refused); the cached keys stay in use. Start it, or correct the setting';
+  'warn: AUTH_URL: the keys of the identity provider at issuer.example cannot be fetched (connection refused); cached keys stay in use. Start it, or correct the setting';
 
 const down = () => Promise.reject(new Error('connection refused'));
 

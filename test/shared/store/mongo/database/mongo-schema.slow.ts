@@ -28,3 +28,13 @@ mongoTest('a store with another schema is refused with both numbers, and is not 
   const names = (await home.database.listCollections().toArray()).map(({ name }) => name);
   t.deepEqual(names, ['schema']);
 });
+
+mongoTest('a store with data and without a number is refused, and is not changed', async (t) => {
+  await using home = await createHome();
+  await home.database.collection<{ _id: string }>('accounts').insertOne({ _id: 'user:ann' });
+  await using store = new MongoStore(home.url, { log: { warn() {} } });
+  const error = await failsWith(t, 'SERVICE_UNAVAILABLE', store.ping());
+  t.regex((error.cause as Error).message, /has schema 0, and this version uses schema \d+\. Run the version/);
+  const names = (await home.database.listCollections().toArray()).map(({ name }) => name);
+  t.deepEqual(names, ['accounts']);
+});
