@@ -78,7 +78,11 @@ test('a Redis that refuses its user or the number of its database is named, and 
   const folder = home.url.replace(/^sqlite:/, '').replace(/[^/]*$/, '');
   const env = { DATABASE_URL: home.url, PLAN_FILE: await writePlanFile(folder) };
   for (const url of [own.url.replace(/\/\d+$/, '/9999'), own.url.replace('://', '://nobody:hunter2@')]) {
-    failsWith(t, await run(['--repair'], { ...env, REDIS_URL: url }), /^REDIS_URL: Redis at .* refuses the connection/m);
+    failsWith(
+      t,
+      await run(['--repair'], { ...env, REDIS_URL: url }),
+      /^REDIS_URL: Redis at .* refuses the connection/m,
+    );
   }
 });
 
