@@ -77,7 +77,7 @@ test('a Redis that refuses its user or the number of its database is named, and 
   await using _store = await home.open();
   const folder = home.url.replace(/^sqlite:/, '').replace(/[^/]*$/, '');
   const env = { DATABASE_URL: home.url, PLAN_FILE: await writePlanFile(folder) };
-  for (const url of [own.url.replace(/\/\d+$/, '/9999'), own.url.replace('://', '://nobody:hunter2@')]) {
+  for (const url of [own.url.replace(/\/\d+$/, '/9999'), own.url.replace('://', '://stranger:hunter2@')]) {
     failsWith(
       t,
       await run(['--repair'], { ...env, REDIS_URL: url }),
