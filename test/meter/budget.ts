@@ -14,8 +14,8 @@ const tolerances: Record<Load, Tolerance> = {
   stream: {
     commands: { share: 0.05, more: 50 },
     scripts: { share: 0, more: 6 },
-    bytesIn: bytes,
-    bytesOut: bytes,
+    bytesIn: { share: 0.08, more: 0 },
+    bytesOut: { share: 0.08, more: 0 },
     keysLeft: { share: 0, more: 3 },
   },
 };
