@@ -138,7 +138,7 @@ test('a wrong password, user or database ends the start with the setting and the
   const { host } = new URL(own.server.url);
   for (const [login, path, reason] of [
     ['me:wrong-word@', '', /WRONGPASS/],
-    ['nobody:wrong-word@', '', /WRONGPASS/],
+    ['stranger:wrong-word@', '', /WRONGPASS/],
     ['', '/99', /DB index is out of range/],
     ['me:secret@', '/1', /NOPERM.*select/],
   ] as const) {
