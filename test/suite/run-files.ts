@@ -23,6 +23,7 @@ type Run = { size: string; onCluster?: readonly string[] };
 export async function runFiles(files: readonly string[], { size, onCluster = [] }: Run): Promise<Outcome> {
   await prepare();
   await using folder = await openTemporaryFolder();
+  console.log(`Temporary files: ${folder.path}`);
   const mongo = await startMongo();
   await using _server = 'url' in mongo ? mongo : undefined;
   using written = writeGroups(orderOf(files, onCluster));
