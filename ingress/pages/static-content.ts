@@ -8,6 +8,16 @@ export type StaticContent = { type: string; bytes: Buffer; br?: Buffer; gzip?: B
 const compressedFrom = 512;
 const quality = 6;
 
+/** Buffers arrive from another thread as plain `Uint8Array`s. */
+export function withBuffers({ bytes, br, gzip, ...rest }: StaticContent): StaticContent {
+  return {
+    ...rest,
+    bytes: Buffer.from(bytes),
+    ...(br && { br: Buffer.from(br) }),
+    ...(gzip && { gzip: Buffer.from(gzip) }),
+  };
+}
+
 /** `type` is a media type with its charset. */
 export function createStaticContent(content: Buffer | string, type: string): StaticContent {
   const bytes = Buffer.from(content);

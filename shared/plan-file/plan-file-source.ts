@@ -4,11 +4,11 @@ import type { ParsedPlanFile } from './plan-file.ts';
 /** What a text says: a plan file, or all its issues, each with its place in the file. */
 export type PlanFileReading = ParsedPlanFile | { issues: readonly ValidationIssue[] };
 
-/** Where the plan file is, what it said at the start, and what another text says in the environment of this process. */
+/** Where the plan file is, what it said at the start, and what another text says in the environment of this process. `parse` uses a thread. */
 export type PlanFileSource = {
   file: string;
   initial: ParsedPlanFile;
-  parse: (text: string) => PlanFileReading;
+  parse: (text: string, signal: AbortSignal) => Promise<PlanFileReading>;
 };
 
 /** `code`: of the failure, as Node names it (`ENOENT`). */

@@ -12,8 +12,10 @@ type ReadYaml = { value: unknown; placeOf: (path: readonly PropertyKey[]) => Pla
 
 export function readYaml(text: string): ReadYaml {
   const lineCounter = new LineCounter();
-  // A warning would be printed as a process warning, outside the log. The problem is reported as an issue anyway.
-  const document = parseDocument(text, { prettyErrors: true, logLevel: 'error', lineCounter });
+  // A warning would be printed as a process warning, outside the log. The problem is reported as an issue anyway. To find repeated keys, the
+  // parser compares each key with all before it, which takes minutes for a long map.
+  const options = { prettyErrors: true, logLevel: 'error', lineCounter, uniqueKeys: false } as const;
+  const document = parseDocument(text, options);
   const placeAt = (offset: number): Place => {
     const { line, col } = lineCounter.linePos(offset);
     return { line, column: col };
@@ -28,7 +30,7 @@ export function readYaml(text: string): ReadYaml {
     };
   }
   try {
-    const wrongKeys = keysThatAreNoText(document, placeAt);
+    const wrongKeys = faultsOfKeys(document, placeAt);
     if (wrongKeys.length > 0) return { faults: wrongKeys };
     readPricesExactly(document);
     return { value: document.toJS(), placeOf: (path) => placeAt(offsetOf(document, path)) };
@@ -45,17 +47,23 @@ function firstLineOf(message: string): string {
   return message.replace(/:?\n.*$/s, '');
 }
 
-/** A list or a map as a key is never meant. To make texts of such keys within each other can take minutes. */
-function keysThatAreNoText(document: Document.Parsed, placeAt: (offset: number) => Place): YamlFault[] {
+/** A list or a map as a key is never meant, and to make texts of such keys within each other can take minutes. Nor is a repeated key. */
+function faultsOfKeys(document: Document.Parsed, placeAt: (offset: number) => Place): YamlFault[] {
   const faults: YamlFault[] = [];
+  const report = (key: unknown, problem: string) => {
+    const place = placeAt(offsetOfNode(key) ?? 0);
+    faults.push({ path: '', message: `${problem} at line ${place.line}, column ${place.column}`, ...place });
+  };
   visit(document, {
-    Pair(_, { key }) {
-      if (!isCollection(key)) return undefined;
-      const place = placeAt(key.range?.[0] ?? 0);
-      const { line, column } = place;
-      const message = `a key is a list or a map, not a text, at line ${line}, column ${column}`;
-      faults.push({ path: '', message, ...place });
-      return visit.SKIP;
+    Map(_, { items }) {
+      const keys = new Set<unknown>();
+      for (const { key } of items) {
+        const value: unknown = isScalar(key) ? key.value : key;
+        if (isCollection(key)) report(key, 'a key is a list or a map, not a text,');
+        else if (keys.has(value)) report(key, 'keys of a map must be unique, and one is repeated');
+        keys.add(value);
+      }
+      return items.some(({ key }) => isCollection(key)) ? visit.SKIP : undefined;
     },
   });
   return faults;

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { missingVariables } from '../plan-file/missing-variables.ts';
+import { parseInThread } from '../plan-file/parse-in-thread.ts';
 import { type Backend, type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.ts';
 import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file/plan-file-source.ts';
 import { poolsOf } from '../plan-file/pools-of.ts';
@@ -155,8 +156,8 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
     ...('issues' in reading ? reading.issues : [...always(reading.planFile, set), ...atStart(reading.planFile, set)]),
   ];
   if (!parsed.success || file === undefined || 'issues' in reading || issues.length > 0) throw new ConfigError(issues);
-  const parse = (text: string): PlanFileReading => {
-    const next = parsePlaced(file, text);
+  const parse = async (text: string, signal: AbortSignal): Promise<PlanFileReading> => {
+    const next = placed(file, await parseInThread(text, signal));
     const lacking = 'issues' in next ? [] : always(next.planFile, set);
     return lacking.length > 0 ? { issues: lacking } : next;
   };
@@ -165,14 +166,13 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
 
 function readPlanFile(file: string): PlanFileReading {
   try {
-    return parsePlaced(file, readFileSync(file, 'utf8'));
+    return placed(file, parsePlanFile(readFileSync(file, 'utf8')));
   } catch (error) {
     return { issues: [unreadable(file, (error as NodeJS.ErrnoException).code)] }; // readFileSync throws only such errors
   }
 }
 
-function parsePlaced(file: string, text: string): PlanFileReading {
-  const plan = parsePlanFile(text);
+function placed(file: string, plan: ReturnType<typeof parsePlanFile>): PlanFileReading {
   return 'issues' in plan ? { issues: plan.issues.map((issue) => placedIn(file, issue)) } : plan;
 }
 

@@ -1,10 +1,11 @@
+import { makeInThread } from '../../../shared/in-thread.ts';
 import type { ConsoleSettings } from '../../console/session/settings.ts';
 import type { Stage } from '../../request-state.ts';
 import { contentSecurityPolicy } from '../content-security-policy.ts';
-import { makeInThread, withBuffers } from '../make-in-thread.ts';
 import { onceMade } from '../once-made.ts';
 import { serveAsset, servePage } from '../serve-content.ts';
 import type { SharedAssets } from '../shared-assets.ts';
+import { withBuffers } from '../static-content.ts';
 import type { ConsoleFiles } from './console-files.ts';
 
 /** The stages of its routes: the page and its assets. */
@@ -19,12 +20,13 @@ export function createConsole(known: ConsoleSettings, shared: SharedAssets): Con
   const settings: ConsoleSettings = { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId }; // no other settings
   const policy = contentSecurityPolicy([new URL(issuer).origin, new URL(baseUrl).origin]);
   const url = new URL('./main.ts', import.meta.url);
-  const stages = onceMade(async () => {
-    const { page, assets } = await makeInThread<ConsoleFiles>({ url, request: settings, what: 'The console' });
+  const make = async () => {
+    const { page, assets } = await makeInThread<ConsoleFiles>({ url, request: settings });
     const buffered = new Map([...assets].map(([name, content]) => [name, withBuffers(content)] as const));
     const show = servePage(withBuffers(page), policy);
     return { show, share: () => shared.share(buffered), asset: serveAsset({ own: buffered, shared }) };
-  });
+  };
+  const stages = onceMade({ what: 'The console', make });
   return {
     async page(ctx, next) {
       const { show, share } = await stages();

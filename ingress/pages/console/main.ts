@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import type { Made } from '../../../shared/in-thread.ts';
 import type { ConsoleSettings } from '../../console/session/settings.ts';
-import type { Made } from '../make-in-thread.ts';
 import { type ConsoleFiles, makeConsoleFiles } from './console-files.ts';
 
 // Runs in a thread: makes the files of the console once, and exits.

@@ -1,7 +1,7 @@
+import { makeInThread } from '../../../shared/in-thread.ts';
 import type { Site, SiteRequest } from '../../documentation/site/make-site.ts';
-import { makeInThread, withBuffers } from '../make-in-thread.ts';
 import { onceMade } from '../once-made.ts';
-import type { StaticContent } from '../static-content.ts';
+import { type StaticContent, withBuffers } from '../static-content.ts';
 
 /** Fails with `SERVICE_UNAVAILABLE` if the documentation cannot be made. */
 export type Documentation = () => Promise<Site>;
@@ -18,10 +18,11 @@ export function createDocumentation({ links, models, document }: SiteRequest, no
     document: JSON.parse(JSON.stringify(document)),
   };
   const url = new URL('./main.ts', import.meta.url);
-  return onceMade(async () => {
-    const { pages, missing, assets } = await makeInThread<Site>({ url, request, what: 'The documentation' });
+  const make = async () => {
+    const { pages, missing, assets } = await makeInThread<Site>({ url, request });
     return { pages: allWithBuffers(pages), missing: withBuffers(missing), assets: allWithBuffers(assets) };
-  }, now);
+  };
+  return onceMade({ what: 'The documentation', make, now });
 }
 
 function allWithBuffers(contents: ReadonlyMap<string, StaticContent>): Map<string, StaticContent> {

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import type { Made } from '../../../shared/in-thread.ts';
 import { makeSite, type Site, type SiteRequest } from '../../documentation/site/make-site.ts';
-import type { Made } from '../make-in-thread.ts';
 
 // Runs in a thread: makes the documentation once, and exits (decisions.md#the-documentation-in-a-thread).
 const made = makeSite(workerData as SiteRequest); // from documentation.ts

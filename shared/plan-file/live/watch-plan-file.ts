@@ -48,8 +48,21 @@ export function watchPlanFile({
     known = { mark, isRead: isStable && known.mark === mark };
     seen = now;
     if (!isStable || now === reported) return;
+    if (typeof text !== 'string') take({ issues: [unreadable(file, text.unreadable)] });
+    else {
+      const reading = await parse(text, closing.signal).catch((err) => ({ err }));
+      if ('err' in reading) return retryLater(reading.err);
+      take(reading);
+    }
     reported = now;
-    take(typeof text === 'string' ? parse(text) : { issues: [unreadable(file, text.unreadable)] });
+  }
+
+  /** The thread failed, for example for lack of memory: the text may be valid. */
+  function retryLater(err: unknown): void {
+    known = { mark: '', isRead: false };
+    if (closing.signal.aborted) return;
+    issues = ['PLAN_FILE: could not be parsed; retrying'];
+    log.error({ err }, 'the plan file could not be parsed; retrying');
   }
 
   function take(reading: PlanFileReading): void {

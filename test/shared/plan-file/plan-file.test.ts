@@ -350,6 +350,34 @@ test('text that is not YAML is rejected by its line, and so is a duplicate key',
   for (const text of ['', 'free', '[]', '42', 'a: 1\n---\nb: 2']) t.true(faultsOf(text).length > 0, text);
 });
 
+test('every repeated key is a fault at its own place, in lists and maps of every notation', (t) => {
+  const repeated = (line: number, column: number) =>
+    `: keys of a map must be unique, and one is repeated at line ${line}, column ${column}`;
+  t.deepEqual(faultsOf('a: {b: 1, b: 2}\nc:\n  - "d": 1\n    d: 2\n1: x\n1: y\n'), [
+    repeated(6, 1),
+    repeated(1, 11),
+    repeated(4, 5),
+  ]);
+});
+
+test.serial('a key is not compared with every key before it', (t) => {
+  const { some } = Array.prototype;
+  let compared = 0;
+  // The parser finds a repeated key with this method.
+  Array.prototype.some = function countedSome(this: unknown[], isFound, thisArg) {
+    return some.call(this, (...args) => {
+      compared += 1;
+      return isFound.apply(thisArg, args);
+    });
+  };
+  try {
+    t.true(faultsOf(Array.from({ length: 3_000 }, (_, index) => `k${index}: 1`).join('\n')).length > 0);
+  } finally {
+    Array.prototype.some = some;
+  }
+  t.true(compared < 30_000, `${compared} comparisons`);
+});
+
 test('a file of another format yields at most a hundred faults, each of a few lines at most and with its place', (t) => {
   const text = 'x'.repeat(5_000);
   for (const file of [

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { watchPlanFile } from '../../../../shared/plan-file/live/watch-plan-file.ts';
+import { parseInThread } from '../../../../shared/plan-file/parse-in-thread.ts';
 import { generationOf, type ParsedPlanFile, parsePlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import { planText } from '../../../support/plan-text.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
@@ -23,7 +24,7 @@ async function start(t: ExecutionContext) {
   let next = Promise.withResolvers<void>();
   let waits = Promise.withResolvers<void>();
   const watch = watchPlanFile({
-    source: { file, initial, parse: parsePlanFile },
+    source: { file, initial, parse: parseInThread },
     planFile: { generation: () => initial.generation },
     onChanged: (read: ParsedPlanFile | undefined) => changes.push(read?.generation),
     log,
