@@ -21,6 +21,7 @@ const exposedNames = [
   'x-client-request-id',
   ...ofErrors,
   'x-svc-queue-ms',
+  'x-svc-dropped',
   'x-svc-estimated',
   'idempotent-replayed',
   'x-svc-original-request-id',

@@ -1,4 +1,4 @@
-import type { Endpoint } from '../../shared/endpoints/definition/endpoint.ts';
+import type { Endpoint, EndpointHeaders } from '../../shared/endpoints/definition/endpoint.ts';
 import { listedFieldsOf } from '../../shared/endpoints/fields/listed-fields.ts';
 import { readCall as readBody } from '../../shared/endpoints/read-call.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
@@ -9,7 +9,7 @@ import { type Stage, stateOf } from '../request-state.ts';
 
 /**
  * Returns the stage of each endpoint that reads the body as a call. It fails with 400 for an invalid field, an unknown model, or a field
- * that the plan file does not list (contract.md#d3-unknown-model).
+ * that the plan file does not list (contract.md#d3-unknown-model). What the backend does not get is named in `x-svc-dropped`.
  */
 export function readCalls({
   metrics,
@@ -24,10 +24,15 @@ export function readCalls({
       const rule = listedFieldsOf(planFile);
       const noSuch = (name: string) => noSuchModel(name, plan, planFile);
       try {
-        const headers = passedHeaders(ctx.req, endpoint.headers.passedOn);
-        const call = readBody(endpoint, stateOf(ctx, 'body'), { models, aliases, rule, noSuchModel: noSuch });
+        const sent = passedHeaders(ctx.req, endpoint.headers.passedOn);
+        const options = { models, aliases, rule, noSuchModel: noSuch };
+        const { dropped, ...call } = readBody(endpoint, stateOf(ctx, 'body'), options);
+        const isListed = (name: string) => rule.isListed(name, call.model);
+        const headers = sent && readHeaders(sent, endpoint.headers, isListed);
         ctx.state.model = call.model;
-        ctx.state.call = headers === undefined ? call : { ...call, headers };
+        ctx.state.call = headers === undefined ? call : { ...call, headers: headers.kept };
+        const allDropped = [...dropped, ...(headers?.dropped ?? [])];
+        if (allDropped.length > 0) ctx.res.setHeader('x-svc-dropped', allDropped.join(', '));
       } catch (error) {
         countRefusedFields(metrics, endpoint.path, error);
         throw error;
@@ -36,4 +41,17 @@ export function readCalls({
       delete ctx.state.body;
       return next();
     };
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** Lets the endpoint read the headers that its backend gets. */
+function readHeaders(sent: Headers, { read = {} }: EndpointHeaders, isListed: (name: string) => boolean) {
+  const dropped: string[] = [];
+  const kept = Object.entries(sent).map(([name, value]) => {
+    const known = read[name]?.(value, isListed);
+    dropped.push(...(known?.dropped ?? []));
+    return [name, known?.kept ?? value] as const;
+  });
+  return { kept: Object.fromEntries(kept.filter(([, value]) => value !== '')), dropped };
 }

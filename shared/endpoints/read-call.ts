@@ -30,6 +30,9 @@ export type Call = {
   cost: RequestCost;
 };
 
+/** `dropped`: what the client sent that the backend does not get, by names for the client. */
+export type ReadCall = Call & { dropped: readonly string[] };
+
 /** A model of the plan file, as far as a request needs it. */
 export type CallableModel = {
   tier: string;
@@ -55,20 +58,23 @@ type Options = CallableModels & {
  * stream (contract.md#d1-accepted-requests). Fails with `VALIDATION_ERROR`, which names each field that is invalid or not allowed by the
  * rule, a model that does not exist (with the text of `noSuchModel`), and a model that does not offer the endpoint.
  */
-export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): Call {
+export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): ReadCall {
   const { request } = endpoint;
   if (request.isPlain?.(sent.value) !== true) checkFields(endpoint, sent.value, options);
   const { fields, members = {}, model: named, ...asked } = request.ask(sent.value);
   const { name, model } = modelOf(named, endpoint, options);
-  const replaced = { ...fields, model: undefined, service_tier: undefined };
+  const exact = exactly(sent);
+  const hintless = options.rule.withoutHints(exact, name);
+  const replaced = { ...hintless, ...fields, model: undefined, service_tier: undefined };
   const unlimited = Object.fromEntries(request.limitFields.map((name) => [name, undefined]));
   // Fields that the worker inserts in front are removed: if a field occurs twice, some servers use the last.
-  const body = JSON.stringify({ ...withMembers(exactly(sent), members), ...replaced, ...unlimited });
+  const body = JSON.stringify({ ...withMembers(exact, members), ...replaced, ...unlimited });
   const cost = request.cost(sent.value, { text: body, model });
   return {
     ...{ endpoint: endpoint.path, ...asked, model: name, tier: model.tier, pool: model.pool },
     ...(name !== named && { requestedModel: named }),
     ...{ body, outputTokensMax: cost.outputTokensMax, cost },
+    dropped: Object.keys(hintless).map((field) => `${field}.pattern`),
   };
 }
 

@@ -1,17 +1,17 @@
 import type { ListedFields } from '../../shared/endpoints/fields/listed-fields.ts';
-import { type Call, type CallableModels, readCall } from '../../shared/endpoints/read-call.ts';
+import { type CallableModels, type ReadCall, readCall } from '../../shared/endpoints/read-call.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { SentJson } from '../../shared/json/exact-json.ts';
 
 /** Lets any field pass. */
-export const anyField: ListedFields = { issuesIn: () => [] };
+export const anyField: ListedFields = { issuesIn: () => [], withoutHints: () => ({}), isListed: () => true };
 
 /** A chat completion for one of these models, which offer nothing else. */
 export function readChat(
   sent: SentJson,
   models: Readonly<Record<string, Omit<CallableModels['models'][string], 'endpoints'>>>,
   options: { rule?: ListedFields; noSuchModel?: (name: string) => string } = {},
-): Call {
+): ReadCall {
   const offering = Object.entries(models).map(([name, model]) => [name, { ...model, endpoints: ['chat'] }] as const);
   const named = Object.assign(Object.create(null), Object.fromEntries(offering));
   return readCall(endpointAt('/v1/chat/completions'), sent, {

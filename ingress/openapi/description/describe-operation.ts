@@ -109,7 +109,7 @@ function describeStream({ events, description, example }: StreamDescription): ob
 
 /** Further headers of every response of a route. */
 function ownHeaders({ headers = [], queued }: RouteDescription): string[] {
-  return [...headers, ...(queued ? ['x-svc-queue-ms'] : [])];
+  return [...headers, ...(queued ? ['x-svc-queue-ms', 'x-svc-dropped'] : [])];
 }
 
 function describeAnswer(route: RouteDescription): object {

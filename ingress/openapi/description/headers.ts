@@ -51,6 +51,10 @@ export const headerComponents = {
     description: 'Queue time of the request in milliseconds, until a worker took it or the wait timed out.',
     schema: count,
   },
+  'x-svc-dropped': {
+    description: 'What the request contained and the model server did not get, by names such as `tools.pattern`.',
+    schema: text,
+  },
   'x-svc-estimated': {
     description: '`true` if a tokenizer of the service has counted, because no model server could.',
     schema: { const: 'true' },

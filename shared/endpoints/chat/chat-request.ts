@@ -12,6 +12,7 @@ import {
   topP,
 } from '../fields/common-fields.ts';
 import { choicesMax } from '../fields/output-limit.ts';
+import { refusedByDefault } from '../fields/refused-fields.ts';
 
 /**
  * The schemas of requests of `POST /v1/chat/completions`, as far as the service reads them. Source: the OpenAI API reference, chat
@@ -108,7 +109,7 @@ export const publishedRequestSchema = chatRequestSchema.safeExtend({
   service_tier: z.string().nullish().meta({ description: 'Accepted, but not sent to the model server.' }),
   store: z.boolean().nullish(),
   verbosity: z.string().nullish(),
-  web_search_options: object.nullish(),
+  web_search_options: object.nullish().meta({ description: refusedByDefault }),
 });
 
 /** The texts in the messages of a request that was accepted, and the calls of tools. */

@@ -3,6 +3,7 @@ import type { ChoicesKind } from '../choices/required-properties.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { Prompt, RequestFormat } from '../definition/request-format.ts';
 import { choicesMax, readOutputLimit } from '../fields/output-limit.ts';
+import { publishedFields } from '../fields/refused-fields.ts';
 import { tokensPerMessage } from '../tokens/media-tokens.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { textsIn, toolTexts } from '../tokens/texts-in.ts';
@@ -17,7 +18,7 @@ const callFields = new Set(['function', 'custom']);
 const request: RequestFormat = {
   schema: publishedRequestSchema,
   fields: {
-    published: new Set(Object.keys(publishedRequestSchema.shape)),
+    published: publishedFields(publishedRequestSchema.shape),
     media: ['messages', 'prediction'],
     holdTools: ['messages'],
     outputFormat: ['response_format'],

@@ -4,6 +4,7 @@ import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
 import { readOutputLimit } from '../fields/output-limit.ts';
 import { promptsIn } from '../fields/prompt-input.ts';
+import { publishedFields } from '../fields/refused-fields.ts';
 import { estimatePrompts } from '../tokens/estimate-prompts.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { allChoicesMax, type CompletionRequest, completionRequestSchema } from './completion-request.ts';
@@ -11,7 +12,7 @@ import { allChoicesMax, type CompletionRequest, completionRequestSchema } from '
 const request: RequestFormat = {
   schema: completionRequestSchema,
   fields: {
-    published: new Set(Object.keys(completionRequestSchema.shape)),
+    published: publishedFields(completionRequestSchema.shape),
     media: ['messages'],
     holdTools: ['messages'],
     outputFormat: ['response_format'],

@@ -26,8 +26,18 @@ export type EndpointHeaders = {
   readonly apiKey?: string;
   /** Another header of the response that names the request. */
   readonly requestId?: string;
-  /** Headers of the client that backends get unchanged. */
+  /** Headers of the client that backends get, unchanged unless there is a function here that reads them. */
   readonly passedOn: readonly string[];
+  readonly read?: Readonly<Record<string, ReadHeader>>;
 };
+
+/**
+ * Returns what backends get of a header's value, empty if nothing, and what they do not get, by names for the client. Fails with
+ * `VALIDATION_ERROR`. `isListed` says what the model's `extra_fields` allows.
+ */
+export type ReadHeader = (
+  value: string,
+  isListed: (name: string) => boolean,
+) => { kept: string; dropped: readonly string[] };
 
 export const noHeaders: EndpointHeaders = { passedOn: [] };

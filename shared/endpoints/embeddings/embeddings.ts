@@ -1,6 +1,7 @@
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
 import { promptsIn } from '../fields/prompt-input.ts';
+import { publishedFields } from '../fields/refused-fields.ts';
 import { estimatePrompts } from '../tokens/estimate-prompts.ts';
 import { promptCost } from '../tokens/request-cost.ts';
 import { embeddingAnswers } from './embedding-answers.ts';
@@ -9,7 +10,7 @@ import { type EmbeddingRequest, embeddingRequestSchema } from './embedding-reque
 const request: RequestFormat = {
   schema: embeddingRequestSchema,
   fields: {
-    published: new Set(Object.keys(embeddingRequestSchema.shape)),
+    published: publishedFields(embeddingRequestSchema.shape),
     // Some model servers take messages with images in place of `input`.
     media: ['messages', 'input'],
     holdTools: ['messages'],

@@ -1,3 +1,5 @@
+import { countedFields } from './refused-fields.ts';
+
 /**
  * Top-level fields beyond OpenAI's that reach a backend by default. Model servers document them (vLLM, SGLang, llama.cpp, Text Generation
  * Inference). They change only the response to their own request: they affect no other request, no address, no code, and cost no more than
@@ -21,41 +23,7 @@ export const defaultExtraFields: readonly string[] = [
   ...['guided_json', 'guided_choice', 'json_schema', 'structured_outputs', 'response_format.json'],
 ];
 
-/**
- * Fields of model servers that no client may use by default. With them a client could overtake other requests or read their cache
- * (`priority`, `cache_salt`, `request_id`), make the server run templates, code or expressions, load or fetch data, or generate more than
- * is reserved. Any other unlisted field is refused as well; metrics count these by name.
- */
-const refusedFields: readonly string[] = [
-  ...['priority', 'cache_salt', 'extra_key', 'request_id', 'rid', 'id_slot', 'session_id', 'session_params'],
-  ...[
-    'chat_template',
-    'logits_processors',
-    'custom_logit_processor',
-    'custom_params',
-    'vllm_xargs',
-    'lora',
-    'lora_path',
-  ],
-  ...['guided_regex', 'guided_grammar', 'guided_decoding_backend', 'guided_whitespace_pattern', 'structural_tag'],
-  ...['regex', 'ebnf', 'grammar', 'stop_regex', 'kv_transfer_params', 'ec_transfer_params', 'mm_processor_kwargs'],
-  ...['media_io_kwargs', 'bootstrap_host', 'bootstrap_port', 'bootstrap_room', 'data_parallel_rank', 'routed_dp_rank'],
-  ...[
-    'input_ids',
-    'keep_alive',
-    'best_of',
-    'n_cmpl',
-    'use_beam_search',
-    'num_beams',
-    'num_return_sequences',
-    'n_probs',
-  ],
-  ...['prompt_logprobs', 'echo', 'return_token_ids', 'cache_prompt', 'n_predict', 'num_predict'],
-  ...['max_new_tokens', 'max_output_tokens', 'extra_body', 'options', 'parameters', 'sampling_params'],
-  ...['generation_config', 'tool_resources', 'provider', 'models', 'route', 'transforms', 'plugins'],
-];
-
-const known = new Set([...defaultExtraFields, ...refusedFields]);
+const known = new Set([...defaultExtraFields, ...countedFields]);
 
 /**
  * Returns the name under which a refused field is counted. Clients choose names, so a name that model servers do not know counts as

@@ -4,10 +4,11 @@ import { oncePerObject } from '../../once-per-object.ts';
 import { shortened } from '../../shortened.ts';
 import { shownName, type ValidationIssue } from '../../validation-issues.ts';
 import { issuesMax } from './checked-lists.ts';
+import { clientGrammars, withoutPatterns } from './client-grammars.ts';
 import { allowedExtraFields, countedName } from './extra-fields.ts';
 import { foldedName } from './folded-name.ts';
 import { mediaValues } from './media-values.ts';
-import { schemaPatterns } from './schema-patterns.ts';
+import { countedFields, isAbsent } from './refused-fields.ts';
 
 /**
  * Checks which fields, tools and addresses of a request may reach the backends of its model, by the plan file
@@ -19,6 +20,10 @@ export interface ListedFields {
    * Stops after eleven.
    */
   issuesIn(request: object, model: string, format: FieldFormat): ValidationIssue[];
+  /** Returns fields of a request without what is a hint only and may not reach the backends; they replace the client's. */
+  withoutHints(request: object, model: string): Readonly<Record<string, unknown>>;
+  /** Returns whether the model's `extra_fields` lists this name. */
+  isListed(name: string, model: string): boolean;
 }
 
 /** The fields of one endpoint, by its published description. */
@@ -62,6 +67,13 @@ export function createListedFields({ models, mediaHosts }: FieldSettings): Liste
       // A model that does not exist is reported separately, and has no lists.
       return known === undefined ? [] : firstOf(faultsOf({ ...request }, known, format));
     },
+    withoutHints(request, model) {
+      if (rules.get(model)?.fields.has('guided_regex')) return {};
+      const { tools, functions }: Json = { ...request };
+      const cleaned = Object.entries({ tools, functions }).map(([field, value]) => [field, withoutPatterns(value)]);
+      return Object.fromEntries(cleaned.filter(([, value]) => value !== undefined));
+    },
+    isListed: (name, model) => rules.get(model)?.fields.has(name) === true,
   };
 }
 
@@ -73,13 +85,13 @@ function firstOf(issues: Iterable<ValidationIssue>): ValidationIssue[] {
 
 function* faultsOf(request: Json, rules: Rules, format: FieldFormat): Generator<ValidationIssue> {
   for (const field in request) {
-    if (format.published.has(field) || rules.fields.has(field)) continue;
+    if (format.published.has(field) || rules.fields.has(field) || isAbsent(field, request[field])) continue;
     const listed = shortened(field, nameLengthMax);
     yield unlisted({ path: shownName(listed), listed, counted: countedName(field) }, rules);
   }
   yield* formatFaults(request, format.outputFormat, rules);
   yield* innerFaults(request, rules);
-  yield* patternFaults(request, rules);
+  yield* grammarFaults(request, format.outputFormat, rules);
   yield* toolFaults(request.tools, 'tools', rules);
   for (const field of format.holdTools) yield* heldToolFaults(field, request[field], rules);
   yield* mediaFaults(request, format.media, rules);
@@ -101,6 +113,10 @@ function* mediaFaults(request: Json, fields: readonly string[], rules: Rules): G
       if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: field }, rules);
     } else if (kind === 'tooDeep') {
       yield { path, message: 'is nested too deeply', refused: field };
+    } else if (kind === 'unknownPart') {
+      const listed = `content.${shortened(value.type, nameLengthMax)}`;
+      const counted = countedFields.has(value.type) ? value.type : 'content';
+      if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted }, rules);
     } else if (kind === 'address') {
       const message = refuseMediaAddress(value.address, rules.mediaHosts);
       if (message !== undefined) yield { path, message, refused: field };
@@ -167,23 +183,10 @@ function* memberFaults({ field, members, isFree }: Members, rules: Rules): Gener
   }
 }
 
-/**
- * Checks schemas in fields that OpenAI's API does not have. OpenAI allows `pattern` in the schemas of `response_format.json_schema` and of
- * tools.
- */
-function* patternFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
-  const { response_format: format, structured_outputs: structured, guided_json, json_schema } = request;
-  const schemas: Record<string, unknown> = { guided_json, json_schema };
-  if (isObject(structured)) schemas['structured_outputs.json'] = structured.json;
-  if (isObject(format) && (format.type === 'json' || format.type === 'json_object')) {
-    schemas[`response_format.${format.type}`] = format;
-  }
-  for (const [field, schema] of Object.entries(schemas)) {
-    for (const keyword of schemaPatterns(schema)) {
-      const path = `${field}.${keyword}`;
-      const counted = field.replace(/\..*$/, '');
-      if (!rules.fields.has(path)) yield unlisted({ path, counted }, rules);
-    }
+/** Checks what the model server would compile: its cost is unbounded. */
+function* grammarFaults(request: Json, outputFormat: readonly string[], rules: Rules): Generator<ValidationIssue> {
+  for (const { path, field, listed } of clientGrammars(request, outputFormat)) {
+    if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: field }, rules);
   }
 }
 

@@ -4,10 +4,11 @@ import { foldedName } from './folded-name.ts';
 /**
  * A value of a request in a place where model servers look for media. `field` is the field of the part that holds it, one of a few names.
  * `address`: the server may fetch it. `data`: base64, an id, or another value that no server fetches. `cacheName`: the name of media in a
- * cache that accounts share. `tooDeep`: the value was not searched.
+ * cache that accounts share. `unknownPart`: a part of a type that is not published. `tooDeep`: the value was not searched.
  */
 export type MediaValue = { path: string; field: string } & (
   | { kind: 'address'; address: string }
+  | { kind: 'unknownPart'; type: string }
   | { kind: 'data' | 'cacheName' | 'tooDeep' }
 );
 
@@ -22,6 +23,39 @@ const addressMembers = new Set([...mediaFields, 'url', 'uri', 'href', 'path', 's
 const dataMembers = new Set(['data', 'file_data', 'file_id', 'id']);
 /** Members with which a client chooses the cache name of media, in vLLM and in SGLang. */
 const cacheMembers = new Set(['uuid', 'content_hash']);
+
+/** Types of content parts that OpenAI's or Anthropic's description has, or that model servers document for images, audio and video. */
+const knownParts = new Set([
+  ...[
+    'text',
+    'input_text',
+    'output_text',
+    'summary_text',
+    'reasoning_text',
+    'refusal',
+    'thinking',
+    'redacted_thinking',
+  ],
+  ...['image_url', 'input_image', 'image', 'video_url', 'input_video', 'video', 'audio_url', 'input_audio', 'audio'],
+  ...[
+    'file',
+    'file_url',
+    'input_file',
+    'document',
+    'computer_screenshot',
+    'encrypted_content',
+    'compaction',
+    'tool_reference',
+  ],
+  ...['tool_use', 'server_tool_use', 'mcp_tool_use', 'mcp_tool_listing', 'tool_addition', 'tool_removal'],
+  ...['browser_state', 'fallback'],
+]);
+/** Of what tools return there are many, with results within results: `web_search_tool_result`, `bash_code_execution_output`. */
+const resultPart = /^[a-z0-9_]{1,60}_(result|output|result_error)$/;
+
+function isKnownPart(type: string): boolean {
+  return knownParts.has(type) || resultPart.test(type);
+}
 
 /** Counted from the request: a part within six others, and the address in it. */
 const stepsMax = 16;
@@ -38,12 +72,27 @@ export function* mediaValues(request: Json, fields: readonly string[]): Generato
   for (const field of fields) {
     const value = request[field];
     const place = { step: field, depth: 0 };
-    if (isObject(value)) yield* ofFields(value, place, false);
+    // Anthropic's `system` is a list of parts, every other list is one of messages.
+    const ofItem = field === 'system' ? ofPart : ofMessage;
+    if (isObject(value)) yield* ofItem(value, place);
     if (!Array.isArray(value)) continue;
     for (let index = 0; index < value.length; index++) {
-      if (isObject(value[index])) yield* ofFields(value[index], within(place, index), false);
+      if (isObject(value[index])) yield* ofItem(value[index], within(place, index));
     }
   }
+}
+
+function ofMessage(message: Json, place: JsonPosition): Generator<MediaValue> {
+  return ofFields(message, place, false);
+}
+
+function* ofPart(part: Json, place: JsonPosition): Generator<MediaValue> {
+  for (const name in part) {
+    const type = part[name];
+    if (foldedName(name) !== 'type' || typeof type !== 'string' || isKnownPart(type)) continue;
+    yield { path: pathOf(within(place, name)), field: 'content', kind: 'unknownPart', type };
+  }
+  if (!isResult(part)) yield* ofFields(part, place, !isText(part));
 }
 
 /** Searches the fields of a message or of a part; `isMedia` for a part that is not text. */
@@ -69,7 +118,7 @@ function* ofContent(content: object, place: JsonPosition): Generator<MediaValue>
   if (place.depth >= stepsMax) {
     yield { path: pathOf(place), field: 'content', kind: 'tooDeep' };
   } else if (isObject(content)) {
-    if (!isResult(content)) yield* ofFields(content, place, !isText(content));
+    yield* ofPart(content, place);
   } else if (Array.isArray(content)) {
     for (let index = 0; index < content.length; index++) {
       if (isContainer(content[index])) yield* ofContent(content[index], within(place, index));

@@ -5,6 +5,7 @@ import { reportedTokens } from '../answers/reported-tokens.ts';
 import type { AnswerFormat } from '../definition/answer-format.ts';
 import type { Endpoint } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
+import { publishedFields } from '../fields/refused-fields.ts';
 import { promptCost } from '../tokens/request-cost.ts';
 import { messageErrors } from './message-errors.ts';
 import { estimateMessagePrompt, messagesPrompt } from './message-prompt.ts';
@@ -13,7 +14,7 @@ import { messageFields, messageHeaders } from './messages.ts';
 
 const request: RequestFormat = {
   schema: countRequestSchema,
-  fields: { ...messageFields, published: new Set(Object.keys(countRequestSchema.shape)) },
+  fields: { ...messageFields, published: publishedFields(countRequestSchema.shape) },
   limitFields: [],
 
   ask: ({ model }: CountRequest) => ({

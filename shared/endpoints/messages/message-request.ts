@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { checkItems, listOf } from '../fields/checked-lists.ts';
 import { streamFlag } from '../fields/common-fields.ts';
+import { refusedByDefault } from '../fields/refused-fields.ts';
 
 /** The schemas of requests of `POST /v1/messages`, as far as the service reads them. Source: Anthropic's API reference and SDKs. */
 
@@ -33,7 +34,7 @@ const prompt = {
   context_management: nullableObject,
   output_config: nullableObject,
   output_format: z.looseObject({ type: z.literal('json_schema', 'expected "json_schema"') }).nullish(),
-  speed: z.string().nullish(),
+  speed: z.string().nullish().meta({ description: refusedByDefault }),
 };
 
 /**
@@ -43,9 +44,12 @@ const prompt = {
 export const messageRequestSchema = z.looseObject({
   ...prompt,
   max_tokens: z.int().positive().meta({ description: 'Maximum number of output tokens.' }),
-  container: z.union([z.string(), object], { error: 'expected a string or an object' }).nullish(),
+  container: z
+    .union([z.string(), object], { error: 'expected a string or an object' })
+    .nullish()
+    .meta({ description: refusedByDefault }),
   diagnostics: nullableObject,
-  inference_geo: z.string().nullish(),
+  inference_geo: z.string().nullish().meta({ description: refusedByDefault }),
   metadata: nullableObject,
   service_tier: z.string().nullish().meta({ description: 'Accepted, but not sent to the model server.' }),
   stop_sequences: z.array(z.string()).max(64).nullish(),

@@ -1,7 +1,9 @@
 import type { AnswerFormat } from '../definition/answer-format.ts';
 import type { Endpoint, EndpointHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
+import { publishedFields } from '../fields/refused-fields.ts';
 import { generationCost } from '../tokens/request-cost.ts';
+import { readBetas } from './beta-names.ts';
 import { cutMessage, type MessageAnswer, messageText, parseMessage, presentMessage } from './message-answers.ts';
 import { messageEnding, messageErrors } from './message-errors.ts';
 import { createMessageConverter } from './message-events.ts';
@@ -16,7 +18,7 @@ export const messageFields = {
 
 const request: RequestFormat = {
   schema: messageRequestSchema,
-  fields: { ...messageFields, published: new Set(Object.keys(messageRequestSchema.shape)) },
+  fields: { ...messageFields, published: publishedFields(messageRequestSchema.shape) },
   limitFields: ['max_tokens'],
 
   ask: ({ model, stream }: MessageRequest) => ({
@@ -43,6 +45,7 @@ export const messageHeaders: EndpointHeaders = {
   apiKey: 'x-api-key',
   requestId: 'request-id',
   passedOn: ['anthropic-version', 'anthropic-beta'],
+  read: { 'anthropic-beta': readBetas },
 };
 
 /** `POST /v1/messages`. */

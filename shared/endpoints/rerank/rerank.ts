@@ -1,6 +1,7 @@
 import { isObject } from '../../is-object.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { Prompt, RequestFormat } from '../definition/request-format.ts';
+import { publishedFields } from '../fields/refused-fields.ts';
 import { estimateTokens } from '../tokens/estimate-tokens.ts';
 import { estimateJson } from '../tokens/media-tokens.ts';
 import { promptCost } from '../tokens/request-cost.ts';
@@ -28,7 +29,7 @@ function textsOf(item: unknown): string[] {
 const request: RequestFormat = {
   schema: rerankRequestSchema,
   fields: {
-    published: new Set(Object.keys(rerankRequestSchema.shape)),
+    published: publishedFields(rerankRequestSchema.shape),
     media: ['query', 'documents'],
     holdTools: [],
     outputFormat: ['response_format'],

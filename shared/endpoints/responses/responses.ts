@@ -1,6 +1,7 @@
 import type { AnswerFormat } from '../definition/answer-format.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
+import { publishedFields } from '../fields/refused-fields.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { cutResponse, parseResponse, presentResponse, type ResponseAnswer, responseText } from './response-answers.ts';
 import { createResponseEnding } from './response-ending.ts';
@@ -15,7 +16,7 @@ const unsent = { background: undefined, conversation: undefined, previous_respon
 const request: RequestFormat = {
   schema: responseRequestSchema,
   fields: {
-    published: new Set([...Object.keys(responseRequestSchema.shape), ...dropped]),
+    published: new Set([...publishedFields(responseRequestSchema.shape), ...dropped]),
     media: ['input'],
     holdTools: ['input'],
     outputFormat: ['text', 'format'],

@@ -101,7 +101,7 @@ test('the key may be in either header, with either version of the API, and its h
   const { key, post, assertCharged } = await openAccount(stack, 'messages-headers');
   const marker = 'these headers are passed on';
   const asked = user(marker);
-  const version = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a-2025-01-01,b-2025-01-02' };
+  const version = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'new-2027-01-01,output-128k-2025-02-19' };
   const headers: Record<string, string>[] = [
     { 'x-api-key': key, ...version },
     { authorization: `Bearer ${key}`, ...version },
@@ -114,6 +114,7 @@ test('the key may be in either header, with either version of the API, and its h
       t.is(response.status, 200, JSON.stringify(body));
       t.is(textOf(body), predicted(asked).text);
       t.is(response.headers.get('request-id'), response.headers.get('x-request-id'));
+      t.is(response.headers.get('x-svc-dropped'), 'anthropic-beta.new-2027-01-01');
     }
   }
   const calls = stack.modelServers
@@ -121,7 +122,7 @@ test('the key may be in either header, with either version of the API, and its h
     .filter(({ body }) => JSON.stringify(body).includes(marker));
   t.is(calls.length, 6);
   for (const { ownHeaders, body } of calls) {
-    t.deepEqual(ownHeaders, version);
+    t.deepEqual(ownHeaders, { ...version, 'anthropic-beta': 'output-128k-2025-02-19' });
     t.like(body, { temperature: 1, top_k: 5, top_p: 1, max_tokens: 1_000 });
   }
   await assertCharged(t, 6, sumOf(...Array(6).fill(predicted(asked))));

@@ -81,7 +81,7 @@ export function parseLine(
   }
   try {
     const sent = { value: body, text: exactText(read.text, body) };
-    const call = readCall(endpointAt(endpoint), sent, { models, aliases, rule: listedFields });
+    const { dropped: _, ...call } = readCall(endpointAt(endpoint), sent, { models, aliases, rule: listedFields });
     return { parsed: { customId, call } };
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;

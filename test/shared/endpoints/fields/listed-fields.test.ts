@@ -7,6 +7,11 @@ import { publishedRequestSchema } from '../../../../shared/endpoints/chat/chat-r
 import { defaultExtraFields } from '../../../../shared/endpoints/fields/extra-fields.ts';
 import { createListedFields } from '../../../../shared/endpoints/fields/listed-fields.ts';
 import { readOutputLimit } from '../../../../shared/endpoints/fields/output-limit.ts';
+import {
+  refusedEngineFields,
+  refusedParts,
+  refusedPublishedFields,
+} from '../../../../shared/endpoints/fields/refused-fields.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import type { Model } from '../../../../shared/plan-file/plan-file.ts';
 import { countRefusedFields, createLimitMetrics } from '../../../../shared/process/metrics.ts';
@@ -45,7 +50,7 @@ test('the published fields are all those of the official SDK for this endpoint',
   const fields = types.slice(from, types.indexOf('\n}\n', from)).matchAll(/^ {4}(\w+)\??:/gm);
   const names = Array.from(fields, ([, name = '']) => name);
   t.true(names.length > 30);
-  t.deepEqual([...format.published].toSorted(), names.toSorted());
+  t.deepEqual([...format.published, 'web_search_options'].toSorted(), names.toSorted());
 });
 
 test('published fields and harmless engine fields reach a backend, but service_tier is removed', (t) => {
@@ -57,7 +62,12 @@ test('published fields and harmless engine fields reach a backend, but service_t
       store: false,
       modalities: ['text'],
     },
-    ...{ prediction: { type: 'content', content: 'x' }, web_search_options: {}, prompt_cache_key: 'k', functions: [] },
+    ...{
+      prediction: { type: 'content', content: 'x' },
+      web_search_options: null,
+      prompt_cache_key: 'k',
+      functions: [],
+    },
     ...{
       top_k: 5,
       min_p: 0.1,
@@ -282,7 +292,9 @@ test('a text part and a message may have fields of any name', (t) => {
 
 /** A part with an address, nested in this many other parts. */
 function partWithin(parts: number): object {
-  return parts === 0 ? { type: 'image_url', image_url: { url: bad } } : { type: 'a', content: [partWithin(parts - 1)] };
+  return parts === 0
+    ? { type: 'image_url', image_url: { url: bad } }
+    : { type: 'tool_result', content: [partWithin(parts - 1)] };
 }
 
 test('an address is found in a part within five others, and deeper nesting is rejected', (t) => {
@@ -371,36 +383,139 @@ test('lists of numbers and texts outside the messages may be as long as a body',
   }
 });
 
-test('a regular expression in a schema of a field that OpenAI lacks is rejected unless it is listed', (t) => {
-  const pattern = { type: 'object', properties: { a: { type: 'string', pattern: '(a+)+$' } } };
-  const names = { type: 'array', items: [{ patternProperties: { '(a+)+$': {} } }] };
+const pattern = { type: 'object', properties: { a: { type: 'string', pattern: '(a+)+$' } } };
+const names = { type: 'array', items: [{ patternProperties: { '(a+)+$': {} } }] };
+const property = { properties: { pattern: { type: 'string' } } };
+
+test('a regular expression that the model server would compile is rejected unless guided_regex is listed', async (t) => {
+  const tool = (schema: object, more = {}) => ({
+    type: 'function',
+    function: { name: 'f', parameters: schema, ...more },
+  });
   const cases: [fields: object, path: string][] = [
     [{ guided_json: pattern }, 'guided_json.pattern'],
     [{ guided_json: names }, 'guided_json.patternProperties'],
     [{ guided_json: JSON.stringify(pattern, undefined, 2) }, 'guided_json.pattern'],
     [{ guided_json: '{"type":"string","\\u0070attern" : "(a+)+$"}' }, 'guided_json.pattern'],
     [{ json_schema: JSON.stringify(names) }, 'json_schema.patternProperties'],
-    [{ json_schema: pattern }, 'json_schema.pattern'],
     [{ structured_outputs: { json: pattern } }, 'structured_outputs.json.pattern'],
-    [{ response_format: { type: 'json', value: pattern } }, 'response_format.json.pattern'],
-    [{ response_format: { type: 'json_object', schema: pattern } }, 'response_format.json_object.pattern'],
+    [{ response_format: { type: 'json_object', schema: pattern } }, 'response_format.pattern'],
+    [
+      { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: pattern } } },
+      'response_format.pattern',
+    ],
+    [{ tools: [tool(property), tool(pattern, { strict: true })] }, 'tools[1].pattern'],
+    [{ tools: [tool(names)], tool_choice: 'required' }, 'tools[0].patternProperties'],
+    [{ tools: [tool(pattern)], tool_choice: { type: 'function', function: { name: 'f' } } }, 'tools[0].pattern'],
+    [{ tools: [tool(pattern)], tool_choice: { type: 'allowed_tools', mode: 'required' } }, 'tools[0].pattern'],
+    [{ functions: [{ name: 'f', parameters: pattern }], function_call: { name: 'f' } }, 'functions[0].pattern'],
   ];
+  const metrics = createLimitMetrics(new Registry());
   for (const [fields, path] of cases) {
     t.deepEqual(pathsOf(fields), [path]);
-    t.true(errorOf(fields).message.includes(`"${path}" in extra_fields of the model "m"`));
-    t.notThrows(() => parse(fields, { extraFields: ['default', path] }), path);
+    t.true(errorOf(fields).message.includes('"guided_regex" in extra_fields of the model "m"'));
+    t.notThrows(() => parse(fields, { extraFields: ['default', 'guided_regex'] }), path);
+    countRefusedFields(metrics, '/v1/chat/completions', errorOf(fields));
   }
-  const published = { parameters: pattern, name: 'f', strict: true };
-  const property = { properties: { pattern: { type: 'string' } } };
+  const { values } = await metrics.refusedFields.get();
+  const counted = ['functions', 'guided_json', 'json_schema', 'response_format', 'structured_outputs', 'tools'];
+  t.deepEqual(values.map(({ labels }) => labels.field).toSorted(), counted);
   for (const fields of [
-    { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: pattern } } },
-    { tools: [{ type: 'function', function: published }] },
+    { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: property } } },
+    { tools: [tool(property, { strict: true })], tool_choice: 'required' },
     { guided_json: property },
     { guided_json: JSON.stringify(property) },
     { guided_json: JSON.stringify({ description: 'A "pattern": "x", in \u00e9' }) },
   ]) {
     t.notThrows(() => parse(fields), JSON.stringify(fields));
   }
+});
+
+test('of other tools, regular expressions are removed from the schemas, which the answer says', (t) => {
+  const parameters = {
+    type: 'object',
+    properties: { ...pattern.properties, pattern: { type: 'integer', minimum: 1 } },
+    patternProperties: {},
+  };
+  const tools = [
+    { type: 'function', function: { name: 'f', parameters } },
+    { type: 'custom', custom: { name: 'g' } },
+  ];
+  const { dropped, body } = parse({ tools, tool_choice: 'auto', functions: [{ name: 'h', parameters: property }] });
+  t.deepEqual(dropped, ['tools.pattern']);
+  const kept = { type: 'object', properties: { a: { type: 'string' }, pattern: { type: 'integer', minimum: 1 } } };
+  const sent = JSON.parse(body) as { tools: unknown; functions: unknown };
+  t.deepEqual(sent.tools, [{ type: 'function', function: { name: 'f', parameters: kept } }, tools[1]]);
+  t.deepEqual(sent.functions, [{ name: 'h', parameters: property }]);
+  const listed = parse({ tools }, { extraFields: ['guided_regex'] });
+  t.deepEqual([listed.dropped, (JSON.parse(listed.body) as { tools: unknown }).tools], [[], tools]);
+
+  const exact =
+    '{"model":"m","messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"pattern":"a","maximum":12345678901234567890}}}]}';
+  const models = { m: model };
+  const rule = createListedFields({ models, mediaHosts: [] });
+  t.regex(
+    readChat({ value: JSON.parse(exact), text: exact }, models, { rule }).body,
+    /"parameters":\{"maximum":12345678901234567890\}/,
+  );
+});
+
+test('a grammar as the input of a custom tool is rejected unless its kind is listed', (t) => {
+  const grammar = (syntax: string) => ({ type: 'grammar', grammar: { syntax, definition: 'start: "a"' } });
+  const tools = (format: object) => ({ tools: [{ type: 'custom', custom: { name: 'f', format } }] });
+  for (const [syntax, listed] of [
+    ['lark', 'guided_grammar'],
+    ['regex', 'guided_regex'],
+    ['other', 'guided_grammar'],
+  ] as const) {
+    const fields = tools(grammar(syntax));
+    t.deepEqual(pathsOf(fields), ['tools[0].custom.format']);
+    t.true(errorOf(fields).message.includes(`"${listed}" in extra_fields`), syntax);
+    t.notThrows(() => parse(fields, { extraFields: [listed] }));
+  }
+  const ofResponses = {
+    tools: [{ type: 'custom', name: 'f', format: { type: 'grammar', syntax: 'regex', definition: 'a' } }],
+  };
+  t.deepEqual(pathsOf(ofResponses), ['tools[0].format']);
+  t.notThrows(() => parse(tools({ type: 'text' })));
+});
+
+test("published fields that spend the operator's money are rejected unless they are listed, each with its reason in one table", (t) => {
+  t.deepEqual(pathsOf({ web_search_options: {} }), ['web_search_options']);
+  t.true(errorOf({ web_search_options: {} }).message.includes('"web_search_options" in extra_fields of the model "m"'));
+  t.notThrows(() => parse({ web_search_options: {} }, { extraFields: ['web_search_options'] }));
+  const fields = [...refusedPublishedFields, ...refusedParts, ...refusedEngineFields];
+  const names = fields.flatMap((refused) => refused.fields);
+  t.is(new Set(names).size, names.length);
+  for (const { published, because } of fields) t.true(published !== '' && because !== '');
+  t.deepEqual(
+    names.filter((name) => defaultExtraFields.includes(name)),
+    [],
+  );
+});
+
+test('a content part of a type that is not published is rejected unless it is listed', async (t) => {
+  const parts = (...content: object[]) => ({ messages: [{ role: 'user', content }] });
+  const tensor = { type: 'image_embeds', image_embeds: 'gAJ9' };
+  const asked = parts(
+    { type: 'text', text: 'Hi' },
+    tensor,
+    { Type: 'x_embeds', type: 'text', text: '' },
+    { type: 'any' },
+  );
+  t.deepEqual(pathsOf(asked), [
+    'messages[0].content[1].type',
+    'messages[0].content[2].Type',
+    'messages[0].content[3].type',
+  ]);
+  t.true(errorOf(asked).message.includes('"content.image_embeds" in extra_fields of the model "m"'));
+  t.notThrows(() => parse(parts(tensor), { extraFields: ['content.image_embeds'] }));
+  const nested = parts({ type: 'tool_result', tool_use_id: 'a', content: [tensor] });
+  t.deepEqual(pathsOf(nested), ['messages[0].content[0].content[0].type']);
+  const metrics = createLimitMetrics(new Registry());
+  countRefusedFields(metrics, '/v1/chat/completions', errorOf(asked));
+  const { values } = await metrics.refusedFields.get();
+  t.deepEqual(values.map(({ labels }) => labels.field).toSorted(), ['content', 'image_embeds']);
 });
 
 test('a type in another letter case is rejected, because some servers take the last of two', (t) => {
@@ -431,7 +546,7 @@ test('published fields are type-checked, also those that were added with the lis
   const wrong: Record<string, unknown> = {
     ...{ audio: 1, function_call: 1, functions: 'x', metadata: 'x', modalities: 'text', prediction: 'x', store: 'x' },
     ...{ prompt_cache_key: 1, prompt_cache_retention: 1, reasoning_effort: {}, safety_identifier: 1, service_tier: 1 },
-    ...{ verbosity: 1, web_search_options: 'x', prompt_cache_options: 'x' },
+    ...{ verbosity: 1, prompt_cache_options: 'x' },
   };
   for (const [field, value] of Object.entries(wrong)) t.deepEqual(pathsOf({ [field]: value }), [field]);
 });

@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import test from 'ava';
+import { readBetas } from '../../../../shared/endpoints/messages/beta-names.ts';
 import { countTokens } from '../../../../shared/endpoints/messages/count-tokens.ts';
 import { messages } from '../../../../shared/endpoints/messages/messages.ts';
+import { ApiError } from '../../../../shared/errors.ts';
 import { callOf, faultsOf, faultyFields } from '../../../support/endpoints/endpoint-call.ts';
 
 const base = { messages: [{ role: 'user', content: 'Hi' }] };
@@ -12,7 +16,7 @@ const prompt: Record<string, readonly unknown[]> = {
   context_management: [{ edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] }, null],
   output_config: [{ effort: 'high' }, { format: { type: 'json_schema', schema: {} } }, null],
   output_format: [{ type: 'json_schema', schema: {} }, null],
-  speed: ['fast', null],
+  speed: [null],
   system: ['Be brief.', '', [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral' } }]],
   thinking: [{ type: 'enabled', budget_tokens: 1_024 }, { type: 'adaptive' }, { type: 'disabled' }, null],
   tool_choice: [{ type: 'auto' }, { type: 'tool', name: 'f', disable_parallel_tool_use: true }, null],
@@ -26,9 +30,9 @@ const prompt: Record<string, readonly unknown[]> = {
 
 const published: Record<string, readonly unknown[]> = {
   ...prompt,
-  container: ['container_1', { id: 'x', skills: [] }, null],
+  container: [null],
   diagnostics: [{ previous_message_id: null }, null],
-  inference_geo: ['eu', null],
+  inference_geo: [null],
   metadata: [{ user_id: '{"device":"x"}' }, { user_id: null }, null],
   service_tier: ['auto', 'standard_only', null],
   stop_sequences: [[], ['END'], null],
@@ -69,10 +73,105 @@ test('blocks of every kind are accepted in messages, and messages of the role sy
     { type: 'tool_result', tool_use_id: 'toolu_1', content: [{ type: 'text', text: 'x' }] },
     { type: 'thinking', thinking: 'Hm', signature: 's' },
     { type: 'redacted_thinking', data: 'x' },
-    { type: 'a_new_type' },
   ];
   const turns = ['user', 'system', 'assistant'].map((role) => ({ role, content }));
   t.deepEqual(faultsOf(messages, { ...asked, messages: [...turns, { role: 'system', content: 'x' }] }), []);
+});
+
+/** The source of the official SDK's types. */
+const sdkTypes = (path: string) =>
+  readFileSync(
+    createRequire(import.meta.url)
+      .resolve(`@anthropic-ai/sdk/resources/beta/${path}.js`)
+      .replace(/js$/, 'd.ts'),
+    'utf8',
+  );
+
+test('blocks of every published type are known, and those that reach beyond the request are refused', (t) => {
+  const types = sdkTypes('messages/messages');
+  const typesOf = (name: string): string[] => {
+    const union = types.match(new RegExp(`export type ${name} = ([^;]+);`))?.[1];
+    if (union !== undefined) return union.split('|').flatMap((part) => typesOf(part.trim()));
+    const own = types.match(new RegExp(`export interface ${name} \\{[^}]*?^ {4}type: '(\\w+)'`, 'm'))?.[1];
+    return own === undefined ? [] : [own];
+  };
+  const published = typesOf('BetaContentBlockParam');
+  t.true(published.length > 20);
+  const refused = published.filter(
+    (type) => faultsOf(messages, { ...asked, messages: [{ role: 'user', content: [{ type }] }] }).length > 0,
+  );
+  t.deepEqual(refused, ['container_upload']);
+  const system = [{ type: 'image_embeds' }];
+  t.deepEqual(faultyFields(messages, { ...asked, system }), ['system[0].type']);
+});
+
+test("fields that spend the operator's money are refused unless they are listed", (t) => {
+  for (const field of ['speed', 'container', 'inference_geo']) {
+    t.deepEqual(faultyFields(messages, { ...asked, [field]: 'fast' }), [field]);
+  }
+});
+
+test('every beta of the official SDK that has an effect on messages is passed or refused, and others are removed and named', (t) => {
+  const named = sdkTypes('beta').match(/export type AnthropicBeta = ([^;]+);/)?.[1] ?? '';
+  const betas = Array.from(named.matchAll(/'([^']+)'/g), ([, name = '']) => name);
+  t.true(betas.length > 40);
+  const fates = betas.map((name) => {
+    try {
+      return readBetas(name, () => false).kept === '' ? 'removed' : 'passed';
+    } catch {
+      return 'refused';
+    }
+  });
+  const ofFate = (fate: string) =>
+    betas.filter((_, index) => fates[index] === fate).map((name) => name.replace(/-\d{4}-.*$/, ''));
+  t.deepEqual([...new Set(ofFate('refused'))].toSorted(), [
+    ...['advisor-tool', 'agent-memory', 'code-execution', 'fallback-credit', 'fast-mode', 'files-api', 'mcp-client'],
+    ...['mcp-tunnels', 'message-threads', 'server-side-fallback', 'skills', 'user-profiles'],
+  ]);
+  // They are betas of other routes.
+  t.deepEqual([...new Set(ofFate('removed'))].toSorted(), [
+    ...[
+      'admin-user-sign-out',
+      'analytics-usage-cost',
+      'ce-claude-code-managed-settings',
+      'ce-plugins',
+      'ce-user-management',
+    ],
+    ...[
+      'dreaming',
+      'efs',
+      'experimental-claude-tag',
+      'google-managed-data-controls',
+      'managed-agents',
+      'message-batches',
+    ],
+    ...['spend-limit-reads', 'telemetry-destinations', 'user-profiles-billing', 'webhooks'],
+  ]);
+});
+
+test('names of betas are read one by one, and an operator can allow each', (t) => {
+  const none = () => false;
+  const sent = 'output-128k-2025-02-19,new-2027-01-01 , output-128k-2025-02-19,, interleaved-thinking-2025-05-14';
+  t.deepEqual(readBetas(sent, none), {
+    kept: 'output-128k-2025-02-19, interleaved-thinking-2025-05-14',
+    dropped: ['anthropic-beta.new-2027-01-01'],
+  });
+  t.deepEqual(readBetas('constructor', none), { kept: '', dropped: ['anthropic-beta.constructor'] });
+  const error = t.throws(() => readBetas('fast-mode-2026-02-01', none), { instanceOf: ApiError });
+  t.regex(
+    error.message,
+    /^anthropic-beta: fast-mode-2026-02-01 is not accepted: a faster mode has a higher price \(.*"anthropic-beta\.fast-mode-2026-02-01" in extra_fields/,
+  );
+  t.is(error.issues[0]?.refused, 'anthropic-beta');
+  t.throws(() => readBetas('fast-mode-2031-12-31', none));
+  const listed = new Set(['anthropic-beta.fast-mode-2026-02-01', 'anthropic-beta.new-2027-01-01']);
+  t.deepEqual(
+    readBetas('fast-mode-2026-02-01,new-2027-01-01', (name) => listed.has(name)),
+    {
+      kept: 'fast-mode-2026-02-01, new-2027-01-01',
+      dropped: [],
+    },
+  );
 });
 
 /** A wrong value, and the path that the error names. */

@@ -1,0 +1,110 @@
+import { isObject } from '../../is-object.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/**
+ * A regular expression or a grammar of a client that the model server would compile: `path` says where it is, `listed` what `extra_fields`
+ * must contain to allow it.
+ */
+export type ClientGrammar = { path: string; field: string; listed: 'guided_regex' | 'guided_grammar' };
+
+/**
+ * Yields those in the output format, whose path is in `outputFormat`, in fields of model servers that hold a schema, and in tools. A pattern
+ * in the schema of a tool counts only if the server must follow the schema: `strict`, or a `tool_choice` that demands a call. In other
+ * schemas it is a hint for the model, which `withoutPatterns` removes.
+ */
+export function* clientGrammars(request: Json, outputFormat: readonly string[]): Generator<ClientGrammar> {
+  const { structured_outputs: structured, guided_json, json_schema, output_format } = request;
+  const format = outputFormat.reduce<unknown>((value, step) => (isObject(value) ? value[step] : undefined), request);
+  const schemas: Record<string, unknown> = { guided_json, json_schema, output_format };
+  if (isObject(structured)) schemas['structured_outputs.json'] = structured.json;
+  if (outputFormat.length > 0) schemas[outputFormat.join('.')] = format;
+  for (const [path, schema] of Object.entries(schemas)) yield* patternsOf(schema, path, path.replace(/\..*$/, ''));
+  const isDemanded = demandsCall(request.tool_choice) || demandsCall(request.function_call);
+  for (const field of ['tools', 'functions']) yield* inTools(request[field], field, isDemanded);
+}
+
+function* inTools(tools: unknown, field: string, isDemanded: boolean): Generator<ClientGrammar> {
+  if (!Array.isArray(tools)) return;
+  for (let index = 0; index < tools.length; index++) {
+    const tool: unknown = tools[index];
+    if (!isObject(tool)) continue;
+    const path = `${field}[${index}]`;
+    yield* grammarOf(tool.format, `${path}.format`, field);
+    if (isObject(tool.custom)) yield* grammarOf(tool.custom.format, `${path}.custom.format`, field);
+    const isStrict = tool.strict === true || (isObject(tool.function) && tool.function.strict === true);
+    if (isStrict || isDemanded) yield* patternsOf(tool, path, field);
+  }
+}
+
+/** The input format of a custom tool: text, or a grammar with a syntax of its own. */
+function* grammarOf(format: unknown, path: string, field: string): Generator<ClientGrammar> {
+  if (!isObject(format) || format.type == null || format.type === 'text') return;
+  const { syntax } = isObject(format.grammar) ? format.grammar : format;
+  yield { path, field, listed: syntax === 'regex' ? 'guided_regex' : 'guided_grammar' };
+}
+
+function* patternsOf(schema: unknown, path: string, field: string): Generator<ClientGrammar> {
+  for (const keyword of schemaPatterns(schema)) yield { path: `${path}.${keyword}`, field, listed: 'guided_regex' };
+}
+
+/** OpenAI's `required` and Anthropic's `any`, or a tool by its name. */
+function demandsCall(choice: unknown): boolean {
+  const type: unknown = isObject(choice) ? (choice.mode ?? choice.type ?? 'function') : choice;
+  return type != null && type !== 'auto' && type !== 'none';
+}
+
+const keywords = new Set(['pattern', 'patternProperties']);
+
+/** `pattern` may also be the name of a property: its value is then a schema. */
+function isPattern(name: string, value: unknown): boolean {
+  if (name === 'pattern') return typeof value === 'string';
+  return name === 'patternProperties' && typeof value === 'object' && value !== null;
+}
+
+/**
+ * Returns which keywords of a JSON schema hold a client's regular expressions: `pattern` and `patternProperties`. A schema is an object, or
+ * its JSON as a string, which some model servers accept. Each value is visited once. A string is searched and not parsed, so a string with
+ * escaped letters, which no serializer writes, counts as having a `pattern`.
+ */
+function schemaPatterns(schema: unknown): ReadonlySet<string> {
+  const found = new Set<string>();
+  if (typeof schema === 'string') searchText(schema, found);
+  else searchValue(schema, found);
+  return found;
+}
+
+function searchValue(value: unknown, found: Set<string>): void {
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      // An enumeration can have a million numbers.
+      if (typeof value[index] === 'object') searchValue(value[index], found);
+    }
+  } else if (isObject(value)) {
+    for (const name in value) {
+      const member = value[name];
+      if (isPattern(name, member)) found.add(name);
+      if (typeof member === 'object') searchValue(member, found);
+    }
+  }
+}
+
+function searchText(text: string, found: Set<string>): void {
+  if (/"pattern"\s*:\s*"|\\u00[4-7][0-9a-f]/i.test(text)) found.add('pattern');
+  if (/"patternProperties"\s*:\s*\{/.test(text)) found.add('patternProperties');
+}
+
+/** Returns tools without the patterns in their schemas; undefined if there are none. */
+export function withoutPatterns(tools: unknown): unknown {
+  const found = new Set<string>();
+  searchValue(tools, found);
+  return found.size === 0 ? undefined : removePatterns(tools);
+}
+
+function removePatterns(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(removePatterns);
+  // A number as the client wrote it has no prototype, and is written again only as it is.
+  if (!isObject(value) || Object.getPrototypeOf(value) === null) return value;
+  const kept = Object.entries(value).filter(([name, member]) => !(keywords.has(name) && isPattern(name, member)));
+  return Object.fromEntries(kept.map(([name, member]) => [name, removePatterns(member)]));
+}

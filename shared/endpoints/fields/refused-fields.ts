@@ -1,0 +1,125 @@
+/** Fields that a backend gets only if the model's `extra_fields` lists them. `published`: where they are documented. */
+export type RefusedFields = { fields: readonly string[]; published: string; because: string };
+
+/** The description of these fields for clients. */
+export const refusedByDefault = 'Refused unless the operator has allowed it for the model.';
+
+/** Fields of a published description that spend the operator's money or reach beyond the model. */
+export const refusedPublishedFields: readonly RefusedFields[] = [
+  {
+    fields: ['web_search_options'],
+    published: 'OpenAI, chat completions',
+    because: 'the provider searches the web, and bills each search',
+  },
+  { fields: ['speed'], published: 'Anthropic, messages (beta)', because: 'a faster mode has a higher price' },
+  { fields: ['inference_geo'], published: 'Anthropic, messages', because: 'some regions have a higher price' },
+  {
+    fields: ['container'],
+    published: 'Anthropic, messages',
+    because:
+      "the request runs code in a container of the operator's account, which is billed and has the files of others",
+  },
+];
+
+/** Types of content parts that no published description has, or that reach beyond the request. */
+export const refusedParts: readonly RefusedFields[] = [
+  {
+    fields: [
+      'image_embeds',
+      'audio_embeds',
+      'video_embeds',
+      'prompt_embeds',
+      'image_pil',
+      'processor_output',
+      'precomputed_embedding',
+    ],
+    published: 'vLLM, SGLang',
+    because: 'the server loads a tensor, whose shape and code it does not check',
+  },
+  {
+    fields: ['container_upload'],
+    published: 'Anthropic, messages',
+    because: "it names a file of the operator's account",
+  },
+];
+
+/**
+ * Fields of model servers that are in no published description and not in the default list. Any other unlisted field is refused as well;
+ * metrics count these by name.
+ */
+export const refusedEngineFields: readonly RefusedFields[] = [
+  {
+    fields: ['priority'],
+    published: 'vLLM, SGLang',
+    because: 'the request overtakes others',
+  },
+  {
+    fields: ['cache_salt', 'extra_key', 'request_id', 'rid', 'id_slot', 'session_id', 'session_params', 'cache_prompt'],
+    published: 'vLLM, SGLang, llama.cpp',
+    because: "the request reads the cache of others, or ends another's",
+  },
+  {
+    fields: [
+      'chat_template',
+      'logits_processors',
+      'custom_logit_processor',
+      'custom_params',
+      'vllm_xargs',
+      'lora',
+      'lora_path',
+    ],
+    published: 'vLLM, SGLang, llama.cpp',
+    because: 'the server runs or loads what the client names',
+  },
+  {
+    fields: [
+      ...['guided_regex', 'guided_grammar', 'guided_decoding_backend', 'guided_whitespace_pattern', 'structural_tag'],
+      ...['regex', 'ebnf', 'grammar', 'stop_regex'],
+    ],
+    published: 'vLLM, SGLang, llama.cpp, Text Generation Inference',
+    because: "the cost of a client's regular expression or grammar is unbounded",
+  },
+  {
+    fields: [
+      ...['kv_transfer_params', 'ec_transfer_params', 'mm_processor_kwargs', 'media_io_kwargs', 'bootstrap_host'],
+      ...['bootstrap_port', 'bootstrap_room', 'data_parallel_rank', 'routed_dp_rank', 'keep_alive'],
+    ],
+    published: 'vLLM, SGLang, Ollama',
+    because: 'the server fetches data, or places the request where the client says',
+  },
+  {
+    fields: [
+      ...['best_of', 'n_cmpl', 'use_beam_search', 'num_beams', 'num_return_sequences', 'n_probs', 'prompt_logprobs'],
+      ...['echo', 'return_token_ids', 'input_ids', 'n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens'],
+    ],
+    published: 'vLLM, SGLang, llama.cpp, Ollama',
+    because: 'the server produces more than is reserved',
+  },
+  {
+    fields: [
+      ...['extra_body', 'options', 'parameters', 'sampling_params', 'generation_config', 'tool_resources'],
+      ...['provider', 'models', 'route', 'transforms', 'plugins'],
+    ],
+    published: 'clients and routers of other services',
+    because: 'any other field may be inside it',
+  },
+];
+
+const namesOf = (refused: readonly RefusedFields[]) => refused.flatMap(({ fields }) => fields);
+
+/** Names under which refusals are counted; clients choose names, so any other name counts as `other`. */
+export const countedFields: ReadonlySet<string> = new Set(
+  namesOf([...refusedPublishedFields, ...refusedParts, ...refusedEngineFields]),
+);
+
+const refusedPublished = new Set(namesOf(refusedPublishedFields));
+
+/** Returns the fields of an endpoint's published description that reach a backend. A field that is null is absent. */
+export function publishedFields(shape: Readonly<Record<string, unknown>>): ReadonlySet<string> {
+  return new Set(Object.keys(shape).filter((field) => !refusedPublished.has(field)));
+}
+
+/** Whether a field has no effect: it is published, and null. */
+export function isAbsent(field: string, value: unknown): boolean {
+  return value === null && refusedPublished.has(field);
+}
