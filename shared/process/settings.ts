@@ -19,6 +19,9 @@ const boolean = z.enum(['true', 'false']).transform((text) => text === 'true');
 /** Comma-separated items. */
 export const list = z.string().transform((text) => text.split(',').map((item) => item.trim()));
 const hosts = list.pipe(z.array(z.string().refine(isHost, 'expected names or addresses, without ports')));
+const hostsWithPorts = list.pipe(
+  z.array(z.string().refine(isHostWithPort, 'expected names or addresses, with a port or `:*` if it is not 80 or 443')),
+);
 const names = list.pipe(z.array(z.string().min(1, 'expected a name between commas')));
 const secrets = list.pipe(z.array(z.string().min(32, 'each secret needs at least 32 characters')).min(1));
 const logLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info');
@@ -73,7 +76,7 @@ const bothSides = {
   BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
   OUTBOX_LENGTH_MAX: integer(1, 100_000_000).optional(),
   WEBHOOK_SECRET_KEY: secrets.optional(),
-  WEBHOOK_HOSTS_PRIVATE: hosts.optional(),
+  WEBHOOK_HOSTS_PRIVATE: hostsWithPorts.optional(),
   ...tracing,
 };
 
@@ -143,6 +146,15 @@ function defaultsOf(shape: Readonly<Record<string, z.ZodType>>): Map<string, str
 /** Returns whether this is the host part of a `Host` header, without its port; addresses have no brackets. */
 function isHost(text: string): boolean {
   return isIP(text) !== 0 || /^[\w-]+(\.[\w-]+)*$/.test(text);
+}
+
+/** `receiver.internal`, `receiver.internal:8443`, `receiver.internal:*`, `[::1]:8443`. */
+function isHostWithPort(text: string): boolean {
+  if (isHost(text)) return true;
+  const [, host = '', port = ''] = /^(.+):(\d{1,5}|\*)$/.exec(text) ?? [];
+  const address = /^\[(.+)\]$/.exec(host)?.[1];
+  const isNamed = address === undefined ? isHost(host) && isIP(host) !== 6 : isIP(address) === 6;
+  return isNamed && (port === '*' || (Number(port) >= 1 && Number(port) <= 65_535));
 }
 
 /** Returns whether page names can be appended to the address, and whether it contains no credentials. */

@@ -7,7 +7,7 @@ export class WebhookAddressError extends Error {
 }
 
 export type AddressRules = {
-  /** Hosts that may be private, and may use `http:`; in lower case. */
+  /** Hosts that may be private, and may use `http:`, in lower case: `host` (ports 80 and 443), `host:8443` or `host:*`. */
   hostsPrivate: readonly string[];
   /** Returns all IP addresses of a host name. Fails if there is none. */
   resolve: (host: string, options: { isPrivate: boolean }) => Promise<readonly string[]>;
@@ -23,7 +23,7 @@ export function parseWebhookUrl(text: string, { hostsPrivate }: Pick<AddressRule
   if (text.length > urlLengthMax) throw new WebhookAddressError(`expected at most ${urlLengthMax} characters`);
   const url = URL.parse(text);
   if (url === null) throw new WebhookAddressError('expected a URL');
-  const isPrivate = hostsPrivate.includes(hostOf(url));
+  const isPrivate = isListed(url, hostsPrivate);
   if (url.protocol !== 'https:' && !(isPrivate && url.protocol === 'http:')) {
     throw new WebhookAddressError('expected an https URL');
   }
@@ -44,7 +44,7 @@ export async function findPublicAddresses(
   { hostsPrivate, resolve }: AddressRules,
 ): Promise<readonly string[]> {
   const host = hostOf(url);
-  const isPrivate = hostsPrivate.includes(host);
+  const isPrivate = isListed(url, hostsPrivate);
   const addresses = isIP(host) === 0 ? await resolveHost(host, { isPrivate }, resolve) : [host];
   if (!isPrivate && !addresses.every(isPublicAddress)) {
     throw new WebhookAddressError(isUnfit);
@@ -60,6 +60,15 @@ async function resolveHost(
   const addresses = await resolve(host, options).catch(() => []);
   if (addresses.length === 0) throw new WebhookAddressError(isUnfit);
   return addresses;
+}
+
+/** A host without a port is listed for the usual ones: other ports of it may be other services, such as a database. */
+function isListed(url: URL, listed: readonly string[]): boolean {
+  const host = hostOf(url);
+  const named = isIP(host) === 6 ? `[${host}]` : host;
+  const port = url.port || (url.protocol === 'http:' ? '80' : '443');
+  if (url.port === '' && listed.includes(host)) return true;
+  return listed.includes(`${named}:${port}`) || listed.includes(`${named}:*`);
 }
 
 /** The parser has normalized every form of an IP address, and the case of names. */

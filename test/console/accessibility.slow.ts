@@ -10,7 +10,7 @@ import { createPlanEditor } from '../support/plan-file-editor.ts';
 import { someOf } from '../support/size.ts';
 import { createTopUpClient } from '../support/top-up-client.ts';
 
-const webhookEnv = { WEBHOOK_SECRET_KEY: 'k'.repeat(40), WEBHOOK_HOSTS_PRIVATE: 'localhost' };
+const webhookEnv = { WEBHOOK_SECRET_KEY: 'k'.repeat(40), WEBHOOK_HOSTS_PRIVATE: 'localhost:*' };
 const { browserTest, stack, openConsole } = openBrowserTests(test, { env: webhookEnv });
 
 /** The pages to check, each with an account and steps that fill it. Each is checked in every view. */

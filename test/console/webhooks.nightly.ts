@@ -5,7 +5,7 @@ import { openBrowserTests } from '../support/browser/browser-tests.ts';
 import type { WebhookReceiver } from '../support/webhook-receiver.ts';
 import { answerWith, ok, startWebhookReceiver } from '../support/webhook-receiver.ts';
 
-const env = { WEBHOOK_SECRET_KEY: 'k'.repeat(40), WEBHOOK_HOSTS_PRIVATE: 'localhost' };
+const env = { WEBHOOK_SECRET_KEY: 'k'.repeat(40), WEBHOOK_HOSTS_PRIVATE: 'localhost:*' };
 const { browserTest, openConsole } = openBrowserTests(test, { env });
 
 let receiver: WebhookReceiver;

@@ -8,7 +8,7 @@ import { ok, startWebhookReceiver } from '../support/webhook-receiver.ts';
 
 const env = {
   WEBHOOK_SECRET_KEY: 'a key of at least 32 characters for the secrets of webhooks',
-  WEBHOOK_HOSTS_PRIVATE: '127.0.0.1',
+  WEBHOOK_HOSTS_PRIVATE: '127.0.0.1:*',
 };
 const plans = { free: { batch_requests_at_once: 8, model_tiers: ['guest', 'standard'] } };
 const [batchCount, kills] = [6, 4];

@@ -27,7 +27,7 @@ if (python === undefined) skipTest(test, { title: 'every example of the referenc
 test.before(async () => {
   const env = {
     WEBHOOK_SECRET_KEY: 'a key of at least 32 characters for the secrets of webhooks',
-    WEBHOOK_HOSTS_PRIVATE: 'localhost',
+    WEBHOOK_HOSTS_PRIVATE: 'localhost:*',
   };
   const endless = { tier: 'guest', pool: 'default', backends: ['onprem-a'] };
   const models = { ...startedModels, [endlessModel]: endless };

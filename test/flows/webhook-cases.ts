@@ -17,10 +17,10 @@ type WebhookCast = Credentials & Awaited<ReturnType<typeof createWebhookCast>>;
 
 export const webhookEnv = {
   WEBHOOK_SECRET_KEY: 'a key of at least 32 characters for the secrets of webhooks',
-  WEBHOOK_HOSTS_PRIVATE: 'localhost',
+  WEBHOOK_HOSTS_PRIVATE: 'localhost:*',
 };
 /** Nothing listens on this port. */
-const url = `http://${webhookEnv.WEBHOOK_HOSTS_PRIVATE}:9/events`;
+const url = 'http://localhost:9/events';
 const wanted = { url, events: ['batch.completed', 'key.expiring'] };
 
 /** Endpoints of one account in each state that routes distinguish, and an account that can have no more. */

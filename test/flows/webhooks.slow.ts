@@ -9,7 +9,7 @@ import { answerWith, ok, startWebhookReceiver, type WebhookReceiver } from '../s
 
 const env = {
   WEBHOOK_SECRET_KEY: 'a key of at least 32 characters for the secrets of webhooks',
-  WEBHOOK_HOSTS_PRIVATE: '127.0.0.1',
+  WEBHOOK_HOSTS_PRIVATE: '127.0.0.1:*',
 };
 const tiers = { model_tiers: ['guest', 'standard'] };
 const plans = { free: { batch_requests_at_once: 4, ...tiers }, small: { tokens_per_month: 1, ...tiers } };

@@ -250,5 +250,5 @@ async function readSecrets(directory: string, { webhooks }: StackOptions): Promi
   const { WEBHOOK_SECRET_KEY, ...secrets } = { ...fresh, ...kept };
   await writeFile(file, JSON.stringify({ ...secrets, WEBHOOK_SECRET_KEY }), { mode: 0o600 });
   await chmod(file, 0o600);
-  return { ...secrets, ...(webhooks && { WEBHOOK_SECRET_KEY, WEBHOOK_HOSTS_PRIVATE: 'localhost' }) };
+  return { ...secrets, ...(webhooks && { WEBHOOK_SECRET_KEY, WEBHOOK_HOSTS_PRIVATE: 'localhost:*' }) };
 }

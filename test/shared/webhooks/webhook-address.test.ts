@@ -73,8 +73,43 @@ test('a name is refused if any of its addresses is not public, or if it has none
   await t.throwsAsync(findPublicAddresses(url, { ...noHosts, resolve: refuseLookUp }), isUnfit);
 });
 
+test('a listed host is open at the listed ports only', (t) => {
+  const rules = { hostsPrivate: ['redis.internal', '10.0.0.7:8443', '[::1]:9', '::2', 'any.internal:*'] };
+  const isOpen = (url: string) => {
+    try {
+      return parseWebhookUrl(url, rules) !== undefined;
+    } catch {
+      return false;
+    }
+  };
+  const open = [
+    'redis.internal',
+    'redis.internal:80',
+    '10.0.0.7:8443',
+    '[::1]:9',
+    '[::2]',
+    'any.internal:1',
+    'any.internal',
+  ];
+  const closed = [
+    'redis.internal:6379',
+    'redis.internal:443',
+    '10.0.0.7',
+    '10.0.0.7:9',
+    '[::1]',
+    '[::1]:6379',
+    '[::2]:9',
+  ];
+  t.deepEqual(
+    [...open, ...closed].filter((host) => isOpen(`http://${host}/`)),
+    open,
+  );
+  t.true(isOpen('https://10.0.0.7:8443/') && isOpen('https://redis.internal:443/'));
+  t.false(isOpen('https://redis.internal:81/'), 'as any host');
+});
+
 test('only a listed host may be private and use http', async (t) => {
-  const rules = { hostsPrivate: ['receiver.internal', '10.0.0.7', '::1'] };
+  const rules = { hostsPrivate: ['receiver.internal:81', '10.0.0.7', '[::1]:*'] };
   const asked: unknown[] = [];
   const resolve = async (host: string, options: unknown) => {
     asked.push([host, options]);

@@ -43,7 +43,7 @@ export async function openDeliverySide(given: Partial<DeliverDeps> = {}) {
         if (locks.get(key) === name) locks.delete(key);
       },
       secrets,
-      postEvent: createPostEvent({ rules: { hostsPrivate: ['127.0.0.1'], resolve: async () => ['127.0.0.1'] } }),
+      postEvent: createPostEvent({ rules: { hostsPrivate: ['127.0.0.1:*'], resolve: async () => ['127.0.0.1'] } }),
       ...{ now, random, metrics, log, ...given, ...others },
     });
   }

@@ -5,7 +5,7 @@ import { privateAddresses, privateHosts } from '../../shared/webhooks/addresses.
 import { answerWith, startWebhookReceiver } from '../../support/webhook-receiver.ts';
 
 const request = { headers: { 'webhook-id': 'evt_1' }, body: '{"a":1}' };
-const rules = { hostsPrivate: ['127.0.0.1', 'receiver.internal'], resolve: async () => ['127.0.0.1'] };
+const rules = { hostsPrivate: ['127.0.0.1:*', 'receiver.internal:*'], resolve: async () => ['127.0.0.1'] };
 const post = createPostEvent({ rules });
 
 test('sends the body and the headers, and returns the status', async (t) => {
