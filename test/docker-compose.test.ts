@@ -78,12 +78,22 @@ test('only ingresses and workers reach Redis and MongoDB, and only with a passwo
   }
   t.regex(String(services.redis?.environment.REDISCLI_AUTH), required('REDIS_PASSWORD'));
   t.regex(String(services.mongodb?.environment.MONGODB_PASSWORD), required('MONGODB_PASSWORD'));
-  t.regex(services.redis?.command.join(' ') ?? '', /^requirepass \$\$REDISCLI_AUTH$/m);
   t.regex(services.mongodb?.command.join(' ') ?? '', /--keyFile /);
   for (const name of ['ingress', 'worker']) {
-    t.regex(String(services[name]?.environment.REDIS_URL), /^redis:\/\/:\$\{REDIS_PASSWORD:\?[^}]+\}@redis:/);
+    t.regex(String(services[name]?.environment.REDIS_URL), /^redis:\/\/service:\$\{REDIS_PASSWORD:\?[^}]+\}@redis:/);
     t.regex(String(services[name]?.environment.DATABASE_URL), /^mongodb:\/\/inference:\$\{MONGODB_PASSWORD:\?[^}]+\}@/);
   }
+});
+
+test('the user of the service has exactly the documented rights in Redis, and there is no other user', (t) => {
+  const page = readFileSync(new URL('../ingress/documentation/redis.md', import.meta.url), 'utf8');
+  const [, documented = ''] = /^redis-cli ACL SETUSER service on '>PASSWORD' ([^`]+)```/m.exec(page) ?? [];
+  const rights = documented.replaceAll(/['\\]/g, '').trim().split(/\s+/).join(' ');
+  t.regex(rights, /^~svc:\* resetchannels -@all \+ping /);
+  const users = read()
+    .services.redis?.command.at(-1)
+    ?.match(/^user .*/gm);
+  t.deepEqual(users, ['user default off', `user service on >$$REDISCLI_AUTH ${rights}`]);
 });
 
 test('no secret is in a command or a health check, or has a default', (t) => {
