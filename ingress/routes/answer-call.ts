@@ -66,7 +66,7 @@ export function answerCall(
   };
 
   async function enqueue(ctx: AppContext): Promise<ExpectedReply> {
-    const { cost: _, pool: __, ...call } = stateOf(ctx, 'call');
+    const { cost, pool: _, ...call } = stateOf(ctx, 'call');
     const lease = stateOf(ctx, 'lease');
     const { requestId, account, admission, report, claim } = lease;
     const { keyId, plan } = report;
@@ -89,7 +89,8 @@ export function answerCall(
       if (address === '') throw temporarilyUnavailable();
       const owner = { requestId, account, keyId, plan };
       const claimed = claim && { claim: { idempotencyKey: claim.idempotencyKey, bodyMark: claim.bodyMarks[0] } };
-      const job = { ...owner, ...call, ...admission, replyTo: address, earlierRuns: [], ...claimed };
+      const asked = { ...owner, ...call, promptEstimate: cost.promptTokens };
+      const job = { ...asked, ...admission, replyTo: address, earlierRuns: [], ...claimed };
       await traced(ctx.state.span, sendingTo(call.model), (span) => queues.add(inTrace(job, span), priority));
       place.queued();
     } catch (error) {

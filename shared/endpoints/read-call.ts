@@ -6,7 +6,8 @@ import type { ListedFields } from './fields/listed-fields.ts';
 import type { RequestCost } from './tokens/request-cost.ts';
 
 /**
- * A request for any endpoint, ready to be queued. `body` is the client's object as JSON text, without its `model` and its output limit.
+ * A request for any endpoint, ready to be queued. `body` is the client's object as JSON text, without its `model`, its `stream` and its
+ * output limit.
  * `outputTokensMax` is the limit that the backend gets instead, 0 if the model generates nothing. `assembled` is as in the job.
  */
 export type Call = {
@@ -65,7 +66,8 @@ export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): 
   const { name, model } = modelOf(named, endpoint, options);
   const exact = exactly(sent);
   const hintless = options.rule.withoutHints(exact, name);
-  const replaced = { ...hintless, ...fields, model: undefined, service_tier: undefined };
+  // The worker says whether the answer is a stream.
+  const replaced = { ...hintless, ...fields, model: undefined, service_tier: undefined, stream: undefined };
   const unlimited = Object.fromEntries(request.limitFields.map((name) => [name, undefined]));
   // Fields that the worker inserts in front are removed: if a field occurs twice, some servers use the last.
   const body = JSON.stringify({ ...withMembers(exact, members), ...replaced, ...unlimited });

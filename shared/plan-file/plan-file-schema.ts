@@ -76,6 +76,12 @@ const backend = z.strictObject({
     .optional()
     .describe('The variable in the environment of workers with the API key of the backend'),
   whole_as_stream: z.boolean().optional().describe('false: answers that are not streamed are not requested as streams'),
+  usage_in_chunks: z
+    .boolean()
+    .optional()
+    .describe(
+      'Asks for the usage in every chunk of a stream, so that one that ends early is charged exactly (vLLM, SGLang)',
+    ),
   output_limit_field: z
     .enum(['max_tokens', 'max_completion_tokens'])
     .optional()

@@ -41,7 +41,13 @@ export function newJob(bodyBytes: number): InferenceJob {
   return {
     ...{ requestId: newRequest(), account: newAccount(), keyId: `key_${ulid()}`, plan, model, tier: 'standard' },
     ...{ endpoint: '/v1/chat/completions', stream: true, includeUsage: true, assembled: false, choices: 1 },
-    ...{ body: bodyOf(bodyBytes), outputTokensMax: 4_096, replyTo: `svc:reply-frames:${ulid()}`, earlierRuns: [] },
+    ...{
+      body: bodyOf(bodyBytes),
+      outputTokensMax: 4_096,
+      promptEstimate: 1_500,
+      replyTo: `svc:reply-frames:${ulid()}`,
+      earlierRuns: [],
+    },
     ...{ admittedAt: now, startBy: now + 30_000, deadline: now + 600_000, overage: false },
   };
 }

@@ -63,7 +63,12 @@ export async function streamTo(
   };
   const end = await endOf(async () => {
     const onFirstToken = () => void begun++;
-    const { usage, finalEvents = '' } = await answerStream({ ...answering(pieces, job), reply, onFirstToken });
+    const { usage, finalEvents = '' } = await answerStream({
+      ...answering(pieces, job),
+      reply,
+      onCalling() {},
+      onFirstToken,
+    });
     checkUsage(usage);
     if (finalEvents !== '') await reply.chunk(finalEvents);
   });
@@ -92,7 +97,7 @@ export function callOf(endpoint: string, stream: boolean): QueuedCall {
       outputTokensMax,
       body,
     },
-    ...{ endpoint, includeUsage: false, assembled: false, choices: 1, earlierRuns: [] },
+    ...{ endpoint, includeUsage: false, assembled: false, choices: 1, promptEstimate: 0, earlierRuns: [] },
   };
 }
 

@@ -117,7 +117,12 @@ async function assemble(pieces: Pieces): Promise<Ended> {
   let sent = '';
   const reply = { chunk: () => Promise.reject(new Error('a whole reply sends no chunk')) };
   const end = await endOf(async () => {
-    const { body = '', usage } = await answerWhole({ ...answering(pieces, job), reply, onFirstToken() {} });
+    const { body = '', usage } = await answerWhole({
+      ...answering(pieces, job),
+      reply,
+      onCalling() {},
+      onFirstToken() {},
+    });
     checkUsage(usage);
     const answer = JSON.parse(body);
     require(answer.model === model &&

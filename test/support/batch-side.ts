@@ -67,6 +67,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
         includeUsage: false,
         assembled: true,
         choices: 1,
+        promptEstimate: 0,
         body: '{}',
       },
       ...{ outputTokensMax: 1, earlierRuns: [], batch: batch.id, line, number, customId: `line ${line}` },

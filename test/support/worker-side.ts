@@ -182,6 +182,7 @@ export function jobFor(replyTo: string, given: Partial<InferenceJob>): Inference
     includeUsage: false,
     assembled: false,
     choices: 1,
+    promptEstimate: 0,
     body: JSON.stringify({ messages, ...streaming }),
     outputTokensMax: 4_096,
     replyTo,

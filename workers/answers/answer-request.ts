@@ -25,14 +25,16 @@ type Answering = {
   call: BackendCall;
   callBackend: CallBackend;
   reply: Pick<ReplySender, 'chunk'>;
+  /** Called before the backend is called, if its answer comes as a stream. */
+  onCalling: (received: Received) => void;
   /**
-   * Called at the first token. `id`: the backend's id of the answer. With `received`, text is sent to the client: from then on, no other
+   * Called at the first token. `id`: the backend's id of the answer. With `isDelivered`, text is sent to the client: from then on, no other
    * backend can take over.
    */
-  onFirstToken: (received?: Received, id?: string) => void;
+  onFirstToken: (token: { isDelivered: boolean; id: string | undefined }) => void;
 };
 
-/** Returns the usage of the answer up to now. */
+/** Returns the usage of what this worker has received of the answer up to now. */
 export type Received = () => Promise<TokenUsage>;
 
 /**
@@ -77,11 +79,15 @@ function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOption
 type Assembled = { isCut: boolean; answer: WholeAnswer };
 
 async function assemble(answering: Answering, format: AnswerFormat, guard: OutputGuard): Promise<Assembled> {
-  const { job, call, callBackend, onFirstToken } = answering;
+  const { job, call, callBackend, onCalling, onFirstToken } = answering;
   const assembly = format.stream?.assembly;
   if (assembly === undefined) throw new Error(`answers of ${job.endpoint} cannot be assembled`);
   const assembler = assembly.create(optionsOf(answering));
   let whole: string | undefined;
+  onCalling(async () => {
+    const reported = guard.hasPassedOurs() ? undefined : assembler.usage();
+    return guard.capped(await usageOf(job, reported, assembler.text));
+  });
   const isCut = await readStream(
     { call, callBackend },
     {
@@ -92,7 +98,7 @@ async function assemble(answering: Answering, format: AnswerFormat, guard: Outpu
       take(data) {
         const before = assembler.begun();
         assembler.take(data);
-        if (!before && assembler.begun()) onFirstToken();
+        if (!before && assembler.begun()) onFirstToken({ isDelivered: false, id: assembler.id() });
         return isPassed(guard, assembler, job);
       },
       complete: () => whole !== undefined || assembler.complete(() => job.choices),
@@ -107,15 +113,15 @@ async function assemble(answering: Answering, format: AnswerFormat, guard: Outpu
  * sent. After it, the client has a part of the answer, and needs an error.
  */
 export async function answerStream(answering: Answering): Promise<Answered> {
-  const { job, call, callBackend, reply, onFirstToken } = answering;
+  const { job, call, callBackend, reply, onCalling, onFirstToken } = answering;
   const guard = createOutputGuard(job);
   const converter = streamFormatOf(job).convert(optionsOf(answering));
   const used = () => usageOf(job, guard.hasPassedOurs() ? undefined : converter.usage(), converter.text);
-  const received = async () => guard.capped(await used());
+  onCalling(async () => guard.capped(await used()));
   const send = (ready: string) => reply.chunk(ready, guard.cappedTokens(converter.tokensWritten()));
   let hasBegun = false;
   const begin = () => {
-    if (!hasBegun) onFirstToken(received, converter.id());
+    if (!hasBegun) onFirstToken({ isDelivered: true, id: converter.id() });
     hasBegun = true;
   };
   const deliver = (ready: string) => (ready === '' ? false : send(ready).then(() => false));
@@ -191,10 +197,14 @@ async function usageOf(
   return { ...prompt, completionTokens: Math.max(0, all - repeats * prompt.promptTokens) };
 }
 
-/** The usage of the prompt only, counted by tokenizer. */
+/**
+ * The usage of the prompt only, counted by tokenizer: at least half of what admission has estimated, because a prompt can also be what the
+ * tokenizer does not read (contract.md#ho5-proof-of-usage).
+ */
 export async function promptUsage(job: QueuedCall): Promise<TokenUsage> {
-  const promptTokens = endpointAt(job.endpoint).request.isFree ? 0 : await countPromptTokens(job);
-  return { ...noTokens, promptTokens };
+  if (endpointAt(job.endpoint).request.isFree) return noTokens;
+  const counted = await countPromptTokens(job);
+  return { ...noTokens, promptTokens: Math.max(counted, Math.ceil(job.promptEstimate / 2)) };
 }
 
 /** The error for a client whose stream has begun when its backend breaks off. */

@@ -12,9 +12,9 @@ import { noTokens } from './usage-report.ts';
 /**
  * The result of asking the backends of a run. `refused`: the request is at fault; `message` is the backend's. `exhausted`: no backend
  * answers; `attempted` are those that were tried, in order. `late`: no backend had room in time. `interrupted`: the answer broke off
- * after text was sent. `stopped`: the signal was aborted. `fault`: an error of ours. `received`: set once text was sent to the client.
+ * after text was sent. `stopped`: the signal was aborted. `fault`: an error of ours. `received` and `produced`: as in an attempt.
  */
-export type Found = { received?: Received | undefined } & (
+export type Found = { received?: Received | undefined; produced?: Received | undefined } & (
   | { outcome: 'answered'; answer: Answer }
   | { outcome: 'refused'; message: string }
   | { outcome: 'exhausted'; attempted: string[] }
@@ -91,9 +91,9 @@ export function createFindAnswer(
       tried.add(slot.name);
       if (!attempted.includes(slot.name)) attempted.push(slot.name);
       const attempt = await tryBackend(run, slot);
-      const { received } = attempt;
+      const { received, produced } = attempt;
       if (attempt.outcome !== 'failed') return attempt;
-      if (signal.aborted) return { outcome: 'stopped', received };
+      if (signal.aborted) return { outcome: 'stopped', received, produced };
       if (attempt.error.outcome === 'refused_request') return { outcome: 'refused', message: attempt.error.message };
       if (received !== undefined) return { outcome: 'interrupted', received };
     }

@@ -13,8 +13,11 @@ import type { AnswerMetrics } from './answer-metrics.ts';
 import { type Answer, answerStream, answerWhole, type Received } from './answer-request.ts';
 import type { CallingRun } from './run.ts';
 
-/** `failed`: the backend failed, or the call was aborted. `fault`: an error of ours. `received`: set once text was sent to the client. */
-export type Attempt = { received: Received | undefined } & (
+/**
+ * `failed`: the backend failed, or the call was aborted. `fault`: an error of ours. `received`: set once text was sent to the client.
+ * `produced`: set if the answer came as a stream, also if it is assembled for the client.
+ */
+export type Attempt = { received: Received | undefined; produced: Received | undefined } & (
   | { outcome: 'answered'; answer: Answer }
   | { outcome: 'failed'; error: BackendError }
   | { outcome: 'fault'; error: unknown }
@@ -54,20 +57,14 @@ export function createTryBackend(deps: {
       signal,
     };
     const begunAt = performance.now();
-    let isAnswered = false;
-    let received: Received | undefined;
-    function onFirstToken(delivered?: Received, id?: string): void {
-      isAnswered = true;
-      received = delivered;
+    const progress = createProgress((id) => {
       run.ledger.answeredAs(id);
-      measured.firstToken();
-      traced.firstToken();
-      slot.firstToken();
-    }
+      for (const each of [measured, traced, slot]) each.firstToken();
+    });
     try {
       const answerJob = job.stream ? answerStream : answerWhole;
       const { callBackend } = deps;
-      const { isOverLimit, id, ...answer } = await answerJob({ job, call, callBackend, reply, onFirstToken });
+      const { isOverLimit, id, ...answer } = await answerJob({ job, call, callBackend, reply, ...progress.callbacks });
       run.ledger.answeredAs(id);
       slot.end('answered');
       measured.end(isOverLimit ? 'over_limit' : 'completed');
@@ -75,27 +72,48 @@ export function createTryBackend(deps: {
       const logged = { requestId: job.requestId, backend: name };
       if (isOverLimit) log.warn(logged, 'a backend exceeded the output limit; its answer was cut');
       log.debug({ ...logged, usage: answer.usage }, 'answered');
-      return { outcome: 'answered', answer, received };
+      return { outcome: 'answered', answer, ...progress.soFar() };
     } catch (error) {
       // An error in passing the answer on is ours, and no reason to ask another backend.
       if (!(error instanceof BackendError)) {
         slot.end('abandoned');
         measured.end('fault');
         traced.end('fault');
-        return { outcome: 'fault', error, received };
+        return { outcome: 'fault', error, ...progress.soFar() };
       }
       const outcome = signal.aborted ? 'stopped' : error.outcome;
       // Whole answers have no first-token timeout: only the deadline shows that a backend is silent.
       const wasSilent =
-        signal.reason === 'deadline' && !isAnswered && performance.now() - begunAt >= deps.firstTokenMs();
+        signal.reason === 'deadline' && !progress.hasBegun() && performance.now() - begunAt >= deps.firstTokenMs();
       slot.end(wasSilent ? 'failed' : callOutcomeOf(outcome), error.retryAfterMs);
       measured.end(outcome);
       traced.end(outcome);
       // A refused request is the client's error, and the backend's message may quote the request.
       if (outcome !== 'stopped' && outcome !== 'refused_request' && outcome !== 'not_offered')
         log.warn({ err: error, requestId: job.requestId, backend: name }, 'a backend failed');
-      return { outcome: 'failed', error, received };
+      return { outcome: 'failed', error, ...progress.soFar() };
     }
+  };
+}
+
+/** What has come of an answer so far. `onToken` is called at the first token, with the backend's id of the answer. */
+function createProgress(onToken: (id: string | undefined) => void) {
+  let hasBegun = false;
+  let produced: Received | undefined;
+  let received: Received | undefined;
+  return {
+    callbacks: {
+      onCalling(used: Received): void {
+        produced = used;
+      },
+      onFirstToken({ isDelivered, id }: { isDelivered: boolean; id: string | undefined }): void {
+        hasBegun = true;
+        if (isDelivered) received = produced;
+        onToken(id);
+      },
+    },
+    hasBegun: () => hasBegun,
+    soFar: () => ({ received, produced }),
   };
 }
 

@@ -5,7 +5,7 @@ import { mayBeInexact } from '../../shared/json/may-be-inexact.ts';
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { OwnFields } from './own-fields.ts';
 
-type Queued = Pick<QueuedCall, 'endpoint' | 'body' | 'model' | 'outputTokensMax' | 'assembled'>;
+type Queued = Pick<QueuedCall, 'endpoint' | 'body' | 'model' | 'outputTokensMax' | 'assembled' | 'stream'>;
 
 /**
  * Returns the request body for a backend: the queued object, with the backend's own name for the model and the output limit before it. The
@@ -15,14 +15,25 @@ type Queued = Pick<QueuedCall, 'endpoint' | 'body' | 'model' | 'outputTokensMax'
  */
 export function bodyFor(job: Queued, backend: Backend, own: OwnFields = {}): string {
   const { model, outputTokensMax } = job;
-  const body = withoutFields(job.body, Object.keys(own));
   const { request, answer } = endpointAt(job.endpoint);
   const { outputLimitField: only = '' } = backend;
   const limitFields = request.limitFields.includes(only) ? [only] : request.limitFields;
   const limits = Object.fromEntries(limitFields.map((field) => [field, outputTokensMax]));
-  const streaming = isAssembled(job, backend) ? answer.stream?.assembly?.fields : {};
+  const isStream = job.stream || isAssembled(job, backend);
+  // Some servers answer with a stream if the field is missing.
+  const assembly = isStream && !job.stream ? answer.stream?.assembly?.fields : {};
+  const streaming = answer.stream && { stream: isStream, ...assembly, ...(isStream && usageInChunks(job, backend)) };
   const front = JSON.stringify({ model: backend.model ?? model, ...limits, ...own, ...streaming });
+  const body = withoutFields(job.body, Object.keys({ ...own, ...streaming }));
   return body === '{}' ? front : `${front.slice(0, -1)},${body.slice(1)}`;
+}
+
+/** vLLM's and SGLang's name for a usage in every chunk. The client's other options of the stream remain. */
+function usageInChunks({ endpoint, body }: Queued, backend: Backend): object {
+  const { assembly } = endpointAt(endpoint).answer.stream ?? {};
+  if (backend.usageInChunks !== true || assembly?.fields.stream_options === undefined) return {};
+  const { stream_options: sent } = JSON.parse(body) as { stream_options?: object }; // a body that was accepted
+  return { stream_options: { ...sent, include_usage: true, continuous_usage_stats: true } };
 }
 
 /** Some servers use the last of two fields with one name. A body is queued as `JSON.stringify` writes it. */

@@ -37,13 +37,13 @@ export function createConcludeRequest(deps: {
       case 'late':
         return fail(run, waitedTooLong());
       case 'stopped':
-        return stop(run, received);
+        return stop(run, found);
       case 'fault':
         throw found.error;
     }
   };
 
-  async function stop(run: StartedRun, received: Received | undefined): Promise<Outcome> {
+  async function stop(run: StartedRun, { received, produced }: Pick<Found, 'received' | 'produced'>): Promise<Outcome> {
     const reason = run.signal.reason as StopReason; // nothing else aborts this signal
     const { job, ledger } = run;
     log.debug({ requestId: job.requestId, reason }, 'a run was stopped');
@@ -60,7 +60,7 @@ export function createConcludeRequest(deps: {
         // The client is gone, but the answer was produced and is charged. A call that had failed before has produced nothing
         // (contract.md#d7-clients-that-leave).
         const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
-        const usage = received?.() ?? (wasCalling ? promptUsage(job) : undefined);
+        const usage = wasCalling ? (produced?.() ?? promptUsage(job)) : received?.();
         return end(run, { outcome: 'cancelled', error: clientGone(), usage: await usage });
       }
     }

@@ -1,10 +1,12 @@
 import { isObject } from '../../is-object.ts';
 import {
+  type AnswerAssembler,
   type AnswerTokens,
   nothingWritten,
   type ReportedUsage,
   type StreamConverter,
   type StreamOptions,
+  type WholeAnswer,
 } from '../definition/answer-format.ts';
 import { answerIdIn } from './answer-id.ts';
 import { BackendError } from './backend-error.ts';
@@ -37,6 +39,16 @@ export interface EventFormat {
   cut(): TypedEvent[];
   /** The final events. */
   end(tokens: AnswerTokens): TypedEvent[];
+}
+
+/** Makes the whole answer of the events of a stream. */
+export interface EventBuilder {
+  /** Takes an event. Fails with `BackendError`. */
+  take(event: TypedEvent): void;
+  /** Ends what is open, as a backend would at its output limit. */
+  cut(): void;
+  /** The answer so far. `usage`: what the backend has reported. Fails with `BackendError`. */
+  answer(usage: ReportedUsage | undefined): WholeAnswer;
 }
 
 /** Events before the first token can repeat the request, with all its tools. */
@@ -85,6 +97,39 @@ export function createEventConverter(format: EventFormat, { relay }: Pick<Stream
         .end(tokens)
         .map((event) => namedEvent(event))
         .join(''),
+  };
+}
+
+/** Assembles a whole answer from a stream of typed events. */
+export function createEventAssembler(
+  format: EventFormat,
+  builder: EventBuilder,
+  { relay }: Pick<StreamOptions, 'relay'>,
+): AnswerAssembler {
+  const sample = createSample();
+  let begun = false;
+  let written = nothingWritten;
+  let id: string | undefined;
+
+  return {
+    take(data) {
+      written = nothingWritten;
+      if (data === '[DONE]') return;
+      const event = parseEvent(data, relay);
+      const { text, tokens } = format.take(event);
+      builder.take(event);
+      id ??= answerIdIn(event.response) ?? answerIdIn(event.message);
+      sample.add(text);
+      begun ||= text !== '' || format.complete();
+      written = { text, tokens };
+    },
+    cut() {
+      format.cut();
+      builder.cut();
+    },
+    ...{ begun: () => begun, complete: format.complete, written: () => written },
+    ...{ id: () => id, usage: format.usage, text: sample.text },
+    answer: () => builder.answer(format.usage()),
   };
 }
 

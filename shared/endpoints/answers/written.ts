@@ -3,7 +3,7 @@ import { isObject } from '../../is-object.ts';
 /** Fields that label a part of an answer, or come with its text. The model has not written them, or not a second time. */
 export const notWritten: ReadonlySet<string> = new Set([
   ...['role', 'id', 'type', 'call_id', 'status', 'signature', 'encrypted_content'],
-  ...['logprobs', 'annotations', 'citations'],
+  ...['logprobs', 'annotations', 'citations', 'citation'],
 ]);
 
 /** Fields with the arguments of a tool call. If they are not a text, they are any JSON, and all of it was written. */

@@ -1,3 +1,4 @@
+import { createChoicesAssembler } from '../choices/assemble-choices.ts';
 import { choicesAnswers } from '../choices/choices-answers.ts';
 import type { ChoicesKind } from '../choices/required-properties.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
@@ -7,7 +8,7 @@ import { publishedFields } from '../fields/refused-fields.ts';
 import { tokensPerMessage } from '../tokens/media-tokens.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { textsIn, toolTexts } from '../tokens/texts-in.ts';
-import { createAnswerAssembler } from './assemble-answer.ts';
+import { createChatChoice } from './assemble-choice.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
 import { type ChatRequest, publishedRequestSchema, queuedMessagesSchema } from './chat-request.ts';
 import { isPlainRequest } from './is-plain-request.ts';
@@ -34,7 +35,7 @@ const request: RequestFormat = {
       includeUsage: chat.stream_options?.include_usage === true,
       choices: chat.n ?? 1,
       // The client's fields would contradict the stream that the worker requests.
-      fields: assembled ? { stream: undefined, stream_options: undefined } : {},
+      fields: assembled ? { stream_options: undefined } : {},
       members: stream ? { stream_options: { include_usage: true } } : {},
     };
   },
@@ -75,8 +76,8 @@ export const chat: Endpoint = {
   path: '/v1/chat/completions',
   request,
   answer: choicesAnswers(chatKind, {
-    fields: { stream: true, stream_options: { include_usage: true } },
-    create: createAnswerAssembler,
+    fields: { stream_options: { include_usage: true } },
+    create: createChoicesAssembler(chatKind, createChatChoice),
   }),
   headers: noHeaders,
   inBatches: true,

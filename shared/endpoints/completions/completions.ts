@@ -1,3 +1,4 @@
+import { createChoicesAssembler } from '../choices/assemble-choices.ts';
 import { choicesAnswers } from '../choices/choices-answers.ts';
 import type { ChoicesKind } from '../choices/required-properties.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
@@ -7,6 +8,7 @@ import { promptsIn } from '../fields/prompt-input.ts';
 import { publishedFields } from '../fields/refused-fields.ts';
 import { estimatePrompts } from '../tokens/estimate-prompts.ts';
 import { generationCost } from '../tokens/request-cost.ts';
+import { canBeAssembled, createCompletionChoice } from './assemble-completion.ts';
 import { allChoicesMax, type CompletionRequest, completionRequestSchema } from './completion-request.ts';
 
 const request: RequestFormat = {
@@ -21,10 +23,13 @@ const request: RequestFormat = {
 
   ask(completion: CompletionRequest) {
     const stream = completion.stream === true;
+    const assembled = !stream && canBeAssembled(completion);
     return {
-      ...{ model: completion.model, stream, assembled: false, fields: {} },
+      ...{ model: completion.model, stream, assembled },
       includeUsage: completion.stream_options?.include_usage === true,
       choices: (completion.n ?? 1) * promptsIn(completion.prompt).prompts,
+      // The client's field would contradict the stream that the worker requests.
+      fields: assembled ? { stream_options: undefined } : {},
       members: stream ? { stream_options: { include_usage: true } } : {},
     };
   },
@@ -72,7 +77,10 @@ export const completions: Endpoint = {
   name: 'completions',
   path: '/v1/completions',
   request,
-  answer: choicesAnswers(completionsKind),
+  answer: choicesAnswers(completionsKind, {
+    fields: { stream_options: { include_usage: true } },
+    create: createChoicesAssembler(completionsKind, createCompletionChoice),
+  }),
   headers: noHeaders,
   inBatches: true,
 };

@@ -33,7 +33,7 @@ export interface AnswerFormat {
 
 export interface StreamFormat {
   convert(options: StreamOptions): StreamConverter;
-  /** For whole answers that are requested as streams: the fields that ask for a stream, and what makes the answer of it. */
+  /** For whole answers that are requested as streams: further fields that the request needs, and what makes the answer of it. */
   readonly assembly?: {
     readonly fields: Readonly<Record<string, unknown>>;
     create(options: StreamOptions): AnswerAssembler;
@@ -81,8 +81,8 @@ export interface StreamConverter extends StreamProgress {
   end(tokens: AnswerTokens, options: { includeUsage: boolean }): string;
 }
 
-/** Assembles a streamed answer into a whole one. */
-export interface AnswerAssembler extends StreamProgress {
+/** Assembles a streamed answer into a whole one. `id`, `usage` and `text` are as in `StreamConverter`. */
+export interface AnswerAssembler extends StreamProgress, Pick<StreamConverter, 'id' | 'usage' | 'text'> {
   /** Takes the data of one event. Fails with `BackendError`. */
   take(data: string): void;
   /** Ends each choice that was open before the last event, as a backend would at its limit. */

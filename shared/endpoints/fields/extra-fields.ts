@@ -33,6 +33,17 @@ export function countedName(field: string): string {
   return known.has(field) ? field : 'other';
 }
 
+const harmless = new Set(defaultExtraFields);
+
+/**
+ * Returns whether all fields of a request mean the same in a stream: those of its endpoint's published description (`shape`), and those of
+ * the default list. Any other field may not work in a stream, or may add parts to the answer that cannot be assembled
+ * (contract.md#q6-whole-answers-as-streams).
+ */
+export function meansTheSameInStream(request: object, shape: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(request).every(([field, value]) => value == null || field in shape || harmless.has(field));
+}
+
 /** Returns the fields that a model's `extra_fields` allows. The list replaces the default list; `default` in it stands for that list. */
 export function allowedExtraFields(listed: readonly string[] = ['default']): ReadonlySet<string> {
   return new Set(listed.flatMap((name) => (name === 'default' ? defaultExtraFields : [name])));

@@ -44,7 +44,8 @@ function createOpenBlocks() {
   };
 }
 
-function createMessageFormat(options: StreamOptions): EventFormat {
+/** Follows the events of a streamed message. */
+export function createMessageFormat(options: StreamOptions): EventFormat {
   const blocks = createOpenBlocks();
   let hasStarted = false;
   let usage: Usage = {};

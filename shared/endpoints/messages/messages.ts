@@ -1,8 +1,10 @@
 import type { AnswerFormat } from '../definition/answer-format.ts';
 import type { Endpoint, EndpointHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
+import { meansTheSameInStream } from '../fields/extra-fields.ts';
 import { publishedFields } from '../fields/refused-fields.ts';
 import { generationCost } from '../tokens/request-cost.ts';
+import { createMessageAssembler } from './assemble-message.ts';
 import { readBetas } from './beta-names.ts';
 import { cutMessage, type MessageAnswer, messageText, parseMessage, presentMessage } from './message-answers.ts';
 import { messageEnding, messageErrors } from './message-errors.ts';
@@ -21,9 +23,11 @@ const request: RequestFormat = {
   fields: { ...messageFields, published: publishedFields(messageRequestSchema.shape) },
   limitFields: ['max_tokens'],
 
-  ask: ({ model, stream }: MessageRequest) => ({
-    ...{ model, stream: stream === true, includeUsage: true, assembled: false, choices: 1, fields: {} },
-  }),
+  ask(message: MessageRequest) {
+    const stream = message.stream === true;
+    const assembled = !stream && meansTheSameInStream(message, messageRequestSchema.shape);
+    return { model: message.model, stream, assembled, includeUsage: true, choices: 1, fields: {} };
+  },
   cost(message: MessageRequest, { text, model }) {
     const promptTokens = estimateMessagePrompt(message, text);
     return generationCost(message, { promptTokens, promptField: 'messages', limitField: 'max_tokens', model });
@@ -38,7 +42,11 @@ const answer: AnswerFormat = {
   writtenIn: (message: MessageAnswer) => messageText(message),
   cut: (message: MessageAnswer, share) => cutMessage(message, share),
   present: (message: MessageAnswer, tokens, context) => presentMessage(message, tokens, context),
-  stream: { convert: createMessageConverter, ending: () => messageEnding },
+  stream: {
+    convert: createMessageConverter,
+    assembly: { fields: {}, create: createMessageAssembler },
+    ending: () => messageEnding,
+  },
 };
 
 export const messageHeaders: EndpointHeaders = {

@@ -1,9 +1,15 @@
 import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { backendMessageIn, brokenOff } from '../answers/backend-message.ts';
-import { createEventConverter, type EventFormat, type TypedEvent } from '../answers/convert-events.ts';
+import {
+  createEventAssembler,
+  createEventConverter,
+  type EventBuilder,
+  type EventFormat,
+  type TypedEvent,
+} from '../answers/convert-events.ts';
 import { withMissing } from '../answers/with-missing.ts';
-import type { StreamConverter, StreamOptions } from '../definition/answer-format.ts';
+import type { AnswerAssembler, StreamConverter, StreamOptions } from '../definition/answer-format.ts';
 import { closeOutput } from './close-output.ts';
 import { createOutputProgress } from './output-progress.ts';
 import { completeItem, completePart, completeResponse, requiredOfEvent } from './required-properties.ts';
@@ -20,8 +26,21 @@ export function createResponseConverter(options: StreamOptions): StreamConverter
   return createEventConverter(createResponseFormat(options), options);
 }
 
+/** Assembles a response: its last event has all of it, except that some servers leave out the output. */
+export function createResponseAssembler(options: StreamOptions): AnswerAssembler {
+  const { ended, ...format } = createResponseFormat(options);
+  const builder: EventBuilder = {
+    ...{ take() {}, cut() {} },
+    answer(usage) {
+      const answer = ended();
+      return { text: JSON.stringify(answer), answer, usage };
+    },
+  };
+  return createEventAssembler(format, builder, options);
+}
+
 /** Follows the named events of a streamed response (OpenAI API reference, streaming events of responses). */
-function createResponseFormat(options: StreamOptions): EventFormat {
+function createResponseFormat(options: StreamOptions): EventFormat & { ended(): Json } {
   const output = createOutputProgress();
   const written = createWrittenOutput();
   const numbers = createNumbers();
@@ -59,6 +78,12 @@ function createResponseFormat(options: StreamOptions): EventFormat {
       if (final === undefined) return [];
       const { response: ended, sequence_number: _, ...event } = final;
       return [numbers.next({ ...event, response: { ...ended, usage: presentUsage(tokens, ended.usage) } })];
+    },
+    /** The response as it ended, or as far as it has come. */
+    ended() {
+      const { output: given, ...whole } = final?.response ?? response;
+      const isWhole = Array.isArray(given) && given.length > 0;
+      return { ...whole, output: isWhole ? given : closeOutput(output.items()).output };
     },
   };
 }

@@ -1,11 +1,12 @@
 import type { AnswerFormat } from '../definition/answer-format.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
+import { meansTheSameInStream } from '../fields/extra-fields.ts';
 import { publishedFields } from '../fields/refused-fields.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { cutResponse, parseResponse, presentResponse, type ResponseAnswer, responseText } from './response-answers.ts';
 import { createResponseEnding } from './response-ending.ts';
-import { createResponseConverter } from './response-events.ts';
+import { createResponseAssembler, createResponseConverter } from './response-events.ts';
 import { estimateInput, inputPrompt } from './response-prompt.ts';
 import { type ResponseRequest, responseRequestSchema } from './response-request.ts';
 
@@ -23,8 +24,9 @@ const request: RequestFormat = {
   },
   limitFields: ['max_output_tokens'],
 
-  ask: ({ model, stream }: ResponseRequest) => ({
-    ...{ model, stream: stream === true, includeUsage: true, assembled: false, choices: 1 },
+  ask: (response: ResponseRequest) => ({
+    ...{ model: response.model, stream: response.stream === true, includeUsage: true, choices: 1 },
+    assembled: response.stream !== true && meansTheSameInStream(response, responseRequestSchema.shape),
     fields: { ...unsent, ...Object.fromEntries(dropped.map((name) => [name, undefined])), store: false },
   }),
   cost(response: ResponseRequest, { text, model }) {
@@ -41,7 +43,11 @@ const answer: AnswerFormat = {
   writtenIn: (response: ResponseAnswer) => responseText(response),
   cut: (response: ResponseAnswer, share) => cutResponse(response, share),
   present: (response: ResponseAnswer, tokens, context) => presentResponse(response, tokens, context),
-  stream: { convert: createResponseConverter, ending: createResponseEnding },
+  stream: {
+    convert: createResponseConverter,
+    assembly: { fields: {}, create: createResponseAssembler },
+    ending: createResponseEnding,
+  },
 };
 
 /** `POST /v1/responses`, without state. */

@@ -1,3 +1,4 @@
+import { endpointAt } from '../../../shared/endpoints/routes.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
 import { formAt } from '../client-forms/every-form.ts';
@@ -19,9 +20,8 @@ export function goneIn({ asked, calls }: Pick<Evidence, 'asked' | 'calls'>): Gon
 }
 
 /**
- * Wrong charges of requests whose clients are gone, in words. A complete response is charged its prompt, and nothing if no backend was
- * being called, even if earlier calls had failed. A stream is charged what the worker had received: at least what the client got, and at
- * most what its model server sent.
+ * Wrong charges of requests whose clients are gone, in words. It is charged what the worker had received: at least what the
+ * client got, and at most what its model server sent. Nothing is charged if no backend was being called, even if earlier calls had failed.
  */
 export async function wrongLeavingsIn({ asked, calls, records }: Evidence): Promise<string[]> {
   const callsOf = Map.groupBy(calls, ({ requestId }) => requestId ?? '');
@@ -46,16 +46,20 @@ async function isCharged({ gone, record, calls }: Case): Promise<boolean> {
     return calls.some((call) => call.promptTokens === promptTokens && call.completionTokens === completionTokens);
   }
   const asked = { model: '', stream: false, includeUsage: false, tokensMax: 1, question: gone.question };
-  const body = JSON.stringify(formAt(gone.path)?.bodyOf(asked));
+  const sent = formAt(gone.path)?.bodyOf(asked) ?? {};
+  const body = JSON.stringify(sent);
   const prompt = await countPromptTokens({ endpoint: gone.path, body });
+  // At least half of admission's estimate is charged, which depends on fields that are not known here.
+  const most = Math.max(prompt, endpointAt(gone.path).request.estimatePrompt(sent, body));
+  const isPromptCounted = promptTokens >= prompt && promptTokens <= most;
   if (completionTokens > 0) {
     // An ingress that ends the stream of a dead worker has its own estimate of the prompt.
-    const isPrompt = outcome === 'failed' ? promptTokens > 0 : promptTokens === prompt;
-    return gone.stream && isPrompt && (await isReceived({ gone, record, calls }));
+    const isPrompt = outcome === 'failed' ? promptTokens > 0 : isPromptCounted;
+    return isPrompt && (await isReceived({ gone, record, calls }));
   }
   const lastCall = record.attempts.findLast(({ run }) => run === record.runs);
   const wasCalling = outcome === 'cancelled' && lastCall?.outcome === 'stopped';
-  return gone.text === '' && promptTokens === (wasCalling ? prompt : 0);
+  return gone.text === '' && (wasCalling ? isPromptCounted : promptTokens === 0);
 }
 
 /** By the tokenizer, or token for token if the ingress has counted what it delivered. */

@@ -40,7 +40,7 @@ async function streamed(endpoint: string, text: string) {
   const call = { backend, path: '', headers: {}, apiKey: undefined, requestId: 'r', body: '' };
   let sent = '';
   const { usage, isOverLimit, finalEvents } = await answerStream({
-    ...{ job, callBackend, call: { ...call, signal: AbortSignal.timeout(30_000) }, onFirstToken: () => {} },
+    ...{ job, callBackend, call: { ...call, signal: AbortSignal.timeout(30_000) }, onCalling() {}, onFirstToken() {} },
     reply: {
       async chunk(ready) {
         sent += ready;
@@ -56,7 +56,7 @@ for (const endpoint of Object.keys(wholeTexts)) {
     t.like(short, { isOverLimit: false, usage: { completionTokens: 7, estimated: true } });
     t.true(short.sent.includes(' a a a a a a a"'));
 
-    const long = await streamed(endpoint, ' a'.repeat(1.5 * 10 + 64 + 1));
+    const long = await streamed(endpoint, ' a'.repeat(3 * 10 + 256 + 1));
     t.like(long, { isOverLimit: true, usage: { completionTokens: 10, estimated: true } });
     t.false(long.sent.includes(' a a'));
     t.regex(long.finalEvents ?? '', /max_output_tokens|max_tokens/);

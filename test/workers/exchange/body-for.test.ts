@@ -8,22 +8,25 @@ const queued = {
   endpoint: '/v1/chat/completions',
   outputTokensMax: 64,
   assembled: false,
+  stream: false,
   body: '{"messages":[],"seed":9223372036854775807}',
 };
 
 test('a backend always gets the output limit, by both names, before everything else', (t) => {
   t.is(
     bodyFor(queued, backend),
-    '{"model":"small-chat","max_tokens":64,"max_completion_tokens":64,"messages":[],"seed":9223372036854775807}',
+    '{"model":"small-chat","max_tokens":64,"max_completion_tokens":64,"stream":false,"messages":[],"seed":9223372036854775807}',
   );
   t.true(bodyFor(queued, { ...backend, model: 'a "b"' }).startsWith('{"model":"a \\"b\\"","max_tokens":64,'));
 });
 
 test('a backend that accepts only one name gets that one', (t) => {
   for (const field of ['max_tokens', 'max_completion_tokens'] as const) {
-    const { model, messages, seed, ...limits } = JSON.parse(bodyFor(queued, { ...backend, outputLimitField: field }));
+    const { model, messages, seed, stream, ...limits } = JSON.parse(
+      bodyFor(queued, { ...backend, outputLimitField: field }),
+    );
     t.deepEqual(limits, { [field]: 64 });
-    t.deepEqual([model, messages, typeof seed], ['small-chat', [], 'number']);
+    t.deepEqual([model, messages, typeof seed, stream], ['small-chat', [], 'number', false]);
   }
 });
 
@@ -37,4 +40,24 @@ test("an assembled answer is requested as a stream with usage, before the client
     ...{ model: 'small-chat', max_tokens: 64, max_completion_tokens: 64 },
     ...{ stream: true, stream_options: { include_usage: true }, messages: [] },
   });
+});
+
+test('every request of an endpoint with streams says whether its answer is one', (t) => {
+  const sent = (endpoint: string, stream: boolean) =>
+    JSON.parse(bodyFor({ ...queued, endpoint, stream, body: '{"a":{"stream":1}}' }, backend));
+  for (const endpoint of ['/v1/chat/completions', '/v1/completions', '/v1/messages', '/v1/responses']) {
+    for (const stream of [true, false]) t.like(sent(endpoint, stream), { stream, a: { stream: 1 } }, endpoint);
+  }
+  for (const endpoint of ['/v1/embeddings', '/v1/rerank']) t.false('stream' in sent(endpoint, false), endpoint);
+});
+
+test("a backend with usage in every chunk is asked for it, beside the client's options of the stream", (t) => {
+  const each = { ...backend, usageInChunks: true };
+  const body = '{"messages":[],"stream_options":{"include_usage":true,"include_obfuscation":false}}';
+  const options = (job: Partial<typeof queued>) => JSON.parse(bodyFor({ ...queued, ...job }, each)).stream_options;
+  const every = { include_usage: true, continuous_usage_stats: true };
+  t.deepEqual(options({ stream: true, body }), { ...every, include_obfuscation: false });
+  t.deepEqual(options({ assembled: true, body: '{"messages":[]}' }), every);
+  t.is(options({ body: '{"messages":[]}' }), undefined);
+  t.is(options({ endpoint: '/v1/messages', stream: true, body: '{}' }), undefined);
 });

@@ -49,16 +49,24 @@ test("a request has its plan's priority, lower first, and lines of batches come 
 test("the service's fields replace the client's, and nothing else changes", (t) => {
   const body =
     '{"messages":[{"content":"\\"priority\\":1"}],"priority":-9,"seed":9223372036854775807,"cache_salt":"mine"}';
-  const job = { endpoint: '/v1/chat/completions', model: 'small-chat', outputTokensMax: 64, assembled: false, body };
+  const job = {
+    endpoint: '/v1/chat/completions',
+    model: 'small-chat',
+    outputTokensMax: 64,
+    assembled: false,
+    stream: false,
+    body,
+  };
   const head = '{"model":"small-chat","max_tokens":64,"max_completion_tokens":64,';
+  const whole = '"stream":false,';
   const messages = '"messages":[{"content":"\\"priority\\":1"}]';
   t.is(
     bodyFor(job, backend, { cache_salt: 'ours', priority: 7 }),
-    `${head}"cache_salt":"ours","priority":7,${messages},"seed":9223372036854775807}`,
+    `${head}"cache_salt":"ours","priority":7,${whole}${messages},"seed":9223372036854775807}`,
   );
   t.is(
     bodyFor(job, backend, { priority: 7 }),
-    `${head}"priority":7,${messages},"seed":9223372036854775807,"cache_salt":"mine"}`,
+    `${head}"priority":7,${whole}${messages},"seed":9223372036854775807,"cache_salt":"mine"}`,
   );
-  t.is(bodyFor(job, backend), head + body.slice(1));
+  t.is(bodyFor(job, backend), head + whole + body.slice(1));
 });

@@ -26,7 +26,15 @@ export type BatchJob = z.infer<typeof batchJobSchema>;
 /** A line's request without its content. */
 export type LineRequest = Omit<
   BatchJob,
-  'body' | 'headers' | 'tokens' | 'outputTokensMax' | 'choices' | 'assembled' | 'stream' | 'includeUsage'
+  | 'body'
+  | 'headers'
+  | 'tokens'
+  | 'outputTokensMax'
+  | 'choices'
+  | 'assembled'
+  | 'stream'
+  | 'includeUsage'
+  | 'promptEstimate'
 >;
 
 type Line = Pick<BatchJob, 'requestId' | 'line' | 'customId' | 'number' | 'failures' | 'losses'> & { call: Call };
@@ -37,7 +45,8 @@ export function batchJobOf({ id, keyId }: Pick<Batch, 'id' | 'keyId'>, line: Lin
   const { cost, pool: _, ...call } = line.call;
   const { requestId, customId, number, failures, losses } = line;
   return {
-    ...{ ...call, ...owner, requestId, keyId, earlierRuns: [], tokens: cost.tokens },
+    ...{ ...call, ...owner, requestId, keyId, earlierRuns: [] },
+    ...{ tokens: cost.tokens, promptEstimate: cost.promptTokens },
     ...{ batch: id, line: line.line, customId, number, failures, losses },
   };
 }

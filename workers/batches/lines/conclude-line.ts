@@ -53,13 +53,13 @@ export function createConcludeLine(deps: {
         run.span?.set({ 'svc.outcome': 'postponed' });
         return finishAttempt.postpone(withRun(run), { pauseMs: fullMs });
       case 'stopped':
-        return stop(run, signal);
+        return stop(run, found, signal);
       case 'fault':
         throw found.error;
     }
   };
 
-  async function stop(run: StartedLine, signal: AbortSignal): Promise<Outcome> {
+  async function stop(run: StartedLine, { produced }: Pick<Found, 'produced'>, signal: AbortSignal): Promise<Outcome> {
     const reason = run.signal.reason as StopReason; // nothing else aborts this signal
     const { job, ledger } = run;
     run.span?.set({ 'svc.outcome': 'stopped' }); // unless the line ends below
@@ -67,10 +67,11 @@ export function createConcludeLine(deps: {
     if (reason === 'account suspended') return finishAttempt.retry(run, retryAfterWaiting(job, Date.now()));
     if (reason === 'deadline') return finishAttempt.expire(run, run.hadTime && ledger.attempts().length > 0, signal);
     if (reason !== 'batch cancelled' && reason !== 'batch expired') return handBack(withRun(run), reason);
-    // The answer is not delivered, so only its prompt is charged. A call that had already failed produced nothing.
+    // What was produced is charged, although it is not delivered. A call that had already failed produced nothing.
     const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
     const error = reason === 'batch expired' ? unfinished.expired : unfinished.cancelled;
-    return end(run, failedLine(job, error, wasCalling ? await promptUsage(job) : undefined), signal);
+    const usage = wasCalling ? await (produced?.() ?? promptUsage(job)) : undefined;
+    return end(run, failedLine(job, error, usage), signal);
   }
 
   /** After the result is stored, a failure to settle it is no reason to run the line again. */

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { createAnswerAssembler } from '../../../../shared/endpoints/chat/assemble-answer.ts';
+import { createAnswerAssembler } from '../../../support/chat-assembler.ts';
 import { streamOptions } from '../../../support/stream-options.ts';
 
 /** A message, the parts that it may arrive in, and its opening. */

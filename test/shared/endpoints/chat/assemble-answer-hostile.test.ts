@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
-import { createAnswerAssembler } from '../../../../shared/endpoints/chat/assemble-answer.ts';
+import { createAnswerAssembler } from '../../../support/chat-assembler.ts';
 import { streamOptions } from '../../../support/stream-options.ts';
 
 function chunk(delta: unknown, part: object = {}, more: object = {}): string {

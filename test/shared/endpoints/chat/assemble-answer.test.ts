@@ -1,8 +1,8 @@
 import test from 'ava';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
-import { createAnswerAssembler } from '../../../../shared/endpoints/chat/assemble-answer.ts';
 import { chatKind } from '../../../../shared/endpoints/chat/chat.ts';
 import { presentAnswer } from '../../../../shared/endpoints/choices/convert-answer.ts';
+import { createAnswerAssembler } from '../../../support/chat-assembler.ts';
 import { streamOptions } from '../../../support/stream-options.ts';
 
 const head = { id: 'x', object: 'chat.completion.chunk', created: 1, model: 'upstream-model' };

@@ -10,7 +10,7 @@ test('the job of a line has exactly the fields that a worker reads', (t) => {
   const { models } = parsed.planFile;
   const [model = ''] = Object.keys(models);
   const value = { model, messages: [{ role: 'user', content: 'Hello' }], n: 2 };
-  const call = readChat({ value, text: JSON.stringify(value) }, models);
+  const { dropped: ___, ...call } = readChat({ value, text: JSON.stringify(value) }, models);
   const line = { requestId: 'req_1', line: 1, customId: 'one', number: 1, failures: 0, losses: 0, call };
   const job = batchJobOf({ id: 'batch_1', keyId: 'key_1' }, line, { account: 'user:a', plan: 'free', tellTo: 'svc:1' });
   // Only of messages, which are not in batches, and of an alias.

@@ -75,7 +75,16 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
     return batchJobSchema.parse({
       ...{ requestId: requestIdOf(batch, line, 1), account, keyId: '', model: 'small-chat', tier: 'guest' },
       ...{ endpoint: '/v1/chat/completions', stream: false, includeUsage: false, assembled: true, choices: 1 },
-      ...{ outputTokensMax: 1, earlierRuns: [], batch, line, number: 1, customId: `line ${line}`, body: '{}' },
+      ...{
+        outputTokensMax: 1,
+        promptEstimate: 0,
+        earlierRuns: [],
+        batch,
+        line,
+        number: 1,
+        customId: `line ${line}`,
+        body: '{}',
+      },
       ...{ plan: 'free', failures: 0, losses: 0, tokens: 10, tellTo: '' },
     });
   }

@@ -1,0 +1,80 @@
+import { isObject } from '../../is-object.ts';
+import type { SizeBudget } from '../answers/size-budget.ts';
+import type { AssembledChoice } from '../choices/assemble-choices.ts';
+import { type MergedDeltas, mergeDeltas } from '../choices/merge-deltas.ts';
+import { extendFunction, type MergedToolCalls, mergeToolCalls } from './merge-tool-calls.ts';
+
+type Message = {
+  fields: MergedDeltas;
+  calls: MergedToolCalls;
+  /** Undefined until there is one: a function call, as it was requested before tools existed. */
+  call: MergedDeltas | undefined;
+};
+
+const joinedApart = new Set(['index', 'message', 'delta', 'logprobs']);
+
+/** Assembles a choice of a chat completion. */
+export function createChatChoice(budget: SizeBudget): AssembledChoice {
+  const fields = mergeDeltas(budget);
+  const message: Message = { fields: mergeDeltas(budget), calls: mergeToolCalls(budget), call: undefined };
+  let allLogprobs: MergedDeltas | undefined;
+
+  return {
+    add(part, size) {
+      const { logprobs } = part;
+      const delta = part.delta ?? part.message; // some servers send it as in a whole answer
+      for (const name in part) {
+        const value = part[name];
+        // Some servers send an empty reason for none.
+        if (name === 'finish_reason') fields.replace(name, value || null, size);
+        else if (!joinedApart.has(name)) fields.replace(name, value, size);
+      }
+      if (isObject(logprobs)) {
+        allLogprobs ??= mergeDeltas(budget);
+        for (const name in logprobs) allLogprobs.extend(name, logprobs[name], size);
+      }
+      if (isObject(delta)) addToMessage(message, delta, { budget, size });
+    },
+    cut: () => fields.replace('finish_reason', 'length', 0),
+    toObject: () => ({
+      message: presentMessage(message),
+      logprobs: allLogprobs?.toObject() ?? null,
+      finish_reason: null,
+      ...fields.toObject(),
+    }),
+  };
+}
+
+type Room = { budget: SizeBudget; size: number };
+
+function addToMessage(message: Message, delta: Readonly<Record<string, unknown>>, { budget, size }: Room): void {
+  for (const name in delta) {
+    const value = delta[name];
+    if (name === 'tool_calls') {
+      if (Array.isArray(value)) message.calls.add(value, size);
+    } else if (name === 'function_call') {
+      if (!isObject(value)) continue;
+      message.call ??= mergeDeltas(budget);
+      extendFunction(message.call, value, size);
+    } else if (name === 'role') {
+      if (value) message.fields.replace(name, value, size);
+    } else {
+      message.fields.extend(name, value, size);
+    }
+  }
+}
+
+function presentMessage({ fields, calls, call }: Message): Record<string, unknown> {
+  const written = fields.toObject();
+  const called = calls.toList();
+  // Streams start every message with an empty text. In a whole answer, a message that only calls or refuses has no text.
+  const isTextless = called.length > 0 || call !== undefined || typeof written.refusal === 'string';
+  return {
+    role: 'assistant',
+    refusal: null,
+    ...written,
+    content: (isTextless ? written.content || null : written.content) ?? null,
+    ...(called.length > 0 && { tool_calls: called }),
+    ...(call !== undefined && { function_call: call.toObject() }),
+  };
+}

@@ -1,0 +1,116 @@
+import { isObject } from '../../is-object.ts';
+import { BackendError } from '../answers/backend-error.ts';
+import { createEventAssembler, type EventBuilder } from '../answers/convert-events.ts';
+import { charactersMax, createSizeBudget } from '../answers/size-budget.ts';
+import type { AnswerAssembler, StreamOptions } from '../definition/answer-format.ts';
+import { createMessageFormat } from './message-events.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+/** `json`: the arguments of a tool call so far. */
+type Block = { fields: Record<string, unknown>; json: string };
+
+/** Memory of an event besides its text. */
+const eventCharacters = 64;
+
+/** Assembles a message from the events of a stream (Anthropic API reference, streaming messages). */
+export function createMessageAssembler(options: StreamOptions): AnswerAssembler {
+  return createEventAssembler(createMessageFormat(options), createMessageBuilder(options), options);
+}
+
+function createMessageBuilder({ model }: StreamOptions): EventBuilder {
+  const budget = createSizeBudget(charactersMax);
+  const blocks = new Map<unknown, Block>();
+  let message: Json = {};
+  let usage: Json = {};
+  let isCut = false;
+
+  /** What comes beside the content: its later values replace the earlier ones. */
+  function addToMessage(fields: Json, counts: unknown): void {
+    budget.spend(eventCharacters + JSON.stringify(fields).length);
+    message = { ...message, ...fields };
+    if (isObject(counts)) usage = { ...usage, ...withoutNulls(counts) };
+  }
+
+  return {
+    take({ type, ...event }) {
+      const { index, delta } = event;
+      if (type === 'message_start' && isObject(event.message)) {
+        const { content, usage: counts, ...fields } = event.message;
+        addToMessage(fields, counts);
+        if (!Array.isArray(content)) return;
+        for (const [at, block] of content.entries()) if (isObject(block)) blocks.set(at, begun(block));
+      } else if (type === 'content_block_start' && isObject(event.content_block)) {
+        budget.spend(eventCharacters + JSON.stringify(event.content_block).length);
+        blocks.set(index, begun(event.content_block));
+      } else if (type === 'content_block_delta' && isObject(delta)) {
+        const block = blocks.get(index);
+        if (block === undefined) throw new BackendError('unreadable', 'a block has a part before it has begun');
+        budget.spend(eventCharacters + extend(block, delta));
+      } else if (type === 'message_delta' && isObject(delta)) {
+        const { delta: _, usage: counts, ...others } = event;
+        addToMessage({ ...others, ...delta }, counts);
+      }
+    },
+    cut() {
+      isCut = true;
+    },
+    answer(reported) {
+      const content = [...blocks].toSorted(([one], [other]) => Number(one) - Number(other));
+      const answer = {
+        ...message,
+        ...{ type: 'message', model, content: content.map(([, block]) => ended(block, isCut)) },
+        ...(isCut && { stop_reason: 'max_tokens', stop_sequence: null }),
+        ...(reported !== undefined && { usage }),
+      };
+      return { text: JSON.stringify(answer), answer, usage: reported };
+    },
+  };
+}
+
+function begun(block: Json): Block {
+  return { fields: { ...block }, json: '' };
+}
+
+/** Extends a block, and returns the length of what was added. */
+function extend(block: Block, { type, ...delta }: Json): number {
+  const { fields } = block;
+  if (type === 'input_json_delta') {
+    const { partial_json: part } = delta;
+    if (typeof part !== 'string') return 0;
+    block.json += part;
+    return part.length;
+  }
+  if (type === 'citations_delta') {
+    fields.citations = [...(Array.isArray(fields.citations) ? fields.citations : []), delta.citation];
+    return JSON.stringify(delta).length;
+  }
+  let length = 0;
+  for (const name in delta) {
+    const value = delta[name];
+    const before = fields[name];
+    if (typeof value === 'string') {
+      // A signature comes once, in one piece.
+      fields[name] = typeof before === 'string' && type !== 'signature_delta' ? before + value : value;
+      length += value.length;
+    } else if (value !== null) {
+      fields[name] = value;
+      length += JSON.stringify(value).length;
+    }
+  }
+  return length;
+}
+
+/** Arguments that were cut are not JSON. */
+function ended({ fields, json }: Block, isCut: boolean): Json {
+  if (json === '') return fields;
+  try {
+    return { ...fields, input: JSON.parse(json) };
+  } catch (cause) {
+    if (isCut) return { ...fields, input: {} };
+    throw new BackendError('unreadable', 'the arguments of a tool are not JSON', { cause });
+  }
+}
+
+function withoutNulls(counts: Json): Json {
+  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== null));
+}

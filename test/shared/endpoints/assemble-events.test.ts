@@ -1,0 +1,233 @@
+import test, { type ExecutionContext } from 'ava';
+import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
+import type { AnswerAssembler } from '../../../shared/endpoints/definition/answer-format.ts';
+import { endpointAt } from '../../../shared/endpoints/routes.ts';
+import { streamOptions } from '../../support/stream-options.ts';
+
+const one = () => 1;
+
+function open(endpoint: string): AnswerAssembler {
+  const assembly = endpointAt(endpoint).answer.stream?.assembly;
+  if (assembly === undefined) throw new Error(`answers of ${endpoint} are not assembled`);
+  return assembly.create(streamOptions({ model: 'm' }));
+}
+
+function assemble(endpoint: string, events: readonly object[]): AnswerAssembler {
+  const assembler = open(endpoint);
+  for (const event of events) assembler.take(JSON.stringify(event));
+  return assembler;
+}
+
+type Case = { events: object[]; whole: object; written: string };
+
+/** The assembled answer is the whole one, and it can be read as one. */
+function same(t: ExecutionContext, endpoint: string, { events, whole, written }: Case): void {
+  const assembler = assemble(endpoint, events);
+  t.true(assembler.complete(one));
+  const { text, usage } = assembler.answer();
+  t.deepEqual(JSON.parse(text), whole);
+  const read = endpointAt(endpoint).answer.parse(JSON.stringify(whole));
+  t.deepEqual(usage, read.usage);
+  t.is(assembler.text().sample, written);
+  for (let count = 0; count < events.length - 1; count += 1) {
+    const part = assemble(endpoint, events.slice(0, count));
+    if (!part.complete(one)) t.notThrows(() => part.text());
+  }
+  t.false(assemble(endpoint, events.slice(0, 2)).complete(one));
+}
+
+const completions = '/v1/completions';
+const completion = (choices: object[], more = {}) => ({
+  ...{ id: 'cmpl-1', object: 'text_completion', created: 1, model: 'upstream', choices },
+  ...more,
+});
+
+test('a completion is assembled: texts, log probabilities and ends of every choice, and the usage', (t) => {
+  const usage = { prompt_tokens: 2, completion_tokens: 4, total_tokens: 6 };
+  const logprobs = (tokens: string[]) => ({
+    tokens,
+    token_logprobs: tokens.map(() => -1),
+    text_offset: tokens.map(() => 0),
+  });
+  const part = (index: number, text: string, more = {}) => ({
+    index,
+    text,
+    logprobs: null,
+    finish_reason: null,
+    ...more,
+  });
+  same(t, completions, {
+    written: 'Grübße',
+    events: [
+      completion([part(0, 'Grü', { logprobs: logprobs(['Grü']) })], { usage: null }),
+      completion([part(1, 'b')]),
+      completion([part(0, 'ße', { logprobs: logprobs(['ß', 'e']), finish_reason: 'stop', stop_reason: 13 })]),
+      completion([part(1, '', { finish_reason: 'length' })]),
+      completion([], { usage }),
+    ],
+    whole: {
+      ...completion([], { model: 'm', usage }),
+      choices: [
+        { index: 0, text: 'Grüße', logprobs: logprobs(['Grü', 'ß', 'e']), finish_reason: 'stop', stop_reason: 13 },
+        { index: 1, text: 'b', logprobs: null, finish_reason: 'length' },
+      ],
+    },
+  });
+  const cut = assemble(completions, [completion([part(0, 'a')])]);
+  cut.cut(2);
+  const { choices } = JSON.parse(cut.answer().text) as { choices: unknown };
+  t.deepEqual(choices, [
+    { index: 0, text: 'a', logprobs: null, finish_reason: 'length' },
+    { index: 1, text: '', logprobs: null, finish_reason: 'length' },
+  ]);
+});
+
+const messages = '/v1/messages';
+const head = { id: 'msg_1', type: 'message', role: 'assistant', model: 'upstream' };
+const start = {
+  type: 'message_start',
+  message: {
+    ...head,
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { input_tokens: 5, output_tokens: 1, cache_read_input_tokens: 3 },
+  },
+};
+const block = (index: number, content_block: object) => ({ type: 'content_block_start', index, content_block });
+const delta = (index: number, type: string, fields: object) => ({
+  type: 'content_block_delta',
+  index,
+  delta: { type, ...fields },
+});
+const stop = (index: number) => ({ type: 'content_block_stop', index });
+const end = (fields: object, usage: object) => ({
+  type: 'message_delta',
+  delta: { stop_reason: 'tool_use', stop_sequence: null, ...fields },
+  usage,
+});
+
+test('a message is assembled: text with citations, thinking with its signature, tool calls, and the usage', (t) => {
+  const citation = { type: 'char_location', cited_text: 'x' };
+  same(t, messages, {
+    written: 'Hm…Grüße{"a":[1]}',
+    events: [
+      start,
+      { type: 'ping' },
+      block(0, { type: 'thinking', thinking: '', signature: '' }),
+      delta(0, 'thinking_delta', { thinking: 'Hm' }),
+      delta(0, 'thinking_delta', { thinking: '…' }),
+      delta(0, 'signature_delta', { signature: 's' }),
+      stop(0),
+      block(1, { type: 'text', text: '' }),
+      delta(1, 'text_delta', { text: 'Grü' }),
+      delta(1, 'citations_delta', { citation }),
+      delta(1, 'text_delta', { text: 'ße' }),
+      stop(1),
+      block(2, { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }),
+      delta(2, 'input_json_delta', { partial_json: '{"a":' }),
+      delta(2, 'input_json_delta', { partial_json: '[1]}' }),
+      stop(2),
+      block(3, { type: 'tool_use', id: 'toolu_2', name: 'g', input: {} }),
+      delta(3, 'input_json_delta', { partial_json: '' }),
+      stop(3),
+      end({ container: null }, { output_tokens: 9, input_tokens: null }),
+      { type: 'message_stop' },
+    ],
+    whole: {
+      ...{ ...head, model: 'm', stop_reason: 'tool_use', stop_sequence: null, container: null },
+      content: [
+        { type: 'thinking', thinking: 'Hm…', signature: 's' },
+        { type: 'text', text: 'Grüße', citations: [citation] },
+        { type: 'tool_use', id: 'toolu_1', name: 'f', input: { a: [1] } },
+        { type: 'tool_use', id: 'toolu_2', name: 'g', input: {} },
+      ],
+      usage: { input_tokens: 5, output_tokens: 9, cache_read_input_tokens: 3 },
+    },
+  });
+});
+
+test('a message that is cut has what has come, and no arguments that are not JSON', (t) => {
+  const call = [
+    start,
+    block(0, { type: 'tool_use', id: 'a', name: 'f', input: {} }),
+    delta(0, 'input_json_delta', { partial_json: '{"a":' }),
+  ];
+  const cut = assemble(messages, call);
+  t.false(cut.complete(one));
+  cut.cut(1);
+  t.like(JSON.parse(cut.answer().text), { stop_reason: 'max_tokens', content: [{ name: 'f', input: {} }] });
+  const broken = assemble(messages, [...call, stop(0), end({}, { output_tokens: 1 }), { type: 'message_stop' }]);
+  t.throws(() => broken.answer(), { instanceOf: BackendError, message: /not JSON/ });
+  t.throws(() => assemble(messages, [start, delta(7, 'text_delta', { text: 'a' })]), { instanceOf: BackendError });
+});
+
+const responses = '/v1/responses';
+const output = [
+  {
+    type: 'message',
+    id: 'msg_1',
+    role: 'assistant',
+    status: 'completed',
+    content: [{ type: 'output_text', text: 'Hi', annotations: [], logprobs: [] }],
+  },
+];
+
+test('a response is what its last event has, or its items if that leaves them out', (t) => {
+  const usage = {
+    input_tokens: 1,
+    output_tokens: 1,
+    total_tokens: 2,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens_details: { reasoning_tokens: 0 },
+  };
+  const base = {
+    id: 'resp_1',
+    object: 'response',
+    created_at: 1,
+    model: 'upstream',
+    status: 'in_progress',
+    output: [],
+  };
+  const events = (final: object) => [
+    { type: 'response.created', sequence_number: 0, response: base },
+    { type: 'response.output_item.added', output_index: 0, item: { ...output[0], status: 'in_progress', content: [] } },
+    { type: 'response.output_text.delta', item_id: 'msg_1', output_index: 0, content_index: 0, delta: 'Hi' },
+    { type: 'response.output_item.done', output_index: 0, item: output[0] },
+    { type: 'response.completed', response: { ...base, status: 'completed', usage, ...final } },
+  ];
+  for (const final of [{ output }, {}]) {
+    const assembler = assemble(responses, events(final));
+    t.true(assembler.complete(one));
+    t.is(assembler.text().sample, 'Hi');
+    t.like(JSON.parse(assembler.answer().text), { id: 'resp_1', model: 'm', status: 'completed', output, usage });
+    t.is(assembler.answer().usage?.completionTokens, 1);
+  }
+  const cut = assemble(responses, events({}).slice(0, 3));
+  cut.cut(1);
+  t.like(JSON.parse(cut.answer().text), { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
+});
+
+test('an assembled answer is bounded, however its parts arrive', (t) => {
+  const text = 'x'.repeat(1_000_000);
+  const many: [string, object[], object][] = [
+    [completions, [], completion([{ index: 0, text }])],
+    [messages, [start, block(0, { type: 'text', text: '' })], delta(0, 'text_delta', { text })],
+    [
+      messages,
+      [start, block(0, { type: 'tool_use', id: 'a', name: 'f', input: {} })],
+      delta(0, 'input_json_delta', { partial_json: text }),
+    ],
+    [messages, [start], block(0, { type: 'text', text })],
+    [messages, [start], end({ text }, {})],
+  ];
+  for (const [endpoint, begin, part] of many) {
+    const assembler = assemble(endpoint, begin);
+    t.throws(
+      () => {
+        for (let count = 0; count < 40; count += 1) assembler.take(JSON.stringify(part));
+      },
+      { instanceOf: BackendError, message: /larger than/ },
+    );
+  }
+});
