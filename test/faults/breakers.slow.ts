@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { openStore } from '../../shared/open-store.ts';
-import { countPromptTokens, loadTokenizer } from '../../workers/answers/count-tokens.ts';
+import { loadTokenizer } from '../../workers/answers/count-tokens.ts';
 import { answerFor, type Fault } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { everyWay, exhausted, nameOf, type Way, ways } from '../support/backend-outcome.ts';
+import { chargedPrompt } from '../support/charged-prompt.ts';
 import { chat } from '../support/chat.ts';
 import { readEnding } from '../support/chat-ending.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
@@ -182,10 +183,7 @@ async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
   gone.abort();
   const leftAt = Date.now();
   await t.throwsAsync(asked, { name: 'AbortError' });
-  const promptTokens = await countPromptTokens({
-    endpoint: '/v1/chat/completions',
-    body: JSON.stringify({ messages }),
-  });
+  const promptTokens = await chargedPrompt({ endpoint: '/v1/chat/completions', request: { messages } });
   for (const { id, requestId = '' } of calls(model)) {
     const call = await server.waitForCall((one) => one.id === id && one.state !== 'running');
     t.is(call.state, 'aborted');

@@ -1,9 +1,10 @@
 import test, { type ExecutionContext } from 'ava';
 import { openStore } from '../../shared/open-store.ts';
-import { countPromptTokens, countTokens, loadTokenizer } from '../../workers/answers/count-tokens.ts';
+import { countTokens, loadTokenizer } from '../../workers/answers/count-tokens.ts';
 import { answerFor, type Fault, pieces, promptTokensOf } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { attemptsOf, type Case, endingOf, endsInTime, fails, type Outcome } from '../support/backend-outcome.ts';
+import { chargedPrompt } from '../support/charged-prompt.ts';
 import type { Ending } from '../support/chat-ending.ts';
 import { chatForm } from '../support/client-forms/choices-forms.ts';
 import { type ClientForm, parseJson } from '../support/client-forms/client-form.ts';
@@ -25,12 +26,13 @@ const messages = [{ role: 'user', content: question }];
 const answer = answerFor(messages);
 const reported = { promptTokens: promptTokensOf(messages), completionTokens: pieces(answer).length };
 
-/** No whole answer of these endpoints is assembled, so it fares like a chat completion that is passed on as it came. */
+/** Whole answers of endpoints with streams are assembled as those of chat completions are. Others are passed on as they came. */
 function outcomeAt(form: ClientForm, stream: boolean, row: Row): Outcome | undefined {
-  if (!stream) return row['as it came'];
+  if (!form.hasStreams) return row['as it came'];
   // Only its last event says that a response is complete.
   const isUnended = row.fault.noDone && form === responseForm;
-  return isUnended ? { what: 'breaks off', attempt: 'interrupted' } : row.streamed;
+  if (isUnended) return { what: stream ? 'breaks off' : 'moves on', attempt: 'interrupted' };
+  return stream ? row.streamed : row.whole;
 }
 
 const others = everyForm.filter((form) => form !== chatForm);
@@ -220,6 +222,6 @@ async function chargeOf(one: EndpointCase, { ending, text }: Asked) {
   if (ending.kind === 'error') return { promptTokens: 0, completionTokens: 0, counted: 'estimated' };
   const isEstimated = ending.kind === 'part' || (outcome.what === 'answers' && outcome.counted === 'estimated');
   if (!isEstimated) return { ...reported, ...(!form.hasText && { completionTokens: 0 }), counted: 'reported' };
-  const promptTokens = await countPromptTokens({ endpoint: form.path, body: JSON.stringify(bodyOf(one)) });
+  const promptTokens = await chargedPrompt({ endpoint: form.path, request: bodyOf(one) });
   return { promptTokens, completionTokens: await countTokens(text), counted: 'estimated' };
 }

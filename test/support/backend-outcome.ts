@@ -1,4 +1,5 @@
-import { countPromptTokens, countTokens } from '../../workers/answers/count-tokens.ts';
+import { countTokens } from '../../workers/answers/count-tokens.ts';
+import { chargedPrompt } from './charged-prompt.ts';
 import type { Ending } from './chat-ending.ts';
 
 /** Complete responses are requested as a stream and assembled, unless they may contain audio, whose streams have another format. */
@@ -83,9 +84,6 @@ export async function chargeOf({ outcome }: Case, { text, messages, reported }: 
   if (text === '') return { promptTokens: 0, completionTokens: 0, counted: 'estimated' };
   const isReported = outcome.what === 'moves on' || (outcome.what === 'answers' && outcome.counted === 'reported');
   if (isReported) return { ...reported, counted: 'reported' };
-  const promptTokens = await countPromptTokens({
-    endpoint: '/v1/chat/completions',
-    body: JSON.stringify({ messages }),
-  });
+  const promptTokens = await chargedPrompt({ endpoint: '/v1/chat/completions', request: { messages } });
   return { promptTokens, completionTokens: await countTokens(text), counted: 'estimated' };
 }

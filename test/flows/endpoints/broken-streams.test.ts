@@ -1,7 +1,8 @@
 import AnthropicSdk from '@anthropic-ai/sdk';
 import test from 'ava';
 import OpenAI from 'openai';
-import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
+import { countTokens } from '../../../workers/answers/count-tokens.ts';
+import { chargedPrompt } from '../../support/charged-prompt.ts';
 import { openAccount } from '../../support/endpoints/open-account.ts';
 import { sdkStreams, streamNames, textOfEvent } from '../../support/endpoints/sdk-calls.ts';
 import { everyEndpoint } from '../../support/every-endpoint.ts';
@@ -31,7 +32,7 @@ for (const name of streamNames) {
 
     const usage = await account.usageWith(1);
     t.like(usage, { requests: 1, failed: 0, cancelled: 1 });
-    const promptTokens = await countPromptTokens({ endpoint: call.path, body: JSON.stringify(call.body) });
+    const promptTokens = await chargedPrompt({ endpoint: call.path, request: call.body as object });
     t.is(usage.promptTokens, promptTokens);
     t.is(usage.chargedTokens, promptTokens + usage.completionTokens);
     const least = await countTokens(received);
@@ -60,7 +61,7 @@ for (const name of streamNames) {
     } else t.fail(String(error));
     t.not(received, '');
     const { path, body } = await server().waitForCall((each) => each.model === model);
-    const promptTokens = await countPromptTokens({ endpoint: path, body: JSON.stringify(body) });
+    const promptTokens = await chargedPrompt({ endpoint: path, request: body as object });
     t.like(await account.usageWith(1), { failed: 1, promptTokens, completionTokens: await countTokens(received) });
   });
 }
