@@ -108,3 +108,12 @@ test('a request that is free is charged no prompt, also if its client leaves', a
   t.like(await usageAt('/v1/messages/count_tokens'), { promptTokens: 0, completionTokens: 0 });
   t.is((await usageAt('/v1/messages')).promptTokens, 2 + 4);
 });
+
+test('a prompt without a reported number is charged at least half of what admission has estimated', async (t) => {
+  const body = JSON.stringify({ messages: [{ role: 'user', content: 'hello world' }] });
+  const usageAt = (promptEstimate: number) => promptUsage(jobFor('no stream', { body, promptEstimate }));
+  const counted = 2 + 4;
+  t.is((await usageAt(2 * counted)).promptTokens, counted);
+  t.is((await usageAt(2 * counted + 1)).promptTokens, counted + 1);
+  t.like(await usageAt(100_000), { promptTokens: 50_000, completionTokens: 0, estimated: true });
+});
