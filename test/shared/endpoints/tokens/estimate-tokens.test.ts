@@ -32,7 +32,7 @@ const compareAll = (texts: Readonly<Record<string, string>>) =>
 const percent = (error: number) => `${error < 0 ? '' : '+'}${Math.round(error * 100)} %`;
 const listed = (all: readonly Compared[]) => all.map(({ kind, error }) => `${kind} ${percent(error)}`).join(', ');
 
-/** At most 1.3 times too low, and at most 3 times too high (contract.md#l12-estimates). */
+/** At most 1.3 times too low, and at most 3 times too high (contract.md#ho9-estimates). */
 const lowest = 1 / 1.3 - 1;
 const highest = 3 - 1;
 const isWithin = ({ error }: Compared) => error >= lowest && error <= highest;
