@@ -124,7 +124,7 @@ test('a text that is cut within a character is counted', async (t) => {
   t.true((await countTokens(`a${'👩'.repeat(20_000)}`)) > 10_000);
 });
 
-test("a prompt counts its messages' texts and four tokens for each message", async (t) => {
+test("a prompt counts its messages' texts, its media and four tokens for each message", async (t) => {
   const messages = [
     { role: 'system', content: 'hello world' },
     {
@@ -141,7 +141,7 @@ test("a prompt counts its messages' texts and four tokens for each message", asy
   const body = JSON.stringify({ messages, temperature: 1 });
   t.is(
     await countPromptTokens({ endpoint: '/v1/chat/completions', body: body }),
-    (await countTokens('hello world\nhello world\n\n')) + 4 * 4,
+    (await countTokens('hello world\nhello world\n\n')) + 4 * 4 + 1_500,
   );
 });
 
