@@ -10,7 +10,7 @@ export interface TokenMeter {
 /** The last part of a text is counted again with what follows it, because a token may continue there. */
 const tailCharacters = 512;
 const keptCharactersMax = 65_536;
-/** Counting blocks the event loop. This much takes a few milliseconds. */
+/** The tokenizer counts this much exactly. */
 const countedAtOnce = 16_384;
 
 export function createTokenMeter(): TokenMeter {
@@ -27,8 +27,11 @@ export function createTokenMeter(): TokenMeter {
     rest = rest.slice(end);
   }
 
-  async function count(): Promise<number> {
-    while (rest.length > countedAtOnce) await settle(countedAtOnce);
+  async function count(tokensMax: number): Promise<number> {
+    while (rest.length > countedAtOnce) {
+      await settle(countedAtOnce);
+      if (counted > tokensMax) return counted;
+    }
     if (rest.length > 2 * tailCharacters) await settle(rest.length - tailCharacters);
     most = counted + (await countTokens(rest));
     return most;
@@ -41,7 +44,7 @@ export function createTokenMeter(): TokenMeter {
     },
     isOver(tokensMax) {
       if (most <= tokensMax && rest.length <= keptCharactersMax) return false;
-      return count().then((tokens) => tokens > tokensMax);
+      return count(tokensMax).then((tokens) => tokens > tokensMax);
     },
   };
 }

@@ -97,8 +97,8 @@ export const countTokensDescription: EndpointDescription = {
   endpoint: countTokens,
   id: 'countMessageTokens',
   summary: 'Count the tokens of a message',
-  description: `Compatible with Anthropic's API, for models that offer \`messages\`. It counts as a request and charges no tokens. A model server counts.
-If none can, a tokenizer estimates, and \`x-svc-estimated\` says so.`,
+  description: `Compatible with Anthropic's API, for models that offer \`messages\`. It counts as a request and charges no tokens; an estimate of the prompt
+is reserved until it ends. A model server counts. If none can, a tokenizer estimates, and \`x-svc-estimated\` says so.`,
   request: { schema: 'TokenCountRequest', example: prompt },
   answer: { description: 'The number of tokens.', schema: 'TokenCount', example: { input_tokens: 8 } },
   errorSchema: 'MessageError',

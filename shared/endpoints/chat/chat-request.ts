@@ -111,13 +111,3 @@ export const publishedRequestSchema = chatRequestSchema.safeExtend({
   verbosity: z.string().nullish(),
   web_search_options: object.nullish().meta({ description: refusedByDefault }),
 });
-
-/** The texts in the messages of a request that was accepted, and the calls of tools. */
-export const queuedMessagesSchema = z.looseObject({
-  messages: z.array(
-    z.looseObject({
-      content: z.union([z.string(), z.array(z.looseObject({ text: z.string().optional() })), z.null()]).optional(),
-      tool_calls: z.array(z.unknown()).nullish(),
-    }),
-  ),
-});

@@ -2,19 +2,15 @@ import { createChoicesAssembler } from '../choices/assemble-choices.ts';
 import { choicesAnswers } from '../choices/choices-answers.ts';
 import type { ChoicesKind } from '../choices/required-properties.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
-import type { Prompt, RequestFormat } from '../definition/request-format.ts';
+import type { RequestFormat } from '../definition/request-format.ts';
 import { choicesMax, readOutputLimit } from '../fields/output-limit.ts';
 import { publishedFields } from '../fields/refused-fields.ts';
-import { tokensPerMessage } from '../tokens/media-tokens.ts';
 import { generationCost } from '../tokens/request-cost.ts';
-import { textsIn, toolTexts } from '../tokens/texts-in.ts';
 import { createChatChoice } from './assemble-choice.ts';
 import { canBeAssembled } from './can-be-assembled.ts';
-import { type ChatRequest, publishedRequestSchema, queuedMessagesSchema } from './chat-request.ts';
+import { type ChatRequest, publishedRequestSchema } from './chat-request.ts';
 import { isPlainRequest } from './is-plain-request.ts';
-import { estimateChatPrompt } from './prompt-size.ts';
-
-const callFields = new Set(['function', 'custom']);
+import { chatPrompt, estimateChatPrompt } from './prompt-size.ts';
 
 const request: RequestFormat = {
   schema: publishedRequestSchema,
@@ -46,15 +42,7 @@ const request: RequestFormat = {
   },
   estimatePrompt: estimateChatPrompt,
 
-  promptOf(body: { tools?: unknown; functions?: unknown }): Prompt {
-    const { messages } = queuedMessagesSchema.parse(body);
-    const texts = messages.map(({ content }) =>
-      Array.isArray(content) ? content.map(({ text }) => text ?? '').join('') : (content ?? ''),
-    );
-    const calls = messages.flatMap(({ tool_calls }) => textsIn(tool_calls, callFields));
-    const tools = [...toolTexts(body.tools), ...toolTexts(body.functions)];
-    return { texts: [...texts, ...calls, ...tools], tokens: messages.length * tokensPerMessage };
-  },
+  promptOf: chatPrompt,
   choicesOf: (body) => readOutputLimit({ ...body }, Number.POSITIVE_INFINITY).choices.value,
 };
 

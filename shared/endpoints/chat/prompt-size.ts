@@ -1,49 +1,56 @@
-import { z } from 'zod';
+import { isObject } from '../../is-object.ts';
+import type { Prompt } from '../definition/request-format.ts';
 import {
-  audioBytesPerToken,
-  base64,
-  dataUrl,
-  estimateMessages,
-  fileBytesPerToken,
-  imageUrl,
+  estimateWithMedia,
   type ReadMedia,
-  tokensOfBase64,
-  tokensPerImage,
+  readAll,
+  readOpenAiMedia,
+  tokensOfMessages,
+  within,
+  withinEach,
+  withoutMedia,
+  withoutOpaque,
 } from '../tokens/media-tokens.ts';
+import { textsIn, toolTexts } from '../tokens/texts-in.ts';
 
-/**
- * Estimates the number of tokens in the prompt of a chat request, valid or not. `text` is the request as JSON. Only base64 data in a part
- * of a message is not counted as text: an image counts 1,500 tokens, sound one token per 100 bytes, and a file one token per 2 bytes.
- */
+/** Estimates the number of tokens in the prompt of a chat request, valid or not. `text` is the request as JSON. */
 export function estimateChatPrompt(request: object, text: string): number {
-  return estimateMessages(request, { text, field: 'messages', readMedia });
+  const estimate = estimateWithMedia(request, { text, fields: ['messages'], readMedia });
+  return estimate + tokensOfMessages(request, 'messages');
 }
 
-/** Parses a part only if its type is a media type, because a body can have a hundred thousand parts. */
-const readMedia: ReadMedia = (part) => (mediaTypes.has(part.type) ? mediaPart.safeParse(part).data : undefined);
+type Queued = { messages?: unknown; tools?: unknown; functions?: unknown };
 
-const mediaTypes = new Set<unknown>(['image_url', 'input_audio', 'file']);
+/** The texts of a queued body, for the tokenizer, and the tokens of its media. */
+export function chatPrompt(body: Queued): Prompt {
+  const media = { tokens: tokensOfMessages(body, 'messages') };
+  const shown = withoutMedia(body.messages, readMedia, media);
+  const messages = Array.isArray(shown) ? shown.filter(isObject) : [];
+  // A model gets the parts of a message without anything between them.
+  const texts = messages.map((message) => textsIn(message, textFields).join(''));
+  const calls = messages.flatMap((message) => textsIn(message.tool_calls, callFields));
+  return { texts: [...texts, ...calls, ...toolTexts(body.tools), ...toolTexts(body.functions)], tokens: media.tokens };
+}
 
-/** An image at an address that the backend fetches also counts as an image, and its address counts as text. */
-const imagePart = z
-  .looseObject({ type: z.literal('image_url'), image_url: z.looseObject({ url: z.string() }) })
-  .transform(({ image_url: image, ...part }) => {
-    const isData = imageUrl.safeParse(image.url).success;
-    return { tokens: tokensPerImage, emptied: { ...part, image_url: { ...image, url: isData ? '' : image.url } } };
-  });
+const textFields = new Set(['content', 'text', 'refusal', 'reasoning', 'reasoning_content']);
+const callFields = new Set(['function', 'custom']);
 
-const audioPart = z
-  .looseObject({ type: z.literal('input_audio'), input_audio: z.looseObject({ data: base64 }) })
-  .transform(({ input_audio: audio, ...part }) => ({
-    tokens: tokensOfBase64(audio.data, audioBytesPerToken),
-    emptied: { ...part, input_audio: { ...audio, data: '' } },
-  }));
+const readMedia: ReadMedia = (part) => readOpenAiMedia(part) ?? readReasoning(part);
 
-const filePart = z
-  .looseObject({ type: z.literal('file'), file: z.looseObject({ file_data: z.union([base64, dataUrl]) }) })
-  .transform(({ file, ...part }) => ({
-    tokens: tokensOfBase64(file.file_data, fileBytesPerToken),
-    emptied: { ...part, file: { ...file, file_data: '' } },
-  }));
+/** Of an assistant's message. */
+const readReasoning: ReadMedia = (message) =>
+  message.role === 'assistant' ? readAll(message, [readDetails, readCalls, readSignature]) : undefined;
 
-const mediaPart = z.discriminatedUnion('type', [imagePart, audioPart, filePart]);
+/** Encrypted reasoning in the form of OpenRouter (its guide "Reasoning tokens"). */
+const readDetails: ReadMedia = (message) =>
+  withinEach(message, 'reasoning_details', (detail) =>
+    detail.type === 'reasoning.encrypted' ? withoutOpaque(detail, 'data') : undefined,
+  );
+
+const readCalls: ReadMedia = (message) => withinEach(message, 'tool_calls', (call) => readSignature(call));
+
+/** The signature that Google's API returns with a message or a call (its guide "Thought signatures"). */
+const readSignature: ReadMedia = (part) =>
+  within(part, 'extra_content', (extra) =>
+    within(extra, 'google', (google) => withoutOpaque(google, 'thought_signature')),
+  );

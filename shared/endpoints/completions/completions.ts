@@ -6,7 +6,7 @@ import type { RequestFormat } from '../definition/request-format.ts';
 import { readOutputLimit } from '../fields/output-limit.ts';
 import { promptsIn } from '../fields/prompt-input.ts';
 import { publishedFields } from '../fields/refused-fields.ts';
-import { estimatePrompts } from '../tokens/estimate-prompts.ts';
+import { estimatePrompts, promptsOf } from '../tokens/estimate-prompts.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { canBeAssembled, createCompletionChoice } from './assemble-completion.ts';
 import { allChoicesMax, type CompletionRequest, completionRequestSchema } from './completion-request.ts';
@@ -47,7 +47,7 @@ const request: RequestFormat = {
   },
   estimatePrompt: (completion, text) => estimatePrompts(completion, 'prompt', text),
 
-  promptOf: ({ prompt }: { prompt?: unknown }) => promptsIn(prompt),
+  promptOf: (body) => promptsOf({ ...body }, 'prompt'),
   choicesOf: (body: { prompt?: unknown }) => choicesOfEach(body) * promptsIn(body.prompt).prompts,
   repeatsOfPrompt(body) {
     // Most bodies need not be parsed: a quote inside of a string is escaped, so this is never a part of the prompt.

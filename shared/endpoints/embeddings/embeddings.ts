@@ -1,8 +1,7 @@
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
-import { promptsIn } from '../fields/prompt-input.ts';
 import { publishedFields } from '../fields/refused-fields.ts';
-import { estimatePrompts } from '../tokens/estimate-prompts.ts';
+import { estimatePrompts, promptsOf } from '../tokens/estimate-prompts.ts';
 import { promptCost } from '../tokens/request-cost.ts';
 import { embeddingAnswers } from './embedding-answers.ts';
 import { type EmbeddingRequest, embeddingRequestSchema } from './embedding-request.ts';
@@ -25,7 +24,7 @@ const request: RequestFormat = {
     promptCost({ promptTokens: request.estimatePrompt(embedding, text), promptField: 'input' }),
   estimatePrompt: (embedding, text) => estimatePrompts(embedding, 'input', text),
 
-  promptOf: ({ input }: { input?: unknown }) => promptsIn(input),
+  promptOf: (body) => promptsOf({ ...body }, 'input'),
   choicesOf: () => 1,
 };
 

@@ -20,9 +20,10 @@ const request: RequestFormat = {
   ask: ({ model }: CountRequest) => ({
     ...{ model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} },
   }),
-  // It counts against requests per minute.
+  // It is reserved while it runs, because counting takes a backend or a worker as long as reading the prompt does.
   isFree: true,
-  cost: () => promptCost({ promptTokens: 0, promptField: 'messages' }),
+  cost: (asked: CountRequest, { text }) =>
+    promptCost({ promptTokens: estimateMessagePrompt(asked, text), promptField: 'messages' }),
   estimatePrompt: estimateMessagePrompt,
   promptOf: messagesPrompt,
   choicesOf: () => 1,

@@ -1,59 +1,54 @@
-import { z } from 'zod';
 import { isObject } from '../../is-object.ts';
 import type { Prompt } from '../definition/request-format.ts';
+import { tokensByPixels, tokensPerImage } from '../tokens/image-tokens.ts';
 import {
-  base64,
-  estimateMessages,
-  fileBytesPerToken,
+  type EmptiedPart,
+  estimateWithMedia,
+  isBase64,
+  type Part,
   type ReadMedia,
-  tokensOfBase64,
-  tokensPerImage,
-  tokensPerMessage,
+  tokensOfFile,
+  tokensOfMessages,
   withoutMedia,
+  withoutOpaque,
 } from '../tokens/media-tokens.ts';
 import { textsIn, toolTexts } from '../tokens/texts-in.ts';
 
-/**
- * Estimates the tokens of the prompt of a request, valid or not. `text` is the request as JSON. Only base64 data is not counted as text: an
- * image counts 1,500 tokens, and a document one token per 2 bytes.
- */
+const fields = ['messages', 'system'];
+
+/** Estimates the tokens of the prompt of a request, valid or not. `text` is the request as JSON. */
 export function estimateMessagePrompt(request: object, text: string): number {
-  return estimateMessages(request, { text, field: 'messages', readMedia });
+  return estimateWithMedia(request, { text, fields, readMedia }) + tokensOfMessages(request, 'messages');
 }
 
-const mediaTypes = new Set<unknown>(['image', 'document']);
-const readMedia: ReadMedia = (part) => (mediaTypes.has(part.type) ? mediaPart.safeParse(part).data : undefined);
+const readMedia: ReadMedia = (part) => {
+  switch (part.type) {
+    case 'image':
+      return readSource(part, tokensByPixels) ?? { tokens: tokensPerImage, emptied: part };
+    case 'document':
+      return readSource(part, tokensOfFile);
+    case 'thinking':
+      return withoutOpaque(part, 'signature');
+    case 'redacted_thinking':
+      return withoutOpaque(part, 'data');
+    default:
+      return undefined;
+  }
+};
 
-const imagePart = z
-  .looseObject({ type: z.literal('image'), source: z.looseObject({ type: z.string(), data: base64.optional() }) })
-  .transform(({ source, ...part }) => {
-    const emptied = source.data === undefined ? source : { ...source, data: '' };
-    return { tokens: tokensPerImage, emptied: { ...part, source: emptied } };
-  });
+function readSource(part: Part, tokensOf: (data: string) => number): EmptiedPart | undefined {
+  const { source } = part;
+  if (!isObject(source) || source.type !== 'base64' || !isBase64(source.data)) return undefined;
+  return { tokens: tokensOf(source.data), emptied: { ...part, source: { ...source, data: '' } } };
+}
 
-const documentPart = z
-  .looseObject({ type: z.literal('document'), source: z.looseObject({ type: z.literal('base64'), data: base64 }) })
-  .transform(({ source, ...part }) => ({
-    tokens: tokensOfBase64(source.data, fileBytesPerToken),
-    emptied: { ...part, source: { ...source, data: '' } },
-  }));
+type Queued = { system?: unknown; messages?: unknown; tools?: unknown };
 
-const mediaPart = z.discriminatedUnion('type', [imagePart, documentPart]);
-
-/** The texts of a queued body, for the tokenizer. */
-export function messagesPrompt({
-  system,
-  messages,
-  tools,
-}: {
-  system?: unknown;
-  messages?: unknown;
-  tools?: unknown;
-}): Prompt {
-  const count = Array.isArray(messages) ? messages.length : 0;
-  const shown = withoutMedia(messages, readDocument, { tokens: 0 });
-  const texts = [...textsIn([system, shown], textFields), ...toolTexts(tools)];
-  return { texts, tokens: count * tokensPerMessage };
+/** The texts of a queued body, for the tokenizer, and the tokens of its media. */
+export function messagesPrompt({ system, messages, tools }: Queued): Prompt {
+  const media = { tokens: tokensOfMessages({ messages }, 'messages') };
+  const shown = withoutMedia([system, messages], (part) => readDocument(part) ?? readMedia(part), media);
+  return { texts: [...textsIn(shown, textFields), ...toolTexts(tools)], tokens: media.tokens };
 }
 
 const textFields = new Set(['content', 'text', 'input', 'thinking']);

@@ -1,5 +1,6 @@
 import { promptsIn } from '../fields/prompt-input.ts';
-import { estimateJson } from './media-tokens.ts';
+import { estimateWithMedia, readOpenAiMedia, withoutMedia } from './media-tokens.ts';
+import { textsIn } from './texts-in.ts';
 
 /**
  * Estimates the tokens of a request whose prompt is in one field, in any of OpenAI's forms. Token ids count one each. All other fields
@@ -8,5 +9,17 @@ import { estimateJson } from './media-tokens.ts';
 export function estimatePrompts(request: object, field: string, text: string): number {
   const { [field]: input, ...others } = { ...request } as Readonly<Record<string, unknown>>;
   const { tokens } = promptsIn(input);
-  return tokens === 0 ? estimateJson(text) : tokens + estimateJson(JSON.stringify(others));
+  const prompted = { fields: [field, 'messages'], readMedia: readOpenAiMedia };
+  if (tokens === 0) return estimateWithMedia(request, { ...prompted, text });
+  return tokens + estimateWithMedia(others, { ...prompted, text: JSON.stringify(others) });
 }
+
+/** The prompts in one field of a queued body. Some model servers take messages in place of them. */
+export function promptsOf(body: Readonly<Record<string, unknown>>, field: string): { texts: string[]; tokens: number } {
+  const { texts, tokens } = promptsIn(body[field]);
+  const media = { tokens };
+  const shown = withoutMedia(body.messages, readOpenAiMedia, media);
+  return { texts: [...texts, ...textsIn(shown ?? [], textFields)], tokens: media.tokens };
+}
+
+const textFields = new Set(['content', 'text']);

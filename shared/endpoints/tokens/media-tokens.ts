@@ -1,22 +1,14 @@
-import { z } from 'zod';
+import { isUtf8 } from 'node:buffer';
 import { isObject } from '../../is-object.ts';
 import { estimateTokens } from './estimate-tokens.ts';
+import { tokensByTiles, tokensPerImage } from './image-tokens.ts';
 
-/** OpenAI's rule gives at most 85 + 8 × 170 for an image in high detail. */
-export const tokensPerImage = 1_500;
 /** Models encode up to 25 tokens per second of sound, and speech rarely has less than 2,500 bytes per second. */
-export const audioBytesPerToken = 100;
-/** A file may be compressed text. */
-export const fileBytesPerToken = 2;
-
-export const base64 = z.string().regex(/^[A-Za-z0-9+/_=-]+$/);
-export const imageUrl = z.string().regex(/^data:image\/[^,]{1,200};base64,[A-Za-z0-9+/_=-]+$/);
-export const dataUrl = z.string().regex(/^data:[^,]{1,200};base64,[A-Za-z0-9+/_=-]+$/);
-
-/** Four characters of base64 are three bytes. */
-export function tokensOfBase64(data: string, bytesPerToken: number): number {
-  return Math.ceil((data.length * 3) / 4 / bytesPerToken);
-}
+const audioBytesPerToken = 100;
+/** A PDF can be compressed text or pictures of pages, so this is wrong in both directions (contract.md#ho9-estimates). */
+const fileBytesPerToken = 64;
+/** Signatures and encrypted reasoning: a model gets the reasoning, or nothing of it. */
+const opaqueBytesPerToken = 32;
 
 /** Estimates the tokens of a request as JSON. Any part of it may get into the prompt, so all of it counts, including names of fields. */
 export function estimateJson(json: string): number {
@@ -28,29 +20,42 @@ function withLineEnds(json: string): string {
   return json.includes('\\n') ? json.split('\\n').join('\n') : json;
 }
 
-/** A part without its data, and the tokens of that data. */
-export type EmptiedPart = { tokens: number; emptied: object };
+export type Part = Readonly<Record<string, unknown>>;
 
-/** Reads the media of one part; undefined if there is none. */
-export type ReadMedia = (part: Readonly<Record<string, unknown>>) => EmptiedPart | undefined;
+/** A part without its data, and the tokens of that data. */
+export type EmptiedPart = { tokens: number; emptied: Part };
+
+/** Reads the media and the opaque strings of one message or part; undefined if there are none. */
+export type ReadMedia = (part: Part) => EmptiedPart | undefined;
 
 /** Tokens around each message in the prompt of a chat model, from OpenAI's guide to counting tokens. */
 export const tokensPerMessage = 4;
 
-type Prompted = { text: string; field: string; readMedia: ReadMedia };
+type Prompted = { text: string; fields: readonly string[]; readMedia: ReadMedia };
 
 /**
- * Estimates the tokens of a request, valid or not, whose prompt is a list of messages in one field. `text` is the request as JSON. Only the
- * data of media is not counted as text.
+ * Estimates the tokens of a request, valid or not, with messages or parts in these fields. `text` is the request as JSON. Only the data of
+ * media and opaque strings are not counted as text.
  */
-export function estimateMessages(request: object, { text, field, readMedia }: Prompted): number {
-  const { [field]: messages } = request as Readonly<Record<string, unknown>>;
-  if (!Array.isArray(messages)) return estimateJson(text);
+export function estimateWithMedia(request: object, { text, fields, readMedia }: Prompted): number {
   const media = { tokens: 0 };
-  const emptied = withoutMedia(messages, readMedia, media);
-  const written = media.tokens === 0 ? text : JSON.stringify({ ...request, [field]: emptied });
-  return estimateJson(written) + messages.length * tokensPerMessage + media.tokens;
+  const emptied = fields.map((field) => [field, withoutMedia(fieldOf(request, field), readMedia, media)]);
+  const written = media.tokens === 0 ? text : JSON.stringify({ ...request, ...Object.fromEntries(emptied) });
+  return estimateJson(written) + media.tokens;
 }
+
+/** The tokens around the messages in a field. */
+export function tokensOfMessages(request: object, field: string): number {
+  const messages = fieldOf(request, field);
+  return Array.isArray(messages) ? messages.length * tokensPerMessage : 0;
+}
+
+function fieldOf(request: object, field: string): unknown {
+  return (request as Part)[field];
+}
+
+/** Fields of a message or a part that hold parts: the output of a tool, and the source of a document. */
+const holders = ['content', 'output', 'source'] as const;
 
 /** Returns messages or parts with the media in them emptied, and adds the tokens of the media to `total`. */
 export function withoutMedia(value: unknown, readMedia: ReadMedia, total: { tokens: number }): unknown {
@@ -58,10 +63,123 @@ export function withoutMedia(value: unknown, readMedia: ReadMedia, total: { toke
   if (!isObject(value)) return value;
   const media = readMedia(value);
   total.tokens += media?.tokens ?? 0;
-  if (media !== undefined) return media.emptied;
-  // The output of a tool is a part that holds parts.
-  const { content, output } = value;
-  const held = { ...(Array.isArray(content) && { content }), ...(Array.isArray(output) && { output }) };
-  const emptied = Object.entries(held).map(([name, parts]) => [name, withoutMedia(parts, readMedia, total)]);
-  return emptied.length === 0 ? value : { ...value, ...Object.fromEntries(emptied) };
+  const part = media?.emptied ?? value;
+  const held = holders.filter((name) => typeof part[name] === 'object' && part[name] !== null);
+  if (held.length === 0) return part;
+  return { ...part, ...Object.fromEntries(held.map((name) => [name, withoutMedia(part[name], readMedia, total)])) };
+}
+
+/** Reads a part in any of OpenAI's notations: of chat completions, of responses, and in the output of a tool. */
+export const readOpenAiMedia: ReadMedia = (part) => {
+  switch (part.type) {
+    case 'image_url':
+    case 'input_image':
+    case 'computer_screenshot':
+      return readImage(part);
+    case 'input_audio':
+      return readAudio(part);
+    case 'file':
+      return within(part, 'file', readFile);
+    case 'input_file':
+      return readFile(part);
+    default:
+      return undefined;
+  }
+};
+
+/** The address is a text, or in an object with `detail`. An image that the backend fetches is also one, and its address counts as text. */
+function readImage(part: Part): EmptiedPart {
+  const { image_url: address } = part;
+  if (!isObject(address)) {
+    const { tokens, emptied } = imageAt(address, part.detail);
+    return { tokens, emptied: { ...part, image_url: emptied } };
+  }
+  const { tokens, emptied } = imageAt(address.url, address.detail);
+  return { tokens, emptied: { ...part, image_url: { ...address, url: emptied } } };
+}
+
+function imageAt(address: unknown, detail: unknown): { tokens: number; emptied: unknown } {
+  const data = typeof address === 'string' ? dataIn(address, /^data:image\/[^,]{1,200};base64,/) : undefined;
+  if (data !== undefined) return { tokens: tokensByTiles(data, detail), emptied: '' };
+  return { tokens: detail === 'low' ? tokensByTiles('', detail) : tokensPerImage, emptied: address };
+}
+
+function readAudio(part: Part): EmptiedPart | undefined {
+  const { input_audio: audio } = part;
+  if (!isObject(audio) || !isBase64(audio.data)) return undefined;
+  const tokens = Math.ceil(bytesOf(audio.data) / audioBytesPerToken);
+  return { tokens, emptied: { ...part, input_audio: { ...audio, data: '' } } };
+}
+
+function readFile(part: Part): EmptiedPart | undefined {
+  const { file_data: file } = part;
+  if (typeof file !== 'string') return undefined;
+  const data = dataIn(file, /^data:[^,]{1,200};base64,/) ?? (isBase64(file) ? file : undefined);
+  return data === undefined ? undefined : { tokens: tokensOfFile(data), emptied: { ...part, file_data: '' } };
+}
+
+/** A file of text gets into the prompt as it is. */
+export function tokensOfFile(data: string): number {
+  const bytes = Buffer.from(data, 'base64');
+  if (isUtf8(bytes) && !bytes.includes(0)) return estimateTokens(bytes.toString());
+  return Math.ceil(bytes.length / fileBytesPerToken);
+}
+
+/** Empties the opaque string in one field of a part. Anything else than base64 is text. */
+export function withoutOpaque(part: Part, field: string): EmptiedPart | undefined {
+  const data = part[field];
+  if (!isBase64(data)) return undefined;
+  return { tokens: Math.ceil(bytesOf(data) / opaqueBytesPerToken), emptied: { ...part, [field]: '' } };
+}
+
+/** Reads an object in a field of a part. */
+export function within(part: Part, field: string, read: ReadMedia): EmptiedPart | undefined {
+  const member = part[field];
+  const found = isObject(member) ? read(member) : undefined;
+  return found === undefined ? undefined : { tokens: found.tokens, emptied: { ...part, [field]: found.emptied } };
+}
+
+/** Reads each object of a list in a field of a part. */
+export function withinEach(part: Part, field: string, read: ReadMedia): EmptiedPart | undefined {
+  const items: unknown = part[field];
+  if (!Array.isArray(items)) return undefined;
+  const found = items.map((item: unknown) => (isObject(item) ? read(item) : undefined));
+  const tokens = found.reduce((sum, each) => sum + (each?.tokens ?? 0), 0);
+  if (tokens === 0) return undefined;
+  return { tokens, emptied: { ...part, [field]: items.map((item, index) => found[index]?.emptied ?? item) } };
+}
+
+/** Reads one part in several ways. */
+export function readAll(part: Part, ways: readonly ReadMedia[]): EmptiedPart | undefined {
+  const read = { tokens: 0, emptied: part };
+  for (const way of ways) {
+    const found = way(read.emptied);
+    read.tokens += found?.tokens ?? 0;
+    read.emptied = found?.emptied ?? read.emptied;
+  }
+  return read.tokens === 0 ? undefined : read;
+}
+
+/** The base64 of a `data:` address that begins so. */
+function dataIn(address: string, beginning: RegExp): string | undefined {
+  const data = address.slice(beginning.exec(address)?.[0].length ?? address.length);
+  return isBase64(data) ? data : undefined;
+}
+
+const base64 = /^[A-Za-z0-9+/_=-]+$/;
+const lineCharactersMin = 40;
+
+/** Base64 in one line, or in long lines (RFC 2045): words are shorter, so no text is taken for base64. */
+export function isBase64(data: unknown): data is string {
+  if (typeof data !== 'string') return false;
+  if (!data.includes('\n')) return base64.test(data);
+  const lines = data.trimEnd().split(/\r?\n/);
+  return lines.every(
+    (line, index) => base64.test(line) && (index === lines.length - 1 || line.length >= lineCharactersMin),
+  );
+}
+
+/** Four characters of base64 are three bytes. */
+function bytesOf(data: string): number {
+  return (data.length * 3) / 4;
 }

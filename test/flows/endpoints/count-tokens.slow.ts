@@ -5,7 +5,10 @@ import { type Stack, startStack } from '../../stack/stack.ts';
 import { openAccount } from '../../support/endpoints/open-account.ts';
 import { everyEndpoint } from '../../support/every-endpoint.ts';
 
-const plans = { 'two-a-minute': { requests_per_minute: 2, model_tiers: ['guest'] } };
+const plans = {
+  'two-a-minute': { requests_per_minute: 2, model_tiers: ['guest'] },
+  'few-tokens': { tokens_per_minute: 1_000, model_tiers: ['guest'] },
+};
 const model = 'everything';
 const messages = [{ role: 'user' as const, content: 'Was heißt 東京 👩‍👩‍👧‍👦 ?' }];
 const asked = { model, messages, system: 'Antworte höflich.' };
@@ -38,6 +41,19 @@ test('it counts as a request', async (t) => {
   await anthropic.messages.countTokens(asked);
   const error = await t.throwsAsync(anthropic.messages.countTokens(asked));
   t.like(error, { status: 429, type: 'rate_limit_error', error: { error: { limit: 'requests_limit' } } });
+});
+
+test('the estimate is reserved while it counts, and given back at its end', async (t) => {
+  const { anthropic } = await openAccount(counting, 'count-reserved', { plan: 'few-tokens' });
+  const long = { ...asked, system: 'word '.repeat(500) };
+  for (let time = 0; time < 3; time++) {
+    const { response } = await anthropic.messages.countTokens(long).withResponse();
+    const remaining = Number(response.headers.get('x-ratelimit-remaining-tokens'));
+    t.true(remaining > 0 && remaining < 500, `${remaining} after admission`);
+  }
+  const error = await t.throwsAsync(anthropic.messages.countTokens({ ...asked, system: 'word '.repeat(1_000) }));
+  t.like(error, { status: 400 });
+  t.regex(error?.message ?? '', /messages: are about \d+ tokens: that exceeds the 1000 tokens per minute/);
 });
 
 test('an invalid request is refused, and a model without messages is named', async (t) => {

@@ -13,7 +13,7 @@ const pdf = (bytes: number) => ({
   ...{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: data(bytes) } },
 });
 
-test('an image counts 1,500 tokens whatever its size, also in the result of a tool', (t) => {
+test('an image whose size cannot be read counts 1,500 tokens, also in the result of a tool', (t) => {
   for (const bytes of [3, 300_000]) {
     const [direct, ofTool] = [
       user(image(bytes)),
@@ -27,8 +27,8 @@ test('an image counts 1,500 tokens whatever its size, also in the result of a to
   t.true(estimate(long) > 1_700, 'its address counts as text');
 });
 
-test('a document counts a token for 2 bytes, and a plain text as text', (t) => {
-  t.is(estimate(user(pdf(30_000))) - estimate(user(pdf(6))), 14_997);
+test('a document counts a token for 64 bytes, and a plain text as text', (t) => {
+  t.is(estimate(user(pdf(30_720))) - estimate(user(pdf(6))), 480 - 1);
   const text = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'word '.repeat(1_000) } };
   const tokens = estimate(user(text));
   t.true(tokens > 1_000 && tokens < 2_500, `${tokens}`);
@@ -72,11 +72,12 @@ test('the tokenizer gets every text that the model reads, once', (t) => {
     { type: 'image', source: { type: 'base64', data: 'no' } },
     { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'e' } },
     { type: 'document', source: { type: 'content', content: [{ type: 'text', text: 'f' }] } },
-    { type: 'document', source: { type: 'base64', data: 'no' } },
+    { type: 'document', source: { type: 'base64', data: 'AAAA' } },
   ];
   t.deepEqual(messagesPrompt({ system: [{ type: 'text', text: 's' }], messages: [{ role: 'user', content }] }), {
     texts: ['s', 'a', '{"text":"b"}', 'c', 'd', 'e', 'f'],
-    tokens: 4,
+    // Around the message, of the signature, the image and the document.
+    tokens: 4 + 1 + 1_500 + 1,
   });
   t.deepEqual(messagesPrompt({ messages: [{ role: 'user', content: 'x' }] }), { texts: ['x'], tokens: 4 });
   t.deepEqual(messagesPrompt({}), { texts: [], tokens: 0 });

@@ -234,8 +234,10 @@ test('the backend gets the request as it came, without its limit and without a t
   t.like(call, { endpoint: '/v1/messages', stream: true, includeUsage: true, assembled: false, outputTokensMax: 7 });
 });
 
-test('counting costs no tokens, whatever the size of the prompt', (t) => {
-  const { cost, outputTokensMax, endpoint } = callOf(countTokens, { ...base, system: 'word '.repeat(1_000) });
-  t.like(cost, { tokens: 0, promptTokens: 0, outputTokensMax: 0 });
+test('counting reserves the estimate of the prompt, like a message without an answer', (t) => {
+  const { body, cost, outputTokensMax, endpoint } = callOf(countTokens, { ...base, system: 'word '.repeat(1_000) });
+  const promptTokens = countTokens.request.estimatePrompt(JSON.parse(body), body);
+  t.true(promptTokens > 1_000);
+  t.like(cost, { promptTokens, tokens: promptTokens, promptField: 'messages' });
   t.deepEqual([endpoint, outputTokensMax], ['/v1/messages/count_tokens', 0]);
 });

@@ -13,7 +13,7 @@ function added(part: object, emptied: object): number {
   return estimate(user(part)) - estimate(user(emptied));
 }
 
-test('an image counts 1,500 tokens whatever its size, and an address also counts as text', (t) => {
+test('an image whose size cannot be read counts 1,500 tokens, and an address also counts as text', (t) => {
   for (const bytes of [3, 300_000]) {
     const image = (url: string) => ({ type: 'input_image', image_url: url });
     const tokens = estimate(user(image(png(bytes))));
@@ -25,12 +25,12 @@ test('an image counts 1,500 tokens whatever its size, and an address also counts
   t.true(estimate(user({ type: 'input_image', file_id: 'file-1' })) > 1_500);
 });
 
-test('sound counts a token for 100 bytes, and a file one for 2 bytes', (t) => {
+test('sound counts a token for 100 bytes, and a file one for 64 bytes', (t) => {
   const sound = (text: string) => ({ type: 'input_audio', input_audio: { data: text, format: 'wav' } });
   t.is(added(sound(data(30_000)), sound(data(3))), 299);
   const file = (text: string) => ({ type: 'input_file', filename: 'a.pdf', file_data: text });
-  t.is(added(file(data(30_000)), file(data(6))), 14_997);
-  t.true(estimate(user(file(`data:application/pdf;base64,${data(30_000)}`))) > 15_000);
+  t.is(added(file(data(30_720)), file(data(6))), 480 - 1);
+  t.true(estimate(user(file(`data:application/pdf;base64,${data(30_720)}`))) > 480);
 });
 
 test('media in the output of a tool counts, too', (t) => {
@@ -105,7 +105,8 @@ test('the tokenizer gets every text that the model reads, once', (t) => {
   ];
   t.deepEqual(inputPrompt({ instructions: 'Be brief.', input }), {
     texts: ['Be brief.', 'a', 'b', 'c', '{"d":1}', 'e', 'f', 'g'],
-    tokens: 7 * 4,
+    // Around the items, of the image and the encrypted reasoning.
+    tokens: 7 * 4 + 1_500 + 1,
   });
   const tool = { type: 'function', name: 'weather', description: 'Says how it is outside.' };
   t.deepEqual(inputPrompt({ input: 'Hi', tools: [tool] }).texts, ['Hi', JSON.stringify(tool)]);

@@ -137,15 +137,16 @@ test('a prompt of many messages costs more than their text', (t) => {
 const image = `data:image/png;base64,${'iVBORw0KGgo'.repeat(10_000)}=`;
 const bytes = 'AAEC'.repeat(30_000);
 
-test('an image costs the same at any size, audio and files cost by size', (t) => {
+test('media cost what their data means, and reach the backend unchanged', (t) => {
   const plain = costOf({}).promptTokens;
   const cases: [part: object, least: number, most: number][] = [
-    [{ type: 'image_url', image_url: { url: image, detail: 'low' } }, 1_500, 1_560],
+    [{ type: 'image_url', image_url: { url: image, detail: 'low' } }, 85, 145],
+    [{ type: 'image_url', image_url: { url: image } }, 1_500, 1_560],
     [{ type: 'image_url', image_url: { url: 'data:image/gif;base64,R0lGOD' } }, 1_500, 1_560],
     [{ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }, 1_500, 1_560],
     [{ type: 'input_audio', input_audio: { data: bytes, format: 'wav' } }, 900, 960],
-    [{ type: 'file', file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${bytes}` } }, 45_000, 45_090],
-    [{ type: 'file', file: { file_data: bytes } }, 45_000, 45_060],
+    [{ type: 'file', file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${bytes}` } }, 1_407, 1_500],
+    [{ type: 'file', file: { file_data: bytes } }, 1_407, 1_470],
   ];
   for (const [part, least, most] of cases) {
     const call = callOf({ messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }, part] }] });
