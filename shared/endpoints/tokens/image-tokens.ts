@@ -52,8 +52,9 @@ function readerOf(data: string): BytesAt {
   return (offset, length) => {
     const skipped = offset % 3;
     const first = ((offset - skipped) / 3) * 4;
-    const decoded = Buffer.from(text.slice(first, first + 4 * Math.ceil((length + skipped) / 3)), 'base64');
-    return Buffer.concat([decoded.subarray(skipped)], length);
+    const bytes = Buffer.alloc(skipped + length);
+    bytes.write(text.slice(first, first + 4 * Math.ceil(bytes.length / 3)), 'base64');
+    return bytes.subarray(skipped);
   };
 }
 
@@ -76,7 +77,7 @@ function sizeInHead(head: Buffer): ImageSize | undefined {
   }
 }
 
-const segmentsMax = 64;
+const segmentsMax = 32;
 
 /** The size is in the start of a frame, behind any number of segments with metadata (ISO/IEC 10918-1, annex B). */
 function sizeOfJpeg(bytesAt: BytesAt): ImageSize | undefined {
