@@ -1,4 +1,5 @@
 import type { StackOptions } from '../stack/stack.ts';
+import type { Percentile } from './judge.ts';
 
 /** The attacker's knowledge of the service. */
 export type Target = {
@@ -6,8 +7,9 @@ export type Target = {
   issuer: string;
   /** The audience of sign-in tokens. */
   audience: string;
-  /** One key of each of the attacker's accounts. */
+  /** One key of each of the attacker's accounts, and a sign-in token of each. */
   keys: readonly string[];
+  tokens: readonly string[];
 };
 
 /** How often each outcome occurred, by a short name: `413 PAYLOAD_TOO_LARGE`, `closed`. */
@@ -43,6 +45,10 @@ export type Attack = {
   forMs?: number;
   /** Who uses the service in addition to the usual callers: accounts that it has not seen before, or an upload each second. */
   others?: 'newClients' | 'uploads';
+  /** Which wait of the others may be three times as long. Default: the median. */
+  judgedBy?: Percentile;
+  /** The `maxmemory` of Redis. Default: none. */
+  redisMiBMax?: number;
   /** Runs in the attacker's process until the signal is aborted. */
   run: (attacker: Attacker) => Promise<void>;
   /** What the attacker got without permission, as messages. */

@@ -2,10 +2,14 @@ export const phases = ['before', 'during', 'after'] as const;
 export type Phase = (typeof phases)[number];
 export type ByPhase<Value> = Record<Phase, Value>;
 
+export type Percentile = 'p50' | 'p99';
+
 /** How long callers waited, in milliseconds. Not a number if none was answered. */
 export type Waits = { p50: number; p99: number; answers: number };
 
 export type Observed = {
+  /** Which of the waits is judged. Default: the median. */
+  judgedBy?: Percentile | undefined;
   /** By kind of caller. */
   waits: Record<string, ByPhase<Waits>>;
   /** The maximum of resident memory, in MiB, by process. */
@@ -20,18 +24,18 @@ export type Observed = {
   ended: readonly string[];
 };
 
-/** How many times longer others may wait during an attack, at the median. */
+/** How many times longer others may wait during an attack. */
 export const slowdownMax = 3;
 export const residentMiBMax = 512;
 const examplesMax = 3;
 
 /** Each exceeded limit, as a message. A missing value exceeds its limit. */
-export function exceededLimits({ waits, peakMiB, refused, lost, gains, ended }: Observed): string[] {
+export function exceededLimits({ judgedBy = 'p50', waits, peakMiB, refused, lost, gains, ended }: Observed): string[] {
   return [
     ...Object.entries(waits).flatMap(([who, { before, during }]) =>
-      during.p50 <= slowdownMax * before.p50
+      during[judgedBy] <= slowdownMax * before[judgedBy]
         ? []
-        : [`p50 of ${who} is ${during.p50} ms, more than ${slowdownMax} times ${before.p50} ms`],
+        : [`${judgedBy} of ${who} is ${during[judgedBy]} ms, more than ${slowdownMax} times ${before[judgedBy]} ms`],
     ),
     ...Object.entries(peakMiB).flatMap(([name, peaks]) => {
       const mostMiB = Math.max(...Object.values(peaks));

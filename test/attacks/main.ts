@@ -6,14 +6,14 @@ import { exitCodeOf, residentMiBMax, slowdownMax } from './judge.ts';
 import { type Result, runAttack } from './run-attack.ts';
 
 const help = `npm run attack                       every attack, each on a new stack: about 20 minutes
-npm run attack -- 3 6a idle-connections only attacks with these numbers or names
+npm run attack -- 3 6a idle-connections only attacks with these numbers or names, or beginnings of names such as hold
 npm run attack -- --list             lists the attacks
 
 Legitimate callers ask from 127.0.0.1. The attacker is a separate process at 127.0.0.2, so this needs Linux. It has a lower priority
 than the service, and its rate is limited to what one machine can send through an ordinary line: see each attack. Ingress and worker
 have the heap and the allocator settings of containers of 512 MiB. Reports for each attack what the attacker got, and, before, during
 and after it, how long callers waited and what each process needed. Exits with 1 if
-- the median wait of callers was more than ${slowdownMax} times as long during an attack,
+- the median wait of callers (of hold-…: the 99th percentile) was more than ${slowdownMax} times as long during an attack,
 - a process had more than ${residentMiBMax} MiB,
 - an answer was lost, wrong, or not settled exactly once,
 - a caller was refused, or the attacker got more than permitted.`;
@@ -22,7 +22,7 @@ const args = process.argv.slice(2);
 const options = args.filter((arg) => arg.startsWith('--'));
 const chosen = args.filter((arg) => !arg.startsWith('--'));
 const isChosen = (arg: string) => (attack: { id: string; name: string }) =>
-  isMeant(attack.id, arg) || attack.name === arg;
+  isMeant(attack.id, arg) || attack.name === arg || attack.name.startsWith(`${arg}-`);
 const wanted = allAttacks.filter((attack) => chosen.length === 0 || chosen.some((arg) => isChosen(arg)(attack)));
 const unknown = [
   ...options.filter((option) => !['--help', '--list'].includes(option)),

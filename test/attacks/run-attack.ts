@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { processesOf, redisName } from '../soak/observe.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient } from '../support/key-client.ts';
+import { openRedis } from '../support/open-redis.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 import type { Attack, Tally, Target } from './attack.ts';
 import { type ByPhase, exceededLimits, type Observed, type phases, waitsOf } from './judge.ts';
@@ -34,6 +35,7 @@ export async function runAttack(attack: Attack): Promise<Result> {
   await using prepared = await attack.prepare?.();
   const env = { ...containerEnv, ...attack.stack?.env, ...prepared?.stack.env };
   await using stack = await startStack({ ...attack.stack, ...prepared?.stack, env });
+  if (attack.redisMiBMax !== undefined) await limitRedis(stack, attack.redisMiBMax);
   await using witnesses = await openWitnesses(stack);
   const target = await targetOf(stack, attack);
   const newClients = attack.others === 'newClients' ? await newKeys(stack, 'new-client', newClientsMax) : [];
@@ -55,6 +57,7 @@ export async function runAttack(attack: Attack): Promise<Result> {
   const measured = { before, during, after };
   const keys = [...witnesses.keys, ...newClients];
   const observed: Observed = {
+    judgedBy: attack.judgedBy,
     waits: waitsIn(used, measured),
     peakMiB: peaksOf(measured, [...Object.keys(services), redisName]),
     refused: used.uses.flatMap(({ refusal }) => refusal ?? []),
@@ -65,12 +68,20 @@ export async function runAttack(attack: Attack): Promise<Result> {
   return { attack, tally, observed, measured, exceeded: exceededLimits(observed) };
 }
 
+/** As docker-compose.yml does. */
+async function limitRedis({ redis }: Stack, mib: number): Promise<void> {
+  const connection = openRedis(redis?.url ?? '');
+  await connection.config('SET', 'maxmemory', `${mib}mb`);
+  connection.disconnect();
+}
+
 async function targetOf(stack: Stack, { accounts = 0, isUnlimited = false }: Attack): Promise<Target> {
   const keys = await newKeys(stack, 'attacker', accounts);
   const client = createKeyClient(stack);
   if (isUnlimited) for (const index of keys.keys()) await client.change(`user:attacker-${index}`, { plan: 'pro' });
+  const tokens = await Promise.all([...keys.keys()].map((index) => stack.identity.token(`attacker-${index}`)));
   const port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
-  return { port, issuer: stack.identity.issuer, audience: stack.baseUrl, keys };
+  return { port, issuer: stack.identity.issuer, audience: stack.baseUrl, keys, tokens };
 }
 
 async function newKeys(stack: Stack, name: string, count: number): Promise<string[]> {

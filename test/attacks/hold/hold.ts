@@ -1,0 +1,55 @@
+import { everyEndpoint } from '../../support/every-endpoint.ts';
+import type { Attack, Attacker } from '../attack.ts';
+import { repeat } from '../attacker/repeat.ts';
+import { everyAct, type Holder, mintDevice, openTools } from './holding.ts';
+
+/** Redis with the memory of docker-compose.yml, and a plan file whose models can be asked for all that a caller can hold. */
+const stack = { models: everyEndpoint };
+const forMs = 40_000;
+const perSecond = 400;
+/** As many as one network may mint in an hour. */
+const devices = 20;
+
+/** Each act by its clients, all at the same time, as fast as they are answered. */
+async function holdAll(attacker: Attacker, holders: readonly Holder[]): Promise<void> {
+  const tools = openTools(attacker);
+  await Promise.all(
+    everyAct.map(({ act, clients }) =>
+      repeat(attacker, { clients, perSecond: perSecond / everyAct.length }, (_, index) => {
+        const holder = holders[index % holders.length];
+        return holder === undefined ? Promise.resolve() : act(tools, holder);
+      }),
+    ),
+  );
+}
+
+const does = (who: string) =>
+  `${who}, at all limits at once: requests, claims and their repeats, large and unread answers, fresh texts, streams that are left, keys, files and batches; at most ${perSecond} a second`;
+
+function holdAccount(id: string, plan: 'free' | 'pro'): Attack {
+  return {
+    ...{ id, name: `hold-${plan}`, does: does(`one account of the plan ${plan}`), accounts: 1, forMs, stack },
+    ...{ isUnlimited: plan === 'pro', judgedBy: 'p99', redisMiBMax: 512 },
+    run(attacker) {
+      const { keys, tokens } = attacker.target;
+      return holdAll(attacker, [{ key: keys[0] ?? '', token: tokens[0] }]);
+    },
+  };
+}
+
+export const holdFree = holdAccount('14a', 'free');
+export const holdPro = holdAccount('14b', 'pro');
+
+export const holdGuests: Attack = {
+  ...{ id: '14c', name: 'hold-guests', does: does(`${devices} devices of one network`), forMs, stack },
+  ...{ judgedBy: 'p99', redisMiBMax: 512 },
+  async run(attacker) {
+    const holders: Holder[] = [];
+    const tools = openTools(attacker);
+    for (let device = 0; device < devices; device += 1) {
+      const key = await mintDevice(tools, device);
+      if (key !== undefined) holders.push({ key });
+    }
+    await holdAll(attacker, holders);
+  },
+};
