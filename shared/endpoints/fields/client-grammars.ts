@@ -1,4 +1,5 @@
 import { isObject } from '../../is-object.ts';
+import { foldedName } from './folded-name.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -8,12 +9,15 @@ type Json = Readonly<Record<string, unknown>>;
  */
 export type ClientGrammar = { path: string; field: string; listed: 'guided_regex' | 'guided_grammar' };
 
+/** `outputFormat`: the path of the output format. `holdTools`: fields with lists of objects that may have tools of their own. */
+type Places = { outputFormat: readonly string[]; holdTools: readonly string[] };
+
 /**
- * Yields those in the output format, whose path is in `outputFormat`, in fields of model servers that hold a schema, and in tools. A pattern
- * in the schema of a tool counts only if the server must follow the schema: `strict`, or a `tool_choice` that demands a call. In other
- * schemas it is a hint for the model, which `withoutPatterns` removes.
+ * Yields those in the output format, in fields of model servers that hold a schema, and in tools. A pattern in the schema of a tool counts
+ * only if the server must follow the schema: `strict`, or a `tool_choice` that demands a call. In other schemas it is a hint for the model,
+ * which `withoutPatterns` removes, except of tools within messages or items.
  */
-export function* clientGrammars(request: Json, outputFormat: readonly string[]): Generator<ClientGrammar> {
+export function* clientGrammars(request: Json, { outputFormat, holdTools }: Places): Generator<ClientGrammar> {
   const { structured_outputs: structured, guided_json, json_schema, output_format } = request;
   const format = outputFormat.reduce<unknown>((value, step) => (isObject(value) ? value[step] : undefined), request);
   const schemas: Record<string, unknown> = { guided_json, json_schema, output_format };
@@ -21,15 +25,30 @@ export function* clientGrammars(request: Json, outputFormat: readonly string[]):
   if (outputFormat.length > 0) schemas[outputFormat.join('.')] = format;
   for (const [path, schema] of Object.entries(schemas)) yield* patternsOf(schema, path, path.replace(/\..*$/, ''));
   const isDemanded = demandsCall(request.tool_choice) || demandsCall(request.function_call);
-  for (const field of ['tools', 'functions']) yield* inTools(request[field], field, isDemanded);
+  for (const field of ['tools', 'functions']) yield* inTools(request[field], { path: field, field, isDemanded });
+  for (const field of holdTools) yield* inHeldTools(request[field], field);
 }
 
-function* inTools(tools: unknown, field: string, isDemanded: boolean): Generator<ClientGrammar> {
+function* inHeldTools(items: unknown, field: string): Generator<ClientGrammar> {
+  if (!Array.isArray(items)) return;
+  for (let index = 0; index < items.length; index++) {
+    const item: unknown = items[index];
+    if (!isObject(item)) continue;
+    for (const name in item) {
+      const path = `${field}[${index}].${name}`;
+      if (foldedName(name) === 'tools') yield* inTools(item[name], { path, field: 'tools', isDemanded: true });
+    }
+  }
+}
+
+type Listed = { path: string; field: string; isDemanded: boolean };
+
+function* inTools(tools: unknown, { path: list, field, isDemanded }: Listed): Generator<ClientGrammar> {
   if (!Array.isArray(tools)) return;
   for (let index = 0; index < tools.length; index++) {
     const tool: unknown = tools[index];
     if (!isObject(tool)) continue;
-    const path = `${field}[${index}]`;
+    const path = `${list}[${index}]`;
     yield* grammarOf(tool.format, `${path}.format`, field);
     if (isObject(tool.custom)) yield* grammarOf(tool.custom.format, `${path}.custom.format`, field);
     const isStrict = tool.strict === true || (isObject(tool.function) && tool.function.strict === true);

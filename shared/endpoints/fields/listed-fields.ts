@@ -91,7 +91,7 @@ function* faultsOf(request: Json, rules: Rules, format: FieldFormat): Generator<
   }
   yield* formatFaults(request, format.outputFormat, rules);
   yield* innerFaults(request, rules);
-  yield* grammarFaults(request, format.outputFormat, rules);
+  yield* grammarFaults(request, format, rules);
   yield* toolFaults(request.tools, 'tools', rules);
   for (const field of format.holdTools) yield* heldToolFaults(field, request[field], rules);
   yield* mediaFaults(request, format.media, rules);
@@ -184,8 +184,8 @@ function* memberFaults({ field, members, isFree }: Members, rules: Rules): Gener
 }
 
 /** Checks what the model server would compile: its cost is unbounded. */
-function* grammarFaults(request: Json, outputFormat: readonly string[], rules: Rules): Generator<ValidationIssue> {
-  for (const { path, field, listed } of clientGrammars(request, outputFormat)) {
+function* grammarFaults(request: Json, format: FieldFormat, rules: Rules): Generator<ValidationIssue> {
+  for (const { path, field, listed } of clientGrammars(request, format)) {
     if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: field }, rules);
   }
 }

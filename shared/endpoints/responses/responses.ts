@@ -12,6 +12,7 @@ import { type ResponseRequest, responseRequestSchema } from './response-request.
 
 /** Fields that clients send, and no model server needs. They are dropped. */
 const dropped = ['client_metadata'];
+const knownFields = { ...responseRequestSchema.shape, client_metadata: undefined };
 const unsent = { background: undefined, conversation: undefined, previous_response_id: undefined };
 
 const request: RequestFormat = {
@@ -26,7 +27,7 @@ const request: RequestFormat = {
 
   ask: (response: ResponseRequest) => ({
     ...{ model: response.model, stream: response.stream === true, includeUsage: true, choices: 1 },
-    assembled: response.stream !== true && meansTheSameInStream(response, responseRequestSchema.shape),
+    assembled: response.stream !== true && meansTheSameInStream(response, knownFields),
     fields: { ...unsent, ...Object.fromEntries(dropped.map((name) => [name, undefined])), store: false },
   }),
   cost(response: ResponseRequest, { text, model }) {

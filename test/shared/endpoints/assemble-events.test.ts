@@ -231,3 +231,20 @@ test('an assembled answer is bounded, however its parts arrive', (t) => {
     );
   }
 });
+
+test('a whole answer is requested as a stream, unless a field may mean something else in one', (t) => {
+  const user = [{ role: 'user', content: 'Hi' }];
+  const asked: [path: string, request: object, apart: object][] = [
+    [completions, { prompt: 'Hi', n: 2, suffix: '', echo: false, best_of: null, top_k: 5 }, { echo: true }],
+    [completions, { prompt: ['Hi', 'Ho'], stop: ['a'] }, { best_of: 2 }],
+    [messages, { messages: user, max_tokens: 5, thinking: { type: 'adaptive' }, top_k: 5 }, { vendor: 1 }],
+    [responses, { input: 'Hi', client_metadata: { a: 'b' }, reasoning: {}, top_k: 5 }, { vendor: 1 }],
+  ];
+  for (const [path, request, apart] of asked) {
+    const isAssembled = (more: object) => endpointAt(path).request.ask({ model: 'm', ...request, ...more }).assembled;
+    t.true(isAssembled({}), path);
+    t.true(isAssembled({ stream: false }), path);
+    t.false(isAssembled({ stream: true }), path);
+    t.false(isAssembled(apart), path);
+  }
+});

@@ -409,6 +409,7 @@ test('a regular expression that the model server would compile is rejected unles
     [{ tools: [tool(pattern)], tool_choice: { type: 'function', function: { name: 'f' } } }, 'tools[0].pattern'],
     [{ tools: [tool(pattern)], tool_choice: { type: 'allowed_tools', mode: 'required' } }, 'tools[0].pattern'],
     [{ functions: [{ name: 'f', parameters: pattern }], function_call: { name: 'f' } }, 'functions[0].pattern'],
+    [{ messages: [{ role: 'developer', content: 'x', tools: [tool(pattern)] }] }, 'messages[0].tools[0].pattern'],
   ];
   const metrics = createLimitMetrics(new Registry());
   for (const [fields, path] of cases) {
