@@ -1,4 +1,5 @@
 import type { Agent } from 'undici';
+import type { AnswerBudget } from '../shared/bytes/answer-budget.ts';
 import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import type { Lane } from '../shared/lane.ts';
 import { createSettle } from '../shared/limits/settle.ts';
@@ -43,6 +44,7 @@ export function openLaneWork(deps: {
   agent: Agent;
   workerId: string;
   slots: BackendSlots;
+  answers: AnswerBudget;
   drainer: UsageDrainer;
   outboxLengthMax: number;
   /** This worker's control stream. */
@@ -69,6 +71,7 @@ export function openLaneWork(deps: {
     callBackend: createCallBackend({ agent, timeouts }),
     ownFields: createOwnFields({ plans: () => currentPlanFile().plans, pepper: config.keyPeppers[0] }),
     firstTokenMs: () => timeouts().firstTokenMs,
+    models: () => currentPlanFile().models,
   });
   const requests = owned.use(
     openRequestWork({

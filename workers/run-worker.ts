@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import { ulid } from 'ulid';
+import { openAnswerBudget } from '../shared/bytes/open-answer-budget.ts';
 import type { WorkerLoad } from '../shared/fleet/process-load.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/process/config.ts';
@@ -45,12 +46,12 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const opened = openPlanFile({ source: config.planFile, pools: config.pools, workerId, registry, log });
   const { planFile, pools } = opened;
   const metrics = createMetrics(registry, config);
+  const answers = openAnswerBudget({ bytesMax: config.answerBudgetBytes, registry });
   const { current: currentPlanFile } = planFile;
-  const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, metrics, tracing, log };
+  const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, metrics, answers, tracing, log };
   const connectMs = () => currentPlanFile().timeouts.connectMs;
   const connections = parts.use(await openConnections({ config, connectMs, log }));
   const { store, redis, upkeepRedis, replyRedis } = connections;
-
   let queues: QueuesServed | undefined;
   let supervisor: BatchSupervisor | undefined;
   let drainer: UsageDrainer | undefined;

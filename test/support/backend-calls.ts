@@ -2,6 +2,7 @@ import { chatKind } from '../../shared/endpoints/chat/chat.ts';
 import { createChunkConverter } from '../../shared/endpoints/choices/convert-chunks.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import { type BackendCall, createBackendAgent, createCallBackend } from '../../workers/exchange/call-backend.ts';
+import { roomFor } from './answer-room.ts';
 import { streamOptions } from './stream-options.ts';
 
 export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
@@ -28,7 +29,8 @@ export function openBackend(
   function call(stream: boolean, signal: AbortSignal): BackendCall {
     const options = stream ? { stream, stream_options: { include_usage: true } } : {};
     const body = JSON.stringify({ model: 'm', messages, ...options });
-    return { backend, path: '/chat/completions', headers: {}, apiKey: undefined, requestId: 'req_1', body, signal };
+    const sent = { path: '/chat/completions', headers: {}, apiKey: undefined, requestId: 'req_1', body };
+    return { backend, ...sent, room: roomFor(), signal };
   }
 
   return {

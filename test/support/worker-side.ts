@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
+import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { createKeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
@@ -83,12 +84,14 @@ export async function openWorkerSide(
         callBackend: createCallBackend({ agent, timeouts: () => planFile.timeouts }),
         ownFields: createOwnFields({ plans: () => planFile.plans, pepper: undefined }),
         firstTokenMs: () => planFile.timeouts.firstTokenMs,
+        models: () => planFile.models,
         metrics,
         log,
         random: () => 0,
       }),
     endRequest,
     replyFrames: createReplyFrames({ redis }),
+    answers: createAnswerBudget({ bytesMax: 100_663_296 }),
     leases: parts.use(
       startLeaseHeartbeat({ renewLeases: createRenewLeases(redis), queueMs: () => planFile.timeouts.queueMs, log }),
     ),

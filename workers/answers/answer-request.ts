@@ -73,6 +73,7 @@ function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOption
     requestId: job.requestId,
     createdAt: Math.floor(Date.now() / 1_000),
     relay: (message) => relayedText(message, call.apiKey),
+    budget: call.room,
   };
 }
 

@@ -2,6 +2,7 @@ import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import type { TraceContext } from '../../shared/tracing/span.ts';
+import type { AnswerRoom } from './answer-room.ts';
 import { type BodyReader, type Exchange, exchange, type Head } from './exchange.ts';
 import { readRefusal, readWhole } from './read-body.ts';
 import { type EventReader, readEvents, type StreamEnd } from './read-events.ts';
@@ -21,6 +22,7 @@ export type BackendCall = {
   /** The trace that the backend continues. */
   trace?: TraceContext | undefined;
   body: string;
+  room: AnswerRoom;
   signal: AbortSignal;
 };
 
@@ -74,21 +76,25 @@ export function createCallBackend({
     whole: (call) =>
       exchange<string>({
         ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'application/json') },
-        readerOf: (head, answer) => refusalOf(call, head, answer) ?? wholeReader(answer, answer.succeed),
+        onOpen: (answer) => call.room.readFrom(answer.source),
+        readerOf: (head, answer) => refusalOf(call, head, answer) ?? wholeReader(call, answer, answer.succeed),
       }),
     stream(call, reader) {
       const { firstTokenMs } = timeouts();
       const firstTokenBy = performance.now() + firstTokenMs;
       return exchange<StreamEnd>({
         ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'text/event-stream') },
-        onOpen: (answer) => expectToken(answer, { ms: firstTokenMs, of: firstTokenMs }),
+        onOpen(answer) {
+          call.room.readFrom(answer.source);
+          expectToken(answer, { ms: firstTokenMs, of: firstTokenMs });
+        },
         readerOf: (head, answer) => refusalOf(call, head, answer) ?? streamReader(head, answer),
       });
 
       function streamReader(head: Head, answer: Exchange<StreamEnd>): BodyReader {
         const { takeWhole } = reader;
         if (takeWhole !== undefined && isOfType(head, 'application/json')) {
-          return wholeReader(answer, (text) => {
+          return wholeReader(call, answer, (text) => {
             takeWhole(text);
             answer.succeed('ended');
           });
@@ -98,14 +104,14 @@ export function createCallBackend({
         const expectNext = () =>
           reader.begun()
             ? expectBytes(answer)
-            : expectToken(answer, { ms: firstTokenBy - performance.now(), of: firstTokenMs });
+            : expectToken(answer, { ms: firstTokenBy + answer.pausedMs() - performance.now(), of: firstTokenMs });
         return readEvents({ exchange: answer, reader, expectNext });
       }
     },
   };
 
-  function wholeReader<Result>(answer: Exchange<Result>, onText: (text: string) => void): BodyReader {
-    return readWhole(answer, { onBytes: () => expectBytes(answer), onText });
+  function wholeReader<Result>({ room }: BackendCall, answer: Exchange<Result>, onText: (text: string) => void) {
+    return readWhole(answer, { room, onBytes: () => expectBytes(answer), onText });
   }
 }
 

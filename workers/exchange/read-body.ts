@@ -1,29 +1,29 @@
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import type { SizeBudget } from '../../shared/endpoints/answers/size-budget.ts';
 import { classifyStatus } from './classify-failure.ts';
 import type { BodyReader, Exchange, Head } from './exchange.ts';
 
-const wholeBytesMax = 33_554_432;
 /** The body of an error is read only up to these limits, because the status is enough without it. */
 const errorBytesMax = 65_536;
 const errorMs = 1_000;
 const piecesMax = 1_024;
 
-/** Reads a whole answer. `onBytes` is called before its first part and with each part. */
-export function readWhole<Result>(exchange: Exchange<Result>, { onBytes, onText }: WholeCallbacks): BodyReader {
+/** Reads a whole answer within this room. `onBytes` is called before its first part and with each part. */
+export function readWhole<Result>(exchange: Exchange<Result>, { room, onBytes, onText }: WholeOptions): BodyReader {
   const body = gatherBytes();
   onBytes();
   return {
     take(bytes) {
       onBytes();
-      if (body.add(bytes) > wholeBytesMax)
-        throw new BackendError('unreadable', `the answer is larger than ${wholeBytesMax} bytes`);
+      room.spend(bytes.length);
+      body.add(bytes);
     },
     end: () => onText(textOf(body.all())),
     breakOff: exchange.fail,
   };
 }
 
-type WholeCallbacks = { onBytes: () => void; onText: (text: string) => void };
+type WholeOptions = { room: SizeBudget; onBytes: () => void; onText: (text: string) => void };
 
 type Refusal = Head & {
   apiKey: string | undefined;

@@ -1,3 +1,4 @@
+import type { AnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import type { KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
@@ -31,6 +32,7 @@ export function openRequestWork(deps: {
   startRun: StartRun;
   settle: Settle;
   findAnswer: FindAnswer;
+  answers: AnswerBudget;
   /** This worker's control stream. */
   control: string;
   metrics: LimitMetrics & RequestMetrics;
@@ -48,6 +50,7 @@ export function openRequestWork(deps: {
     markStreaming: createMarkStreaming(redis),
     followReader: owned.use(watchReaders({ redis: deps.replyUpkeepRedis, log })).follow,
     ...{ currentPlanFile, startRun, findAnswer, endRequest, replyFrames, leases, metrics, log, control },
+    answers: deps.answers,
     tracing: deps.tracing,
   });
   const failLost = createFailLostRequest({ startRun, endRequest, replyFrames });

@@ -1,3 +1,4 @@
+import { type AnswerBudget, answerHolder } from '../../shared/bytes/answer-budget.ts';
 import { deadlineExceeded, replyLost, temporarilyUnavailable, toApiError, waitedTooLong } from '../../shared/errors.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
@@ -29,6 +30,7 @@ export function createProcessRequest(deps: {
   findAnswer: FindAnswer;
   endRequest: EndRequest;
   replyFrames: ReplyFrames;
+  answers: Pick<AnswerBudget, 'hold'>;
   followReader: ReaderWatch['follow'];
   leases: Pick<LeaseHeartbeat, 'hold' | 'extendRequeued'>;
   /** This worker's control stream, on which a run can be cancelled. */
@@ -74,8 +76,9 @@ export function createProcessRequest(deps: {
     const unfollow = isKept ? () => {} : deps.followReader(replyTo, onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
+    using held = deps.answers.hold(answerHolder(job));
     const started: StartedRun = {
-      ...{ ...common, lane, signal: deadline.signal, reservation },
+      ...{ ...common, lane, held, signal: deadline.signal, reservation },
       leftMs: () => startedAt + start.remainingMs - performance.now(),
       mayWaitMs: () => startedAt + waitMs - performance.now(),
     };

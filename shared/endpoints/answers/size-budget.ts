@@ -1,17 +1,17 @@
 import { BackendError } from './backend-error.ts';
 
-/** As large as a whole answer may be. */
-export const charactersMax = 33_554_432;
+/** The default limits of one answer, in bytes. Vectors are larger than text (contract.md#ho2-bytes-of-answers). */
+export const answerBytesMax = { text: 4_194_304, vectors: 16_777_216 };
 
-/** The limit of all parts of an answer together, in characters. Fails with `unreadable` beyond it. */
-export type SizeBudget = { spend(characters: number): void };
+/** The limit of all parts of an answer together: bytes, or characters of what is assembled. Fails with `too_large` beyond it. */
+export type SizeBudget = { spend(bytes: number): void };
 
-export function createSizeBudget(charactersMax: number): SizeBudget {
-  let left = charactersMax;
+export function createSizeBudget(bytesMax: number): SizeBudget {
+  let left = bytesMax;
   return {
-    spend(characters) {
-      left -= characters;
-      if (left < 0) throw new BackendError('unreadable', `the answer is larger than ${charactersMax} characters`);
+    spend(bytes) {
+      left -= bytes;
+      if (left < 0) throw new BackendError('too_large', `the answer is larger than ${bytesMax} bytes`);
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { SizeBudget } from '../answers/size-budget.ts';
 import type { StreamEnding } from './error-format.ts';
 
 /** Tokens as a backend reported them. `cachedTokens` are part of the prompt. */
@@ -14,6 +15,8 @@ export type WholeAnswer = { text: string; answer: object; usage: ReportedUsage |
 
 /** How the answers of one endpoint are read, counted and passed on. Each method gets answers that its own `parse` has returned. */
 export interface AnswerFormat {
+  /** The limit of one answer in bytes, unless its model has another. Default: that of text. */
+  readonly bytesMax?: number;
   /** Fails with `BackendError`. */
   parse(text: string): WholeAnswer;
   /** All that the model has written, for counting. */
@@ -42,8 +45,8 @@ export interface StreamFormat {
   ending(): StreamEnding;
 }
 
-/** `relay` returns a backend's message as it may be logged. */
-export type StreamOptions = AnswerContext & { relay: (message: string) => string };
+/** `relay` returns a backend's message as it may be logged. What is kept of an answer is spent of `budget`. */
+export type StreamOptions = AnswerContext & { relay: (message: string) => string; budget: SizeBudget };
 
 /** What came with one event: the text of the model, and the backend's token count so far, if it reports one. */
 export type Written = { text: string; tokens: number | undefined };

@@ -3,6 +3,7 @@ import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import { reportedTokens } from '../answers/reported-tokens.ts';
+import { answerBytesMax } from '../answers/size-budget.ts';
 import { mapped, withMissing } from '../answers/with-missing.ts';
 import { withModel } from '../answers/with-model.ts';
 import type { AnswerFormat, ReportedUsage, WholeAnswer } from '../definition/answer-format.ts';
@@ -23,6 +24,8 @@ function readUsage(usage: unknown): ReportedUsage | undefined {
 
 /** Lists of embeddings (OpenAI API reference, embeddings). The vectors pass as the backend wrote them. */
 export const embeddingAnswers: AnswerFormat = {
+  bytesMax: answerBytesMax.vectors,
+
   parse(text): EmbeddingAnswer {
     const parsed = answerSchema.safeParse(parseBackendJson(text, 'the answer'));
     if (!parsed.success) throw new BackendError('unreadable', 'the answer has no data', { cause: parsed.error });

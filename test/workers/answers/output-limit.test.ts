@@ -3,6 +3,7 @@ import { type Answered, answerStream, answerWhole } from '../../../workers/answe
 import { countTokens } from '../../../workers/answers/count-tokens.ts';
 import { createOutputGuard } from '../../../workers/answers/output-guard.ts';
 import type { CallBackend } from '../../../workers/exchange/call-backend.ts';
+import { roomFor } from '../../support/answer-room.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
 const head = { id: 'x', object: 'chat.completion', created: 1, model: 'medium-chat' };
@@ -59,6 +60,7 @@ async function ask(
     apiKey: undefined,
     requestId: 'r',
     body: '',
+    room: roomFor(),
     signal: AbortSignal.timeout(30_000),
   };
   let text = '';
@@ -174,6 +176,7 @@ test('text that is still being counted when its call is aborted is not delivered
     apiKey: undefined,
     requestId: 'r',
     body: '',
+    room: roomFor(),
     signal: aborting.signal,
   };
   const reply = { chunk: async () => t.fail() };

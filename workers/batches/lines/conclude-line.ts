@@ -1,7 +1,7 @@
 import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { isOver } from '../../../shared/batches/batch-states.ts';
-import { validationError } from '../../../shared/errors.ts';
+import { answerTooLarge, validationError } from '../../../shared/errors.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import { promptUsage } from '../../answers/answer-request.ts';
@@ -43,6 +43,10 @@ export function createConcludeLine(deps: {
         return end(run, answeredLine(job, found.answer.body ?? '', found.answer.usage), signal);
       case 'refused':
         return end(run, refusedLine(job, validationError([{ path: 'body', message: found.message }])), signal);
+      case 'too_large': {
+        const usage = await (found.produced?.() ?? promptUsage(job));
+        return end(run, failedLine(job, answerTooLarge(), usage), signal);
+      }
       case 'exhausted':
       case 'interrupted':
         run.span?.set({ 'svc.outcome': 'retried' });

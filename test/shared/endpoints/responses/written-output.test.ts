@@ -5,6 +5,7 @@ import { createWrittenOutput } from '../../../../shared/endpoints/responses/writ
 import { backendAnswer } from '../../../support/endpoints/backend-answer.ts';
 import { partedStream } from '../../../support/endpoints/parted-stream.ts';
 import { streamOptions } from '../../../support/stream-options.ts';
+import { createSizeBudget } from '../../../../shared/endpoints/answers/size-budget.ts';
 
 type Event = { type: string; [name: string]: unknown };
 
@@ -75,7 +76,7 @@ test('what other events repeat of usual streams does not count again', (t) => {
 });
 
 test('items without end are given up, and none is kept for events without text', (t) => {
-  const { take } = createWrittenOutput();
+  const { take } = createWrittenOutput(createSizeBudget(33_554_432));
   for (let index = 0; index < 100_000; index++)
     take({ type: 'response.output_text.delta', output_index: index, delta: '' });
   const error = t.throws(
@@ -85,5 +86,5 @@ test('items without end are given up, and none is kept for events without text',
     },
     { instanceOf: BackendError },
   );
-  t.is(error.outcome, 'unreadable');
+  t.is(error.outcome, 'too_large');
 });
