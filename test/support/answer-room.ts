@@ -6,3 +6,6 @@ export const heldAlone = (): HeldAnswer => createAnswerBudget({ bytesMax: 1_073_
 
 /** Room for one answer. Default: as large as any test needs. */
 export const roomFor = (bytesMax = 33_554_432): AnswerRoom => createAnswerRoom({ held: heldAlone(), bytesMax });
+
+/** What a reply buffer gets in an ingress that holds no other answer. */
+export const roomOfBuffer = () => ({ held: heldAlone(), source: { pause() {}, resume() {} }, onStalled() {} });

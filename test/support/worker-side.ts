@@ -19,6 +19,7 @@ import { startLeaseHeartbeat } from '../../workers/leases/start-lease-heartbeat.
 import { createStartRun } from '../../workers/leases/start-run.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
+import { createPieceReaders } from '../../workers/replies/send-pieces.ts';
 import { watchReaders } from '../../workers/replies/watch-readers.ts';
 import { createEndRequest } from '../../workers/requests/end-request.ts';
 import { createProcessRequest } from '../../workers/requests/process-request.ts';
@@ -70,6 +71,7 @@ export async function openWorkerSide(
   const metrics = createWorkerMetrics(registry);
   const keptAnswers = createKeptAnswers(['a pepper']);
   const settle = createSettle(redis);
+  const pieceReaders = createPieceReaders();
   const endRequest = createEndRequest({ settle, oneConnection: true, keptAnswers, metrics, log });
   const processRequest = createProcessRequest({
     currentPlanFile,
@@ -92,6 +94,7 @@ export async function openWorkerSide(
     endRequest,
     replyFrames: createReplyFrames({ redis }),
     answers: createAnswerBudget({ bytesMax: 100_663_296 }),
+    pieceReaders,
     leases: parts.use(
       startLeaseHeartbeat({ renewLeases: createRenewLeases(redis), queueMs: () => planFile.timeouts.queueMs, log }),
     ),
@@ -126,6 +129,7 @@ export async function openWorkerSide(
     slots,
     processRequest,
     startRun,
+    pieceReaders,
     endRequest,
     limits,
     registry,

@@ -15,6 +15,7 @@ import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { isAssembled } from '../exchange/body-for.ts';
 import type { BackendCall, CallBackend, StreamReader } from '../exchange/call-backend.ts';
 import { relayedText } from '../exchange/relayed-text.ts';
+import type { AnswerBody } from '../replies/send-pieces.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 import { countPromptTokens, countTokens } from './count-tokens.ts';
 import { createOutputGuard, type OutputGuard } from './output-guard.ts';
@@ -41,7 +42,7 @@ export type Received = () => Promise<TokenUsage>;
  * The content of the last reply: usage, and the `body` of a whole answer. `finalEvents`: those that end a streamed answer. They can say
  * that it is complete, so they are sent only with its end.
  */
-export type Answer = { body?: string; finalEvents?: string; usage: TokenUsage };
+export type Answer = { body?: AnswerBody; finalEvents?: string; usage: TokenUsage };
 
 /**
  * `isOverLimit`: the backend exceeded the output limit, and the rest is neither delivered nor charged. `id`: the backend's id of the answer.

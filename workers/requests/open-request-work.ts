@@ -13,6 +13,7 @@ import { startLeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
 import type { StartRun } from '../leases/start-run.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
 import { createReplyFrames } from '../replies/reply-frames.ts';
+import type { PieceReaders } from '../replies/send-pieces.ts';
 import { watchReaders } from '../replies/watch-readers.ts';
 import { createEndRequest } from './end-request.ts';
 import { createFailLostRequest } from './fail-lost-request.ts';
@@ -33,6 +34,7 @@ export function openRequestWork(deps: {
   settle: Settle;
   findAnswer: FindAnswer;
   answers: AnswerBudget;
+  pieceReaders: PieceReaders;
   /** This worker's control stream. */
   control: string;
   metrics: LimitMetrics & RequestMetrics;
@@ -51,6 +53,7 @@ export function openRequestWork(deps: {
     followReader: owned.use(watchReaders({ redis: deps.replyUpkeepRedis, log })).follow,
     ...{ currentPlanFile, startRun, findAnswer, endRequest, replyFrames, leases, metrics, log, control },
     answers: deps.answers,
+    pieceReaders: deps.pieceReaders,
     tracing: deps.tracing,
   });
   const failLost = createFailLostRequest({ startRun, endRequest, replyFrames });

@@ -13,6 +13,7 @@ import type { MarkStreaming } from '../leases/mark-streaming.ts';
 import type { LeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
 import type { Start, StartRun } from '../leases/start-run.ts';
 import type { ReplyFrames } from '../replies/reply-frames.ts';
+import type { PieceReaders } from '../replies/send-pieces.ts';
 import { createReplySender } from '../replies/send-reply.ts';
 import type { ReaderWatch } from '../replies/watch-readers.ts';
 import { traceRun } from '../tracing/trace-run.ts';
@@ -31,6 +32,7 @@ export function createProcessRequest(deps: {
   endRequest: EndRequest;
   replyFrames: ReplyFrames;
   answers: Pick<AnswerBudget, 'hold'>;
+  pieceReaders: PieceReaders;
   followReader: ReaderWatch['follow'];
   leases: Pick<LeaseHeartbeat, 'hold' | 'extendRequeued'>;
   /** This worker's control stream, on which a run can be cancelled. */
@@ -58,7 +60,9 @@ export function createProcessRequest(deps: {
     const queueWaitMs = 'now' in start ? Math.max(0, start.now - job.admittedAt) : 0;
     const ledger = createRunLedger({ run, queueWaitMs });
     const { served } = ledger;
-    const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText, served });
+    using held = deps.answers.hold(answerHolder(job));
+    const pieces = { readers: deps.pieceReaders, held, signal: deadline.signal };
+    const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText, served, pieces });
     using span = traceRun(deps.tracing, { job, run, lane, queueWaitMs });
     const common: Run = { job, run, taken, takenAt, reply, ledger, span };
     const pool = models[job.model]?.pool ?? 'none';
@@ -76,7 +80,6 @@ export function createProcessRequest(deps: {
     const unfollow = isKept ? () => {} : deps.followReader(replyTo, onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
-    using held = deps.answers.hold(answerHolder(job));
     const started: StartedRun = {
       ...{ ...common, lane, held, signal: deadline.signal, reservation },
       leftMs: () => startedAt + start.remainingMs - performance.now(),

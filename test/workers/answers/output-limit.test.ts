@@ -3,6 +3,7 @@ import { type Answered, answerStream, answerWhole } from '../../../workers/answe
 import { countTokens } from '../../../workers/answers/count-tokens.ts';
 import { createOutputGuard } from '../../../workers/answers/output-guard.ts';
 import type { CallBackend } from '../../../workers/exchange/call-backend.ts';
+import { textOfBody } from '../../../workers/replies/send-pieces.ts';
 import { roomFor } from '../../support/answer-room.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
@@ -79,7 +80,14 @@ async function ask(
     .split('\n\n')
     .filter((event) => event !== '')
     .map((event) => JSON.parse(event.slice('data: '.length)));
-  return { ...answered, ...seen, events, reported, begun };
+  return {
+    ...answered,
+    body: answered.body === undefined ? undefined : textOfBody(answered.body),
+    ...seen,
+    events,
+    reported,
+    begun,
+  };
 }
 
 const streamed = (chunks: readonly Chunk[], given: Given) => ask(chunks, given, true);

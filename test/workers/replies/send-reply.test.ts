@@ -1,7 +1,9 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
+import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { upstreamsExhausted } from '../../../shared/errors.ts';
 import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
+import { createPieceReaders } from '../../../workers/replies/send-pieces.ts';
 import { createReplySender } from '../../../workers/replies/send-reply.ts';
 import { openRedisDatabase, type RedisDatabase, startPrivateRedis } from '../../support/private-redis.ts';
 import { openReplyStream, type ReplyStream } from '../../support/reply-stream.ts';
@@ -259,4 +261,89 @@ test('a failed reply leaves a gap in the numbers, so that the rest is not taken 
       ['end', 2],
     ],
   );
+});
+
+const piece = 262_144;
+const ahead = 4 * piece;
+
+/** A run with an answer of this size, whose client has read nothing yet. */
+async function openLarge(bytes: number, bytesMax = 100_663_296) {
+  const stream = await openReplyStream(given.redis);
+  const readers = createPieceReaders();
+  const aborting = new AbortController();
+  const budget = createAnswerBudget({ bytesMax });
+  const held = budget.hold('user:alice');
+  held.readFrom({ pause() {}, resume() {} });
+  held.add(bytes);
+  held.arrived();
+  const reply = createReplySender({
+    ...{ frames: createReplyFrames({ redis: given.redis }), replyTo: stream.key, requestId: 'r', run: 1 },
+    ...{ onGone() {}, served: () => served, pieces: { readers, held, signal: aborting.signal } },
+  });
+  reply.started('control', 7);
+  const pieces = async () => (await stream.replies()).flatMap((each) => (each.kind === 'piece' ? [each] : []));
+  const last = () => stream.reply(({ kind }) => kind === 'end' || kind === 'error');
+  return { stream, reply, readers, aborting, budget, pieces, last };
+}
+
+async function untilPieces(pieces: () => Promise<unknown[]>, count: number): Promise<void> {
+  while ((await pieces()).length < count) await turn();
+}
+
+test('a large body is sent in pieces, at most 1 MiB ahead of what its client has taken, and is the same', async (t) => {
+  const body = '{"text":"é東京😀"}'.repeat(100_000);
+  const bytes = Buffer.byteLength(body);
+  const { stream, reply, readers, budget, pieces, last } = await openLarge(bytes);
+  const ended = reply.end({ body, usage });
+  for (let taken = 0; taken + ahead < bytes; taken += piece) {
+    await untilPieces(pieces, taken / piece + 4);
+    await sleep(5);
+    t.is((await pieces()).length, taken / piece + 4);
+    t.is(budget.bytesHeld(), bytes - taken - ahead);
+    readers.report({ request: 'r', bytes: taken + piece });
+  }
+  t.like(await last(), { kind: 'end', data: { usage }, served });
+  await ended;
+  const sent = await pieces();
+  t.true(sent.every((each) => each.data.length <= piece && each.bytes === bytes));
+  t.is(Buffer.from(sent.map(({ data }) => data).join(''), 'latin1').toString(), body);
+  t.is(budget.bytesHeld(), 0);
+  const replies = await stream.replies();
+  t.deepEqual([replies[0]?.kind, replies.at(-1)?.kind], ['started', 'end']);
+  t.deepEqual(
+    replies.map(({ sequence }) => sequence),
+    Array.from(replies, (_, index) => index),
+  );
+});
+
+test('a body up to 64 KiB is sent with its end, also one of bytes', async (t) => {
+  const { stream, reply } = await openLarge(65_536);
+  await reply.end({ body: [Buffer.from('a'.repeat(32_768)), Buffer.from('b'.repeat(32_768))], usage });
+  t.like((await stream.replies()).at(-1), {
+    kind: 'end',
+    data: { body: 'a'.repeat(32_768) + 'b'.repeat(32_768) },
+  });
+});
+
+test('a body whose client is gone, or whose time is over, ends with an error in place of the rest', async (t) => {
+  const { reply, aborting, pieces, last } = await openLarge(2 * ahead);
+  const ended = reply.end({ body: [Buffer.alloc(2 * ahead, 'x')], usage });
+  await untilPieces(pieces, 4);
+  aborting.abort('cancelled');
+  await ended;
+  t.is((await last()).kind, 'error');
+  t.is((await pieces()).length, 4);
+});
+
+test('a body that its client does not read makes room for others', async (t) => {
+  const { reply, budget, pieces, last } = await openLarge(2 * ahead, 3 * ahead);
+  const ended = reply.end({ body: [Buffer.alloc(2 * ahead, 'x')], usage });
+  await untilPieces(pieces, 4);
+  const other = budget.hold('user:bob');
+  other.readFrom({ pause() {}, resume() {} });
+  other.add(3 * ahead);
+  await ended;
+  t.is((await last()).kind, 'error');
+  t.is(budget.bytesHeld(), 3 * ahead);
+  other.release();
 });

@@ -7,6 +7,7 @@ import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import { promptUsage } from '../../answers/answer-request.ts';
 import type { Found } from '../../answers/find-answer.ts';
 import type { CallingRun, Outcome, StopReason } from '../../answers/run.ts';
+import { textOfBody } from '../../replies/send-pieces.ts';
 import type { BatchJob } from './batch-job.ts';
 import type { EndLine, LineRun } from './end-line.ts';
 import { type FinishLineAttempt, unavailable } from './finish-line-attempt.ts';
@@ -40,7 +41,7 @@ export function createConcludeLine(deps: {
     const { job } = run;
     switch (found.outcome) {
       case 'answered':
-        return end(run, answeredLine(job, found.answer.body ?? '', found.answer.usage), signal);
+        return end(run, answeredLine(job, textOfBody(found.answer.body ?? ''), found.answer.usage), signal);
       case 'refused':
         return end(run, refusedLine(job, validationError([{ path: 'body', message: found.message }])), signal);
       case 'too_large': {
