@@ -2,6 +2,7 @@ import { chatKind } from '../../shared/endpoints/chat/chat.ts';
 import { createChunkConverter } from '../../shared/endpoints/choices/convert-chunks.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import { type BackendCall, createBackendAgent, createCallBackend } from '../../workers/exchange/call-backend.ts';
+import { wholeText } from '../../workers/exchange/read-body.ts';
 import { roomFor } from './answer-room.ts';
 import { streamOptions } from './stream-options.ts';
 
@@ -37,7 +38,7 @@ export function openBackend(
     agent,
     callBackend,
     call,
-    whole: (signal = asked) => callBackend.whole(call(false, signal)),
+    whole: (signal = asked) => callBackend.whole(call(false, signal), wholeText()),
     /**
      * Passes each part of the stream that is ready for the client to `onReady`, event by event, until `[DONE]` or until it returns true.
      */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { answerIdIn } from '../../shared/endpoints/answers/answer-id.ts';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type {
@@ -6,6 +7,7 @@ import type {
   StreamFormat,
   StreamOptions,
   StreamProgress,
+  VectorFormat,
   WholeAnswer,
 } from '../../shared/endpoints/definition/answer-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
@@ -14,6 +16,7 @@ import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { isAssembled } from '../exchange/body-for.ts';
 import type { BackendCall, CallBackend, StreamReader } from '../exchange/call-backend.ts';
+import { wholeText } from '../exchange/read-body.ts';
 import { relayedText } from '../exchange/relayed-text.ts';
 import type { AnswerBody } from '../replies/send-pieces.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
@@ -54,9 +57,10 @@ export async function answerWhole(answering: Answering): Promise<Answered> {
   const { job, call, callBackend } = answering;
   const format = endpointAt(job.endpoint).answer;
   const guard = createOutputGuard(job);
+  if (format.vectors !== undefined) return answerVectors(answering, format, format.vectors);
   const given = isAssembled(job, call.backend)
     ? await assemble(answering, format, guard)
-    : { isCut: false, answer: format.parse(await callBackend.whole(call)) };
+    : { isCut: false, answer: format.parse(await callBackend.whole(call, wholeText())) };
   const used = await usageOf(job, guard.hasPassedOurs() ? undefined : given.answer.usage, () => {
     const sample = format.writtenIn(given.answer);
     return { sample, characters: sample.length };
@@ -66,6 +70,19 @@ export async function answerWhole(answering: Answering): Promise<Answered> {
   const answer = share < 1 ? format.cut(given.answer, share) : given.answer;
   const body = format.present(answer, usage, optionsOf(answering));
   return { body, usage, id: answerIdIn(given.answer.answer), isOverLimit: given.isCut || share < 1 };
+}
+
+/** Vectors pass as bytes. Such an answer has no text of the model, and no output limit. */
+async function answerVectors(answering: Answering, format: AnswerFormat, vectors: VectorFormat): Promise<Answered> {
+  const { job, call, callBackend } = answering;
+  const cut = await callBackend.whole(call, vectors.createCutter(`${randomUUID()} `));
+  const answer = format.parse(cut.text);
+  const usage = await usageOf(job, answer.usage, () => ({ sample: '', characters: 0 }));
+  const body = cut.join(
+    format.present(answer, usage, optionsOf(answering)),
+    await vectors.encode(cut.vectors, job.body),
+  );
+  return { body, usage, id: answerIdIn(answer.answer), isOverLimit: false };
 }
 
 function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOptions {

@@ -15,6 +15,8 @@ export type WholeAnswer = { text: string; answer: object; usage: ReportedUsage |
 
 /** How the answers of one endpoint are read, counted and passed on. Each method gets answers that its own `parse` has returned. */
 export interface AnswerFormat {
+  /** Set if answers have vectors, which are cut out of the text that `parse` gets. */
+  readonly vectors?: VectorFormat;
   /** The limit of one answer in bytes, unless its model has another. Default: that of text. */
   readonly bytesMax?: number;
   /** Fails with `BackendError`. */
@@ -32,6 +34,30 @@ export interface AnswerFormat {
   readonly stream?: StreamFormat;
   /** Answers without a backend, if none of them can: `promptTokens` is counted by tokenizer. */
   estimate?(promptTokens: number): string;
+}
+
+export interface VectorFormat {
+  /** `mark`: a text that no backend can know. */
+  createCutter(mark: string): VectorCutter;
+  /** The vectors as the body of the request asks for them. */
+  encode(vectors: readonly Vector[], body: string): Promise<readonly Vector[]>;
+}
+
+/** One vector: its bytes as they came, in parts. */
+export type Vector = readonly Buffer[];
+
+/** An answer without its vectors: its text has marks in their places, which `join` replaces. */
+export type CutAnswer = {
+  text: string;
+  vectors: readonly Vector[];
+  join(text: string, vectors: readonly Vector[]): Buffer[];
+};
+
+export interface VectorCutter {
+  /** Takes the next bytes of the body, and keeps them. Fails with `BackendError`. */
+  take(bytes: Buffer): void;
+  /** Fails with `BackendError`. */
+  end(): CutAnswer;
 }
 
 export interface StreamFormat {

@@ -7,6 +7,8 @@ import { answerBytesMax } from '../answers/size-budget.ts';
 import { mapped, withMissing } from '../answers/with-missing.ts';
 import { withModel } from '../answers/with-model.ts';
 import type { AnswerFormat, ReportedUsage, WholeAnswer } from '../definition/answer-format.ts';
+import { createVectorCutter } from './cut-vectors.ts';
+import { vectorsAsBase64 } from './vectors-as-base64.ts';
 
 const answerSchema = z.looseObject({
   model: z.string().optional(),
@@ -25,6 +27,10 @@ function readUsage(usage: unknown): ReportedUsage | undefined {
 /** Lists of embeddings (OpenAI API reference, embeddings). The vectors pass as the backend wrote them. */
 export const embeddingAnswers: AnswerFormat = {
   bytesMax: answerBytesMax.vectors,
+  vectors: {
+    createCutter: createVectorCutter,
+    encode: async (vectors, body) => (asksForBase64(body) ? vectorsAsBase64(vectors) : vectors),
+  },
 
   parse(text): EmbeddingAnswer {
     const parsed = answerSchema.safeParse(parseBackendJson(text, 'the answer'));
@@ -50,6 +56,13 @@ export const embeddingAnswers: AnswerFormat = {
     });
   },
 };
+
+/** Many servers ignore the field. The body is a JSON object that was accepted, and is parsed only if it may have the field. */
+function asksForBase64(body: string): boolean {
+  if (!body.includes('"encoding_format":"base64"')) return false;
+  const asked: unknown = JSON.parse(body);
+  return isObject(asked) && asked.encoding_format === 'base64';
+}
 
 function hasTotal(usage: unknown): boolean {
   return isObject(usage) && usage.total_tokens !== undefined;

@@ -31,7 +31,10 @@ const stops = (index = 0): Chunk => ({ choices: [{ index, delta: {}, finish_reas
 function backendOf(given: readonly Chunk[] | object) {
   const seen = { isRead: false, taken: 0 };
   const callBackend: CallBackend = {
-    whole: async () => JSON.stringify({ ...head, ...given }),
+    async whole(_call, body) {
+      body.take(Buffer.from(JSON.stringify({ ...head, ...given })));
+      return body.end();
+    },
     async stream(_call, { take }) {
       for (const chunk of given as Chunk[]) {
         seen.taken++;
@@ -167,7 +170,7 @@ test('text that is still being counted when its call is aborted is not delivered
   const aborting = new AbortController();
   const event = { id: 'x', object: 'chat.completion.chunk', model: 'medium-chat', ...says(' a'.repeat(4_000)) };
   const callBackend: CallBackend = {
-    whole: async () => '',
+    whole: () => Promise.reject(new Error('it is a stream')),
     async stream(_call, { take }) {
       const taken = take(JSON.stringify(event));
       t.not(typeof taken, 'boolean');

@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Exchange } from '../../../workers/exchange/exchange.ts';
-import { readWhole } from '../../../workers/exchange/read-body.ts';
+import { readWhole, wholeText } from '../../../workers/exchange/read-body.ts';
 import { roomFor } from '../../support/answer-room.ts';
 
 const exchange = { fail() {} } as unknown as Exchange<string>; // only this is called
@@ -12,7 +12,8 @@ for (const pieces of [0, 1, 2, 1_024, 1_025, 5_000]) {
     const body = readWhole(exchange, {
       room: roomFor(),
       onBytes() {},
-      onText(text) {
+      body: wholeText(),
+      onWhole(text) {
         read = text;
       },
     });
