@@ -79,13 +79,6 @@ export function validationError(issues: readonly ValidationIssue[], cause?: unkn
   return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause, issues: issues.slice(0, 10) });
 }
 
-/** The answer has more bytes than `answer_bytes_max` of its model (contract.md#ho2-bytes-of-answers). */
-export function answerTooLarge(): ApiError {
-  const message =
-    'The answer is larger than this model may answer (answer_bytes_max). Ask for less at once: fewer inputs, choices, tokens or log probabilities, or a stream.';
-  return validationError([{ path: 'request', message }]);
-}
-
 /** `attempted` are the backend names in the order of the attempts, each once (contract.md#b4-exhausted-backends). */
 export function upstreamsExhausted(tier: string, attempted: readonly string[]): ApiError {
   return new ApiError('UPSTREAMS_EXHAUSTED', 'No model server could answer. Retry with exponential backoff.', {

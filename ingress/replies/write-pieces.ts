@@ -5,7 +5,7 @@ import type { ExpectedReply } from './expected-reply.ts';
 import type { ReplyEvent } from './reply-buffer.ts';
 import { cutWhenStuck, stuckMs, writeWithin } from './stuck-client.ts';
 
-/** A client that takes this much at least within the time after which it counts as stuck goes on. */
+/** A client that takes this much within the time after which it counts as stuck is not disconnected. */
 const sliceBytes = 65_536;
 
 /**

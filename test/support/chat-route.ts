@@ -145,7 +145,7 @@ export async function startChatRoute(
     port,
     cancelled,
     released,
-    /** What the worker was told that clients have taken. */
+    /** What clients have taken, as reported to the worker. */
     taken,
     answers,
     /** Resolves when the server has closed a connection. */

@@ -1,5 +1,5 @@
 import { decodeBackendText } from '../../shared/endpoints/answers/parse-backend-json.ts';
-import type { SizeBudget } from '../../shared/endpoints/answers/size-budget.ts';
+import type { SizeBudget } from '../../shared/endpoints/definition/answer-format.ts';
 import { classifyStatus } from './classify-failure.ts';
 import type { BodyReader, Exchange, Head } from './exchange.ts';
 

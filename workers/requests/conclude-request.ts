@@ -1,6 +1,6 @@
+import { answerTooLarge } from '../../shared/endpoints/answers/size-budget.ts';
 import {
   type ApiError,
-  answerTooLarge,
   clientGone,
   deadlineExceeded,
   upstreamsExhausted,

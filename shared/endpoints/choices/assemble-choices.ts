@@ -1,6 +1,6 @@
 import { answerIdIn } from '../answers/answer-id.ts';
 import { createSample } from '../answers/sample.ts';
-import type { SizeBudget } from '../answers/size-budget.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 import { type AnswerAssembler, nothingWritten, type StreamOptions } from '../definition/answer-format.ts';
 import { type Chunk, writtenIn } from './choices-schemas.ts';
 import type { BackendAnswer } from './convert-answer.ts';

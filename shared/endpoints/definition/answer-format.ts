@@ -1,4 +1,3 @@
-import type { SizeBudget } from '../answers/size-budget.ts';
 import type { StreamEnding } from './error-format.ts';
 
 /** Tokens as a backend reported them. `cachedTokens` are part of the prompt. */
@@ -70,6 +69,9 @@ export interface StreamFormat {
   /** The end of a stream for its client. */
   ending(): StreamEnding;
 }
+
+/** The limit of all parts of an answer together: bytes, or characters of what is assembled. Fails with `too_large` beyond it. */
+export type SizeBudget = { spend(bytes: number): void };
 
 /** `relay` returns a backend's message as it may be logged. What is kept of an answer is spent of `budget`. */
 export type StreamOptions = AnswerContext & { relay: (message: string) => string; budget: SizeBudget };

@@ -1,6 +1,6 @@
 /** Follows the bytes of one vector: a list of numbers (also of lists of numbers), or a text in base64. Keeps none of them. */
 export interface VectorGrammar {
-  /** Returns the index after the last byte of the vector, or -1 if it goes on after these bytes. Fails at a byte that JSON does not allow. */
+  /** Returns the index after the last byte of the vector, or -1 if it does not end in these bytes. Fails at a byte that JSON does not allow. */
   follow(bytes: Uint8Array, from: number): number;
 }
 

@@ -1,6 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import type { TypedEvent } from '../answers/convert-events.ts';
-import type { SizeBudget } from '../answers/size-budget.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,8 +1,8 @@
 import { isObject } from '../../is-object.ts';
 import { ownText } from '../../own-text.ts';
 import type { TypedEvent } from '../answers/convert-events.ts';
-import type { SizeBudget } from '../answers/size-budget.ts';
 import { writtenText } from '../answers/written.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 import { kindOf, textMembers } from './output-progress.ts';
 
 /** Members of items that name something, or that a tool has written. */

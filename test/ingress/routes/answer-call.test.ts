@@ -316,7 +316,7 @@ const piecesOf = (body: Buffer): ReplyContent[] =>
     bytes: body.length,
   }));
 
-test('a body that comes in pieces is written as it was sent, with its length, and its worker is told what was taken', async (t) => {
+test('a body that comes in pieces is written as it was sent, with its length, and its worker gets to know what was taken', async (t) => {
   const route = await startChatRoute(t);
   const body = Buffer.from(JSON.stringify({ text: 'é東京😀'.repeat(150_000) }));
   const answer = route.post(false);

@@ -1,7 +1,8 @@
 import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { isOver } from '../../../shared/batches/batch-states.ts';
-import { answerTooLarge, validationError } from '../../../shared/errors.ts';
+import { answerTooLarge } from '../../../shared/endpoints/answers/size-budget.ts';
+import { validationError } from '../../../shared/errors.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import { promptUsage } from '../../answers/answer-request.ts';
