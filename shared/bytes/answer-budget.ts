@@ -11,7 +11,7 @@ export interface HeldAnswer extends Disposable {
   add(bytes: number): void;
   /** All of it has arrived, so another one may continue. Its bytes still count. */
   arrived(): void;
-  /** Its client does not read. `end` is called at most once, if that lasts and the budget is used up: nothing is held any more then. */
+  /** Its client does not read. `end` is called at most once, if that lasts and others need the room: nothing is held any more then. */
   stall(end: () => void): void;
   /** Its client has read. */
   flow(): void;
@@ -28,8 +28,8 @@ export interface AnswerBudget {
 
 type Reading = { stalledAt: number; end: (() => void) | undefined };
 
-/** A client that takes a part later than this after the part before it makes room for others. */
-const stalledMsMax = 1_000;
+/** A client that takes nothing for this long makes room for others. A worker hears of each 512 KiB that is taken. */
+const stalledMsMax = 10_000;
 const lookEveryMs = 250;
 
 /** The account whose part of the budget an answer takes: all devices together are one. */
@@ -40,7 +40,8 @@ export function answerHolder({ account, plan }: { account: string; plan: string 
 /**
  * Bounds the answers that this process holds, as bodies are bounded: of the answers that have begun only the oldest continues past the bound,
  * and of one account only the oldest past a quarter of it (contract.md#ho2-bytes-of-answers). An answer that has no more than one piece
- * never waits. While the budget is used up, the largest answer that its client does not read is ended.
+ * never waits. While the budget is used up, the largest answer that its client does not read is ended, and while
+ * an account's part is, the largest of that account: answers that wait for room take places at backends.
  */
 export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => void; clock?: Clock }): AnswerBudget {
   const { bytesMax, onEnded = () => {}, clock = systemClock } = deps;
@@ -49,15 +50,21 @@ export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => voi
   const paused = createPausedSources<Reading>({ held: answers });
   let isLooking = false;
 
-  const largestStalled = () => (answers.isFull() ? largestOf(stalled, clock.now() - stalledMsMax) : undefined);
+  const isOver = (answer: Held<Reading>) => answers.isFull() || answers.isAccountFull(answer);
 
   function makeRoom(): void {
-    for (let largest = largestStalled(); largest !== undefined; largest = largestStalled()) {
+    const stalledBefore = clock.now() - stalledMsMax;
+    const mayEnd = (answer: Held<Reading>) => answer.stalledAt <= stalledBefore && isOver(answer);
+    for (let largest = largestOf(stalled, mayEnd); largest !== undefined; largest = largestOf(stalled, mayEnd)) {
       leave(largest);
       largest.end?.();
       onEnded();
     }
-    if (isLooking || !answers.isFull()) return;
+    lookLater();
+  }
+
+  function lookLater(): void {
+    if (isLooking || ![...stalled].some(isOver)) return;
     isLooking = true;
     clock.after(lookEveryMs, () => {
       isLooking = false;
@@ -71,7 +78,7 @@ export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => voi
     if (bytes < 0) paused.resumeWhatFits();
     else if (answer.bytes > pieceBytes && answers.arriving.has(answer) && !answers.mayContinue(answer))
       paused.pause(answer);
-    makeRoom();
+    if (isOver(answer)) makeRoom();
   }
 
   function arrived(answer: Held<Reading>): void {
@@ -92,6 +99,7 @@ export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => voi
     answer.stalledAt = clock.now();
     answer.end = end;
     stalled.add(answer);
+    lookLater();
   }
 
   const begin = (holder: string, source: Source) => answers.begin(holder, source, { stalledAt: 0, end: undefined });
@@ -129,9 +137,8 @@ function createHeldAnswer(begin: (source: Source) => Held<Reading>, steps: Steps
   };
 }
 
-function largestOf(answers: Iterable<Held<Reading>>, stalledBefore: number): Held<Reading> | undefined {
+function largestOf(answers: Iterable<Held<Reading>>, mayEnd: (answer: Held<Reading>) => boolean) {
   let largest: Held<Reading> | undefined;
-  for (const answer of answers)
-    if (answer.stalledAt <= stalledBefore && answer.bytes > (largest?.bytes ?? 0)) largest = answer;
+  for (const answer of answers) if (mayEnd(answer) && answer.bytes > (largest?.bytes ?? 0)) largest = answer;
   return largest;
 }

@@ -31,6 +31,8 @@ export function createHeldBytes<More>(bytesMax: number) {
     arriving: arriving as ReadonlySet<Held<More>>,
     bytes: () => bytesHeld,
     isFull: (moreBytes = 0) => bytesHeld + moreBytes >= bytesMax,
+    /** Whether the account of this body holds its part. */
+    isAccountFull: ({ holder }: Held<More>) => holder.bytes >= accountBytesMax,
     begin(account: string, source: Source, more: More): Held<More> {
       const holder = holderOf(account);
       const body: Held<More> = { ...more, source, holder, bytes: 0, hasLeft: false };

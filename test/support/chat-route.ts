@@ -13,6 +13,7 @@ import type { Claim } from '../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import { parsePlanFile } from '../../shared/plan-file/plan-file.ts';
+import { fakeClock } from './fake-clock.ts';
 import { planText } from './plan-text.ts';
 import { readChat } from './read-chat.ts';
 import { recordedLog } from './recorded-log.ts';
@@ -37,7 +38,8 @@ export async function startChatRoute(
   const cancelled: JobLocation[] = [];
   const released: string[] = [];
   const taken: number[] = [];
-  const answers = createAnswerBudget({ bytesMax: answerBytesMax });
+  const clock = fakeClock();
+  const answers = createAnswerBudget({ bytesMax: answerBytesMax, clock });
   const waitingRequests = createWaitingRequests({
     cancel: (job) => cancelled.push(job),
     async release({ requestId }) {
@@ -148,6 +150,7 @@ export async function startChatRoute(
     /** What clients have taken, as reported to the worker. */
     taken,
     answers,
+    clock,
     /** Resolves when the server has closed a connection. */
     untilClosed: () => firstClosed.promise,
     places: () => places,

@@ -34,6 +34,8 @@ export function createPieceReaders(): PieceReaders {
 export type PieceSending = {
   readers: Pick<PieceReaders, 'follow'>;
   held: Pick<HeldAnswer, 'add' | 'stall' | 'flow'>;
+  /** Calls back when the ingress is gone, and the client with it. The returned function ends that. */
+  followReader: (onGone: () => void) => () => void;
   signal: AbortSignal;
 };
 
@@ -43,7 +45,7 @@ export type PieceSending = {
  */
 export async function sendPieces(
   body: AnswerBody,
-  { readers, held, signal, request }: PieceSending & { request: string },
+  { readers, held, followReader, signal, request }: PieceSending & { request: string },
   send: (piece: string, bytes: number) => Promise<void>,
 ): Promise<boolean> {
   const parts = typeof body === 'string' ? [Buffer.from(body)] : body;
@@ -61,6 +63,7 @@ export async function sendPieces(
     held.flow();
     wake();
   });
+  const unfollowReader = followReader(giveUp);
   signal.addEventListener('abort', giveUp, { once: true });
 
   /** Resolves when the client has taken enough. */
@@ -85,6 +88,7 @@ export async function sendPieces(
     return true;
   } finally {
     unfollow();
+    unfollowReader();
     signal.removeEventListener('abort', giveUp);
   }
 }

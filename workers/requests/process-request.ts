@@ -61,7 +61,8 @@ export function createProcessRequest(deps: {
     const ledger = createRunLedger({ run, queueWaitMs });
     const { served } = ledger;
     using held = deps.answers.hold(answerHolder(job));
-    const pieces = { readers: deps.pieceReaders, held, signal: deadline.signal };
+    const followReader = (onReaderGone: () => void) => deps.followReader(replyTo, onReaderGone);
+    const pieces = { readers: deps.pieceReaders, held, followReader, signal: deadline.signal };
     const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText, served, pieces });
     using span = traceRun(deps.tracing, { job, run, lane, queueWaitMs });
     const common: Run = { job, run, taken, takenAt, reply, ledger, span };
@@ -77,7 +78,7 @@ export function createProcessRequest(deps: {
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(deps.control, queueWaitMs);
     const releaseLease = deps.leases.hold(job);
-    const unfollow = isKept ? () => {} : deps.followReader(replyTo, onGone);
+    const unfollow = isKept ? () => {} : followReader(onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
     const started: StartedRun = {

@@ -357,7 +357,7 @@ test('while answers take all of their budget, the client that reads none of a la
   const pieces = piecesOf(Buffer.alloc(64 * pieceBytes, ' '));
   route.say(request, [started, ...pieces.slice(0, 60)]);
   const closed = route.untilClosed();
-  while (route.cancelled.length === 0) await sleep(10);
+  while (route.cancelled.length === 0) await route.clock.advance(5_000);
   await closed;
   t.is(route.answers.bytesHeld(), 0);
   t.like(route.cancelled[0], { requestId: request, control: 'svc:control:w1' });

@@ -5,6 +5,7 @@ import { upstreamsExhausted } from '../../../shared/errors.ts';
 import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
 import { createPieceReaders } from '../../../workers/replies/send-pieces.ts';
 import { createReplySender } from '../../../workers/replies/send-reply.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 import { openRedisDatabase, type RedisDatabase, startPrivateRedis } from '../../support/private-redis.ts';
 import { openReplyStream, type ReplyStream } from '../../support/reply-stream.ts';
 
@@ -267,23 +268,28 @@ const piece = 262_144;
 const ahead = 4 * piece;
 
 /** A run with an answer of this size, whose client has read nothing yet. */
-async function openLarge(bytes: number, bytesMax = 100_663_296) {
+async function openLarge(bytes: number, { bytesMax = 100_663_296, clock = fakeClock() } = {}) {
   const stream = await openReplyStream(given.redis);
   const readers = createPieceReaders();
   const aborting = new AbortController();
-  const budget = createAnswerBudget({ bytesMax });
+  const budget = createAnswerBudget({ bytesMax, clock });
   const held = budget.hold('user:alice');
   held.readFrom({ pause() {}, resume() {} });
   held.add(bytes);
   held.arrived();
+  const clients: (() => void)[] = [];
+  const followReader = (onGone: () => void) => {
+    clients.push(onGone);
+    return () => {};
+  };
   const reply = createReplySender({
     ...{ frames: createReplyFrames({ redis: given.redis }), replyTo: stream.key, requestId: 'r', run: 1 },
-    ...{ onGone() {}, served: () => served, pieces: { readers, held, signal: aborting.signal } },
+    ...{ onGone() {}, served: () => served, pieces: { readers, held, followReader, signal: aborting.signal } },
   });
   reply.started('control', 7);
   const pieces = async () => (await stream.replies()).flatMap((each) => (each.kind === 'piece' ? [each] : []));
   const last = () => stream.reply(({ kind }) => kind === 'end' || kind === 'error');
-  return { stream, reply, readers, aborting, budget, pieces, last };
+  return { leaves: () => clients.map((leave) => leave()), stream, reply, readers, aborting, budget, pieces, last };
 }
 
 async function untilPieces(pieces: () => Promise<unknown[]>, count: number): Promise<void> {
@@ -325,23 +331,27 @@ test('a body up to 64 KiB is sent with its end, also one of bytes', async (t) =>
   });
 });
 
-test('a body whose client is gone, or whose time is over, ends with an error in place of the rest', async (t) => {
-  const { reply, aborting, pieces, last } = await openLarge(2 * ahead);
-  const ended = reply.end({ body: [Buffer.alloc(2 * ahead, 'x')], usage });
-  await untilPieces(pieces, 4);
-  aborting.abort('cancelled');
-  await ended;
-  t.is((await last()).kind, 'error');
-  t.is((await pieces()).length, 4);
-});
+for (const how of ['its run is stopped', 'its ingress is gone'])
+  test(`a body ends with an error in place of the rest if ${how}`, async (t) => {
+    const { reply, aborting, leaves, pieces, last } = await openLarge(2 * ahead);
+    const ended = reply.end({ body: [Buffer.alloc(2 * ahead, 'x')], usage });
+    await untilPieces(pieces, 4);
+    if (how === 'its run is stopped') aborting.abort('cancelled');
+    else leaves();
+    await ended;
+    t.is((await last()).kind, 'error');
+    t.is((await pieces()).length, 4);
+  });
 
 test('a body that its client does not read makes room for others', async (t) => {
-  const { reply, budget, pieces, last } = await openLarge(2 * ahead, 3 * ahead);
+  const clock = fakeClock();
+  const { reply, budget, pieces, last } = await openLarge(2 * ahead, { bytesMax: 3 * ahead, clock });
   const ended = reply.end({ body: [Buffer.alloc(2 * ahead, 'x')], usage });
   await untilPieces(pieces, 4);
   const other = budget.hold('user:bob');
   other.readFrom({ pause() {}, resume() {} });
   other.add(3 * ahead);
+  await clock.advance(10_000);
   await ended;
   t.is((await last()).kind, 'error');
   t.is(budget.bytesHeld(), 3 * ahead);
