@@ -72,6 +72,7 @@ export async function openWorkerSide(
   const keptAnswers = createKeptAnswers(['a pepper']);
   const settle = createSettle(redis);
   const pieceReaders = createPieceReaders();
+  const answers = createAnswerBudget({ bytesMax: 100_663_296 });
   const endRequest = createEndRequest({ settle, oneConnection: true, keptAnswers, metrics, log });
   const processRequest = createProcessRequest({
     currentPlanFile,
@@ -93,7 +94,7 @@ export async function openWorkerSide(
       }),
     endRequest,
     replyFrames: createReplyFrames({ redis }),
-    answers: createAnswerBudget({ bytesMax: 100_663_296 }),
+    answers,
     pieceReaders,
     leases: parts.use(
       startLeaseHeartbeat({ renewLeases: createRenewLeases(redis), queueMs: () => planFile.timeouts.queueMs, log }),
@@ -130,6 +131,7 @@ export async function openWorkerSide(
     processRequest,
     startRun,
     pieceReaders,
+    answers,
     endRequest,
     limits,
     registry,

@@ -277,3 +277,26 @@ for (const encoding_format of ['float', 'base64'] as const) {
     t.like(replies.at(-1), { kind: 'end', data: { usage: { promptTokens: 100, estimated: false } } });
   });
 }
+
+test('whatever ends a run, nothing of its answer is held afterwards', async (t) => {
+  const half = `{"id":"x","padding":"${'x'.repeat(200_000)}"`;
+  await using backend = await startRawBackend((socket) =>
+    socket.write(rawAnswer(half, { type: 'application/json', ended: false })),
+  );
+  for (const reason of ['cancelled', 'ingress gone', 'lock lost', 'shutdown', 'deadline'] as const) {
+    await using side = await openWorkerSide(given.redis, { url: backend.url });
+    const { controller, stop } = side.stopper();
+    const running = side.run({}, controller);
+    while (side.answers.bytesHeld() === 0) await new Promise(setImmediate);
+    stop(reason);
+    await running;
+    t.is(side.answers.bytesHeld(), 0, reason);
+  }
+  await using side = await openWorkerSide(given.redis);
+  for (const server of side.servers) server.fail({ cutAfterChunks: 5 });
+  await side.run({});
+  t.is(side.answers.bytesHeld(), 0, 'all backends have failed');
+  for (const server of side.servers) server.fail({});
+  await side.run({ assembled: true });
+  t.is(side.answers.bytesHeld(), 0, 'it was answered');
+});
