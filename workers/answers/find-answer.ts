@@ -11,8 +11,8 @@ import { noTokens } from './usage-report.ts';
 
 /**
  * The result of asking the backends of a run. `refused`: the request is at fault; `message` is the backend's. `exhausted`: no backend
- * answers; `attempted` are those that were tried, in order. `too_large`: the answer
- * exceeds the limit of its model. `late`: no backend had room in time. `interrupted`: the answer broke off
+ * answers; `attempted` are those that were tried, in order. `too_large`: the answer exceeds the limit of its model. `late`: no backend had
+ * room in time. `interrupted`: the answer broke off
  * after text was sent. `stopped`: the signal was aborted. `fault`: an error of ours. `received` and `produced`: as in an attempt.
  */
 export type Found = { received?: Received | undefined; produced?: Received | undefined } & (

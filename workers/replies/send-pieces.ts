@@ -33,15 +33,16 @@ export function createPieceReaders(): PieceReaders {
 /** What a run sends pieces with. `signal`: its client is gone, or its time is over. */
 export type PieceSending = {
   readers: Pick<PieceReaders, 'follow'>;
-  held: Pick<HeldAnswer, 'add' | 'stall' | 'flow'>;
+  /** All of it is held until the run ends. */
+  held: Pick<HeldAnswer, 'stall' | 'flow'>;
   /** Calls back when the ingress is gone, and the client with it. The returned function ends that. */
   followReader: (onGone: () => void) => () => void;
   signal: AbortSignal;
 };
 
 /**
- * Sends a body piece by piece, each with the bytes of the whole body, at most 1 MiB ahead of its client (contract.md#p8-pieces). False if it was given up: the client is gone, its
- * time is over, or it does not read and others need the room.
+ * Sends a body piece by piece, each with the bytes of the whole body, at most 1 MiB ahead of its client (contract.md#p8-pieces). False if it
+ * was given up: the client is gone, its time is over, or it does not read and others need the room.
  */
 export async function sendPieces(
   body: AnswerBody,
@@ -83,7 +84,6 @@ export async function sendPieces(
       // One character for each byte: a piece may end within a character of the body.
       await send(piece.toString('latin1'), bytes);
       sent += piece.length;
-      held.add(-piece.length);
     }
     return true;
   } finally {

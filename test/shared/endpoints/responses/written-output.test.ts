@@ -1,11 +1,11 @@
 import test from 'ava';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
+import { createSizeBudget } from '../../../../shared/endpoints/answers/size-budget.ts';
 import { createResponseConverter } from '../../../../shared/endpoints/responses/response-events.ts';
 import { createWrittenOutput } from '../../../../shared/endpoints/responses/written-output.ts';
 import { backendAnswer } from '../../../support/endpoints/backend-answer.ts';
 import { partedStream } from '../../../support/endpoints/parted-stream.ts';
 import { streamOptions } from '../../../support/stream-options.ts';
-import { createSizeBudget } from '../../../../shared/endpoints/answers/size-budget.ts';
 
 type Event = { type: string; [name: string]: unknown };
 
