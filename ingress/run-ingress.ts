@@ -1,9 +1,6 @@
 import { ApiError } from '../shared/errors.ts';
 import type { IngressLoad } from '../shared/fleet/process-load.ts';
 import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
-import { sendCancellation } from '../shared/jobs/cancellation.ts';
-import { createRelease } from '../shared/limits/release.ts';
-import { createSettle } from '../shared/limits/settle.ts';
 import { type IngressConfig, readIngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import { atMostEvery, followProcessState, listenForOperations } from '../shared/process/operations.ts';
@@ -11,7 +8,6 @@ import { createRemoveOldSeries } from '../shared/process/remove-old-series.ts';
 import { runProcess } from '../shared/process/run-process.ts';
 import { aborted, within } from '../shared/process/shutdown.ts';
 import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
-import type { Redis } from '../shared/redis/connections.ts';
 import { queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { type Inbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
@@ -24,23 +20,20 @@ import { createBodyBudget } from './bodies/body-budget.ts';
 import { createRefusedBodies } from './bodies/refused-bodies.ts';
 import { createSignIn, type SignIn } from './callers/sign-in.ts';
 import { createPages } from './create-pages.ts';
-import { createReleaseLater } from './limits/release-later.ts';
-import { createSettleInterrupted, createSettlements } from './limits/settle-interrupted.ts';
 import { type Listener, listen } from './listener/listener.ts';
 import { createIngressMetrics, type IngressMetrics } from './metrics.ts';
 import { answerBrokenRequest } from './middleware/answer-errors.ts';
 import { securityHeaders } from './middleware/set-security-headers.ts';
 import { createClientLimits, openCallers } from './open-callers.ts';
 import { type Connections, openConnections } from './open-connections.ts';
+import { openWaiting } from './open-waiting.ts';
 import { type OpenedPlanFile, openPlanFile } from './plan-file/open-plan-file.ts';
 import { showPlanFile } from './plan-file/show-plan-file.ts';
 import { createQueueDashboard, type QueueDashboard } from './queue/dashboard/queue-dashboard.ts';
 import { observeQueues } from './queue/observe-queues.ts';
 import { openQueues } from './queue/open-queues.ts';
-import type { RequestQueues } from './queue/request-queues.ts';
 import { listenForReplies } from './replies/reply-listener.ts';
-import type { JobLocation } from './replies/waiting-request.ts';
-import { createWaitingRequests, type WaitingRequests } from './replies/waiting-requests.ts';
+import type { WaitingRequests } from './replies/waiting-requests.ts';
 import { watchNodes } from './replies/watch-nodes.ts';
 import { createRequestLookUp } from './requests/request-look-up.ts';
 import type { WebhookSupport } from './routes/webhooks/webhook-support.ts';
@@ -65,7 +58,6 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const connections = parts.use(await openConnections(config, log));
   const { store, issuerKeys, redis, replyRedis, dashboardRedis } = connections;
   const signIn = createSignIn({ ...config.signIn, issuerKeys });
-
   const state = followProcessState(shutdown);
   let inbox: Inbox | undefined;
   const dashboard = createQueueDashboard({ writable: config.queue.dashboardWritable, log });
@@ -81,7 +73,8 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const { queues, queueDepths, queueBounds, queueTurns, listWorkers } = parts.use(
     await openQueues({ planFile, bounds: config.queue, redis, dashboardRedis, dashboard, log }),
   );
-  const { waitingRequests, settlements, release } = createWaiting({ queues, redis, replyRedis, metrics, log });
+  const replying = { ...config, registry, metrics, log };
+  const { waitingRequests, settlements, release } = openWaiting({ ...replying, queues, redis, replyRedis });
   inbox = parts.use(listenForReplies({ ...connections, redis: replyRedis, waitingRequests, log }));
   await waitUntilOpen(inbox, shutdown);
   parts.use(watchNodes({ redis, waitingRequests }));
@@ -179,29 +172,6 @@ function openOperations({ config, opened, dashboard, connections, signIn, inbox,
     },
     checks: () => ({ store: () => store.ping(), identityProvider, ...nodeChecks() }),
   });
-}
-
-type WaitingDeps = { queues: RequestQueues; redis: Redis; replyRedis: Redis; metrics: IngressMetrics; log: Log };
-
-/** Creates the requests that wait for their reply, and what ends them. */
-function createWaiting({ queues, redis, replyRedis, metrics, log }: WaitingDeps) {
-  const release = createReleaseLater({ release: createRelease(redis), log });
-  const settlements = createSettlements(createSettleInterrupted({ settle: createSettle(redis), metrics, log }));
-  const waitingRequests = createWaitingRequests({
-    cancel: canceller({ queues, replyRedis, log }),
-    release,
-    settleInterrupted: settlements.begin,
-  });
-  return { waitingRequests, settlements, release };
-}
-
-/** Removes a job from its queue, or lets its worker abort it if it has started. Both are best effort and never awaited. */
-function canceller({ queues, replyRedis, log }: Pick<WaitingDeps, 'queues' | 'replyRedis' | 'log'>) {
-  return function cancel({ requestId, model, control }: JobLocation): void {
-    const cancelling =
-      control !== undefined ? sendCancellation(replyRedis, control, requestId) : queues.remove(model ?? '', requestId);
-    cancelling.catch((error: unknown) => log.debug({ err: error, requestId }, 'a job could not be cancelled'));
-  };
 }
 
 type ListenerDeps = { config: IngressConfig; app: ReturnType<typeof createApp>; metrics: IngressMetrics; log: Log };

@@ -1,4 +1,5 @@
 import { decodeCancellation } from '../shared/jobs/cancellation.ts';
+import { decodeTaken } from '../shared/jobs/taken-pieces.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
 import { controlStreamKey } from '../shared/redis/keys.ts';
@@ -7,6 +8,7 @@ import { decodeLineEvent } from './batches/lines/line-events.ts';
 import { decodeAssignment } from './batches/scheduler/assign-accounts.ts';
 import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
 import type { QueuesServed } from './queue/serve-queues.ts';
+import type { PieceReaders } from './replies/send-pieces.ts';
 import { decodeDrainRequest } from './usage/notify-drainers.ts';
 import type { UsageDrainer } from './usage/usage-drainer.ts';
 
@@ -14,7 +16,7 @@ import type { UsageDrainer } from './usage/usage-drainer.ts';
 const waitMsMax = 5_000;
 
 /**
- * Receives the entries of this worker's control stream: cancellations, events of lines, assignments of accounts, and drain requests. An
+ * Receives the entries of this worker's control stream: cancellations, what clients have taken, events of lines, assignments of accounts, and drain requests. An
  * entry whose receiver does not exist yet is dropped.
  */
 export function listenForControl(deps: {
@@ -22,6 +24,7 @@ export function listenForControl(deps: {
   redis: Redis;
   workerId: string;
   queues: () => Pick<QueuesServed, 'cancel'> | undefined;
+  pieceReaders: Pick<PieceReaders, 'report'>;
   supervisor: () => Pick<BatchSupervisor, 'receive' | 'take'> | undefined;
   drainer: () => Pick<UsageDrainer, 'notify'> | undefined;
   log: Log;
@@ -35,6 +38,8 @@ export function listenForControl(deps: {
       const fields = fieldsOf(entry);
       const request = decodeCancellation(fields);
       if (request !== undefined) deps.queues()?.cancel(request, 'cancelled');
+      const taken = decodeTaken(fields);
+      if (taken !== undefined) deps.pieceReaders.report(taken);
       const event = decodeLineEvent(fields);
       if (event !== undefined) deps.supervisor()?.receive(event);
       deps.supervisor()?.take(decodeAssignment(fields));

@@ -1,4 +1,5 @@
 import type { Agent } from 'undici';
+import type { AnswerBudget } from '../shared/bytes/answer-budget.ts';
 import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import type { Lane } from '../shared/lane.ts';
 import { createSettle } from '../shared/limits/settle.ts';
@@ -20,6 +21,7 @@ import { createCallBackend } from './exchange/call-backend.ts';
 import { createOwnFields } from './exchange/own-fields.ts';
 import { createStartRun } from './leases/start-run.ts';
 import type { LaneWork } from './queue/lane-worker.ts';
+import type { PieceReaders } from './replies/send-pieces.ts';
 import { openRequestWork } from './requests/open-request-work.ts';
 import type { RequestMetrics } from './requests/request-metrics.ts';
 import { createNotifyDrainer, settleAndNotify } from './usage/notify-drainers.ts';
@@ -43,6 +45,8 @@ export function openLaneWork(deps: {
   agent: Agent;
   workerId: string;
   slots: BackendSlots;
+  answers: AnswerBudget;
+  pieceReaders: PieceReaders;
   drainer: UsageDrainer;
   outboxLengthMax: number;
   /** This worker's control stream. */
@@ -69,6 +73,7 @@ export function openLaneWork(deps: {
     callBackend: createCallBackend({ agent, timeouts }),
     ownFields: createOwnFields({ plans: () => currentPlanFile().plans, pepper: config.keyPeppers[0] }),
     firstTokenMs: () => timeouts().firstTokenMs,
+    models: () => currentPlanFile().models,
   });
   const requests = owned.use(
     openRequestWork({

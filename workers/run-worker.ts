@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import { ulid } from 'ulid';
+import { openAnswerBudget } from '../shared/bytes/open-answer-budget.ts';
 import type { WorkerLoad } from '../shared/fleet/process-load.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import { readWorkerConfig, type WorkerConfig } from '../shared/process/config.ts';
@@ -26,6 +27,7 @@ import { openLaneWork } from './open-lane-work.ts';
 import { openPlanFile } from './plan-file/open-plan-file.ts';
 import { createBodiesHeld } from './queue/bodies-held.ts';
 import { type QueuesServed, serveQueues } from './queue/serve-queues.ts';
+import { createPieceReaders } from './replies/send-pieces.ts';
 import { openUsageDrainer } from './usage/open-usage-drainer.ts';
 import type { UsageDrainer } from './usage/usage-drainer.ts';
 import { openQuotaEvents, openWebhooks } from './webhooks/open-webhooks.ts';
@@ -45,12 +47,12 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const opened = openPlanFile({ source: config.planFile, pools: config.pools, workerId, registry, log });
   const { planFile, pools } = opened;
   const metrics = createMetrics(registry, config);
+  const answering = openAnswering(config, registry);
   const { current: currentPlanFile } = planFile;
-  const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, metrics, tracing, log };
+  const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, metrics, tracing, log, ...answering };
   const connectMs = () => currentPlanFile().timeouts.connectMs;
   const connections = parts.use(await openConnections({ config, connectMs, log }));
   const { store, redis, upkeepRedis, replyRedis } = connections;
-
   let queues: QueuesServed | undefined;
   let supervisor: BatchSupervisor | undefined;
   let drainer: UsageDrainer | undefined;
@@ -74,7 +76,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 
   const inbox = listenForControl({
     ...{ connectReader: connections.connectControlReader, redis: replyRedis, workerId, log },
-    ...{ queues: () => queues, supervisor: () => supervisor, drainer: () => drainer },
+    ...{ ...answering, queues: () => queues, supervisor: () => supervisor, drainer: () => drainer },
   });
   await waitForControl(inbox, { redis: replyRedis, shutdown, log });
   const onStored = openQuotaEvents({ ...common, redis: upkeepRedis, store });
@@ -102,6 +104,11 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   await Promise.all([finish(queues, { ...config, following, log }), closeAll([supervisor, webhooks])]);
   // Together, because each may wait until its own time limit for a Redis that does not answer.
   await closeAll([maintenance, lanes.batches, drainer, inbox]);
+}
+
+/** What all answers of this worker share. */
+function openAnswering({ answerBudgetBytes: bytesMax }: Pick<WorkerConfig, 'answerBudgetBytes'>, registry: Registry) {
+  return { answers: openAnswerBudget({ bytesMax, registry }), pieceReaders: createPieceReaders() };
 }
 
 function createMetrics(registry: Registry, config: Pick<WorkerConfig, 'concurrency' | 'batchConcurrency'>) {

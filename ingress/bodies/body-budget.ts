@@ -1,7 +1,7 @@
+import { type Clock, systemClock } from '../../shared/bytes/clock.ts';
+import { createHeldBytes, type Held, type Source } from '../../shared/bytes/held-bytes.ts';
+import { createPausedSources } from '../../shared/bytes/paused-sources.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { type Clock, systemClock } from '../clock.ts';
-import { createHeldBodies, type HeldBody, type Source } from './held-bodies.ts';
-import { createPausedBodies } from './paused-bodies.ts';
 
 /** One body's share of the budget. */
 export interface BodyShare {
@@ -26,6 +26,10 @@ export interface BodyBudget {
   bytesHeld(): number;
 }
 
+/** `slowAt`: the time after which the body is slow, unless more of it arrives before. */
+type Arrival = { slowAt: number; pausedAt: number; pausedMs: number; makeRoom: AbortController | undefined };
+type HeldBody = Held<Arrival>;
+
 /** A body is slow once it is five seconds behind this rate. Time for which it is paused does not count. */
 const slowBytesPerSecond = 65_536;
 const behindMsMax = 5_000;
@@ -41,8 +45,14 @@ const lookEveryMs = 250;
  * while the budget is used up, the largest of the slow bodies makes room, four times a second. A fast body never does.
  */
 export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: number; clock?: Clock }): BodyBudget {
-  const bodies = createHeldBodies(bytesMax);
-  const paused = createPausedBodies({ bodies, clock, behindMsMax });
+  const bodies = createHeldBytes<Arrival>(bytesMax);
+  const paused = createPausedSources({
+    held: bodies,
+    onResume(body) {
+      body.pausedMs += clock.now() - body.pausedAt;
+      body.slowAt = clock.now() + behindMsMax;
+    },
+  });
   let isLooking = false;
 
   function makeRoom(): void {
@@ -63,7 +73,7 @@ export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: 
     const slowAt = Math.max(body.slowAt, now) + (bytes * 1_000) / slowBytesPerSecond;
     body.slowAt = Math.min(slowAt, now + behindMsMax);
     bodies.add(body, bytes);
-    if (!bodies.mayContinue(body)) paused.pause(body);
+    if (!bodies.mayContinue(body) && paused.pause(body)) body.pausedAt = now;
     if (bodies.isFull() && !isLooking) makeRoom();
   }
 
@@ -82,7 +92,8 @@ export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: 
   return {
     enter(account, source) {
       if (bodies.isFull()) return undefined;
-      const body = bodies.begin(account, source, clock.now() + behindMsMax);
+      const arrival = { slowAt: clock.now() + behindMsMax, pausedAt: 0, pausedMs: 0, makeRoom: undefined };
+      const body = bodies.begin(account, source, arrival);
       return {
         get signal() {
           return controllerOf(body).signal;

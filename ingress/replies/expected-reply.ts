@@ -14,6 +14,8 @@ export type ExpectedRequest = {
   queueMs: number;
   requestMs: number;
   place: QueuePlace;
+  /** Closes the connection of a client that does not read its answer while others need the room. */
+  disconnect: () => void;
   /**
    * Called once, before the first event: how long the request waited until a worker took it, or until its wait timed out
    * (contract.md#d10-queue-time).
@@ -29,6 +31,8 @@ export interface ExpectedReply {
   next(): Promise<ReplyEvent>;
   /** Resolves when no further reply can arrive. */
   ended: Promise<void>;
+  /** The client has read this many bytes of a body that has `length` bytes and comes in pieces. */
+  taken(bytes: number, length: number): void;
   /** The client has disconnected: cancels the job, whether it is queued or running, unless its answer is kept. */
   abandon(): void;
   /** The job could not be queued, as far as is known: takes it back, and `next` throws this error. */

@@ -1,6 +1,6 @@
 import type { Reply } from '../../shared/jobs/replies.ts';
 
-/** The progress of a reply: the run that is followed, its next sequence number, and whether text was delivered. */
+/** The progress of a reply: the run that is followed, its next sequence number, and whether text or a piece was delivered. */
 export type Progress = { run: number; nextSequence: number; delivered: boolean };
 
 export const notStarted: Progress = { run: 0, nextSequence: 0, delivered: false };
@@ -24,6 +24,6 @@ export function followReply(
   const expected = run > progress.run ? 0 : progress.nextSequence;
   if (sequence < expected) return { outcome: 'ignore' };
   if (sequence > expected) return { outcome: 'gap' };
-  const delivered = progress.delivered || kind === 'chunk';
+  const delivered = progress.delivered || kind === 'chunk' || kind === 'piece';
   return { outcome: 'accept', progress: { run, nextSequence: sequence + 1, delivered } };
 }

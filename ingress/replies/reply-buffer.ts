@@ -1,9 +1,17 @@
+import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
+import type { Source } from '../../shared/bytes/held-bytes.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { ownText } from '../../shared/own-text.ts';
 
-/** `chunk` is text for the client, unchanged. `end` is last, with the body of an answer that is not streamed. */
-export type ReplyEvent = { kind: 'chunk'; text: string } | { kind: 'end'; body: string | undefined; usage: TokenUsage };
+/**
+ * `chunk` is text for the client, unchanged. `piece` is a part of a large body that has `length` bytes. `end` is last, with the body of an
+ * answer that is not streamed, unless it came in pieces.
+ */
+export type ReplyEvent =
+  | { kind: 'chunk'; text: string }
+  | { kind: 'piece'; bytes: Buffer; length: number }
+  | { kind: 'end'; body: string | undefined; usage: TokenUsage };
 
 /** If more than this is buffered for one slow client, its reply fails (contract.md#p5-slow-clients). */
 const bufferedBytesMax = 1_048_576;
@@ -21,9 +29,18 @@ export interface ReplyBuffer {
    */
   push(event: ReplyEvent): boolean;
   fail(error: ApiError): void;
+  /** Drops what is buffered, and returns it: the client is gone. */
+  discard(): ReplyEvent[];
 }
 
-export function createReplyBuffer(): ReplyBuffer {
+type Deps = { held: HeldAnswer; source: Source; onStalled: () => void };
+
+/**
+ * What is buffered counts in `held`. While there is no room for it, the source of its pieces is paused. `onStalled` is called when it must go,
+ * because others need the room.
+ */
+export function createReplyBuffer(deps: Deps): ReplyBuffer {
+  const room = createRoom(deps);
   const events: ReplyEvent[] = [];
   let bufferedBytes = 0;
   let failure: ApiError | undefined;
@@ -31,14 +48,23 @@ export function createReplyBuffer(): ReplyBuffer {
 
   function takeNext(): ReplyEvent | undefined {
     const event = events.shift();
-    if (event?.kind !== 'chunk') return event;
+    if (event?.kind !== 'chunk') {
+      if (event !== undefined) room.give(sizeOf(event));
+      return event;
+    }
     let text = event.text;
     for (let more = events[0]; more?.kind === 'chunk'; more = events[0]) {
       text += more.text;
       events.shift();
     }
+    room.give(bufferedBytes);
     bufferedBytes = 0;
     return { kind: 'chunk', text };
+  }
+
+  function keep(event: ReplyEvent): void {
+    events.push(event);
+    room.take(event);
   }
 
   return {
@@ -57,10 +83,15 @@ export function createReplyBuffer(): ReplyBuffer {
         reader = undefined;
         return true;
       }
-      bufferedBytes += sizeOf(event);
-      if (bufferedBytes > bufferedBytesMax) return false;
+      if (event.kind !== 'chunk') {
+        keep(event);
+        return true;
+      }
+      const bytes = sizeOf(event);
+      if (bufferedBytes + bytes > bufferedBytesMax) return false;
+      bufferedBytes += bytes;
       // Otherwise the text would keep its complete frame in memory, with replies to other clients.
-      events.push(event.kind === 'chunk' ? { kind: 'chunk', text: ownText(event.text) } : event);
+      keep({ kind: 'chunk', text: ownText(event.text) });
       return true;
     },
     fail(error) {
@@ -68,10 +99,38 @@ export function createReplyBuffer(): ReplyBuffer {
       reader?.reject(failure);
       reader = undefined;
     },
+    discard: () => events.splice(0),
   };
 }
 
-/** Only buffered text counts: a complete answer is one event, and its worker has bounded it. */
+/** The part of the budget that is held for one reply: only while its client reads more slowly than it arrives. */
+function createRoom({ held, source, onStalled }: Deps) {
+  let isHeld = false;
+
+  function begin(kind: ReplyEvent['kind']): void {
+    isHeld = true;
+    held.readFrom(source);
+    // Text comes without being asked for, so no other answer may have to wait for its end.
+    if (kind === 'chunk') held.arrived();
+  }
+
+  return {
+    take(event: ReplyEvent): void {
+      const bytes = sizeOf(event);
+      if (bytes === 0) return;
+      if (!isHeld) begin(event.kind);
+      held.stall(onStalled);
+      held.add(bytes);
+    },
+    give(bytes: number): void {
+      held.flow();
+      if (bytes > 0) held.add(-bytes);
+    },
+  };
+}
+
+/** Only text and pieces count: a complete answer in one event is small. */
 function sizeOf(event: ReplyEvent): number {
-  return event.kind === 'chunk' ? Buffer.byteLength(event.text) : 0;
+  if (event.kind === 'chunk') return Buffer.byteLength(event.text);
+  return event.kind === 'piece' ? event.bytes.length : 0;
 }

@@ -1,10 +1,13 @@
+import { type AnswerBudget, answerHolder, type HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import { type ApiError, deadlineExceeded, replyLost, unpackError, waitedTooLong } from '../../shared/errors.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
+import type { TakenPieces } from '../../shared/jobs/taken-pieces.ts';
 import type { Released } from '../../shared/limits/release.ts';
 import type { Delivered, HeldLease } from '../limits/settle-interrupted.ts';
 import type { ExpectedRequest } from './expected-reply.ts';
 import { followReply, notStarted, type Progress } from './follow-reply.ts';
 import { createReplyBuffer, type ReplyBuffer } from './reply-buffer.ts';
+import { createTakenCount, type TakenCount } from './taken-count.ts';
 
 /** Where a job is: before its start in the queue of its model, then at the control stream of its worker. */
 export type JobLocation = { requestId: string; model: string | undefined; control: string | undefined };
@@ -12,6 +15,9 @@ export type JobLocation = { requestId: string; model: string | undefined; contro
 /** The effects of a waiting request on other parts. */
 export type WaitingEffects = {
   cancel: (job: JobLocation) => void;
+  /** Reports to the worker of a request what its client has taken. */
+  reportTaken: (control: string, taken: TakenPieces) => void;
+  answers: Pick<AnswerBudget, 'hold'>;
   release: (request: Pick<HeldLease, 'account' | 'requestId' | 'claim'>) => Promise<Released>;
   /** Ends a request whose worker died after text of it was delivered. `run` is the run that reports it. */
   settleInterrupted: (lease: HeldLease, delivered: Delivered) => void;
@@ -25,12 +31,15 @@ export type WaitingRequest = Pick<ExpectedRequest, 'lease' | 'model' | 'replyTo'
   queuedAt: number;
   onQueued: ExpectedRequest['onQueued'] | undefined;
   buffer: ReplyBuffer;
+  held: HeldAnswer;
+  taken: TakenCount;
   progress: Progress;
   control: string | undefined;
   tokensDelivered: number;
   /** The client receives nothing more. The request is kept until the last reply of its worker, or until none can arrive. */
   left: boolean;
   isForgotten: boolean;
+  isDropped: boolean;
   ended: PromiseWithResolvers<void>;
   queueTimer: NodeJS.Timeout;
   deadlineTimer: NodeJS.Timeout;
@@ -47,16 +56,27 @@ const deadlineSlackMs = 1_000;
 const lastReplyMs = 30_000;
 
 export function createWaitingRequest(expected: ExpectedRequest, effects: WaitingEffects): WaitingRequest {
-  const { lease, model, replyTo, place, onQueued, onServed, queueMs, requestMs } = expected;
+  const { lease, model, replyTo, place, onQueued, onServed, disconnect, queueMs, requestMs } = expected;
+  const held = effects.answers.hold(answerHolder({ account: lease.account, plan: lease.report.plan }));
+  const taken = createTakenCount((bytes) => {
+    if (request.control !== undefined) effects.reportTaken(request.control, { request: lease.requestId, bytes });
+  });
+  const onStalled = () => {
+    letGo(request, replyLost(true));
+    dropUnread(request);
+    disconnect();
+  };
   const request: WaitingRequest = {
     ...{ lease, model, replyTo, place, onQueued, effects, ...(onServed && { onServed }) },
     queuedAt: performance.now(),
-    buffer: createReplyBuffer(),
+    buffer: createReplyBuffer({ held, source: taken.source, onStalled }),
+    ...{ held, taken },
     progress: notStarted,
     control: undefined,
     tokensDelivered: 0,
     left: false,
     isForgotten: false,
+    isDropped: false,
     ended: Promise.withResolvers(),
     queueTimer: setTimeout(() => void endQueueing(request), queueMs + queueSlackMs),
     deadlineTimer: setTimeout(() => endWaiting(request), requestMs + deadlineSlackMs),
@@ -77,6 +97,15 @@ export function letGo(request: WaitingRequest, error: ApiError): void {
 export function failQueueing(request: WaitingRequest, error: ApiError): void {
   letGo(request, error);
   if (!request.left) void takeBack(request);
+}
+
+/** Its client is gone: what has arrived and comes later is dropped. */
+export function dropUnread(request: WaitingRequest): void {
+  request.isDropped = true;
+  // Otherwise the worker of an answer that is kept would wait for them.
+  for (const event of request.buffer.discard())
+    if (event.kind === 'piece') request.taken.add(event.bytes.length, event.length);
+  request.held.release();
 }
 
 /** The client receives this error, and then nothing more; the job is cancelled. */
@@ -103,6 +132,7 @@ export function forgetRequest(request: WaitingRequest): void {
   clearTimeout(request.queueTimer);
   clearTimeout(request.deadlineTimer);
   request.place.leave();
+  request.held.arrived();
   request.effects.onForgotten(request);
   request.ended.resolve();
 }
@@ -138,6 +168,9 @@ function accept(request: WaitingRequest, reply: Reply): void {
         leaveRequest(request, replyLost(true));
       }
       return;
+    case 'piece':
+      takePiece(request, reply);
+      return;
     case 'end':
       forgetRequest(request);
       request.buffer.push({ kind: 'end', body: reply.data.body, usage: reply.data.usage });
@@ -149,6 +182,13 @@ function accept(request: WaitingRequest, reply: Reply): void {
       // Text of an earlier run was sent, and none of it has arrived.
       interrupt(request, reply);
   }
+}
+
+/** A piece for a client that is gone is dropped, and counts as taken: the answer may be kept, and its worker waits. */
+function takePiece(request: WaitingRequest, { data, bytes: length }: Extract<Reply, { kind: 'piece' }>): void {
+  const bytes = Buffer.from(data, 'latin1');
+  if (request.left || request.isDropped) request.taken.add(bytes.length, length);
+  else request.buffer.push({ kind: 'piece', bytes, length });
 }
 
 function fail(request: WaitingRequest, error: ApiError): void {

@@ -4,6 +4,7 @@ import type { ExpectedReply, ExpectedRequest } from './expected-reply.ts';
 import {
   createWaitingRequest,
   deliverReply,
+  dropUnread,
   failQueueing,
   forgetRequest,
   isQueued,
@@ -40,7 +41,7 @@ export interface WaitingRequests {
  * (contract.md#d8-deadlines).
  */
 export function createWaitingRequests(
-  deps: Pick<WaitingEffects, 'cancel' | 'release' | 'settleInterrupted'>,
+  deps: Pick<WaitingEffects, 'cancel' | 'release' | 'settleInterrupted' | 'reportTaken' | 'answers'>,
 ): WaitingRequests {
   const waiting = new Map<string, WaitingRequest>();
   let closed: ApiError | undefined;
@@ -74,7 +75,9 @@ export function createWaitingRequests(
       return {
         next: () => request.buffer.next(),
         ended: request.ended.promise,
+        taken: request.taken.add,
         abandon() {
+          dropUnread(request);
           // Usually the end has been read already, and no error needs to be created.
           if (isWaitedFor(request)) letGo(request, clientGone());
         },

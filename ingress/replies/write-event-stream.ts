@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { StreamEnding } from '../../shared/endpoints/definition/error-format.ts';
 import { toApiError } from '../../shared/errors.ts';
@@ -7,7 +6,7 @@ import { within } from '../../shared/process/shutdown.ts';
 import type { AppContext } from '../request-state.ts';
 import { takeOverFraming } from './chunk-framing.ts';
 import type { ExpectedReply } from './expected-reply.ts';
-import { cutWhenStuck, stuckMs } from './stuck-client.ts';
+import { cutWhenStuck, stuckMs, writeWithin } from './stuck-client.ts';
 
 const headers = {
   'content-type': 'text/event-stream; charset=utf-8',
@@ -36,13 +35,14 @@ export async function writeEventStream(
   ctx.res.writeHead(200, headers);
   const { frame, last } = takeOverFraming(ctx.res);
   try {
-    for (; !isThere; isThere = await within(heldBackMs, first)) await write(ctx.res, frame(waitingComment));
+    for (; !isThere; isThere = await within(heldBackMs, first)) await writeWithin(ctx.res, frame(waitingComment));
     let event = await first;
     for (; event.kind === 'chunk'; event = await reply.next()) {
       ending.follow?.(event.text);
       noteText(ctx);
-      await write(ctx.res, frame(event.text));
+      await writeWithin(ctx.res, frame(event.text));
     }
+    if (event.kind !== 'end') throw new Error('a piece of a body arrived in a stream');
     end(ctx.res, frame(ending.complete()) + last);
     return event.usage;
   } catch (error) {
@@ -65,19 +65,4 @@ function end(response: ServerResponse, text: string): void {
   if (response.destroyed) return;
   cutWhenStuck(response, stuckMs);
   response.end(text);
-}
-
-/** Waits while the client reads more slowly than we write. Further events are buffered, within the bound of the reply. */
-async function write(response: ServerResponse, text: string): Promise<void> {
-  if (response.destroyed || response.write(text)) return;
-  const gone = new AbortController();
-  const onClose = () => gone.abort();
-  response.once('close', onClose);
-  const stuck = setTimeout(() => response.destroy(), stuckMs);
-  try {
-    await once(response, 'drain', { signal: gone.signal });
-  } finally {
-    clearTimeout(stuck);
-    response.off('close', onClose);
-  }
 }

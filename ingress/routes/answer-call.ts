@@ -12,6 +12,7 @@ import type { RequestQueues } from '../queue/request-queues.ts';
 import type { ExpectedReply } from '../replies/expected-reply.ts';
 import type { WaitingRequests } from '../replies/waiting-requests.ts';
 import { writeEventStream } from '../replies/write-event-stream.ts';
+import { writePieces } from '../replies/write-pieces.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import type { RequestsToEnd } from '../requests/requests-to-end.ts';
 
@@ -55,14 +56,7 @@ export function answerCall(
       ctx.state.usage = await writeEventStream(ctx, reply, { heldBackMs, ending: endingOf(endpoint) });
       return;
     }
-    const first = await reply.next();
-    if (first.kind !== 'end' || first.body === undefined) throw new Error('a complete answer arrived without its body');
-    ctx.state.usage = first.usage;
-    const { estimate } = endpointAt(endpoint).answer;
-    // Such an answer says how many tokens there are, so its client has to know who counted them.
-    if (estimate !== undefined && first.usage.estimated) ctx.res.setHeader('x-svc-estimated', 'true');
-    ctx.res.setHeader('content-type', 'application/json; charset=utf-8');
-    ctx.body = first.body;
+    await answerWhole(ctx, reply, endpoint);
   };
 
   async function enqueue(ctx: AppContext): Promise<ExpectedReply> {
@@ -83,8 +77,11 @@ export function answerCall(
       ctx.state.served = { ...ctx.state.served, ...known };
     };
     const address = replyTo() ?? '';
-    const expected = { lease, model: call.model, replyTo: address, queueMs, requestMs, place, onQueued, onServed };
-    const reply = waitingRequests.expect(expected);
+    const disconnect = () => ctx.res.destroy();
+    const reply = waitingRequests.expect({
+      ...{ lease, model: call.model, replyTo: address, queueMs, requestMs },
+      ...{ place, disconnect, onQueued, onServed },
+    });
     try {
       if (address === '') throw temporarilyUnavailable();
       const owner = { requestId, account, keyId, plan };
@@ -99,6 +96,22 @@ export function answerCall(
     }
     return reply;
   }
+}
+
+/** Writes a complete response: as the body of Koa, or piece by piece if it is large. */
+async function answerWhole(ctx: AppContext, reply: ExpectedReply, endpoint: string): Promise<void> {
+  const first = await reply.next();
+  if (first.kind === 'piece') {
+    ctx.state.usage = await writePieces(ctx, reply, first);
+    return;
+  }
+  if (first.kind !== 'end' || first.body === undefined) throw new Error('a complete answer arrived without its body');
+  ctx.state.usage = first.usage;
+  const { estimate } = endpointAt(endpoint).answer;
+  // Such an answer says how many tokens there are, so its client has to know who counted them.
+  if (estimate !== undefined && first.usage.estimated) ctx.res.setHeader('x-svc-estimated', 'true');
+  ctx.res.setHeader('content-type', 'application/json; charset=utf-8');
+  ctx.body = first.body;
 }
 
 /** A worker continues the trace from here. */

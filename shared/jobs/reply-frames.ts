@@ -6,7 +6,7 @@ const frameField = 'frame';
 /**
  * Encodes several replies as the fields of one stream entry (contract.md#p2-frames). In its text each reply is a line followed by its data:
  * `<kind> <request> <run> <sequence> <about> <length>`, a line feed, and `length` characters (UTF-16 code units). `about` of a `chunk` is
- * its tokens. `about` of an `end` is its usage: prompt, completion and cached tokens, 1 if they are estimated, 1 if the data is the body of
+ * its tokens, and of a `piece` the bytes of the whole body. `about` of an `end` is its usage: prompt, completion and cached tokens, 1 if they are estimated, 1 if the data is the body of
  * a complete response. The data of other kinds is JSON. What a reply has as `served` comes before it, as a line of the kind `served` with
  * JSON. Texts are not escaped, because they are most of what is sent.
  */
@@ -24,12 +24,13 @@ export function encodeFrame(replies: readonly Reply[]): string[] {
 }
 
 function dataOf(reply: Reply): string {
-  if (reply.kind === 'chunk') return reply.data;
+  if (reply.kind === 'chunk' || reply.kind === 'piece') return reply.data;
   return reply.kind === 'end' ? (reply.data.body ?? '') : JSON.stringify(reply.data);
 }
 
 function aboutOf(reply: Reply): string | number {
   if (reply.kind === 'chunk') return reply.tokens;
+  if (reply.kind === 'piece') return reply.bytes;
   if (reply.kind !== 'end') return 0;
   const { promptTokens, completionTokens, cachedTokens, estimated } = reply.data.usage;
   const isWhole = reply.data.body !== undefined;
@@ -66,7 +67,7 @@ function decodeFrame(text: string): Reply[] {
 /** Parsed by hand, because nearly all replies are chunks and ends: without a schema, an entry costs the ingress a third. */
 function replyOf([kind = '', request = '', ...rest]: readonly string[], data: string): Reply | undefined {
   const [runText = '', sequenceText = '', about = ''] = rest;
-  if (kind !== 'chunk' && kind !== 'end') {
+  if (kind !== 'chunk' && kind !== 'piece' && kind !== 'end') {
     return decodeReply({ kind, request, run: runText, sequence: sequenceText, data });
   }
   const [run, sequence] = [parseWholeNumber(runText), parseWholeNumber(sequenceText)];
@@ -76,6 +77,10 @@ function replyOf([kind = '', request = '', ...rest]: readonly string[], data: st
   if (kind === 'chunk') {
     const [tokens] = numbers;
     return tokens === undefined ? undefined : { request, run, sequence, kind, data, tokens };
+  }
+  if (kind === 'piece') {
+    const [bytes] = numbers;
+    return bytes === undefined ? undefined : { request, run, sequence, kind, data, bytes };
   }
   const [promptTokens, completionTokens, cachedTokens, estimated, whole] = numbers;
   if (promptTokens === undefined || completionTokens === undefined || cachedTokens === undefined) return undefined;

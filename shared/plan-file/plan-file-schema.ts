@@ -52,6 +52,10 @@ const model = z.strictObject({
     .max(1_000_000_000)
     .optional()
     .describe('Max output tokens of one choice. Required if one of its endpoints generates text'),
+  answer_bytes_max: positive
+    .max(67_108_864)
+    .optional()
+    .describe('Bytes of one answer that is not streamed. Default: 4194304, of embeddings 16777216'),
   extra_fields: z
     .array(fieldName)
     .optional()

@@ -114,6 +114,7 @@ function bothConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeof w
     databaseUrl: settings.DATABASE_URL,
     log: { level: settings.LOG_LEVEL, format: settings.LOG_FORMAT },
     shutdownGraceMs: settings.SHUTDOWN_GRACE_MS,
+    answerBudgetBytes: settings.ANSWER_BUDGET_BYTES,
     bodyBytesMax: settings.BODY_BYTES_MAX,
     outboxLengthMax: settings.OUTBOX_LENGTH_MAX,
     tracing: tracingConfig(settings),

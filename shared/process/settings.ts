@@ -73,6 +73,7 @@ const bothSides = {
   OPS_HOSTS_ALLOWED: hosts.optional(),
   REPLY_REDIS_URL: redisUrl.optional(),
   SHUTDOWN_GRACE_MS: integer(0, 86_400_000).default(30_000),
+  ANSWER_BUDGET_BYTES: integer(1_048_576, 17_179_869_184).default(100_663_296),
   BODY_BYTES_MAX: integer(1_024, 268_435_456).default(4_194_304),
   OUTBOX_LENGTH_MAX: integer(1, 100_000_000).optional(),
   WEBHOOK_SECRET_KEY: secrets.optional(),

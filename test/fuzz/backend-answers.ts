@@ -4,6 +4,7 @@ import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { answerStream } from '../../workers/answers/answer-request.ts';
 import { createCallBackend } from '../../workers/exchange/call-backend.ts';
+import { roomFor } from '../support/answer-room.ts';
 import { require } from './search/fuzz-target.ts';
 
 export const apiKey = 'backend-key-4711-0815';
@@ -115,6 +116,7 @@ export function answering(pieces: Pieces, job: QueuedCall) {
       apiKey,
       requestId: job.requestId,
       body,
+      room: roomFor(),
       signal,
     },
   };

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { answerWhole } from '../../workers/answers/answer-request.ts';
+import { textOfBody } from '../../workers/replies/send-pieces.ts';
 import {
   answering,
   apiKey,
@@ -117,13 +118,14 @@ async function assemble(pieces: Pieces): Promise<Ended> {
   let sent = '';
   const reply = { chunk: () => Promise.reject(new Error('a whole reply sends no chunk')) };
   const end = await endOf(async () => {
-    const { body = '', usage } = await answerWhole({
+    const { body: whole = '', usage } = await answerWhole({
       ...answering(pieces, job),
       reply,
       onCalling() {},
       onFirstToken() {},
     });
     checkUsage(usage);
+    const body = textOfBody(whole);
     const answer = JSON.parse(body);
     require(answer.model === model &&
       Array.isArray(answer.choices), "it is no chat completion with the client's name of the model");

@@ -2,6 +2,8 @@ import { chatKind } from '../../shared/endpoints/chat/chat.ts';
 import { createChunkConverter } from '../../shared/endpoints/choices/convert-chunks.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import { type BackendCall, createBackendAgent, createCallBackend } from '../../workers/exchange/call-backend.ts';
+import { wholeText } from '../../workers/exchange/read-body.ts';
+import { roomFor } from './answer-room.ts';
 import { streamOptions } from './stream-options.ts';
 
 export const messages = [{ role: 'user', content: 'Grüße, 東京!' }];
@@ -28,14 +30,15 @@ export function openBackend(
   function call(stream: boolean, signal: AbortSignal): BackendCall {
     const options = stream ? { stream, stream_options: { include_usage: true } } : {};
     const body = JSON.stringify({ model: 'm', messages, ...options });
-    return { backend, path: '/chat/completions', headers: {}, apiKey: undefined, requestId: 'req_1', body, signal };
+    const sent = { path: '/chat/completions', headers: {}, apiKey: undefined, requestId: 'req_1', body };
+    return { backend, ...sent, room: roomFor(), signal };
   }
 
   return {
     agent,
     callBackend,
     call,
-    whole: (signal = asked) => callBackend.whole(call(false, signal)),
+    whole: (signal = asked) => callBackend.whole(call(false, signal), wholeText()),
     /**
      * Passes each part of the stream that is ready for the client to `onReady`, event by event, until `[DONE]` or until it returns true.
      */

@@ -8,27 +8,38 @@ import type { JobLocation } from '../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../ingress/replies/waiting-requests.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
 import { answerCall } from '../../ingress/routes/answer-call.ts';
+import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import type { Claim } from '../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import { parsePlanFile } from '../../shared/plan-file/plan-file.ts';
+import { fakeClock } from './fake-clock.ts';
 import { planText } from './plan-text.ts';
 import { readChat } from './read-chat.ts';
 import { recordedLog } from './recorded-log.ts';
 import { serveApp } from './serve-app.ts';
 
-type Wishes = { heldBackMs?: number; clientStuckMs?: number; add?: () => Promise<void>; claim?: Claim };
+type Wishes = {
+  heldBackMs?: number;
+  clientStuckMs?: number;
+  add?: () => Promise<void>;
+  claim?: Claim;
+  answerBytesMax?: number;
+};
 
 /** The route of chat completions behind a real HTTP server. Requests are admitted as they arrive, and the test acts as the worker. */
 export async function startChatRoute(
   t: ExecutionContext,
-  { add = async () => {}, clientStuckMs, claim, ...waits }: Wishes = {},
+  { add = async () => {}, clientStuckMs, claim, answerBytesMax = 100_663_296, ...waits }: Wishes = {},
 ) {
   const parsed = parsePlanFile(planText());
   if ('issues' in parsed) throw new Error('the plan file of the tests is wrong');
   const { planFile } = parsed;
   const cancelled: JobLocation[] = [];
   const released: string[] = [];
+  const taken: number[] = [];
+  const clock = fakeClock();
+  const answers = createAnswerBudget({ bytesMax: answerBytesMax, clock });
   const waitingRequests = createWaitingRequests({
     cancel: (job) => cancelled.push(job),
     async release({ requestId }) {
@@ -36,6 +47,8 @@ export async function startChatRoute(
       return 'released';
     },
     settleInterrupted: () => {},
+    reportTaken: (_, { bytes }) => taken.push(bytes),
+    answers,
   });
   const queued: string[] = [];
   const watchers = new Set<() => void>();
@@ -134,6 +147,10 @@ export async function startChatRoute(
     port,
     cancelled,
     released,
+    /** What clients have taken, as reported to the worker. */
+    taken,
+    answers,
+    clock,
     /** Resolves when the server has closed a connection. */
     untilClosed: () => firstClosed.promise,
     places: () => places,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
 import type { Batch } from '../../shared/batches/batch.ts';
+import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { callerOf } from '../../shared/caller.ts';
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
@@ -150,7 +151,9 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       callBackend: createCallBackend({ agent, timeouts: () => planFile.timeouts }),
       ownFields: createOwnFields({ plans: () => planFile.plans, pepper: undefined }),
       firstTokenMs: () => planFile.timeouts.firstTokenMs,
+      models: () => planFile.models,
     }),
+    answers: createAnswerBudget({ bytesMax: 100_663_296 }),
     endLine,
     ...{ startRun, writeResult, followBatch: watch.follow, sendLineEvent, metrics, log, now },
     followAccount: suspensions.follow,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
+import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { createKeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
@@ -18,6 +19,7 @@ import { startLeaseHeartbeat } from '../../workers/leases/start-lease-heartbeat.
 import { createStartRun } from '../../workers/leases/start-run.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
+import { createPieceReaders } from '../../workers/replies/send-pieces.ts';
 import { watchReaders } from '../../workers/replies/watch-readers.ts';
 import { createEndRequest } from '../../workers/requests/end-request.ts';
 import { createProcessRequest } from '../../workers/requests/process-request.ts';
@@ -69,6 +71,8 @@ export async function openWorkerSide(
   const metrics = createWorkerMetrics(registry);
   const keptAnswers = createKeptAnswers(['a pepper']);
   const settle = createSettle(redis);
+  const pieceReaders = createPieceReaders();
+  const answers = createAnswerBudget({ bytesMax: 100_663_296 });
   const endRequest = createEndRequest({ settle, oneConnection: true, keptAnswers, metrics, log });
   const processRequest = createProcessRequest({
     currentPlanFile,
@@ -83,12 +87,15 @@ export async function openWorkerSide(
         callBackend: createCallBackend({ agent, timeouts: () => planFile.timeouts }),
         ownFields: createOwnFields({ plans: () => planFile.plans, pepper: undefined }),
         firstTokenMs: () => planFile.timeouts.firstTokenMs,
+        models: () => planFile.models,
         metrics,
         log,
         random: () => 0,
       }),
     endRequest,
     replyFrames: createReplyFrames({ redis }),
+    answers,
+    pieceReaders,
     leases: parts.use(
       startLeaseHeartbeat({ renewLeases: createRenewLeases(redis), queueMs: () => planFile.timeouts.queueMs, log }),
     ),
@@ -123,6 +130,8 @@ export async function openWorkerSide(
     slots,
     processRequest,
     startRun,
+    pieceReaders,
+    answers,
     endRequest,
     limits,
     registry,

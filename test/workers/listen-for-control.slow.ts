@@ -5,6 +5,7 @@ import { sendCancellation } from '../../shared/jobs/cancellation.ts';
 import { connectForWork } from '../../shared/redis/connections.ts';
 import { controlStreamKey } from '../../shared/redis/keys.ts';
 import { listenForControl, waitForControl } from '../../workers/listen-for-control.ts';
+import { createPieceReaders } from '../../workers/replies/send-pieces.ts';
 import { type ClusterSide, openClusterSide } from '../support/cluster-side.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 
@@ -26,7 +27,14 @@ test('a worker starts without its control stream while its node is down, and get
   await node.kill('SIGKILL');
   await using inbox = listenForControl({
     connectReader: () => connectForWork(side.cluster.url, log),
-    ...{ redis, workerId, log, supervisor: () => undefined, drainer: () => undefined },
+    ...{
+      redis,
+      workerId,
+      log,
+      pieceReaders: createPieceReaders(),
+      supervisor: () => undefined,
+      drainer: () => undefined,
+    },
     queues: () => ({ cancel: (request) => void cancelled.push(request) }),
   });
   const startedAt = performance.now();

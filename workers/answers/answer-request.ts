@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { answerIdIn } from '../../shared/endpoints/answers/answer-id.ts';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type {
@@ -6,6 +7,7 @@ import type {
   StreamFormat,
   StreamOptions,
   StreamProgress,
+  VectorFormat,
   WholeAnswer,
 } from '../../shared/endpoints/definition/answer-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
@@ -14,7 +16,9 @@ import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { isAssembled } from '../exchange/body-for.ts';
 import type { BackendCall, CallBackend, StreamReader } from '../exchange/call-backend.ts';
+import { wholeText } from '../exchange/read-body.ts';
 import { relayedText } from '../exchange/relayed-text.ts';
+import type { AnswerBody } from '../replies/send-pieces.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 import { countPromptTokens, countTokens } from './count-tokens.ts';
 import { createOutputGuard, type OutputGuard } from './output-guard.ts';
@@ -41,7 +45,7 @@ export type Received = () => Promise<TokenUsage>;
  * The content of the last reply: usage, and the `body` of a whole answer. `finalEvents`: those that end a streamed answer. They can say
  * that it is complete, so they are sent only with its end.
  */
-export type Answer = { body?: string; finalEvents?: string; usage: TokenUsage };
+export type Answer = { body?: AnswerBody; finalEvents?: string; usage: TokenUsage };
 
 /**
  * `isOverLimit`: the backend exceeded the output limit, and the rest is neither delivered nor charged. `id`: the backend's id of the answer.
@@ -53,9 +57,10 @@ export async function answerWhole(answering: Answering): Promise<Answered> {
   const { job, call, callBackend } = answering;
   const format = endpointAt(job.endpoint).answer;
   const guard = createOutputGuard(job);
+  if (format.vectors !== undefined) return answerVectors(answering, format, format.vectors);
   const given = isAssembled(job, call.backend)
     ? await assemble(answering, format, guard)
-    : { isCut: false, answer: format.parse(await callBackend.whole(call)) };
+    : { isCut: false, answer: format.parse(await callBackend.whole(call, wholeText())) };
   const used = await usageOf(job, guard.hasPassedOurs() ? undefined : given.answer.usage, () => {
     const sample = format.writtenIn(given.answer);
     return { sample, characters: sample.length };
@@ -67,12 +72,26 @@ export async function answerWhole(answering: Answering): Promise<Answered> {
   return { body, usage, id: answerIdIn(given.answer.answer), isOverLimit: given.isCut || share < 1 };
 }
 
+/** Vectors pass as bytes. Such an answer has no text of the model, and no output limit. */
+async function answerVectors(answering: Answering, format: AnswerFormat, vectors: VectorFormat): Promise<Answered> {
+  const { job, call, callBackend } = answering;
+  const cut = await callBackend.whole(call, vectors.createCutter(`${randomUUID()} `));
+  const answer = format.parse(cut.text);
+  const usage = await usageOf(job, answer.usage, () => ({ sample: '', characters: 0 }));
+  const body = cut.join(
+    format.present(answer, usage, optionsOf(answering)),
+    await vectors.encode(cut.vectors, job.body),
+  );
+  return { body, usage, id: answerIdIn(answer.answer), isOverLimit: false };
+}
+
 function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOptions {
   return {
     model: job.requestedModel ?? job.model,
     requestId: job.requestId,
     createdAt: Math.floor(Date.now() / 1_000),
     relay: (message) => relayedText(message, call.apiKey),
+    budget: call.room,
   };
 }
 

@@ -11,14 +11,15 @@ import { noTokens } from './usage-report.ts';
 
 /**
  * The result of asking the backends of a run. `refused`: the request is at fault; `message` is the backend's. `exhausted`: no backend
- * answers; `attempted` are those that were tried, in order. `late`: no backend had room in time. `interrupted`: the answer broke off
+ * answers; `attempted` are those that were tried, in order. `too_large`: the answer exceeds the limit of its model. `late`: no backend had
+ * room in time. `interrupted`: the answer broke off
  * after text was sent. `stopped`: the signal was aborted. `fault`: an error of ours. `received` and `produced`: as in an attempt.
  */
 export type Found = { received?: Received | undefined; produced?: Received | undefined } & (
   | { outcome: 'answered'; answer: Answer }
   | { outcome: 'refused'; message: string }
   | { outcome: 'exhausted'; attempted: string[] }
-  | { outcome: 'interrupted' | 'late' | 'stopped' }
+  | { outcome: 'interrupted' | 'late' | 'stopped' | 'too_large' }
   | { outcome: 'fault'; error: unknown }
 );
 
@@ -96,6 +97,8 @@ export function createFindAnswer(
       if (signal.aborted) return { outcome: 'stopped', received, produced };
       if (attempt.error.outcome === 'refused_request') return { outcome: 'refused', message: attempt.error.message };
       if (received !== undefined) return { outcome: 'interrupted', received };
+      // Another backend would answer with as much.
+      if (attempt.error.outcome === 'too_large') return { outcome: 'too_large', produced };
     }
   }
 

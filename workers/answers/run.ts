@@ -1,3 +1,4 @@
+import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import type { InferenceJob, QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { Lane } from '../../shared/lane.ts';
 import type { Span } from '../../shared/tracing/span.ts';
@@ -58,6 +59,8 @@ export type CallingRun = {
   /** Set if the run is traced. */
   span?: Span | undefined;
   reply: Pick<ReplySender, 'chunk'>;
+  /** What this process holds of its answer. */
+  held: HeldAnswer;
   signal: AbortSignal;
   /** For its first call. */
   reservation: Reservation | undefined;

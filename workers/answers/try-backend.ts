@@ -1,10 +1,12 @@
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { answerBytesMax } from '../../shared/endpoints/answers/size-budget.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
-import type { Backend } from '../../shared/plan-file/plan-file.ts';
+import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
 import type { CallOutcome } from '../backends/backend-health.ts';
 import type { Slot } from '../backends/reservation.ts';
+import { createAnswerRoom } from '../exchange/answer-room.ts';
 import { bodyFor } from '../exchange/body-for.ts';
 import type { CallBackend } from '../exchange/call-backend.ts';
 import type { createOwnFields } from '../exchange/own-fields.ts';
@@ -33,6 +35,7 @@ export function createTryBackend(deps: {
   callBackend: CallBackend;
   ownFields: ReturnType<typeof createOwnFields>;
   firstTokenMs: () => number;
+  models: () => PlanFile['models'];
   /** Undefined if requests are not traced. */
   tracing?: Pick<Tracing, 'genAi'> | undefined;
   metrics: CallMetrics;
@@ -45,15 +48,18 @@ export function createTryBackend(deps: {
     const { name, backend } = slot;
     const measured = measure(metrics, run, slot);
     const traced = traceAttempt(run.span, { job, name, backend, genAi: deps.tracing?.genAi ?? false });
+    const { answer: format } = endpointAt(job.endpoint);
+    const bytesMax = deps.models()[job.model]?.answerBytesMax ?? format.bytesMax ?? answerBytesMax.text;
     const call = {
       backend,
       apiKey: deps.apiKeyOf(backend),
       path: job.endpoint.replace(/^\/v1/, ''),
       headers: job.headers ?? {},
-      isOptional: endpointAt(job.endpoint).answer.estimate !== undefined,
+      isOptional: format.estimate !== undefined,
       requestId: job.requestId,
       trace: traced.trace,
       body: bodyFor(job, backend, deps.ownFields(run, backend)),
+      room: createAnswerRoom({ held: run.held, bytesMax }),
       signal,
     };
     const begunAt = performance.now();
@@ -66,6 +72,7 @@ export function createTryBackend(deps: {
       const { callBackend } = deps;
       const { isOverLimit, id, ...answer } = await answerJob({ job, call, callBackend, reply, ...progress.callbacks });
       run.ledger.answeredAs(id);
+      run.held.arrived();
       slot.end('answered');
       measured.end(isOverLimit ? 'over_limit' : 'completed');
       traced.end(isOverLimit ? 'over_limit' : 'completed', { ...answer, id });
@@ -74,6 +81,7 @@ export function createTryBackend(deps: {
       log.debug({ ...logged, usage: answer.usage }, 'answered');
       return { outcome: 'answered', answer, ...progress.soFar() };
     } catch (error) {
+      run.held.release();
       // An error in passing the answer on is ours, and no reason to ask another backend.
       if (!(error instanceof BackendError)) {
         slot.end('abandoned');
@@ -89,7 +97,12 @@ export function createTryBackend(deps: {
       measured.end(outcome);
       traced.end(outcome);
       // A refused request is the client's error, and the backend's message may quote the request.
-      if (outcome !== 'stopped' && outcome !== 'refused_request' && outcome !== 'not_offered')
+      if (
+        outcome !== 'stopped' &&
+        outcome !== 'refused_request' &&
+        outcome !== 'not_offered' &&
+        outcome !== 'too_large'
+      )
         log.warn({ err: error, requestId: job.requestId, backend: name }, 'a backend failed');
       return { outcome: 'failed', error, ...progress.soFar() };
     }
@@ -139,5 +152,5 @@ function measure(metrics: CallMetrics, { job, ledger }: CallingRun, { name, back
 /** What a failed call shows about the health of its backend. */
 function callOutcomeOf(outcome: BackendError['outcome']): CallOutcome {
   if (outcome === 'stopped') return 'abandoned';
-  return outcome === 'refused_request' || outcome === 'not_offered' ? 'answered' : 'failed';
+  return outcome === 'refused_request' || outcome === 'not_offered' || outcome === 'too_large' ? 'answered' : 'failed';
 }

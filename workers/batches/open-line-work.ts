@@ -1,4 +1,5 @@
 import { ulid } from 'ulid';
+import type { AnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { callerOf } from '../../shared/caller.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
@@ -45,6 +46,7 @@ export type LineWorkDeps = {
   /** By `upkeepRedis`, and in a cluster with one attempt: the next attempt at the line settles it. */
   settle: Settle;
   findAnswer: FindAnswer;
+  answers: AnswerBudget;
   shutdown: AbortSignal;
   metrics: LimitMetrics & BatchMetrics;
   tracing: Tracing | undefined;
@@ -72,6 +74,7 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
     followBatch: watch.follow,
     followAccount: suspensions.follow,
     tracing: deps.tracing,
+    answers: deps.answers,
     ...{ admitLine, startRun, finishAttempt, findAnswer, writeResult, endLine, sendLineEvent, metrics, log },
   });
   return {

@@ -2,8 +2,9 @@ import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import type { TraceContext } from '../../shared/tracing/span.ts';
+import type { AnswerRoom } from './answer-room.ts';
 import { type BodyReader, type Exchange, exchange, type Head } from './exchange.ts';
-import { readRefusal, readWhole } from './read-body.ts';
+import { readRefusal, readWhole, type WholeBody, wholeText } from './read-body.ts';
 import { type EventReader, readEvents, type StreamEnd } from './read-events.ts';
 
 /**
@@ -21,13 +22,14 @@ export type BackendCall = {
   /** The trace that the backend continues. */
   trace?: TraceContext | undefined;
   body: string;
+  room: AnswerRoom;
   signal: AbortSignal;
 };
 
 /** Both fail with `BackendError`, or with the reader's error. When `signal` is aborted, the call and its connection end at once. */
 export interface CallBackend {
-  /** Returns the whole answer as text. After its headers, a pause may last at most `idle_ms`. */
-  whole(call: BackendCall): Promise<string>;
+  /** Returns the whole answer, as this body keeps it. After its headers, a pause may last at most `idle_ms`. */
+  whole<Whole>(call: BackendCall, body: WholeBody<Whole>): Promise<Whole>;
   /**
    * Passes the data of each event to the reader. The answer proper must begin within `first_token_ms`. From then on, no event may take
    * longer than `idle_ms` (contract.md#q5-time-limits). An error of the reader fails the call unchanged. If a backend does not answer with
@@ -71,41 +73,48 @@ export function createCallBackend({
   }
 
   return {
-    whole: (call) =>
-      exchange<string>({
+    whole: <Whole>(call: BackendCall, body: WholeBody<Whole>) =>
+      exchange<Whole>({
         ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'application/json') },
-        readerOf: (head, answer) => refusalOf(call, head, answer) ?? wholeReader(answer, answer.succeed),
+        onOpen: (answer) => call.room.readFrom(answer.source),
+        readerOf: (head, answer) =>
+          refusalOf(call, head, answer) ??
+          readWhole(answer, { ...wholeOptions(call, answer), body, onWhole: answer.succeed }),
       }),
     stream(call, reader) {
       const { firstTokenMs } = timeouts();
       const firstTokenBy = performance.now() + firstTokenMs;
       return exchange<StreamEnd>({
         ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'text/event-stream') },
-        onOpen: (answer) => expectToken(answer, { ms: firstTokenMs, of: firstTokenMs }),
+        onOpen(answer) {
+          call.room.readFrom(answer.source);
+          expectToken(answer, { ms: firstTokenMs, of: firstTokenMs });
+        },
         readerOf: (head, answer) => refusalOf(call, head, answer) ?? streamReader(head, answer),
       });
 
       function streamReader(head: Head, answer: Exchange<StreamEnd>): BodyReader {
         const { takeWhole } = reader;
         if (takeWhole !== undefined && isOfType(head, 'application/json')) {
-          return wholeReader(answer, (text) => {
+          const onWhole = (text: string) => {
             takeWhole(text);
             answer.succeed('ended');
-          });
+          };
+          return readWhole(answer, { ...wholeOptions(call, answer), body: wholeText(), onWhole });
         }
         if (!isOfType(head, 'text/event-stream'))
           throw new BackendError('unreadable', 'the backend did not answer with an event stream');
         const expectNext = () =>
           reader.begun()
             ? expectBytes(answer)
-            : expectToken(answer, { ms: firstTokenBy - performance.now(), of: firstTokenMs });
+            : expectToken(answer, { ms: firstTokenBy + answer.pausedMs() - performance.now(), of: firstTokenMs });
         return readEvents({ exchange: answer, reader, expectNext });
       }
     },
   };
 
-  function wholeReader<Result>(answer: Exchange<Result>, onText: (text: string) => void): BodyReader {
-    return readWhole(answer, { onBytes: () => expectBytes(answer), onText });
+  function wholeOptions<Result>({ room }: BackendCall, answer: Exchange<Result>) {
+    return { room, onBytes: () => expectBytes(answer) };
   }
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import type { Source } from '../../shared/bytes/held-bytes.ts';
 import type { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import { classifyFailure } from './classify-failure.ts';
 import { createTimeLimit, type TimeLimit } from './time-limit.ts';
@@ -15,6 +16,10 @@ export interface Exchange<Result> extends Pick<TimeLimit, 'expectWithin' | 'rela
   /** Stops reading until `resume`. Bytes that were already read still arrive. */
   pause(): void;
   resume(): void;
+  /** The answer for those who decide whether there is room for it: while they pause it, its time limits do not run. */
+  source: Source;
+  /** Milliseconds for which it was paused by them. */
+  pausedMs(): number;
 }
 
 /** Reads the body of an answer. An error that it throws fails the exchange. */
@@ -69,7 +74,7 @@ export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result>
     succeed(result) {
       if (!settle()) return;
       resolve(result);
-      call.resume();
+      call.readOn();
       call.closeAfterRest();
     },
     stop(result) {
@@ -79,6 +84,7 @@ export function exchange<Result>(deps: ExchangeOptions<Result>): Promise<Result>
     },
     ...{ fail, isOver: call.isSettled, pause: call.pause, resume: call.resume },
     ...{ expectWithin: timeLimit.expectWithin, relax: timeLimit.relax },
+    ...{ source: call.source, pausedMs: timeLimit.suspendedMs },
   };
 
   if (signal.aborted) onAbort();
@@ -100,15 +106,37 @@ function createCall() {
   let isSettled = false;
   let hasEnded = false;
   let restBytes = restBytesMax;
+  let pauses = 0;
 
   function close(): void {
     timeLimit[Symbol.dispose]();
     if (!hasEnded) controller?.abort(new Error('the call was given up'));
   }
 
+  function pause(): void {
+    pauses++;
+    controller?.pause();
+  }
+
+  function resume(): void {
+    if (pauses > 0 && --pauses === 0) controller?.resume();
+  }
+
   return {
     timeLimit,
     close,
+    pause,
+    resume,
+    source: {
+      pause() {
+        timeLimit.suspend();
+        pause();
+      },
+      resume() {
+        timeLimit.resume();
+        resume();
+      },
+    },
     open(opened: Dispatcher.DispatchController): void {
       controller = opened;
       if (isSettled) close();
@@ -116,10 +144,14 @@ function createCall() {
     settle(): void {
       isSettled = true;
       timeLimit.relax();
+      timeLimit.resume();
     },
     isSettled: () => isSettled,
-    pause: () => controller?.pause(),
-    resume: () => controller?.resume(),
+    /** Reads the rest, even if it is paused. */
+    readOn(): void {
+      pauses = 0;
+      controller?.resume();
+    },
     /** The body has ended, or has failed. */
     end(): void {
       hasEnded = true;

@@ -1,29 +1,46 @@
-import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { decodeBackendText } from '../../shared/endpoints/answers/parse-backend-json.ts';
+import type { SizeBudget } from '../../shared/endpoints/definition/answer-format.ts';
 import { classifyStatus } from './classify-failure.ts';
 import type { BodyReader, Exchange, Head } from './exchange.ts';
 
-const wholeBytesMax = 33_554_432;
 /** The body of an error is read only up to these limits, because the status is enough without it. */
 const errorBytesMax = 65_536;
 const errorMs = 1_000;
 const piecesMax = 1_024;
 
-/** Reads a whole answer. `onBytes` is called before its first part and with each part. */
-export function readWhole<Result>(exchange: Exchange<Result>, { onBytes, onText }: WholeCallbacks): BodyReader {
-  const body = gatherBytes();
+/** Keeps what it takes of a whole answer, and returns the answer at its end. Both fail with `BackendError`. */
+export interface WholeBody<Whole> {
+  take(bytes: Buffer): void;
+  end(): Whole;
+}
+
+/** The answer as text. */
+export function wholeText(): WholeBody<string> {
+  const { add, all } = gatherBytes();
+  return { take: add, end: () => decodeBackendText([all()]) };
+}
+
+/** Reads a whole answer within this room. `onBytes` is called before its first part and with each part. */
+export function readWhole<Result, Whole>(exchange: Exchange<Result>, options: WholeOptions<Whole>): BodyReader {
+  const { room, body, onBytes, onWhole } = options;
   onBytes();
   return {
     take(bytes) {
       onBytes();
-      if (body.add(bytes) > wholeBytesMax)
-        throw new BackendError('unreadable', `the answer is larger than ${wholeBytesMax} bytes`);
+      room.spend(bytes.length);
+      body.take(bytes);
     },
-    end: () => onText(textOf(body.all())),
+    end: () => onWhole(body.end()),
     breakOff: exchange.fail,
   };
 }
 
-type WholeCallbacks = { onBytes: () => void; onText: (text: string) => void };
+type WholeOptions<Whole> = {
+  room: SizeBudget;
+  body: WholeBody<Whole>;
+  onBytes: () => void;
+  onWhole: (whole: Whole) => void;
+};
 
 type Refusal = Head & {
   apiKey: string | undefined;
@@ -63,14 +80,4 @@ function gatherBytes() {
     },
     all: (): Buffer => (length === pieces[0]?.length ? pieces[0] : Buffer.concat([...joined, ...pieces])),
   };
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-function textOf(bytes: Uint8Array): string {
-  try {
-    return utf8.decode(bytes);
-  } catch (error) {
-    throw new BackendError('unreadable', 'the answer is not UTF-8', { cause: error });
-  }
 }

@@ -102,8 +102,9 @@ function createKeptBytes(exchange: Pick<Exchange<StreamEnd>, 'pause' | 'resume'>
   let bytes = 0;
   return {
     add(more: number): void {
+      const wasPaused = bytes > keptBytesMax;
       bytes += more;
-      if (bytes > keptBytesMax) exchange.pause();
+      if (bytes > keptBytesMax && !wasPaused) exchange.pause();
     },
     /** Call this last: more bytes can arrive before it returns. */
     release(): void {

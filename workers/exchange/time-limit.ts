@@ -4,6 +4,11 @@ export interface TimeLimit extends Disposable {
   expectWithin(ms: number, onLate: () => void): void;
   /** Removes the time limit until the next one is set. */
   relax(): void;
+  /** Time does not count until `resume`. */
+  suspend(): void;
+  resume(): void;
+  /** Milliseconds for which it was suspended. */
+  suspendedMs(): number;
 }
 
 /** Setting a limit is cheap, because it happens with every event: one timer checks the limit when it may be over. */
@@ -12,17 +17,21 @@ export function createTimeLimit(now = () => performance.now()): TimeLimit {
   let late = () => {};
   let timer: NodeJS.Timeout | undefined;
   let checksAt = Number.POSITIVE_INFINITY;
+  let suspendedAt: number | undefined;
+  let suspended = 0;
+
+  const clock = () => (suspendedAt ?? now()) - suspended;
 
   function setTimer(): void {
     clearTimeout(timer);
     checksAt = due;
-    if (due === Number.POSITIVE_INFINITY) return;
+    if (due === Number.POSITIVE_INFINITY || suspendedAt !== undefined) return;
     // Node warns of a negative time, on the worker's stderr. In a process that was frozen, late timers run before the sockets are read.
-    timer = setTimeout(setImmediate, Math.max(0, due - now()), check);
+    timer = setTimeout(setImmediate, Math.max(0, due - clock()), check);
   }
 
   function check(): void {
-    const isLate = due <= now();
+    const isLate = suspendedAt === undefined && due <= clock();
     if (isLate) due = Number.POSITIVE_INFINITY;
     setTimer();
     if (isLate) late();
@@ -30,7 +39,7 @@ export function createTimeLimit(now = () => performance.now()): TimeLimit {
 
   return {
     expectWithin(ms, onLate) {
-      due = now() + ms;
+      due = clock() + ms;
       late = onLate;
       // A timer that is set for an earlier time checks again then.
       if (due < checksAt) setTimer();
@@ -38,6 +47,18 @@ export function createTimeLimit(now = () => performance.now()): TimeLimit {
     relax() {
       due = Number.POSITIVE_INFINITY;
     },
+    suspend() {
+      suspendedAt ??= now();
+      clearTimeout(timer);
+      checksAt = Number.POSITIVE_INFINITY;
+    },
+    resume() {
+      if (suspendedAt === undefined) return;
+      suspended += now() - suspendedAt;
+      suspendedAt = undefined;
+      setTimer();
+    },
+    suspendedMs: () => suspended,
     [Symbol.dispose]() {
       due = Number.POSITIVE_INFINITY;
       setTimer();

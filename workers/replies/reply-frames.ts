@@ -172,6 +172,6 @@ function createStreams() {
 }
 
 function charactersOf(reply: Reply): number {
-  if (reply.kind === 'chunk') return reply.data.length;
+  if (reply.kind === 'chunk' || reply.kind === 'piece') return reply.data.length;
   return reply.kind === 'end' ? (reply.data.body?.length ?? 0) : 0;
 }

@@ -1,3 +1,4 @@
+import { answerTooLarge } from '../../shared/endpoints/answers/size-budget.ts';
 import {
   type ApiError,
   clientGone,
@@ -34,6 +35,11 @@ export function createConcludeRequest(deps: {
         return fail(run, upstreamsExhausted(run.job.tier, found.attempted));
       case 'interrupted':
         return fail(run, interrupted(), received);
+      case 'too_large': {
+        // It was produced, as for a client that leaves.
+        const usage = await (found.produced?.() ?? promptUsage(run.job));
+        return end(run, { outcome: 'failed', error: answerTooLarge(), usage });
+      }
       case 'late':
         return fail(run, waitedTooLong());
       case 'stopped':

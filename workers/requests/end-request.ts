@@ -1,6 +1,6 @@
 import { type ApiError, replyLost } from '../../shared/errors.ts';
 import type { ClaimEnd } from '../../shared/idempotency/claim.ts';
-import type { KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
+import { answerBytesMax, type KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import { unchallengedMs } from '../../shared/jobs/queues.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
@@ -11,6 +11,7 @@ import { traceSettlement } from '../../shared/tracing/trace-settlement.ts';
 import type { Answer } from '../answers/answer-request.ts';
 import type { Run } from '../answers/run.ts';
 import { noTokens, usageReport } from '../answers/usage-report.ts';
+import { bytesOfBody, textOfBody } from '../replies/send-pieces.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 
 /** The usage to charge (none if it is left out), and the last reply to the client. */
@@ -78,7 +79,10 @@ export function createEndRequest(deps: {
   function endOf(owner: { account: string; idempotencyKey: string }, ending: Ending, tokens: number): ClaimEnd {
     if (!('answer' in ending)) return { end: tokens === 0 ? 'free' : 'lost' };
     const { body = '', usage } = ending.answer;
-    const answer = keptAnswers.seal(owner, { body, estimated: usage.estimated });
+    const isTooLong = bytesOfBody(body) > answerBytesMax;
+    const answer = isTooLong
+      ? undefined
+      : keptAnswers.seal(owner, { body: textOfBody(body), estimated: usage.estimated });
     return answer === undefined ? { end: 'lost' } : { end: 'kept', answer };
   }
 

@@ -1,3 +1,4 @@
+import type { AnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import type { KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
@@ -12,6 +13,7 @@ import { startLeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
 import type { StartRun } from '../leases/start-run.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
 import { createReplyFrames } from '../replies/reply-frames.ts';
+import type { PieceReaders } from '../replies/send-pieces.ts';
 import { watchReaders } from '../replies/watch-readers.ts';
 import { createEndRequest } from './end-request.ts';
 import { createFailLostRequest } from './fail-lost-request.ts';
@@ -31,6 +33,8 @@ export function openRequestWork(deps: {
   startRun: StartRun;
   settle: Settle;
   findAnswer: FindAnswer;
+  answers: AnswerBudget;
+  pieceReaders: PieceReaders;
   /** This worker's control stream. */
   control: string;
   metrics: LimitMetrics & RequestMetrics;
@@ -48,6 +52,8 @@ export function openRequestWork(deps: {
     markStreaming: createMarkStreaming(redis),
     followReader: owned.use(watchReaders({ redis: deps.replyUpkeepRedis, log })).follow,
     ...{ currentPlanFile, startRun, findAnswer, endRequest, replyFrames, leases, metrics, log, control },
+    answers: deps.answers,
+    pieceReaders: deps.pieceReaders,
     tracing: deps.tracing,
   });
   const failLost = createFailLostRequest({ startRun, endRequest, replyFrames });

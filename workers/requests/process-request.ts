@@ -1,3 +1,4 @@
+import { type AnswerBudget, answerHolder } from '../../shared/bytes/answer-budget.ts';
 import { deadlineExceeded, replyLost, temporarilyUnavailable, toApiError, waitedTooLong } from '../../shared/errors.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
@@ -12,6 +13,7 @@ import type { MarkStreaming } from '../leases/mark-streaming.ts';
 import type { LeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
 import type { Start, StartRun } from '../leases/start-run.ts';
 import type { ReplyFrames } from '../replies/reply-frames.ts';
+import type { PieceReaders } from '../replies/send-pieces.ts';
 import { createReplySender } from '../replies/send-reply.ts';
 import type { ReaderWatch } from '../replies/watch-readers.ts';
 import { traceRun } from '../tracing/trace-run.ts';
@@ -29,6 +31,8 @@ export function createProcessRequest(deps: {
   findAnswer: FindAnswer;
   endRequest: EndRequest;
   replyFrames: ReplyFrames;
+  answers: Pick<AnswerBudget, 'hold'>;
+  pieceReaders: PieceReaders;
   followReader: ReaderWatch['follow'];
   leases: Pick<LeaseHeartbeat, 'hold' | 'extendRequeued'>;
   /** This worker's control stream, on which a run can be cancelled. */
@@ -56,7 +60,10 @@ export function createProcessRequest(deps: {
     const queueWaitMs = 'now' in start ? Math.max(0, start.now - job.admittedAt) : 0;
     const ledger = createRunLedger({ run, queueWaitMs });
     const { served } = ledger;
-    const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText, served });
+    using held = deps.answers.hold(answerHolder(job));
+    const followReader = (onReaderGone: () => void) => deps.followReader(replyTo, onReaderGone);
+    const pieces = { readers: deps.pieceReaders, held, followReader, signal: deadline.signal };
+    const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText, served, pieces });
     using span = traceRun(deps.tracing, { job, run, lane, queueWaitMs });
     const common: Run = { job, run, taken, takenAt, reply, ledger, span };
     const pool = models[job.model]?.pool ?? 'none';
@@ -71,11 +78,11 @@ export function createProcessRequest(deps: {
     deadline.expectWithin(start.remainingMs, () => 'deadline' satisfies StopReason);
     reply.started(deps.control, queueWaitMs);
     const releaseLease = deps.leases.hold(job);
-    const unfollow = isKept ? () => {} : deps.followReader(replyTo, onGone);
+    const unfollow = isKept ? () => {} : followReader(onGone);
     const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
     const startedAt = performance.now();
     const started: StartedRun = {
-      ...{ ...common, lane, signal: deadline.signal, reservation },
+      ...{ ...common, lane, held, signal: deadline.signal, reservation },
       leftMs: () => startedAt + start.remainingMs - performance.now(),
       mayWaitMs: () => startedAt + waitMs - performance.now(),
     };

@@ -1,6 +1,6 @@
+import { type Clock, systemClock } from '../../../shared/bytes/clock.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import { reasonOf, serversIn } from '../../../shared/start-error.ts';
-import { type Clock, systemClock } from '../../clock.ts';
 import { fetchIssuerKeys, type KeySet } from './fetch-issuer-keys.ts';
 import { createPacedFetches, type Fetched } from './paced-fetches.ts';
 

@@ -1,10 +1,11 @@
 /**
  * The outcome of a call to a backend, for metrics and usage records. `over_limit`: it answered, and exceeded the output limit. `not_offered`: it
- * does not have the route, which not every server has. `fault`: an internal error.
+ * does not have the route, which not every server has. `too_large`: its answer exceeds the limit of one answer. `fault`: an internal error.
  */
 export type AttemptOutcome =
   | 'completed'
   | 'over_limit'
+  | 'too_large'
   | 'stopped'
   | 'fault'
   | 'refused_request'

@@ -4,6 +4,17 @@ import { BackendError } from './backend-error.ts';
 /** Enough for four choices with the log probabilities of 4,096 tokens each, with four alternatives for each token. */
 const partsMax = 1_000_000;
 
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Returns the text of these bytes from a backend. Fails with `unreadable` if it is not UTF-8. */
+export function decodeBackendText(parts: readonly Buffer[]): string {
+  try {
+    return utf8.decode(parts.length === 1 ? parts[0] : Buffer.concat(parts));
+  } catch (error) {
+    throw new BackendError('unreadable', 'the answer is not UTF-8', { cause: error });
+  }
+}
+
 /** Parses JSON from a backend. Fails with `unreadable` if it is not JSON or exceeds the bounds. `what` names it in the error. */
 export function parseBackendJson(text: string, what: string): unknown {
   const exceeded = mayExceed(text) ? exceededJsonBound(Buffer.from(text), { partsMax }) : undefined;

@@ -1,17 +1,23 @@
+import { type ApiError, validationError } from '../../errors.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 import { BackendError } from './backend-error.ts';
 
-/** As large as a whole answer may be. */
-export const charactersMax = 33_554_432;
+/** The default limits of one answer, in bytes. Vectors are larger than text (contract.md#ho2-bytes-of-answers). */
+export const answerBytesMax = { text: 4_194_304, vectors: 16_777_216 };
 
-/** The limit of all parts of an answer together, in characters. Fails with `unreadable` beyond it. */
-export type SizeBudget = { spend(characters: number): void };
-
-export function createSizeBudget(charactersMax: number): SizeBudget {
-  let left = charactersMax;
+export function createSizeBudget(bytesMax: number): SizeBudget {
+  let left = bytesMax;
   return {
-    spend(characters) {
-      left -= characters;
-      if (left < 0) throw new BackendError('unreadable', `the answer is larger than ${charactersMax} characters`);
+    spend(bytes) {
+      left -= bytes;
+      if (left < 0) throw new BackendError('too_large', `the answer is larger than ${bytesMax} bytes`);
     },
   };
+}
+
+/** The answer has more bytes than `answer_bytes_max` of its model (contract.md#ho2-bytes-of-answers). */
+export function answerTooLarge(): ApiError {
+  const message =
+    'The answer is larger than this model may answer (answer_bytes_max). Ask for less at once: fewer inputs, choices, tokens or log probabilities, or a stream.';
+  return validationError([{ path: 'request', message }]);
 }

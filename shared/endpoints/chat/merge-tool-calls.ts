@@ -1,7 +1,7 @@
 import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
-import type { SizeBudget } from '../answers/size-budget.ts';
 import { type MergedDeltas, mergeDeltas } from '../choices/merge-deltas.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 
 /** The tool calls of a message, joined from their parts by their index. */
 export interface MergedToolCalls {

@@ -1,6 +1,6 @@
 import { answerIdIn } from '../answers/answer-id.ts';
 import { createSample } from '../answers/sample.ts';
-import { charactersMax, createSizeBudget, type SizeBudget } from '../answers/size-budget.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 import { type AnswerAssembler, nothingWritten, type StreamOptions } from '../definition/answer-format.ts';
 import { type Chunk, writtenIn } from './choices-schemas.ts';
 import type { BackendAnswer } from './convert-answer.ts';
@@ -28,9 +28,8 @@ export function createChoicesAssembler(
   { object, choicesMax }: Pick<ChoicesKind, 'object' | 'choicesMax'>,
   createChoice: (budget: SizeBudget) => AssembledChoice,
 ) {
-  return ({ model, relay }: StreamOptions): Omit<AnswerAssembler, 'answer'> & { answer(): BackendAnswer } => {
+  return ({ model, relay, budget }: StreamOptions): Omit<AnswerAssembler, 'answer'> & { answer(): BackendAnswer } => {
     const progress = createAnswerProgress(choicesMax);
-    const budget = createSizeBudget(charactersMax);
     const sample = createSample();
     const head = mergeDeltas(budget);
     const choices = new Map<number, AssembledChoice>();

@@ -1,4 +1,4 @@
-import type { SizeBudget } from '../answers/size-budget.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 
 /** Fields of an object that arrives in parts. `size`: the characters of the event with the value. */
 export interface MergedDeltas {

@@ -1,7 +1,7 @@
 import { isObject } from '../../is-object.ts';
-import type { SizeBudget } from '../answers/size-budget.ts';
 import type { AssembledChoice } from '../choices/assemble-choices.ts';
 import { type MergedDeltas, mergeDeltas } from '../choices/merge-deltas.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 import { defaultExtraFields } from '../fields/extra-fields.ts';
 import type { CompletionRequest } from './completion-request.ts';
 

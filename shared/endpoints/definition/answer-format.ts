@@ -14,6 +14,10 @@ export type WholeAnswer = { text: string; answer: object; usage: ReportedUsage |
 
 /** How the answers of one endpoint are read, counted and passed on. Each method gets answers that its own `parse` has returned. */
 export interface AnswerFormat {
+  /** Set if answers have vectors, which are cut out of the text that `parse` gets. */
+  readonly vectors?: VectorFormat;
+  /** The limit of one answer in bytes, unless its model has another. Default: that of text. */
+  readonly bytesMax?: number;
   /** Fails with `BackendError`. */
   parse(text: string): WholeAnswer;
   /** All that the model has written, for counting. */
@@ -31,6 +35,30 @@ export interface AnswerFormat {
   estimate?(promptTokens: number): string;
 }
 
+export interface VectorFormat {
+  /** `mark`: a text that no backend can know. */
+  createCutter(mark: string): VectorCutter;
+  /** The vectors as the body of the request asks for them. */
+  encode(vectors: readonly Vector[], body: string): Promise<readonly Vector[]>;
+}
+
+/** One vector: its bytes as they came, in parts. */
+export type Vector = readonly Buffer[];
+
+/** An answer without its vectors: its text has marks in their places, which `join` replaces. */
+export type CutAnswer = {
+  text: string;
+  vectors: readonly Vector[];
+  join(text: string, vectors: readonly Vector[]): Buffer[];
+};
+
+export interface VectorCutter {
+  /** Takes the next bytes of the body, and keeps them. Fails with `BackendError`. */
+  take(bytes: Buffer): void;
+  /** Fails with `BackendError`. */
+  end(): CutAnswer;
+}
+
 export interface StreamFormat {
   convert(options: StreamOptions): StreamConverter;
   /** For whole answers that are requested as streams: further fields that the request needs, and what makes the answer of it. */
@@ -42,8 +70,11 @@ export interface StreamFormat {
   ending(): StreamEnding;
 }
 
-/** `relay` returns a backend's message as it may be logged. */
-export type StreamOptions = AnswerContext & { relay: (message: string) => string };
+/** The limit of all parts of an answer together: bytes, or characters of what is assembled. Fails with `too_large` beyond it. */
+export type SizeBudget = { spend(bytes: number): void };
+
+/** `relay` returns a backend's message as it may be logged. What is kept of an answer is spent of `budget`. */
+export type StreamOptions = AnswerContext & { relay: (message: string) => string; budget: SizeBudget };
 
 /** What came with one event: the text of the model, and the backend's token count so far, if it reports one. */
 export type Written = { text: string; tokens: number | undefined };

@@ -3,9 +3,12 @@ import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import { reportedTokens } from '../answers/reported-tokens.ts';
+import { answerBytesMax } from '../answers/size-budget.ts';
 import { mapped, withMissing } from '../answers/with-missing.ts';
 import { withModel } from '../answers/with-model.ts';
 import type { AnswerFormat, ReportedUsage, WholeAnswer } from '../definition/answer-format.ts';
+import { createVectorCutter } from './cut-vectors.ts';
+import { vectorsAsBase64 } from './vectors-as-base64.ts';
 
 const answerSchema = z.looseObject({
   model: z.string().optional(),
@@ -23,6 +26,12 @@ function readUsage(usage: unknown): ReportedUsage | undefined {
 
 /** Lists of embeddings (OpenAI API reference, embeddings). The vectors pass as the backend wrote them. */
 export const embeddingAnswers: AnswerFormat = {
+  bytesMax: answerBytesMax.vectors,
+  vectors: {
+    createCutter: createVectorCutter,
+    encode: async (vectors, body) => (asksForBase64(body) ? vectorsAsBase64(vectors) : vectors),
+  },
+
   parse(text): EmbeddingAnswer {
     const parsed = answerSchema.safeParse(parseBackendJson(text, 'the answer'));
     if (!parsed.success) throw new BackendError('unreadable', 'the answer has no data', { cause: parsed.error });
@@ -47,6 +56,13 @@ export const embeddingAnswers: AnswerFormat = {
     });
   },
 };
+
+/** Many servers ignore the field. The body is a JSON object that was accepted, and is parsed only if it may have the field. */
+function asksForBase64(body: string): boolean {
+  if (!body.includes('"encoding_format":"base64"')) return false;
+  const asked: unknown = JSON.parse(body);
+  return isObject(asked) && asked.encoding_format === 'base64';
+}
 
 function hasTotal(usage: unknown): boolean {
   return isObject(usage) && usage.total_tokens !== undefined;

@@ -1,7 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { createEventAssembler, type EventBuilder } from '../answers/convert-events.ts';
-import { charactersMax, createSizeBudget } from '../answers/size-budget.ts';
 import type { AnswerAssembler, StreamOptions } from '../definition/answer-format.ts';
 import { createMessageFormat } from './message-events.ts';
 
@@ -17,8 +16,7 @@ export function createMessageAssembler(options: StreamOptions): AnswerAssembler 
   return createEventAssembler(createMessageFormat(options), createMessageBuilder(options), options);
 }
 
-function createMessageBuilder({ model }: StreamOptions): EventBuilder {
-  const budget = createSizeBudget(charactersMax);
+function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
   const blocks = new Map<unknown, Block>();
   let message: Json = {};
   let usage: Json = {};

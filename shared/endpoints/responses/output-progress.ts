@@ -1,6 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import type { TypedEvent } from '../answers/convert-events.ts';
-import { charactersMax, createSizeBudget } from '../answers/size-budget.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -44,8 +44,7 @@ const kindsOfParts: ReadonlyMap<unknown, TextKind> = new Map([
  * Follows the output of a response, so that it can be ended early. Each event counts when the next one comes, because the latest one may not
  * be sent.
  */
-export function createOutputProgress() {
-  const budget = createSizeBudget(charactersMax);
+export function createOutputProgress(budget: SizeBudget) {
   const items = new Map<number, OutputItem>();
   let pending: TypedEvent | undefined;
 

@@ -41,8 +41,8 @@ export function createResponseAssembler(options: StreamOptions): AnswerAssembler
 
 /** Follows the named events of a streamed response (OpenAI API reference, streaming events of responses). */
 function createResponseFormat(options: StreamOptions): EventFormat & { ended(): Json } {
-  const output = createOutputProgress();
-  const written = createWrittenOutput();
+  const output = createOutputProgress(options.budget);
+  const written = createWrittenOutput(options.budget);
   const numbers = createNumbers();
   let response: Json = {};
   let final: Lifecycle | undefined;

@@ -1,8 +1,8 @@
 import { isObject } from '../../is-object.ts';
 import { ownText } from '../../own-text.ts';
 import type { TypedEvent } from '../answers/convert-events.ts';
-import { charactersMax, createSizeBudget } from '../answers/size-budget.ts';
 import { writtenText } from '../answers/written.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 import { kindOf, textMembers } from './output-progress.ts';
 
 /** Members of items that name something, or that a tool has written. */
@@ -31,8 +31,7 @@ const itemCharacters = 1_024;
  * Finds what the model wrote in each event of a streamed response. A text may come piece by piece, whole when it is done, in its part, in
  * its item, in the response, or in several of these. It is returned once, as soon as it comes.
  */
-export function createWrittenOutput() {
-  const budget = createSizeBudget(charactersMax);
+export function createWrittenOutput(budget: SizeBudget) {
   const items = new Map<number, ItemLengths>();
   let returned = 0;
 

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { createReplyBuffer, type ReplyEvent } from '../../../ingress/replies/reply-buffer.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import { roomOfBuffer } from '../../support/answer-room.ts';
 import { heapInUse } from '../../support/collect-garbage.ts';
 
 const chunk = (text: string): ReplyEvent => ({ kind: 'chunk', text });
@@ -13,7 +14,7 @@ const failure = new ApiError('UPSTREAM_INTERRUPTED', 'It broke off.');
 const mebibyte = 1_048_576;
 
 test('returns events in order, with the text so far in one, also to a reader that came first', async (t) => {
-  const buffer = createReplyBuffer();
+  const buffer = createReplyBuffer(roomOfBuffer());
   const early = buffer.next();
   t.true(buffer.push(chunk('a')));
   t.deepEqual(await early, chunk('a'));
@@ -25,7 +26,7 @@ test('returns events in order, with the text so far in one, also to a reader tha
 });
 
 test('drops what is more than 1 MiB ahead of its reader, counted in bytes, and reports it', async (t) => {
-  const buffer = createReplyBuffer();
+  const buffer = createReplyBuffer(roomOfBuffer());
   t.true(buffer.push(chunk('é'.repeat(mebibyte / 2 - 1))));
   t.true(buffer.push(chunk('ab')), 'exactly 1 MiB');
   t.false(buffer.push(chunk('c')));
@@ -35,7 +36,7 @@ test('drops what is more than 1 MiB ahead of its reader, counted in bytes, and r
 });
 
 test('text that a reader has taken makes room again', async (t) => {
-  const buffer = createReplyBuffer();
+  const buffer = createReplyBuffer(roomOfBuffer());
   for (let round = 0; round < 5; round++) {
     t.true(buffer.push(chunk('x'.repeat(mebibyte))));
     await buffer.next();
@@ -43,11 +44,11 @@ test('text that a reader has taken makes room again', async (t) => {
 });
 
 test('a complete answer of any size fits', (t) => {
-  t.true(createReplyBuffer().push(end));
+  t.true(createReplyBuffer(roomOfBuffer()).push(end));
 });
 
 test('a failure comes after the earlier events, and again at each further read', async (t) => {
-  const buffer = createReplyBuffer();
+  const buffer = createReplyBuffer(roomOfBuffer());
   buffer.push(chunk('a'));
   buffer.fail(failure);
   t.deepEqual(await buffer.next(), chunk('a'));
@@ -56,7 +57,7 @@ test('a failure comes after the earlier events, and again at each further read',
 });
 
 test('after a failure there is no end and no other failure: the first failure stays', async (t) => {
-  const buffer = createReplyBuffer();
+  const buffer = createReplyBuffer(roomOfBuffer());
   buffer.push(chunk('a'));
   buffer.fail(failure);
   t.true(buffer.push(chunk('c')));
@@ -67,7 +68,7 @@ test('after a failure there is no end and no other failure: the first failure st
 });
 
 test('a failure reaches a waiting reader', async (t) => {
-  const buffer = createReplyBuffer();
+  const buffer = createReplyBuffer(roomOfBuffer());
   const waiting = buffer.next();
   buffer.fail(failure);
   t.is(await t.throwsAsync(waiting), failure);
@@ -75,14 +76,14 @@ test('a failure reaches a waiting reader', async (t) => {
 });
 
 test('a failure without a reader does not end the process', async (t) => {
-  createReplyBuffer().fail(failure);
+  createReplyBuffer(roomOfBuffer()).fail(failure);
   await new Promise((resolve) => setImmediate(resolve));
   t.pass();
 });
 
 test('text that waits for a slow reader does not keep its frame in memory', (t) => {
   const before = heapInUse();
-  const buffer = createReplyBuffer();
+  const buffer = createReplyBuffer(roomOfBuffer());
   const frames = 200;
   for (let frame = 0; frame < frames; frame++) {
     const text = `${frame} ${'x'.repeat(65_536)}`.toUpperCase();

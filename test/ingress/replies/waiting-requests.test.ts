@@ -5,6 +5,7 @@ import type { Delivered } from '../../../ingress/limits/settle-interrupted.ts';
 import type { QueuePlace } from '../../../ingress/queue/queue-bounds.ts';
 import type { JobLocation } from '../../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../../ingress/replies/waiting-requests.ts';
+import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { ApiError, packError } from '../../../shared/errors.ts';
 import type { Claim } from '../../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../../shared/jobs/replies.ts';
@@ -26,6 +27,9 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
   const takenBack: string[] = [];
   const settled: ({ requestId: string } & Delivered)[] = [];
   const left: string[] = [];
+  const taken: string[] = [];
+  const disconnected: string[] = [];
+  const answers = createAnswerBudget({ bytesMax: 2 * 1_048_576 });
   const queued: { ms: number; isTaken: boolean }[] = [];
   const requests = createWaitingRequests({
     cancel: ({ requestId, model, control }) => cancelled.push({ requestId, model, control }),
@@ -35,6 +39,8 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
       return released;
     },
     settleInterrupted: ({ requestId }, delivered) => settled.push({ requestId, ...delivered }),
+    reportTaken: (control, { request, bytes }) => taken.push(`${control} ${request} ${bytes}`),
+    answers,
   });
   const expect = (requestId = 'req_1', replyTo = 'stream-1', claim?: Claim) =>
     requests.expect({
@@ -45,10 +51,11 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
       requestMs: 600_000,
       place: placeThat(() => left.push(requestId)),
       onQueued: (waited) => queued.push(waited),
+      disconnect: () => disconnected.push(requestId),
     });
   const say = (content: ReplyContent, sequence: number, run = 1, request = 'req_1') =>
     requests.deliver({ request, run, sequence, ...content } as Reply); // content and envelope make a reply
-  return { requests, cancelled, takenBack, settled, left, queued, expect, say };
+  return { taken, disconnected, answers, requests, cancelled, takenBack, settled, left, queued, expect, say };
 }
 
 /** `leave` can be called repeatedly, and counts once. */
@@ -535,3 +542,50 @@ test.serial('a reply without a request is dropped', (t) => {
   t.is(requests.count(), 0);
   t.deepEqual(cancelled, []);
 });
+
+const half = 524_288;
+const piece = (bytes = half): ReplyContent => ({ kind: 'piece', data: 'x'.repeat(bytes), bytes: 8 * half });
+
+test.serial(
+  'while there is no room for what a client has not read, its worker is not told that it reads',
+  async (t) => {
+    const { answers, expect, say, taken } = createSubject();
+    const [one, other] = [expect(), expect('req_2')];
+    say(started, 0);
+    say(piece(), 1);
+    say(started, 0, 1, 'req_2');
+    // Half a megabyte is a quarter of the budget. One answer may go on, and it is the older one.
+    say(piece(), 1, 1, 'req_2');
+    say(piece(), 2, 1, 'req_2');
+    await other.next();
+    other.taken(half, 8 * half);
+    t.deepEqual(taken, []);
+    await one.next();
+    one.taken(half, 8 * half);
+    t.deepEqual(taken, [`svc:control:w1 req_1 ${half}`]);
+    one.abandon();
+    t.deepEqual(taken, [`svc:control:w1 req_1 ${half}`, `svc:control:w1 req_2 ${half}`]);
+    other.abandon();
+    t.is(answers.bytesHeld(), 0);
+  },
+);
+
+test.serial(
+  'pieces for a client that is gone are dropped, and the worker of an answer that is kept can send more',
+  (t) => {
+    const { answers, expect, say, taken, cancelled } = createSubject();
+    const reply = expect('req_1', 'stream-1', { idempotencyKey: 'k', bodyMarks: ['m'] });
+    say(started, 0);
+    say(piece(), 1);
+    reply.abandon();
+    t.is(answers.bytesHeld(), 0);
+    say(piece(), 2);
+    say(piece(), 3);
+    t.is(answers.bytesHeld(), 0);
+    t.deepEqual(
+      taken,
+      [1, 2, 3].map((pieces) => `svc:control:w1 req_1 ${pieces * half}`),
+    );
+    t.deepEqual(cancelled, []);
+  },
+);

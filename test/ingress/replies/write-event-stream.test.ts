@@ -12,6 +12,7 @@ import type { RequestState } from '../../../ingress/request-state.ts';
 import { doneEnding } from '../../../shared/endpoints/choices/done-ending.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { TokenUsage } from '../../../shared/jobs/replies.ts';
+import { roomOfBuffer } from '../../support/answer-room.ts';
 import { serveApp } from '../../support/serve-app.ts';
 
 const usage: TokenUsage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, estimated: false };
@@ -26,7 +27,7 @@ type Subject = {
 
 /** A server that answers its first request from the buffer. `written` is the result of the writer. */
 async function start(t: ExecutionContext): Promise<Subject> {
-  const buffer = createReplyBuffer();
+  const buffer = createReplyBuffer(roomOfBuffer());
   const written = Promise.withResolvers<TokenUsage | undefined>();
   const response = Promise.withResolvers<ServerResponse>();
   const app = new Koa<RequestState>();

@@ -306,3 +306,59 @@ async function readWithPauses(socket: Socket, isOver: (end: string) => boolean) 
 async function until(claim: () => boolean): Promise<void> {
   while (!claim()) await sleep(5);
 }
+
+const pieceBytes = 262_144;
+/** The pieces of a body of this many, as a worker sends them. */
+const piecesOf = (body: Buffer): ReplyContent[] =>
+  Array.from({ length: Math.ceil(body.length / pieceBytes) }, (_, index) => ({
+    kind: 'piece' as const,
+    data: body.subarray(index * pieceBytes, (index + 1) * pieceBytes).toString('latin1'),
+    bytes: body.length,
+  }));
+
+test('a body that comes in pieces is written as it was sent, with its length, and its worker gets to know what was taken', async (t) => {
+  const route = await startChatRoute(t);
+  const body = Buffer.from(JSON.stringify({ text: 'é東京😀'.repeat(150_000) }));
+  const answer = route.post(false);
+  const request = await route.queued();
+  route.say(request, [started, ...piecesOf(body), end]);
+  const response = await answer;
+  t.is(response.status, 200);
+  t.is(response.headers.get('content-length'), String(body.length));
+  t.is(response.headers.get('content-type'), 'application/json; charset=utf-8');
+  t.true(Buffer.from(await response.arrayBuffer()).equals(body));
+  t.deepEqual(route.taken, [2 * pieceBytes, 4 * pieceBytes]);
+  while (route.answers.bytesHeld() > 0) await sleep(1);
+  t.deepEqual(route.cancelled, []);
+});
+
+test('a body that breaks off after its first piece ends its connection, so that it does not look complete', async (t) => {
+  const route = await startChatRoute(t);
+  const answer = route.post(false);
+  const [first] = piecesOf(Buffer.alloc(2 * pieceBytes, ' '));
+  route.say(await route.queued(), [started, ...(first === undefined ? [] : [first]), failure]);
+  const response = await answer;
+  t.is(response.status, 200);
+  await t.throwsAsync(response.text());
+  while (route.answers.bytesHeld() > 0) await sleep(1);
+  t.pass();
+});
+
+test('while answers take all of their budget, the client that reads none of a large one is disconnected', async (t) => {
+  const route = await startChatRoute(t, { answerBytesMax: 1_048_576 });
+  const socket = connect(route.port, '127.0.0.1').pause();
+  t.teardown(() => socket.destroy());
+  const body = requestText(false);
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  const request = await route.queued();
+  // More than the buffers of the system take.
+  const pieces = piecesOf(Buffer.alloc(64 * pieceBytes, ' '));
+  route.say(request, [started, ...pieces.slice(0, 60)]);
+  const closed = route.untilClosed();
+  while (route.cancelled.length === 0) await route.clock.advance(5_000);
+  await closed;
+  t.is(route.answers.bytesHeld(), 0);
+  t.like(route.cancelled[0], { requestId: request, control: 'svc:control:w1' });
+});

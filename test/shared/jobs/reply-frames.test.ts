@@ -15,6 +15,7 @@ const usages = fc.record({
 const contents = fc.oneof(
   fc.record({ kind: fc.constant('started' as const), data: fc.record({ control: texts, queueMs: counts }) }),
   fc.record({ kind: fc.constant('chunk' as const), data: texts, tokens: counts }),
+  fc.record({ kind: fc.constant('piece' as const), data: texts, bytes: counts }),
   fc.record({
     kind: fc.constant('end' as const),
     data: fc.record({ body: texts, usage: usages }, { requiredKeys: ['usage'] }),

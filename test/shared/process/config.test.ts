@@ -86,6 +86,7 @@ test('an ingress starts with the required settings only, all others have their d
   t.deepEqual(config, {
     listener: { host: '0.0.0.0', port: 8080 },
     connections: { connectionsMax: 10_000, perAddressMax: 2_000 },
+    answerBudgetBytes: 100_663_296,
     bodyBudgetBytes: 67_108_864,
     bodyBytesMax: 4_194_304,
     operations: { host: '127.0.0.1', port: 8081, hostsAllowed: [] },
@@ -123,6 +124,7 @@ test('an ingress starts with the required settings only, all others have their d
 test('a worker starts with the required settings only, all others have their defaults', (t) => {
   const { planFile: plan, apiKeyOf, ...config } = readWorkerConfig(worker);
   t.deepEqual(config, {
+    answerBudgetBytes: 100_663_296,
     pools: undefined,
     concurrency: 1_024,
     batchConcurrency: 16,

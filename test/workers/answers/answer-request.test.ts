@@ -3,6 +3,7 @@ import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
 import { answerWhole } from '../../../workers/answers/answer-request.ts';
 import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
 import { bodyFor } from '../../../workers/exchange/body-for.ts';
+import { textOfBody } from '../../../workers/replies/send-pieces.ts';
 import { answerFor, type Fault, startModelServer } from '../../stack/model-server.ts';
 import { openBackend } from '../../support/backend-calls.ts';
 import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
@@ -43,7 +44,7 @@ async function ask({ url, request = plain, limit = 4_096, assembled = true, time
     onFirstToken: (token) => firstTokens.push(token),
   });
   const { body = '', usage, isOverLimit } = answer;
-  return { answer: JSON.parse(body), usage, isOverLimit, firstTokens };
+  return { answer: JSON.parse(textOfBody(body)), usage, isOverLimit, firstTokens };
 }
 
 const unexpected = () => {

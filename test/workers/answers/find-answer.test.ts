@@ -6,6 +6,7 @@ import { createAnswerMetrics } from '../../../workers/answers/answer-metrics.ts'
 import { createFindAnswer } from '../../../workers/answers/find-answer.ts';
 import { createRunLedger } from '../../../workers/answers/run-ledger.ts';
 import { answerFor } from '../../stack/model-server.ts';
+import { heldAlone } from '../../support/answer-room.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { messages, openWorkerSide, textOf, type WorkerSide } from '../../support/worker-side.ts';
@@ -145,6 +146,7 @@ test('an internal error while an answer is passed on is returned with what was d
       retryBudget: noRetries,
       apiKeyOf: () => undefined,
       firstTokenMs: () => 30_000,
+      models: () => ({}),
       ownFields: () => ({}),
     },
     callBackend: {
@@ -159,7 +161,14 @@ test('an internal error while an answer is passed on is returned with what was d
   });
   const ledger = createRunLedger({ run: 1, queueWaitMs: 0 });
   const found = await findAnswer({
-    ...{ job, ledger, lane: 'interactive', reply: { chunk: async () => {} }, reservation: undefined },
+    ...{
+      job,
+      ledger,
+      lane: 'interactive',
+      reply: { chunk: async () => {} },
+      held: heldAlone(),
+      reservation: undefined,
+    },
     ...{ signal: new AbortController().signal, leftMs: () => 10_000, mayWaitMs: () => 0 },
   });
   t.like(found, { outcome: 'fault', error });

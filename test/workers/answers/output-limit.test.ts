@@ -3,6 +3,8 @@ import { type Answered, answerStream, answerWhole } from '../../../workers/answe
 import { countTokens } from '../../../workers/answers/count-tokens.ts';
 import { createOutputGuard } from '../../../workers/answers/output-guard.ts';
 import type { CallBackend } from '../../../workers/exchange/call-backend.ts';
+import { textOfBody } from '../../../workers/replies/send-pieces.ts';
+import { roomFor } from '../../support/answer-room.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
 const head = { id: 'x', object: 'chat.completion', created: 1, model: 'medium-chat' };
@@ -29,7 +31,10 @@ const stops = (index = 0): Chunk => ({ choices: [{ index, delta: {}, finish_reas
 function backendOf(given: readonly Chunk[] | object) {
   const seen = { isRead: false, taken: 0 };
   const callBackend: CallBackend = {
-    whole: async () => JSON.stringify({ ...head, ...given }),
+    async whole(_call, body) {
+      body.take(Buffer.from(JSON.stringify({ ...head, ...given })));
+      return body.end();
+    },
     async stream(_call, { take }) {
       for (const chunk of given as Chunk[]) {
         seen.taken++;
@@ -59,6 +64,7 @@ async function ask(
     apiKey: undefined,
     requestId: 'r',
     body: '',
+    room: roomFor(),
     signal: AbortSignal.timeout(30_000),
   };
   let text = '';
@@ -77,7 +83,14 @@ async function ask(
     .split('\n\n')
     .filter((event) => event !== '')
     .map((event) => JSON.parse(event.slice('data: '.length)));
-  return { ...answered, ...seen, events, reported, begun };
+  return {
+    ...answered,
+    body: answered.body === undefined ? undefined : textOfBody(answered.body),
+    ...seen,
+    events,
+    reported,
+    begun,
+  };
 }
 
 const streamed = (chunks: readonly Chunk[], given: Given) => ask(chunks, given, true);
@@ -157,7 +170,7 @@ test('text that is still being counted when its call is aborted is not delivered
   const aborting = new AbortController();
   const event = { id: 'x', object: 'chat.completion.chunk', model: 'medium-chat', ...says(' a'.repeat(4_000)) };
   const callBackend: CallBackend = {
-    whole: async () => '',
+    whole: () => Promise.reject(new Error('it is a stream')),
     async stream(_call, { take }) {
       const taken = take(JSON.stringify(event));
       t.not(typeof taken, 'boolean');
@@ -174,6 +187,7 @@ test('text that is still being counted when its call is aborted is not delivered
     apiKey: undefined,
     requestId: 'r',
     body: '',
+    room: roomFor(),
     signal: aborting.signal,
   };
   const reply = { chunk: async () => t.fail() };

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { answerStream } from '../../../workers/answers/answer-request.ts';
 import type { CallBackend } from '../../../workers/exchange/call-backend.ts';
+import { roomFor } from '../../support/answer-room.ts';
 import { jobFor } from '../../support/worker-side.ts';
 
 const backend = { url: 'http://127.0.0.1:1/v1', location: 'on-prem' } as const;
@@ -37,7 +38,7 @@ async function streamed(endpoint: string, text: string) {
   };
   const body = JSON.stringify({ input: 'Hi', messages: [{ role: 'user', content: 'Hi' }] });
   const job = jobFor('no stream', { endpoint, body, choices: 1, outputTokensMax: 10 });
-  const call = { backend, path: '', headers: {}, apiKey: undefined, requestId: 'r', body: '' };
+  const call = { backend, path: '', headers: {}, apiKey: undefined, requestId: 'r', body: '', room: roomFor() };
   let sent = '';
   const { usage, isOverLimit, finalEvents } = await answerStream({
     ...{ job, callBackend, call: { ...call, signal: AbortSignal.timeout(30_000) }, onCalling() {}, onFirstToken() {} },

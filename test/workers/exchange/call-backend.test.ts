@@ -1,7 +1,12 @@
 import test from 'ava';
+import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
+import { createAnswerRoom } from '../../../workers/exchange/answer-room.ts';
+import { wholeText } from '../../../workers/exchange/read-body.ts';
 import { answerFor, type Fault, startModelServer } from '../../stack/model-server.ts';
+import { roomFor } from '../../support/answer-room.ts';
 import { messages, openBackend, readThrough } from '../../support/backend-calls.ts';
 import { streamEvents } from '../../support/chat.ts';
+import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
 
 const expected = answerFor(messages);
 /** Short enough to wait for, in tests of a slow backend. */
@@ -26,8 +31,8 @@ test('sends the key of the backend as its bearer token', async (t) => {
   await using server = await startModelServer({ name: 'a', apiKey: 'k' });
   await using backend = openBackend(server.url);
   const call = backend.call(false, AbortSignal.timeout(30_000));
-  t.true((await backend.callBackend.whole({ ...call, apiKey: 'k' })).includes('choices'));
-  await t.throwsAsync(backend.callBackend.whole(call), { message: 'the backend answered 401' });
+  t.true((await backend.callBackend.whole({ ...call, apiKey: 'k' }, wholeText())).includes('choices'));
+  await t.throwsAsync(backend.callBackend.whole(call, wholeText()), { message: 'the backend answered 401' });
 });
 
 /** The outcome of each fault for a whole answer and before the first token of a stream. */
@@ -153,13 +158,36 @@ test('events that are not JSON are unreadable', async (t) => {
   t.like((await readThrough(backend.stream())).error, { outcome: 'unreadable' });
 });
 
-test('a whole answer without end is aborted at 32 MiB', async (t) => {
+test('a whole answer without end is aborted at its limit', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   server.fail({ endless: true });
   await using backend = openBackend(server.url);
-  const error = await t.throwsAsync(backend.whole());
-  t.like(error, { outcome: 'unreadable', message: 'the answer is larger than 33554432 bytes' });
+  const call = { ...backend.call(false, AbortSignal.timeout(30_000)), room: roomFor(4_194_304) };
+  const error = await t.throwsAsync(backend.callBackend.whole(call, wholeText()));
+  t.like(error, { outcome: 'too_large', message: 'the answer is larger than 4194304 bytes' });
   t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
+});
+
+test('an answer without room is not read, that time is no silence of its backend, and it is read when there is room', async (t) => {
+  const body = 'x'.repeat(1_048_576);
+  await using backendOfMany = await startRawBackend((socket) =>
+    socket.write(rawAnswer(body, { type: 'application/json' })),
+  );
+  await using silent = await startRawBackend((socket) => socket.write(rawAnswer('', { ended: false })));
+  const [many, none] = [openBackend(backendOfMany.url, { idleMs: 100 }), openBackend(silent.url, { idleMs: 100 })];
+  const budget = createAnswerBudget({ bytesMax: 131_072 });
+  const other = budget.hold('user:bob');
+  other.readFrom({ pause() {}, resume() {} });
+  other.add(131_072);
+  const room = createAnswerRoom({ held: budget.hold('user:alice'), bytesMax: 4_194_304 });
+  const whole = many.callBackend.whole({ ...many.call(false, AbortSignal.timeout(30_000)), room }, wholeText());
+  while (budget.paused() === 0) await new Promise(setImmediate);
+  t.like(await t.throwsAsync(none.whole()), { outcome: 'idle_timeout' }, 'as much time is over');
+  t.true(budget.bytesHeld() < 131_072 + 2 * 65_536 + 1_024, `${budget.bytesHeld()} bytes are held`);
+  other.release();
+  t.is(await whole, body);
+  t.is(budget.paused(), 0);
+  await Promise.all([many.agent.destroy(), none.agent.destroy()]);
 });
 
 test('the call of a stream ends when its reader wants no more', async (t) => {

@@ -1,6 +1,7 @@
 import test from 'ava';
 import type { Exchange } from '../../../workers/exchange/exchange.ts';
-import { readWhole } from '../../../workers/exchange/read-body.ts';
+import { readWhole, wholeText } from '../../../workers/exchange/read-body.ts';
+import { roomFor } from '../../support/answer-room.ts';
 
 const exchange = { fail() {} } as unknown as Exchange<string>; // only this is called
 
@@ -9,8 +10,10 @@ for (const pieces of [0, 1, 2, 1_024, 1_025, 5_000]) {
     const sent = Buffer.from(Array.from({ length: pieces }, (_, index) => 97 + (index % 26)));
     let read: string | undefined;
     const body = readWhole(exchange, {
+      room: roomFor(),
       onBytes() {},
-      onText(text) {
+      body: wholeText(),
+      onWhole(text) {
         read = text;
       },
     });

@@ -22,6 +22,7 @@ function opened() {
     ...{ succeed: end('succeed'), stop: end('stop'), fail: end('fail'), isOver: () => isOver },
     ...{ pause: () => calls.push('pause'), resume },
     ...{ expectWithin: () => {}, relax: () => calls.push('relax') },
+    ...{ source: { pause() {}, resume() {} }, pausedMs: () => 0 },
   };
   const reader = {
     take(data: string) {

@@ -52,6 +52,31 @@ test.serial('does not call back while relaxed, and does when a limit is set agai
   t.deepEqual(late, ['second']);
 });
 
+test.serial('time does not count while it is suspended, also for limits that are set meanwhile', (t) => {
+  const { late, timeLimit, expect } = opened();
+  using _ = timeLimit;
+  expect(100, 'first');
+  mock.timers.tick(60);
+  timeLimit.suspend();
+  timeLimit.suspend();
+  mock.timers.tick(1_000);
+  t.deepEqual(late, []);
+  timeLimit.resume();
+  t.is(timeLimit.suspendedMs(), 1_000);
+  mock.timers.tick(39);
+  t.deepEqual(late, []);
+  mock.timers.tick(1);
+  t.deepEqual(late, ['first']);
+  timeLimit.suspend();
+  expect(100, 'second');
+  mock.timers.tick(1_000);
+  timeLimit.resume();
+  mock.timers.tick(99);
+  t.deepEqual(late, ['first']);
+  mock.timers.tick(1);
+  t.deepEqual(late, ['first', 'second']);
+});
+
 test.serial('does not call back after it was disposed of', (t) => {
   const { late, timeLimit, expect } = opened();
   expect(100, 'first');

@@ -1,8 +1,11 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
+import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { upstreamsExhausted } from '../../../shared/errors.ts';
 import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
+import { createPieceReaders } from '../../../workers/replies/send-pieces.ts';
 import { createReplySender } from '../../../workers/replies/send-reply.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 import { openRedisDatabase, type RedisDatabase, startPrivateRedis } from '../../support/private-redis.ts';
 import { openReplyStream, type ReplyStream } from '../../support/reply-stream.ts';
 
@@ -259,4 +262,96 @@ test('a failed reply leaves a gap in the numbers, so that the rest is not taken 
       ['end', 2],
     ],
   );
+});
+
+const piece = 262_144;
+const ahead = 4 * piece;
+
+/** A run with an answer of this size, whose client has read nothing yet. */
+async function openLarge(bytes: number, { bytesMax = 100_663_296, clock = fakeClock() } = {}) {
+  const stream = await openReplyStream(given.redis);
+  const readers = createPieceReaders();
+  const aborting = new AbortController();
+  const budget = createAnswerBudget({ bytesMax, clock });
+  const held = budget.hold('user:alice');
+  held.readFrom({ pause() {}, resume() {} });
+  held.add(bytes);
+  held.arrived();
+  const clients: (() => void)[] = [];
+  const followReader = (onGone: () => void) => {
+    clients.push(onGone);
+    return () => {};
+  };
+  const reply = createReplySender({
+    ...{ frames: createReplyFrames({ redis: given.redis }), replyTo: stream.key, requestId: 'r', run: 1 },
+    ...{ onGone() {}, served: () => served, pieces: { readers, held, followReader, signal: aborting.signal } },
+  });
+  reply.started('control', 7);
+  const pieces = async () => (await stream.replies()).flatMap((each) => (each.kind === 'piece' ? [each] : []));
+  const last = () => stream.reply(({ kind }) => kind === 'end' || kind === 'error');
+  return { leaves: () => clients.map((leave) => leave()), stream, reply, readers, aborting, budget, pieces, last };
+}
+
+async function untilPieces(pieces: () => Promise<unknown[]>, count: number): Promise<void> {
+  while ((await pieces()).length < count) await turn();
+}
+
+test('a large body is sent in pieces, at most 1 MiB ahead of what its client has taken, and is the same', async (t) => {
+  const body = '{"text":"é東京😀"}'.repeat(100_000);
+  const bytes = Buffer.byteLength(body);
+  const { stream, reply, readers, pieces, last } = await openLarge(bytes);
+  const ended = reply.end({ body, usage });
+  for (let taken = 0; taken + ahead < bytes; taken += piece) {
+    await untilPieces(pieces, taken / piece + 4);
+    await sleep(5);
+    t.is((await pieces()).length, taken / piece + 4);
+    readers.report({ request: 'r', bytes: taken + piece });
+  }
+  t.like(await last(), { kind: 'end', data: { usage }, served });
+  await ended;
+  const sent = await pieces();
+  t.true(sent.every((each) => each.data.length <= piece && each.bytes === bytes));
+  t.is(Buffer.from(sent.map(({ data }) => data).join(''), 'latin1').toString(), body);
+  const replies = await stream.replies();
+  t.deepEqual([replies[0]?.kind, replies.at(-1)?.kind], ['started', 'end']);
+  t.deepEqual(
+    replies.map(({ sequence }) => sequence),
+    Array.from(replies, (_, index) => index),
+  );
+});
+
+test('a body up to 64 KiB is sent with its end, also one of bytes', async (t) => {
+  const { stream, reply } = await openLarge(65_536);
+  await reply.end({ body: [Buffer.from('a'.repeat(32_768)), Buffer.from('b'.repeat(32_768))], usage });
+  t.like((await stream.replies()).at(-1), {
+    kind: 'end',
+    data: { body: 'a'.repeat(32_768) + 'b'.repeat(32_768) },
+  });
+});
+
+for (const how of ['its run is stopped', 'its ingress is gone'])
+  test(`a body ends with an error in place of the rest if ${how}`, async (t) => {
+    const { reply, aborting, leaves, pieces, last } = await openLarge(2 * ahead);
+    const ended = reply.end({ body: [Buffer.alloc(2 * ahead, 'x')], usage });
+    await untilPieces(pieces, 4);
+    if (how === 'its run is stopped') aborting.abort('cancelled');
+    else leaves();
+    await ended;
+    t.is((await last()).kind, 'error');
+    t.is((await pieces()).length, 4);
+  });
+
+test('a body that its client does not read makes room for others', async (t) => {
+  const clock = fakeClock();
+  const { reply, budget, pieces, last } = await openLarge(2 * ahead, { bytesMax: 3 * ahead, clock });
+  const ended = reply.end({ body: [Buffer.alloc(2 * ahead, 'x')], usage });
+  await untilPieces(pieces, 4);
+  const other = budget.hold('user:bob');
+  other.readFrom({ pause() {}, resume() {} });
+  other.add(3 * ahead);
+  await clock.advance(10_000);
+  await ended;
+  t.is((await last()).kind, 'error');
+  t.is(budget.bytesHeld(), 3 * ahead, 'only that of the other is held');
+  other.release();
 });

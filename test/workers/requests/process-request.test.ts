@@ -224,3 +224,79 @@ test('an invalid job fails, and calls no backend', async (t) => {
   t.deepEqual(side.calls(), [0, 0, 0]);
   t.deepEqual(await side.stream.replies(), []);
 });
+
+test('an answer that is larger than its model may answer is the client’s error, is charged, and is asked for once', async (t) => {
+  const body = JSON.stringify({ id: 'x', choices: [], padding: 'x'.repeat(4_194_304) });
+  await using large = await startRawBackend((socket) => socket.end(rawAnswer(body, { type: 'application/json' })));
+  await using side = await openWorkerSide(given.redis, { url: large.url });
+  await side.run({ promptEstimate: 10 });
+  const error = (await side.stream.replies()).at(-1);
+  t.like(error, { kind: 'error', data: { code: 'VALIDATION_ERROR' } });
+  t.regex(error?.kind === 'error' ? error.data.message : '', /answer_bytes_max/);
+  t.is(large.requests(), 1);
+  t.deepEqual(side.calls(), [0, 0, 0]);
+  const [record] = await side.records();
+  t.like(record, { outcome: 'failed', counted: 'estimated', completionTokens: 0 });
+  t.true((record?.promptTokens ?? 0) >= 5);
+  t.deepEqual(
+    record?.attempts.map(({ outcome }) => outcome),
+    ['too_large'],
+  );
+});
+
+for (const encoding_format of ['float', 'base64'] as const) {
+  test(`a large answer of vectors arrives in pieces, in ${encoding_format}`, async (t) => {
+    const vector = Array.from({ length: 1_024 }, (_, index) => Math.fround(Math.sin(index)));
+    const data = Array.from({ length: 100 }, (_, index) => ({ object: 'embedding', index, embedding: vector }));
+    const usage = { prompt_tokens: 100, total_tokens: 100 };
+    const text = JSON.stringify({ object: 'list', model: 'theirs', data, usage });
+    await using backend = await startRawBackend((socket) => socket.end(rawAnswer(text, { type: 'application/json' })));
+    await using side = await openWorkerSide(given.redis, { url: backend.url });
+    const body = JSON.stringify({ input: Array(100).fill('a'), encoding_format });
+    const job = await side.admit({ endpoint: '/v1/embeddings', body, outputTokensMax: 0 });
+    const running = side.run(job);
+    let taken = 0;
+    const reading = setInterval(() => {
+      taken += 262_144;
+      side.pieceReaders.report({ request: job.requestId, bytes: taken });
+    }, 5);
+    await running;
+    clearInterval(reading);
+    const replies = await side.stream.replies();
+    const pieces = replies.flatMap((reply) => (reply.kind === 'piece' ? [reply.data] : []));
+    t.true(pieces.length > 1);
+    t.true(pieces.every(({ length }) => length <= 262_144));
+    const expected =
+      encoding_format === 'float' ? vector : Buffer.from(Float32Array.from(vector).buffer).toString('base64');
+    t.deepEqual(JSON.parse(Buffer.from(pieces.join(''), 'latin1').toString()), {
+      object: 'list',
+      model: 'medium-chat',
+      data: data.map((item) => ({ ...item, embedding: expected })),
+      usage,
+    });
+    t.like(replies.at(-1), { kind: 'end', data: { usage: { promptTokens: 100, estimated: false } } });
+  });
+}
+
+test('whatever ends a run, nothing of its answer is held afterwards', async (t) => {
+  const half = `{"id":"x","padding":"${'x'.repeat(200_000)}"`;
+  await using backend = await startRawBackend((socket) =>
+    socket.write(rawAnswer(half, { type: 'application/json', ended: false })),
+  );
+  for (const reason of ['cancelled', 'ingress gone', 'lock lost', 'shutdown', 'deadline'] as const) {
+    await using side = await openWorkerSide(given.redis, { url: backend.url });
+    const { controller, stop } = side.stopper();
+    const running = side.run({}, controller);
+    while (side.answers.bytesHeld() === 0) await new Promise(setImmediate);
+    stop(reason);
+    await running;
+    t.is(side.answers.bytesHeld(), 0, reason);
+  }
+  await using side = await openWorkerSide(given.redis);
+  for (const server of side.servers) server.fail({ cutAfterChunks: 5 });
+  await side.run({});
+  t.is(side.answers.bytesHeld(), 0, 'all backends have failed');
+  for (const server of side.servers) server.fail({});
+  await side.run({ assembled: true });
+  t.is(side.answers.bytesHeld(), 0, 'it was answered');
+});

@@ -1,12 +1,14 @@
 import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { isOver } from '../../../shared/batches/batch-states.ts';
+import { answerTooLarge } from '../../../shared/endpoints/answers/size-budget.ts';
 import { validationError } from '../../../shared/errors.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import { promptUsage } from '../../answers/answer-request.ts';
 import type { Found } from '../../answers/find-answer.ts';
 import type { CallingRun, Outcome, StopReason } from '../../answers/run.ts';
+import { textOfBody } from '../../replies/send-pieces.ts';
 import type { BatchJob } from './batch-job.ts';
 import type { EndLine, LineRun } from './end-line.ts';
 import { type FinishLineAttempt, unavailable } from './finish-line-attempt.ts';
@@ -40,9 +42,13 @@ export function createConcludeLine(deps: {
     const { job } = run;
     switch (found.outcome) {
       case 'answered':
-        return end(run, answeredLine(job, found.answer.body ?? '', found.answer.usage), signal);
+        return end(run, answeredLine(job, textOfBody(found.answer.body ?? ''), found.answer.usage), signal);
       case 'refused':
         return end(run, refusedLine(job, validationError([{ path: 'body', message: found.message }])), signal);
+      case 'too_large': {
+        const usage = await (found.produced?.() ?? promptUsage(job));
+        return end(run, failedLine(job, answerTooLarge(), usage), signal);
+      }
       case 'exhausted':
       case 'interrupted':
         run.span?.set({ 'svc.outcome': 'retried' });

@@ -38,7 +38,7 @@ for (const [what, [event, most]] of Object.entries(endless)) {
       },
       { instanceOf: BackendError },
     );
-    t.is(error.outcome, 'unreadable');
+    t.is(error.outcome, 'too_large');
   });
 }
 

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
+import { createSizeBudget } from '../../../../shared/endpoints/answers/size-budget.ts';
 import { createResponseConverter } from '../../../../shared/endpoints/responses/response-events.ts';
 import { createWrittenOutput } from '../../../../shared/endpoints/responses/written-output.ts';
 import { backendAnswer } from '../../../support/endpoints/backend-answer.ts';
@@ -75,7 +76,7 @@ test('what other events repeat of usual streams does not count again', (t) => {
 });
 
 test('items without end are given up, and none is kept for events without text', (t) => {
-  const { take } = createWrittenOutput();
+  const { take } = createWrittenOutput(createSizeBudget(33_554_432));
   for (let index = 0; index < 100_000; index++)
     take({ type: 'response.output_text.delta', output_index: index, delta: '' });
   const error = t.throws(
@@ -85,5 +86,5 @@ test('items without end are given up, and none is kept for events without text',
     },
     { instanceOf: BackendError },
   );
-  t.is(error.outcome, 'unreadable');
+  t.is(error.outcome, 'too_large');
 });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { Registry } from 'prom-client';
+import { createAnswerBudget } from '../../../../shared/bytes/answer-budget.ts';
 import { createSeed } from '../../../../shared/limits/seeding/seed.ts';
 import { createSettle } from '../../../../shared/limits/settle.ts';
 import { leasesKey, queuePrefix } from '../../../../shared/redis/keys.ts';
@@ -47,6 +48,7 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
   const planFile = batchPlan();
   const lineWork = openLineWork({
     ...{ upkeepRedis: redis, replyUpkeepRedis: redis, store, findAnswer, log },
+    answers: createAnswerBudget({ bytesMax: 100_663_296 }),
     currentPlanFile: () => planFile,
     outboxLengthMax: 1_000,
     settle: createSettle(redis, { attemptsMax: 1 }),

@@ -1,0 +1,166 @@
+import test from 'ava';
+import fc from 'fast-check';
+import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
+import { createVectorCutter } from '../../../../shared/endpoints/embeddings/cut-vectors.ts';
+import { vectorsAsBase64 } from '../../../../shared/endpoints/embeddings/vectors-as-base64.ts';
+
+/** The answer without its vectors, and with them again. Fails as the cutter and the parser of the rest do. */
+function cutIn(pieces: readonly Buffer[]) {
+  const cutter = createVectorCutter('a mark ');
+  for (const piece of pieces) cutter.take(piece);
+  const { text, vectors, join } = cutter.end();
+  JSON.parse(text);
+  return { text, vectors, joined: Buffer.concat(join(text, vectors)) };
+}
+
+function inPieces(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const ends = [...new Set([...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length])].sort((a, b) => a - b);
+  return ends.map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
+}
+
+const number = fc.oneof(
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.integer(),
+  fc.constant(1e-7),
+  fc.constant(-0.5e21),
+);
+const base64 = fc.base64String();
+const vector = fc.oneof(
+  fc.array(fc.oneof({ weight: 9, arbitrary: number }, { weight: 1, arbitrary: fc.constant(null) })),
+  fc.array(fc.array(number)),
+  base64,
+);
+const anything = fc.jsonValue();
+/** Objects that look like parts of an answer, also where none should be. */
+const item = fc.record(
+  {
+    object: fc.constant('embedding'),
+    index: fc.nat(),
+    embedding: vector,
+    other: anything,
+    data: fc.array(fc.record({ embedding: vector })),
+  },
+  { requiredKeys: [] },
+);
+const answer = fc.record(
+  {
+    object: fc.constant('list'),
+    data: fc.array(fc.oneof(item, anything)),
+    embedding: vector,
+    model: fc.string(),
+    usage: anything,
+    more: anything,
+  },
+  { requiredKeys: [] },
+);
+const cuts = fc.array(fc.nat(), { maxLength: 20 });
+const spaces = fc.constantFrom(undefined, 1, '\t', '\r\n ');
+
+test('whatever its pieces, an answer is the same with its vectors again, and has none without them', (t) => {
+  fc.assert(
+    fc.property(answer, spaces, cuts, (given, indent, at) => {
+      const bytes = Buffer.from(JSON.stringify(given, undefined, indent));
+      const { text, vectors, joined } = cutIn(inPieces(bytes, at));
+      t.true(joined.equals(bytes));
+      const embeddings = (given.data ?? [])
+        .map((one: unknown) => (one as { embedding?: unknown } | null)?.embedding)
+        .filter(isVector);
+      t.is(vectors.length, embeddings.length);
+      for (const [index, embedding] of embeddings.entries())
+        t.deepEqual(JSON.parse(Buffer.concat(vectors[index] ?? []).toString()), JSON.parse(JSON.stringify(embedding)));
+      t.is(text.split('a mark ').length - 1, vectors.length);
+    }),
+  );
+});
+
+/** What the cutter takes for a vector: it need not be one of numbers. */
+const isVector = (value: unknown) => Array.isArray(value) || typeof value === 'string';
+
+test('bytes that JSON does not allow are refused, wherever they are', (t) => {
+  const hostile = fc.constantFrom(...'[]{}",:\\0-+.eE \n\u0001é'.split(''), 'null', 'NaN', '"embedding":[1', '\ud800');
+  fc.assert(
+    fc.property(
+      answer,
+      cuts,
+      fc.array(fc.tuple(fc.nat(), fc.nat({ max: 3 }), hostile), { minLength: 1, maxLength: 3 }),
+      (given, at, changes) => {
+        let bytes = Buffer.from(JSON.stringify(given));
+        for (const [place, removed, added] of changes) {
+          const from = place % (bytes.length + 1);
+          bytes = Buffer.concat([bytes.subarray(0, from), Buffer.from(added), bytes.subarray(from + removed)]);
+        }
+        const expected = parsed(() => JSON.parse(bytes.toString()));
+        const found = parsed(() => JSON.parse(cutIn(inPieces(bytes, at)).joined.toString()));
+        // What is cut is stricter only with texts: they have to be plain.
+        if (found !== undefined) t.deepEqual(found, expected);
+        else if (expected !== undefined)
+          t.regex(bytes.toString(), /"embedding" ?:\s*("|.*(\[[^\]]*[^0-9eE+\-.,\s[\]nul]))/s);
+      },
+    ),
+    { numRuns: 1_000 },
+  );
+});
+
+function parsed(parse: () => unknown): { value: unknown } | undefined {
+  try {
+    return { value: parse() };
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof BackendError) return undefined;
+    throw error;
+  }
+}
+
+test('vectors are checked as JSON is', (t) => {
+  const body = (value: string) => Buffer.from(`{"data":[{"embedding":${value}}]}`);
+  const values = ['[]', '[1]', '[-0.5e+10 , 2E-3]', '[0]', '[null]', '[[1],[2,3]]', '"AAAA"', '""', ' [1]'];
+  for (const value of values) t.is(cutIn([body(value)]).vectors.length, 1, value);
+  const wrong = [
+    '[01]',
+    '[1,]',
+    '[,1]',
+    '[1 2]',
+    '[-]',
+    '[1.]',
+    '[.5]',
+    '[1e]',
+    '[nul]',
+    '[nulll]',
+    '[NaN]',
+    '["a"]',
+    '[{}]',
+    '[1',
+    '"a',
+    '"é"',
+    '"\\n"',
+    '"\n"',
+  ];
+  for (const value of wrong)
+    t.is(
+      parsed(() => cutIn([body(value)])),
+      undefined,
+      value,
+    );
+  t.is(
+    parsed(() => cutIn([body('['.repeat(9) + ']'.repeat(9))])),
+    undefined,
+  );
+  for (const value of ['{}', 'null', '5', '{"embedding":[1]}']) t.is(cutIn([body(value)]).vectors.length, 0, value);
+});
+
+test('an answer that comes byte by byte takes no more memory for each byte', (t) => {
+  const bytes = Buffer.from(`{"data":[{"embedding":[${Array(100_000).fill(1).join(',')}]}]}`);
+  const { vectors, joined } = cutIn(Array.from(bytes, (byte) => Buffer.of(byte)));
+  t.true(joined.equals(bytes));
+  t.true((vectors[0]?.length ?? 0) < 2_048);
+});
+
+test('floats are converted into base64 as OpenAI’s clients read it, and anything else stays', async (t) => {
+  const numbers = [0.1, -1.5e-7, 0, 3e38, 12];
+  const expected = Buffer.from(Float32Array.from(numbers).buffer).toString('base64');
+  const given = [JSON.stringify(numbers), '[ 1 ,\n2 ]', '[]', '[ ]', '"AAAA"', '[[1]]', '[1,null]'];
+  const converted = await vectorsAsBase64(
+    given.map((text) => [Buffer.from(text.slice(0, 3)), Buffer.from(text.slice(3))]),
+  );
+  const texts = converted.map((parts) => Buffer.concat(parts).toString());
+  t.deepEqual(texts, [`"${expected}"`, '"AACAPwAAAEA="', '""', '""', '"AAAA"', '[[1]]', '[1,null]']);
+});
