@@ -3,6 +3,7 @@ import { batchClaim } from '../../ingress/idempotency/batch-claim.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { Stack } from '../stack/stack.ts';
 import { createFileClient, line } from '../support/file-client.ts';
+import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import type { KeyClient } from '../support/key-client.ts';
 import { boundary, contentType, file, multipart, type Part, purpose } from '../support/multipart.ts';
 import { storedBatch, storedFile } from '../support/stored-batch.ts';
@@ -47,6 +48,7 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
   const fileKey = await keys.newKey('filer');
   await keys.change(owner, { plan: 'pro' });
   const files = createFileClient(stack, fileKey);
+  const further = createFurtherKeyClient(keys, 'filer');
   const crowdedKey = await keys.newKey('crowded');
   await keys.change('user:crowded', { plan: 'one-token-waiting' });
   const hoarderKey = await keys.newKey('hoarder');
@@ -72,6 +74,9 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
   await store.batches.insertBatch(storedBatch(owner, { state: 'completed', open: false }), claim);
   return {
     fileKey,
+    filelessKey: (await further.create({ files: 'none' })).key,
+    readingKey: (await further.create({ files: 'read' })).key,
+    ownFilesKey: (await further.create({ models: ['small-chat'] })).key,
     fileToken: await keys.token('filer'),
     crowdedKey,
     hoarderKey,
@@ -90,6 +95,8 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
 }
 
 const good = [purpose, file(line('a'))];
+const noFiles = { says: 'This API key may use no files and no batches.' };
+const readsOnly = { says: 'This API key may read the files and batches of other keys, and not change them.' };
 
 function formCases(cast: Cast): Case[] {
   const call = callTo('POST', '/v1/files');
@@ -101,6 +108,7 @@ function formCases(cast: Cast): Case[] {
   return [
     ...eitherCases((request) => call({ type: contentType(), ...request }), cast, multipart(good)),
     forbidden('a guest key', as(good, cast.guestKey), { says: 'Guest keys have no files' }),
+    forbidden('a key without files', as(good, cast.filelessKey), noFiles),
     ok('a key', as(good), { check: (t, body) => void t.like(body, { purpose: 'batch', filename: 'in.jsonl' }) }),
     ok('a sign-in token', as(good, cast.fileToken)),
     ok('the file first', as([...good].reverse())),
@@ -170,7 +178,9 @@ function fileCasesOf(method: string, suffix: string, cast: Cast): Case[] {
   return [
     ...eitherCases(call, cast),
     forbidden('a guest key', call({ bearer: cast.guestKey })),
+    forbidden('a key without files', call({ bearer: cast.filelessKey }), noFiles),
     notFound("another's", call({ bearer: cast.anothersKey })),
+    notFound("another key's", call({ bearer: cast.ownFilesKey })),
     ...missingCases(method, pathOf, { ...cast, ids }),
   ];
 }
@@ -182,7 +192,9 @@ function batchCasesOf(method: string, suffix: string, cast: Cast): Case[] {
   return [
     ...eitherCases(call, cast),
     forbidden('a guest key', call({ bearer: cast.guestKey })),
+    forbidden('a key without files', call({ bearer: cast.filelessKey }), noFiles),
     notFound("another's", call({ bearer: cast.anothersKey })),
+    notFound("another key's", call({ bearer: cast.ownFilesKey })),
     ...missingCases(method, pathOf, { ...cast, ids }),
   ];
 }
@@ -197,6 +209,8 @@ function listCases(path: string, cast: Cast, { most, after }: { most: number; af
   return [
     ...eitherCases(call, cast),
     forbidden('a guest key', call({ bearer: cast.guestKey })),
+    forbidden('a key without files', call({ bearer: cast.filelessKey }), noFiles),
+    ok('a key that has made none', call({ bearer: cast.ownFilesKey }), none),
     ok('a key', call({ bearer: cast.fileKey })),
     ok('a sign-in token', call({ bearer: cast.fileToken })),
     ok('an account without any', call({ bearer: cast.anothersKey }), none),
@@ -221,6 +235,9 @@ function createCases(cast: Cast): Case[] {
     ...eitherCases(call, cast, right),
     ...bodyCases(call, right, cast.fileKey),
     forbidden('a guest key', as({}, cast.guestKey)),
+    forbidden('a key without files', as({}, cast.filelessKey), noFiles),
+    ok('the file of another key', as({}, cast.readingKey)),
+    invalid("another key's file", as({}, cast.ownFilesKey), noFile),
     ok('a key', as({}), {
       check: (t, body) => void t.like(body, { status: 'validating', metadata: null, errors: null }),
     }),
@@ -311,6 +328,7 @@ export function fileCases(cast: Cast) {
     'DELETE /v1/files/:file': [
       ...fileCasesOf('DELETE', '', cast),
       conflict('the input of an unfinished batch', as('DELETE', `/v1/files/${cast.inputFile}`)),
+      forbidden("another key's", as('DELETE', `/v1/files/${cast.keptFile}`, cast.readingKey), readsOnly),
       ok('a key', as('DELETE', `/v1/files/${first}`), {
         check: (t, body) => void t.deepEqual(body, { id: first, object: 'file', deleted: true }),
       }),
@@ -325,6 +343,7 @@ export function fileCases(cast: Cast) {
     ],
     'POST /v1/batches/:batch/cancel': [
       ...batchCasesOf('POST', '/cancel', cast),
+      forbidden("another key's", as('POST', `/v1/batches/${cast.cancellingBatch}/cancel`, cast.readingKey), readsOnly),
       ok('a batch that is being cancelled', as('POST', `/v1/batches/${cast.cancellingBatch}/cancel`)),
       ...cast.batchesOver.map((id) => conflict('a finished batch', as('POST', `/v1/batches/${id}/cancel`))),
     ],

@@ -1,7 +1,15 @@
 import type { Batch, BatchResult, BatchRetry, BatchState, StoredFile } from '../../batches/batch.ts';
 
-/** A page, newest first if `order` is omitted. `after` is the id of the item before its first. */
-export type Page = { limit: number; after?: string | undefined; order?: 'asc' | 'desc' | undefined };
+/**
+ * A page, newest first if `order` is omitted. `after` is the id of the item before its first. With `keyIds` it has only what was made with
+ * one of these keys; reading it takes no more than reading a page of each of them.
+ */
+export type Page = {
+  limit: number;
+  after?: string | undefined;
+  order?: 'asc' | 'desc' | undefined;
+  keyIds?: readonly string[] | undefined;
+};
 
 /** A decision on a batch. Without `next` it remains unchanged. */
 export type BatchDecision<Result> = { result: Result; next?: Batch };
@@ -32,6 +40,8 @@ export type BatchStats = {
 /** Files and batches, the results of their lines, and the lines that were retried (contract.md#r9-batches). Pages are ordered by id. */
 export interface BatchStore extends FileRecords, BatchRecords, LineRecords {}
 
+export type FilePage = Page & { purpose?: StoredFile['purpose'] | undefined };
+
 export type FileCount = { files: number; bytes: number };
 
 /** Records of files. Their bytes are in `FileStore`. */
@@ -40,7 +50,7 @@ export interface FileRecords {
   insertFile(file: StoredFile): Promise<boolean>;
   findFile(id: string): Promise<StoredFile | undefined>;
   /** Lists the `ready` files of an account, only those of `purpose` if it is given. */
-  listFiles(account: string, page: Page & { purpose?: StoredFile['purpose'] | undefined }): Promise<StoredFile[]>;
+  listFiles(account: string, page: FilePage): Promise<StoredFile[]>;
   /** Changes the file if it is in the state `from`; returns false if it is not. */
   changeFile(
     id: string,

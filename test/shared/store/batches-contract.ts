@@ -11,7 +11,7 @@ export function testBatchesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
   prove('the record of a file is stored once and found unchanged until it is removed', keepsFile);
   prove('a file is changed only if it is in the expected state', guardsFile);
-  prove('files are listed by owner and purpose, in both orders, page by page, and only ready ones', listsFiles);
+  prove('files are listed by owner, purpose and keys, in both orders, page by page, and only ready ones', listsFiles);
   prove('the byte count of an account includes only its ready files', countsFiles);
   prove(
     'the files to remove are those that have expired, are marked for deletion, or were never finished',
@@ -19,7 +19,7 @@ export function testBatchesContract(contract: Contract): void {
   );
   prove('a batch is found as it was inserted, and a second insert does not change it', keepsBatch);
   prove('of batches with the same claim only the first is inserted, and it keeps its claim', claimsBatch);
-  prove('batches are listed by owner, in both orders, page by page', listsBatches);
+  prove('batches are listed by owner and keys, in both orders, page by page', listsBatches);
   prove('a change is written with the next version, and nothing is written without a change', changesBatch);
   prove('only open batches of the given accounts are listed, in order of their ids', listsOpen);
   prove('an account is listed once while it has open batches', listsOpenAccounts);
@@ -66,6 +66,7 @@ async function listsFiles(t: ExecutionContext, { batches }: Store): Promise<void
       account: index % 5 === 0 ? 'user:bob' : 'user:ann',
       purpose: index % 3 === 0 ? 'batch_output' : 'batch',
       state: index % 7 === 0 ? 'writing' : index % 7 === 1 ? 'deleting' : 'ready',
+      ...(index % 11 !== 0 && { keyId: `key_${index % 11}` }),
     }),
   );
   await inGroups(all, (file) => batches.insertFile(file));
@@ -79,6 +80,14 @@ async function listsFiles(t: ExecutionContext, { batches }: Store): Promise<void
   await goesThrough(t, outputs, (page) => batches.listFiles('user:ann', { ...page, purpose: 'batch_output' }));
   await goesThrough(t, inputs, (page) => batches.listFiles('user:ann', { ...page, purpose: 'batch' }));
   t.deepEqual(idsOf(await list({ limit: 1_000 })), idsOf(ann).sort().reverse(), 'the newest first');
+  const keyIds = ['key_3', 'key_5', 'key_missing'];
+  const ofKeys = ann.filter(({ keyId = '' }) => keyIds.includes(keyId));
+  await goesThrough(t, ofKeys, (page) => batches.listFiles('user:ann', { ...page, keyIds }));
+  const outputsOfKeys = ofKeys.filter(({ purpose }) => purpose === 'batch_output');
+  await goesThrough(t, outputsOfKeys, (page) =>
+    batches.listFiles('user:ann', { ...page, keyIds, purpose: 'batch_output' }),
+  );
+  t.deepEqual(await list({ limit: 10, keyIds: [] }), []);
   t.deepEqual(await batches.listFiles('user:missing', { limit: 10 }), []);
 }
 
@@ -186,12 +195,20 @@ async function claimsOnce(t: ExecutionContext, one: Store, home: StoreHome): Pro
 
 async function listsBatches(t: ExecutionContext, { batches }: Store): Promise<void> {
   const all = Array.from({ length: 250 }, (_, index) =>
-    batchOf({ account: index % 4 === 0 ? 'user:bob' : 'user:ann', open: index % 2 === 0 }),
+    batchOf({
+      account: index % 4 === 0 ? 'user:bob' : 'user:ann',
+      open: index % 2 === 0,
+      keyId: index % 11 === 0 ? '' : `key_${index % 11}`,
+    }),
   );
   await inGroups(all, (batch) => batches.insertBatch(batch));
   const ann = all.filter(({ account }) => account === 'user:ann');
   await goesThrough(t, ann, (page) => batches.listBatches('user:ann', page));
   t.deepEqual(idsOf(await batches.listBatches('user:ann', { limit: 2 })), idsOf(ann).sort().slice(-2).reverse());
+  const keyIds = ['key_3', 'key_5', 'key_missing'];
+  const ofKeys = ann.filter(({ keyId }) => keyIds.includes(keyId));
+  await goesThrough(t, ofKeys, (page) => batches.listBatches('user:ann', { ...page, keyIds }));
+  t.deepEqual(await batches.listBatches('user:ann', { limit: 10, keyIds: [] }), []);
 }
 
 async function changesBatch(t: ExecutionContext, { batches }: Store): Promise<void> {

@@ -56,6 +56,7 @@ export const batchIndexes: readonly CollectionIndexes[] = [
     indexes: [
       index({ account: 1, state: 1, _id: 1 }),
       index({ account: 1, purpose: 1, state: 1, _id: 1 }),
+      index({ account: 1, state: 1, keyId: 1, purpose: 1, _id: 1 }),
       index({ state: 1, expiresAt: 1 }),
       index({ account: 1, state: 1, bytes: 1 }),
     ],
@@ -64,6 +65,7 @@ export const batchIndexes: readonly CollectionIndexes[] = [
     collection: 'batches',
     indexes: [
       index({ account: 1, _id: 1 }),
+      index({ account: 1, keyId: 1, _id: 1 }),
       index({ open: 1 }, { sparse: true }),
       index({ account: 1, open: 1 }),
       index({ claim: 1 }, { unique: true, sparse: true }),

@@ -51,7 +51,7 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
 
     findClaimedBatch: (claim) => call(() => read({ claim })),
 
-    listBatches: (account, { limit, after, order = 'desc' }) =>
+    listBatches: (account, { limit, after, order = 'desc', keyIds }) =>
       readPages<Batch, string | undefined>({
         limit,
         pageMax: batchesAtOnce,
@@ -61,7 +61,10 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
           call(async () => {
             const isNext = order === 'asc' ? { $gt: page.after ?? '' } : { $lt: page.after ?? '~' };
             const options = { sort: { _id: order === 'asc' ? 1 : -1 }, limit: page.limit, ...durable() } as const;
-            return (await batches.find({ account, _id: isNext }, options).toArray()).map(readBatchDocument);
+            const isOfKeys = keyIds && { keyId: { $in: [...keyIds] } };
+            return (await batches.find({ account, ...isOfKeys, _id: isNext }, options).toArray()).map(
+              readBatchDocument,
+            );
           }),
       }),
 

@@ -39,11 +39,19 @@ const states = JSON.stringify(unfinishedStates);
 const selectPage = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
   `SELECT document FROM batches WHERE account = :account AND id ${isAfter} :after ORDER BY id ${sorted} LIMIT :limit`;
 
+/** The first ids of each key, then the first of these. */
+const selectPageOfKeys = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
+  `SELECT document FROM batches WHERE id IN (
+    SELECT found.id FROM json_each(:keyIds) AS made JOIN batches AS found ON found.id IN (
+      SELECT id FROM batches WHERE account = :account AND key_id = made.value
+        AND id ${isAfter} :after ORDER BY id ${sorted} LIMIT :limit)
+    ORDER BY found.id ${sorted} LIMIT :limit)
+  ORDER BY id ${sorted}`;
+
 export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords {
   const [insert, update] = [database.prepare(insertBatch), database.prepare(updateBatch)];
   const [select, claimed] = [database.prepare(selectBatch), database.prepare(selectClaimed)];
   const [ended, forget] = [database.prepare(selectEnded), database.prepare(forgetEnded)];
-  const pages = { asc: database.prepare(selectPage(orders.asc)), desc: database.prepare(selectPage(orders.desc)) };
 
   const read = (id: string) => batchIn(select.get(id));
 
@@ -69,17 +77,7 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
       return found;
     },
 
-    listBatches: (account, { limit, after, order = 'desc' }) =>
-      readPages<Batch, string>({
-        limit,
-        pageMax: rowsAtOnce,
-        after: after ?? orders[order].start,
-        placeOf: ({ id }) => id,
-        read: async (page) => {
-          const rows = await calls.read(() => pages[order].all({ account, ...page }));
-          return rows.map((row) => batchRow.parse(row).document);
-        },
-      }),
+    listBatches: createListBatches(database, calls),
 
     /** Decides on a plain read first: the lock that all writers share is taken only if there is something to write. */
     async changeBatch(id, decide) {
@@ -100,6 +98,33 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
     },
 
     ...createOpenBatches(database, calls),
+  };
+}
+
+function createListBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords['listBatches'] {
+  const pages = { asc: preparePages('asc'), desc: preparePages('desc') };
+
+  function preparePages(order: 'asc' | 'desc') {
+    const ofKeys = database.prepare(selectPageOfKeys(orders[order]));
+    return { ofAll: database.prepare(selectPage(orders[order])), ofKeys };
+  }
+
+  return function listBatches(account, { limit, after, order = 'desc', keyIds }) {
+    const { ofAll, ofKeys } = pages[order];
+    return readPages<Batch, string>({
+      limit,
+      pageMax: rowsAtOnce,
+      after: after ?? orders[order].start,
+      placeOf: ({ id }) => id,
+      read: async (page) => {
+        const rows = await calls.read(() =>
+          keyIds === undefined
+            ? ofAll.all({ account, ...page })
+            : ofKeys.all({ account, keyIds: JSON.stringify(keyIds), ...page }),
+        );
+        return rows.map((row) => batchRow.parse(row).document);
+      },
+    });
   };
 }
 

@@ -63,6 +63,7 @@ mongoTest(
     const plain = { unique: undefined, sparse: undefined };
     t.deepEqual(await home.indexes('batches'), [
       { key: { account: 1, _id: 1 }, ...plain },
+      { key: { account: 1, keyId: 1, _id: 1 }, ...plain },
       { key: { open: 1 }, ...plain, sparse: true },
       { key: { account: 1, open: 1 }, ...plain },
       { key: { claim: 1 }, unique: true, sparse: true },
@@ -72,6 +73,7 @@ mongoTest(
     t.deepEqual(await home.indexes('files'), [
       { key: { account: 1, state: 1, _id: 1 }, ...plain },
       { key: { account: 1, purpose: 1, state: 1, _id: 1 }, ...plain },
+      { key: { account: 1, state: 1, keyId: 1, purpose: 1, _id: 1 }, ...plain },
       { key: { state: 1, expiresAt: 1 }, ...plain },
       { key: { account: 1, state: 1, bytes: 1 }, ...plain },
     ]);
