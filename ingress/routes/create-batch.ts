@@ -1,8 +1,9 @@
 import { ulid } from 'ulid';
 import { z } from 'zod';
 import type { Batch, StoredFile } from '../../shared/batches/batch.ts';
+import type { Caller } from '../../shared/caller.ts';
 import { endpoints } from '../../shared/endpoints/routes.ts';
-import { type ApiError, rateLimitExceeded, validationError } from '../../shared/errors.ts';
+import { type ApiError, validationError } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
 import { refuseOutsideKey } from '../../shared/key-scope.ts';
 import type { Store } from '../../shared/store/store.ts';
@@ -10,6 +11,7 @@ import { parseBody } from '../api/json-body.ts';
 import { presentBatch } from '../api/present-batch.ts';
 import { fileAccessOf, mayRead } from '../files/file-access.ts';
 import { findFile } from '../files/find-file.ts';
+import { createInsertWithRoom } from '../files/insert-with-room.ts';
 import { batchClaim, isAskedFor } from '../idempotency/batch-claim.ts';
 import { idempotencyKeyOf } from '../idempotency/idempotency-key.ts';
 import { repeatRefused } from '../idempotency/repeat-refused.ts';
@@ -20,9 +22,6 @@ import { cancelOne } from './keys/end-key-requests.ts';
 type CreationDeps = { store: Pick<Store, 'batches'>; requestsToEnd: Pick<RequestsToEnd, 'has'> };
 
 const pairsMax = 16;
-/** For one account. A worker holds each unfinished batch in memory and checks it every few seconds, however small it is. */
-const unfinishedMax = 100;
-const retryAfterMs = 60_000;
 
 /** Not every store can keep other names. */
 const metadataKey = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,64}$/u, 'expected 1 to 64 characters');
@@ -56,6 +55,8 @@ export const batchBody = z.strictObject({
  * (contract.md#h1-idempotency-keys).
  */
 export function createBatch({ store, requestsToEnd }: CreationDeps): Stage {
+  const insertWithRoom = createInsertWithRoom({ store: store.batches });
+
   return async function createBatch(ctx) {
     const idempotencyKey = idempotencyKeyOf(ctx.req);
     const body = parseBody(batchBody, stateOf(ctx, 'body'));
@@ -80,34 +81,14 @@ export function createBatch({ store, requestsToEnd }: CreationDeps): Stage {
 
   async function create(ctx: AppContext, body: z.infer<typeof batchBody>, claim?: string): Promise<Batch> {
     const caller = stateOf(ctx, 'caller');
-    const { account, plan, keyId = '' } = caller;
-    const planFile = stateOf(ctx, 'planFile');
+    const { plans, batch: limits } = stateOf(ctx, 'planFile');
     const file = await findFile(store, { id: body.input_file_id, access: fileAccessOf(caller) });
     if (file === undefined) throw refuseInput('there is no such file');
     if (file.purpose !== 'batch') throw refuseInput('expected a file of the purpose "batch"');
-    await requireRoom(store, file, planFile.plans[plan]?.batchTokensWaiting);
-    const now = stateOf(ctx, 'now');
-    const batch: Batch = {
-      id: `batch_${ulid(now)}`,
-      account,
-      keyId,
-      endpoint: body.endpoint,
-      completionWindow: body.completion_window,
-      inputFile: file.id,
-      inputFilename: file.filename,
-      metadata: body.metadata ?? null,
-      state: 'validating',
-      open: true,
-      tokens: file.tokens,
-      counts: { total: 0, completed: 0, failed: 0 },
-      position: { line: 1, byte: 0 },
-      errors: [],
-      createdAt: new Date(now),
-      expiresAt: new Date(now + planFile.batch.windowS * 1000),
-      version: 1,
-    };
-    await store.batches.insertBatch(batch, claim);
-    return keyId !== '' && (await requestsToEnd.has(keyId)) ? endWithKey(batch) : batch;
+    const batch = newBatch({ caller, file, body, now: stateOf(ctx, 'now'), windowS: limits.windowS });
+    const tokensMax = plans[caller.plan]?.batchTokensWaiting;
+    await insertWithRoom({ batch, lines: file.lines, limits: { ...limits, tokensMax }, claim });
+    return batch.keyId !== '' && (await requestsToEnd.has(batch.keyId)) ? endWithKey(batch) : batch;
   }
 
   /** The key was revoked with its requests, which may have listed its batches before this one was inserted. */
@@ -117,24 +98,35 @@ export function createBatch({ store, requestsToEnd }: CreationDeps): Stage {
   }
 }
 
-/** Two concurrent requests may both find room. */
-async function requireRoom(
-  store: CreationDeps['store'],
-  { account, tokens }: StoredFile,
-  tokensMax: number | undefined,
-): Promise<void> {
-  const waiting = await store.batches.countUnfinished(account);
-  if (waiting.batches >= unfinishedMax) {
-    throw noRoom(`The account has ${waiting.batches} unfinished batches, and can have ${unfinishedMax}.`);
-  }
-  if (tokensMax === undefined || waiting.tokens + tokens <= tokensMax) return;
-  throw noRoom(
-    `This batch has about ${tokens} tokens, and ${waiting.tokens} are already waiting: the plan has room for ${tokensMax}.`,
-  );
-}
+type NewBatch = {
+  caller: Caller;
+  file: StoredFile;
+  body: z.infer<typeof batchBody>;
+  /** Redis's time, in milliseconds. */
+  now: number;
+  windowS: number;
+};
 
-function noRoom(message: string): ApiError {
-  return rateLimitExceeded('batch_limit', message, retryAfterMs);
+function newBatch({ caller: { account, keyId = '' }, file, body, now, windowS }: NewBatch): Batch {
+  return {
+    id: `batch_${ulid(now)}`,
+    account,
+    keyId,
+    endpoint: body.endpoint,
+    completionWindow: body.completion_window,
+    inputFile: file.id,
+    inputFilename: file.filename,
+    metadata: body.metadata ?? null,
+    state: 'validating',
+    open: true,
+    tokens: file.tokens,
+    counts: { total: 0, completed: 0, failed: 0 },
+    position: { line: 1, byte: 0 },
+    errors: [],
+    createdAt: new Date(now),
+    expiresAt: new Date(now + windowS * 1000),
+    version: 1,
+  };
 }
 
 function refuseInput(message: string): ApiError {

@@ -54,6 +54,8 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
   const hoarderKey = await keys.newKey('hoarder');
   const hoard = storedFile('user:hoarder', { purpose: 'batch_output', bytes: accountBytesMax });
   await store.batches.insertFile(hoard);
+  const hoardedInput = storedFile('user:hoarder');
+  await store.batches.insertFile(hoardedInput);
   const collectorKey = await keys.newKey('collector');
   const collection = Array.from({ length: accountFilesMax }, () => storedFile('user:collector', { bytes: 1 }));
   await Promise.all(collection.map((one) => store.batches.insertFile(one)));
@@ -81,6 +83,8 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
     crowdedKey,
     hoarderKey,
     collectorKey,
+    collectedFile: collection[0]?.id ?? '',
+    hoardedFile: hoardedInput.id,
     inputFile,
     keptFile: (await files.upload(line('b'))).id,
     filesToDelete: [(await files.upload(line('c'))).id, (await files.upload(line('d'))).id],
@@ -127,10 +131,10 @@ function formCases(cast: Cast): Case[] {
     invalid('nothing', call({ bearer: cast.fileKey, type: contentType(), body: '' }), { says: 'last boundary' }),
     tooLarge('a file', as([purpose, file('x'.repeat(bodyBytesMax + 1))])),
     conflict('more files than an account may have', as(good, cast.collectorKey), {
-      says: `has ${accountFilesMax} files, which is the maximum. Delete some of them`,
+      says: `may have ${accountFilesMax} files, with 2 for each unfinished batch. Delete some of them`,
     }),
     tooLarge('more bytes than an account may have', as(good, cast.hoarderKey), {
-      says: `have ${accountBytesMax} bytes or more. Delete some of them`,
+      says: `may have ${accountBytesMax} bytes. Delete some of them`,
     }),
     tooLarge('by its length', call({ bearer: cast.fileKey, lines: [contentType(), 'Content-Length: 131073'] })),
     tooLarge(
@@ -257,6 +261,12 @@ function createCases(cast: Cast): Case[] {
     ok('the largest metadata', as({ metadata: { ...pairs(15), ['ü'.repeat(64)]: 'x'.repeat(512) } })),
     limited('more tokens than there is room for', as({ input_file_id: cast.crowdedFile }, cast.crowdedKey), {
       check: (t, { error }) => void t.like(error, { type: 'batch_limit', retry_after_ms: 60_000 }),
+    }),
+    tooLarge('no room for its results', as({ input_file_id: cast.hoardedFile }, cast.hoarderKey), {
+      says: `may have ${accountBytesMax} bytes`,
+    }),
+    conflict('no room for its files', as({ input_file_id: cast.collectedFile }, cast.collectorKey), {
+      says: `may have ${accountFilesMax} files`,
     }),
     invalid("another's file", as({}, cast.anothersKey), noFile),
     ...[`file-${ulid()}`, 'x', '', '__proto__', ...cast.hiddenFiles].map((id) =>

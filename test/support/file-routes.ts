@@ -20,10 +20,18 @@ type Options = {
   batch?: Partial<PlanFile['batch']>;
   plans?: PlanFile['plans'];
   requestsToEnd?: { has: (id: string) => Promise<boolean> };
+  /** Redis's time. */
+  now?: () => number;
 };
 
 /** The routes of files and batches without credentials: the caller of each request is given. */
-export async function serveFileRoutes({ store, batch, plans, requestsToEnd = { has: async () => false } }: Options) {
+export async function serveFileRoutes({
+  store,
+  batch,
+  plans,
+  requestsToEnd = { has: async () => false },
+  now = Date.now,
+}: Options) {
   const { log } = recordedLog();
   const { planFile } = parsedPlan();
   const callers = new Map<string, Caller>();
@@ -46,7 +54,7 @@ export async function serveFileRoutes({ store, batch, plans, requestsToEnd = { h
     if (caller === undefined) throw new Error('the request names no caller');
     ctx.state.caller = caller;
     ctx.state.planFile = { ...planFile, ...(plans && { plans }), batch: { ...planFile.batch, ...batch } };
-    ctx.state.now = Date.now();
+    ctx.state.now = now();
     const body = ctx.get('x-body');
     if (body !== '') ctx.state.body = { value: JSON.parse(body), text: body };
     await next();

@@ -42,6 +42,7 @@ import { batchPlan } from './batch-plan.ts';
 import { openLimits } from './limits-side.ts';
 import { anyField } from './read-chat.ts';
 import { recordedLog } from './recorded-log.ts';
+import { openResultRoom } from './result-room.ts';
 import { wholeLimits } from './whole-limits.ts';
 
 type Options = {
@@ -53,6 +54,8 @@ type Options = {
   requestsAtOnce?: number;
   /** The clock while a line is run. */
   now?: () => number;
+  /** What the account may hold. */
+  bytesMax?: () => number;
 };
 
 /** Calls that a test can make fail: calls of the store, and scripts of Redis, by name. */
@@ -73,6 +76,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   for (let number = 1; number <= count; number++) {
     servers.push(parts.use(await startModelServer({ name: `onprem-${number}` })));
   }
+  const { bytesMax = () => planFile.batch.accountBytesMax } = options;
   const planFile = batchPlan({ urls: servers.map(({ url }) => url), timeouts, plans, requestsAtOnce });
   const home = parts.use(await createSqliteHome());
   const store = parts.use(await home.open());
@@ -118,7 +122,8 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const release = fragile('release', createRelease(redis));
   const settle = fragile('settle', createSettle(redis, { pauseMs: 1 }));
   const insertResults = fragile('insertResults', store.batches.insertResults.bind(store.batches));
-  const writeResult = createWriteResults({ store: { insertResults }, metrics, log, pauseMs: 10 });
+  const room = openResultRoom(store, bytesMax, { now });
+  const writeResult = createWriteResults({ store: { insertResults }, room, metrics, log, pauseMs: 10 });
   const events: LineEvent[] = [];
   const sendLineEvent: SendLineEvent = ({ batch, line, number }, change) =>
     void events.push({ ...change, batch, line, number });
@@ -152,7 +157,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       firstTokenMs: () => planFile.timeouts.firstTokenMs,
     }),
     endLine,
-    ...{ startRun, writeResult, followBatch: watch.follow, sendLineEvent, metrics, log, now },
+    ...{ room, startRun, writeResult, followBatch: watch.follow, sendLineEvent, metrics, log, now },
     followAccount: suspensions.follow,
   });
   const limits = openLimits(redis, { account });

@@ -18,7 +18,6 @@ const groupsSchema = z.array(
     .transform(({ _id: state, ...group }) => ({ state, ...group })),
 );
 const accountsSchema = z.array(z.object({ _id: z.string() }));
-const unfinishedSchema = z.array(z.object({ batches: z.int(), tokens: z.int() }));
 
 const isOpen = { open: { $gt: '' } };
 const isUnfinished = { ...isOpen, state: { $in: [...unfinishedStates] } };
@@ -114,16 +113,6 @@ function createOpenBatches({ call, durable, database }: MongoCalls) {
 
     isInputOfUnfinished: (file) =>
       call(async () => (await batches.findOne({ ...isUnfinished, inputFile: file }, durable())) !== null),
-
-    countUnfinished: (account) =>
-      call(async () => {
-        const pipeline = [
-          { $match: { ...isUnfinished, account } },
-          { $group: { _id: null, batches: { $sum: 1 }, tokens: { $sum: '$tokens' } } },
-        ];
-        const [sums] = unfinishedSchema.parse(await batches.aggregate(pipeline, durable()).toArray());
-        return sums ?? { batches: 0, tokens: 0 };
-      }),
 
     describeBatches: () =>
       call(async () => {

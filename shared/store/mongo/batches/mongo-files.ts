@@ -55,7 +55,7 @@ export function createMongoFiles({ call, durable, database }: MongoCalls): FileR
     countFiles: (account) =>
       call(async () => {
         const pipeline = [
-          { $match: { account, state: 'ready' } },
+          { $match: { account, state: { $in: ['ready', 'writing'] } } },
           { $group: { _id: null, files: { $sum: 1 }, bytes: { $sum: '$bytes' } } },
         ];
         const [count] = countSchema.parse(await files.aggregate(pipeline, durable()).toArray());

@@ -12,7 +12,6 @@ import type { SqliteCalls } from '../database/sqlite-calls.ts';
 import { orders, rowsAtOnce } from '../database/sqlite-pages.ts';
 
 const batchRow = z.object({ document: storedJson.pipe(batchSchema) });
-const unfinishedRow = z.object({ batches: z.int(), tokens: z.int() });
 const accountRow = z.object({ account: z.string() });
 const groupRow = z.object({ state: z.enum(batchStates), count: z.int(), tokens: z.int(), oldestAt: storedDate });
 
@@ -32,8 +31,6 @@ const selectGroups = `SELECT state, count(*) AS count, sum(tokens) AS tokens, mi
 
 const isUnfinished = 'is_open AND state IN (SELECT value FROM json_each(:states))';
 const selectByInput = `SELECT 1 FROM batches WHERE ${isUnfinished} AND input_file = :file LIMIT 1`;
-const sumUnfinished = `SELECT count(*) AS batches, coalesce(sum(tokens), 0) AS tokens
-  FROM batches WHERE ${isUnfinished} AND account = :account`;
 const states = JSON.stringify(unfinishedStates);
 
 const selectPage = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
@@ -130,8 +127,7 @@ function createListBatches(database: DatabaseSync, calls: SqliteCalls): BatchRec
 
 function createOpenBatches(database: DatabaseSync, calls: SqliteCalls) {
   const [openAccounts, open] = [database.prepare(selectOpenAccounts), database.prepare(selectOpen)];
-  const [byInput, unfinished] = [database.prepare(selectByInput), database.prepare(sumUnfinished)];
-  const groups = database.prepare(selectGroups);
+  const [byInput, groups] = [database.prepare(selectByInput), database.prepare(selectGroups)];
 
   return {
     async listOpenAccounts() {
@@ -151,10 +147,6 @@ function createOpenBatches(database: DatabaseSync, calls: SqliteCalls) {
       }),
 
     isInputOfUnfinished: (file) => calls.read(() => byInput.get({ file, states }) !== undefined),
-
-    async countUnfinished(account) {
-      return unfinishedRow.parse(await calls.read(() => unfinished.get({ account, states })));
-    },
 
     async describeBatches() {
       return batchStatsOf(z.array(groupRow).parse(await calls.read(() => groups.all())));

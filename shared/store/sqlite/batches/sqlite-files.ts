@@ -19,7 +19,7 @@ const selectToRemove = `SELECT document FROM files
   ORDER BY expires_at LIMIT :limit`;
 /** Uses the expressions of its index: with the columns, SQLite would read each file's document. */
 const countFiles = `SELECT count(*) AS files, coalesce(sum(document ->> '$.bytes'), 0) AS bytes FROM files
-  WHERE document ->> '$.account' = ? AND document ->> '$.state' = 'ready'`;
+  WHERE document ->> '$.account' = ? AND document ->> '$.state' IN ('ready', 'writing')`;
 
 const selectPage = (purpose: string, { isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
   `SELECT document FROM files WHERE state = 'ready' AND account = :account ${purpose} AND id ${isAfter} :after

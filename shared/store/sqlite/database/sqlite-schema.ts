@@ -145,8 +145,12 @@ export const schema: readonly string[] = [
   CREATE INDEX batches_by_account ON batches (account, id);
   CREATE INDEX batches_by_key ON batches (account, key_id, id);
   CREATE INDEX open_batches ON batches (id) WHERE is_open;
-  CREATE INDEX open_batches_by_account ON batches (account, state, tokens) WHERE is_open;
+  CREATE INDEX open_batches_by_account ON batches (account, id) WHERE is_open;
   CREATE INDEX open_batches_by_input ON batches (input_file, state) WHERE is_open;
+  CREATE TABLE batch_rooms (
+    account TEXT NOT NULL PRIMARY KEY,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
   CREATE TABLE batch_results (
     batch TEXT NOT NULL,
     line INTEGER NOT NULL,

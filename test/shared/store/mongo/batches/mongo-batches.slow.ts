@@ -8,14 +8,17 @@ import { startTcpProxy } from '../../../../support/tcp-proxy.ts';
 import { batchOf, resultOf, retryOf } from '../../batch-records.ts';
 import { testBatchesContract, testBatchRacesContract } from '../../batches-contract.ts';
 import { testLineRacesContract, testLinesContract } from '../../lines-contract.ts';
+import { testRoomRacesContract, testRoomsContract } from '../../rooms-contract.ts';
 import { failsWith } from '../../store-contract.ts';
 
 const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
 testBatchesContract({ test: mongoTest, createHome });
 testLinesContract({ test: mongoTest, createHome });
+testRoomsContract({ test: mongoTest, createHome });
 testBatchRacesContract({ test: mongoTestAlone, createHome });
 testLineRacesContract({ test: mongoTestAlone, createHome });
+testRoomRacesContract({ test: mongoTestAlone, createHome });
 
 for (const where of ['before', 'after'] as const) {
   mongoTest(
