@@ -9,7 +9,7 @@ import { authenticateSignIn } from './middleware/authentication/authenticate-sig
 import { checkPresentCaller, readLimitCounters } from './middleware/authentication/check-present-caller.ts';
 import { checkRefusedCaller } from './middleware/authentication/check-refused-caller.ts';
 import { limitGuestCalls } from './middleware/authentication/limit-guest-calls.ts';
-import { refuseGuests } from './middleware/authentication/refuse-guests.ts';
+import { refuseWithoutFiles } from './middleware/authentication/refuse-without-files.ts';
 import { requireScope } from './middleware/authentication/require-scope.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { answerRepeat } from './middleware/idempotency/answer-repeat.ts';
@@ -19,11 +19,12 @@ import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
 import type { RequestState } from './request-state.ts';
 import { answerCall } from './routes/answer-call.ts';
-import { cancelBatch, createBatch, listBatches, retrieveBatch } from './routes/batches.ts';
+import { cancelBatch, listBatches, retrieveBatch } from './routes/batches.ts';
 import { retrieveLimits } from './routes/billing/limits.ts';
 import { updateOverage } from './routes/billing/overage.ts';
 import { retrieveQuota } from './routes/billing/quota.ts';
 import { redeemTopUpCode } from './routes/billing/top-ups.ts';
+import { createBatch } from './routes/create-batch.ts';
 import { showDocumentation, showDocumentationAsset } from './routes/documentation.ts';
 import { retrieveFileContent } from './routes/file-content.ts';
 import { uploadFile } from './routes/file-uploads.ts';
@@ -152,16 +153,23 @@ function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages):
 function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
   const { withEither, check, readBody } = stages;
   const upload = uploadFile({ ...deps, giveUp: deps.body.giveUp });
-  router.post('/v1/files', withEither, check, refuseGuests, upload);
-  router.get('/v1/files', withEither, check, refuseGuests, listFiles(deps));
-  router.get('/v1/files/:file', withEither, check, refuseGuests, retrieveFile(deps));
-  router.get('/v1/files/:file/content', forbidStoring, withEither, check, refuseGuests, retrieveFileContent(deps));
-  router.delete('/v1/files/:file', withEither, check, refuseGuests, deleteFile(deps));
+  router.post('/v1/files', withEither, check, refuseWithoutFiles, upload);
+  router.get('/v1/files', withEither, check, refuseWithoutFiles, listFiles(deps));
+  router.get('/v1/files/:file', withEither, check, refuseWithoutFiles, retrieveFile(deps));
+  router.get(
+    '/v1/files/:file/content',
+    forbidStoring,
+    withEither,
+    check,
+    refuseWithoutFiles,
+    retrieveFileContent(deps),
+  );
+  router.delete('/v1/files/:file', withEither, check, refuseWithoutFiles, deleteFile(deps));
 
-  router.post('/v1/batches', withEither, check, refuseGuests, readBody, createBatch(deps));
-  router.get('/v1/batches', withEither, check, refuseGuests, listBatches(deps));
-  router.get('/v1/batches/:batch', withEither, check, refuseGuests, retrieveBatch(deps));
-  router.post('/v1/batches/:batch/cancel', withEither, check, refuseGuests, cancelBatch(deps));
+  router.post('/v1/batches', withEither, check, refuseWithoutFiles, readBody, createBatch(deps));
+  router.get('/v1/batches', withEither, check, refuseWithoutFiles, listBatches(deps));
+  router.get('/v1/batches/:batch', withEither, check, refuseWithoutFiles, retrieveBatch(deps));
+  router.post('/v1/batches/:batch/cancel', withEither, check, refuseWithoutFiles, cancelBatch(deps));
 }
 
 function routeBilling(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {

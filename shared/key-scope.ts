@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from './errors.ts';
-import { type FurtherKey, keyLimitsSchema } from './store/accounts/further-key.ts';
+import { type FurtherKey, filesOf, keyFilesSchema, keyLimitsSchema } from './store/accounts/further-key.ts';
 
 export const keyScopeSchema = z.object({
   expiresAt: z.int().optional(),
@@ -9,13 +9,15 @@ export const keyScopeSchema = z.object({
   models: z.array(z.string()).optional(),
   allowedIps: z.array(z.string()).optional(),
   limits: keyLimitsSchema.optional(),
+  files: keyFilesSchema.optional(),
+  replaced: z.array(z.string()).optional(),
 });
 
-/** What a further key may do. Times are milliseconds of Redis's clock. */
+/** What a further key may do. Times are milliseconds of Redis's clock. `replaced` is omitted if the key may use all files. */
 export type KeyScope = z.infer<typeof keyScopeSchema>;
 
 export function scopeOf({ expiresAt, endsAt, ...key }: Omit<FurtherKey, 'id' | 'hash'>): KeyScope {
-  const { endpoints, models, allowedIps, limits } = key;
+  const { endpoints, models, allowedIps, limits, files, replaced } = key;
   return {
     ...(expiresAt && { expiresAt: expiresAt.getTime() }),
     ...(endsAt && { endsAt: endsAt.getTime() }),
@@ -23,6 +25,8 @@ export function scopeOf({ expiresAt, endsAt, ...key }: Omit<FurtherKey, 'id' | '
     ...(models && { models }),
     ...(allowedIps && { allowedIps }),
     ...(limits && { limits }),
+    ...(files && { files }),
+    ...(replaced && filesOf(key) !== 'all' && { replaced }),
   };
 }
 

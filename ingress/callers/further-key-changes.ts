@@ -22,6 +22,8 @@ import { endKey } from './account-changes.ts';
 export const furtherKeysMax = 100;
 const expiredKept = 100;
 const endedKept = 100;
+/** A key keeps access to what the last of the keys before it have made. */
+const replacedKept = 20;
 
 /** The default key has no name of its own. */
 export const defaultKeyName = 'default';
@@ -138,7 +140,8 @@ function rotateFurther(account: Account, old: FurtherKey, key: NewKey) {
     throw new ApiError('CONFLICT', 'This key has expired. Give it a later end, or create another one.');
   }
   const { lastUsedAt: _, ...fields } = old;
-  const furtherKeys = account.furtherKeys.map((each) => (each.id === old.id ? { ...fields, ...key } : each));
+  const replaced = [old.id, ...(old.replaced ?? [])].slice(0, replacedKept);
+  const furtherKeys = account.furtherKeys.map((each) => (each.id === old.id ? { ...fields, ...key, replaced } : each));
   return { account: { ...account, furtherKeys }, left: old };
 }
 
@@ -158,6 +161,14 @@ export function revokeKeyById({ id, at, ...by }: Revocation) {
     const next = changedBy(withoutEnded(ended, at), { at, keyRevoked: id, ...by });
     return { result: next, next };
   };
+}
+
+/** Returns the ids of a key and of the keys that it has replaced, without those that are still valid. */
+export function endedWith(account: Account, id: string, at: Date): string[] {
+  const found = findKey(account, id);
+  const replaced = found === undefined || found.kind === 'default' ? [] : (found.key.replaced ?? []);
+  const valid = account.furtherKeys.filter((key) => !isOver(validUntil(key), at)).map((key) => key.id);
+  return [id, ...replaced].filter((each) => !valid.includes(each));
 }
 
 function findLive(account: Account | undefined, id: string, at: Date) {

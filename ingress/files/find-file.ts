@@ -2,16 +2,14 @@ import type { StoredFile } from '../../shared/batches/batch.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { isFileId } from '../../shared/store/files/file-ids.ts';
 import type { Store } from '../../shared/store/store.ts';
+import { type FileAccess, mayRead } from './file-access.ts';
 
-type Wanted = { id: string; account: string };
+type Wanted = { id: string; access: FileAccess };
 
-/** Returns the file of the account after its upload is complete and until it is deleted. Undefined otherwise, also for files of other accounts. */
-export async function findFile(
-  store: Pick<Store, 'batches'>,
-  { id, account }: Wanted,
-): Promise<StoredFile | undefined> {
+/** Returns a file after its upload is complete and until it is deleted. Undefined otherwise, also for a file that the caller may not read. */
+export async function findFile(store: Pick<Store, 'batches'>, { id, access }: Wanted): Promise<StoredFile | undefined> {
   const file = isFileId(id) ? await store.batches.findFile(id) : undefined;
-  return file?.account === account && file.state === 'ready' ? file : undefined;
+  return file?.state === 'ready' && mayRead(access, file) ? file : undefined;
 }
 
 export function noSuchFile(): ApiError {

@@ -4,6 +4,7 @@ import type { Log } from '../../shared/process/log.ts';
 import type { Rest } from '../../shared/process/rests.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import type { Store } from '../../shared/store/store.ts';
+import { claimOf } from './account-room.ts';
 import { type CountLines, createCountLines, type LineCount } from './count-lines.ts';
 
 /** The fields of a file that are known before its bytes arrive. */
@@ -31,11 +32,37 @@ export function receiveFile(
   {
     store,
     requestsMax,
+    announced,
+    requireRoom,
     log,
     rest,
-  }: { store: Pick<Store, 'batches' | 'files'>; requestsMax: number; log: Log; rest: Rest },
+  }: {
+    store: Pick<Store, 'batches' | 'files'>;
+    requestsMax: number;
+    /** The length that the client has announced; undefined if it has not. */
+    announced: number | undefined;
+    /** Fails if what the account holds by now, with this file, is too much. */
+    requireRoom: () => Promise<void>;
+    log: Log;
+    rest: Rest;
+  },
 ): Reception {
   let begun = false;
+
+  /** The record has more bytes than have arrived, so that a file counts before its bytes are stored, and uploads at once fit together. */
+  async function* claimed(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    let arrived = 0;
+    let claim = claimOf(arrived, announced);
+    for await (const piece of bytes) {
+      arrived += piece.byteLength;
+      if (arrived > claim) {
+        claim = claimOf(arrived, announced);
+        await store.batches.changeFile(coming.id, 'writing', { bytes: claim });
+        await requireRoom();
+      }
+      yield piece;
+    }
+  }
 
   async function remove(): Promise<void> {
     try {
@@ -51,14 +78,22 @@ export function receiveFile(
 
   return {
     async take(filename, bytes) {
-      const file = { ...coming, filename, purpose: 'batch', bytes: 0, lines: 0, tokens: 0 } as const;
+      const file = {
+        ...coming,
+        filename,
+        purpose: 'batch',
+        bytes: claimOf(0, announced),
+        lines: 0,
+        tokens: 0,
+      } as const;
       begun = true;
       if (!(await store.batches.insertFile({ ...file, state: 'writing' })))
         throw new Error('the id of a new file already exists');
+      await requireRoom();
       const counting = createCountLines({ linesMax: requestsMax });
       let count: LineCount = { lines: 0, tokens: 0 };
       async function* counted() {
-        yield* countedPieces(bytes, counting, rest);
+        yield* countedPieces(claimed(bytes), counting, rest);
         count = counting.end();
       }
       const written = await store.files.write(coming.id, counted());

@@ -3,12 +3,17 @@ import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { requestsToEndKey } from '../../shared/redis/keys.ts';
 
-/** The requests that operators end (contract.md#l9-requests-that-operators-end). */
+/**
+ * The requests that operators end (contract.md#l9-requests-that-operators-end), and those of revoked keys
+ * (contract.md#l7-suspension). Each is named by its own id or by that of its key.
+ */
 export interface RequestsToEnd extends Disposable {
-  /** Ends this request about a second later, on whichever ingress it is. `at`: Redis's time. Fails with `SERVICE_UNAVAILABLE`. */
-  add(requestId: string, at: Date): Promise<void>;
-  /** Calls `onEnded` once if an operator ends this request. The returned function unsubscribes. */
-  follow(requestId: string, onEnded: () => void): () => void;
+  /** Ends these requests about a second later, on whichever ingress they are. `at`: Redis's time. Fails with `SERVICE_UNAVAILABLE`. */
+  add(ids: readonly string[], at: Date): Promise<void>;
+  /** Whether this id was added within the last minute. Fails with `SERVICE_UNAVAILABLE`. */
+  has(id: string): Promise<boolean>;
+  /** Calls `onEnded` once if this request, or the requests of this key, are to end. The returned function unsubscribes. */
+  follow(id: string, onEnded: () => void): () => void;
 }
 
 /** Long enough for an ingress that cannot reach Redis for a while. */
@@ -27,13 +32,13 @@ export function createRequestsToEnd({
   log: Pick<Log, 'debug'>;
   everyMs?: number;
 }): RequestsToEnd {
-  const followed = new Map<string, () => void>();
+  const followed = new Map<string, Set<() => void>>();
 
   async function lookAtAll(): Promise<void> {
-    for (const requestId of await redis.zrange(requestsToEndKey, '0', '-1')) {
-      const onEnded = followed.get(requestId);
-      followed.delete(requestId);
-      onEnded?.();
+    for (const id of await redis.zrange(requestsToEndKey, '0', '-1')) {
+      const listeners = followed.get(id) ?? [];
+      followed.delete(id);
+      for (const onEnded of listeners) onEnded();
     }
   }
 
@@ -41,24 +46,29 @@ export function createRequestsToEnd({
     everyMs,
     work: lookAtAll,
     isNeeded: () => followed.size > 0,
-    onFailure: (error) => log.debug({ err: error }, 'cannot determine which requests operators end'),
+    onFailure: (error) => log.debug({ err: error }, 'cannot determine which requests are to end'),
   });
 
   return {
-    async add(requestId, at) {
+    async add(ids, at) {
       const now = at.getTime();
       const added = redis
         .multi()
         .zremrangebyscore(requestsToEndKey, '-inf', String(now - keptMs))
-        .zadd(requestsToEndKey, now, requestId)
+        .zadd(requestsToEndKey, ...ids.flatMap((id) => [now, id]))
         .pexpire(requestsToEndKey, keptMs)
         .exec();
       await redisUnavailable(added);
     },
-    follow(requestId, onEnded) {
-      followed.set(requestId, onEnded);
+    has: async (id) => (await redisUnavailable(redis.zscore(requestsToEndKey, id))) !== null,
+    follow(id, onEnded) {
+      const listeners = followed.get(id) ?? new Set();
+      followed.set(id, listeners.add(onEnded));
       looking.begin();
-      return () => followed.delete(requestId);
+      return () => {
+        listeners.delete(onEnded);
+        if (listeners.size === 0 && followed.get(id) === listeners) followed.delete(id);
+      };
     },
     [Symbol.dispose]: looking[Symbol.dispose],
   };

@@ -16,14 +16,14 @@ import { writePieces } from '../replies/write-pieces.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import type { RequestsToEnd } from '../requests/requests-to-end.ts';
 
-type WhatOperatorsDo = {
+type WhatEndsRequests = {
   suspensions: Pick<SuspensionWatch, 'follow'>;
   requestsToEnd: Pick<RequestsToEnd, 'follow'>;
 };
 
 /** An inference request after admission: queues it, waits for the reply, and writes it as one body or as a stream. */
 export function answerCall(
-  deps: WhatOperatorsDo & {
+  deps: WhatEndsRequests & {
     queues: RequestQueues;
     queueTurns: Pick<QueueTurns, 'next' | 'taken'>;
     waitingRequests: WaitingRequests;
@@ -42,8 +42,8 @@ export function answerCall(
     delete ctx.state.call;
     ctx.state.bodyShare?.leave();
     const { claim } = stateOf(ctx, 'lease');
-    const unfollow = followOperators(ctx, reply, deps);
-    // A request whose answer is kept continues without its client, until its account is suspended or an operator ends it.
+    const unfollow = followEnds(ctx, reply, deps);
+    // A request whose answer is kept continues without its client, until its account is suspended, or an operator or its owner ends it.
     if (claim !== undefined) void reply.ended.then(unfollow);
     const leave = () => {
       if (claim === undefined) unfollow();
@@ -125,12 +125,17 @@ const sendingTo = (model: string) => ({
   attributes: queueAttributes('send', model),
 });
 
-/** Ends the request if its account is suspended, or if an operator ends it. The returned function unsubscribes. */
-function followOperators(ctx: AppContext, reply: ExpectedReply, deps: WhatOperatorsDo): () => void {
+/**
+ * Ends the request if its account is suspended, if an operator ends it, or if its key is revoked with its requests. The returned function
+ * unsubscribes.
+ */
+function followEnds(ctx: AppContext, reply: ExpectedReply, deps: WhatEndsRequests): () => void {
   const { suspensions, requestsToEnd } = deps;
+  const { requestId, report } = stateOf(ctx, 'lease');
   const following = [
     suspensions.follow(stateOf(ctx, 'caller'), () => reply.fail(accountSuspended())),
-    requestsToEnd.follow(stateOf(ctx, 'lease').requestId, () => reply.fail(endedByOperator())),
+    requestsToEnd.follow(requestId, () => reply.fail(endedByOperator())),
+    requestsToEnd.follow(report.keyId, () => reply.fail(endedWithKey())),
   ];
   return () => {
     for (const unfollow of following) unfollow();
@@ -139,6 +144,10 @@ function followOperators(ctx: AppContext, reply: ExpectedReply, deps: WhatOperat
 
 function endedByOperator(): ApiError {
   return new ApiError('FORBIDDEN', 'An operator has ended this request.');
+}
+
+function endedWithKey(): ApiError {
+  return new ApiError('FORBIDDEN', 'The API key of this request was revoked, and its requests were ended.');
 }
 
 function endingOf(endpoint: string): StreamEnding {

@@ -8,6 +8,7 @@ import type { Store } from '../../shared/store/store.ts';
 import { presentFile } from '../api/present-file.ts';
 import { bodyTooLarge } from '../bodies/body-errors.ts';
 import { mediaParameters, refuseCompressed, sendContinue } from '../bodies/body-head.ts';
+import { claimOf, requireRoom } from '../files/account-room.ts';
 import { readForm } from '../files/read-form.ts';
 import { type ComingFile, receiveFile } from '../files/receive-file.ts';
 import { createUploadSlots } from '../files/upload-slots.ts';
@@ -18,8 +19,6 @@ type Batch = PlanFile['batch'];
 type UploadBounds = { totalMs: number; windowMs: number; uploadsMax: number; ofAccountMax: number };
 
 const defaultBounds: UploadBounds = { totalMs: 900_000, windowMs: 15_000, uploadsMax: 32, ofAccountMax: 4 };
-/** About what a file takes of the store in addition to its bytes. */
-const bytesBesideFile = 4_096;
 /** The most bytes of a form in addition to its file: boundaries, the heads of its parts, and its fields. */
 const aroundBytesMax = 65_536;
 const dayMs = 86_400_000;
@@ -45,12 +44,17 @@ export function uploadFile({
     const { fileBytesMax, requestsMax } = batch;
     const windowBytesMin = (batch.uploadBytesPerSecondMin * bounds.windowMs) / 1_000;
     const bytesMax = fileBytesMax + aroundBytesMax;
-    if (Number(ctx.req.headers['content-length']) > bytesMax) throw bodyTooLarge(bytesMax);
+    const length = ctx.req.headers['content-length'];
+    const announced = length === undefined ? undefined : Number(length);
+    if (announced !== undefined && announced > bytesMax) throw bodyTooLarge(bytesMax);
     const coming = comingFile(ctx, batch);
-    const reception = receiveFile(coming, { store, requestsMax, log, rest });
-    const slot = slots.enter(coming.account);
+    const { account } = coming;
+    const of = { store: store.batches, account, limits: batch, now: stateOf(ctx, 'now') };
+    const room = { announced, requireRoom: () => requireRoom(of) };
+    const reception = receiveFile(coming, { store, requestsMax, ...room, log, rest });
+    const slot = slots.enter(account);
     try {
-      await requireRoom(coming.account, batch);
+      await requireRoom(of, { bytes: announced ?? claimOf(0) });
       const giveUpOrSlot = AbortSignal.any([giveUp, slot.signal]);
       using watch = watchBody(ctx.req, {
         ...{ ...bounds, bytesMax, windowBytesMin, giveUp: giveUpOrSlot },
@@ -67,20 +71,6 @@ export function uploadFile({
       slot.leave();
     }
   };
-
-  /** Checked once, before a byte is read. Concurrent uploads can exceed the bound together, each by the largest size of a file. */
-  async function requireRoom(account: string, { accountFilesMax, accountBytesMax }: Batch): Promise<void> {
-    const { files, bytes } = await store.batches.countFiles(account);
-    if (files >= accountFilesMax) {
-      throw new ApiError(
-        'CONFLICT',
-        `This account has ${accountFilesMax} files, which is the maximum. Delete some of them.`,
-      );
-    }
-    if (bytes + files * bytesBesideFile < accountBytesMax) return;
-    const message = `The files of this account, with ${bytesBesideFile} more bytes for each, have ${accountBytesMax} bytes or more`;
-    throw new ApiError('PAYLOAD_TOO_LARGE', `${message}. Delete some of them.`);
-  }
 
   /** Its id and times are by Redis's clock, so that ids sort by time. */
   function comingFile(ctx: AppContext, { filesKeptDays }: Batch): ComingFile {

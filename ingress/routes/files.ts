@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { filePurposes } from '../../shared/batches/batch.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { isFileId } from '../../shared/store/files/file-ids.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../api/list-query.ts';
 import { presentFile } from '../api/present-file.ts';
 import { presentList } from '../api/present-list.ts';
+import { type FileAccess, fileAccessOf, requireChangeable } from '../files/file-access.ts';
 import { findFile, noSuchFile } from '../files/find-file.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../request-state.ts';
 
@@ -13,7 +15,7 @@ type FileStores = { store: Pick<Store, 'batches' | 'files'> };
 const filesMax = 10_000;
 
 export const filesQuery = z.strictObject({
-  purpose: z.enum(['batch', 'batch_output']).optional(),
+  purpose: z.enum(filePurposes).optional(),
   limit: limitParameter({ max: filesMax, usual: filesMax }),
   after: z
     .string()
@@ -23,11 +25,12 @@ export const filesQuery = z.strictObject({
   order: z.enum(['asc', 'desc']).default('desc').meta({ description: 'By the time of upload; `desc`: newest first.' }),
 });
 
-/** `GET /v1/files`: the files of the account, newest first by default. `after` can be any id, because ids sort by time. */
+/** `GET /v1/files`: the files that the caller may read, newest first by default. `after` can be any id, because ids sort by time. */
 export function listFiles({ store }: FileStores): Stage {
   return async function listFiles(ctx) {
     const { limit, ...query } = parseQuery(filesQuery, ctx.querystring);
-    const found = await store.batches.listFiles(stateOf(ctx, 'caller').account, { ...query, limit: limit + 1 });
+    const { account, readsOf } = fileAccessOf(stateOf(ctx, 'caller'));
+    const found = await store.batches.listFiles(account, { ...query, limit: limit + 1, keyIds: readsOf });
     ctx.body = presentList({ found, limit, present: presentFile });
   };
 }
@@ -48,8 +51,10 @@ export function retrieveFile({ store }: FileStores): Stage {
  */
 export function deleteFile({ store }: FileStores): Stage {
   return async function deleteFile(ctx) {
-    const file = await findFile(store, wantedFile(ctx));
+    const wanted = wantedFile(ctx);
+    const file = await findFile(store, wanted);
     if (file === undefined) throw noSuchFile();
+    requireChangeable(wanted.access, file);
     const { id } = file;
     if (await store.batches.isInputOfUnfinished(id)) throw inUse();
     if (!(await store.batches.changeFile(id, 'ready', { state: 'deleting' }))) throw noSuchFile();
@@ -67,6 +72,6 @@ function inUse(): ApiError {
   return new ApiError('CONFLICT', 'A batch that is not finished has this file as its input.');
 }
 
-export function wantedFile(ctx: AppContext): { id: string; account: string } {
-  return { id: pathParameter(ctx, 'file'), account: stateOf(ctx, 'caller').account };
+export function wantedFile(ctx: AppContext): { id: string; access: FileAccess } {
+  return { id: pathParameter(ctx, 'file'), access: fileAccessOf(stateOf(ctx, 'caller')) };
 }

@@ -127,12 +127,14 @@ export const batchRetrySchema = z.object({
 
 export type BatchRetry = z.infer<typeof batchRetrySchema>;
 
+export const filePurposes = ['batch', 'batch_output'] as const;
+
 export const storedFileSchema = z.object({
   id: z.string(),
   account: z.string(),
   keyId: z.string().optional(),
   filename: z.string(),
-  purpose: z.enum(['batch', 'batch_output']),
+  purpose: z.enum(filePurposes),
   /** `writing` until all its bytes are stored, `deleting` once they may be removed. Clients see only `ready` files. */
   state: z.enum(['writing', 'ready', 'deleting']),
   bytes: count,

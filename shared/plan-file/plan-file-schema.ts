@@ -107,7 +107,10 @@ const batch = z.strictObject({
   window_s: positive.default(86_400).describe('Seconds until a batch expires'),
   requests_max: positive.max(50_000).default(50_000).describe('Lines of an input file'),
   file_bytes_max: positive.max(104_857_600).default(104_857_600).describe('Bytes of an input file'),
-  account_bytes_max: positive.max(pebibyte).default(10_737_418_240).describe('Bytes of all files of an account'),
+  account_bytes_max: positive
+    .max(pebibyte)
+    .default(10_737_418_240)
+    .describe('Bytes of all files and results of an account'),
   account_files_max: positive.max(1_000_000).default(10_000).describe('Files of an account'),
   files_kept_days: positive.default(30).describe('Days until a file is deleted'),
   upload_bytes_per_second_min: positive.max(1_048_576).default(1_024).describe('Minimum rate of an upload'),

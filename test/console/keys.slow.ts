@@ -61,6 +61,9 @@ browserTest('a key is created with settings, shown once, copied, tried out and s
   await choice.getByLabel('medium-chat').check();
   await dialog.getByLabel('Allowed addresses').fill('127.0.0.0/8\n::1');
   await dialog.getByLabel('Tokens per minute').fill('5000');
+  const files = dialog.getByRole('group', { name: 'Files and batches' });
+  t.true(await files.getByLabel('those that it makes', { exact: true }).isChecked(), 'as endpoints and models say');
+  await files.getByLabel('none').check();
   const create = dialog.getByRole('button', { name: 'Create' });
   const sent = await bodiesOf(page, 'POST', async () => {
     await create.dblclick();
@@ -74,6 +77,7 @@ browserTest('a key is created with settings, shown once, copied, tried out and s
       models: ['medium-chat'],
       allowed_ips: ['127.0.0.0/8', '::1'],
       limits: { tokens_per_minute: 5000 },
+      files: 'none',
     },
   ]);
 
@@ -272,6 +276,37 @@ browserTest('a key that was used in the last day is revoked only after its name 
   await revoke.click();
   await dialogGone(page);
   t.is((await keysOf('revoker').get(id)).body.state, 'revoked');
+  await console.requireClean(t);
+});
+
+browserTest('revoking a key asks whether what it has begun ends, too', async (t) => {
+  const account = keysOf('ender');
+  const [first, second] = [await account.create({ name: 'first' }), await account.create({ name: 'second' })];
+  await account.create({ name: 'third' });
+  await using console = await openConsole();
+  const { page } = console;
+  await showUses(page, null);
+  await page.route('**/v1/batches?limit=100', (route) => {
+    const data = [first, second].map(({ id }) => ({ key_id: id, status: 'in_progress' }));
+    return route.fulfill({ json: { data, has_more: false } });
+  });
+  await console.goTo('keys');
+  await console.signIn('ender');
+  const sent: string[] = [];
+  page.on('request', (request) => request.method() === 'DELETE' && sent.push(new URL(request.url()).search));
+  const dialog = page.getByRole('dialog', { name: 'Revoke this key?' });
+  const ends = dialog.getByLabel('End its requests and batches.');
+  const revoke = async (name: string, choose: () => Promise<void>) => {
+    await page.getByRole('button', { name: `Revoke ${name}` }).click();
+    await dialog.waitFor();
+    await choose();
+    await dialog.getByRole('button', { name: 'Revoke' }).click();
+    await rowOf(page, name).getByText('revoked').waitFor();
+  };
+  await revoke('first', () => ends.check());
+  await revoke('second', () => ends.uncheck());
+  await revoke('third', () => ends.waitFor({ state: 'detached' }));
+  t.deepEqual(sent, ['?end_requests=true', '?end_requests=false', '?end_requests=false']);
   await console.requireClean(t);
 });
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestFn } from 'ava';
+import { emptyRoom } from '../../shared/batches/batch-room.ts';
 import { openStore } from '../../shared/open-store.ts';
 import { leaseEndsKey, leasesKey } from '../../shared/redis/keys.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';
@@ -89,6 +90,7 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
 
     // Jobs taken from killed workers still have to find that their lines have ended.
     while ((await store.batches.listOpenAccounts()).length > 0) await sleep(200);
+    t.deepEqual(await store.batches.findRoom(account), emptyRoom, 'nothing is left of the batch');
     const held = async () =>
       (await redis.hlen(leasesKey(account, 'batch'))) + (await redis.zcard(leaseEndsKey(account, 'batch')));
     while ((await held()) > 0) await sleep(200);

@@ -9,6 +9,7 @@ import OpenAI, {
   toFile,
   UnprocessableEntityError,
 } from 'openai';
+import { enterRoom, newRoomEntry } from '../../shared/batches/batch-room.ts';
 import { openStore } from '../../shared/open-store.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
@@ -19,6 +20,7 @@ import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { storedBatch } from '../support/stored-batch.ts';
 
+const noLimits = { batchesMax: 1_000, filesMax: 1_000, bytesMax: 1e9, tokensMax: undefined };
 let stack: Stack;
 let keys: KeyClient;
 let store: Store;
@@ -92,7 +94,8 @@ test('the official SDK creates, finds and cancels a batch', async (t) => {
 
 test('a key creates batches of its endpoints only, and is named in them', async (t) => {
   const { file } = await openBatchClient('narrow');
-  const { id, key } = await createFurtherKeyClient(keys, 'narrow').create({ endpoints: ['/v1/embeddings'] });
+  const settings = { endpoints: ['/v1/embeddings'], files: 'read' };
+  const { id, key } = await createFurtherKeyClient(keys, 'narrow').create(settings);
   const client = openClient(key);
   const refused = await t.throwsAsync(client.batches.create({ ...batchOptions, input_file_id: file }), {
     instanceOf: PermissionDeniedError,
@@ -230,7 +233,12 @@ test('an account has at most a hundred unfinished batches, even on a plan withou
     storedBatch('user:many', { state: 'completed', open: true }),
     storedBatch('user:another', { state: 'in_progress', open: true }),
   ];
-  for (const batch of others) await store.batches.insertBatch(batch);
+  for (const batch of others) {
+    const { id, account, createdAt: since } = batch;
+    const entry = newRoomEntry({ lines: 1, tokens: 1, since });
+    await store.batches.changeRoom(account, enterRoom(id, entry, noLimits));
+    await store.batches.insertBatch(batch);
+  }
   t.is((await create()).status, 'validating');
   const { id } = await create();
   const refused = await t.throwsAsync(create, { instanceOf: RateLimitError, message: /100 unfinished batches/ });

@@ -3,6 +3,7 @@ import { batchClaim } from '../../ingress/idempotency/batch-claim.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { Stack } from '../stack/stack.ts';
 import { createFileClient, line } from '../support/file-client.ts';
+import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import type { KeyClient } from '../support/key-client.ts';
 import { boundary, contentType, file, multipart, type Part, purpose } from '../support/multipart.ts';
 import { storedBatch, storedFile } from '../support/stored-batch.ts';
@@ -47,11 +48,14 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
   const fileKey = await keys.newKey('filer');
   await keys.change(owner, { plan: 'pro' });
   const files = createFileClient(stack, fileKey);
+  const further = createFurtherKeyClient(keys, 'filer');
   const crowdedKey = await keys.newKey('crowded');
   await keys.change('user:crowded', { plan: 'one-token-waiting' });
   const hoarderKey = await keys.newKey('hoarder');
   const hoard = storedFile('user:hoarder', { purpose: 'batch_output', bytes: accountBytesMax });
   await store.batches.insertFile(hoard);
+  const hoardedInput = storedFile('user:hoarder');
+  await store.batches.insertFile(hoardedInput);
   const collectorKey = await keys.newKey('collector');
   const collection = Array.from({ length: accountFilesMax }, () => storedFile('user:collector', { bytes: 1 }));
   await Promise.all(collection.map((one) => store.batches.insertFile(one)));
@@ -72,10 +76,15 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
   await store.batches.insertBatch(storedBatch(owner, { state: 'completed', open: false }), claim);
   return {
     fileKey,
+    filelessKey: (await further.create({ files: 'none' })).key,
+    readingKey: (await further.create({ files: 'read' })).key,
+    ownFilesKey: (await further.create({ models: ['small-chat'] })).key,
     fileToken: await keys.token('filer'),
     crowdedKey,
     hoarderKey,
     collectorKey,
+    collectedFile: collection[0]?.id ?? '',
+    hoardedFile: hoardedInput.id,
     inputFile,
     keptFile: (await files.upload(line('b'))).id,
     filesToDelete: [(await files.upload(line('c'))).id, (await files.upload(line('d'))).id],
@@ -90,6 +99,8 @@ export async function createFileCast({ stack, keys, store }: { stack: Stack; key
 }
 
 const good = [purpose, file(line('a'))];
+const noFiles = { says: 'This API key may use no files and no batches.' };
+const readsOnly = { says: 'This API key may read the files and batches of other keys, and not change them.' };
 
 function formCases(cast: Cast): Case[] {
   const call = callTo('POST', '/v1/files');
@@ -101,6 +112,7 @@ function formCases(cast: Cast): Case[] {
   return [
     ...eitherCases((request) => call({ type: contentType(), ...request }), cast, multipart(good)),
     forbidden('a guest key', as(good, cast.guestKey), { says: 'Guest keys have no files' }),
+    forbidden('a key without files', as(good, cast.filelessKey), noFiles),
     ok('a key', as(good), { check: (t, body) => void t.like(body, { purpose: 'batch', filename: 'in.jsonl' }) }),
     ok('a sign-in token', as(good, cast.fileToken)),
     ok('the file first', as([...good].reverse())),
@@ -119,10 +131,10 @@ function formCases(cast: Cast): Case[] {
     invalid('nothing', call({ bearer: cast.fileKey, type: contentType(), body: '' }), { says: 'last boundary' }),
     tooLarge('a file', as([purpose, file('x'.repeat(bodyBytesMax + 1))])),
     conflict('more files than an account may have', as(good, cast.collectorKey), {
-      says: `has ${accountFilesMax} files, which is the maximum. Delete some of them`,
+      says: `may have ${accountFilesMax} files, with 2 for each unfinished batch. Delete some of them`,
     }),
     tooLarge('more bytes than an account may have', as(good, cast.hoarderKey), {
-      says: `have ${accountBytesMax} bytes or more. Delete some of them`,
+      says: `may have ${accountBytesMax} bytes. Delete some of them`,
     }),
     tooLarge('by its length', call({ bearer: cast.fileKey, lines: [contentType(), 'Content-Length: 131073'] })),
     tooLarge(
@@ -170,7 +182,9 @@ function fileCasesOf(method: string, suffix: string, cast: Cast): Case[] {
   return [
     ...eitherCases(call, cast),
     forbidden('a guest key', call({ bearer: cast.guestKey })),
+    forbidden('a key without files', call({ bearer: cast.filelessKey }), noFiles),
     notFound("another's", call({ bearer: cast.anothersKey })),
+    notFound("another key's", call({ bearer: cast.ownFilesKey })),
     ...missingCases(method, pathOf, { ...cast, ids }),
   ];
 }
@@ -182,7 +196,9 @@ function batchCasesOf(method: string, suffix: string, cast: Cast): Case[] {
   return [
     ...eitherCases(call, cast),
     forbidden('a guest key', call({ bearer: cast.guestKey })),
+    forbidden('a key without files', call({ bearer: cast.filelessKey }), noFiles),
     notFound("another's", call({ bearer: cast.anothersKey })),
+    notFound("another key's", call({ bearer: cast.ownFilesKey })),
     ...missingCases(method, pathOf, { ...cast, ids }),
   ];
 }
@@ -197,6 +213,8 @@ function listCases(path: string, cast: Cast, { most, after }: { most: number; af
   return [
     ...eitherCases(call, cast),
     forbidden('a guest key', call({ bearer: cast.guestKey })),
+    forbidden('a key without files', call({ bearer: cast.filelessKey }), noFiles),
+    ok('a key that has made none', call({ bearer: cast.ownFilesKey }), none),
     ok('a key', call({ bearer: cast.fileKey })),
     ok('a sign-in token', call({ bearer: cast.fileToken })),
     ok('an account without any', call({ bearer: cast.anothersKey }), none),
@@ -221,6 +239,9 @@ function createCases(cast: Cast): Case[] {
     ...eitherCases(call, cast, right),
     ...bodyCases(call, right, cast.fileKey),
     forbidden('a guest key', as({}, cast.guestKey)),
+    forbidden('a key without files', as({}, cast.filelessKey), noFiles),
+    ok('the file of another key', as({}, cast.readingKey)),
+    invalid("another key's file", as({}, cast.ownFilesKey), noFile),
     ok('a key', as({}), {
       check: (t, body) => void t.like(body, { status: 'validating', metadata: null, errors: null }),
     }),
@@ -240,6 +261,12 @@ function createCases(cast: Cast): Case[] {
     ok('the largest metadata', as({ metadata: { ...pairs(15), ['ü'.repeat(64)]: 'x'.repeat(512) } })),
     limited('more tokens than there is room for', as({ input_file_id: cast.crowdedFile }, cast.crowdedKey), {
       check: (t, { error }) => void t.like(error, { type: 'batch_limit', retry_after_ms: 60_000 }),
+    }),
+    tooLarge('no room for its results', as({ input_file_id: cast.hoardedFile }, cast.hoarderKey), {
+      says: `may have ${accountBytesMax} bytes`,
+    }),
+    conflict('no room for its files', as({ input_file_id: cast.collectedFile }, cast.collectorKey), {
+      says: `may have ${accountFilesMax} files`,
     }),
     invalid("another's file", as({}, cast.anothersKey), noFile),
     ...[`file-${ulid()}`, 'x', '', '__proto__', ...cast.hiddenFiles].map((id) =>
@@ -311,6 +338,7 @@ export function fileCases(cast: Cast) {
     'DELETE /v1/files/:file': [
       ...fileCasesOf('DELETE', '', cast),
       conflict('the input of an unfinished batch', as('DELETE', `/v1/files/${cast.inputFile}`)),
+      forbidden("another key's", as('DELETE', `/v1/files/${cast.keptFile}`, cast.readingKey), readsOnly),
       ok('a key', as('DELETE', `/v1/files/${first}`), {
         check: (t, body) => void t.deepEqual(body, { id: first, object: 'file', deleted: true }),
       }),
@@ -325,6 +353,7 @@ export function fileCases(cast: Cast) {
     ],
     'POST /v1/batches/:batch/cancel': [
       ...batchCasesOf('POST', '/cancel', cast),
+      forbidden("another key's", as('POST', `/v1/batches/${cast.cancellingBatch}/cancel`, cast.readingKey), readsOnly),
       ok('a batch that is being cancelled', as('POST', `/v1/batches/${cast.cancellingBatch}/cancel`)),
       ...cast.batchesOver.map((id) => conflict('a finished batch', as('POST', `/v1/batches/${id}/cancel`))),
     ],

@@ -88,6 +88,7 @@ function settingCases(as: (body: unknown) => Buffer, name: object): Case[] {
       Array.from({ length: 51 }, (_, n) => `10.0.0.${n}`),
     ],
     limits: [5, [], { requests_per_minute: 0 }, { tokens_per_month: 1e12 + 1 }, { tokens_per_minute: '5' }, { x: 1 }],
+    files: ['', 'some', 5, ['own'], {}],
     name: ['', 'x'.repeat(101), 'a\nb', 5, null],
     plan: ['pro'],
   };
@@ -104,6 +105,7 @@ const everySetting = {
   models: ['small-chat'],
   allowed_ips: ['192.0.2.0/24', '2001:db8::1'],
   limits: { requests_per_minute: 1, tokens_per_minute: 2, tokens_per_month: 1e12 },
+  files: 'read',
 };
 
 export function furtherKeyCases(cast: FurtherCast): Partial<Record<Route, Case[]>> {
@@ -113,7 +115,7 @@ export function furtherKeyCases(cast: FurtherCast): Partial<Record<Route, Case[]
   const own = callTo('GET', '/v1/key');
   const to = (method: string, id: string, body?: object, suffix = '') =>
     callTo(method, `/v1/keys/${id}${suffix}`)({ bearer, body });
-  const settings = { expires_at: null, endpoints: null, models: null, allowed_ips: null, limits: null };
+  const settings = { expires_at: null, endpoints: null, models: null, allowed_ips: null, limits: null, files: null };
   const name = { name: 'a program' };
   return {
     'GET /v1/keys': [
@@ -126,7 +128,10 @@ export function furtherKeyCases(cast: FurtherCast): Partial<Record<Route, Case[]
       ...bodyCases(create, name, cast.token),
       ...settingCases((body) => create({ bearer: cast.token, body }), name),
       ok('only a name', create({ bearer: cast.token, body: name }), {
-        check: (t, body) => void t.like(body, { ...name, default: false, state: 'active' }),
+        check: (t, body) => void t.like(body, { ...name, default: false, state: 'active', files: 'all' }),
+      }),
+      ok('a model', create({ bearer: cast.token, body: { ...name, models: ['small-chat'] } }), {
+        check: (t, body) => void t.is(body.files, 'own'),
       }),
       ok('all settings', create({ bearer: cast.token, body: { ...name, ...everySetting } }), {
         check: (t, body) => void t.like(body, everySetting),
@@ -155,6 +160,11 @@ export function furtherKeyCases(cast: FurtherCast): Partial<Record<Route, Case[]
       ...wrongKeyCases('DELETE', cast),
       ok('an active key', to('DELETE', ids.toRevoke), { check: (t, body) => void t.is(body.state, 'revoked') }),
       ok('a revoked key', to('DELETE', ids.revoked), { check: (t, body) => void t.is(body.state, 'revoked') }),
+      ok('a revoked key and its requests', to('DELETE', ids.revoked, undefined, '?end_requests=true')),
+      invalid('a query that is not true or false', to('DELETE', ids.revoked, undefined, '?end_requests=1'), {
+        says: 'end_requests: ',
+      }),
+      invalid('an unknown parameter', to('DELETE', ids.revoked, undefined, '?x=1'), { says: 'x: is not known' }),
     ],
     'POST /v1/keys/key_:key/rotate': [
       ...wrongKeyCases('POST', cast, { suffix: '/rotate', body: {} }),

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { uploadFile } from '../../ingress/routes/file-uploads.ts';
 import type { StoredFile } from '../../shared/batches/batch.ts';
+import { emptyRoom } from '../../shared/batches/batch-room.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { hostileLines } from '../support/hostile-lines.ts';
 import { boundary, file, multipart, purpose } from '../support/multipart.ts';
@@ -112,6 +113,7 @@ function memoryStore() {
   const contents = new Map<string, string>();
   const batches = {
     countFiles: async () => ({ files: 0, bytes: 0 }),
+    findRoom: async () => emptyRoom,
     async insertFile(file: StoredFile) {
       records.set(file.id, file);
       return true;

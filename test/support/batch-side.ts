@@ -23,6 +23,7 @@ import { lineOf } from './batch-client.ts';
 import { batchPlan, lineRules } from './batch-plan.ts';
 import { lostReport, openLimits } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';
+import { openResultRoom } from './result-room.ts';
 
 /** The parts that run a batch, with a real store, a real queue and a file of `lines` lines. */
 export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-chat', ...change }: Given = {}) {
@@ -44,7 +45,8 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
 
   const metrics = createWorkerMetrics(new Registry());
   const release = createRelease(redis);
-  const writeResult = createWriteResults({ store: store.batches, metrics, log, pauseMs: 1 });
+  const room = openResultRoom(store, () => planFile.batch.accountBytesMax);
+  const writeResult = createWriteResults({ store: store.batches, room, metrics, log, pauseMs: 1 });
   const heldBy = async (owner: string) => new Set(await redis.hkeys(leasesKey(owner, 'batch')));
   const limits = openLimits(redis, { account });
   await limits.prepare(new Date().toISOString().slice(0, 7));

@@ -73,11 +73,12 @@ export async function startChatRoute(
     },
   };
 
-  const endable = new Map<string, () => void>();
+  const endable = new Set<{ id: string; onEnded: () => void }>();
   const requestsToEnd = {
-    follow(requestId: string, onEnded: () => void) {
-      endable.set(requestId, onEnded);
-      return () => endable.delete(requestId);
+    follow(id: string, onEnded: () => void) {
+      const listener = { id, onEnded };
+      endable.add(listener);
+      return () => endable.delete(listener);
     },
   };
 
@@ -157,12 +158,14 @@ export async function startChatRoute(
     /** Requests that would end if their account were suspended. */
     followed: () => running.size,
     /** Requests that an operator could end. */
-    endable: () => endable.size,
+    endable: () => [...endable].filter(({ id }) => id.startsWith('req_')).length,
     suspend(): void {
       for (const onSuspended of running) onSuspended();
     },
-    /** As an operator does. */
-    end: (requestId: string) => endable.get(requestId)?.(),
+    /** Ends the request with this id, or all of the key with this id. */
+    end(id: string): void {
+      for (const each of endable) if (each.id === id) each.onEnded();
+    },
     post: (stream: boolean, signal?: AbortSignal) =>
       fetch(`${url}/v1/chat/completions`, {
         method: 'POST',

@@ -43,6 +43,7 @@ import { batchPlan } from './batch-plan.ts';
 import { openLimits } from './limits-side.ts';
 import { anyField } from './read-chat.ts';
 import { recordedLog } from './recorded-log.ts';
+import { openResultRoom } from './result-room.ts';
 import { wholeLimits } from './whole-limits.ts';
 
 type Options = {
@@ -54,6 +55,8 @@ type Options = {
   requestsAtOnce?: number;
   /** The clock while a line is run. */
   now?: () => number;
+  /** What the account may hold. */
+  bytesMax?: () => number;
 };
 
 /** Calls that a test can make fail: calls of the store, and scripts of Redis, by name. */
@@ -74,6 +77,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   for (let number = 1; number <= count; number++) {
     servers.push(parts.use(await startModelServer({ name: `onprem-${number}` })));
   }
+  const { bytesMax = () => planFile.batch.accountBytesMax } = options;
   const planFile = batchPlan({ urls: servers.map(({ url }) => url), timeouts, plans, requestsAtOnce });
   const home = parts.use(await createSqliteHome());
   const store = parts.use(await home.open());
@@ -119,7 +123,8 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const release = fragile('release', createRelease(redis));
   const settle = fragile('settle', createSettle(redis, { pauseMs: 1 }));
   const insertResults = fragile('insertResults', store.batches.insertResults.bind(store.batches));
-  const writeResult = createWriteResults({ store: { insertResults }, metrics, log, pauseMs: 10 });
+  const room = openResultRoom(store, bytesMax, { now });
+  const writeResult = createWriteResults({ store: { insertResults }, room, metrics, log, pauseMs: 10 });
   const events: LineEvent[] = [];
   const sendLineEvent: SendLineEvent = ({ batch, line, number }, change) =>
     void events.push({ ...change, batch, line, number });
@@ -155,7 +160,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     }),
     answers: createAnswerBudget({ bytesMax: 100_663_296 }),
     endLine,
-    ...{ startRun, writeResult, followBatch: watch.follow, sendLineEvent, metrics, log, now },
+    ...{ room, startRun, writeResult, followBatch: watch.follow, sendLineEvent, metrics, log, now },
     followAccount: suspensions.follow,
   });
   const limits = openLimits(redis, { account });

@@ -12,6 +12,7 @@ import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
+import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
@@ -28,6 +29,8 @@ import { createSendLineEvent } from './lines/line-events.ts';
 import { createProcessLine } from './lines/process-line.ts';
 import { watchBatches } from './lines/watch-batches.ts';
 import { createWriteResults, type WriteResult } from './lines/write-results.ts';
+import { createKnownBytes } from './room/known-bytes.ts';
+import { createResultRoom } from './room/result-room.ts';
 
 /** The work of the batch lane, and the functions by which a line ends. */
 type LineWork = AsyncDisposable & { work: LaneWork; finishAttempt: FinishLineAttempt; writeResult: WriteResult };
@@ -57,7 +60,12 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
   const { upkeepRedis, store, findAnswer, shutdown, metrics, log } = deps;
   const owned = new AsyncDisposableStack();
   const sendLineEvent = createSendLineEvent(deps.replyUpkeepRedis, log);
-  const writeResult = createWriteResults({ store: store.batches, metrics, log });
+  const room = createResultRoom({
+    store: store.batches,
+    known: createKnownBytes({ store: store.batches, now: () => redisUnavailable(redisNow(upkeepRedis)) }),
+    bytesMax: () => deps.currentPlanFile().batch.accountBytesMax,
+  });
+  const writeResult = createWriteResults({ store: store.batches, room, metrics, log });
   const watch = owned.use(watchBatches({ store: store.batches, log }));
   const admission = openAdmission(deps);
   const { admitLine, startRun, release, settle } = openCalls(deps, admission.admitLine);
@@ -75,7 +83,7 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
     followAccount: suspensions.follow,
     tracing: deps.tracing,
     answers: deps.answers,
-    ...{ admitLine, startRun, finishAttempt, findAnswer, writeResult, endLine, sendLineEvent, metrics, log },
+    ...{ room, admitLine, startRun, finishAttempt, findAnswer, writeResult, endLine, sendLineEvent, metrics, log },
   });
   return {
     work: {

@@ -47,9 +47,9 @@ export function createKeyChanges({ api, held, changed }: Deps) {
         dismiss(old);
         held.add(successor);
       }),
-    revoke: (old: Key) =>
+    revoke: (old: Key, endsRequests: boolean) =>
       change(async () => {
-        await api.call(`/v1/keys/${old.id}`, { method: 'DELETE' });
+        await api.call(`/v1/keys/${old.id}?end_requests=${endsRequests}`, { method: 'DELETE' });
         dismiss(old);
       }),
   };

@@ -10,7 +10,11 @@ export type KeyDraft = {
   /** One in each line. */
   allowedIps: string;
   limits: Readonly<Record<LimitName, string>>;
+  /** Null: as endpoints and models say. */
+  files: KeyFiles | null;
 };
+
+export type KeyFiles = Key['files'];
 
 export const limitNames = ['requests_per_minute', 'tokens_per_minute', 'tokens_per_month'] as const;
 export type LimitName = (typeof limitNames)[number];
@@ -22,6 +26,7 @@ export const emptyDraft: KeyDraft = {
   models: null,
   allowedIps: '',
   limits: { requests_per_minute: '', tokens_per_minute: '', tokens_per_month: '' },
+  files: null,
 };
 
 export function draftOf(key: Key): KeyDraft {
@@ -37,7 +42,13 @@ export function draftOf(key: Key): KeyDraft {
       tokens_per_minute: typed('tokens_per_minute'),
       tokens_per_month: typed('tokens_per_month'),
     },
+    files: key.files === usualFiles(key) ? null : key.files,
   };
+}
+
+/** The files of a key that does not say which it may use (contract.md#ho7-files-of-a-key). */
+export function usualFiles({ endpoints, models }: Pick<KeyDraft, 'endpoints' | 'models'>): KeyFiles {
+  return endpoints === null && models === null ? 'all' : 'own';
 }
 
 /** The fields of the API that differ from `before`: a field that is not sent stays as it is, also if another tab has changed it. */
@@ -47,7 +58,7 @@ export function changesOf(draft: KeyDraft, before: KeyDraft): Record<string, unk
   return Object.fromEntries(Object.entries(fieldsOf(draft)).filter(differs));
 }
 
-function fieldsOf({ name, expiresAt, endpoints, models, allowedIps, limits }: KeyDraft) {
+function fieldsOf({ name, expiresAt, endpoints, models, allowedIps, limits, files }: KeyDraft) {
   const addresses = allowedIps.split(/[\s,]+/).filter((address) => address !== '');
   const numbers = limitNames
     .filter((limit) => limits[limit].trim() !== '')
@@ -59,6 +70,7 @@ function fieldsOf({ name, expiresAt, endpoints, models, allowedIps, limits }: Ke
     models,
     allowed_ips: addresses.length === 0 ? null : addresses,
     limits: numbers.length === 0 ? null : Object.fromEntries(numbers),
+    files,
   };
 }
 

@@ -1,10 +1,11 @@
 import { h } from 'preact';
 import type { Model } from '../../api/response-schemas.ts';
 import type { FieldErrors } from '../api/field-errors.ts';
+import { Choice } from '../controls/choice.ts';
 import { Field, latestTime, TextField } from '../controls/field.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import type { Loaded } from '../page/use-loaded.ts';
-import { type KeyDraft, limitNames } from './key-draft.ts';
+import { type KeyDraft, type KeyFiles, limitNames, usualFiles } from './key-draft.ts';
 import { offeredPaths } from './key-endpoints.ts';
 import { ListChoice } from './list-choice.ts';
 
@@ -18,7 +19,7 @@ type Props = {
 
 /** Fields of the API that a refusal can name. */
 export const refusedFields: readonly string[] = [
-  ...['name', 'expires_at', 'endpoints', 'models', 'allowed_ips', 'limits'],
+  ...['name', 'expires_at', 'endpoints', 'models', 'allowed_ips', 'limits', 'files'],
   ...limitNames.map((name) => `limits.${name}`),
 ];
 
@@ -51,6 +52,7 @@ export function KeyFields({ draft, change, models, errors }: Props) {
       what: 'the models of your plan',
       children: ({ data }) => h(Choices, { draft, change, models: data, errors }),
     }),
+    h(FilesField, { draft, change }),
     h(AddressField, { draft, change, errors }),
     h(LimitFields, { draft, change, errors }),
   ];
@@ -75,6 +77,23 @@ function Choices({ draft, change, models, errors }: Omit<Props, 'models'> & { mo
       error: errors.models,
     }),
   ];
+}
+
+const filesLabels: Record<KeyFiles, string> = {
+  none: 'none',
+  own: 'those that it makes',
+  read: 'those that it makes, and reads all others',
+  all: 'all',
+};
+
+function FilesField({ draft, change }: Pick<Props, 'draft' | 'change'>) {
+  const usual = usualFiles(draft);
+  return h(Choice<KeyFiles>, {
+    legend: 'Files and batches',
+    options: filesLabels,
+    chosen: draft.files ?? usual,
+    choose: (files) => change({ files: files === usual ? null : files }),
+  });
 }
 
 function AddressField({ draft, change, errors }: Omit<Props, 'models'>) {

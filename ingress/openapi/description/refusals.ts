@@ -10,7 +10,7 @@ export const meanings: Record<ErrorCode, string> = {
     'The bearer value is neither an API key nor a valid sign-in token, or a key was sent where a token is required.',
   VALIDATION_ERROR: 'The request is malformed. The message names each invalid field, at most ten.',
   FORBIDDEN:
-    'The account is suspended, an operator has ended the request, or the credential is not allowed here: a guest key, or a token without the scope.',
+    'The account is suspended, an operator or a revocation of its key has ended the request, or the credential is not allowed here: a guest key, a key that is limited, or a token without the scope.',
   NOT_FOUND: 'The resource does not exist for this caller.',
   METHOD_NOT_ALLOWED: 'The path does not support this method; `Allow` lists the supported ones.',
   REQUEST_TIMEOUT: 'The request did not arrive in time.',

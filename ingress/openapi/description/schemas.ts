@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import * as answers from '../../api/response-schemas.ts';
 import { operatorRequest, operatorRequestList, request, requestList } from '../../requests/request-schemas.ts';
-import { batchBody } from '../../routes/batches.ts';
 import { overageBody } from '../../routes/billing/overage.ts';
 import { topUpBody } from '../../routes/billing/top-ups.ts';
+import { batchBody } from '../../routes/create-batch.ts';
 import { emptyObject, namedKeyBody } from '../../routes/keys/developer-keys.ts';
 import { guestBody } from '../../routes/keys/guest-keys.ts';
 import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-fields.ts';

@@ -35,7 +35,7 @@ export const batchRoutes = {
     tag: 'Batches',
     summary: 'Create a batch',
     description:
-      'Its lines run within 24 hours, next to direct requests. They are all for its `endpoint`. Errors in the file are found while the batch is `validating`.',
+      'Its lines run within 24 hours, next to direct requests. They are all for its `endpoint`. Errors in the file are found while the batch is `validating`. `PAYLOAD_TOO_LARGE` if the account has no room for its results, `CONFLICT` if it has too many files.',
     credential: 'account',
     body: {
       schema: 'NewBatch',
@@ -53,7 +53,7 @@ export const batchRoutes = {
         request_counts: { total: 0, completed: 0, failed: 0 },
       },
     },
-    refusals: [...refusedHead.key, ...refusedBody, 'rate_limit_exceeded', 'IDEMPOTENCY_MISMATCH'],
+    refusals: [...refusedHead.key, ...refusedBody, 'CONFLICT', 'rate_limit_exceeded', 'IDEMPOTENCY_MISMATCH'],
     limits: ['batch_limit'],
     repeatable: true,
   },

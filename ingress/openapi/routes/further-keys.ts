@@ -1,3 +1,4 @@
+import { revocationQuery } from '../../routes/keys/further-keys.ts';
 import { type RouteDescriptions, refusedBody, refusedHead } from '../description/route-description.ts';
 
 const full = 'svc_…';
@@ -17,6 +18,7 @@ const key = {
   models: null,
   allowed_ips: ['192.0.2.0/24'],
   limits: { requests_per_minute: 60, tokens_per_minute: null, tokens_per_month: 1_000_000 },
+  files: 'own',
   usage: { month: '2026-01', requests: 42, tokens: 3_120 },
 } as const;
 const unused = { ...key, last_used_at: null, usage: { month: '2026-01', requests: 0, tokens: 0 } };
@@ -97,8 +99,10 @@ export const furtherKeyRoutes = {
     id: 'revokeKey',
     tag: 'Keys',
     summary: 'Revoke a key of the account',
-    description: 'It stops working immediately, everywhere. A key that has ended stays as it is.',
+    description:
+      'It stops working immediately, everywhere. A key that has ended stays as it is. Running requests and batches of the key continue, unless `end_requests` is true; a repeat ends what is left of them.',
     credential: 'signIn',
+    query: revocationQuery,
     answer: {
       description: 'The key, masked.',
       schema: 'Key',

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import { ApiError, toApiError } from '../../../shared/errors.ts';
 import { type Account, monthOf } from '../../../shared/store/accounts/account.ts';
@@ -5,10 +6,12 @@ import type { KeyFields } from '../../../shared/store/accounts/further-key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { KeyUsage } from '../../../shared/store/usage/usage-by-key.ts';
 import { parseBody } from '../../api/json-body.ts';
+import { parseQuery } from '../../api/list-query.ts';
 import { presentList } from '../../api/present-list.ts';
 import {
   changeFurtherKey,
   createFurtherKey,
+  endedWith,
   findKey,
   type KnownKey,
   keysOf,
@@ -16,6 +19,8 @@ import {
   rotateKeyById,
 } from '../../callers/further-key-changes.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../../request-state.ts';
+import type { RequestsToEnd } from '../../requests/requests-to-end.ts';
+import { endKeyRequests } from './end-key-requests.ts';
 import { keyChangeBody, keyFieldsOf, newKeyBody, rotationBody } from './key-fields.ts';
 import { newKey } from './new-key.ts';
 import { presentKey } from './present-key.ts';
@@ -26,6 +31,22 @@ type KeyDeps = {
   changeAccount: ChangeAccount;
   peppers: readonly string[];
 };
+
+type RevocationDeps = Pick<KeyDeps, 'changeAccount'> & {
+  store: KeyStore & Pick<Store, 'batches'>;
+  requestsToEnd: Pick<RequestsToEnd, 'add'>;
+};
+
+export const revocationQuery = z.strictObject({
+  end_requests: z
+    .enum(['true', 'false'])
+    .default('false')
+    .meta({
+      description:
+        'Also ends the running requests of the key within two seconds, and cancels its batches: those that it has made, and those of keys that it has replaced and that are no longer valid.',
+      documentedAs: z.boolean().default(false),
+    }),
+});
 
 const keyId = /^key_[0-9A-HJKMNP-TV-Z]{26}$/;
 
@@ -94,13 +115,21 @@ export function rotateKey({ store, changeAccount, peppers }: KeyDeps): Stage {
   };
 }
 
-/** `DELETE /v1/keys/{id}`: the key stops working everywhere. A key that has ended stays as it is. */
-export function revokeKey({ store, changeAccount }: KeyDeps): Stage {
+/**
+ * `DELETE /v1/keys/{id}`: the key stops working everywhere. A key that has ended stays as it is. With `end_requests` its requests and
+ * batches end, too (contract.md#l7-suspension): a repeat completes that.
+ */
+export function revokeKey({ store, changeAccount, requestsToEnd }: RevocationDeps): Stage {
   return async function revokeKey(ctx) {
     const id = wantedKey(ctx);
+    const { end_requests: endsRequests } = parseQuery(revocationQuery, ctx.querystring);
     const { account, version } = stateOf(ctx, 'caller');
     const at = new Date(stateOf(ctx, 'now'));
     const changed = await changeAccount(account, revokeKeyById({ id, at }), version);
+    if (changed !== undefined && endsRequests === 'true') {
+      const keyIds = endedWith(changed, id, at);
+      await endKeyRequests({ store, requestsToEnd }, { account, keyIds, at });
+    }
     ctx.body = await present(ctx, store, changed, id);
   };
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { endpoints } from '../../../shared/endpoints/routes.ts';
 import { validationError } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import type { KeyFields } from '../../../shared/store/accounts/further-key.ts';
+import { type KeyFields, keyFilesSchema } from '../../../shared/store/accounts/further-key.ts';
 import { shownText } from '../../api/shown-text.ts';
 import { isAddressRange } from '../../callers/allowed-addresses.ts';
 
@@ -45,6 +45,10 @@ const others = {
     .strictObject({ requests_per_minute: limit, tokens_per_minute: limit, tokens_per_month: limit })
     .nullish()
     .meta({ description: "Limits of the key, in addition to those of the account's plan; null: none." }),
+  files: keyFilesSchema.nullish().meta({
+    description:
+      'The files and batches that the key may use: `none`; `own`: those that it has made; `read`: it reads all, and changes those that it has made; `all`. null: `own` for a key with `endpoints` or `models`, else `all`.',
+  }),
 };
 
 export const newKeyBody = z.strictObject({ name, ...others });
@@ -80,6 +84,7 @@ export function keyFieldsOf(given: Given, { now, planFile }: { now: number; plan
     ...(models !== undefined && { models: models ?? undefined }),
     ...(allowedIps !== undefined && { allowedIps: allowedIps ?? undefined }),
     ...(given.limits !== undefined && { limits: limitsOf(given.limits) }),
+    ...(given.files !== undefined && { files: given.files ?? undefined }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { keyFilesSchema } from '../../../shared/store/accounts/further-key.ts';
 import { usageMonthSchema } from '../../../shared/store/usage/usage-record.ts';
 
 /** Schemas of the responses about keys, for the documentation and the console. */
@@ -26,6 +27,7 @@ export const key = z.strictObject({
   models: names,
   allowed_ips: names,
   limits: z.strictObject({ requests_per_minute: limit, tokens_per_minute: limit, tokens_per_month: limit }).nullable(),
+  files: keyFilesSchema.meta({ description: 'The files and batches that it may use.' }),
   usage: z
     .strictObject({ month: usageMonthSchema, requests: count, tokens: count })
     .nullable()

@@ -1,4 +1,4 @@
-import { type FurtherKey, type KeyLimits, validUntil } from '../../../shared/store/accounts/further-key.ts';
+import { type FurtherKey, filesOf, type KeyLimits, validUntil } from '../../../shared/store/accounts/further-key.ts';
 import type { KeyUsage } from '../../../shared/store/usage/usage-by-key.ts';
 import { secondsOf } from '../../api/present-file.ts';
 import { maskKey } from '../../callers/api-key.ts';
@@ -16,7 +16,8 @@ type Shown = {
 
 /** The object of a key for clients. Times are in seconds, and null if there is none. */
 export function presentKey({ kind, key }: KnownKey, { now, lastUsedAt, usage, month }: Shown) {
-  const { expiresAt, endpoints, models, allowedIps, limits } = kind === 'default' ? noScope : key;
+  const scope = kind === 'default' ? noScope : key;
+  const { expiresAt, endpoints, models, allowedIps, limits } = scope;
   const endedAt = kind === 'further' ? endOfGrace(key, now) : kind === 'ended' ? key.endedAt : undefined;
   const graceEnd =
     kind === 'further' && key.endsAt !== undefined && endedAt === undefined ? validUntil(key) : undefined;
@@ -36,11 +37,12 @@ export function presentKey({ kind, key }: KnownKey, { now, lastUsedAt, usage, mo
     models: models ?? null,
     allowed_ips: allowedIps ?? null,
     limits: limits === undefined ? null : presentLimits(limits),
+    files: filesOf(scope),
     usage: usage && { month, requests: usage.requests, tokens: usage.chargedTokens },
   };
 }
 
-const noScope: Partial<Pick<FurtherKey, 'expiresAt' | 'endpoints' | 'models' | 'allowedIps' | 'limits'>> = {};
+const noScope: Partial<Pick<FurtherKey, 'expiresAt' | 'endpoints' | 'models' | 'allowedIps' | 'limits' | 'files'>> = {};
 
 /** When a rotated key ended, if its grace is over: it stays a further key until its account changes. */
 function endOfGrace({ endsAt }: FurtherKey, now: number): Date | undefined {

@@ -10,6 +10,8 @@ export const keyLimitsSchema = z.object({
   monthLimitedSince: z.string().optional(),
 });
 
+export const keyFilesSchema = z.enum(['none', 'own', 'read', 'all']);
+
 const shownSchema = z.object({
   id: z.string(),
   display: z.string(),
@@ -20,6 +22,8 @@ const shownSchema = z.object({
   models: z.array(z.string()).optional(),
   allowedIps: z.array(z.string()).optional(),
   limits: keyLimitsSchema.optional(),
+  files: keyFilesSchema.optional(),
+  replaced: z.array(z.string()).optional(),
   lastUsedAt: date.optional(),
 });
 
@@ -42,8 +46,8 @@ export type KeyLimits = z.infer<typeof keyLimitsSchema>;
 /**
  * A key beside the default key of an account (contract.md#i1-further-keys). Without `endpoints` (paths), `models` or `allowedIps` (addresses
  * and CIDR ranges) it may use all of them. It is rejected from `expiresAt` on. `endsAt` is set once it was rotated: it is valid until then.
- * A default key that was rotated like this becomes a further key, and is also in the list of ended keys. `lastUsedAt` is coarse, and is not
- * part of a change.
+ * A default key that was rotated like this becomes a further key, and is also in the list of ended keys. `replaced` are the ids of the keys
+ * that it has replaced by rotations, latest first. `lastUsedAt` is coarse, and is not part of a change.
  */
 export type FurtherKey = z.infer<typeof furtherKeySchema>;
 
@@ -51,7 +55,21 @@ export type FurtherKey = z.infer<typeof furtherKeySchema>;
 export type EndedFurtherKey = z.infer<typeof endedFurtherKeySchema>;
 
 /** The fields of a further key that its owner chooses. */
-export type KeyFields = Pick<FurtherKey, 'name' | 'expiresAt' | 'endpoints' | 'models' | 'allowedIps' | 'limits'>;
+export type KeyFields = Pick<
+  FurtherKey,
+  'name' | 'expiresAt' | 'endpoints' | 'models' | 'allowedIps' | 'limits' | 'files'
+>;
+
+/**
+ * Which files and batches of its account a key may use (contract.md#ho7-files-of-a-key). `none`: none. `own`: those that it has made. `read`:
+ * it reads all, and changes those that it has made. `all`: all.
+ */
+export type KeyFiles = z.infer<typeof keyFilesSchema>;
+
+/** Returns which files a key may use: what it says, otherwise `own` for a key that is limited to endpoints or models. */
+export function filesOf({ files, endpoints, models }: Pick<KeyFields, 'files' | 'endpoints' | 'models'>): KeyFiles {
+  return files ?? (endpoints === undefined && models === undefined ? 'all' : 'own');
+}
 
 type Ends<Time> = { expiresAt?: Time | undefined; endsAt?: Time | undefined };
 

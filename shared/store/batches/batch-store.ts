@@ -1,7 +1,16 @@
 import type { Batch, BatchResult, BatchRetry, BatchState, StoredFile } from '../../batches/batch.ts';
+import type { BatchRoom, DecideRoom, Taking, WantedBytes } from '../../batches/batch-room.ts';
 
-/** A page, newest first if `order` is omitted. `after` is the id of the item before its first. */
-export type Page = { limit: number; after?: string | undefined; order?: 'asc' | 'desc' | undefined };
+/**
+ * A page, newest first if `order` is omitted. `after` is the id of the item before its first. With `keyIds` it has only what was made with
+ * one of these keys; reading it takes no more than reading a page of each of them.
+ */
+export type Page = {
+  limit: number;
+  after?: string | undefined;
+  order?: 'asc' | 'desc' | undefined;
+  keyIds?: readonly string[] | undefined;
+};
 
 /** A decision on a batch. Without `next` it remains unchanged. */
 export type BatchDecision<Result> = { result: Result; next?: Batch };
@@ -30,7 +39,9 @@ export type BatchStats = {
 };
 
 /** Files and batches, the results of their lines, and the lines that were retried (contract.md#r9-batches). Pages are ordered by id. */
-export interface BatchStore extends FileRecords, BatchRecords, LineRecords {}
+export interface BatchStore extends FileRecords, BatchRecords, RoomRecords, LineRecords {}
+
+export type FilePage = Page & { purpose?: StoredFile['purpose'] | undefined };
 
 export type FileCount = { files: number; bytes: number };
 
@@ -40,7 +51,7 @@ export interface FileRecords {
   insertFile(file: StoredFile): Promise<boolean>;
   findFile(id: string): Promise<StoredFile | undefined>;
   /** Lists the `ready` files of an account, only those of `purpose` if it is given. */
-  listFiles(account: string, page: Page & { purpose?: StoredFile['purpose'] | undefined }): Promise<StoredFile[]>;
+  listFiles(account: string, page: FilePage): Promise<StoredFile[]>;
   /** Changes the file if it is in the state `from`; returns false if it is not. */
   changeFile(
     id: string,
@@ -49,7 +60,7 @@ export interface FileRecords {
   ): Promise<boolean>;
   /** Removes the record of a file. Idempotent. */
   removeFile(id: string): Promise<void>;
-  /** Counts all `ready` files of an account. */
+  /** Counts the `ready` files of an account, and those that are `writing`, with the bytes in their records. */
   countFiles(account: string): Promise<FileCount>;
   /**
    * Lists files to remove: `ready` files that have expired at this time, `deleting` files, and `writing` files created before
@@ -80,9 +91,20 @@ export interface BatchRecords extends EndedBatches {
   listOpenBatches(accounts: readonly string[]): Promise<Batch[]>;
   /** Returns whether an open batch that is not over has this file as its input. */
   isInputOfUnfinished(file: string): Promise<boolean>;
-  /** Counts an account's open batches that are not over, and the estimated tokens of all their prompts. */
-  countUnfinished(account: string): Promise<{ batches: number; tokens: number }>;
   describeBatches(): Promise<BatchStats>;
+}
+
+/** What the unfinished batches of each account hold, one document for each account (contract.md#ho6-room-of-accounts). */
+export interface RoomRecords {
+  /** Returns an empty room for an account without one. */
+  findRoom(account: string): Promise<BatchRoom>;
+  /**
+   * Changes the room of an account atomically as `decide` returns. `next` is written only if the room has not changed in the meantime;
+   * otherwise `decide` is called again.
+   */
+  changeRoom<Result>(account: string, decide: DecideRoom<Result>): Promise<Result>;
+  /** The same as a change by `takeBytes`. Calls at once do not wait for each other. */
+  takeBytes(account: string, wanted: WantedBytes): Promise<Taking>;
 }
 
 /** Batches that have ended, and whose event still has to be created. The update that ends a batch also marks it. */

@@ -20,6 +20,7 @@ import { batchIndexes } from './batches/mongo-batch-documents.ts';
 import { createMongoBatches } from './batches/mongo-batches.ts';
 import { createMongoFiles } from './batches/mongo-files.ts';
 import { createMongoLines } from './batches/mongo-lines.ts';
+import { createMongoRooms } from './batches/mongo-rooms.ts';
 import { createMongoCalls, type MongoCalls } from './database/mongo-calls.ts';
 import { changeGuarded } from './database/mongo-change.ts';
 import { duplicateKey } from './database/mongo-duplicates.ts';
@@ -69,6 +70,7 @@ export class MongoStore implements Store {
     this.batches = {
       ...createMongoFiles(this.#calls),
       ...createMongoBatches(this.#calls),
+      ...createMongoRooms(this.#calls),
       ...createMongoLines(this.#calls),
     };
     this.files = createGridFsFileStore(this.#calls);

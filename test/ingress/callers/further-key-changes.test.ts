@@ -3,6 +3,7 @@ import { mintKey } from '../../../ingress/callers/account-changes.ts';
 import {
   changeFurtherKey,
   createFurtherKey,
+  endedWith,
   findKey,
   keysOf,
   revokeKeyById,
@@ -88,10 +89,32 @@ test('a rotation with grace leaves both keys, the new one with the settings of t
   const account = created('one', { limits: { tokensPerMinute: 5 } });
   const next = nextOf(rotateKeyById({ id: 'key_one', key: keyNamed('two', 10), graceMs: 60_000 })(account));
   t.deepEqual(next.furtherKeys, [
-    { ...keyNamed('two', 10), name: 'one', limits: { tokensPerMinute: 5 } },
+    { ...keyNamed('two', 10), name: 'one', limits: { tokensPerMinute: 5 }, replaced: ['key_one'] },
     { ...keyNamed('one'), name: 'one', limits: { tokensPerMinute: 5 }, endsAt: at(70) },
   ]);
   t.like(next.changes[0], { keyRotated: { from: 'key_one', to: 'key_two' } });
+});
+
+test('a key knows the last twenty keys that it has replaced, and ends with those that are no longer valid', (t) => {
+  let account = created('0');
+  for (let number = 1; number <= 25; number++) {
+    const graceMs = number === 24 ? 60_000 : 0;
+    const rotation = { id: `key_${number - 1}`, key: keyNamed(String(number), number), graceMs };
+    account = nextOf(rotateKeyById(rotation)(account));
+  }
+  const replaced = Array.from({ length: 20 }, (_, index) => `key_${24 - index}`);
+  t.deepEqual(account.furtherKeys.find(({ id }) => id === 'key_25')?.replaced, replaced);
+
+  account = nextOf(revokeKeyById({ id: 'key_25', at: at(30) })(account));
+  t.deepEqual(account.endedFurtherKeys[0]?.replaced, replaced);
+  const ended = ['key_25', ...replaced.filter((id) => id !== 'key_23')];
+  t.deepEqual(endedWith(account, 'key_25', at(30)), ended, 'one is in its grace');
+  t.deepEqual(endedWith(account, 'key_25', at(24 + 60)), ['key_25', ...replaced]);
+  t.deepEqual(endedWith(account, 'key_0', at(30)), ['key_0']);
+
+  const minted = nextOf(mintKey({ account: 'user:bob', plan: 'pro', key: keyNamed('default') })(undefined));
+  const revoked = nextOf(revokeKeyById({ id: 'key_default', at: at(1) })(minted));
+  t.deepEqual(endedWith(revoked, 'key_default', at(1)), ['key_default']);
 });
 
 test('a rotation without grace ends the key', (t) => {

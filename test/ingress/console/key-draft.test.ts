@@ -1,5 +1,5 @@
 import test from 'ava';
-import { changesOf, draftOf, emptyDraft } from '../../../ingress/console/keys/key-draft.ts';
+import { changesOf, draftOf, emptyDraft, usualFiles } from '../../../ingress/console/keys/key-draft.ts';
 import { endpointPaths, offeredPaths } from '../../../ingress/console/keys/key-endpoints.ts';
 import { newKeyBody } from '../../../ingress/routes/keys/key-fields.ts';
 import type { Key } from '../../../ingress/routes/keys/key-schemas.ts';
@@ -24,6 +24,7 @@ const shown: Key = {
   models: ['an-alias'],
   allowed_ips: ['192.0.2.1', '2001:db8::/32'],
   limits: { requests_per_minute: 5, tokens_per_minute: null, tokens_per_month: 1_000_000 },
+  files: 'own',
   usage: { month: '2026-01', requests: 0, tokens: 0 },
 };
 
@@ -39,7 +40,8 @@ test('a new key has the fields that were filled in, as the API takes them', (t) 
     models: ['small-embed'],
     allowedIps: ' 192.0.2.1\n\n2001:db8::/32, 192.0.2.2 ',
     limits: { requests_per_minute: '5', tokens_per_minute: '', tokens_per_month: '1000000' },
-  };
+    files: 'read',
+  } as const;
   const all = changesOf(filled, emptyDraft);
   t.deepEqual(all, {
     name: 'nightly',
@@ -48,6 +50,7 @@ test('a new key has the fields that were filled in, as the API takes them', (t) 
     models: ['small-embed'],
     allowed_ips: ['192.0.2.1', '2001:db8::/32', '192.0.2.2'],
     limits: { requests_per_minute: 5, tokens_per_month: 1_000_000 },
+    files: 'read',
   });
   t.true(newKeyBody.safeParse(all).success);
 });
@@ -74,6 +77,18 @@ test('what was emptied is removed, and a list without a choice is not all of it'
     limits: null,
   });
   t.deepEqual(changesOf({ ...draft, models: [] }, draft), { models: [] });
+});
+
+test('the files of a key follow its endpoints and models, until they are chosen', (t) => {
+  const draft = draftOf(shown);
+  t.is(draft.files, null);
+  t.is(usualFiles(draft), 'own');
+  t.is(usualFiles({ endpoints: null, models: ['an-alias'] }), 'own');
+  t.is(usualFiles({ endpoints: null, models: null }), 'all');
+  t.deepEqual(changesOf({ ...draft, files: 'none' }, draft), { files: 'none' });
+  const chosen = draftOf({ ...shown, files: 'all' });
+  t.is(chosen.files, 'all');
+  t.deepEqual(changesOf({ ...chosen, files: null }, chosen), { files: null });
 });
 
 test('the form knows the paths of every endpoint, and offers those of the models', (t) => {

@@ -28,6 +28,7 @@ const shown: Key = {
   models: null,
   allowed_ips: null,
   limits: null,
+  files: 'all',
   usage: { month: '2026-01', requests: 0, tokens: 0 },
 };
 const rotated: Key = { ...shown, state: 'rotated', valid_until: seconds + 60 };

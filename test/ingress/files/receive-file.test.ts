@@ -10,7 +10,11 @@ import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { line } from '../../support/file-client.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-async function start(t: ExecutionContext, rest: Rest = async () => {}) {
+type Given = { rest?: Rest; announced?: number; roomFor?: number };
+
+/** `roomFor`: the largest record that there is room for. */
+async function start(t: ExecutionContext, given: Given = {}) {
+  const { rest = async () => {}, announced, roomFor = Number.POSITIVE_INFINITY } = given;
   const parts = new AsyncDisposableStack();
   t.teardown(() => parts.disposeAsync());
   const home = parts.use(await createSqliteHome());
@@ -23,12 +27,18 @@ async function start(t: ExecutionContext, rest: Rest = async () => {}) {
     createdAt: now,
     expiresAt: new Date(now.getTime() + 1_000),
   };
-  const reception = receiveFile(coming, { store, requestsMax: 100, log, rest });
+  const claims: number[] = [];
+  const requireRoom = async () => {
+    const claim = (await store.batches.findFile(coming.id))?.bytes ?? 0;
+    claims.push(claim);
+    if (claim > roomFor) throw new Error('there is no room');
+  };
+  const reception = receiveFile(coming, { store, requestsMax: 100, announced, requireRoom, log, rest });
   const left = async () => ({
     record: await store.batches.findFile(coming.id),
     bytes: await store.files.read(coming.id, 0, 1_000),
   });
-  return { home, store, coming, reception, left, lines };
+  return { home, store, coming, reception, left, lines, claims };
 }
 
 const nothing = { record: undefined, bytes: undefined };
@@ -86,10 +96,10 @@ test('discard removes nothing before take, and everything after a keep whose res
 test('work that blocks the event loop is followed by a rest, and a small file has none', async (t) => {
   const rests: number[] = [];
   const rest: Rest = async (workMs) => void rests.push(workMs);
-  const small = await start(t, rest);
+  const small = await start(t, { rest });
   await small.reception.take('x', piecesOf('a'));
   t.deepEqual(rests, []);
-  const large = await start(t, rest);
+  const large = await start(t, { rest });
   const { bytes } = await large.reception.take(
     'x',
     piecesOf(line('a', { content: 'Hello, you. '.repeat(340_000) }), '\na'),
@@ -97,6 +107,41 @@ test('work that blocks the event loop is followed by a rest, and a small file ha
   t.true(bytes > 4_000_000);
   t.true(rests.length >= 1);
   t.true(rests.every((workMs) => workMs >= 10));
+});
+
+test('a file counts before its bytes are stored: its record is ahead of them, and has their number at the end', async (t) => {
+  const { store, coming, reception, claims, left } = await start(t);
+  const piece = `${'x'.repeat(999_999)}\n`;
+  let arrived = 0;
+  async function* pieces() {
+    for (let count = 0; count < 20; count++) {
+      const counted = (await store.batches.findFile(coming.id))?.bytes ?? 0;
+      t.true(counted >= arrived);
+      arrived += piece.length;
+      yield Buffer.from(piece);
+    }
+  }
+  const file = await reception.take('x', pieces());
+  t.deepEqual(claims, [65_536, 2e6, 6e6, 14e6, 15e6 + 8_388_608]);
+  await reception.keep(file);
+  t.is((await left()).record?.bytes, 20e6);
+});
+
+test('a file counts with no more than its client has announced', async (t) => {
+  const { reception, claims } = await start(t, { announced: 700 });
+  await reception.take('x', piecesOf('x'.repeat(500)));
+  t.deepEqual(claims, [700]);
+});
+
+test('a file that finds no room, at its beginning or later, is refused, and nothing of it is left', async (t) => {
+  for (const roomFor of [1, 65_536]) {
+    const { reception, claims, left } = await start(t, { roomFor });
+    const bytes = piecesOf('x'.repeat(60_000), 'x'.repeat(60_000));
+    await t.throwsAsync(reception.take('x', bytes), { message: 'there is no room' });
+    t.is(claims.length, roomFor === 1 ? 1 : 2);
+    await reception.discard();
+    t.deepEqual(await left(), nothing);
+  }
 });
 
 test('a file whose record was removed during the upload is not kept', async (t) => {

@@ -5,7 +5,7 @@ import { codesOf } from '../../../ingress/openapi/description/route-codes.ts';
 import type { RouteDescription } from '../../../ingress/openapi/description/route-description.ts';
 import { createOpenApiDocument } from '../../../ingress/openapi/document.ts';
 import { documentedRoutes } from '../../../ingress/openapi/routes.ts';
-import { batchBody } from '../../../ingress/routes/batches.ts';
+import { batchBody } from '../../../ingress/routes/create-batch.ts';
 import { errorStatus } from '../../../shared/errors.ts';
 import { routerRoutes } from '../../support/router-routes.ts';
 

@@ -28,18 +28,35 @@ test.serial('a request ends on whichever ingress it is, once, and no other one d
     ended.push('req_3');
     done.resolve();
   });
-  await one.add('req_1', at);
+  await one.add(['req_1'], at);
   while (ended.length === 0) await new Promise((resolve) => setImmediate(resolve));
   t.deepEqual(ended, ['req_1']);
-  await one.add('req_1', at);
-  await one.add('req_3', at);
+  await one.add(['req_1'], at);
+  await one.add(['req_3'], at);
   await done.promise;
   t.deepEqual(ended, ['req_1', 'req_3']);
 });
 
+test.serial('the requests of a key end together, on each ingress, and those of another key continue', async (t) => {
+  using one = open();
+  using other = open();
+  const ended: string[] = [];
+  one.follow('key_1', () => ended.push('first'));
+  one.follow('key_2', () => ended.push('of another key'));
+  const leave = one.follow('key_1', () => ended.push('gone'));
+  leave();
+  const done = [one, other].map((on) => new Promise<void>((resolve) => void on.follow('key_1', resolve)));
+  t.false(await other.has('key_1'));
+  await other.add(['key_0', 'key_1'], at);
+  await Promise.all(done);
+  t.deepEqual(ended, ['first']);
+  t.true(await one.has('key_1'));
+  t.false(await one.has('key_2'));
+});
+
 test.serial('a request that is followed only after an operator has ended it ends, too', async (t) => {
   using requests = open();
-  await requests.add('req_1', at);
+  await requests.add(['req_1'], at);
   await new Promise<void>((resolve) => void requests.follow('req_1', resolve));
   t.pass();
 });
@@ -48,18 +65,18 @@ test.serial('a request that is no longer followed is not ended', async (t) => {
   using requests = open();
   const unfollow = requests.follow('req_1', () => t.fail());
   unfollow();
-  await requests.add('req_1', at);
-  await requests.add('req_2', at);
+  await requests.add(['req_1'], at);
+  await requests.add(['req_2'], at);
   await new Promise<void>((resolve) => void requests.follow('req_2', resolve));
   t.pass();
 });
 
 test.serial('an id is kept for a minute, and all of them expire', async (t) => {
   using requests = open();
-  await requests.add('req_1', at);
-  await requests.add('req_2', new Date(at.getTime() + 60_000 - 1));
+  await requests.add(['req_1'], at);
+  await requests.add(['req_2'], new Date(at.getTime() + 60_000 - 1));
   t.deepEqual(await own.redis.zrange(requestsToEndKey, '0', '-1'), ['req_1', 'req_2']);
-  await requests.add('req_3', new Date(at.getTime() + 60_000));
+  await requests.add(['req_3'], new Date(at.getTime() + 60_000));
   t.deepEqual(await own.redis.zrange(requestsToEndKey, '0', '-1'), ['req_2', 'req_3']);
   const lifeMs = await own.redis.pttl(requestsToEndKey);
   t.true(lifeMs > 0 && lifeMs <= 60_000, String(lifeMs));

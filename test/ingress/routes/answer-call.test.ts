@@ -160,6 +160,34 @@ test('an operator ends one request with 403 or an error frame, and its job is ca
   t.like(route.cancelled, [{ requestId: waiting }, { requestId: streaming, control: 'svc:control:w1' }]);
 });
 
+test('requests end with their key with 403 or an error frame, also without a client, and their jobs are cancelled', async (t) => {
+  const error = 'The API key of this request was revoked, and its requests were ended.';
+  const route = await startChatRoute(t, { heldBackMs: never });
+  const whole = route.post(false);
+  await route.queued();
+  const streamed = route.post(true);
+  const streaming = await route.queued(2);
+  route.say(streaming, [started, chunk('a')]);
+  const stream = await streamed;
+  route.end('key_1');
+  const refused = await whole;
+  t.is(refused.status, 403);
+  t.deepEqual(await refused.json(), { code: 'FORBIDDEN', error });
+  t.true((await stream.text()).includes(`"message":"${error}"`));
+  await until(() => route.endable() === 0 && route.followed() === 0 && route.cancelled.length === 2);
+
+  const leaving = new AbortController();
+  const kept = await startChatRoute(t, { claim });
+  const answer = kept.post(false, leaving.signal);
+  const request = await kept.queued();
+  kept.say(request, [started]);
+  leaving.abort();
+  await t.throwsAsync(answer);
+  await kept.untilClosed();
+  kept.end('key_1');
+  t.like(kept.cancelled, [{ requestId: request }]);
+});
+
 test('a request whose job could not be queued no longer counts as waiting', async (t) => {
   const add = () => Promise.reject(new ApiError('SERVICE_UNAVAILABLE', 'Redis is unavailable.'));
   const route = await startChatRoute(t, { add });

@@ -11,19 +11,19 @@ export function testBatchesContract(contract: Contract): void {
   const prove = provesOnStore(contract);
   prove('the record of a file is stored once and found unchanged until it is removed', keepsFile);
   prove('a file is changed only if it is in the expected state', guardsFile);
-  prove('files are listed by owner and purpose, in both orders, page by page, and only ready ones', listsFiles);
-  prove('the byte count of an account includes only its ready files', countsFiles);
+  prove('files are listed by owner, purpose and keys, in both orders, page by page, and only ready ones', listsFiles);
+  prove('the byte count of an account includes its ready files, and those that are being written', countsFiles);
   prove(
     'the files to remove are those that have expired, are marked for deletion, or were never finished',
     listsFilesToRemove,
   );
   prove('a batch is found as it was inserted, and a second insert does not change it', keepsBatch);
   prove('of batches with the same claim only the first is inserted, and it keeps its claim', claimsBatch);
-  prove('batches are listed by owner, in both orders, page by page', listsBatches);
+  prove('batches are listed by owner and keys, in both orders, page by page', listsBatches);
   prove('a change is written with the next version, and nothing is written without a change', changesBatch);
   prove('only open batches of the given accounts are listed, in order of their ids', listsOpen);
   prove('an account is listed once while it has open batches', listsOpenAccounts);
-  prove('number, tokens and inputs include the batches in every state that is not final', knowsUnfinished);
+  prove('a file is the input of an unfinished batch in every state that is not final', knowsInputs);
   prove('batches are described by state, with the oldest of those that wait', describes);
 }
 
@@ -66,6 +66,7 @@ async function listsFiles(t: ExecutionContext, { batches }: Store): Promise<void
       account: index % 5 === 0 ? 'user:bob' : 'user:ann',
       purpose: index % 3 === 0 ? 'batch_output' : 'batch',
       state: index % 7 === 0 ? 'writing' : index % 7 === 1 ? 'deleting' : 'ready',
+      ...(index % 11 !== 0 && { keyId: `key_${index % 11}` }),
     }),
   );
   await inGroups(all, (file) => batches.insertFile(file));
@@ -79,6 +80,14 @@ async function listsFiles(t: ExecutionContext, { batches }: Store): Promise<void
   await goesThrough(t, outputs, (page) => batches.listFiles('user:ann', { ...page, purpose: 'batch_output' }));
   await goesThrough(t, inputs, (page) => batches.listFiles('user:ann', { ...page, purpose: 'batch' }));
   t.deepEqual(idsOf(await list({ limit: 1_000 })), idsOf(ann).sort().reverse(), 'the newest first');
+  const keyIds = ['key_3', 'key_5', 'key_missing'];
+  const ofKeys = ann.filter(({ keyId = '' }) => keyIds.includes(keyId));
+  await goesThrough(t, ofKeys, (page) => batches.listFiles('user:ann', { ...page, keyIds }));
+  const outputsOfKeys = ofKeys.filter(({ purpose }) => purpose === 'batch_output');
+  await goesThrough(t, outputsOfKeys, (page) =>
+    batches.listFiles('user:ann', { ...page, keyIds, purpose: 'batch_output' }),
+  );
+  t.deepEqual(await list({ limit: 10, keyIds: [] }), []);
   t.deepEqual(await batches.listFiles('user:missing', { limit: 10 }), []);
 }
 
@@ -97,7 +106,7 @@ async function countsFiles(t: ExecutionContext, { batches }: Store): Promise<voi
     fileOf({ bytes: 100, account: 'user:bob' }),
   ];
   for (const file of [...own, ...others]) await batches.insertFile(file);
-  t.deepEqual(await countOf('user:ann'), { files: 3, bytes: 2 * large + 7 });
+  t.deepEqual(await countOf('user:ann'), { files: 4, bytes: 2 * large + 8 });
   t.deepEqual(await countOf('user:bob'), { files: 1, bytes: 100 });
   const [writing] = others;
   if (writing === undefined) throw new Error('there must be others');
@@ -186,12 +195,20 @@ async function claimsOnce(t: ExecutionContext, one: Store, home: StoreHome): Pro
 
 async function listsBatches(t: ExecutionContext, { batches }: Store): Promise<void> {
   const all = Array.from({ length: 250 }, (_, index) =>
-    batchOf({ account: index % 4 === 0 ? 'user:bob' : 'user:ann', open: index % 2 === 0 }),
+    batchOf({
+      account: index % 4 === 0 ? 'user:bob' : 'user:ann',
+      open: index % 2 === 0,
+      keyId: index % 11 === 0 ? '' : `key_${index % 11}`,
+    }),
   );
   await inGroups(all, (batch) => batches.insertBatch(batch));
   const ann = all.filter(({ account }) => account === 'user:ann');
   await goesThrough(t, ann, (page) => batches.listBatches('user:ann', page));
   t.deepEqual(idsOf(await batches.listBatches('user:ann', { limit: 2 })), idsOf(ann).sort().slice(-2).reverse());
+  const keyIds = ['key_3', 'key_5', 'key_missing'];
+  const ofKeys = ann.filter(({ keyId }) => keyIds.includes(keyId));
+  await goesThrough(t, ofKeys, (page) => batches.listBatches('user:ann', { ...page, keyIds }));
+  t.deepEqual(await batches.listBatches('user:ann', { limit: 10, keyIds: [] }), []);
 }
 
 async function changesBatch(t: ExecutionContext, { batches }: Store): Promise<void> {
@@ -261,19 +278,9 @@ async function close(batches: Store['batches'], { id }: Batch): Promise<void> {
   await batches.changeBatch(id, (batch) => ({ result: batch, ...(batch && { next: { ...batch, open: false } }) }));
 }
 
-async function knowsUnfinished(t: ExecutionContext, { batches }: Store): Promise<void> {
-  const all = batchStates.map((state, index) => batchOf({ state, tokens: 10 ** index }));
-  const others = [batchOf({ account: 'user:bob', tokens: 5 }), batchOf({ state: 'completed', open: false, tokens: 7 })];
-  for (const batch of [...all, ...others]) await batches.insertBatch(batch);
-  const unfinished = all.filter((batch) => !isOver(batch));
-  t.deepEqual(await batches.countUnfinished('user:ann'), { batches: 4, tokens: 1_111 });
-  t.is(unfinished.length, 4);
-  t.is(
-    unfinished.reduce((sum, { tokens }) => sum + tokens, 0),
-    1_111,
-  );
-  t.deepEqual(await batches.countUnfinished('user:bob'), { batches: 1, tokens: 5 });
-  t.deepEqual(await batches.countUnfinished('user:missing'), { batches: 0, tokens: 0 });
+async function knowsInputs(t: ExecutionContext, { batches }: Store): Promise<void> {
+  const all = batchStates.map((state) => batchOf({ state }));
+  for (const batch of all) await batches.insertBatch(batch);
   for (const batch of all) t.is(await batches.isInputOfUnfinished(batch.inputFile), !isOver(batch), batch.state);
   t.false(await batches.isInputOfUnfinished('file-missing'));
 }

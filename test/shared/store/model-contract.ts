@@ -249,6 +249,7 @@ function keyChanges(): fc.Arbitrary<Partial<KeyFields>> {
       models: maybe(fc.constantFrom(['small-chat'], ['small-chat', 'large-chat'])),
       allowedIps: maybe(fc.constant(['192.0.2.0/24'])),
       limits: maybe(fc.constantFrom({ requestsPerMinute: 1 }, { tokensPerMonth: 2, tokensPerMinute: 3 })),
+      files: maybe(fc.constantFrom('none', 'own', 'read', 'all')),
     },
     { requiredKeys: [] },
   );

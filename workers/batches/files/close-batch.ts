@@ -69,7 +69,7 @@ export function createCloseBatch(deps: Deps) {
   async function end(batch: Batch, lines: readonly OpenLine[], signal: AbortSignal): Promise<void> {
     const error = batch.ending === 'cancelled' ? unfinished.cancelled : unfinished.expired;
     const results = lines.map((line) => failedLine(line, error));
-    await Promise.all(results.map((result) => writeResult(result, batch.endpoint, signal)));
+    await Promise.all(results.map((result) => writeResult(result, batch, signal)));
   }
 }
 

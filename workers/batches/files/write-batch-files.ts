@@ -1,10 +1,13 @@
 import type { Batch, BatchResult, BatchUsage, ErrorCounts, StoredFile } from '../../../shared/batches/batch.ts';
+import { moveBytesToFiles } from '../../../shared/batches/batch-room.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { resultFileOf, resultIdOf } from '../lines/ids.ts';
+import { resultFileOf } from '../lines/ids.ts';
+import { presentLine } from '../lines/line-results.ts';
 
 type Written = Extract<BatchEvent, { type: 'written' }>;
 type Kind = 'output' | 'error';
+type WrittenFile = Pick<StoredFile, 'id' | 'bytes' | 'lines'>;
 
 /** Few, because each may be as large as an answer may be. */
 const resultsAtOnce = 16;
@@ -17,8 +20,9 @@ const otherErrors = 'other';
 
 /**
  * Writes the output file and the error file of a batch: one line for each result, in the order of the input. An empty file is not written.
- * The ids derive from the batch, so a second call writes the same files, or finds them written. Fails as the store does, and with the
- * reason of `signal`.
+ * The ids derive from the batch, so a second call writes the same files, or finds them written. The results count for the account until
+ * all bytes are written, and the files from when they are ready, so nothing counts twice (contract.md#ho6-room-of-accounts).
+ * Fails as the store does, and with the reason of `signal`.
  */
 export function createWriteBatchFiles({
   store,
@@ -35,23 +39,27 @@ export function createWriteBatchFiles({
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
     const errorCounts: ErrorCounts = {};
     const options = { now, signal, usage, errorCounts };
-    const outputFile = completed > 0 ? await write(batch, 'output', { ...options, lines: completed }) : undefined;
-    const errorFile = failed > 0 ? await write(batch, 'error', { ...options, lines: failed }) : undefined;
-    const files = { ...(outputFile && { outputFile }), ...(errorFile && { errorFile }) };
+    const output = completed > 0 ? await write(batch, 'output', { ...options, lines: completed }) : undefined;
+    const error = failed > 0 ? await write(batch, 'error', { ...options, lines: failed }) : undefined;
+    await store.batches.changeRoom(batch.account, moveBytesToFiles(batch.id));
+    if (output !== undefined) await makeReady(output);
+    if (error !== undefined) await makeReady(error);
+    const files = { ...(output && { outputFile: output.id }), ...(error && { errorFile: error.id }) };
     return { type: 'written', completed, failed, usage, errorCounts, ...files };
   };
 
+  /** Writes the bytes of a file. Its record does not say yet that it is ready, unless it was before. */
   async function write(
     batch: Batch,
     kind: Kind,
     { now, ...reading }: Pick<Wanted, 'signal' | 'lines' | 'usage' | 'errorCounts'> & { now: number },
-  ): Promise<string> {
+  ): Promise<WrittenFile> {
     const id = resultFileOf(batch.id, kind);
     const wanted = { batch: batch.id, kind, ...reading };
     const known = await store.batches.findFile(id);
     if (known?.state === 'ready') {
       for await (const _ of blocks(store, wanted)); // for the usage and the errors
-      return id;
+      return known;
     }
     const file: StoredFile = {
       ...{
@@ -69,11 +77,13 @@ export function createWriteBatchFiles({
     if (!(await store.batches.insertFile(file))) {
       await store.batches.changeFile(id, 'writing', { createdAt: file.createdAt, expiresAt: file.expiresAt });
     }
-    const bytes = await store.files.write(id, blocks(store, wanted));
-    const isReady = await store.batches.changeFile(id, 'writing', { state: 'ready', bytes, lines: reading.lines });
+    return { id, bytes: await store.files.write(id, blocks(store, wanted)), lines: reading.lines };
+  }
+
+  async function makeReady({ id, bytes, lines }: WrittenFile): Promise<void> {
+    const isReady = await store.batches.changeFile(id, 'writing', { state: 'ready', bytes, lines });
     if (!isReady && (await store.batches.findFile(id))?.state !== 'ready')
       throw new Error(`${id} was removed meanwhile`);
-    return id;
   }
 }
 
@@ -127,12 +137,4 @@ async function* results(store: Pick<Store, 'batches'>, batch: string): AsyncGene
     if (last === undefined) return;
     after = last.line;
   }
-}
-
-/** Formats one line of an output or error file, including its line feed. */
-export function presentLine({ batch, line, customId, requestId, status, body, error }: BatchResult): string {
-  const head = JSON.stringify({ id: resultIdOf(batch, line), custom_id: customId }).slice(0, -1);
-  // As the backend wrote it, except line breaks, which in JSON are only between values.
-  const answer = `{"status_code":${status},"request_id":${JSON.stringify(requestId)},"body":${body?.replace(/[\r\n]+/g, ' ')}}`;
-  return `${head},"response":${body === null ? 'null' : answer},"error":${JSON.stringify(error)}}\n`;
 }

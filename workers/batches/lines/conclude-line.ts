@@ -83,7 +83,7 @@ export function createConcludeLine(deps: {
   /** After the result is stored, a failure to settle it is no reason to run the line again. */
   async function end(run: StartedLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
     if (now() - run.takenAt > unchallengedMs && (await isCleared(run.job))) return finishAttempt.drop(run);
-    const stored = await writeResult(result, run.job.endpoint, signal);
+    const stored = await writeResult(result, run.job, signal);
     return endLine(run, stored).then(
       () => done,
       (error: unknown) => finishAttempt.postpone(withRun(run), unavailable(error)),

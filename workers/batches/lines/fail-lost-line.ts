@@ -30,7 +30,7 @@ export function createFailLostLine({
     const error = new ApiError('INTERNAL_ERROR', 'The line could not be run.');
     // If the job ended for another reason, for example because Redis refused to postpone it, the line itself is not at fault.
     if (!isStalled) return void (await finishAttempt.lose({ job, taken }, error, shutdown));
-    await writeResult(failedLine(job, error), job.endpoint, shutdown);
+    await writeResult(failedLine(job, error), job, shutdown);
     // No job is left that could run later.
     while ((await processLine({ data, taken, signal: shutdown })).outcome === 'later') {
       await sleep(pauseMs, undefined, { signal: shutdown });

@@ -76,7 +76,7 @@ export function createFinishLineAttempt(deps: Deps): FinishLineAttempt {
     const next = retryAfterLoss(line.job, Date.now());
     metrics.batchLineRetries.inc({ endpoint: line.job.endpoint, reason: 'lost' });
     if (next !== undefined) return retry(line, next);
-    await deps.writeResult(failedLine(line.job, error), line.job.endpoint, signal);
+    await deps.writeResult(failedLine(line.job, error), line.job, signal);
     return drop(line, 'has ended');
   }
 

@@ -2,6 +2,7 @@ import { type BatchResult, lineBytesMax } from '../../../shared/batches/batch.ts
 import { ApiError, errorStatus } from '../../../shared/errors.ts';
 import type { TokenUsage } from '../../../shared/jobs/replies.ts';
 import { noTokens } from '../../answers/usage-report.ts';
+import { resultIdOf } from './ids.ts';
 
 type Line = Pick<BatchResult, 'batch' | 'line' | 'customId' | 'requestId'>;
 
@@ -35,6 +36,12 @@ export const unfinished = {
   cancelled: { code: 'batch_cancelled', message: 'The batch was cancelled before the line was finished.' },
 } as const;
 
+/** The error of a line whose account has no room for its answer, which is not charged. */
+export const noRoomLeft = {
+  code: 'account_bytes_limit',
+  message: 'The files and results of this account leave no room for the answer of this line.',
+} as const;
+
 /** The usage in a result. */
 export function usageOf({ promptTokens, completionTokens, cachedTokens, estimated }: BatchResult): TokenUsage {
   return { promptTokens, completionTokens, cachedTokens, estimated };
@@ -46,4 +53,18 @@ function named({ batch, line, customId, requestId }: Line): Line {
 
 function tokensOf({ promptTokens, completionTokens, cachedTokens, estimated }: TokenUsage): TokenUsage {
   return { promptTokens, completionTokens, cachedTokens, estimated };
+}
+
+/** Formats one line of an output or error file, including its line feed. */
+export function presentLine({ batch, line, customId, requestId, status, body, error }: BatchResult): string {
+  const head = JSON.stringify({ id: resultIdOf(batch, line), custom_id: customId }).slice(0, -1);
+  // As the backend wrote it, except line breaks, which in JSON are only between values.
+  const answer = `{"status_code":${status},"request_id":${JSON.stringify(requestId)},"body":${body?.replace(/[\r\n]+/g, ' ')}}`;
+  return `${head},"response":${body === null ? 'null' : answer},"error":${JSON.stringify(error)}}\n`;
+}
+
+/** How many bytes that line has at most. */
+export function lineBytesOf(result: BatchResult): number {
+  const { body } = result;
+  return Buffer.byteLength(presentLine({ ...result, body: body && '' })) + Buffer.byteLength(body ?? '');
 }

@@ -14,13 +14,14 @@ import { createRunLedger } from '../../answers/run-ledger.ts';
 import { createWatchdog } from '../../exchange/watchdog.ts';
 import type { Start, StartRun } from '../../leases/start-run.ts';
 import { traceRun } from '../../tracing/trace-run.ts';
+import type { ResultRoom } from '../room/result-room.ts';
 import type { AdmitLine, AdmittedLine } from './admit-line.ts';
 import { type BatchJob, batchJobSchema } from './batch-job.ts';
 import { createConcludeLine, handBack, type StartedLine } from './conclude-line.ts';
 import type { EndLine } from './end-line.ts';
 import { type FinishLineAttempt, type TakenLine, unavailable } from './finish-line-attempt.ts';
 import type { SendLineEvent } from './line-events.ts';
-import { failedLine } from './line-results.ts';
+import { failedLine, noRoomLeft } from './line-results.ts';
 import type { BatchWatch } from './watch-batches.ts';
 import type { WriteResult } from './write-results.ts';
 
@@ -45,6 +46,7 @@ type Deps = {
   store: Pick<BatchStore, 'findLine'>;
   /** The time that a request has from its admission, in milliseconds. */
   requestMs: () => number;
+  room: Pick<ResultRoom, 'mayRun'>;
   admitLine: AdmitLine;
   startRun: StartRun;
   finishAttempt: FinishLineAttempt;
@@ -98,6 +100,7 @@ export function createProcessLine(deps: Deps): ProcessJob {
   async function admitAndRun(taking: Taking, signal: AbortSignal): Promise<Outcome> {
     const { job, taken } = taking;
     deps.sendLineEvent(job, { type: 'started' });
+    if (!(await deps.room.mayRun(job))) return endUnrun(taking, failedLine(job, noRoomLeft), signal);
     const admitted = await deps.admitLine(job);
     if (admitted.outcome === 'refused') return endUnrun(taking, failedLine(job, admitted.error), signal);
     if (admitted.outcome === 'ended') return finishAttempt.drop(taking);
@@ -112,7 +115,7 @@ export function createProcessLine(deps: Deps): ProcessJob {
 
   /** An earlier attempt may hold a lease, because it was admitted. That is released. */
   async function endUnrun(line: TakenLine, result: BatchResult, signal: AbortSignal): Promise<Outcome> {
-    await deps.writeResult(result, line.job.endpoint, signal);
+    await deps.writeResult(result, line.job, signal);
     if (line.taken > 1) return finishAttempt.drop(line, 'has ended');
     deps.sendLineEvent(line.job, { type: 'ended', answered: false });
     return done;

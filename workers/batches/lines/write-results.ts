@@ -5,19 +5,29 @@ import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { ResultRoom, SizedResult } from '../room/result-room.ts';
+import { failedLine, lineBytesOf, noRoomLeft } from './line-results.ts';
+
+/** Whose line it is. */
+type Owner = { account: string; endpoint: string };
 
 /**
- * Writes the result of a line for an endpoint, and waits while the store is unavailable. Resolves with the stored result of the line: this one, or an earlier one.
- * Fails with the reason of `signal`; then it is unknown whether the result was written.
+ * Writes the result of a line, and waits while the store is unavailable. Resolves with the stored result of the line: this one, an earlier
+ * one, or an error that charges nothing if its account has no room for it. Fails with the reason of `signal`; then it is unknown whether
+ * the result was written.
  */
-export type WriteResult = (result: BatchResult, endpoint: string, signal: AbortSignal) => Promise<BatchResult>;
+export type WriteResult = (result: BatchResult, owner: Owner, signal: AbortSignal) => Promise<BatchResult>;
 type Waiting = {
   result: BatchResult;
-  endpoint: string;
+  owner: Owner;
+  /** The result counts for its account. */
+  isCounted: boolean;
   signal: AbortSignal;
   resolve: (stored: BatchResult) => void;
   reject: (error: unknown) => void;
 };
+
+type Failed = { results: readonly Waiting[]; error: unknown };
 
 const resultsAtOnce = 100;
 const charactersAtOnce = 8_388_608;
@@ -28,17 +38,20 @@ const charactersAtOnce = 8_388_608;
  */
 export function createWriteResults({
   store,
+  room,
   metrics,
   log,
   gatherMs = 20,
   pauseMs = 500,
 }: {
   store: Pick<BatchStore, 'insertResults'>;
+  room: Pick<ResultRoom, 'take' | 'giveBack'>;
   metrics: { batchLines: Counter<'endpoint' | 'outcome'> };
   log: Log;
   gatherMs?: number;
   pauseMs?: number;
 }): WriteResult {
+  const { count, giveBack } = createCounting({ room, log });
   let waiting: Waiting[] = [];
   let isWriting = false;
 
@@ -48,19 +61,23 @@ export function createWriteResults({
       if (gatherMs > 0) await sleep(gatherMs);
       const taken = take();
       if (taken.length === 0) continue;
-      try {
-        const stored = await store.insertResults(taken.map(({ result }) => result));
-        for (const [index, { resolve, result, endpoint }] of taken.entries()) {
-          const kept = stored[index] ?? result;
-          const outcome = result.error?.code ?? 'completed';
-          if (isDeepStrictEqual(kept, result)) metrics.batchLines.inc({ endpoint, outcome });
-          resolve(kept);
-        }
-      } catch (error) {
-        await putBack(taken, error);
-      }
+      const { counted, failed } = await count(taken);
+      const failures = failed.map(({ results, error }) => putBack(results, error));
+      await (counted.length > 0 ? write(counted).catch((error) => putBack(counted, error)) : Promise.all(failures));
     }
     isWriting = false;
+  }
+
+  async function write(counted: readonly Waiting[]): Promise<void> {
+    const stored = await store.insertResults(counted.map(({ result }) => result));
+    const earlier = counted.filter((one, index) => !isDeepStrictEqual(stored[index] ?? one.result, one.result));
+    await giveBack(earlier);
+    for (const [index, one] of counted.entries()) {
+      const { result, owner } = one;
+      const outcome = result.error?.code ?? 'completed';
+      if (!earlier.includes(one)) metrics.batchLines.inc({ endpoint: owner.endpoint, outcome });
+      one.resolve(stored[index] ?? result);
+    }
   }
 
   /** Takes the results for one call, and leaves out those whose writers were aborted. */
@@ -90,10 +107,50 @@ export function createWriteResults({
     await sleep(pauseMs * (0.5 + Math.random()));
   }
 
-  return function writeResult(result, endpoint, signal) {
-    const written = Promise.withResolvers<BatchResult>();
-    waiting.push({ result, endpoint, signal, resolve: written.resolve, reject: written.reject });
+  return function writeResult(result, { account, endpoint }, signal) {
+    const { promise, resolve, reject } = Promise.withResolvers<BatchResult>();
+    waiting.push({ result, owner: { account, endpoint }, isCounted: false, signal, resolve, reject });
     if (!isWriting) void writeAll();
-    return written.promise;
+    return promise;
   };
+}
+
+/** Counts results for their accounts. */
+function createCounting({ room, log }: { room: Pick<ResultRoom, 'take' | 'giveBack'>; log: Log }) {
+  return {
+    /** Before they are written. One without room becomes an error. If this fails for a batch, those of others are counted. */
+    async count(taken: readonly Waiting[]): Promise<{ counted: Waiting[]; failed: Failed[] }> {
+      const failed: Failed[] = [];
+      const counting = byBatch(taken.filter(({ isCounted }) => !isCounted)).map(async ([of, results]) => {
+        try {
+          const kept = await room.take(of, results.map(sizeOf));
+          for (const [index, one] of results.entries()) {
+            one.isCounted = true;
+            if (!kept[index]) one.result = failedLine(one.result, noRoomLeft);
+          }
+        } catch (error) {
+          failed.push({ results, error });
+        }
+      });
+      await Promise.all(counting);
+      return { counted: taken.filter(({ isCounted }) => isCounted), failed };
+    },
+
+    /** What is not given back counts until the batch is over. */
+    async giveBack(earlier: readonly Waiting[]): Promise<void> {
+      const giving = byBatch(earlier).map(([of, counted]) => room.giveBack(of, counted.map(sizeOf)));
+      await Promise.all(giving).catch((error: unknown) => {
+        log.warn({ err: error }, 'bytes of results that were stored twice count until their batch ends');
+      });
+    },
+  };
+}
+
+function byBatch(results: readonly Waiting[]): [{ account: string; batch: string }, Waiting[]][] {
+  const groups = Map.groupBy(results, ({ result }) => result.batch);
+  return [...groups].map(([batch, each]) => [{ account: each[0]?.owner.account ?? '', batch }, each]);
+}
+
+function sizeOf({ result }: Waiting): SizedResult {
+  return { bytes: lineBytesOf(result), isFailure: result.failed };
 }

@@ -1,5 +1,6 @@
 import type { Histogram } from 'prom-client';
 import type { Batch } from '../../../shared/batches/batch.ts';
+import { leaveRoom } from '../../../shared/batches/batch-room.ts';
 import { type BatchEvent, hasJustEnded, isOver, nextBatch } from '../../../shared/batches/batch-states.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
@@ -22,7 +23,7 @@ export interface BatchSteps {
 }
 
 export type StepDeps = {
-  store: Pick<BatchStore, 'changeBatch'>;
+  store: Pick<BatchStore, 'changeBatch' | 'changeRoom'>;
   validateBatch: ReturnType<typeof createValidateBatch>;
   closeBatch: ReturnType<typeof createCloseBatch>;
   writeBatchFiles: ReturnType<typeof createWriteBatchFiles>;
@@ -65,7 +66,10 @@ export function createBatchSteps(
     });
     if (moved === undefined) return;
     const { state, createdAt, isEnd } = moved;
-    if (isEnd) deps.metrics.batchDuration.observe({ state }, (now - createdAt.getTime()) / 1_000);
+    if (isEnd) {
+      deps.metrics.batchDuration.observe({ state }, (now - createdAt.getTime()) / 1_000);
+      await store.changeRoom(account, leaveRoom([id])); // the next step repeats it if this process dies
+    }
     if (event.type !== 'cleared') log.info({ batch: id, account, state, event: event.type }, 'a batch has moved');
     onMoved();
   }
@@ -112,7 +116,7 @@ export function createBatchSteps(
 
 /** Undefined if the batch's state has no step. */
 function stepOf(
-  deps: Pick<StepDeps, 'validateBatch' | 'closeBatch' | 'writeBatchFiles' | 'clearBatch'>,
+  deps: Pick<StepDeps, 'store' | 'validateBatch' | 'closeBatch' | 'writeBatchFiles' | 'clearBatch'>,
   batch: Batch,
   { now, signal }: { now: number; signal: AbortSignal },
 ): (() => Promise<BatchEvent | undefined>) | undefined {
@@ -121,7 +125,13 @@ function stepOf(
     return async () => ({ type: 'expire' });
   if (batch.state === 'validating') return async () => deps.validateBatch(batch, signal);
   if (batch.state === 'in_progress') return undefined;
-  if (isOver(batch)) return async () => ((await deps.clearBatch(batch, signal)) ? { type: 'cleared' } : undefined);
+  if (isOver(batch)) {
+    return async () => {
+      // If the process that ended it has died. Not only after it is cleared, which may take long.
+      await deps.store.changeRoom(batch.account, leaveRoom([batch.id]));
+      return (await deps.clearBatch(batch, signal)) ? { type: 'cleared' } : undefined;
+    };
+  }
   return async () => {
     await deps.closeBatch(batch, { now, signal });
     return deps.writeBatchFiles(batch, { now, signal });

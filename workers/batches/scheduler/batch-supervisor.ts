@@ -39,7 +39,7 @@ type HoldDeps = {
 export function superviseBatches(
   deps: StepDeps &
     HoldDeps & {
-      store: Pick<BatchStore, 'listOpenBatches' | 'changeBatch'>;
+      store: Pick<BatchStore, 'listOpenBatches' | 'changeBatch' | 'changeRoom'>;
       refreshEveryMs?: number;
       /** The pause between two refreshes. Ends early, and does not fail, when the signal is aborted. */
       pause?: (ms: number, signal: AbortSignal) => Promise<void>;

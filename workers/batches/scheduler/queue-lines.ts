@@ -83,7 +83,7 @@ export function createQueueLines(deps: {
     const message = errors.map((fault) => `${fault.param ?? 'line'}: ${fault.message}`).join('; ');
     const error = { code: 'VALIDATION_ERROR', message };
     const result = failedLine({ batch: id, line, customId, requestId }, error);
-    await deps.writeResult(result, batch.endpoint, signal);
+    await deps.writeResult(result, batch, signal);
     // An earlier attempt may have been postponed with its lease.
     await deps.release({ account, requestId, lane: 'batch', run: 'any' });
     await dispatch({ type: 'rejected', batch: id, line });

@@ -33,7 +33,7 @@ export function endRequest({ requestLookUp, requestsToEnd, ...recording }: Deps)
     if (request.state !== 'ended') {
       const by = byOperator(ctx, reason);
       await recordAction(ctx, account, { action: { requestEnded: request.requestId }, by });
-      await requestsToEnd.add(request.requestId, by.at);
+      await requestsToEnd.add([request.requestId], by.at);
     }
     ctx.body = presentForOperator(account, request, stateOf(ctx, 'planFile').backends);
   };

@@ -10,6 +10,7 @@ import {
   type StoredFile,
   storedFileSchema,
 } from '../../../batches/batch.ts';
+import { batchRoomSchema } from '../../../batches/batch-room.ts';
 import { storedJson } from '../../adapters/stored-json.ts';
 import { type CollectionIndexes, index } from '../database/mongo-indexes.ts';
 
@@ -23,6 +24,10 @@ const batchDocumentSchema = batchSchema
   .omit({ id: true })
   .extend({ _id: z.string(), open: z.string().optional(), metadata: storedJson.nullable() });
 
+/** `revision` counts all changes. */
+const roomDocumentSchema = batchRoomSchema.extend({ _id: z.string(), revision: z.int() });
+
+export type RoomDocument = z.infer<typeof roomDocumentSchema>;
 type FileDocument = z.infer<typeof fileDocumentSchema>;
 /**
  * `claim` and `ended` are not part of the schema, because changes of a batch do not change them. `ended` is the batch's own id while the
@@ -42,6 +47,10 @@ export function batchesOf(database: Db): Collection<BatchDocument> {
   return database.collection('batches', options);
 }
 
+export function roomsOf(database: Db): Collection<RoomDocument> {
+  return database.collection('batch_rooms', options);
+}
+
 export function resultsOf(database: Db): Collection<ResultDocument> {
   return database.collection('batch_results', options);
 }
@@ -56,6 +65,7 @@ export const batchIndexes: readonly CollectionIndexes[] = [
     indexes: [
       index({ account: 1, state: 1, _id: 1 }),
       index({ account: 1, purpose: 1, state: 1, _id: 1 }),
+      index({ account: 1, state: 1, keyId: 1, purpose: 1, _id: 1 }),
       index({ state: 1, expiresAt: 1 }),
       index({ account: 1, state: 1, bytes: 1 }),
     ],
@@ -64,6 +74,7 @@ export const batchIndexes: readonly CollectionIndexes[] = [
     collection: 'batches',
     indexes: [
       index({ account: 1, _id: 1 }),
+      index({ account: 1, keyId: 1, _id: 1 }),
       index({ open: 1 }, { sparse: true }),
       index({ account: 1, open: 1 }),
       index({ claim: 1 }, { unique: true, sparse: true }),
@@ -100,6 +111,10 @@ export function toBatchUpdate({ _id, ...fields }: BatchDocument): object {
   const names = Object.keys(batchDocumentSchema.shape).filter((name) => name !== '_id');
   const absent = names.filter((name) => !(name in fields));
   return { $set: fields, $unset: Object.fromEntries(absent.map((name) => [name, ''])) };
+}
+
+export function readRoomDocument(found: unknown): RoomDocument {
+  return roomDocumentSchema.parse(found);
 }
 
 export function toResultDocument(result: BatchResult): ResultDocument {

@@ -18,7 +18,6 @@ const groupsSchema = z.array(
     .transform(({ _id: state, ...group }) => ({ state, ...group })),
 );
 const accountsSchema = z.array(z.object({ _id: z.string() }));
-const unfinishedSchema = z.array(z.object({ batches: z.int(), tokens: z.int() }));
 
 const isOpen = { open: { $gt: '' } };
 const isUnfinished = { ...isOpen, state: { $in: [...unfinishedStates] } };
@@ -51,7 +50,7 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
 
     findClaimedBatch: (claim) => call(() => read({ claim })),
 
-    listBatches: (account, { limit, after, order = 'desc' }) =>
+    listBatches: (account, { limit, after, order = 'desc', keyIds }) =>
       readPages<Batch, string | undefined>({
         limit,
         pageMax: batchesAtOnce,
@@ -61,7 +60,10 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
           call(async () => {
             const isNext = order === 'asc' ? { $gt: page.after ?? '' } : { $lt: page.after ?? '~' };
             const options = { sort: { _id: order === 'asc' ? 1 : -1 }, limit: page.limit, ...durable() } as const;
-            return (await batches.find({ account, _id: isNext }, options).toArray()).map(readBatchDocument);
+            const isOfKeys = keyIds && { keyId: { $in: [...keyIds] } };
+            return (await batches.find({ account, ...isOfKeys, _id: isNext }, options).toArray()).map(
+              readBatchDocument,
+            );
           }),
       }),
 
@@ -111,16 +113,6 @@ function createOpenBatches({ call, durable, database }: MongoCalls) {
 
     isInputOfUnfinished: (file) =>
       call(async () => (await batches.findOne({ ...isUnfinished, inputFile: file }, durable())) !== null),
-
-    countUnfinished: (account) =>
-      call(async () => {
-        const pipeline = [
-          { $match: { ...isUnfinished, account } },
-          { $group: { _id: null, batches: { $sum: 1 }, tokens: { $sum: '$tokens' } } },
-        ];
-        const [sums] = unfinishedSchema.parse(await batches.aggregate(pipeline, durable()).toArray());
-        return sums ?? { batches: 0, tokens: 0 };
-      }),
 
     describeBatches: () =>
       call(async () => {

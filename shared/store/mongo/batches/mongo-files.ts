@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { fileChangeSchema, type StoredFile } from '../../../batches/batch.ts';
+import { fileChangeSchema, filePurposes, type StoredFile } from '../../../batches/batch.ts';
 import { readPages } from '../../adapters/read-pages.ts';
 import type { FileRecords } from '../../batches/batch-store.ts';
 import type { MongoCalls } from '../database/mongo-calls.ts';
@@ -25,7 +25,7 @@ export function createMongoFiles({ call, durable, database }: MongoCalls): FileR
         return found === null ? undefined : readFileDocument(found);
       }),
 
-    listFiles: (account, { limit, after, order = 'desc', purpose }) =>
+    listFiles: (account, { limit, after, order = 'desc', purpose, keyIds }) =>
       readPages<StoredFile, string | undefined>({
         limit,
         pageMax: filesAtOnce,
@@ -34,7 +34,8 @@ export function createMongoFiles({ call, durable, database }: MongoCalls): FileR
         read: (page) =>
           call(async () => {
             const isNext = page.after !== undefined && { _id: { [order === 'asc' ? '$gt' : '$lt']: page.after } };
-            const filter = { account, state: 'ready' as const, ...(purpose && { purpose }), ...isNext };
+            const isOfKeys = keyIds && { keyId: { $in: [...keyIds] }, purpose: { $in: [...filePurposes] } };
+            const filter = { account, state: 'ready' as const, ...isOfKeys, ...(purpose && { purpose }), ...isNext };
             const options = { sort: { _id: order === 'asc' ? 1 : -1 }, limit: page.limit, ...durable() } as const;
             return (await files.find(filter, options).toArray()).map(readFileDocument);
           }),
@@ -54,7 +55,7 @@ export function createMongoFiles({ call, durable, database }: MongoCalls): FileR
     countFiles: (account) =>
       call(async () => {
         const pipeline = [
-          { $match: { account, state: 'ready' } },
+          { $match: { account, state: { $in: ['ready', 'writing'] } } },
           { $group: { _id: null, files: { $sum: 1 }, bytes: { $sum: '$bytes' } } },
         ];
         const [count] = countSchema.parse(await files.aggregate(pipeline, durable()).toArray());

@@ -12,7 +12,6 @@ import type { SqliteCalls } from '../database/sqlite-calls.ts';
 import { orders, rowsAtOnce } from '../database/sqlite-pages.ts';
 
 const batchRow = z.object({ document: storedJson.pipe(batchSchema) });
-const unfinishedRow = z.object({ batches: z.int(), tokens: z.int() });
 const accountRow = z.object({ account: z.string() });
 const groupRow = z.object({ state: z.enum(batchStates), count: z.int(), tokens: z.int(), oldestAt: storedDate });
 
@@ -32,18 +31,24 @@ const selectGroups = `SELECT state, count(*) AS count, sum(tokens) AS tokens, mi
 
 const isUnfinished = 'is_open AND state IN (SELECT value FROM json_each(:states))';
 const selectByInput = `SELECT 1 FROM batches WHERE ${isUnfinished} AND input_file = :file LIMIT 1`;
-const sumUnfinished = `SELECT count(*) AS batches, coalesce(sum(tokens), 0) AS tokens
-  FROM batches WHERE ${isUnfinished} AND account = :account`;
 const states = JSON.stringify(unfinishedStates);
 
 const selectPage = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
   `SELECT document FROM batches WHERE account = :account AND id ${isAfter} :after ORDER BY id ${sorted} LIMIT :limit`;
 
+/** The first ids of each key, then the first of these. */
+const selectPageOfKeys = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
+  `SELECT document FROM batches WHERE id IN (
+    SELECT found.id FROM json_each(:keyIds) AS made JOIN batches AS found ON found.id IN (
+      SELECT id FROM batches WHERE account = :account AND key_id = made.value
+        AND id ${isAfter} :after ORDER BY id ${sorted} LIMIT :limit)
+    ORDER BY found.id ${sorted} LIMIT :limit)
+  ORDER BY id ${sorted}`;
+
 export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords {
   const [insert, update] = [database.prepare(insertBatch), database.prepare(updateBatch)];
   const [select, claimed] = [database.prepare(selectBatch), database.prepare(selectClaimed)];
   const [ended, forget] = [database.prepare(selectEnded), database.prepare(forgetEnded)];
-  const pages = { asc: database.prepare(selectPage(orders.asc)), desc: database.prepare(selectPage(orders.desc)) };
 
   const read = (id: string) => batchIn(select.get(id));
 
@@ -69,17 +74,7 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
       return found;
     },
 
-    listBatches: (account, { limit, after, order = 'desc' }) =>
-      readPages<Batch, string>({
-        limit,
-        pageMax: rowsAtOnce,
-        after: after ?? orders[order].start,
-        placeOf: ({ id }) => id,
-        read: async (page) => {
-          const rows = await calls.read(() => pages[order].all({ account, ...page }));
-          return rows.map((row) => batchRow.parse(row).document);
-        },
-      }),
+    listBatches: createListBatches(database, calls),
 
     /** Decides on a plain read first: the lock that all writers share is taken only if there is something to write. */
     async changeBatch(id, decide) {
@@ -103,10 +98,36 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
   };
 }
 
+function createListBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords['listBatches'] {
+  const pages = { asc: preparePages('asc'), desc: preparePages('desc') };
+
+  function preparePages(order: 'asc' | 'desc') {
+    const ofKeys = database.prepare(selectPageOfKeys(orders[order]));
+    return { ofAll: database.prepare(selectPage(orders[order])), ofKeys };
+  }
+
+  return function listBatches(account, { limit, after, order = 'desc', keyIds }) {
+    const { ofAll, ofKeys } = pages[order];
+    return readPages<Batch, string>({
+      limit,
+      pageMax: rowsAtOnce,
+      after: after ?? orders[order].start,
+      placeOf: ({ id }) => id,
+      read: async (page) => {
+        const rows = await calls.read(() =>
+          keyIds === undefined
+            ? ofAll.all({ account, ...page })
+            : ofKeys.all({ account, keyIds: JSON.stringify(keyIds), ...page }),
+        );
+        return rows.map((row) => batchRow.parse(row).document);
+      },
+    });
+  };
+}
+
 function createOpenBatches(database: DatabaseSync, calls: SqliteCalls) {
   const [openAccounts, open] = [database.prepare(selectOpenAccounts), database.prepare(selectOpen)];
-  const [byInput, unfinished] = [database.prepare(selectByInput), database.prepare(sumUnfinished)];
-  const groups = database.prepare(selectGroups);
+  const [byInput, groups] = [database.prepare(selectByInput), database.prepare(selectGroups)];
 
   return {
     async listOpenAccounts() {
@@ -126,10 +147,6 @@ function createOpenBatches(database: DatabaseSync, calls: SqliteCalls) {
       }),
 
     isInputOfUnfinished: (file) => calls.read(() => byInput.get({ file, states }) !== undefined),
-
-    async countUnfinished(account) {
-      return unfinishedRow.parse(await calls.read(() => unfinished.get({ account, states })));
-    },
 
     async describeBatches() {
       return batchStatsOf(z.array(groupRow).parse(await calls.read(() => groups.all())));

@@ -1,9 +1,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { fileChangeSchema, type StoredFile, storedFileSchema } from '../../../batches/batch.ts';
+import { fileChangeSchema, filePurposes, type StoredFile, storedFileSchema } from '../../../batches/batch.ts';
 import { readPages } from '../../adapters/read-pages.ts';
 import { storedJson } from '../../adapters/stored-json.ts';
-import type { FileRecords } from '../../batches/batch-store.ts';
+import type { FilePage, FileRecords } from '../../batches/batch-store.ts';
 import type { SqliteCalls } from '../database/sqlite-calls.ts';
 import { orders, rowsAtOnce } from '../database/sqlite-pages.ts';
 
@@ -19,11 +19,20 @@ const selectToRemove = `SELECT document FROM files
   ORDER BY expires_at LIMIT :limit`;
 /** Uses the expressions of its index: with the columns, SQLite would read each file's document. */
 const countFiles = `SELECT count(*) AS files, coalesce(sum(document ->> '$.bytes'), 0) AS bytes FROM files
-  WHERE document ->> '$.account' = ? AND document ->> '$.state' = 'ready'`;
+  WHERE document ->> '$.account' = ? AND document ->> '$.state' IN ('ready', 'writing')`;
 
 const selectPage = (purpose: string, { isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
   `SELECT document FROM files WHERE state = 'ready' AND account = :account ${purpose} AND id ${isAfter} :after
     ORDER BY id ${sorted} LIMIT :limit`;
+
+/** The first ids of each key and purpose, then the first of these. */
+const selectPageOfKeys = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) =>
+  `SELECT document FROM files WHERE id IN (
+    SELECT found.id FROM json_each(:keyIds) AS made JOIN json_each(:purposes) AS kind JOIN files AS found ON found.id IN (
+      SELECT id FROM files WHERE account = :account AND key_id = made.value AND purpose = kind.value AND state = 'ready'
+        AND id ${isAfter} :after ORDER BY id ${sorted} LIMIT :limit)
+    ORDER BY found.id ${sorted} LIMIT :limit)
+  ORDER BY id ${sorted}`;
 
 export function createSqliteFiles(database: DatabaseSync, calls: SqliteCalls): FileRecords {
   const [insert, select] = [database.prepare(insertFile), database.prepare(selectFile)];
@@ -33,7 +42,21 @@ export function createSqliteFiles(database: DatabaseSync, calls: SqliteCalls): F
 
   function preparePages(order: 'asc' | 'desc') {
     const ofAny = database.prepare(selectPage('', orders[order]));
-    return { ofAny, ofOne: database.prepare(selectPage('AND purpose = :purpose', orders[order])) };
+    const ofOne = database.prepare(selectPage('AND purpose = :purpose', orders[order]));
+    return { ofAny, ofOne, ofKeys: database.prepare(selectPageOfKeys(orders[order])) };
+  }
+
+  function readPage(
+    account: string,
+    { order = 'desc', purpose, keyIds }: FilePage,
+    page: { after: string; limit: number },
+  ) {
+    const { ofAny, ofOne, ofKeys } = pages[order];
+    if (keyIds !== undefined) {
+      const purposes = JSON.stringify(purpose === undefined ? filePurposes : [purpose]);
+      return ofKeys.all({ account, keyIds: JSON.stringify(keyIds), purposes, ...page });
+    }
+    return purpose === undefined ? ofAny.all({ account, ...page }) : ofOne.all({ account, purpose, ...page });
   }
 
   return {
@@ -48,17 +71,14 @@ export function createSqliteFiles(database: DatabaseSync, calls: SqliteCalls): F
       return row === undefined ? undefined : fileRow.parse(row).document;
     },
 
-    listFiles: (account, { limit, after, order = 'desc', purpose }) =>
+    listFiles: (account, wanted) =>
       readPages<StoredFile, string>({
-        limit,
+        limit: wanted.limit,
         pageMax: rowsAtOnce,
-        after: after ?? orders[order].start,
+        after: wanted.after ?? orders[wanted.order ?? 'desc'].start,
         placeOf: ({ id }) => id,
         read: async (page) => {
-          const { ofAny, ofOne } = pages[order];
-          const rows = await calls.read(() =>
-            purpose === undefined ? ofAny.all({ account, ...page }) : ofOne.all({ account, purpose, ...page }),
-          );
+          const rows = await calls.read(() => readPage(account, wanted, page));
           return rows.map((row) => fileRow.parse(row).document);
         },
       }),

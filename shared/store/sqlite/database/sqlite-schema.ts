@@ -115,6 +115,7 @@ export const schema: readonly string[] = [
   `CREATE TABLE files (
     id TEXT NOT NULL PRIMARY KEY,
     account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    key_id TEXT AS (document ->> '$.keyId') STORED,
     purpose TEXT NOT NULL AS (document ->> '$.purpose') STORED,
     state TEXT NOT NULL AS (document ->> '$.state') STORED,
     created_at TEXT NOT NULL AS (document ->> '$.createdAt') STORED,
@@ -123,11 +124,13 @@ export const schema: readonly string[] = [
   ) STRICT;
   CREATE INDEX files_by_account ON files (account, id) WHERE state = 'ready';
   CREATE INDEX files_by_purpose ON files (account, purpose, id) WHERE state = 'ready';
+  CREATE INDEX files_by_key ON files (account, key_id, purpose, state, id);
   CREATE INDEX files_by_state ON files (state, expires_at, created_at);
   CREATE INDEX files_by_size ON files (document ->> '$.account', document ->> '$.state', document ->> '$.bytes');
   CREATE TABLE batches (
     id TEXT NOT NULL PRIMARY KEY,
     account TEXT NOT NULL AS (document ->> '$.account') STORED,
+    key_id TEXT NOT NULL AS (document ->> '$.keyId') STORED,
     state TEXT NOT NULL AS (document ->> '$.state') STORED,
     is_open INTEGER NOT NULL AS (document ->> '$.open') STORED,
     input_file TEXT NOT NULL AS (document ->> '$.inputFile') STORED,
@@ -140,9 +143,14 @@ export const schema: readonly string[] = [
   CREATE UNIQUE INDEX batches_by_claim ON batches (claim);
   CREATE INDEX batches_with_event ON batches (id) WHERE event_waits;
   CREATE INDEX batches_by_account ON batches (account, id);
+  CREATE INDEX batches_by_key ON batches (account, key_id, id);
   CREATE INDEX open_batches ON batches (id) WHERE is_open;
-  CREATE INDEX open_batches_by_account ON batches (account, state, tokens) WHERE is_open;
+  CREATE INDEX open_batches_by_account ON batches (account, id) WHERE is_open;
   CREATE INDEX open_batches_by_input ON batches (input_file, state) WHERE is_open;
+  CREATE TABLE batch_rooms (
+    account TEXT NOT NULL PRIMARY KEY,
+    document TEXT NOT NULL CHECK (json_valid(document))
+  ) STRICT;
   CREATE TABLE batch_results (
     batch TEXT NOT NULL,
     line INTEGER NOT NULL,

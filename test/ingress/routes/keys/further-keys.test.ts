@@ -24,7 +24,9 @@ async function start(t: ExecutionContext, usageFailure: Error) {
   await opened.changeAccount('user:ann', create);
 
   const fails = () => Promise.reject(usageFailure);
-  const store = { findAccount: (id: string) => opened.findAccount(id), findKeyUsage: fails, findUsageByKey: fails };
+  const { batches } = opened;
+  const findAccount = (id: string) => opened.findAccount(id);
+  const store = { findAccount, findKeyUsage: fails, findUsageByKey: fails, batches };
   const changeAccount: ChangeAccount = (account, decide) => opened.changeAccount(account, decide);
   const app = new Koa<RequestState>();
   app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
@@ -36,7 +38,7 @@ async function start(t: ExecutionContext, usageFailure: Error) {
   const router = new Router<RequestState>();
   router.get('/keys', listKeys({ store }));
   router.get('/keys/key_:key', retrieveKey({ store }));
-  router.delete('/keys/key_:key', revokeKey({ store, changeAccount, peppers: [] }));
+  router.delete('/keys/key_:key', revokeKey({ store, changeAccount, requestsToEnd: { add: fails } }));
   app.use(router.routes());
   const { url } = parts.use(await serveApp(app));
   const ask = (path: string, method = 'GET') => fetch(`${url}/keys${path}`, { method });

@@ -117,7 +117,7 @@ test.serial('a line that runs for more than ten seconds is closed, and its lease
     cachedTokens: 0,
     estimated: false,
   });
-  t.like(await side.writeResult(late, '/v1/chat/completions', never), {
+  t.like(await side.writeResult(late, side.batch, never), {
     error: { code: 'batch_cancelled' },
     promptTokens: 0,
   });

@@ -1,16 +1,21 @@
 import test from 'ava';
 import type { Batch } from '../../../../shared/batches/batch.ts';
-import { temporarilyUnavailable } from '../../../../shared/errors.ts';
-import { createWriteBatchFiles, presentLine } from '../../../../workers/batches/files/write-batch-files.ts';
+import { bytesBesideFile, enterRoom, newRoomEntry } from '../../../../shared/batches/batch-room.ts';
+import { readAccountBytes } from '../../../../shared/store/batches/account-bytes.ts';
+import { createWriteBatchFiles } from '../../../../workers/batches/files/write-batch-files.ts';
 import { resultFileOf } from '../../../../workers/batches/lines/ids.ts';
+import { lineBytesOf, presentLine } from '../../../../workers/batches/lines/line-results.ts';
 import { resultOf } from '../../../shared/store/batch-records.ts';
 import { type BatchSide, openBatchSide } from '../../../support/batch-side.ts';
+import { died, dying, forEachDeath } from '../../../support/dying.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
+import { openResultRoom } from '../../../support/result-room.ts';
 
 let own: RedisDatabase;
 const signal = new AbortController().signal;
 const now = Date.UTC(2030, 4, 15);
 const dayMs = 86_400_000;
+const noLimits = { batchesMax: 100, filesMax: 1_000, bytesMax: 1e9, tokensMax: undefined };
 
 test.before(async () => {
   own = await openRedisDatabase();
@@ -112,22 +117,48 @@ test.serial('large results are written completely', async (t) => {
   t.is(await side.read(fileNames(side.batch).outputFile), expected);
 });
 
-test.serial('after a worker was killed between the two files, the next one writes only the second', async (t) => {
-  await using side = await open(9);
-  const { outputFile, errorFile } = fileNames(side.batch);
-  const { insertFile } = side.store.batches;
-  side.store.batches.insertFile = async (file) => {
-    if (file.id === errorFile) throw temporarilyUnavailable(new Error('killed'));
-    return insertFile.call(side.store.batches, file);
-  };
-  await t.throwsAsync(write(side), { code: 'SERVICE_UNAVAILABLE' });
-  side.store.batches.insertFile = insertFile;
-  const first = { known: await side.store.batches.findFile(outputFile), text: await side.read(outputFile) };
-  t.is(first.known?.state, 'ready');
-  t.like(await write(side, { at: now + 5_000 }), { outputFile, errorFile });
-  t.deepEqual({ known: await side.store.batches.findFile(outputFile), text: await side.read(outputFile) }, first);
-  t.is((await side.read(errorFile)).split('\n').length, 4);
-});
+test.serial(
+  'wherever a worker is killed, the next one writes both files, and nothing counts twice for the account',
+  async (t) => {
+    let deaths = 0;
+    const calls = await forEachDeath(async (death) => {
+      await using side = await open(9);
+      const { account, batch, store } = side;
+      const entry = newRoomEntry({ lines: 9, tokens: 1, since: new Date(now) });
+      await store.batches.changeRoom(account, enterRoom(batch.id, entry, noLimits));
+      const sizes = side.expected.map((result) => ({ bytes: lineBytesOf(result), isFailure: result.failed }));
+      await openResultRoom(store, () => 1e9).take({ account, batch: batch.id }, sizes);
+      const held = async () => (await readAccountBytes(store.batches, account)).bytes;
+      const [most, input] = [await held(), batch.inputFile];
+
+      const { parts, hasDied } = dying({ batches: store.batches, files: store.files }, death);
+      const first = createWriteBatchFiles({ store: parts, filesKeptDays: () => 30 })(batch, { now, signal });
+      const failure = await first.then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      if (!hasDied()) return 'lived';
+      t.is(failure, died);
+      deaths += 1;
+      t.true((await held()) <= most + 2 * bytesBesideFile, JSON.stringify(death));
+
+      const { outputFile, errorFile } = await write(side, { at: now + 5_000 });
+      const room = await store.batches.findRoom(account);
+      t.is(room.entries[batch.id]?.bytes, 0);
+      const texts = [await side.read(outputFile), await side.read(errorFile)];
+      t.deepEqual(
+        texts.map((text) => text.split('\n').length),
+        [7, 4],
+      );
+      const inputBytes = (await store.batches.findFile(input))?.bytes ?? 0;
+      const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), inputBytes);
+      t.is(await held(), bytes + 3 * bytesBesideFile);
+      return 'died';
+    });
+    t.true(calls >= 8, String(calls));
+    t.is(deaths, 2 * calls);
+  },
+);
 
 test.serial('after a worker was killed while it wrote a file, the next one writes it from the beginning', async (t) => {
   await using side = await open(9);

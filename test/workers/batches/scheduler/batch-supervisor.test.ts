@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { Batch } from '../../../../shared/batches/batch.ts';
+import { enterRoom, newRoomEntry } from '../../../../shared/batches/batch-room.ts';
 import { aborted } from '../../../../shared/process/shutdown.ts';
 import { batchLockKey } from '../../../../shared/redis/keys.ts';
 import { createClearBatch } from '../../../../workers/batches/files/clear-batch.ts';
@@ -145,6 +146,33 @@ test.serial('a batch that was cancelled during validation ends without a file', 
   t.is(batch.outputFile, undefined);
   t.is(batch.errorFile, undefined);
 });
+
+test.serial(
+  'a batch leaves the room of its account when it ends, or when it is cleared if the process died before that',
+  async (t) => {
+    const limits = { batchesMax: 100, filesMax: 100, bytesMax: 1e9, tokensMax: undefined };
+    for (const [state, change] of [
+      ['ends', { expiresAt: new Date(Date.now() - 1) }],
+      ['fails', { state: 'validating', inProgressAt: undefined }],
+      ['has ended', { state: 'completed', ending: 'completed' }],
+    ] as const) {
+      await using side = await openBatchSide(own.redis, { model: 'gone', ...change } as Parameters<
+        typeof openBatchSide
+      >[1]);
+      const { store, account, batch } = side;
+      const entry = newRoomEntry({ lines: 5, tokens: 1, since: new Date() });
+      for (const id of [batch.id, 'batch_other']) await store.batches.changeRoom(account, enterRoom(id, entry, limits));
+      // Jobs of its lines exist, so it is not cleared yet.
+      const clearBatch = { ...side.queue, remaining: async () => new Set(['a job']) };
+      supervise(t, { ...side, queue: state === 'has ended' ? clearBatch : side.queue } as BatchSide, 'one');
+      const left = await until(async () => {
+        const { entries } = await store.batches.findRoom(account);
+        return batch.id in entries ? undefined : Object.keys(entries);
+      });
+      t.deepEqual(left, ['batch_other'], state);
+    }
+  },
+);
 
 test.serial('two workers that run one account at once have the effect of one, at every step', async (t) => {
   await using side = await openBatchSide(own.redis, {

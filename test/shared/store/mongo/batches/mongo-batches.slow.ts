@@ -8,14 +8,17 @@ import { startTcpProxy } from '../../../../support/tcp-proxy.ts';
 import { batchOf, resultOf, retryOf } from '../../batch-records.ts';
 import { testBatchesContract, testBatchRacesContract } from '../../batches-contract.ts';
 import { testLineRacesContract, testLinesContract } from '../../lines-contract.ts';
+import { testRoomRacesContract, testRoomsContract } from '../../rooms-contract.ts';
 import { failsWith } from '../../store-contract.ts';
 
 const { mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
 testBatchesContract({ test: mongoTest, createHome });
 testLinesContract({ test: mongoTest, createHome });
+testRoomsContract({ test: mongoTest, createHome });
 testBatchRacesContract({ test: mongoTestAlone, createHome });
 testLineRacesContract({ test: mongoTestAlone, createHome });
+testRoomRacesContract({ test: mongoTestAlone, createHome });
 
 for (const where of ['before', 'after'] as const) {
   mongoTest(
@@ -63,6 +66,7 @@ mongoTest(
     const plain = { unique: undefined, sparse: undefined };
     t.deepEqual(await home.indexes('batches'), [
       { key: { account: 1, _id: 1 }, ...plain },
+      { key: { account: 1, keyId: 1, _id: 1 }, ...plain },
       { key: { open: 1 }, ...plain, sparse: true },
       { key: { account: 1, open: 1 }, ...plain },
       { key: { claim: 1 }, unique: true, sparse: true },
@@ -72,6 +76,7 @@ mongoTest(
     t.deepEqual(await home.indexes('files'), [
       { key: { account: 1, state: 1, _id: 1 }, ...plain },
       { key: { account: 1, purpose: 1, state: 1, _id: 1 }, ...plain },
+      { key: { account: 1, state: 1, keyId: 1, purpose: 1, _id: 1 }, ...plain },
       { key: { state: 1, expiresAt: 1 }, ...plain },
       { key: { account: 1, state: 1, bytes: 1 }, ...plain },
     ]);

@@ -2,13 +2,16 @@ import test from 'ava';
 import { batchOf, resultOf } from '../../batch-records.ts';
 import { testBatchesContract, testBatchRacesContract } from '../../batches-contract.ts';
 import { testLineRacesContract, testLinesContract } from '../../lines-contract.ts';
+import { testRoomRacesContract, testRoomsContract } from '../../rooms-contract.ts';
 import { createSqliteHome } from '../../sqlite-home.ts';
 
 testBatchesContract({ test, createHome: createSqliteHome });
 testLinesContract({ test, createHome: createSqliteHome });
+testRoomsContract({ test, createHome: createSqliteHome });
 // Tests with many calls block this process, and would keep concurrent tests from releasing a lock in time.
 testBatchRacesContract({ test: test.serial, createHome: createSqliteHome });
 testLineRacesContract({ test: test.serial, createHome: createSqliteHome });
+testRoomRacesContract({ test: test.serial, createHome: createSqliteHome });
 
 test.serial('the process is not blocked while thousands of lines are written, listed and removed', async (t) => {
   await using home = await createSqliteHome();

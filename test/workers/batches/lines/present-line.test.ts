@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { presentLine } from '../../../../workers/batches/files/write-batch-files.ts';
 import { resultIdOf } from '../../../../workers/batches/lines/ids.ts';
+import { lineBytesOf, presentLine } from '../../../../workers/batches/lines/line-results.ts';
 import { resultOf } from '../../../shared/store/batch-records.ts';
 
 test('an answered line has the format that the official client reads', (t) => {
@@ -42,4 +42,15 @@ test('any custom id comes back unchanged', (t) => {
     }),
   );
   t.is(JSON.parse(presentLine(resultOf('b', 1, { customId: '$&\n' }))).custom_id, '$&\n');
+});
+
+test('the bytes of a line are known before it is formatted, and are at most more by its line breaks', (t) => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), fc.option(fc.string({ unit: 'binary' })), (customId, body) => {
+      const result = resultOf('batch_1', 7, { customId, body: body?.replaceAll(/[\r\n]/g, '') ?? null });
+      t.is(lineBytesOf(result), Buffer.byteLength(presentLine(result)));
+    }),
+  );
+  const broken = resultOf('batch_1', 7, { body: '{\r\n"a":\n\n1}' });
+  t.is(lineBytesOf(broken) - 2, Buffer.byteLength(presentLine(broken)));
 });

@@ -1,0 +1,54 @@
+import { bytesBesideFile, filesOfBatchMax } from '../../shared/batches/batch-room.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { readAccountBytes, tidyRoom } from '../../shared/store/batches/account-bytes.ts';
+import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
+
+export type AccountLimits = Pick<PlanFile['batch'], 'accountBytesMax' | 'accountFilesMax'>;
+
+type Account = {
+  store: Pick<BatchStore, 'changeRoom' | 'countFiles' | 'findBatch' | 'findRoom' | 'listOpenBatches'>;
+  account: string;
+  limits: AccountLimits;
+  /** Redis's time, in milliseconds. */
+  now: number;
+};
+
+/**
+ * Fails if the files and results of an account, and one more file of this many bytes, exceed its limits: with `CONFLICT` if there are too
+ * many files, with `PAYLOAD_TOO_LARGE` if they have too many bytes (contract.md#ho6-room-of-accounts). Without `oneMore`, an
+ * upload that has a record is one of the files.
+ */
+export async function requireRoom(of: Account, oneMore?: { bytes: number }): Promise<void> {
+  const refusal = await refusalOf(of, oneMore);
+  if (refusal === undefined) return;
+  const last = (await tidyRoom(of.store, of)) ? await refusalOf(of, oneMore) : refusal;
+  if (last !== undefined) throw last;
+}
+
+async function refusalOf({ store, account, limits }: Account, oneMore?: { bytes: number }) {
+  const { files, bytes, room } = await readAccountBytes(store, account);
+  const ofBatches = filesOfBatchMax * Object.keys(room.entries).length;
+  if (files + ofBatches + (oneMore ? 1 : 0) > limits.accountFilesMax) return tooManyFiles(limits);
+  const more = oneMore === undefined ? 0 : oneMore.bytes + bytesBesideFile;
+  return bytes + more > limits.accountBytesMax ? tooManyBytes(limits) : undefined;
+}
+
+export function tooManyFiles({ accountFilesMax }: AccountLimits): ApiError {
+  const message = `This account may have ${accountFilesMax} files, with ${filesOfBatchMax} for each unfinished batch`;
+  return new ApiError('CONFLICT', `${message}. Delete some of them.`);
+}
+
+export function tooManyBytes({ accountBytesMax }: AccountLimits): ApiError {
+  const message = `The files of this account, with the results of its batches, may have ${accountBytesMax} bytes`;
+  return new ApiError('PAYLOAD_TOO_LARGE', `${message}. Delete some of them.`);
+}
+
+const firstClaim = 65_536;
+const claimedAheadMax = 8_388_608;
+
+/** How many bytes the record of an upload has when so many have arrived: more than that, and at most what the client has announced. */
+export function claimOf(arrived: number, announced = Number.POSITIVE_INFINITY): number {
+  const ahead = Math.max(firstClaim, Math.min(2 * arrived, arrived + claimedAheadMax));
+  return Math.max(arrived, Math.min(ahead, announced));
+}

@@ -1,0 +1,39 @@
+import type { StoredFile } from '../../shared/batches/batch.ts';
+import type { Caller } from '../../shared/caller.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { filesOf } from '../../shared/store/accounts/further-key.ts';
+
+/**
+ * The files and batches that a caller may use: those of its account that one of these keys has made. Without keys, all of the account
+ * (contract.md#ho7-files-of-a-key).
+ */
+export type FileAccess = {
+  account: string;
+  readsOf?: readonly string[];
+  changesOf?: readonly string[];
+};
+
+/** A file or a batch. */
+type Made = Pick<StoredFile, 'account' | 'keyId'>;
+
+export function fileAccessOf({ account, keyId = '', furtherKey = {} }: Caller): FileAccess {
+  const files = filesOf(furtherKey);
+  if (files === 'all') return { account };
+  const own = [keyId, ...(furtherKey.replaced ?? [])];
+  return { account, changesOf: own, ...(files !== 'read' && { readsOf: own }) };
+}
+
+/** What a caller may not read does not exist for it. */
+export function mayRead({ account, readsOf }: FileAccess, made: Made): boolean {
+  return made.account === account && isOneOf(made, readsOf);
+}
+
+/** Fails with `FORBIDDEN` for what the caller may only read. */
+export function requireChangeable({ changesOf }: FileAccess, made: Made): void {
+  if (isOneOf(made, changesOf)) return;
+  throw new ApiError('FORBIDDEN', 'This API key may read the files and batches of other keys, and not change them.');
+}
+
+function isOneOf({ keyId = '' }: Made, keys: readonly string[] | undefined): boolean {
+  return keys === undefined || keys.includes(keyId);
+}

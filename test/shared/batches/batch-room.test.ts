@@ -1,0 +1,76 @@
+import test from 'ava';
+import fc from 'fast-check';
+import {
+  type BatchRoom,
+  type DecideRoom,
+  emptyRoom,
+  enterRoom,
+  filesOfBatchMax,
+  giveBackBytes,
+  leaveRoom,
+  moveBytesToFiles,
+  newRoomEntry,
+  noteRefused,
+  type RoomLimits,
+  takeBytes,
+} from '../../../shared/batches/batch-room.ts';
+
+const since = new Date(0);
+const noLimit: RoomLimits = { batchesMax: 100, filesMax: 1_000, bytesMax: 1e9, tokensMax: undefined };
+const entry = newRoomEntry({ lines: 10, tokens: 50, since });
+
+function after(room: BatchRoom, ...changes: DecideRoom<unknown>[]): BatchRoom {
+  return changes.reduce((now, change) => change(now).next ?? now, room);
+}
+
+test('a batch enters up to each limit, and not beyond', (t) => {
+  const one = after(emptyRoom, enterRoom('one', entry, noLimit));
+  t.deepEqual(one, { bytes: entry.bytes, entries: { one: entry } });
+  const cases: [Partial<RoomLimits>, Partial<RoomLimits>, string, number][] = [
+    [{ batchesMax: 2 }, { batchesMax: 1 }, 'batches', 1],
+    [{ tokensMax: 100 }, { tokensMax: 99 }, 'tokens', 50],
+    [{ filesMax: 2 * filesOfBatchMax }, { filesMax: 2 * filesOfBatchMax - 1 }, 'files', 1],
+    [{ bytesMax: 2 * entry.bytes }, { bytesMax: 2 * entry.bytes - 1 }, 'bytes', entry.bytes],
+  ];
+  for (const [enough, less, limit, held] of cases) {
+    t.is(enterRoom('two', entry, { ...noLimit, ...enough })(one).result, undefined, limit);
+    t.deepEqual(enterRoom('two', entry, { ...noLimit, ...less })(one), { result: { limit, held } }, limit);
+  }
+});
+
+test('what is repeated, and what concerns a batch that is not there, changes nothing', (t) => {
+  const room = after(emptyRoom, enterRoom('one', entry, noLimit), noteRefused('one', 5));
+  const moved = after(room, moveBytesToFiles('one'));
+  t.is(moved.bytes, 0);
+  for (const repeated of [moveBytesToFiles('one'), noteRefused('one', 5), leaveRoom(['two']), leaveRoom([])]) {
+    t.deepEqual(repeated(moved), { result: undefined });
+  }
+  for (const absent of [giveBackBytes('two', 1), moveBytesToFiles('two'), noteRefused('two', 1)]) {
+    t.deepEqual(absent(room), { result: undefined });
+  }
+  t.deepEqual(takeBytes({ batch: 'two', bytes: 1, bytesMax: 1e9 })(room), { result: 'absent' });
+});
+
+test('whatever happens in whatever order, the bytes of a room are those of its entries, and never negative', (t) => {
+  const batch = fc.constantFrom('one', 'two', 'three');
+  const bytes = fc.nat(5_000);
+  const change: fc.Arbitrary<DecideRoom<unknown>> = fc.oneof(
+    fc.tuple(batch, fc.nat(20)).map(([id, lines]) => enterRoom(id, newRoomEntry({ lines, tokens: 1, since }), noLimit)),
+    batch.map((id) => leaveRoom([id])),
+    fc.tuple(batch, bytes).map(([id, more]) => takeBytes({ batch: id, bytes: more, bytesMax: 40_000 })),
+    fc.tuple(batch, bytes).map(([id, less]) => giveBackBytes(id, less)),
+    batch.map(moveBytesToFiles),
+    fc.tuple(batch, bytes).map(([id, more]) => noteRefused(id, more)),
+  );
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 40 }), (changes) => {
+      const room = after(emptyRoom, ...changes);
+      const all = Object.values(room.entries);
+      t.is(
+        room.bytes,
+        all.reduce((sum, each) => sum + each.bytes, 0),
+      );
+      t.true(all.every((each) => each.bytes >= 0));
+    }),
+  );
+});

@@ -1,0 +1,20 @@
+import type { Store } from '../../shared/store/store.ts';
+import { createKnownBytes } from '../../workers/batches/room/known-bytes.ts';
+import { createResultRoom, type ResultRoom } from '../../workers/batches/room/result-room.ts';
+
+/** The room of accounts for results, as a worker has it. `clock` is that of what it has read. */
+export function openResultRoom(
+  { batches: store }: Pick<Store, 'batches'>,
+  bytesMax: () => number,
+  clock: { now(): number } = performance,
+): ResultRoom {
+  const known = createKnownBytes({ store, clock, now: async () => Date.now() });
+  return createResultRoom({ store, known, bytesMax });
+}
+
+/** A room without limits that counts nothing. */
+export const endlessRoom: ResultRoom = {
+  mayRun: async () => true,
+  take: async (_of, results) => results.map(() => true),
+  giveBack: async () => {},
+};
