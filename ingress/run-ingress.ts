@@ -189,7 +189,7 @@ function createWaiting({ queues, redis, replyRedis, metrics, log }: WaitingDeps)
   const settlements = createSettlements(createSettleInterrupted({ settle: createSettle(redis), metrics, log }));
   const waitingRequests = createWaitingRequests({
     cancel: canceller({ queues, replyRedis, log }),
-    release,
+    release: ({ account, requestId, report: { keyId }, claim }) => release({ account, keyId, requestId, claim }),
     settleInterrupted: settlements.begin,
   });
   return { waitingRequests, settlements, release };

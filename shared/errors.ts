@@ -123,7 +123,8 @@ export type BurstLimit =
   | 'auth_failures'
   | 'code_failures'
   | 'guest_calls'
-  | 'guest_mints';
+  | 'guest_mints'
+  | 'settings_limit';
 
 /** A limit that time lifts. `retryAfterMs` is the time until the same request would be admitted (contract.md#b8-honest-waits). */
 export function rateLimitExceeded(type: BurstLimit, message: string, retryAfterMs: number): ApiError {

@@ -67,7 +67,7 @@ test('a link to a missing heading or file is found', (t) => {
 test('every rule of the contract has a unique number and a short title', (t) => {
   const [, ...sections] = read('ingress/documentation/internals/contract.md').split(/^(?=## )/m);
   const numbers = sections.flatMap((section) => {
-    const [, letter = ''] = /^## ([A-Z])\. \S/.exec(section) ?? [];
+    const [, letter = ''] = /^## ([A-Z]{1,2})\. \S/.exec(section) ?? [];
     const titles = [...section.matchAll(/^### (.*)$/gm)].map(([, title = '']) => title);
     for (const title of titles) t.regex(title, new RegExp(`^${letter}[1-9]\\d?( [\\w-]+){1,4}$`), `under ${letter}`);
     return titles.map((title) => title.split(' ')[0]);

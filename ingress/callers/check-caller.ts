@@ -72,7 +72,7 @@ export function createCheckCaller({
     try {
       return await admit.admit(look, charge);
     } catch (error) {
-      release(look).catch(() => {});
+      release({ ...look, keyId: charge.report.keyId }).catch(() => {});
       throw error;
     }
   }

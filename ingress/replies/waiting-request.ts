@@ -12,7 +12,7 @@ export type JobLocation = { requestId: string; model: string | undefined; contro
 /** The effects of a waiting request on other parts. */
 export type WaitingEffects = {
   cancel: (job: JobLocation) => void;
-  release: (request: Pick<HeldLease, 'account' | 'requestId' | 'claim'>) => Promise<Released>;
+  release: (request: Pick<HeldLease, 'account' | 'requestId' | 'report' | 'claim'>) => Promise<Released>;
   /** Ends a request whose worker died after text of it was delivered. `run` is the run that reports it. */
   settleInterrupted: (lease: HeldLease, delivered: Delivered) => void;
   /** No further reply to this request is expected. */

@@ -14,8 +14,7 @@ local clock = redis.call('TIME')
 -- KEYS[9]   sorted set: the holders of leases in the partition
 -- KEYS[10]  stream: the partition's outbox
 -- KEYS[11]  hash: the claim of the request's idempotency key (parts/find-claim.lua); left out if it has none
--- KEYS[12]  hash: the limit counters of the account's further keys (parts/key-counters.lua), after the other keys; left out if the caller's
---           key has no limits
+-- KEYS[12]  hash: the limit counters of the caller's key (parts/key-counters.lua), after the other keys; left out if that has no limits
 -- constants versionLifeMs: life of a version after its last renewal; use renews it once half of that has passed; readLifeMs:
 --           longer than a read of the store may take; queueMs, requestMs, graceMs: time until the job's first start, time for
 --           the request in total, and how long a lease outlives either; claimLifeMs: life of a claim; leaseLifeMs: how often a

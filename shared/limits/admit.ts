@@ -185,7 +185,7 @@ function versionArgs({ version = noVersion, reading, requestId }: Look): (string
 }
 
 function limitedKeyOf({ account, key }: Look): string[] {
-  return key?.limits === undefined ? [] : [keyCountersKey(account)];
+  return key?.limits === undefined ? [] : [keyCountersKey(account, key.id)];
 }
 
 function keyMonthArgs({ key }: Look): (string | number)[] {

@@ -21,10 +21,11 @@ export type Released = z.infer<typeof answerSchema>;
 
 /**
  * `run` is the run of the process that started the request and gives it back; `any` means that no process holds it. If omitted, only a
- * request that has not started is released. `claim` is omitted if the request has no idempotency key.
+ * request that has not started is released. `keyId` is the key of its caller. `claim` is omitted if the request has no idempotency key.
  */
 type Request = {
   account: string;
+  keyId: string;
   requestId: string;
   lane?: Lane | undefined;
   run?: number | 'any';
@@ -36,7 +37,7 @@ export type Release = (request: Request) => Promise<Released>;
 export function createRelease(redis: Redis): Release {
   const lua = loadLua(new URL('./release.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcRelease', lua });
-  return async ({ account, requestId, lane, run = 'admitted', claim }) => {
+  return async ({ account, keyId, requestId, lane, run = 'admitted', claim }) => {
     const leases = [leasesKey(account, lane), leaseEndsKey(account, lane)];
     const claims = claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)];
     const keys = [
@@ -44,7 +45,7 @@ export function createRelease(redis: Redis): Release {
       ...leases,
       lostRequestsKey(account),
       endedRequestKey(account, requestId),
-      keyCountersKey(account),
+      keyCountersKey(account, keyId),
       ...claims,
     ];
     return answerSchema.parse(await call(keys, [requestId, endedLifeMs, run]));

@@ -9,7 +9,7 @@ local clock = redis.call('TIME')
 -- KEYS[4]  sorted set: its lost requests
 -- KEYS[5]  string: how this request was ended: `settled` run settler, and the id of its entry in KEYS[6]
 -- KEYS[6]  stream: the partition's outbox
--- KEYS[7]  hash: the limit counters of its account's further keys (parts/key-counters.lua)
+-- KEYS[7]  hash: the limit counters of its key (parts/key-counters.lua)
 -- KEYS[8]  hash: the claim of the request's idempotency key (find-claim.lua); left out if it has none
 -- ARGV     account; request; run that settles; settler, an id of the process that settles; tokens to charge; report for the usage
 --          record, JSON; and for a lease that is not known: month, overage (0 or 1), when it was admitted, and its deadline,
@@ -57,7 +57,7 @@ end
 correctCounters(KEYS[1], month, bucket, 0, tonumber(held), tonumber(tokens), tonumber(overage) == 1)
 if keyId then
   -- include parts/correct-key
-  correctKey(KEYS[7], keyId, month, isKeyMonthOnly and 0 or bucket, 0, tonumber(held), tonumber(tokens))
+  correctKey(KEYS[7], month, isKeyMonthOnly and 0 or bucket, 0, tonumber(held), tonumber(tokens))
 end
 local entry = call('XADD', KEYS[6], '*', 'request', request, 'account', account, 'month', month, 'tokens', tokens, 'overage',
   overage, 'runs', run, 'admittedAt', admittedAt, 'settledAt', string.format('%d', now), 'report', report)

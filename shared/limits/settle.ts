@@ -63,7 +63,7 @@ export function createSettle(
       lostRequestsKey(account),
       endedRequestKey(account, requestId),
       outboxKey(partitionOf(account)),
-      keyCountersKey(account),
+      keyCountersKey(account, report.keyId),
       ...(claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)]),
     ];
     const { admittedAt, overage, deadline } = admission;

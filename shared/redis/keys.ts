@@ -41,9 +41,12 @@ export function countersKey(account: string): string {
   return `svc:${partitionTag(account)}:counters:${account}`;
 }
 
-/** Hash: the counters of an account's further keys that have limits of their own. Expires 62 days after its last use. */
-export function keyCountersKey(account: string): string {
-  return `svc:${partitionTag(account)}:key-counters:${account}`;
+/**
+ * Hash: the counters of one further key of an account, if that has limits of its own. Expires two days after its last use, or two minutes
+ * after it if the key has no limit of the month.
+ */
+export function keyCountersKey(account: string, keyId: string): string {
+  return `svc:${partitionTag(account)}:key-counters:${account}:${keyId}`;
 }
 
 /** Matches the counters key of every account, as a pattern for `SCAN`. */
@@ -200,6 +203,11 @@ export function authFailuresKey(network: string): string {
 /** String: number of unknown top-up codes that one account sent within a minute. Expires with that minute. */
 export function codeFailuresKey(account: string): string {
   return `svc:code-failures:${account}`;
+}
+
+/** String: number of writes of one account's own keys and settings within a minute. Expires with that minute. */
+export function settingsWritesKey(account: string): string {
+  return `svc:settings-writes:${account}`;
 }
 
 /** Stream: the replies to one ingress, in frames. Expires a minute after its ingress last renewed it. */

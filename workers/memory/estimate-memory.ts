@@ -5,6 +5,8 @@ import type { Bytes, ItemBytes } from './item-bytes.ts';
 export type Demand = {
   accounts: number;
   devices: number;
+  /** Further keys with limits of their own that were used within two days. */
+  limitedKeys: number;
   requestsPerSecond: number;
   bodyKib: number;
   waitingSeconds: number;
@@ -72,6 +74,7 @@ function redisParts(demand: Demand, of: ItemBytes['redis']): Part[] {
   return [
     { what: 'accounts', bytes: accounts * of.account.bytes },
     { what: 'devices', bytes: devices * of.device.bytes },
+    { what: 'further keys with limits', bytes: demand.limitedKeys * of.limitedKey.bytes },
     { what: 'accounts in use within an hour', bytes: active * (of.activeAccount.bytes - of.account.bytes) },
     { what: 'waiting requests', bytes: waiting * withBody(of.waiting, bodyKib) },
     { what: 'running requests', bytes: running * withBody(of.running, bodyKib) },

@@ -10,6 +10,7 @@ export const itemBytes = {
     reply: { bytes: 73, perKibibyte: 1_135 },
     account: { bytes: 263 },
     device: { bytes: 294 },
+    limitedKey: { bytes: 342 },
     activeAccount: { bytes: 1_883 },
     lease: { bytes: 1_404 },
     furtherLease: { bytes: 972 },

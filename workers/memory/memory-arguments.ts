@@ -5,6 +5,7 @@ import type { Demand } from './estimate-memory.ts';
 const options: Readonly<Record<string, { of: keyof Demand; means: string; usual: number }>> = {
   accounts: { of: 'accounts', means: 'accounts that sent a request within two months', usual: 0 },
   devices: { of: 'devices', means: 'the same for devices', usual: 0 },
+  'limited-keys': { of: 'limitedKeys', means: 'further keys with limits that were used within two days', usual: 0 },
   'requests-per-second': { of: 'requestsPerSecond', means: 'requests per second', usual: 0 },
   'body-kib': { of: 'bodyKib', means: 'mean size of a body, in KiB', usual: 4 },
   'waiting-seconds': { of: 'waitingSeconds', means: 'how long a request waits in its queue', usual: 1 },

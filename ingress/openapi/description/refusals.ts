@@ -44,6 +44,7 @@ export const limitTypes = {
   code_failures: 'unknown top-up codes of one account within a minute',
   guest_calls: 'calls from one network within a minute',
   guest_mints: 'new devices within an hour, from one network or in total',
+  settings_limit: 'changes of keys and settings within a minute, or new keys within a day, UTC',
 } as const;
 
 export type LimitType = keyof typeof limitTypes;

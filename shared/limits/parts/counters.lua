@@ -8,4 +8,6 @@
 -- takes longer than the rest of an admission.
 local bucketMs, windowMs, dayMs = 5000, 60000, 86400000
 local countersLifeMs = 62 * dayMs
+-- A month of a key that is not counted here any more is counted from the store.
+local keyCountersLifeMs = 2 * dayMs
 local recountMs = 3600000

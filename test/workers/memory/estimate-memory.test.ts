@@ -8,7 +8,7 @@ const nothing = parseMemoryArguments([]) as Demand; // no argument is wrong
 /** Simple sizes: every item takes another power of ten. */
 const bytes: ItemBytes = {
   redis: {
-    ...{ account: { bytes: 1 }, device: { bytes: 2 }, activeAccount: { bytes: 11 } },
+    ...{ account: { bytes: 1 }, device: { bytes: 2 }, limitedKey: { bytes: 4 }, activeAccount: { bytes: 11 } },
     ...{ waiting: { bytes: 100, perKibibyte: 10 }, running: { bytes: 1_000, perKibibyte: 100 } },
     ...{ lease: { bytes: 7 }, furtherLease: { bytes: 3 }, endedMark: { bytes: 5 }, usageEvent: { bytes: 600 } },
     ...{
@@ -43,13 +43,22 @@ test('without accounts and requests, Redis holds only itself, and the store noth
 
 test('every number of the demand adds what its items take', (t) => {
   const demand: Demand = {
-    ...{ accounts: 100, devices: 50, requestsPerSecond: 10, bodyKib: 2, waitingSeconds: 3, runningSeconds: 4 },
+    ...{
+      accounts: 100,
+      devices: 50,
+      limitedKeys: 7,
+      requestsPerSecond: 10,
+      bodyKib: 2,
+      waitingSeconds: 3,
+      runningSeconds: 4,
+    },
     ...{ storeAwayHours: 1, deadlineSeconds: 400, detailsPerDay: 6, batchAccounts: 2 },
   };
   const { redis, redisBytes, maxmemoryBytes, outboxLength, sqlite, mongodb } = estimateMemory(demand, bytes);
   t.deepEqual(bytesOf(redis), {
     accounts: 100,
     devices: 100,
+    'further keys with limits': 28,
     'accounts in use within an hour': 150 * 10,
     'waiting requests': 30 * 120,
     'running requests': 40 * 1_200,
