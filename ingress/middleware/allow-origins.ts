@@ -23,6 +23,7 @@ const exposedNames = [
   'x-svc-queue-ms',
   'x-svc-estimated',
   'idempotent-replayed',
+  'idempotency-kept',
   'x-svc-original-request-id',
   ...quota,
   ...rateLimits,

@@ -1,4 +1,5 @@
 import { type ApiError, deadlineExceeded, replyLost, unpackError, waitedTooLong } from '../../shared/errors.ts';
+import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
 import type { Released } from '../../shared/limits/release.ts';
 import type { Delivered, HeldLease } from '../limits/settle-interrupted.ts';
@@ -66,7 +67,7 @@ export function createWaitingRequest(expected: ExpectedRequest, effects: Waiting
 
 /** The client receives this error, and then nothing more. The job is cancelled, unless its answer is kept for the next attempt. */
 export function letGo(request: WaitingRequest, error: ApiError): void {
-  if (request.lease.claim === undefined) leaveRequest(request, error);
+  if (!mayKeepAnswer(request.lease.claim)) leaveRequest(request, error);
   else if (isWaitedFor(request)) request.buffer.fail(error);
 }
 

@@ -3,7 +3,7 @@ import { makeKey } from '../../ingress/callers/api-key.ts';
 import { makeTopUpCode } from '../../ingress/callers/top-up-code-text.ts';
 import { readPages } from '../../ingress/documentation/page-list.ts';
 import { errorCodes } from '../../shared/errors.ts';
-import { settingsWritesKey } from '../../shared/redis/keys.ts';
+import { countersKey, keptAnswersKey, settingsWritesKey } from '../../shared/redis/keys.ts';
 import type { Stack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { misfits } from '../support/documentation/fits-example.ts';
@@ -74,6 +74,7 @@ const ways: Record<string, () => Promise<Answer>> = {
   quota_limit: () => last('one-token', 2),
   code_failures: guessCodes,
   settings_limit: writeTooOften,
+  idempotency_limit: keepTooMuch,
   key_requests_limit: () => lastOfKey({ requests_per_minute: 1 }, 2),
   key_tokens_limit: () => lastOfKey({ tokens_per_minute: 100 }, 4),
   key_quota_limit: () => lastOfKey({ tokens_per_month: 1 }, 2),
@@ -101,6 +102,16 @@ async function writeTooOften(): Promise<Answer> {
   await redis.set(settingsWritesKey('user:eager'), 1e9, 'PX', 60_000);
   redis.disconnect();
   return keys.mint('eager');
+}
+
+async function keepTooMuch(): Promise<Answer> {
+  const own = await keys.newKey('keeper');
+  await chat(own);
+  const redis = openRedis(stack.redisUrl);
+  await redis.zadd(keptAnswersKey('user:keeper'), Date.now() + 60_000, 'req_1 16777216');
+  await redis.hset(countersKey('user:keeper'), 'kept', 16_777_216);
+  redis.disconnect();
+  return keys.send('POST', '/v1/chat/completions', { bearer: own, body, headers: { 'idempotency-key': 'one-more' } });
 }
 
 async function guessCodes(): Promise<Answer> {

@@ -8,7 +8,7 @@ import type { JobLocation } from '../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../ingress/replies/waiting-requests.ts';
 import type { RequestState } from '../../ingress/request-state.ts';
 import { answerCall } from '../../ingress/routes/answer-call.ts';
-import type { Claim } from '../../shared/idempotency/claim.ts';
+import type { HeldClaim } from '../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import { parsePlanFile } from '../../shared/plan-file/plan-file.ts';
@@ -17,7 +17,7 @@ import { readChat } from './read-chat.ts';
 import { recordedLog } from './recorded-log.ts';
 import { serveApp } from './serve-app.ts';
 
-type Wishes = { heldBackMs?: number; clientStuckMs?: number; add?: () => Promise<void>; claim?: Claim };
+type Wishes = { heldBackMs?: number; clientStuckMs?: number; add?: () => Promise<void>; claim?: HeldClaim };
 
 /** The route of chat completions behind a real HTTP server. Requests are admitted as they arrive, and the test acts as the worker. */
 export async function startChatRoute(

@@ -46,6 +46,7 @@ type Options = {
   /** Of the requests. Counters are those of the account. */
   lane?: Lane;
   outboxLengthMax?: number;
+  keptBytesMax?: number;
   sum?: () => UsageSum | undefined;
   /** What the store has of the usage of further keys. */
   details?: () => UsageDetail[];
@@ -64,10 +65,14 @@ export function openLimits(redis: Redis, options: Options = {}) {
     account = 'user:alice',
     lane = 'interactive',
     outboxLengthMax = 1_000_000,
+    keptBytesMax,
     sum = () => undefined,
     details = () => [],
   } = options;
-  const admission: Admit = createAdmit(redis, { timeouts: () => timeouts, outboxLengthMax });
+  const admission: Admit = createAdmit(redis, {
+    ...{ timeouts: () => timeouts, outboxLengthMax },
+    ...(keptBytesMax !== undefined && { keptBytesMax }),
+  });
   const startRun = createStartRun(redis);
   const markStreaming = createMarkStreaming(redis);
   const settle = createSettle(redis, { pauseMs: 1 });

@@ -9,7 +9,8 @@ local clock = redis.call('TIME')
 -- KEYS[4]  sorted set: its requests that were lost
 -- KEYS[5]  sorted set: the holders of leases in the partition
 -- KEYS[6]  stream: the partition's outbox
--- KEYS[7…]  hashes: the limit counters of the further keys in ARGV[7…] (key-counters.lua)
+-- KEYS[7]  hash: the bytes that the partition keeps, by the minute in which they expire (kept-bytes.lua)
+-- KEYS[8…]  hashes: the limit counters of the further keys in ARGV[7…] (key-counters.lua)
 -- ARGV     account; holder, its name in KEYS[5]; atMost: max leases expired by this call; lifeMsMax: longer than any lease can live;
 --          dueBy: leases that expire later than this stay; lookAgainMs: max time until the account is checked again while it holds
 --          leases; then ids of further keys
@@ -22,7 +23,7 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local account, holder, atMost, lifeMsMax = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local dueBy, lookAgainMs = tonumber(ARGV[5]), tonumber(ARGV[6])
 local countersOf = {}
-for index = 7, #ARGV do countersOf[ARGV[index]] = KEYS[index] end
+for index = 7, #ARGV do countersOf[ARGV[index]] = KEYS[index + 1] end
 
 -- Leases of a clock that has since been set back: without this they would stay until that time comes again.
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '(' .. now + lifeMsMax + windowMs, '+inf', 'LIMIT', 0, atMost)) do
@@ -45,6 +46,10 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', math.min(now, d
       if keyCountersKey then
         -- include ../../shared/limits/parts/correct-key
         correctKey(keyCountersKey, lease.month, lease.keyMonthOnly and 0 or lease.bucket, 0, lease.tokens, 0)
+      end
+      if lease.keep then
+        -- include ../../shared/limits/parts/kept-bytes
+        countReservedBytes(KEYS[1], KEYS[7], lease.deadline, -lease.keep)
       end
       redis.call('XADD', KEYS[6], '*', 'request', id, 'account', account, 'month', lease.month, 'tokens', 0, 'overage',
         lease.overage, 'runs', lease.run, 'admittedAt', lease.admittedAt, 'settledAt', now, 'report', lease.report)

@@ -3,6 +3,7 @@ import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 import {
   countersKey,
+  keptBytesKey,
   keyCountersKey,
   type LeaseHolder,
   leaseEndsKey,
@@ -33,7 +34,7 @@ export function createEndLeases(redis: Redis, { requestMs }: { requestMs: () => 
     const partition = partitionOf(account);
     const keys = [
       ...[countersKey(account), leasesKey(account, lane), leaseEndsKey(account, lane), lostRequestsKey(account)],
-      ...[leaseHoldersKey(partition), outboxKey(partition)],
+      ...[leaseHoldersKey(partition), outboxKey(partition), keptBytesKey(account)],
     ];
     const times = [requestMs() + leaseGraceMs.started[lane], dueBy, leaseLifeMs];
     const args = [account, leaseHolderOf({ account, lane }), atMost, ...times];

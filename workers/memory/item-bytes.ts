@@ -15,7 +15,7 @@ export const itemBytes = {
     lease: { bytes: 1_404 },
     furtherLease: { bytes: 972 },
     endedMark: { bytes: 231 },
-    keptAnswer: { bytes: 720, perKibibyte: 1_120 },
+    keptAnswer: { bytes: 869, perKibibyte: 1_120 },
     usageEvent: { bytes: 692 },
     atRest: { bytes: 1_992_392 },
   },
