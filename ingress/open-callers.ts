@@ -11,15 +11,15 @@ import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
-import { authFailuresKey, codeFailuresKey, guestCallsKey } from '../shared/redis/keys.ts';
+import { authFailuresKey, codeFailuresKey, guestCallsKey, settingsWritesKey } from '../shared/redis/keys.ts';
 import type { Store } from '../shared/store/store.ts';
 import { createCallers } from './callers/callers.ts';
 import { createCheckCaller } from './callers/check-caller.ts';
 import { createGuestKeys } from './callers/guests/guest-keys.ts';
-import { createLimitCalls } from './callers/guests/limit-calls.ts';
 import { createLimitMints } from './callers/guests/limit-mints.ts';
 import { createKeyUse } from './callers/key-use.ts';
 import { createSharedCallers } from './callers/shared-callers.ts';
+import { createLimitCalls } from './limits/limit-calls.ts';
 import { createLimitFailures } from './limits/limit-failures.ts';
 import { createMinuteCounts } from './limits/minute-counts.ts';
 import { nextRequestId } from './middleware/assign-request-id.ts';
@@ -77,9 +77,14 @@ export function openCallers({ config, currentPlanFile, redis, store, release, ou
 const codeFailuresPerMinute = 10;
 
 /**
- * The limits of clients that have no valid credential yet (contract.md#a6-bounds-before-authentication), and of guesses at top-up codes.
+ * The limits of clients that have no valid credential yet (contract.md#a6-bounds-before-authentication), of guesses at top-up codes, and of
+ * an account's writes of its own settings.
  */
 export function createClientLimits({ config, redis, log }: Pick<CallerDeps, 'config' | 'redis' | 'log'>) {
+  const limitSettingsWrites = createLimitCalls({
+    kind: 'settings_limit',
+    calls: createMinuteCounts({ redis, keyOf: settingsWritesKey, log }),
+  });
   return {
     limitAuthFailures: createLimitFailures({
       kind: 'auth_failures',
@@ -91,7 +96,11 @@ export function createClientLimits({ config, redis, log }: Pick<CallerDeps, 'con
       failures: createMinuteCounts({ redis, keyOf: codeFailuresKey, log }),
       perMinute: codeFailuresPerMinute,
     }),
-    limitCalls: createLimitCalls({ calls: createMinuteCounts({ redis, keyOf: guestCallsKey, log }) }),
+    limitGuestCalls: createLimitCalls({
+      kind: 'guest_calls',
+      calls: createMinuteCounts({ redis, keyOf: guestCallsKey, log }),
+    }),
+    limitSettingsWrites: (account: string) => limitSettingsWrites(account, config.settingsWritesPerMinute),
     limitMints: createLimitMints(redis),
   };
 }

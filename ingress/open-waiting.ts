@@ -30,7 +30,7 @@ export function openWaiting({ queues, redis, replyRedis, metrics, log, ...deps }
   const settlements = createSettlements(createSettleInterrupted({ settle: createSettle(redis), metrics, log }));
   const waitingRequests = createWaitingRequests({
     cancel: canceller({ queues, replyRedis, log }),
-    release,
+    release: ({ account, requestId, report: { keyId }, claim }) => release({ account, keyId, requestId, claim }),
     settleInterrupted: settlements.begin,
     answers,
     reportTaken: takenReporter({ replyRedis, log }),

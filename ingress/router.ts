@@ -10,6 +10,7 @@ import { checkPresentCaller, readLimitCounters } from './middleware/authenticati
 import { checkRefusedCaller } from './middleware/authentication/check-refused-caller.ts';
 import { limitGuestCalls } from './middleware/authentication/limit-guest-calls.ts';
 import { refuseWithoutFiles } from './middleware/authentication/refuse-without-files.ts';
+import { limitSettings } from './middleware/authentication/limit-settings.ts';
 import { requireScope } from './middleware/authentication/require-scope.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { answerRepeat } from './middleware/idempotency/answer-repeat.ts';
@@ -103,6 +104,7 @@ function createStages(deps: AppDeps) {
   return {
     ...{ withKey, withSignIn, withEither: authenticateEither({ withKey, withSignIn }) },
     check: checkPresentCaller(deps),
+    limitWrites: limitSettings(deps),
     readBody: readJsonBody({ ...deps, ...deps.body }),
     readSettings: readSmallBody(settingsBytesMax),
     readDevice: readSmallBody(deviceBytesMax),
@@ -133,20 +135,20 @@ function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Sta
 }
 
 function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withKey, withSignIn, check, readSettings, readDevice } = stages;
-  const mint = mintDeveloperKey(deps);
+  const { withKey, withSignIn, check, limitWrites, readSettings, readDevice } = stages;
+  const write = [forbidStoring, withSignIn, check, limitWrites];
   router.get('/v1/keys/developer', forbidStoring, withSignIn, check, listDeveloperKeys(deps));
-  router.post('/v1/keys/developer', forbidStoring, withSignIn, check, readSettings, mint);
-  router.post('/v1/keys/developer/rotate', forbidStoring, withSignIn, check, readSettings, rotateDeveloperKey(deps));
-  router.post('/v1/keys/developer/revoke', forbidStoring, withSignIn, check, readSettings, revokeDeveloperKey(deps));
+  router.post('/v1/keys/developer', ...write, readSettings, mintDeveloperKey(deps));
+  router.post('/v1/keys/developer/rotate', ...write, readSettings, rotateDeveloperKey(deps));
+  router.post('/v1/keys/developer/revoke', ...write, readSettings, revokeDeveloperKey(deps));
   router.post('/v1/keys/guest', forbidStoring, limitGuestCalls(deps), readDevice, mintGuestKey(deps));
 
   router.get('/v1/keys', forbidStoring, withSignIn, check, listKeys(deps));
-  router.post('/v1/keys', forbidStoring, withSignIn, check, readSettings, createKey(deps));
+  router.post('/v1/keys', ...write, readSettings, createKey(deps));
   router.get('/v1/keys/key_:key', forbidStoring, withSignIn, check, retrieveKey(deps));
-  router.patch('/v1/keys/key_:key', forbidStoring, withSignIn, check, readSettings, updateKey(deps));
-  router.delete('/v1/keys/key_:key', forbidStoring, withSignIn, check, revokeKey(deps));
-  router.post('/v1/keys/key_:key/rotate', forbidStoring, withSignIn, check, readSettings, rotateKey(deps));
+  router.patch('/v1/keys/key_:key', ...write, readSettings, updateKey(deps));
+  router.delete('/v1/keys/key_:key', ...write, revokeKey(deps));
+  router.post('/v1/keys/key_:key/rotate', ...write, readSettings, rotateKey(deps));
   router.get('/v1/key', forbidStoring, withKey, readLimitCounters(deps), retrieveOwnKey(deps));
 }
 
@@ -173,12 +175,12 @@ function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stage
 }
 
 function routeBilling(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withEither, withSignIn, check, readSettings } = stages;
+  const { withEither, withSignIn, check, limitWrites, readSettings } = stages;
   const readCounters = readLimitCounters(deps);
   router.get('/billing/quota', withEither, readCounters, retrieveQuota(deps));
   router.get('/billing/limits', withEither, readCounters, retrieveLimits(deps));
-  router.patch('/billing/overage', withSignIn, readCounters, readSettings, updateOverage(deps));
-  router.post('/billing/top-ups', withSignIn, readCounters, readSettings, redeemTopUpCode(deps));
+  router.patch('/billing/overage', withSignIn, readCounters, limitWrites, readSettings, updateOverage(deps));
+  router.post('/billing/top-ups', withSignIn, readCounters, limitWrites, readSettings, redeemTopUpCode(deps));
   router.get('/billing/usage', withEither, check, retrieveUsage(deps));
   router.get('/billing/plan', withEither, check, retrievePlan);
 }

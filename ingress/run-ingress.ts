@@ -7,7 +7,7 @@ import { atMostEvery, followProcessState, listenForOperations } from '../shared/
 import { createRemoveOldSeries } from '../shared/process/remove-old-series.ts';
 import { runProcess } from '../shared/process/run-process.ts';
 import { aborted, within } from '../shared/process/shutdown.ts';
-import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
+import { checksOfNodes, createCheckWrites } from '../shared/redis/check-redis.ts';
 import { queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { type Inbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
@@ -151,6 +151,7 @@ type OperationsDeps = {
 function openOperations({ config, opened, dashboard, connections, signIn, inbox, ...deps }: OperationsDeps) {
   const { redis, replyRedis, store } = connections;
   const showPlan = showPlanFile(opened.planFile);
+  const checkWrites = createCheckWrites(redis);
   const identityProvider = atMostEvery(checkEveryMs, signIn.check);
   const nodeChecks = () => ({
     ...checksOfNodes('redis', redis),
@@ -162,7 +163,8 @@ function openOperations({ config, opened, dashboard, connections, signIn, inbox,
     details: () => ({ planFile: opened.status() }),
     pages: (ctx, next) => dashboard.pages(ctx, () => showPlan(ctx, next)),
     required: {
-      redis: () => checkAny(redis, Object.keys(opened.planFile.current().models).map(queuePrefix)),
+      /** Without writes, no request is admitted. */
+      redis: () => checkWrites(Object.keys(opened.planFile.current().models).map(queuePrefix)),
       /** Without an address for replies, every request would be refused. */
       async replyRedis() {
         if (!replyRedis.isCluster) await replyRedis.ping();

@@ -113,17 +113,16 @@ export function deadlineExceeded(): ApiError {
 }
 
 export type BurstLimit =
-  | 'requests_limit'
-  | 'tokens_limit'
+  | `${'' | 'key_'}${'requests' | 'tokens'}_limit`
   | 'daily_limit'
   | 'concurrency_limit'
-  | 'key_requests_limit'
-  | 'key_tokens_limit'
   | 'batch_limit'
   | 'auth_failures'
   | 'code_failures'
   | 'guest_calls'
-  | 'guest_mints';
+  | 'guest_mints'
+  | 'idempotency_limit'
+  | 'settings_limit';
 
 /** A limit that time lifts. `retryAfterMs` is the time until the same request would be admitted (contract.md#b8-honest-waits). */
 export function rateLimitExceeded(type: BurstLimit, message: string, retryAfterMs: number): ApiError {

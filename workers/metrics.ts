@@ -5,6 +5,7 @@ import { createBackendMetrics } from './backends/backend-metrics.ts';
 import { createBatchMetrics } from './batches/batch-metrics.ts';
 import { createLeaseMetrics } from './leases/lease-metrics.ts';
 import { createIndexMetrics } from './maintenance/observe-indexes.ts';
+import { createKeptMetrics } from './maintenance/share-kept-room.ts';
 import { createQueueMetrics } from './queue/queue-metrics.ts';
 import { createRequestMetrics } from './requests/request-metrics.ts';
 import { createUsageMetrics } from './usage/usage-metrics.ts';
@@ -22,6 +23,7 @@ export function createWorkerMetrics(registry: Registry) {
     ...createUsageMetrics(registry),
     ...createBatchMetrics(registry),
     ...createIndexMetrics(registry),
+    ...createKeptMetrics(registry),
     ...createWebhookMetrics(registry),
   };
 }

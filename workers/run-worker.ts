@@ -9,7 +9,7 @@ import { followProcessState, listenForOperations } from '../shared/process/opera
 import { createRemoveOldSeries } from '../shared/process/remove-old-series.ts';
 import { runProcess } from '../shared/process/run-process.ts';
 import { aborted, within } from '../shared/process/shutdown.ts';
-import { checkAny, checksOfNodes } from '../shared/redis/check-nodes.ts';
+import { checksOfNodes, createCheckWrites } from '../shared/redis/check-redis.ts';
 import { controlStreamKey, queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
@@ -21,6 +21,7 @@ import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
 import { createBackendChecks } from './exchange/backend-checks.ts';
 import { listenForControl, waitForControl } from './listen-for-control.ts';
 import { startMaintenance } from './maintenance/start-maintenance.ts';
+import { warnOfLargePlans } from './memory/warn-of-large-plans.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { type Connections, openConnections } from './open-connections.ts';
 import { openLaneWork } from './open-lane-work.ts';
@@ -70,9 +71,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   parts.use(operations);
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
   await loadTokenizer();
-  const used = [redis, replyRedis, upkeepRedis, connections.replyUpkeepRedis] as const;
-  const { memoryBytes } = await waitForRedis(used, { signal: shutdown, log });
-  const outboxLengthMax = outboxLengthFor(config.outboxLengthMax, memoryBytes);
+  const outboxLengthMax = await waitForConnections({ ...common, connections });
 
   const inbox = listenForControl({
     ...{ connectReader: connections.connectControlReader, redis: replyRedis, workerId, log },
@@ -109,6 +108,23 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 /** What all answers of this worker share. */
 function openAnswering({ answerBudgetBytes: bytesMax }: Pick<WorkerConfig, 'answerBudgetBytes'>, registry: Registry) {
   return { answers: openAnswerBudget({ bytesMax, registry }), pieceReaders: createPieceReaders() };
+}
+
+type Waiting = {
+  config: WorkerConfig;
+  connections: Connections;
+  currentPlanFile: () => PlanFile;
+  shutdown: AbortSignal;
+  log: Log;
+};
+
+/** Waits for Redis. Returns how many usage events may wait in each outbox. */
+async function waitForConnections({ config, connections, currentPlanFile, shutdown, log }: Waiting): Promise<number> {
+  const { redis, replyRedis, upkeepRedis, replyUpkeepRedis } = connections;
+  const used = [redis, replyRedis, upkeepRedis, replyUpkeepRedis] as const;
+  const { memoryBytes } = await waitForRedis(used, { signal: shutdown, log });
+  warnOfLargePlans({ ...currentPlanFile(), memoryBytes, log });
+  return outboxLengthFor(config.outboxLengthMax, memoryBytes);
 }
 
 function createMetrics(registry: Registry, config: Pick<WorkerConfig, 'concurrency' | 'batchConcurrency'>) {
@@ -151,6 +167,7 @@ function openOperations({ config, currentPlanFile, pools, connections, slots, wo
     Object.entries(currentPlanFile().models).flatMap(([model, { pool }]) =>
       pools().includes(pool) ? [queuePrefix(model)] : [],
     );
+  const checkWrites = createCheckWrites(upkeepRedis);
   const checksOf = createBackendChecks({ agent, apiKeyOf: config.apiKeyOf });
   const nodeChecks = () => ({
     ...checksOfNodes('redis', upkeepRedis),
@@ -160,8 +177,8 @@ function openOperations({ config, currentPlanFile, pools, connections, slots, wo
     ...{ ...config.operations, ...deps },
     afterScrape: createRemoveOldSeries({ registry: deps.registry, currentPlanFile }),
     required: {
-      redis: () => checkAny(upkeepRedis, queues()),
-      replyRedis: () => checkAny(replyUpkeepRedis, [controlStreamKey(workerId)]),
+      redis: () => checkWrites(queues()),
+      replyRedis: () => replyUpkeepRedis.exists(controlStreamKey(workerId)),
     },
     checks: () => ({ store: () => store.ping(), ...checksOf(slots.called()), ...nodeChecks() }),
   });

@@ -1,8 +1,11 @@
 import { changed, newAccount } from '../../shared/account-changes/change-settings.ts';
+import { rateLimitExceeded } from '../../shared/errors.ts';
 import type { Account, ActiveKey, EndedKey, GuestSecrets, NewKey } from '../../shared/store/accounts/account.ts';
 import type { Decision } from '../../shared/store/accounts/decide.ts';
 
 const endedKeysMax = 100;
+export const keysCreatedPerDayMax = 1_000;
+const dayMs = 86_400_000;
 
 /**
  * A key as named by a caller (contract.md#c5-naming-a-key): the complete key, by its hash under each pepper in use, or its first ten
@@ -24,7 +27,7 @@ export type NamedKey = { hashes: readonly string[] } | { display: string };
 export function mintKey({ account: id, plan, key }: { account: string; plan: string; key: NewKey }) {
   return (account: Account | undefined): Decision<{ minted: boolean; account: Account }> => {
     if (account?.key !== undefined) return { result: { minted: false, account } };
-    const before = account ?? newAccount(id, plan, key.createdAt);
+    const before = withKeyCreated(account ?? newAccount(id, plan, key.createdAt), key.createdAt);
     const change = { at: key.createdAt, by: id, keyMinted: key.id };
     const next = changed({ ...before, key: { ...key, plan: before.plan } }, change);
     return { result: { minted: true, account: next }, next };
@@ -39,7 +42,7 @@ export function rotateKey({ named, key }: { named: NamedKey; key: NewKey }) {
     if (!hasKey(account) || !isNamed(account.key, named)) return { result: undefined };
     const ended = endKey(account, 'rotated', key.createdAt);
     const change = { at: key.createdAt, by: account.id, keyRotated: { from: account.key.id, to: key.id } };
-    const next = changed({ ...ended, key: { ...key, plan: account.plan } }, change);
+    const next = changed({ ...withKeyCreated(ended, key.createdAt), key: { ...key, plan: account.plan } }, change);
     return { result: next, next };
   };
 }
@@ -80,6 +83,22 @@ export function mintGuestKey(mint: GuestMint, inUse: (guest: GuestSecrets) => bo
  */
 function newDevice(id: string, plan: string, createdAt: Date): Account {
   return { ...newAccount(id, plan, createdAt), version: Math.floor(createdAt.getTime() / 1000) };
+}
+
+/**
+ * Counts a key that the account creates. Fails with `rate_limit_exceeded` beyond 1,000 on one day, UTC
+ * (contract.md#ho4-what-an-account-creates).
+ */
+export function withKeyCreated(account: Account, at: Date): Account {
+  const { keysCreated } = account;
+  const today = at.toISOString().slice(0, 10);
+  // The clock of another process may already be in the next day.
+  const day = keysCreated !== undefined && keysCreated.day > today ? keysCreated.day : today;
+  const count = keysCreated?.day === day ? keysCreated.count : 0;
+  if (count < keysCreatedPerDayMax) return { ...account, keysCreated: { day, count: count + 1 } };
+  const waitMs = Date.parse(day) + dayMs - at.getTime();
+  const message = `This account has created ${keysCreatedPerDayMax} keys today (UTC), and can create no more. Retry in ${waitMs} ms.`;
+  throw rateLimitExceeded('settings_limit', message, waitMs);
 }
 
 function hasKey(account: Account | undefined): account is Account & { key: ActiveKey } {

@@ -37,7 +37,7 @@ export type DecideCharge = (caller: Caller) => { charge: Charge } | { refusal: A
  * idempotency key.
  */
 export type Checked = { caller: Caller; counters: LimitCounters } & (
-  | { outcome: 'admitted'; admission: Admission; inFlight: number; charge: Charge }
+  | { outcome: 'admitted'; admission: Admission; inFlight: number; bytesReserved: number; charge: Charge }
   | { outcome: 'refused'; error: ApiError }
   | { outcome: 'limited'; limit: Limit; waitMs: number }
   | { outcome: 'repeated'; how: Repeat; first: string }
@@ -72,7 +72,7 @@ export function createCheckCaller({
     try {
       return await admit.admit(look, charge);
     } catch (error) {
-      release(look).catch(() => {});
+      release({ ...look, keyId: charge.report.keyId }).catch(() => {});
       throw error;
     }
   }

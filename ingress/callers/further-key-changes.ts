@@ -16,7 +16,7 @@ import {
   type KeyLimits,
   validUntil,
 } from '../../shared/store/accounts/further-key.ts';
-import { endKey } from './account-changes.ts';
+import { endKey, withKeyCreated } from './account-changes.ts';
 
 /** Each takes memory in every caller's account, and a read of an account reads all of them. */
 export const furtherKeysMax = 100;
@@ -74,11 +74,14 @@ export function findKey(account: Account | undefined, id: string): KnownKey | un
 
 type Creation = { account: string; plan: string; key: NewKey; fields: KeyFields };
 
-/** Creates an unknown account with `plan`. Fails with `CONFLICT` if the account has 100 further keys that are valid. */
+/**
+ * Creates an unknown account with `plan`. Fails with `CONFLICT` if the account has 100 further keys that are valid, and as
+ * `withKeyCreated` does.
+ */
 export function createFurtherKey({ account: id, plan, key, fields }: Creation) {
   return (known: Account | undefined): Decision<Account> => {
     const at = key.createdAt;
-    const before = withoutEnded(known ?? newAccount(id, plan, at), at);
+    const before = withKeyCreated(withoutEnded(known ?? newAccount(id, plan, at), at), at);
     const furtherKeys = [...before.furtherKeys, withMonth(withoutUndefined({ ...key, ...fields }), undefined, at)];
     const next = changedBy({ ...before, furtherKeys }, { at, keyMinted: key.id });
     requireRoom(next, at);
@@ -121,7 +124,7 @@ export function rotateKeyById({ id, key, graceMs }: Rotation) {
     const { account, left } = rotated;
     const endsAt = new Date(at.getTime() + graceMs);
     const kept = { ...account, furtherKeys: [...account.furtherKeys, { ...left, endsAt }] };
-    const next = changedBy(withoutEnded(kept, at), { at, keyRotated: { from: id, to: key.id } });
+    const next = changedBy(withKeyCreated(withoutEnded(kept, at), at), { at, keyRotated: { from: id, to: key.id } });
     requireRoom(next, at);
     return { result: next, next };
   };

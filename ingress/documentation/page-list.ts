@@ -57,6 +57,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'runbooks/usage-unreadable',
       'runbooks/requests-not-settled',
       'runbooks/leases-expiring',
+      'runbooks/answers-not-kept',
       'runbooks/store-indexes-missing',
       'runbooks/batches-late',
       'runbooks/batch-lines-lost',

@@ -5,6 +5,7 @@ import {
   quotaExceeded,
   rateLimitExceeded,
 } from '../../shared/errors.ts';
+import { keptBytesMax } from '../../shared/idempotency/claim.ts';
 import type { Limit, LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import { overageMaxOf, quotaOf } from '../../shared/limits/quota.ts';
@@ -45,6 +46,11 @@ const bursts: Record<
   concurrency: {
     type: 'concurrency_limit',
     message: ({ allowance: { requestsAtOnce } }) => `The limit of ${requestsAtOnce} requests at once is reached.`,
+  },
+  idempotency: {
+    type: 'idempotency_limit',
+    message: () =>
+      `This account has reached its limit of ${keptBytesMax / 1_048_576} MiB of answers that are kept for repeats.`,
   },
   key_requests: {
     type: 'key_requests_limit',

@@ -1,6 +1,6 @@
-import type { Claim } from '../../shared/idempotency/claim.ts';
+import type { HeldClaim } from '../../shared/idempotency/claim.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
-import type { Settle } from '../../shared/limits/settle.ts';
+import type { Settle, Settlement } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { countSettled } from '../../shared/process/metrics.ts';
 import type { Span } from '../../shared/tracing/span.ts';
@@ -17,7 +17,7 @@ export type HeldLease = {
   report: UsageReport;
   promptTokens: number;
   admission: { admittedAt: number; deadline: number; overage: boolean };
-  claim?: Claim;
+  claim?: HeldClaim;
   /** Set if the request is traced. */
   span?: Span;
 };
@@ -55,7 +55,16 @@ export function createSettleInterrupted({
     const tokens = promptTokens + completionTokens;
     try {
       const settled = await traceSettlement(lease.span, report.outcome, () =>
-        settle({ account, requestId, run, settler: 'ingress', tokens, report, admission }),
+        settle({
+          account,
+          requestId,
+          run,
+          settler: 'ingress',
+          tokens,
+          report,
+          admission,
+          claim: claimOf(lease, tokens),
+        }),
       );
       if (settled === 'settled') countSettled(metrics, report);
       else metrics.settleFailures.inc({ endpoint, reason: settled });
@@ -64,6 +73,12 @@ export function createSettleInterrupted({
       log.error({ err: error, requestId }, 'an interrupted request could not be settled; its lease will expire');
     }
   };
+}
+
+function claimOf({ claim }: HeldLease, tokens: number): Settlement['claim'] {
+  if (claim === undefined) return undefined;
+  const { idempotencyKey, bodyMarks } = claim;
+  return { idempotencyKey, bodyMark: bodyMarks[0], end: tokens === 0 ? 'free' : 'lost' };
 }
 
 /** Settles in the background, and keeps track of what has not ended. */

@@ -2,6 +2,7 @@ import type { Caller } from '../../shared/caller.ts';
 import type { Call } from '../../shared/endpoints/read-call.ts';
 import { refuseLargerThanLimit } from '../../shared/endpoints/tokens/request-cost.ts';
 import { planLimit } from '../../shared/errors.ts';
+import { type Claim, claimBytes, type HeldClaim } from '../../shared/idempotency/claim.ts';
 import { refuseOutsideKey } from '../../shared/key-scope.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
@@ -63,16 +64,25 @@ export function admitRequest({
       return;
     }
     if (checked.outcome === 'limited') throw limitError({ ...checked, allowance, keyLimits, fairShare, topupUrl });
-    const { caller, admission, charge, inFlight } = checked;
+    const { caller, admission, charge, inFlight, bytesReserved } = checked;
     const { requestId } = request;
     const { promptTokens } = call.cost;
     const { claim } = request;
     ctx.state.lease = {
       ...{ account: caller.account, requestId, report: charge.report, promptTokens, admission },
-      ...(claim && { claim }),
+      ...(claim && { claim: holdClaim(claim, { bytesReserved, endpoint: call.endpoint }) }),
       ...(ctx.state.span && { span: ctx.state.span }),
     };
     ctx.state.inFlight = inFlight;
+  }
+
+  function holdClaim(
+    claim: Claim,
+    { bytesReserved, endpoint }: { bytesReserved: number; endpoint: string },
+  ): HeldClaim {
+    if (bytesReserved > claimBytes) return { ...claim, answerBytesMax: bytesReserved };
+    metrics.answersNotKept.inc({ endpoint, reason: claim.isStream ? 'stream' : 'no_room' });
+    return { ...claim, answerBytesMax: 0 };
   }
 
   function askFor(call: Call, caller: Caller, { planFile, fairShare }: Bounds): ReturnType<DecideCharge> {

@@ -24,6 +24,7 @@ const exposedNames = [
   'x-svc-dropped',
   'x-svc-estimated',
   'idempotent-replayed',
+  'idempotency-kept',
   'x-svc-original-request-id',
   ...quota,
   ...rateLimits,

@@ -1,5 +1,6 @@
 import { type AnswerBudget, answerHolder, type HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import { type ApiError, deadlineExceeded, replyLost, unpackError, waitedTooLong } from '../../shared/errors.ts';
+import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
 import type { TakenPieces } from '../../shared/jobs/taken-pieces.ts';
 import type { Released } from '../../shared/limits/release.ts';
@@ -18,7 +19,7 @@ export type WaitingEffects = {
   /** Reports to the worker of a request what its client has taken. */
   reportTaken: (control: string, taken: TakenPieces) => void;
   answers: Pick<AnswerBudget, 'hold'>;
-  release: (request: Pick<HeldLease, 'account' | 'requestId' | 'claim'>) => Promise<Released>;
+  release: (request: Pick<HeldLease, 'account' | 'requestId' | 'report' | 'claim'>) => Promise<Released>;
   /** Ends a request whose worker died after text of it was delivered. `run` is the run that reports it. */
   settleInterrupted: (lease: HeldLease, delivered: Delivered) => void;
   /** No further reply to this request is expected. */
@@ -86,7 +87,7 @@ export function createWaitingRequest(expected: ExpectedRequest, effects: Waiting
 
 /** The client receives this error, and then nothing more. The job is cancelled, unless its answer is kept for the next attempt. */
 export function letGo(request: WaitingRequest, error: ApiError): void {
-  if (request.lease.claim === undefined) leaveRequest(request, error);
+  if (!mayKeepAnswer(request.lease.claim)) leaveRequest(request, error);
   else if (isWaitedFor(request)) request.buffer.fail(error);
 }
 

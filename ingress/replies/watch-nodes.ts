@@ -1,6 +1,6 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import { checksOfNodes } from '../../shared/redis/check-nodes.ts';
+import { checksOfNodes } from '../../shared/redis/check-redis.ts';
 import { nodeOf, type Redis } from '../../shared/redis/connections.ts';
 import { countersKey, queuePrefix } from '../../shared/redis/keys.ts';
 import type { WaitingRequests } from './waiting-requests.ts';

@@ -8,12 +8,15 @@ import { takeOverFraming } from './chunk-framing.ts';
 import type { ExpectedReply } from './expected-reply.ts';
 import { cutWhenStuck, stuckMs, writeWithin } from './stuck-client.ts';
 
-const headers = {
+const streamHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
   // A proxy that buffers the response would undo the streaming. nginx obeys this header.
   'x-accel-buffering': 'no',
 };
+
+/** `headers` are added to those of every stream. */
+type StreamOptions = { heldBackMs: number; ending: StreamEnding; headers?: Readonly<Record<string, string>> };
 
 /** A comment is not an event (HTML, "Server-sent events" 9.2.6), but keeps proxies on the way from timing out. */
 const waitingComment = ': waiting\n\n';
@@ -27,12 +30,12 @@ const waitingComment = ': waiting\n\n';
 export async function writeEventStream(
   ctx: AppContext,
   reply: Pick<ExpectedReply, 'next'>,
-  { heldBackMs, ending }: { heldBackMs: number; ending: StreamEnding },
+  { heldBackMs, ending, headers = {} }: StreamOptions,
 ): Promise<TokenUsage | undefined> {
   const first = reply.next();
   let isThere = await within(heldBackMs, first);
   ctx.respond = false;
-  ctx.res.writeHead(200, headers);
+  ctx.res.writeHead(200, { ...streamHeaders, ...headers });
   const { frame, last } = takeOverFraming(ctx.res);
   try {
     for (; !isThere; isThere = await within(heldBackMs, first)) await writeWithin(ctx.res, frame(waitingComment));

@@ -1,7 +1,7 @@
 import type { Log } from '../../shared/process/log.ts';
 import { repeatWhile } from '../../shared/process/repeat-while.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
-import { requestsToEndKey } from '../../shared/redis/keys.ts';
+import { requestsToEndKey } from '../../shared/redis/coordination-keys.ts';
 
 /**
  * The requests that operators end (contract.md#l9-requests-that-operators-end), and those of revoked keys

@@ -1,11 +1,13 @@
 import type { StreamEnding } from '../../shared/endpoints/definition/error-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { ApiError, temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
+import { type HeldClaim, keepsAnswer, mayKeepAnswer, notKeptHeader } from '../../shared/idempotency/claim.ts';
 import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import type { Served } from '../../shared/jobs/replies.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import { queueAttributes } from '../../shared/tracing/queue-attributes.ts';
 import { type Span, traced } from '../../shared/tracing/span.ts';
+import { setHeaders } from '../api/set-headers.ts';
 import { accountSuspended } from '../callers/check-caller.ts';
 import type { QueueTurns } from '../queue/queue-turns.ts';
 import type { RequestQueues } from '../queue/request-queues.ts';
@@ -44,16 +46,17 @@ export function answerCall(
     const { claim } = stateOf(ctx, 'lease');
     const unfollow = followEnds(ctx, reply, deps);
     // A request whose answer is kept continues without its client, until its account is suspended, or an operator or its owner ends it.
-    if (claim !== undefined) void reply.ended.then(unfollow);
+    if (mayKeepAnswer(claim)) void reply.ended.then(unfollow);
     const leave = () => {
-      if (claim === undefined) unfollow();
+      if (!mayKeepAnswer(claim)) unfollow();
       reply.abandon();
     };
     // Also while the answer is written: a client that disconnects is noticed when its connection ends.
     if (ctx.res.closed) leave();
     else ctx.res.once('close', leave);
     if (stream) {
-      ctx.state.usage = await writeEventStream(ctx, reply, { heldBackMs, ending: endingOf(endpoint) });
+      const headers = claim === undefined ? {} : notKeptHeader;
+      ctx.state.usage = await writeEventStream(ctx, reply, { heldBackMs, ending: endingOf(endpoint), headers });
       return;
     }
     await answerWhole(ctx, reply, endpoint);
@@ -85,8 +88,8 @@ export function answerCall(
     try {
       if (address === '') throw temporarilyUnavailable();
       const owner = { requestId, account, keyId, plan };
-      const claimed = claim && { claim: { idempotencyKey: claim.idempotencyKey, bodyMark: claim.bodyMarks[0] } };
       const asked = { ...owner, ...call, promptEstimate: cost.promptTokens };
+      const claimed = claim && { claim: jobClaimOf(claim) };
       const job = { ...asked, ...admission, replyTo: address, earlierRuns: [], ...claimed };
       await traced(ctx.state.span, sendingTo(call.model), (span) => queues.add(inTrace(job, span), priority));
       place.queued();
@@ -101,7 +104,9 @@ export function answerCall(
 /** Writes a complete response: as the body of Koa, or piece by piece if it is large. */
 async function answerWhole(ctx: AppContext, reply: ExpectedReply, endpoint: string): Promise<void> {
   const first = await reply.next();
+  const { claim } = stateOf(ctx, 'lease');
   if (first.kind === 'piece') {
+    if (claim !== undefined && !keepsAnswer(first.length, claim)) setHeaders(ctx.res, notKeptHeader);
     ctx.state.usage = await writePieces(ctx, reply, first);
     return;
   }
@@ -110,8 +115,13 @@ async function answerWhole(ctx: AppContext, reply: ExpectedReply, endpoint: stri
   const { estimate } = endpointAt(endpoint).answer;
   // Such an answer says how many tokens there are, so its client has to know who counted them.
   if (estimate !== undefined && first.usage.estimated) ctx.res.setHeader('x-svc-estimated', 'true');
+  if (claim !== undefined && !keepsAnswer(Buffer.byteLength(first.body), claim)) setHeaders(ctx.res, notKeptHeader);
   ctx.res.setHeader('content-type', 'application/json; charset=utf-8');
   ctx.body = first.body;
+}
+
+function jobClaimOf({ idempotencyKey, bodyMarks, answerBytesMax }: HeldClaim): InferenceJob['claim'] {
+  return { idempotencyKey, bodyMark: bodyMarks[0], answerBytesMax };
 }
 
 /** A worker continues the trace from here. */

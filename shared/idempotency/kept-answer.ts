@@ -6,13 +6,11 @@ export type KeptAnswer = { body: string; estimated: boolean };
 
 /** Encrypts the answers that repeats get: who reads Redis alone cannot read them (contract.md#h2-kept-answers). */
 export interface KeptAnswers {
-  /** Undefined for an answer whose body is larger than 1 MiB, in UTF-8: it is not kept. */
-  seal(owner: ClaimOwner, answer: KeptAnswer): Buffer | undefined;
+  seal(owner: ClaimOwner, answer: KeptAnswer): Buffer;
   /** Undefined if it was sealed with a pepper that is not in use here, for another owner, or was changed. */
   open(owner: ClaimOwner, sealed: Buffer): KeptAnswer | undefined;
 }
 
-export const answerBytesMax = 1_048_576;
 const cipher = 'aes-256-gcm';
 const [nameBytes, nonceBytes, tagBytes] = [8, 12, 16];
 const [countedHere, countedByBackend] = ['e', 'r'];
@@ -25,7 +23,6 @@ export function createKeptAnswers(peppers: readonly string[]): KeptAnswers {
 
   return {
     seal(owner, { body, estimated }) {
-      if (Buffer.byteLength(body) > answerBytesMax) return undefined;
       const nonce = randomBytes(nonceBytes);
       const sealing = createCipheriv(cipher, derivedKey(first.pepper, 'answer', owner), nonce);
       const text = [sealing.update((estimated ? countedHere : countedByBackend) + body, 'utf8'), sealing.final()];

@@ -32,7 +32,8 @@ export type QueuedCall = z.infer<typeof queuedCallSchema>;
 
 /**
  * A job whose client waits for replies at `replyTo`. Times are milliseconds of Redis's clock. `claim` is set if the request has an
- * idempotency key: its answer is kept, also if no client waits for it any more. `trace` is set if it is traced.
+ * idempotency key: an answer of up to `answerBytesMax` is kept, also if no client waits for it any more; none if that is 0. `trace` is set if
+ * it is traced.
  */
 export const inferenceJobSchema = queuedCallSchema.extend({
   plan: z.string(),
@@ -41,7 +42,9 @@ export const inferenceJobSchema = queuedCallSchema.extend({
   startBy: z.number(),
   deadline: z.number(),
   overage: z.boolean(),
-  claim: z.object({ idempotencyKey: z.string(), bodyMark: z.string() }).optional(),
+  claim: z
+    .object({ idempotencyKey: z.string(), bodyMark: z.string(), answerBytesMax: z.int().nonnegative() })
+    .optional(),
   trace: z.object({ traceparent: z.string(), tracestate: z.string().optional() }).optional(),
 });
 

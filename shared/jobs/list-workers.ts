@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Redis } from '../redis/connections.ts';
-import { sharesExpiryKey, sharesKey } from '../redis/keys.ts';
+import { sharesExpiryKey, sharesKey } from '../redis/coordination-keys.ts';
 import { redisNow } from '../redis/redis-now.ts';
 
 /** Lists the ids of the workers that are alive and take jobs: those of a pool, or all. */

@@ -19,11 +19,11 @@ export type LimitCounters = {
 
 type LastMinute = { requests: number; tokens: number; resetMs: number };
 
-const accountLimits = ['quota', 'requests', 'tokens', 'day', 'concurrency'] as const;
+const accountLimits = ['quota', 'requests', 'tokens', 'day', 'concurrency', 'idempotency'] as const;
 const keyLimits = ['key_quota', 'key_requests', 'key_tokens'] as const;
 const limits = [...accountLimits, ...keyLimits] as const;
 
-/** The limit that a request would exceed; `concurrency` limits requests at once. Those of the caller's key begin with `key_`. */
+/** The limit that a request would exceed; `concurrency` limits requests at once, `idempotency` the bytes of kept answers. Those of the caller's key begin with `key_`. */
 export type Limit = (typeof limits)[number];
 
 /**
@@ -54,7 +54,8 @@ export type CountersAnswer = Stale | Cold | { outcome: 'counters'; counters: Lim
 export type Repeated = { outcome: 'repeated'; how: Repeat; first: string; counters: LimitCounters };
 /**
  * `expired`: the caller's key has ended. `full`: too much usage waits to be stored. `ended`: the request was ended before it could be
- * admitted. `inFlight`: how many requests the account has in the lane, including this one.
+ * admitted. `inFlight`: how many requests the account has in the lane, including this one. `bytesReserved`: for the answer of a request with
+ * an idempotency key, otherwise 0.
  */
 export type Admitted =
   | Stale
@@ -64,14 +65,14 @@ export type Admitted =
   | Repeated
   | { outcome: 'full'; counters: LimitCounters }
   | { outcome: 'refused'; limit: Limit; waitMs: number; counters: LimitCounters }
-  | { outcome: 'admitted'; admission: Admission; counters: LimitCounters; inFlight: number };
+  | { outcome: 'admitted'; admission: Admission; counters: LimitCounters; inFlight: number; bytesReserved: number };
 
 export type AdmissionAnswer = Admitted | CountersAnswer | Looked;
 
 /** Parsed by hand, because it is read for each request and a schema takes many times as long. */
 export function parseAdmission(answer: unknown): AdmissionAnswer {
   const [outcome, ...words] = wordsOf(answer);
-  const [one, two, three, four, five] = words;
+  const [one, two, three, four, five, six] = words;
   switch (outcome) {
     case 'admitted': {
       const admission = {
@@ -80,7 +81,8 @@ export function parseAdmission(answer: unknown): AdmissionAnswer {
         deadline: intOf(three),
         overage: intOf(four) === 1,
       };
-      return { outcome, admission, inFlight: intOf(five), counters: countersOf(words.slice(5)) };
+      const [inFlight, bytesReserved] = [intOf(five), intOf(six)];
+      return { outcome, admission, inFlight, bytesReserved, counters: countersOf(words.slice(6)) };
     }
     case 'refused':
       return { outcome, limit: oneOf(limits, one), waitMs: intOf(two), counters: countersOf(words.slice(2)) };

@@ -13,13 +13,16 @@ local clock = redis.call('TIME')
 -- KEYS[8]   string: how this request was ended
 -- KEYS[9]   sorted set: the holders of leases in the partition
 -- KEYS[10]  stream: the partition's outbox
--- KEYS[11]  hash: the claim of the request's idempotency key (parts/find-claim.lua); left out if it has none
--- KEYS[12]  hash: the limit counters of the account's further keys (parts/key-counters.lua), after the other keys; left out if the caller's
---           key has no limits
+-- KEYS[11]  hash: the claim of the request's idempotency key (parts/find-claim.lua); left out if it has none, as are the next three
+-- KEYS[12]  sorted set: the answers that its account keeps (parts/kept-bytes.lua)
+-- KEYS[13]  hash: the bytes that the partition keeps, by the minute in which they expire
+-- KEYS[14]  string: how many bytes all accounts may still reserve; there is no bound without it
+-- KEYS[15]  hash: the limit counters of the caller's key (parts/key-counters.lua), after the other keys; left out if that has no limits
 -- constants versionLifeMs: life of a version after its last renewal; use renews it once half of that has passed; readLifeMs:
 --           longer than a read of the store may take; queueMs, requestMs, graceMs: time until the job's first start, time for
 --           the request in total, and how long a lease outlives either; claimLifeMs: life of a claim; leaseLifeMs: how often a
---           holder is checked; outboxLengthMax
+--           holder is checked; outboxLengthMax; repeatsFree: repeats of a claim that count for nothing; keptBytesMax: what an account may
+--           keep; claimBytes: what a claim counts for at least
 -- ARGV      version of the caller that was read, -1 for none; `known`, or `read` if it was read from the store after the
 --           answer `stale`; token: the one in the answer `stale`, for `known` an id of this request;
 --           request; its usage report in case it is lost, as a JSON string; tokens to reserve; the limits,
@@ -27,21 +30,22 @@ local clock = redis.call('TIME')
 --           month (YYYY-MM) of the latest top-ups and their tokens; overage: the most tokens of this month beyond its allowance, 0 if
 --           overage is off, -1 if it has no bound; holder: the account's name in KEYS[9];
 --           1 if the request counts against the minute and the day, 0 for a line of a batch; with KEYS[11]: the marks of its
---           body, separated by spaces, of which the claim gets the first, otherwise empty if more follows; for a key with an end or
---           with limits: its id, and when it ends, -1 for never; with KEYS[12]: its limits, -1 for none: requests and tokens per
+--           body, separated by spaces, of which the claim gets the first, and the bytes to reserve for its answer, otherwise two empty
+--           ones if more follows; for a key with an end or with limits: its id, and when it ends, -1 for never; with KEYS[12]: its limits, -1 for none: requests and tokens per
 --           minute, tokens this month; and the month (YYYY-MM) since when it has had the last of these
 -- returns   words separated by spaces, because a list would cost Redis 5 µs more: `stale` token, `cold` month or
 --           `cold` month key, `expired`: the key has ended, `ended`: this request was already ended,
 --           `repeated` how request counters (parts/find-claim.lua), `full` counters: the outbox is too long, `refused` limit waitMs counters, or
---           `admitted` admittedAt startBy deadline overage inFlight counters; inFlight: leases of the lane, including this one.
---           The counters are those after the call (current-counters.lua, key-counters.lua)
+--           `admitted` admittedAt startBy deadline overage inFlight keep counters; inFlight: leases of the lane, including this one; keep: the
+--           bytes that are reserved for its answer. The counters are those after the call (current-counters.lua, key-counters.lua)
 -- include parts/counters
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local versionKey, fillKey, changesKey, countersKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
 local version, how, token, request, report, tokens, perMinute, tokensPerMinute, perDay, atOnce, perMonth, topUpMonth,
-  topUpTokens, overageMax, holder, counts, bodyMarks, keyId, keyEndsAt, keyPerMinute, keyTokensPerMinute, keyPerMonth, keyLimitedSince = unpack(ARGV)
+  topUpTokens, overageMax, holder, counts, bodyMarks, keepBytes, keyId, keyEndsAt, keyPerMinute, keyTokensPerMinute, keyPerMonth, keyLimitedSince = unpack(ARGV)
 local claimKey, keyCountersKey = bodyMarks and bodyMarks ~= '' and KEYS[11], keyPerMonth and KEYS[#KEYS]
+local keptAnswersKey, keptBytesKey, keptRoomKey = KEYS[12], KEYS[13], KEYS[14]
 
 -- include parts/check-version
 if keyId and keyEndsAt ~= '-1' and now >= tonumber(keyEndsAt) then return 'expired' end
@@ -57,10 +61,12 @@ end
 
 local function admittedBefore(lease)
   lease = cjson.decode(lease)
-  return withCounters(format('admitted %d %d %d %d %d', lease.admittedAt, lease.startBy, lease.deadline, lease.overage,
-    call('ZCARD', endsKey)))
+  return withCounters(format('admitted %d %d %d %d %d %d', lease.admittedAt, lease.startBy, lease.deadline, lease.overage,
+    call('ZCARD', endsKey), lease.keep or 0))
 end
 
+-- A repeat that counts is a request of the minute and the day. It uses nothing else.
+if repeated then tokens, tokensPerMinute, atOnce, perMonth, keyTokensPerMinute = 0, '-1', '-1', '-1', '-1' end
 tokens, perMonth, overageMax = tonumber(tokens), tonumber(perMonth), tonumber(overageMax)
 -- A request charged to no bucket and no day is not refunded to one.
 local isCounted = counts == '1'
@@ -74,16 +80,20 @@ local overRequests = perMinute ~= '-1' and minuteRequests + 1 - perMinute or 0
 local overTokens = tokensPerMinute ~= '-1' and minuteTokens + tokens - tokensPerMinute or 0
 local isOverDay = perDay ~= '-1' and dayRequests - perDay >= 0
 local isOverAtOnce = atOnce ~= '-1' and leases - atOnce >= 0
-local isFull = call('XLEN', outboxKey) >= outboxLengthMax
+local isFull = not repeated and call('XLEN', outboxKey) >= outboxLengthMax
+local keep, keeping, keptOver, keptRoom = 0, 0, 0, nil
+if claimKey and not repeated then
+  -- include parts/reserve-answer
+end
 local isKeySpent, keyOverRequests, keyOverTokens = false, 0, 0
 if keyCountersKey then
-  isKeySpent = keyPerMonth ~= '-1' and keyUsed + keyReserved >= tonumber(keyPerMonth)
+  isKeySpent = not repeated and keyPerMonth ~= '-1' and keyUsed + keyReserved >= tonumber(keyPerMonth)
   keyOverRequests = isCounted and keyPerMinute ~= '-1' and keyRequests + 1 - keyPerMinute or 0
   keyOverTokens = isCounted and keyTokensPerMinute ~= '-1' and keyTokens + tokens - keyTokensPerMinute or 0
 end
 
 if isFull or isRefused or overRequests > 0 or overTokens > 0 or isOverDay or isOverAtOnce or isKeySpent
-  or keyOverRequests > 0 or keyOverTokens > 0 then
+  or keyOverRequests > 0 or keyOverTokens > 0 or keptOver > 0 then
   -- A request that was already admitted is not refused when it is repeated.
   local held = call('HGET', leasesKey, request)
   if held then return admittedBefore(held) end
@@ -111,6 +121,16 @@ if isFull or isRefused or overRequests > 0 or overTokens > 0 or isOverDay or isO
   if keyOverTokens > 0 then refuseBy('key_tokens', waitFor(keyOverTokens, 3, keyBuckets)) end
   if isOverDay then refuseBy('day', (day + 1) * dayMs - now) end
   if isOverAtOnce then refuseBy('concurrency', 1000) end
+  if keptOver > 0 then
+    -- Nothing is known of when requests that run give back what they have reserved. Without them, until enough answers have expired.
+    local answers = keeping == 0 and call('ZRANGE', keptAnswersKey, 0, keepBytes / claimBytes - 1, 'WITHSCORES') or {}
+    local wait = 1000
+    for index = 1, #answers, 2 do
+      if keptOver > 0 then wait = answers[index + 1] - now end
+      keptOver = keptOver - match(answers[index], '%d+$')
+    end
+    refuseBy('idempotency', wait)
+  end
   return withCounters(format('refused %s %d', limited, waitMs))
 end
 
@@ -120,16 +140,21 @@ local isNewBucket = not isCounted or not window or floor(begun / bucketMs) ~= fl
 local bucket = isCounted and (isNewBucket and atText or begun) or '0'
 local startBy, deadline, overage = at + queueMs, at + requestMs, isSpent and 1 or 0
 local lease = format('{"state":"admitted","run":0,"startBy":%d,"deadline":%d,"tokens":%d,"bucket":%s,"day":%d,"month":"%s",'
-  .. '"overage":%d,"admittedAt":%s,%s"report":%s}', startBy, deadline, tokens, bucket, isCounted and day or 0, month, overage,
-  atText, keyCountersKey and '"key":"' .. keyId .. '",' or '', report)
-if call('HSETNX', leasesKey, request, lease) == 0 then return admittedBefore(call('HGET', leasesKey, request)) end
-if claimKey then
+  .. '"overage":%d,"admittedAt":%s,%s%s"report":%s}', startBy, deadline, tokens, bucket, isCounted and day or 0, month, overage,
+  atText, keyCountersKey and '"key":"' .. keyId .. '",' or '', keep > 0 and '"keep":' .. keep .. ',' or '', report)
+local endsAt = startBy + graceMs
+if not repeated then
+  if call('HSETNX', leasesKey, request, lease) == 0 then return admittedBefore(call('HGET', leasesKey, request)) end
+  call('ZADD', endsKey, format('%d', endsAt), request)
+end
+if keep > 0 then
+  -- include parts/kept-bytes
   call('DEL', claimKey)
   call('HSET', claimKey, 'request', request, 'body', match(bodyMarks, '^%S+'))
   call('PEXPIRE', claimKey, claimLifeMs)
+  countReservedBytes(countersKey, keptBytesKey, deadline, keep)
+  if keptRoom then call('SET', keptRoomKey, keptRoom - keep, 'KEEPTTL') end
 end
-local endsAt = startBy + graceMs
-call('ZADD', endsKey, format('%d', endsAt), request)
 
 reserved = reserved + tokens
 if isCounted then
@@ -173,4 +198,4 @@ end
 -- After its start, a lease may expire earlier than it would have as an admitted one.
 local isNewHolder = call('ZADD', holdersKey, 'LT', format('%d', math.min(endsAt, now + leaseLifeMs)), holder) == 1
 if isNewBucket or isNewHolder then call('PEXPIRE', holdersKey, countersLifeMs) end
-return withCounters(format('admitted %s %d %d %d %d', atText, startBy, deadline, overage, leases + 1))
+return withCounters(repeated or format('admitted %s %d %d %d %d %d', atText, startBy, deadline, overage, leases + 1, keep))

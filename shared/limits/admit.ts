@@ -1,4 +1,10 @@
-import type { Claim } from '../idempotency/claim.ts';
+import {
+  bytesToReserve,
+  type Claim,
+  claimBytes,
+  repeatsFree,
+  keptBytesMax as usualKeptBytesMax,
+} from '../idempotency/claim.ts';
 import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
 import { oncePerObject } from '../once-per-object.ts';
@@ -6,9 +12,11 @@ import { loadScript, type Redis, redisUnavailable } from '../redis/connections.t
 import {
   changesKey,
   claimKey,
+  claimKeysOf,
   countersKey,
   endedRequestKey,
   fillKey,
+  keptRoomKey,
   keyCountersKey,
   leaseEndsKey,
   leaseHolderOf,
@@ -81,7 +89,7 @@ export interface Admit {
   admit(request: Look, charge: Charge): Promise<Admitted>;
   /** Checks the caller as `admit` does, and returns the account's counters. */
   readCounters(request: Look): Promise<CountersAnswer>;
-  /** Finds the claim of a request that is refused for another reason, unless it is a repeat. */
+  /** Finds the claim of a request that is refused for another reason, unless it is one of the first repeats. */
   findClaim(request: Look & { claim: Claim }): Promise<CountersAnswer | Repeated>;
   /** Checks only the caller. */
   look(request: Look): Promise<Looked>;
@@ -105,7 +113,11 @@ const noTopUp = { month: '', tokens: 0 };
  */
 export function createAdmit(
   redis: Redis,
-  { timeouts, outboxLengthMax }: { timeouts: () => LeaseTimeouts; outboxLengthMax: number },
+  {
+    timeouts,
+    outboxLengthMax,
+    keptBytesMax = usualKeptBytesMax,
+  }: { timeouts: () => LeaseTimeouts; outboxLengthMax: number; keptBytesMax?: number },
 ): Admit {
   const versionTimes = { versionLifeMs, readLifeMs };
   const load = (name: string, script: string, { keys, constants = {} }: { keys?: number; constants?: Constants }) => {
@@ -116,10 +128,11 @@ export function createAdmit(
   const loadAdmit = oncePerObject(({ queueMs, requestMs }: LeaseTimeouts) => {
     const claimLifeMs = requestMs + endedLifeMs;
     const leaseTimes = { queueMs, requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs, claimLifeMs };
-    return load('svcAdmit', 'admit', { constants: { ...leaseTimes, outboxLengthMax } });
+    const claims = { repeatsFree, keptBytesMax, claimBytes };
+    return load('svcAdmit', 'admit', { constants: { ...leaseTimes, outboxLengthMax, ...claims } });
   });
   const runReadCounters = load('svcReadCounters', 'read-counters', {});
-  const runFindClaim = load('svcFindClaim', 'find-claim', {});
+  const runFindClaim = load('svcFindClaim', 'find-claim', { constants: { repeatsFree } });
   const runLook = load('svcLook', 'look', { keys: 3 });
 
   return {
@@ -134,7 +147,7 @@ export function createAdmit(
           leaseHoldersKey(partition),
           outboxKey(partition),
         ],
-        ...(claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)]),
+        ...(claim === undefined ? [] : [...claimKeysOf(account, claim.idempotencyKey), keptRoomKey(account)]),
         ...limitedKeyOf(request),
       ];
       const answer = await ask(
@@ -180,12 +193,16 @@ function versionKeysOf(account: string): string[] {
   return [versionKey(account), fillKey(account), changesKey(account)];
 }
 
+function claimArgs(account: string, claim: Claim | undefined): (string | number)[] {
+  return claim === undefined ? ['', ''] : [claim.bodyMarks.join(' '), bytesToReserve(account, claim)];
+}
+
 function versionArgs({ version = noVersion, reading, requestId }: Look): (string | number)[] {
   return reading === undefined ? [version, 'known', requestId] : [version, 'read', reading.token];
 }
 
 function limitedKeyOf({ account, key }: Look): string[] {
-  return key?.limits === undefined ? [] : [keyCountersKey(account)];
+  return key?.limits === undefined ? [] : [keyCountersKey(account, key.id)];
 }
 
 function keyMonthArgs({ key }: Look): (string | number)[] {
@@ -223,7 +240,7 @@ function chargeArgs(
     allowance.overageEnabled ? (allowance.overageTokensPerMonth ?? noLimit) : noOverage,
     leaseHolderOf({ account, lane }),
     lane === 'interactive' ? 1 : 0,
-    ...(claim === undefined && key === undefined ? [] : [claim?.bodyMarks.join(' ') ?? '']),
+    ...(claim === undefined && key === undefined ? [] : claimArgs(account, claim)),
     ...(key === undefined ? [] : keyArgs(key)),
   ];
 }

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
 -- Checks that a caller is current, and finds the claim of a request's idempotency key, for a request that is refused for another reason
--- unless it is a repeat. Runs also when Redis is out of memory.
+-- unless it is one of the first repeats. Runs also when Redis is out of memory.
 -- KEYS      as the first four of admit.lua: version, fill token, changes, counters; then its leases, its lost requests, the claim,
---           and the counters of the account's further keys, left out if the caller's key has no limits
--- constants versionLifeMs, readLifeMs: as in admit.lua
+--           and the counters of the caller's key, left out if that has no limits
+-- constants versionLifeMs, readLifeMs, repeatsFree: as in admit.lua
 -- ARGV      as the first three of admit.lua: version, `known` or `read`, token; then request; the marks of its body; the key's id,
 --           its limit of the month, -1 for none, and since which month it has had one
 -- returns   as read-counters.lua, or `repeated` how request counters (parts/find-claim.lua)

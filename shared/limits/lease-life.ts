@@ -26,3 +26,9 @@ export const interruptedLifeMs = 30_000;
 
 /** How long a request is remembered past its deadline, so that no part of it can run a second time. */
 export const endedLifeMs = 3_600_000;
+
+/**
+ * How long a released request is remembered. An admission that is executed late is a few minutes late at most. A line of a batch may have a
+ * job that a worker takes much later.
+ */
+export const releasedLifeMs = { interactive: 600_000, batch: endedLifeMs } as const;

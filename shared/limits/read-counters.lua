@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
 -- Checks that a caller is current (check-version.lua) and returns its account's limit counters. Runs also when Redis is out of memory.
--- KEYS      as the first four of admit.lua: version, fill token, changes, counters; then the counters of the account's further keys, left out if
---           the caller's key has no limits
+-- KEYS      as the first four of admit.lua: version, fill token, changes, counters; then the counters of the caller's key, left out if that
+--           has no limits
 -- constants versionLifeMs, readLifeMs: as in admit.lua
 -- ARGV      as the first three of admit.lua: version, `known` or `read`, token; then the key's id, its limit of the
 --           month, -1 for none, and since which month it has had one

@@ -7,8 +7,10 @@
 -- KEYS[3]  sorted set: when they expire
 -- KEYS[4]  sorted set: its lost requests
 -- KEYS[5]  string: how this request was ended
--- KEYS[6]  hash: the limit counters of its account's further keys (parts/key-counters.lua)
--- KEYS[7]  hash: the claim of the request's idempotency key (parts/find-claim.lua); left out if it has none
+-- KEYS[6]  hash: the limit counters of its key (parts/key-counters.lua)
+-- KEYS[7]  hash: the claim of the request's idempotency key (parts/find-claim.lua); left out if it has none, as are the next two
+-- KEYS[8]  sorted set: the answers that its account keeps, unused
+-- KEYS[9]  hash: the bytes that the partition keeps, by the minute in which they expire (parts/kept-bytes.lua)
 -- ARGV     request; lifeMs of the mark; which: `admitted`, to release it only if its job has not started; the number of its
 --          latest run, given by the process that runs it; or `any`, if the caller knows that no process runs it
 -- returns  'released', 'started' or 'ended' (settled or lost)
@@ -25,7 +27,11 @@ if text then
   correctCounters(KEYS[1], lease.month, lease.bucket, -1, lease.tokens, 0, false)
   if lease.key then
     -- include parts/correct-key
-    correctKey(KEYS[6], lease.key, lease.month, lease.keyMonthOnly and 0 or lease.bucket, -1, lease.tokens, 0)
+    correctKey(KEYS[6], lease.month, lease.keyMonthOnly and 0 or lease.bucket, -1, lease.tokens, 0)
+  end
+  if lease.keep then
+    -- include parts/kept-bytes
+    countReservedBytes(KEYS[1], KEYS[9], lease.deadline, -lease.keep)
   end
   if tonumber(redis.call('HGET', KEYS[1], 'day')) == lease.day then redis.call('HINCRBY', KEYS[1], 'dayRequests', -1) end
 else

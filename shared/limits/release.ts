@@ -3,7 +3,7 @@ import type { Claim } from '../idempotency/claim.ts';
 import type { Lane } from '../lane.ts';
 import { loadScript, type Redis } from '../redis/connections.ts';
 import {
-  claimKey,
+  claimKeysOf,
   countersKey,
   endedRequestKey,
   keyCountersKey,
@@ -12,7 +12,7 @@ import {
   lostRequestsKey,
 } from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
-import { endedLifeMs } from './lease-life.ts';
+import { releasedLifeMs } from './lease-life.ts';
 
 const answerSchema = z.enum(['released', 'started', 'ended']);
 
@@ -21,10 +21,11 @@ export type Released = z.infer<typeof answerSchema>;
 
 /**
  * `run` is the run of the process that started the request and gives it back; `any` means that no process holds it. If omitted, only a
- * request that has not started is released. `claim` is omitted if the request has no idempotency key.
+ * request that has not started is released. `keyId` is the key of its caller. `claim` is omitted if the request has no idempotency key.
  */
 type Request = {
   account: string;
+  keyId: string;
   requestId: string;
   lane?: Lane | undefined;
   run?: number | 'any';
@@ -36,17 +37,17 @@ export type Release = (request: Request) => Promise<Released>;
 export function createRelease(redis: Redis): Release {
   const lua = loadLua(new URL('./release.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcRelease', lua });
-  return async ({ account, requestId, lane, run = 'admitted', claim }) => {
+  return async ({ account, keyId, requestId, lane = 'interactive', run = 'admitted', claim }) => {
     const leases = [leasesKey(account, lane), leaseEndsKey(account, lane)];
-    const claims = claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)];
+    const claims = claim === undefined ? [] : claimKeysOf(account, claim.idempotencyKey);
     const keys = [
       countersKey(account),
       ...leases,
       lostRequestsKey(account),
       endedRequestKey(account, requestId),
-      keyCountersKey(account),
+      keyCountersKey(account, keyId),
       ...claims,
     ];
-    return answerSchema.parse(await call(keys, [requestId, endedLifeMs, run]));
+    return answerSchema.parse(await call(keys, [requestId, releasedLifeMs[lane], run]));
   };
 }

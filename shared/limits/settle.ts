@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { answerKeptMs, type ClaimEnd } from '../idempotency/claim.ts';
+import { answerKeptMs, type ClaimEnd, claimBytes } from '../idempotency/claim.ts';
 import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
 import { loadScript, type Redis } from '../redis/connections.ts';
 import {
-  claimKey,
+  claimKeysOf,
   countersKey,
   endedRequestKey,
   keyCountersKey,
@@ -53,7 +53,7 @@ export function createSettle(
   redis: Redis,
   { attemptsMax = 10, pauseMs = 500 }: { attemptsMax?: number; pauseMs?: number } = {},
 ): Settle {
-  const lua = loadLua(new URL('./settle.lua', import.meta.url));
+  const lua = loadLua(new URL('./settle.lua', import.meta.url), { claimBytes });
   const call = loadScript(redis, { name: 'svcSettle', lua });
   return async ({ account, requestId, run, settler, lane, tokens, report, admission, claim }) => {
     const keys = [
@@ -63,8 +63,8 @@ export function createSettle(
       lostRequestsKey(account),
       endedRequestKey(account, requestId),
       outboxKey(partitionOf(account)),
-      keyCountersKey(account),
-      ...(claim === undefined ? [] : [claimKey(account, claim.idempotencyKey)]),
+      keyCountersKey(account, report.keyId),
+      ...(claim === undefined ? [] : claimKeysOf(account, claim.idempotencyKey)),
     ];
     const { admittedAt, overage, deadline } = admission;
     const known = [monthOf(new Date(admittedAt)), Number(overage), admittedAt, deadline] as const;

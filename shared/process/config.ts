@@ -40,6 +40,7 @@ export function readIngressConfig(env: Environment = process.env) {
     bodyBudgetBytes: settings.BODY_BUDGET_BYTES,
     trustedProxyHops: settings.TRUST_PROXY,
     authFailuresPerMinute: settings.AUTH_FAILURES_PER_MINUTE,
+    settingsWritesPerMinute: settings.SETTINGS_WRITES_PER_MINUTE,
     links: {
       baseUrl: base,
       consoleUrl,

@@ -46,6 +46,7 @@ export function startAtZero<Label extends string>(
 }
 
 const settleFailureReasons = ['refused', 'lost', 'error'];
+const notKeptReasons = ['stream', 'size', 'no_room'];
 
 export type LimitMetrics = ReturnType<typeof createLimitMetrics>;
 
@@ -73,6 +74,15 @@ export function createLimitMetrics(registry: Registry) {
         registers,
       }),
       endpoints.flatMap(({ path: endpoint }) => settleFailureReasons.map((reason) => ({ endpoint, reason }))),
+    ),
+    answersNotKept: startAtZero(
+      new Counter({
+        name: 'svc_answers_not_kept_total',
+        help: 'Requests with an idempotency key whose answer is not kept: stream, size (it was longer than what was reserved) or no_room (of all accounts together)',
+        labelNames: ['endpoint', 'reason'],
+        registers,
+      }),
+      endpoints.flatMap(({ path: endpoint }) => notKeptReasons.map((reason) => ({ endpoint, reason }))),
     ),
     refusedFields: new Counter({
       name: 'svc_refused_fields_total',

@@ -99,6 +99,7 @@ export const ingressSettings = z.object({
   GUEST_KEY_SECRET: secrets,
   TRUST_PROXY: integer(0, 32).default(0),
   AUTH_FAILURES_PER_MINUTE: integer(1, 1_000_000).default(300),
+  SETTINGS_WRITES_PER_MINUTE: integer(1, 1_000_000).default(60),
   CONNECTIONS_MAX: integer(1, 1_000_000).default(10_000),
   CONNECTIONS_PER_ADDRESS_MAX: integer(1, 1_000_000).default(2_000),
   BODY_BUDGET_BYTES: integer(1_048_576, 17_179_869_184).default(67_108_864),

@@ -41,9 +41,12 @@ export function countersKey(account: string): string {
   return `svc:${partitionTag(account)}:counters:${account}`;
 }
 
-/** Hash: the counters of an account's further keys that have limits of their own. Expires 62 days after its last use. */
-export function keyCountersKey(account: string): string {
-  return `svc:${partitionTag(account)}:key-counters:${account}`;
+/**
+ * Hash: the counters of one further key of an account, if that has limits of its own. Expires two days after its last use, or two minutes
+ * after it if the key has no limit of the month.
+ */
+export function keyCountersKey(account: string, keyId: string): string {
+  return `svc:${partitionTag(account)}:key-counters:${account}:${keyId}`;
 }
 
 /** Matches the counters key of every account, as a pattern for `SCAN`. */
@@ -69,7 +72,10 @@ export function lostRequestsKey(account: string): string {
   return `svc:${partitionTag(account)}:lost:${account}`;
 }
 
-/** String: how one request's lease was ended. Expires an hour after the request's deadline, or an hour after its release. */
+/**
+ * String: how one request's lease was ended. Expires an hour after the request's deadline, or ten minutes after its release (a line of a
+ * batch: an hour).
+ */
 export function endedRequestKey(account: string, requestId: string): string {
   return `svc:${partitionTag(account)}:ended:${requestId}`;
 }
@@ -81,6 +87,38 @@ export function endedRequestKey(account: string, requestId: string): string {
 export function claimKey(account: string, idempotencyKey: string): string {
   const hash = createHash('sha256').update(idempotencyKey).digest('base64url');
   return `svc:${partitionTag(account)}:claim:${account}:${hash}`;
+}
+
+/**
+ * The keys of a claim, as scripts take them: the claim, the answers that its account keeps, and the bytes that its partition keeps.
+ */
+export function claimKeysOf(account: string, idempotencyKey: string): string[] {
+  return [claimKey(account, idempotencyKey), keptAnswersKey(account), keptBytesKey(account)];
+}
+
+/**
+ * Sorted set: the answers that an account keeps for repeats, by when they expire (milliseconds), each with its bytes. Expires with the last.
+ */
+export function keptAnswersKey(account: string): string {
+  return `svc:${partitionTag(account)}:kept-answers:${account}`;
+}
+
+/** Accounts of people and those of devices have separate sums of kept answers. */
+export const accountKinds = ['user', 'device'] as const;
+export type AccountKind = (typeof accountKinds)[number];
+
+const kindOf = (account: string): AccountKind => (account.startsWith('device:') ? 'device' : 'user');
+export const keptBytesKey = (account: string) => keptBytesKeyOf(partitionOf(account), kindOf(account));
+export const keptRoomKey = (account: string) => keptRoomKeyOf(partitionOf(account), kindOf(account));
+
+/** Hash: the bytes that a partition keeps or has reserved for answers, by the minute of their expiry. Expires two days after its last change. */
+export function keptBytesKeyOf(partition: number, kind: AccountKind): string {
+  return `svc:${tagOf(partition)}:kept-bytes:${kind}`;
+}
+
+/** String: the bytes that may still be reserved for answers in a partition. Missing while there is enough room. Expires in a minute. */
+export function keptRoomKeyOf(partition: number, kind: AccountKind): string {
+  return `svc:${tagOf(partition)}:kept-room:${kind}`;
 }
 
 /**
@@ -131,34 +169,6 @@ export function batchLockKey(account: string): string {
   return `svc:${partitionTag(account)}:batch-lock:${account}`;
 }
 
-/** String: the worker that assigns accounts with open batches to workers. Expires within seconds unless it is renewed. */
-export const batchSchedulerLockKey = 'svc:batch-scheduler-lock';
-
-/** String: the worker that removes expired files. Expires within minutes unless it is renewed. */
-export const fileLockKey = 'svc:file-lock';
-
-/** String: the worker that copies waiting audit records. Expires within minutes unless it is renewed. */
-export const auditLockKey = 'svc:audit-lock';
-
-/** String: the worker that removes unused devices. Expires within minutes unless it is renewed. */
-export const deviceLockKey = 'svc:device-lock';
-
-/** String: the worker that sends to a webhook endpoint. Expires within seconds unless it is renewed. */
-export function webhookLockKey(endpoint: string): string {
-  return `svc:webhook-lock:${endpoint}`;
-}
-
-/** String: the worker that creates the events of batches. Expires within seconds unless it is renewed. */
-export const batchEventsLockKey = 'svc:batch-events-lock';
-
-/**
- * String: the worker that creates the events of expiring keys, and removes old deliveries. Expires within 16 minutes unless it is renewed.
- */
-export const webhookUpkeepLockKey = 'svc:webhook-upkeep-lock';
-
-/** String: all devices were checked, and unused ones removed. Expires when the next check is due. */
-export const devicesLookedAtKey = 'svc:devices-looked-at';
-
 /** String: the account's version, a copy of the store's that may be missing. Expires between 30 and 60 minutes after its last use. */
 export function versionKey(account: string): string {
   return `svc:${partitionTag(account)}:version:${account}`;
@@ -202,6 +212,11 @@ export function codeFailuresKey(account: string): string {
   return `svc:code-failures:${account}`;
 }
 
+/** String: number of writes of one account's own keys and settings within a minute. Expires with that minute. */
+export function settingsWritesKey(account: string): string {
+  return `svc:settings-writes:${account}`;
+}
+
 /** Stream: the replies to one ingress, in frames. Expires a minute after its ingress last renewed it. */
 export function replyStreamKey(ingressId: string): string {
   return `svc:reply-frames:${ingressId}`;
@@ -211,23 +226,6 @@ export function replyStreamKey(ingressId: string): string {
 export function controlStreamKey(workerId: string): string {
   return `svc:control:${workerId}`;
 }
-
-/** Hash: workers' shares of backends (in a cluster of one, `group`), and the workers of each pool. Expires two days after its last use. */
-export function sharesKey(group?: string): string {
-  return `svc:${sharesTag(group)}:shares`;
-}
-
-/** Sorted set: workers, by the time when their shares expire (milliseconds). Expires with them. */
-export function sharesExpiryKey(group?: string): string {
-  return `svc:${sharesTag(group)}:expiry`;
-}
-
-function sharesTag(group: string | undefined): string {
-  return group === undefined ? '{shares}' : `{shares:${group}}`;
-}
-
-/** Sorted set: the requests that operators end, by the time when they asked for it (milliseconds). Expires a minute after the last. */
-export const requestsToEndKey = 'svc:requests-to-end';
 
 /** Sorted set: a member ends a worker's own wait for jobs, of a model in a cluster. Expires in a minute. */
 export function bellKey(workerId: string, model = 'shares'): string {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import type { Log } from '../process/log.ts';
 import { StartError } from '../start-error.ts';
-import type { Redis } from './connections.ts';
+import { mastersOf, type Redis } from './connections.ts';
 import { refusalOf } from './observe-connection.ts';
 
 type Waiting = { signal: AbortSignal; log: Log };
@@ -27,7 +27,16 @@ export async function waitForRedis(
   );
   infos.forEach(refuseEviction);
   if (infos.some(isWithoutFile)) waiting.log.warn({}, noFile);
-  return { memoryBytes: Math.min(...infos.map(readMemory)) * infos.length };
+  return { memoryBytes: memoryOf(infos) };
+}
+
+/** Returns the memory that Redis may use now, in bytes, as `waitForRedis` does. */
+export async function readRedisMemory(redis: Redis): Promise<number> {
+  return memoryOf(await Promise.all(mastersOf(redis).map((node) => node.info('memory'))));
+}
+
+function memoryOf(infos: readonly string[]): number {
+  return Math.min(...infos.map(readMemory)) * infos.length;
 }
 
 /** Returns no text if the user of this connection may not run `INFO` and it is not required; otherwise that of each master. */

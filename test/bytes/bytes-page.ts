@@ -12,6 +12,11 @@ const inRedis: readonly Row<keyof ItemBytes['redis']>[] = [
   { item: 'account', what: 'an account: its counters', kept: '62 days after its last request' },
   { item: 'device', what: 'a device: its counters', kept: '62 days after its last request' },
   {
+    item: 'limitedKey',
+    what: 'a further key with limits of its own: its counters',
+    kept: '2 days after its last request; 2 minutes if it has no limit of the month',
+  },
+  {
     item: 'activeAccount',
     what: 'an account in use: counters with their last minute, version, and the caller of its key',
     kept: 'the last minute of counters: 2 minutes after the last request; the version and the caller: up to an hour',

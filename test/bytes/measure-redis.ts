@@ -51,6 +51,7 @@ export async function measureRedis(): Promise<ItemBytes['redis']> {
     reply: await measureReplies(redis),
     account: { bytes: await ofAccount(() => accounts.leaveAtRest(newAccount())) },
     device: { bytes: await ofAccount(() => accounts.leaveAtRest(newDevice())) },
+    limitedKey: { bytes: await ofAccount(accounts.useLimitedKey) },
     activeAccount: { bytes: await ofAccount(() => accounts.keepBusy(newAccount()), 300) },
     lease: { bytes: await ofAccount(() => accounts.holdLease(newAccount())) },
     furtherLease: { bytes: await ofAccount(accounts.holdFurtherLease) },
@@ -120,6 +121,19 @@ function createAccounts(redis: Redis, setTime: (nowMs: number) => Promise<void>)
       }
       const caller = { account, plan, suspended: false, version, overageEnabled: false, keyId: 'key_01J000000000000' };
       await callers.put(newDevice().slice('device:'.length), caller);
+    },
+    async useLimitedKey(): Promise<void> {
+      const account = newAccount();
+      const side = openLimits(redis, { account });
+      const limits = { requestsPerMinute: 600, tokensPerMonth: 1_000_000 };
+      const key = { id: newRequest().replace('req_', 'key_'), limits };
+      await prepare(account);
+      await side.seedKey(key.id, month);
+      await side.admit({ requestId: 'a', key });
+      await side.start('a');
+      await side.settle('a', { tokens: 1_690 });
+      await redis.del(endedRequestKey(account, side.idOf('a')), outboxKey(partitionOf(account)));
+      await removeAccount(account);
     },
     async holdLease(account: string): Promise<void> {
       await prepare(account);

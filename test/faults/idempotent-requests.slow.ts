@@ -1,14 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
+import { countersKey } from '../../shared/redis/keys.ts';
 import { oneBackend } from '../stack/plan.ts';
 import { type RunningIngress, type RunningProcess, type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
+import { openRedis } from '../support/open-redis.ts';
 import { serviceMetrics } from '../support/service-metric.ts';
 import { someOf } from '../support/size.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { questionOf } from '../support/truth/ask.ts';
 
-const requests = 30;
+/** An account may have sixteen with a key at once. */
+const requests = 15;
 /** A new worker sends the text of a script at first. */
 const starting = 'Decides whether a job may call a backend now';
 /** Only settling an answered request sends this. */
@@ -78,7 +81,9 @@ let scenes = 0;
 
 test.before(async () => {
   const timeouts = { queue_ms: 10_000 };
-  stack = parts.use(await startStack({ models: oneBackend, workers: 0, timeouts }));
+  // Repeats beyond the tenth count as requests.
+  const plans = { free: { priority: 10, model_tiers: ['guest'] } };
+  stack = parts.use(await startStack({ models: oneBackend, workers: 0, timeouts, plans }));
 });
 test.after.always(() => parts.disposeAsync());
 
@@ -96,7 +101,8 @@ for (const { stepName, step, victimName, harm } of someOf(few, all)) {
     t.timeout(240_000);
     await using opened = new AsyncDisposableStack();
     const scene = await openScene(opened, step.hasWorker);
-    const key = await stack.mintKey(`cut-${scenes++}`);
+    const name = `cut-${scenes++}`;
+    const key = await stack.mintKey(name);
     const questions = Array.from({ length: requests }, (_, index) => `Request ${scenes}-${100 + index}?`);
     const leaving = new AbortController();
     const reached = step.reach?.(scene);
@@ -107,6 +113,7 @@ for (const { stepName, step, victimName, harm } of someOf(few, all)) {
     if (victimName === 'worker' || !step.hasWorker) opened.use(stoppedAtLast(await stack.startWorker()));
     const delivered = await Promise.all(firsts);
     await assertRepeats(t, { scene, key, questions, delivered, callsMax: victimName === 'worker' ? 2 : 1 });
+    t.is(await bytesReserved(`user:${name}`), 0, 'nothing is left that was reserved for answers');
   });
 }
 
@@ -202,6 +209,13 @@ async function quotaOf(key: string): Promise<{ used: number; reserved: number }>
   const headers = { authorization: `Bearer ${key}` };
   const response = await fetch(`${stack.ingresses[0]?.url}/billing/quota`, { headers });
   return (await response.json()) as { used: number; reserved: number }; // a response of the service itself
+}
+
+async function bytesReserved(account: string): Promise<number> {
+  const redis = openRedis(stack.redisUrl);
+  const reserved = Number(await redis.hget(countersKey(account), 'keeping'));
+  redis.disconnect();
+  return reserved;
 }
 
 function tokensIn(text: string): number {

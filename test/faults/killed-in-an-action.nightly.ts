@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import test from 'ava';
-import { requestsToEndKey } from '../../shared/redis/keys.ts';
+import { requestsToEndKey } from '../../shared/redis/coordination-keys.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { chat } from '../support/chat.ts';

@@ -89,6 +89,7 @@ const exposed = [
   'x-svc-queue-ms',
   'x-svc-estimated',
   'idempotent-replayed',
+  'idempotency-kept',
   'x-svc-original-request-id',
   'x-svc-quota-limit',
   'x-svc-quota-used',

@@ -14,7 +14,7 @@ export type Case = {
   check?: (t: ExecutionContext, body: Record<string, unknown>) => void;
 };
 
-/** Credentials in each state that routes distinguish. `expired` is a token. */
+/** Credentials in each state that routes distinguish. `expired` is a token, `eagerToken` that of an account with too many writes. */
 export type Credentials = Record<
   | 'key'
   | 'token'
@@ -24,7 +24,8 @@ export type Credentials = Record<
   | 'expiredKey'
   | 'suspendedKey'
   | 'suspendedGuestKey'
-  | 'suspendedToken',
+  | 'suspendedToken'
+  | 'eagerToken',
   string
 >;
 
@@ -108,6 +109,14 @@ export function signedInCases(call: Call, cast: Credentials, body?: unknown): Ca
     forbidden('a suspended account', call({ bearer: cast.suspendedToken, body }), {
       says: 'This account is suspended.',
     }),
+  ];
+}
+
+/** Cases of a route with which an account changes its own keys or settings. */
+export function writeCases(call: Call, cast: Credentials, body?: unknown): Case[] {
+  return [
+    ...signedInCases(call, cast, body),
+    limited('after many writes', call({ bearer: cast.eagerToken, body }), { says: '"type":"settings_limit"' }),
   ];
 }
 

@@ -3,6 +3,7 @@ import { makeKey } from '../../ingress/callers/api-key.ts';
 import { makeTopUpCode } from '../../ingress/callers/top-up-code-text.ts';
 import { readPages } from '../../ingress/documentation/page-list.ts';
 import { errorCodes } from '../../shared/errors.ts';
+import { countersKey, keptAnswersKey, settingsWritesKey } from '../../shared/redis/keys.ts';
 import type { Stack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { misfits } from '../support/documentation/fits-example.ts';
@@ -10,6 +11,7 @@ import { examplesOf } from '../support/documentation/page-examples.ts';
 import { asRead } from '../support/documentation/pages-of-stack.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { type Answer, createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { openRedis } from '../support/open-redis.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
 import { createTopUpClient } from '../support/top-up-client.ts';
 
@@ -71,6 +73,8 @@ const ways: Record<string, () => Promise<Answer>> = {
   batch_limit: createTooLarge,
   quota_limit: () => last('one-token', 2),
   code_failures: guessCodes,
+  settings_limit: writeTooOften,
+  idempotency_limit: keepTooMuch,
   key_requests_limit: () => lastOfKey({ requests_per_minute: 1 }, 2),
   key_tokens_limit: () => lastOfKey({ tokens_per_minute: 100 }, 4),
   key_quota_limit: () => lastOfKey({ tokens_per_month: 1 }, 2),
@@ -91,6 +95,23 @@ async function lastOfKey(limits: object, requests: number): Promise<Answer> {
   const { key: limited } = await createFurtherKeyClient(keys, 'linker').create({ limits });
   for (let request = 1; request < requests; request++) await chat(limited);
   return chat(limited);
+}
+
+async function writeTooOften(): Promise<Answer> {
+  const redis = openRedis(stack.redisUrl);
+  await redis.set(settingsWritesKey('user:eager'), 1e9, 'PX', 60_000);
+  redis.disconnect();
+  return keys.mint('eager');
+}
+
+async function keepTooMuch(): Promise<Answer> {
+  const own = await keys.newKey('keeper');
+  await chat(own);
+  const redis = openRedis(stack.redisUrl);
+  await redis.zadd(keptAnswersKey('user:keeper'), Date.now() + 60_000, 'req_1 16777216');
+  await redis.hset(countersKey('user:keeper'), 'kept', 16_777_216);
+  redis.disconnect();
+  return keys.send('POST', '/v1/chat/completions', { bearer: own, body, headers: { 'idempotency-key': 'one-more' } });
 }
 
 async function guessCodes(): Promise<Answer> {

@@ -12,6 +12,7 @@ import {
   notFound,
   ok,
   signedInCases,
+  writeCases,
 } from './common-cases.ts';
 
 type FurtherCast = Credentials & Awaited<ReturnType<typeof createFurtherCast>>;
@@ -64,7 +65,11 @@ function wrongKeyCases(
 ): Case[] {
   const at = (id: string) => callTo(method, `/v1/keys/${id}${suffix}`)({ bearer: cast.furtherToken, body });
   return [
-    ...signedInCases(callTo(method, `/v1/keys/${cast.keyIds.active}${suffix}`), cast, body),
+    ...(method === 'GET' ? signedInCases : writeCases)(
+      callTo(method, `/v1/keys/${cast.keyIds.active}${suffix}`),
+      cast,
+      body,
+    ),
     ...wrongIds.map((id) => notFound(`the key "${id}"`, at(id))),
     notFound("another account's key", at(cast.keyIds.anothers)),
     notFound(
@@ -124,7 +129,7 @@ export function furtherKeyCases(cast: FurtherCast): Partial<Record<Route, Case[]
       ok('an account without any', list({ bearer: cast.token })),
     ],
     'POST /v1/keys': [
-      ...signedInCases(create, cast, name),
+      ...writeCases(create, cast, name),
       ...bodyCases(create, name, cast.token),
       ...settingCases((body) => create({ bearer: cast.token, body }), name),
       ok('only a name', create({ bearer: cast.token, body: name }), {

@@ -3,15 +3,24 @@ import Anthropic from '@anthropic-ai/sdk';
 import test, { type ExecutionContext } from 'ava';
 import OpenAI, { APIError } from 'openai';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { claimKey } from '../../shared/redis/keys.ts';
+import { claimKey, countersKey } from '../../shared/redis/keys.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { openRedis } from '../support/open-redis.ts';
 import { contentsOf } from '../support/redis-contents.ts';
 
-const plans = { 'one-token': { tokens_per_month: 1, model_tiers: ['guest', 'standard'] } };
-const models = { 'messages-chat': { tier: 'guest', pool: 'default', endpoints: ['chat', 'messages'] } };
+const tiers = { model_tiers: ['guest', 'standard'] };
+const plans = {
+  'one-token': { tokens_per_month: 1, ...tiers },
+  'one-a-minute': { requests_per_minute: 1, ...tiers },
+  'many-at-once': tiers,
+  'guest-device': { requests_per_day: 50, priority: 100, model_tiers: ['guest'] },
+};
+const models = {
+  'messages-chat': { tier: 'guest', pool: 'default', endpoints: ['chat', 'messages'] },
+  'small-embed': { tier: 'guest', pool: 'default', endpoints: ['embeddings'] },
+};
 
 let stack: Stack;
 let key: string;
@@ -149,18 +158,94 @@ test.serial('a failure that charged nothing is not kept: the next attempt runs',
   t.is((await retried(name, { question: 'Something else?' })).status, 200);
 });
 
-test.serial('the header is refused on a stream, and in another form', async (t) => {
-  for (const [name, stream] of [
-    ['fine', true],
-    ['with space', false],
-    ['ü', false],
-    ['x'.repeat(256), false],
-  ] as const) {
-    const response = await send(name, { stream });
+test.serial('the header is refused in another form', async (t) => {
+  for (const name of ['with space', 'ü', 'x'.repeat(256)]) {
+    const response = await send(name);
     t.is(response.status, 400, name);
     t.like(await response.json(), { code: 'VALIDATION_ERROR' });
   }
   t.is((await send('x'.repeat(255))).status, 200);
+});
+
+test.serial('a stream runs once, and its answer is not kept', async (t) => {
+  const { heal, held } = hold(t);
+  const name = `order-${names++}`;
+  const before = calls();
+  const first = send(name, { stream: true });
+  await held();
+  const early = await send(name, { stream: true, ingress: 1 });
+  t.is(early.status, 409);
+  t.like(await early.json(), { code: 'CONFLICT' });
+  t.is(early.headers.get('x-should-retry'), 'true');
+  heal();
+  const answer = await first;
+  t.is(answer.headers.get('idempotency-kept'), 'false');
+  t.true((await answer.text()).endsWith('data: [DONE]\n\n'));
+  const after = await retriedUntil(({ code }) => code !== 'CONFLICT', name, key, true);
+  t.like(after, { code: 'IDEMPOTENCY_RESULT_LOST' });
+  t.is((await send(name)).status, 422, 'the same request without a stream is another one');
+  t.is(calls(), before + 1);
+});
+
+test.serial('an answer that is longer than what a device has reserved is delivered, and not kept', async (t) => {
+  const guest = String((await keys.guest('device-with-long-answers')).body.key);
+  const embed = (name: string, dimensions: number) =>
+    keys.send('POST', '/v1/embeddings', {
+      bearer: guest,
+      body: { model: 'small-embed', input: 'Hi', dimensions, encoding_format: 'base64' },
+      headers: { 'idempotency-key': name },
+    });
+  const [short, long] = [`order-${names++}`, `order-${names++}`];
+  const kept = await embed(short, 10_000);
+  t.deepEqual([kept.status, kept.headers.get('idempotency-kept')], [200, null]);
+  const answer = await embed(long, 20_000);
+  t.deepEqual([answer.status, answer.headers.get('idempotency-kept')], [200, 'false']);
+  t.true(JSON.stringify(answer.body).length > 65_536);
+  const repeat = await embed(short, 10_000);
+  t.is(repeat.headers.get('idempotent-replayed'), 'true');
+  t.deepEqual(repeat.body, kept.body);
+  t.like(await embed(long, 20_000), { status: 409, body: { code: 'IDEMPOTENCY_RESULT_LOST' } });
+});
+
+test.serial('seventeen requests with a key at once are one too many for an account', async (t) => {
+  const many = await keys.newKey('many');
+  await keys.change('user:many', { plan: 'many-at-once' });
+  const { heal } = hold(t);
+  const running = Array.from({ length: 16 }, () => send(`order-${names++}`, { key: many }));
+  while (Number(await redis.hget(countersKey('user:many'), 'keeping')) < 16_777_216);
+  const refused = await send(`order-${names++}`, { key: many });
+  t.is(refused.status, 429);
+  t.like(await refused.json(), {
+    error: { code: 'rate_limit_exceeded', type: 'idempotency_limit', retry_after_ms: 1_000 },
+  });
+  t.is(refused.headers.get('retry-after-ms'), '1000');
+  t.is(refused.headers.get('x-should-retry'), null);
+  t.true(refused.headers.get('link')?.includes('/errors#idempotency_limit'));
+  heal();
+  for (const answer of await Promise.all(running)) t.is(answer.status, 200);
+  t.is((await retried(`order-${names++}`, { key: many })).status, 200);
+});
+
+test.serial('from the eleventh repeat on, each counts as a request', async (t) => {
+  const repeater = await keys.newKey('repeater');
+  const name = `order-${names++}`;
+  const text = await (await send(name, { key: repeater })).text();
+  const counted = async () => {
+    const { body } = await keys.send('GET', '/billing/limits', { bearer: repeater });
+    return (body.requestsPerMinute as { used: number }).used; // an answer of the service itself
+  };
+  for (let repeat = 1; repeat <= 10; repeat++) t.is(await (await send(name, { key: repeater })).text(), text);
+  t.is(await counted(), 1);
+  for (let repeat = 11; repeat <= 13; repeat++) {
+    const answer = await send(name, { key: repeater });
+    t.is(answer.headers.get('idempotent-replayed'), 'true');
+    t.is(await answer.text(), text);
+  }
+  t.is(await counted(), 4);
+  await keys.change('user:repeater', { plan: 'one-a-minute' });
+  const refused = await send(name, { key: repeater });
+  t.is(refused.status, 429);
+  t.like(await refused.json(), { error: { type: 'requests_limit' } });
 });
 
 test.serial(
@@ -179,7 +264,7 @@ test.serial(
     });
     t.like(mismatch, { status: 422, code: 'IDEMPOTENCY_MISMATCH' });
     const streamed = client.chat.completions.create({ ...asked, stream: true }, { headers });
-    t.like(await t.throwsAsync(streamed, { instanceOf: APIError }), { status: 400, code: 'VALIDATION_ERROR' });
+    t.like(await t.throwsAsync(streamed, { instanceOf: APIError }), { status: 422, code: 'IDEMPOTENCY_MISMATCH' });
   },
 );
 
@@ -250,9 +335,10 @@ async function retriedUntil(
   isOver: (body: { code?: string }) => boolean,
   name: string,
   bearer: string,
+  stream = false,
 ): Promise<object> {
   for (;;) {
-    const body = (await (await send(name, { key: bearer })).json()) as { code?: string }; // a response of the service itself
+    const body = (await (await send(name, { key: bearer, stream })).json()) as { code?: string }; // a response of the service itself
     if (isOver(body)) return body;
     await sleep(50);
   }
@@ -276,4 +362,22 @@ test.serial('a repeat gets its answer although a limit is reached, and the next 
   await keys.change('user:spent', { plan: 'one-token' });
   t.is(await (await send(name, { key: spent })).text(), text);
   t.is((await send(`order-${names++}`, { key: spent })).status, 402);
+});
+
+test.serial('leaving a stream with a key cancels it, and what was received is charged', async (t) => {
+  const name = `order-${names++}`;
+  for (const server of stack.modelServers) server.fail({ stallAfterChunks: 2 });
+  t.teardown(() => {
+    for (const server of stack.modelServers) server.heal();
+  });
+  const aborted = () =>
+    stack.modelServers.flatMap((server) => server.calls()).filter(({ state }) => state === 'aborted').length;
+  const before = aborted();
+  const leaving = new AbortController();
+  const answer = await send(name, { stream: true, signal: leaving.signal });
+  await answer.body?.getReader().read();
+  leaving.abort();
+  const after = await retriedUntil(({ code }) => code !== 'CONFLICT', name, key, true);
+  t.like(after, { code: 'IDEMPOTENCY_RESULT_LOST' });
+  t.is(aborted(), before + 1);
 });

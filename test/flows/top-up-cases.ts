@@ -19,6 +19,7 @@ import {
   notFound,
   ok,
   signedInCases,
+  writeCases,
 } from './common-cases.ts';
 
 type TopUpCast = Credentials & { operator: string } & Awaited<ReturnType<typeof createTopUpCast>>;
@@ -63,7 +64,7 @@ function overageCases(cast: TopUpCast): Case[] {
   const call = callTo('PATCH', '/billing/overage');
   const as = (body: unknown) => call({ bearer: cast.redeemer, body });
   return [
-    ...signedInCases(call, cast, { enabled: true }),
+    ...writeCases(call, cast, { enabled: true }),
     ...bodyCases(call, { enabled: true }, cast.redeemer),
     ok('on', as({ enabled: true }), {
       check: (t, body) => void t.like(body, { plan: 'free', unit: 'tokens', overageEnabled: true, overageLimit: null }),
@@ -86,7 +87,7 @@ function redeemCases(cast: TopUpCast): Case[] {
   const as = (code: unknown) => call({ bearer: cast.redeemer, body: { code } });
   const again: Pick<Case, 'check'> = { check: (t, body) => void t.is(body.topUp, 700) };
   return [
-    ...signedInCases(call, cast, { code: mine }),
+    ...writeCases(call, cast, { code: mine }),
     ...bodyCases(call, { code: mine }, cast.redeemer),
     ok('the same code again', as(mine), again),
     ok('in lower case, without dashes, with spaces', as(` ${mine.toLowerCase().replaceAll('-', '')} `), again),

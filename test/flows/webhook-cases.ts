@@ -11,6 +11,7 @@ import {
   notFound,
   ok,
   signedInCases,
+  writeCases,
 } from './common-cases.ts';
 
 type WebhookCast = Credentials & Awaited<ReturnType<typeof createWebhookCast>>;
@@ -52,7 +53,11 @@ type Suffixed = { suffix?: string; body?: object };
 function wrongWebhookCases(method: string, cast: WebhookCast, { suffix = '', body }: Suffixed = {}): Case[] {
   const at = (id: string) => callTo(method, `/v1/webhooks/${id}${suffix}`)({ bearer: cast.webhookToken, body });
   return [
-    ...signedInCases(callTo(method, `/v1/webhooks/${cast.webhookIds.active}${suffix}`), cast, body),
+    ...(method === 'GET' ? signedInCases : writeCases)(
+      callTo(method, `/v1/webhooks/${cast.webhookIds.active}${suffix}`),
+      cast,
+      body,
+    ),
     ...wrongIds.map((id) => notFound(`the endpoint "${id}"`, at(id))),
     notFound("another account's endpoint", at(cast.webhookIds.anothers)),
   ];
@@ -102,7 +107,7 @@ export function webhookCases(cast: WebhookCast): Partial<Record<Route, Case[]>> 
       ok('an account without any', list({ bearer: cast.token })),
     ],
     'POST /v1/webhooks': [
-      ...signedInCases(create, cast, wanted),
+      ...writeCases(create, cast, wanted),
       ...bodyCases(create, wanted, cast.token),
       ...fieldCases((body) => create({ bearer: cast.token, body }), wanted),
       ...privateHostCases,

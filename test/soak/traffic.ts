@@ -97,7 +97,7 @@ export async function startTraffic(stack: Stack, random: Random) {
     ...Array.from({ length: clients }, () =>
       askInTurn({ ...parts, keyOf: () => keys.get(random.oneOf(accounts)) ?? '' }),
     ),
-    repeat('keys', changeKeys, 1_000),
+    repeat('keys', changeKeys, 10_000),
     repeat('plans', changePlans, 2_000),
     repeat('guests', comeAsGuest, 3_000),
     repeat('model server', failForAWhile, modelServerFailure.everyMs - modelServerFailure.forMs),

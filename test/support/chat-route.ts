@@ -9,7 +9,7 @@ import { createWaitingRequests } from '../../ingress/replies/waiting-requests.ts
 import type { RequestState } from '../../ingress/request-state.ts';
 import { answerCall } from '../../ingress/routes/answer-call.ts';
 import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
-import type { Claim } from '../../shared/idempotency/claim.ts';
+import type { HeldClaim } from '../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import { parsePlanFile } from '../../shared/plan-file/plan-file.ts';
@@ -23,7 +23,7 @@ type Wishes = {
   heldBackMs?: number;
   clientStuckMs?: number;
   add?: () => Promise<void>;
-  claim?: Claim;
+  claim?: HeldClaim;
   answerBytesMax?: number;
 };
 

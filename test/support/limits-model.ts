@@ -18,6 +18,8 @@ import { monthOf, shiftMonth } from './month-names.ts';
 import { createVersionModel } from './version-model.ts';
 
 const rememberedMs = 3_600_000;
+/** For the answer of an account that is no device. */
+const reservedBytes = 1_048_576;
 /** A line may be settled for a day past its deadline, and its lease needs no renewal. */
 const lineGraceMs = 86_400_000;
 
@@ -30,6 +32,8 @@ export type ModelLease = Admission & {
   run: number;
   /** Not started yet, started, or streaming. */
   state: 'waits' | 'runs' | 'streams';
+  /** Reserved for its answer. */
+  keep: number;
   taken?: number;
   answer?: 'run' | 'late' | 'expired' | 'interrupted';
 };
@@ -65,8 +69,9 @@ export type ModelSettlement = {
  * The behavior of the scripts for one account, in plain lists: every charge and record is kept, and every answer is computed from all of
  * them. Valid as long as the clock is never a minute behind the latest time it has shown.
  */
-export function createLimitsModel(startsAt: number) {
+export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: number }) {
   let now = startsAt;
+  let repeatsCounted = 0;
   const version = createVersionModel();
   const minute = createMinuteModel();
   const leases = new Map<string, ModelLease>();
@@ -126,7 +131,7 @@ export function createLimitsModel(startsAt: number) {
   }
 
   function refusal(
-    { lane, tokens, allowance }: ModelAdmission,
+    { lane, tokens, allowance, claim }: ModelAdmission,
     isQuotaSpent: boolean,
   ): { limit: Limit; waitMs: number } | undefined {
     if (isQuotaSpent) return { limit: 'quota', waitMs: 0 };
@@ -138,34 +143,76 @@ export function createLimitsModel(startsAt: number) {
       ['tokens', minute.waitFor({ requests: 0, tokens }, { tokens: tokensPerMinute }, now)],
       ['day', minute.requestsOfDay(at) >= (requestsPerDay ?? Number.POSITIVE_INFINITY) ? midnight - now : 0],
       ['concurrency', heldIn(lane).length >= (requestsAtOnce ?? Number.POSITIVE_INFINITY) ? 1_000 : 0],
+      ['idempotency', claim === undefined ? 0 : waitForRoom()],
     ];
     const waitMs = Math.max(...waits.map(([, ms]) => ms));
     const longest = waits.find(([, ms]) => ms === waitMs);
     return longest === undefined || waitMs === 0 ? undefined : { limit: longest[0], waitMs };
   }
 
-  function charge({ request, lane, tokens }: ModelAdmission, isSpent: boolean): ModelLease {
+  const keeping = () => sum(heldIn('interactive').map(({ keep }) => keep));
+
+  function waitForRoom(): number {
+    const over = claims.bytesKept() + keeping() + reservedBytes - keptMax;
+    if (over <= 0) return 0;
+    return keeping() > 0 ? 1_000 : claims.waitFor(over, now);
+  }
+
+  /** A repeat that is not free is a request of the minute and the day. */
+  function repeat(asked: ModelAdmission, repeated: Omit<Repeated, 'outcome' | 'counters'>): Admitted {
+    const { requestsPerMinute, requestsPerDay, overageEnabled } = asked.allowance;
+    const counted = {
+      ...asked,
+      tokens: 0,
+      claim: undefined,
+      allowance: { requestsPerMinute, requestsPerDay, overageEnabled },
+    };
+    const refused = refusal(counted, false);
+    if (refused !== undefined) return { outcome: 'refused', ...refused, counters: counters() };
+    beginMonth();
+    repeatsCounted += 1;
+    minute.charge(`a repeat by ${asked.request}`, { at: minute.time(now), requests: 1, tokens: 0 });
+    return { outcome: 'repeated', ...repeated, counters: counters() };
+  }
+
+  function beginMonth(): void {
+    const month = monthOf(minute.time(now));
+    if (counted.has(month)) return;
+    counted.add(month);
+    for (const months of [counted, missed])
+      for (const other of [...months]) if (other < shiftMonth(month, -1)) months.delete(other);
+  }
+
+  function charge({ request, lane, tokens, claim }: ModelAdmission, isSpent: boolean): ModelLease {
     const at = minute.time(now);
     const month = monthOf(at);
-    if (!counted.has(month)) {
-      counted.add(month);
-      for (const months of [counted, missed])
-        for (const other of [...months]) if (other < shiftMonth(month, -1)) months.delete(other);
-    }
+    beginMonth();
     if (lane === 'interactive') minute.charge(request, { at, requests: 1, tokens });
     const [startBy, deadline] = [at + timeouts.queueMs, at + timeouts.requestMs];
     const times = { admittedAt: at, startBy, deadline, endsAt: startBy + 30_000 };
-    const lease: ModelLease = { request, lane, tokens, month, overage: isSpent, ...times, run: 0, state: 'waits' };
+    const keep = claim === undefined ? 0 : reservedBytes;
+    const lease: ModelLease = {
+      request,
+      lane,
+      tokens,
+      month,
+      overage: isSpent,
+      ...times,
+      run: 0,
+      state: 'waits',
+      keep,
+    };
     leases.set(request, lease);
     return lease;
   }
 
-  function admitted({ lane, admittedAt, startBy, deadline, overage }: ModelLease): Admitted {
+  function admitted({ lane, admittedAt, startBy, deadline, overage, keep }: ModelLease): Admitted {
     return {
       outcome: 'admitted',
       admission: { admittedAt, startBy, deadline, overage },
       counters: counters(),
       inFlight: heldIn(lane).length,
+      bytesReserved: keep,
     };
   }
 
@@ -174,6 +221,9 @@ export function createLimitsModel(startsAt: number) {
       now = nowMs;
     },
     minute,
+    claims,
+    keeping,
+    repeatsCounted: () => repeatsCounted,
     leases: leases as ReadonlyMap<string, ModelLease>,
     records: records as readonly ModelRecord[],
     tokensOf,
@@ -194,10 +244,10 @@ export function createLimitsModel(startsAt: number) {
       if (overtaken !== undefined) return overtaken;
       const month = monthOf(minute.time(now));
       if (!isCounted(month)) return { outcome: 'cold', month };
-      const repeated = claims.repeated(look.request, look.claim);
-      return repeated === undefined
-        ? { outcome: 'counters', counters: counters() }
-        : { outcome: 'repeated', ...repeated, counters: counters() };
+      const { isFree, ...of } = claims.repeated(look.request, look.claim) ?? { isFree: false };
+      return isFree && 'how' in of
+        ? { outcome: 'repeated', ...of, counters: counters() }
+        : { outcome: 'counters', counters: counters() };
     },
 
     admit(asked: ModelAdmission): Admitted {
@@ -207,7 +257,11 @@ export function createLimitsModel(startsAt: number) {
       const month = monthOf(minute.time(now));
       if (!isCounted(month)) return { outcome: 'cold', month };
       const repeated = claims.repeated(asked.request, asked.claim);
-      if (repeated !== undefined) return { outcome: 'repeated', ...repeated, counters: counters() };
+      if (repeated !== undefined) {
+        const { isFree, ...of } = repeated;
+        return isFree ? { outcome: 'repeated', ...of, counters: counters() } : repeat(asked, of);
+      }
+      if (asked.claim !== undefined) claims.removeExpired(now);
       const held = leases.get(asked.request);
       if (held !== undefined) return admitted(held);
       const { tokensPerMonth = Number.POSITIVE_INFINITY, topUp } = asked.allowance;
@@ -218,8 +272,9 @@ export function createLimitsModel(startsAt: number) {
       const overageMax = overageEnabled ? overageTokensPerMonth : 0;
       const refused = refusal(asked, isSpent && Math.max(beyond, overage) >= overageMax);
       if (refused !== undefined) return { outcome: 'refused', ...refused, counters: counters() };
-      claims.claim(asked.request, asked.claim);
-      return admitted(charge(asked, isSpent));
+      const lease = charge(asked, isSpent);
+      if (asked.claim !== undefined) claims.claim(asked.request, asked.claim, now);
+      return admitted(lease);
     },
 
     start(request: string, taken: number): Start {
@@ -268,7 +323,7 @@ export function createLimitsModel(startsAt: number) {
       record(kept, tokens, run);
       if (!counted.has(kept.month) && tokens > 0) missed.add(kept.month);
       ended.set(request, { run, settler });
-      claims.settle(request, claim);
+      claims.settle(request, claim, { now, ...(lease && { reserved: lease.keep }) });
       return true;
     },
 

@@ -3,7 +3,7 @@ import type { Claim, ClaimEnd } from '../../shared/idempotency/claim.ts';
 import type { Admission, LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { countersKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
+import { claimKey, countersKey, fillKey, versionKey } from '../../shared/redis/keys.ts';
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';
 import { lostReport, openLimits } from './limits-side.ts';
@@ -17,16 +17,20 @@ type Deps = {
   beginning: number;
   allowance: Allowance;
 };
-const claimOf = ({ key, body }: ChosenClaim): Claim => ({ idempotencyKey: key, bodyMarks: [body] });
-const endOf = (end: ClaimEnd['end']): ClaimEnd => (end === 'kept' ? { end, answer: Buffer.from([0, 255]) } : { end });
+const claimOf = ({ key, body }: ChosenClaim): Claim => ({ idempotencyKey: key, bodyMarks: [body], isStream: false });
+const answerBytes = 400;
+const endOf = (end: ClaimEnd['end']): ClaimEnd =>
+  end === 'kept' ? { end, answer: Buffer.alloc(answerBytes) } : { end };
+/** Room for one running request and one kept answer. */
+const keptBytesMax = 1_048_576 + 2_000;
 
 type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
 /** Applies the same steps to an account in Redis and to its model. Throws if their answers differ. */
 export function createLimitsPair({ redis, setTime, account, beginning, ...given }: Deps) {
-  const side = openLimits(redis, { account });
+  const side = openLimits(redis, { account, keptBytesMax });
   const lines = openLimits(redis, { account, lane: 'batch' });
-  const model = createLimitsModel(beginning);
+  const model = createLimitsModel(beginning, { keptMax: keptBytesMax });
   const log = createChargeLog();
   const { idOf } = side;
   const admissions = new Map<string, Admission & { tokens: number }>();
@@ -63,6 +67,8 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     latest = Math.max(now, latest);
     model.setTime(now);
     await setTime(now);
+    const over = model.claims.expire(now).map((key) => claimKey(account, key));
+    if (over.length > 0) await redis.del(over);
   }
 
   async function seed(month: string): Promise<void> {
@@ -87,6 +93,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     for (;;) {
       const reading = token === undefined ? undefined : { token };
       const claim = claims.get(name);
+      const repeatsBefore = model.repeatsCounted();
       const expected = model.admit({ ...charge, request: requestId, lane, version: asked, token, claim });
       const look = { account, requestId, lane, version: asked, reading, claim: claim && claimOf(claim) } as const;
       const answer = await side.admission.admit(look, charge);
@@ -95,13 +102,16 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
         answered.push(`line ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : ''}`);
       const how = answer.outcome === 'repeated' ? ` as ${answer.how}` : '';
       answered.push(`admit ${answer.outcome}${answer.outcome === 'refused' ? ` by ${answer.limit}` : how}`);
+      if (model.repeatsCounted() > repeatsBefore) answered.push('admit repeated and counted');
       if (answer.outcome === 'refused' && answer.limit === 'quota' && allowance.overageEnabled)
         answered.push(`admit refused ${beyondOverage(answer.counters) > 0 ? 'beyond' : 'at the bound of'} overage`);
       if (answer.outcome === 'admitted') {
         if (answer.admission.overage) answered.push('admit admitted as overage');
         admissions.set(name, { ...answer.admission, tokens: model.leases.get(requestId)?.tokens ?? 0 });
-        if (!isLine(name)) log.admitted(requestId, { at: answer.admission.admittedAt, tokens, allowance });
-        assert.deepEqual(log.excess(model.records), undefined);
+        if (!isLine(name)) {
+          log.admitted(requestId, { at: answer.admission.admittedAt, tokens, allowance });
+          assert.deepEqual(log.excess(model.records), undefined);
+        }
       }
       if (answer.outcome === 'stale') [asked, token] = [version, answer.reading.token];
       else if (answer.outcome === 'cold') await seed(answer.month);
@@ -154,7 +164,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     const end = tokens === 0 ? 'free' : isKept ? 'kept' : 'lost';
     const expected = model.settle({
       ...{ request: requestId, run, settler, tokens, admission: { admittedAt, overage } },
-      claim: claim && { ...claim, end },
+      claim: claim && { ...claim, end, bytes: answerBytes },
     });
     const answer = await sideOf(request).settle(request, {
       ...{ tokens, run, settler, admittedAt, overage },
@@ -207,10 +217,10 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     return [compared.before === undefined ? 'compare not counted' : 'compare counted'];
   }
 
-  async function burst({ count, tokens }: StepOf<'burst'>): Promise<string[]> {
+  async function burst({ count, tokens, claim }: StepOf<'burst'>): Promise<string[]> {
     const answered: string[] = [];
     for (let index = 0; index < count; index++)
-      answered.push(...(await admit(nameOf({ from: 'new', index }), { tokens })));
+      answered.push(...(await admit(nameOf({ from: 'new', index }), { tokens, claim })));
     return answered;
   }
 
@@ -242,6 +252,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
       startBy: leases.map(({ startBy }) => startBy),
       deadline: leases.map(({ deadline }) => deadline),
       forgotten: [now + 4_200_000],
+      'answer end': model.claims.expiries(),
     };
     return Math.min(...moments[edge].filter((moment) => moment > now), now + 31 * 86_400_000);
   }
@@ -308,6 +319,8 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
         ...{ tokens: chargedTokens, overage, runs },
       }));
       assert.deepEqual(records, model.records);
+      const [kept, keeping] = await redis.hmget(countersKey(account), 'kept', 'keeping');
+      assert.deepEqual([Number(kept), Number(keeping)], [model.claims.bytesKept(), model.keeping()]);
       for (const [index, { request, settledAt }] of records.entries()) {
         const again = records.slice(index + 1).find((other) => other.request === request);
         // It is forgotten an hour after it was lost.

@@ -46,6 +46,7 @@ type Options = {
   /** Of the requests. Counters are those of the account. */
   lane?: Lane;
   outboxLengthMax?: number;
+  keptBytesMax?: number;
   sum?: () => UsageSum | undefined;
   /** What the store has of the usage of further keys. */
   details?: () => UsageDetail[];
@@ -64,10 +65,14 @@ export function openLimits(redis: Redis, options: Options = {}) {
     account = 'user:alice',
     lane = 'interactive',
     outboxLengthMax = 1_000_000,
+    keptBytesMax,
     sum = () => undefined,
     details = () => [],
   } = options;
-  const admission: Admit = createAdmit(redis, { timeouts: () => timeouts, outboxLengthMax });
+  const admission: Admit = createAdmit(redis, {
+    ...{ timeouts: () => timeouts, outboxLengthMax },
+    ...(keptBytesMax !== undefined && { keptBytesMax }),
+  });
   const startRun = createStartRun(redis);
   const markStreaming = createMarkStreaming(redis);
   const settle = createSettle(redis, { pauseMs: 1 });
@@ -77,6 +82,10 @@ export function openLimits(redis: Redis, options: Options = {}) {
   const seed = createSeed({ redis, store: { findUsageSum: async () => sum() } });
 
   const seedKey = createSeedKey({ redis, store: { findKeyUsage: async () => details() } });
+
+  /** The keys of the requests that were not of the default key. */
+  const keyIds = new Map<string, string>();
+  const keyOf = (name: string) => keyIds.get(name) ?? 'key_01';
 
   /** Request ids are unique across accounts, and so are job ids, which contain no colon. They have no spaces. */
   const idOf = (name: string) => `${account}/${name}`.replace(/[: ]/g, '-');
@@ -90,14 +99,16 @@ export function openLimits(redis: Redis, options: Options = {}) {
       const lease = JSON.parse((await redis.hget(leasesKey(account), idOf(name))) ?? '');
       await redis.hset(leasesKey(account), idOf(name), JSON.stringify({ ...lease, startBy, deadline }));
     },
-    admit: ({ requestId: name, tokens = 100, allowance = {}, claim, key }: Asked): Promise<Admitted> =>
-      admission.admit(
+    admit({ requestId: name, tokens = 100, allowance = {}, claim, key }: Asked): Promise<Admitted> {
+      if (key !== undefined) keyIds.set(name, key.id);
+      return admission.admit(
         { account, requestId: idOf(name), version, lane, ...(claim && { claim }), ...(key && { key }) },
         {
           ...{ allowance: { overageEnabled: false, ...allowance }, tokens },
           report: { ...lostReport, ...(key && { keyId: key.id }) },
         },
-      ),
+      );
+    },
     async counters(key?: LookKey): Promise<LimitCounters> {
       const answer = await admission.readCounters({ account, requestId: 'look', version, key });
       if (answer.outcome !== 'counters') throw new Error(`the caller is not current: ${answer.outcome}`);
@@ -116,7 +127,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
         admittedAt = 0,
         overage = false,
         claim,
-        keyId = 'key_01',
+        keyId = keyOf(name),
       }: Settled = {},
     ) {
       const report: UsageReport = { ...lostReport, keyId, outcome: 'completed', counted: 'reported', endedRuns: [run] };
@@ -125,8 +136,16 @@ export function openLimits(redis: Redis, options: Options = {}) {
       const settled = await settle({ ...ofRequest, run, settler, tokens, report, admission, claim });
       return settled === 'settled';
     },
-    release: (name: string, { claim, run }: { claim?: Claim | undefined; run?: number | 'any' | undefined } = {}) =>
-      release({ account, requestId: idOf(name), lane, claim, ...(run !== undefined && { run }) }),
+    release(name: string, { claim, run }: { claim?: Claim | undefined; run?: number | 'any' | undefined } = {}) {
+      return release({
+        account,
+        keyId: keyOf(name),
+        requestId: idOf(name),
+        lane,
+        claim,
+        ...(run !== undefined && { run }),
+      });
+    },
     /** Ends leases due by this time of Redis's clock. The default is all. */
     endLeases: (dueBy = Number.MAX_SAFE_INTEGER) => endLeases({ account, lane }, dueBy),
     seedKey: (keyId: string, month: string) => seedKey({ account, keyId, month }),

@@ -3,7 +3,9 @@ import type { Lane } from '../../shared/lane.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 
 /** The clock may be moved to the next of these, exactly or one millisecond before or after. */
-const edges = ['bucket', 'minute', 'day', 'month', 'lease end', 'startBy', 'deadline', 'forgotten'] as const;
+const edges = [
+  ...['bucket', 'minute', 'day', 'month', 'lease end', 'startBy', 'deadline', 'forgotten', 'answer end'],
+] as const;
 
 /** A request that holds a lease, any earlier request, or a new one. */
 export type Chosen = { from: 'live' | 'known' | 'new'; index: number };
@@ -41,7 +43,10 @@ export const allowances = fc.oneof({ weight: 3, arbitrary: anyLimits }, onlyOver
 /** Few keys and bodies, so that many requests are repeats. */
 export type ChosenClaim = { key: string; body: string };
 const claim = fc.option(
-  fc.record<ChosenClaim>({ key: fc.constantFrom('a', 'b', 'c'), body: fc.constantFrom('x', 'x', 'x', 'y') }),
+  fc.record<ChosenClaim>({
+    key: fc.constantFrom('a', 'a', 'a', 'b', 'b', 'c'),
+    body: fc.constantFrom('x', 'x', 'x', 'y'),
+  }),
   { nil: undefined, freq: 2 },
 );
 
@@ -52,7 +57,7 @@ const times = fc.constantFrom(1, 1, 1, 2);
 export type Releaser = 'admission' | 'any' | 0 | -1;
 type Steps = {
   admit: { request: Chosen; tokens: number; version: number; claim: ChosenClaim | undefined; times: number };
-  burst: { count: number; tokens: number };
+  burst: { count: number; tokens: number; claim: ChosenClaim | undefined };
   start: { request: Chosen; taken: number; times: number };
   renew: { request: Chosen; lifeMs: number; times: number };
   'mark streaming': { request: Chosen; run: number; times: number };
@@ -89,7 +94,7 @@ export const steps: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: of('burst', { count: fc.integer({ min: 2, max: 30 }), tokens }),
+    arbitrary: of('burst', { count: fc.integer({ min: 2, max: 30 }), tokens, claim }),
   },
   { weight: 8, arbitrary: of('start', { request, taken: fc.integer({ min: 1, max: 4 }), times }) },
   { weight: 4, arbitrary: of('renew', { request, lifeMs: fc.constantFrom(60_000, 90_000), times }) },

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import { auditLockKey } from '../../shared/redis/keys.ts';
+import { auditLockKey } from '../../shared/redis/coordination-keys.ts';
 import type { AuditStore } from '../../shared/store/accounts/audit-store.ts';
 import type { AcquireLock } from '../locks/acquire.ts';
 import type { ReleaseLock } from '../locks/release.ts';

@@ -1,3 +1,4 @@
+import { answerKeptMs, keptBytesMax } from '../../shared/idempotency/claim.ts';
 import { partitionCount } from '../../shared/redis/keys.ts';
 import type { Bytes, ItemBytes } from './item-bytes.ts';
 
@@ -5,8 +6,13 @@ import type { Bytes, ItemBytes } from './item-bytes.ts';
 export type Demand = {
   accounts: number;
   devices: number;
+  /** Further keys with limits of their own that were used within two days. */
+  limitedKeys: number;
   requestsPerSecond: number;
   bodyKib: number;
+  /** Requests per second with an idempotency key, and the mean size of their answers. */
+  idempotentRequestsPerSecond: number;
+  answerKib: number;
   waitingSeconds: number;
   runningSeconds: number;
   storeAwayHours: number;
@@ -42,18 +48,25 @@ const drainedSeconds = 10;
 const linesOfAccount = 256;
 /** A Redis without free memory refuses requests, and its own buffers need room. */
 const spare = 1.5;
+/** Kept answers have a quarter of `maxmemory` (`contract.md#ho1-budgets-of-kept-answers`). */
+const keptShare = 4;
 /** Accounts are spread by a hash, and a busy one makes its partition's outbox longer. */
 const unevenness = 2;
 
 /** Adds up the measured bytes of all items. An estimate for typical names: long ones, and logs of long outages, take more. */
 export function estimateMemory(demand: Demand, { redis, sqlite, mongodb }: ItemBytes): Estimate {
-  const parts = redisParts(demand, redis);
+  const kept = keptAnswers(demand, redis);
+  const parts = [
+    ...redisParts(demand, redis),
+    { what: 'answers that are kept', bytes: kept },
+    { what: 'Redis itself', bytes: redis.atRest.bytes },
+  ];
   const redisBytes = sumOf(parts);
   const eventsAway = demand.requestsPerSecond * (drainedSeconds + demand.storeAwayHours * hourSeconds);
   return {
     redis: parts,
     redisBytes,
-    maxmemoryBytes: redisBytes * spare,
+    maxmemoryBytes: Math.max(redisBytes * spare, kept * keptShare),
     outboxLength: Math.ceil((eventsAway * unevenness) / partitionCount),
     sqlite: storeParts(demand, sqlite),
     mongodb: storeParts(demand, mongodb),
@@ -72,6 +85,7 @@ function redisParts(demand: Demand, of: ItemBytes['redis']): Part[] {
   return [
     { what: 'accounts', bytes: accounts * of.account.bytes },
     { what: 'devices', bytes: devices * of.device.bytes },
+    { what: 'further keys with limits', bytes: demand.limitedKeys * of.limitedKey.bytes },
     { what: 'accounts in use within an hour', bytes: active * (of.activeAccount.bytes - of.account.bytes) },
     { what: 'waiting requests', bytes: waiting * withBody(of.waiting, bodyKib) },
     { what: 'running requests', bytes: running * withBody(of.running, bodyKib) },
@@ -86,8 +100,33 @@ function redisParts(demand: Demand, of: ItemBytes['redis']): Part[] {
       bytes: requestsPerSecond * storeAwayHours * hourSeconds * of.usageEvent.bytes,
     },
     { what: 'lines of batches', bytes: lines * (withBody(of.lineWaiting, bodyKib) + of.furtherLease.bytes) },
-    { what: 'Redis itself', bytes: of.atRest.bytes },
   ];
+}
+
+function keptAnswers({ idempotentRequestsPerSecond, answerKib }: Demand, of: ItemBytes['redis']): number {
+  return ((idempotentRequestsPerSecond * answerKeptMs) / 1_000) * withBody(of.keptAnswer, answerKib);
+}
+
+/** Requests of a plan. An omitted limit means none. */
+type PlanLimits = { requestsPerMinute?: number | undefined; requestsPerDay?: number | undefined };
+
+/** Keys that an account can have used within two days: those of three days, UTC. */
+const usedKeysMax = 3_000;
+
+/**
+ * Returns what one account of a plan can leave in Redis besides its requests in progress: the marks of its requests, kept answers, and
+ * counters of keys. Undefined if the plan does not bound its requests.
+ */
+export function accountBytes(
+  { requestsPerMinute, requestsPerDay = Number.POSITIVE_INFINITY }: PlanLimits,
+  { requestMs }: { requestMs: number },
+  of: ItemBytes['redis'],
+): number | undefined {
+  if (requestsPerMinute === undefined && requestsPerDay === Number.POSITIVE_INFINITY) return undefined;
+  const minutes = (requestMs / 1_000 + markedSeconds) / 60;
+  const marks = Math.min((requestsPerMinute ?? Number.POSITIVE_INFINITY) * minutes, 2 * requestsPerDay);
+  const kept = (keptBytesMax / 1_024) * (of.keptAnswer.perKibibyte ?? 0);
+  return of.activeAccount.bytes + marks * of.endedMark.bytes + kept + usedKeysMax * of.limitedKey.bytes;
 }
 
 function storeParts(demand: Demand, of: ItemBytes['sqlite']): Part[] {

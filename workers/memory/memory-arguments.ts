@@ -5,8 +5,15 @@ import type { Demand } from './estimate-memory.ts';
 const options: Readonly<Record<string, { of: keyof Demand; means: string; usual: number }>> = {
   accounts: { of: 'accounts', means: 'accounts that sent a request within two months', usual: 0 },
   devices: { of: 'devices', means: 'the same for devices', usual: 0 },
+  'limited-keys': { of: 'limitedKeys', means: 'further keys with limits that were used within two days', usual: 0 },
   'requests-per-second': { of: 'requestsPerSecond', means: 'requests per second', usual: 0 },
   'body-kib': { of: 'bodyKib', means: 'mean size of a body, in KiB', usual: 4 },
+  'idempotent-requests-per-second': {
+    of: 'idempotentRequestsPerSecond',
+    means: 'requests per second with an idempotency key',
+    usual: 0,
+  },
+  'answer-kib': { of: 'answerKib', means: 'mean size of their answers, in KiB', usual: 4 },
   'waiting-seconds': { of: 'waitingSeconds', means: 'how long a request waits in its queue', usual: 1 },
   'running-seconds': { of: 'runningSeconds', means: 'how long its answer takes', usual: 10 },
   'deadline-seconds': { of: 'deadlineSeconds', means: '`request_ms` of the plan file, in seconds', usual: 600 },
@@ -24,9 +31,9 @@ export const usageText = `Usage: npm run --silent memory -- --accounts 10000 --r
 Estimates the memory of Redis, and what a month adds to the store, from measured sizes. Numbers may have decimals.
 
 ${Object.entries(options)
-  .map(([name, { means, usual }]) => `  ${`--${name}`.padEnd(23)}${means} (${usual})`)
+  .map(([name, { means, usual }]) => `  ${`--${name}`.padEnd(35)}${means} (${usual})`)
   .join('\n')}
-  --help                 prints this text
+  --help                             prints this text
 `;
 
 /** Returns the demand, `help`, or undefined if an argument is unknown or not a number of at least 0. */

@@ -1,6 +1,7 @@
-import { type ApiError, replyLost } from '../../shared/errors.ts';
-import type { ClaimEnd } from '../../shared/idempotency/claim.ts';
-import { answerBytesMax, type KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
+import { ApiError, replyLost } from '../../shared/errors.ts';
+import { type ClaimEnd, keepsAnswer, mayKeepAnswer, notKeptHeader } from '../../shared/idempotency/claim.ts';
+import type { KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
+import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import { unchallengedMs } from '../../shared/jobs/queues.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
@@ -28,7 +29,7 @@ export function createEndRequest(deps: {
   /** Replies use the same connection as settling, so they arrive in the order in which they were sent. */
   oneConnection: boolean;
   keptAnswers: Pick<KeptAnswers, 'seal'>;
-  metrics: Pick<LimitMetrics, 'settled' | 'tokens' | 'settleFailures'>;
+  metrics: Pick<LimitMetrics, 'settled' | 'tokens' | 'settleFailures' | 'answersNotKept'>;
   log: Log;
   now?: () => number;
 }): EndRequest {
@@ -39,6 +40,8 @@ export function createEndRequest(deps: {
     const usage = ending.usage ?? noTokens;
     const report = usageReport({ ...run, batch: null }, ending.outcome, usage);
     const tokens = usage.promptTokens + usage.completionTokens;
+    const claim = claimOf(run, ending, tokens);
+    const last = claim?.end === 'lost' ? withoutRepeat(ending) : ending;
     const settling = traceSettlement(run.span, ending.outcome, () =>
       settle({
         ...job,
@@ -47,7 +50,7 @@ export function createEndRequest(deps: {
         tokens,
         report,
         admission: job,
-        claim: claimOf(run, ending, tokens),
+        claim,
       }),
     ).catch((error: unknown) => {
       log.error({ err: error, requestId: job.requestId }, 'a request could not be settled; its lease will expire');
@@ -56,14 +59,14 @@ export function createEndRequest(deps: {
     // One flush for both, unless another worker may have begun meanwhile: then its run ends the request.
     const isUnchallenged = oneConnection && now() - takenAt < unchallengedMs;
     if (isUnchallenged) {
-      const sent = sendEnding(reply, ending);
+      const sent = sendEnding(reply, last);
       sent.catch(() => {}); // its failure is awaited below, and must not end the process before that
       await settling;
       await sent;
     } else {
       const settled = await settling;
       if (settled === 'lost') await reply.error(replyLost(false));
-      else if (settled !== 'refused') await sendEnding(reply, ending);
+      else if (settled !== 'refused') await sendEnding(reply, last);
     }
     count(run, await settling, report);
     run.span?.set({ 'svc.outcome': ending.outcome });
@@ -71,19 +74,19 @@ export function createEndRequest(deps: {
   };
 
   /** A failure that charged nothing leaves the key free, so that the next attempt runs (contract.md#h1-idempotency-keys). */
-  function claimOf({ job: { account, claim } }: Run, ending: Ending, tokens: number): Settlement['claim'] {
-    if (claim === undefined) return undefined;
-    return { ...claim, ...endOf({ account, ...claim }, ending, tokens) };
+  function claimOf({ job }: Run, ending: Ending, tokens: number): Settlement['claim'] {
+    return job.claim && { ...job.claim, ...endOf({ ...job, claim: job.claim }, ending, tokens) };
   }
 
-  function endOf(owner: { account: string; idempotencyKey: string }, ending: Ending, tokens: number): ClaimEnd {
+  function endOf({ account, endpoint, claim }: ClaimedJob, ending: Ending, tokens: number): ClaimEnd {
     if (!('answer' in ending)) return { end: tokens === 0 ? 'free' : 'lost' };
     const { body = '', usage } = ending.answer;
-    const isTooLong = bytesOfBody(body) > answerBytesMax;
-    const answer = isTooLong
-      ? undefined
-      : keptAnswers.seal(owner, { body: textOfBody(body), estimated: usage.estimated });
-    return answer === undefined ? { end: 'lost' } : { end: 'kept', answer };
+    if (keepsAnswer(bytesOfBody(body), claim)) {
+      const kept = { body: textOfBody(body), estimated: usage.estimated };
+      return { end: 'kept', answer: keptAnswers.seal({ account, ...claim }, kept) };
+    }
+    if (mayKeepAnswer(claim)) metrics.answersNotKept.inc({ endpoint, reason: 'size' });
+    return { end: 'lost' };
   }
 
   function count({ job, run }: Run, settled: Settled | 'error', report: UsageReport): void {
@@ -95,6 +98,21 @@ export function createEndRequest(deps: {
         'a run was not settled: another run had begun, or the request had ended',
       );
   }
+}
+
+type ClaimedJob = Pick<InferenceJob, 'account' | 'endpoint'> & { claim: NonNullable<InferenceJob['claim']> };
+
+/** A repeat of a request that failed and was charged gets no answer. */
+function withoutRepeat(ending: Ending): Ending {
+  if (!('error' in ending)) return ending;
+  const { code, message, cause, fields, headers, retryAfterMs } = ending.error;
+  const options = {
+    cause,
+    fields,
+    headers: { ...headers, ...notKeptHeader },
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  };
+  return { ...ending, error: new ApiError(code, message, options) };
 }
 
 function sendEnding(reply: ReplySender, ending: Ending): Promise<void> {

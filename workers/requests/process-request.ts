@@ -1,5 +1,6 @@
 import { type AnswerBudget, answerHolder } from '../../shared/bytes/answer-budget.ts';
 import { deadlineExceeded, replyLost, temporarilyUnavailable, toApiError, waitedTooLong } from '../../shared/errors.ts';
+import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
@@ -54,7 +55,7 @@ export function createProcessRequest(deps: {
     const { replyTo, requestId } = job;
     using deadline = createWatchdog([signal]);
     // An answer that is kept is wanted by the next attempt, too.
-    const isKept = job.claim !== undefined;
+    const isKept = mayKeepAnswer(job.claim);
     const onGone = () => isKept || deadline.abort('ingress gone' satisfies StopReason);
     const onFirstText = () => markStreaming(job, run);
     const queueWaitMs = 'now' in start ? Math.max(0, start.now - job.admittedAt) : 0;

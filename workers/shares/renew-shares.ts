@@ -1,5 +1,5 @@
 import { loadScript, type Redis } from '../../shared/redis/connections.ts';
-import { sharesExpiryKey, sharesKey } from '../../shared/redis/keys.ts';
+import { sharesExpiryKey, sharesKey } from '../../shared/redis/coordination-keys.ts';
 import { loadLua } from '../../shared/redis/load-lua.ts';
 import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
 

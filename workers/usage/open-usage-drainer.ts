@@ -5,6 +5,7 @@ import type { Store } from '../../shared/store/store.ts';
 import { createEndLeases } from '../leases/end-leases.ts';
 import { countLeases, createExpireLeases } from '../leases/expire-leases.ts';
 import type { LeaseMetrics } from '../leases/lease-metrics.ts';
+import { createShareKeptRoom, type KeptMetrics } from '../maintenance/share-kept-room.ts';
 import type { OnStored } from './drain-partition.ts';
 import { createObserveOutboxes } from './observe-outboxes.ts';
 import { createUsageDrainer, type UsageDrainer } from './usage-drainer.ts';
@@ -17,7 +18,7 @@ export function openUsageDrainer(deps: {
   workerId: string;
   currentPlanFile: () => Pick<PlanFile, 'timeouts' | 'usageMonthsKept'>;
   onStored: OnStored;
-  metrics: UsageMetrics & LeaseMetrics;
+  metrics: UsageMetrics & LeaseMetrics & KeptMetrics;
   log: Log;
 }): UsageDrainer {
   const { redis, store, workerId, currentPlanFile, onStored, metrics, log } = deps;
@@ -25,7 +26,10 @@ export function openUsageDrainer(deps: {
   const monthsKept = () => currentPlanFile().usageMonthsKept;
   const endLeases = createEndLeases(redis, { requestMs });
   const expireLeases = createExpireLeases({ redis, endLeases, requestMs, metrics });
-  const drainer = createUsageDrainer({ redis, store, workerId, onStored, metrics, log, monthsKept, expireLeases });
+  const shareKeptRoom = createShareKeptRoom({ redis, report: metrics.reportKept });
+  const drainer = createUsageDrainer({
+    ...{ redis, store, workerId, onStored, metrics, log, monthsKept, expireLeases, shareKeptRoom },
+  });
   metrics.observeOutboxes(createObserveOutboxes(redis, drainer.held));
   metrics.observeLeases(() => countLeases(redis, drainer.held()));
   return drainer;

@@ -8,19 +8,21 @@ const partitionsAtOnce = 16;
 const removeEveryMs = 24 * 60 * 60_000;
 const upkeepAgainMs = 60_000;
 const upkeepCheckMs = 10_000;
-/** The worker that holds this partition removes old months, so that not all workers do. */
-const removingPartition = 0;
+/** The worker that holds this partition does what is for all partitions, so that not all workers do. */
+const leadingPartition = 0;
+const shareEveryMs = 1_000;
 
-export type UpkeepTask = 'expiring leases' | 'removing old months';
+export type UpkeepTask = 'expiring leases' | 'removing old months' | 'sharing the room for kept answers';
 
 /** One round each. Fails only when `signal` is aborted. */
-type PartitionUpkeep = { expire(): Promise<void>; removeMonths(): Promise<void> };
+type PartitionUpkeep = { expire(): Promise<void>; removeMonths(): Promise<void>; shareKeptRoom(): Promise<void> };
 
-/** Expires the leases of the partitions that this worker holds, and removes old months. */
+/** Expires the leases of the partitions that this worker holds, removes old months, and shares the room for kept answers. */
 export function createPartitionUpkeep(deps: {
   held: () => readonly number[];
   expireLeases: ExpireLeases;
   removeOldMonths: (signal: AbortSignal) => Promise<void>;
+  shareKeptRoom: () => Promise<void>;
   /** Called if there is usage in the outbox of this partition. */
   notify: (partition: number) => void;
   /** False if the work failed, which is logged. */
@@ -51,11 +53,15 @@ export function createPartitionUpkeep(deps: {
       await pause(expireEveryMs);
     },
     async removeMonths() {
-      if (held().includes(removingPartition) && now() >= removeAt) {
+      if (held().includes(leadingPartition) && now() >= removeAt) {
         const removed = await attempt('removing old months', () => deps.removeOldMonths(signal));
         removeAt = now() + (removed ? removeEveryMs : upkeepAgainMs);
       }
       await pause(upkeepCheckMs);
+    },
+    async shareKeptRoom() {
+      if (held().includes(leadingPartition)) await attempt('sharing the room for kept answers', deps.shareKeptRoom);
+      await pause(shareEveryMs);
     },
   };
 }

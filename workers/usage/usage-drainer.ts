@@ -52,13 +52,14 @@ export function createUsageDrainer(deps: {
   log: Log;
   monthsKept: () => number;
   expireLeases: ExpireLeases;
+  shareKeptRoom: () => Promise<void>;
   /** A monotonic clock in milliseconds. */
   now?: () => number;
   random?: () => number;
   outboxesEveryMs?: number;
 }): UsageDrainer {
   const { redis, store, workerId, metrics, log, now = () => performance.now(), random = Math.random } = deps;
-  const { outboxesEveryMs = outboxesEveryMsMax, expireLeases, monthsKept, onStored } = deps;
+  const { outboxesEveryMs = outboxesEveryMsMax, expireLeases, shareKeptRoom, monthsKept, onStored } = deps;
   const closing = new AbortController();
   const { signal } = closing;
   const { held, ...locks } = createPartitionLocks({ redis, workerId, holdMs, takenAtOnce, random });
@@ -77,7 +78,7 @@ export function createUsageDrainer(deps: {
   const jitter = (ms: number) => ms * (0.75 + random() / 4);
   const removeOldMonths = createRemoveOldMonths({ redis, store, monthsKept, log });
   const upkeep = createPartitionUpkeep({
-    ...{ held, expireLeases, removeOldMonths, notify, attempt, pause, jitter, now, signal },
+    ...{ held, expireLeases, removeOldMonths, shareKeptRoom, notify, attempt, pause, jitter, now, signal },
   });
 
   async function drain(): Promise<void> {
@@ -105,7 +106,7 @@ export function createUsageDrainer(deps: {
     });
   }
 
-  const steps = [renewLocks, checkOutboxes, drain, upkeep.expire, upkeep.removeMonths];
+  const steps = [renewLocks, checkOutboxes, drain, upkeep.expire, upkeep.removeMonths, upkeep.shareKeptRoom];
   const loops = steps.map((step) => repeat(step, signal));
   return {
     ...{ held, notify },

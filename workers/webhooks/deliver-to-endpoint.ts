@@ -1,5 +1,5 @@
 import type { Log } from '../../shared/process/log.ts';
-import { webhookLockKey } from '../../shared/redis/keys.ts';
+import { webhookLockKey } from '../../shared/redis/coordination-keys.ts';
 import type { Delivery, WebhookEndpoint, WebhookSchedule } from '../../shared/store/webhooks/webhook.ts';
 import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
 import { isUrgent } from '../../shared/webhooks/send-events.ts';

@@ -1,6 +1,6 @@
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import { batchEventsLockKey, webhookUpkeepLockKey } from '../../shared/redis/keys.ts';
+import { batchEventsLockKey, webhookUpkeepLockKey } from '../../shared/redis/coordination-keys.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { AcquireLock } from '../locks/acquire.ts';
 import type { ReleaseLock } from '../locks/release.ts';

@@ -1,11 +1,11 @@
 import { networkOf } from '../../callers/guests/client-address.ts';
-import type { LimitCalls } from '../../callers/guests/limit-calls.ts';
+import type { LimitCalls } from '../../limits/limit-calls.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
 /** Counts each call for a guest key by its network, before its body is read. It needs no credential, so device ids could be guessed. */
-export function limitGuestCalls({ limitCalls }: { limitCalls: LimitCalls }): Stage {
+export function limitGuestCalls({ limitGuestCalls: limit }: { limitGuestCalls: LimitCalls }): Stage {
   return async function limitGuestCalls(ctx, next) {
-    await limitCalls(networkOf(stateOf(ctx, 'address')), stateOf(ctx, 'planFile').guestCallsPerMinute);
+    await limit(networkOf(stateOf(ctx, 'address')), stateOf(ctx, 'planFile').guestCallsPerMinute);
     await next();
   };
 }

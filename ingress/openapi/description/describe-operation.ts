@@ -81,7 +81,7 @@ const idempotencyKey = {
   name: 'idempotency-key',
   in: 'header',
   description:
-    'A text that names this request, such as a random id. A repeat with the same key and body does not run again: it gets the answer or the batch of the first request. Not possible for a stream.',
+    'A text that names this request, such as a random id. A repeat with the same key and body does not run again: it gets the answer or the batch of the first request. The answer of a stream is not kept.',
   schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
 };
 

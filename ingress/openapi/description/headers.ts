@@ -63,6 +63,10 @@ export const headerComponents = {
     description: '`true` if this is the answer or the batch of an earlier request with the same idempotency key.',
     schema: { const: 'true' },
   },
+  'idempotency-kept': {
+    description: '`false` if a repeat with the same idempotency key will not get this answer.',
+    schema: { const: 'false' },
+  },
   'x-svc-original-request-id': { description: 'The id of that earlier request.', schema: text },
   ...quotaHeaders,
 };

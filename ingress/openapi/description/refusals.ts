@@ -44,6 +44,8 @@ export const limitTypes = {
   code_failures: 'unknown top-up codes of one account within a minute',
   guest_calls: 'calls from one network within a minute',
   guest_mints: 'new devices within an hour, from one network or in total',
+  idempotency_limit: 'bytes of answers that are kept for repeats',
+  settings_limit: 'changes of keys and settings within a minute, or new keys within a day, UTC',
 } as const;
 
 export type LimitType = keyof typeof limitTypes;
@@ -69,7 +71,7 @@ const nestedFields: Partial<Record<ErrorCode, Record<string, z.ZodType>>> = {
     type: z.enum(limitNames),
     retry_after_ms: z.int().nonnegative().meta({
       description:
-        'Milliseconds until the same request is admitted; 0 if waiting does not help. For `concurrency_limit` (1000) and `batch_limit` (60000) that time is unknown: retry after this time.',
+        'Milliseconds until the same request is admitted; 0 if waiting does not help. For `concurrency_limit` (1000) and `batch_limit` (60000) that time is unknown, and so it is for `idempotency_limit` (1000) while requests run: retry after this time.',
     }),
     docs: z.string().meta({ description: 'Address of the explanation of this error.' }),
   },

@@ -39,7 +39,7 @@ const refusals = [
 ] as const;
 const limits = [
   ...['requests_limit', 'tokens_limit', 'daily_limit', 'concurrency_limit', 'plan_limit'],
-  ...['key_requests_limit', 'key_tokens_limit'],
+  ...['key_requests_limit', 'key_tokens_limit', 'idempotency_limit'],
 ] as const;
 
 const repeatHeaders = ['idempotent-replayed', 'x-svc-original-request-id'] as const;
@@ -56,7 +56,7 @@ export function routeOf(described: EndpointDescription): [string, RouteDescripti
       headers: [...repeatHeaders, ...(isEstimated ? (['x-svc-estimated'] as const) : [])],
     },
     ...{ refusals, limits, queued: true, repeatable: true, passedOn, keyHeader: apiKey, errorSchema },
-    headers: requestId === undefined ? [] : [requestId],
+    headers: ['idempotency-kept', ...(requestId === undefined ? [] : [requestId])],
   };
   return [`POST ${endpoint.path}`, route];
 }

@@ -109,7 +109,8 @@ export const billingRoutes = {
       schema: 'Quota',
       example: { ...quota, overageEnabled: true },
     },
-    refusals: [...refusedHead.signIn, ...refusedBody],
+    refusals: [...refusedHead.signIn, ...refusedBody, 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'POST /billing/top-ups': {
     id: 'redeemTopUpCode',
@@ -125,7 +126,7 @@ export const billingRoutes = {
       example: { ...quota, limit: 1_500_000, remaining: 1_499_958, topUp: 500_000 },
     },
     refusals: [...refusedHead.signIn, ...refusedBody, 'NOT_FOUND', 'CONFLICT', 'rate_limit_exceeded'],
-    limits: ['code_failures'],
+    limits: ['code_failures', 'settings_limit'],
   },
   'GET /billing/usage': {
     id: 'retrieveUsage',

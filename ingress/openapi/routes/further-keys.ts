@@ -39,7 +39,8 @@ export const furtherKeyRoutes = {
     credential: 'signIn',
     body: { schema: 'NewKey', example: wanted },
     answer: { description: 'The key.', schema: 'CreatedKey', example: { ...unused, key: full } },
-    refusals: [...refusedHead.signIn, ...refusedBody, 'CONFLICT'],
+    refusals: [...refusedHead.signIn, ...refusedBody, 'CONFLICT', 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'GET /v1/keys': {
     id: 'listKeys',
@@ -75,7 +76,8 @@ export const furtherKeyRoutes = {
       schema: 'Key',
       example: { ...key, models: ['small-chat'], expires_at: null },
     },
-    refusals: [...refusedHead.signIn, ...refusedBody, 'NOT_FOUND', 'CONFLICT'],
+    refusals: [...refusedHead.signIn, ...refusedBody, 'NOT_FOUND', 'CONFLICT', 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'POST /v1/keys/key_:key/rotate': {
     id: 'rotateKey',
@@ -93,7 +95,8 @@ export const furtherKeyRoutes = {
         replaces: { ...key, state: 'rotated', valid_until: 1_767_312_000 },
       },
     },
-    refusals: [...refusedHead.signIn, ...refusedBody, 'NOT_FOUND', 'CONFLICT'],
+    refusals: [...refusedHead.signIn, ...refusedBody, 'NOT_FOUND', 'CONFLICT', 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'DELETE /v1/keys/key_:key': {
     id: 'revokeKey',
@@ -108,7 +111,8 @@ export const furtherKeyRoutes = {
       schema: 'Key',
       example: { ...key, state: 'revoked', ended_at: 1_767_225_700 },
     },
-    refusals: [...refusedHead.signIn, 'NOT_FOUND'],
+    refusals: [...refusedHead.signIn, 'NOT_FOUND', 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'GET /v1/key': {
     id: 'retrieveOwnKey',

@@ -38,7 +38,8 @@ export const keyRoutes = {
     credential: 'signIn',
     body: { schema: 'EmptyObject', example: {} },
     answer: { description: 'The key.', schema: 'MintedKey', example: { key, plan: 'free' } },
-    refusals: [...refusedHead.signIn, ...refusedBody],
+    refusals: [...refusedHead.signIn, ...refusedBody, 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'POST /v1/keys/developer/rotate': {
     id: 'rotateDeveloperKey',
@@ -52,7 +53,8 @@ export const keyRoutes = {
       schema: 'RotatedKey',
       example: { key, plan: 'free', rotated: true },
     },
-    refusals: [...refusedHead.signIn, 'INVALID_KEY', ...refusedBody],
+    refusals: [...refusedHead.signIn, 'INVALID_KEY', ...refusedBody, 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'POST /v1/keys/developer/revoke': {
     id: 'revokeDeveloperKey',
@@ -66,7 +68,8 @@ export const keyRoutes = {
       schema: 'RevokedKey',
       example: { key: masked, plan: 'free', revoked: true },
     },
-    refusals: [...refusedHead.signIn, 'INVALID_KEY', ...refusedBody],
+    refusals: [...refusedHead.signIn, 'INVALID_KEY', ...refusedBody, 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'POST /v1/keys/guest': {
     id: 'mintGuestKey',

@@ -48,7 +48,8 @@ export const webhookRoutes = {
     credential: 'signIn',
     body: { schema: 'NewWebhook', example: { url, events, description } },
     answer: { description: 'The endpoint.', schema: 'CreatedWebhook', example: { ...webhook, secret } },
-    refusals: [...refusedHead.signIn, ...refusedBody, 'CONFLICT'],
+    refusals: [...refusedHead.signIn, ...refusedBody, 'CONFLICT', 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'GET /v1/webhooks': {
     id: 'listWebhooks',
@@ -79,7 +80,8 @@ export const webhookRoutes = {
     credential: 'signIn',
     body: { schema: 'WebhookChange', example: { enabled: false } },
     answer: { description: 'The endpoint.', schema: 'Webhook', example: { ...webhook, enabled: false } },
-    refusals: refusalsWithBody,
+    refusals: [...refusalsWithBody, 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'DELETE /v1/webhooks/wh_:webhook': {
     id: 'deleteWebhook',
@@ -92,7 +94,8 @@ export const webhookRoutes = {
       schema: 'DeletedWebhook',
       example: { id: webhook.id, object: 'webhook_endpoint', deleted: true },
     },
-    refusals,
+    refusals: [...refusals, 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'POST /v1/webhooks/wh_:webhook/rotate-secret': {
     id: 'rotateWebhookSecret',
@@ -106,7 +109,8 @@ export const webhookRoutes = {
       schema: 'CreatedWebhook',
       example: { ...webhook, old_secrets_until: 1_767_312_000, secret },
     },
-    refusals: refusalsWithBody,
+    refusals: [...refusalsWithBody, 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'POST /v1/webhooks/wh_:webhook/test': {
     id: 'testWebhook',
@@ -121,7 +125,8 @@ export const webhookRoutes = {
       schema: 'WebhookDelivery',
       example: { ...waiting, attempt_count: 0, attempts: [] },
     },
-    refusals: [...refusalsWithBody, 'CONFLICT'],
+    refusals: [...refusalsWithBody, 'CONFLICT', 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
   'GET /v1/webhooks/wh_:webhook/deliveries': {
     id: 'listWebhookDeliveries',
@@ -145,6 +150,7 @@ export const webhookRoutes = {
     credential: 'signIn',
     body: { schema: 'EmptyObject', example: {} },
     answer: { description: 'The delivery, which waits.', schema: 'WebhookDelivery', example: waiting },
-    refusals: [...refusalsWithBody, 'CONFLICT'],
+    refusals: [...refusalsWithBody, 'CONFLICT', 'rate_limit_exceeded'],
+    limits: ['settings_limit'],
   },
 } as const satisfies RouteDescriptions;

@@ -12,20 +12,21 @@ import {
 } from './endpoints.ts';
 import { requireWebhooks, type WebhookDeps } from './webhook-support.ts';
 
-type Stages = { withSignIn: Stage; check: Stage; readSettings: Stage };
+type Stages = { withSignIn: Stage; check: Stage; limitWrites: Stage; readSettings: Stage };
 
 /** The routes of webhooks: all need a sign-in token. */
 export function routeWebhooks(router: Router<RequestState>, deps: WebhookDeps, stages: Stages): void {
-  const { withSignIn, check, readSettings } = stages;
+  const { withSignIn, check, limitWrites, readSettings } = stages;
   const enabled = requireWebhooks(deps);
   const head = [forbidStoring, withSignIn, check, enabled];
-  router.post('/v1/webhooks', ...head, readSettings, createWebhook(deps));
+  const write = [...head, limitWrites];
+  router.post('/v1/webhooks', ...write, readSettings, createWebhook(deps));
   router.get('/v1/webhooks', ...head, listWebhooks(deps));
   router.get('/v1/webhooks/wh_:webhook', ...head, retrieveWebhook(deps));
-  router.patch('/v1/webhooks/wh_:webhook', ...head, readSettings, updateWebhook(deps));
-  router.delete('/v1/webhooks/wh_:webhook', ...head, deleteWebhook(deps));
-  router.post('/v1/webhooks/wh_:webhook/rotate-secret', ...head, readSettings, rotateWebhookSecret(deps));
-  router.post('/v1/webhooks/wh_:webhook/test', ...head, readSettings, testWebhook(deps));
+  router.patch('/v1/webhooks/wh_:webhook', ...write, readSettings, updateWebhook(deps));
+  router.delete('/v1/webhooks/wh_:webhook', ...write, deleteWebhook(deps));
+  router.post('/v1/webhooks/wh_:webhook/rotate-secret', ...write, readSettings, rotateWebhookSecret(deps));
+  router.post('/v1/webhooks/wh_:webhook/test', ...write, readSettings, testWebhook(deps));
   router.get('/v1/webhooks/wh_:webhook/deliveries', ...head, listDeliveries(deps));
-  router.post('/v1/webhooks/wh_:webhook/deliveries/evt_:event/retry', ...head, readSettings, retryDelivery(deps));
+  router.post('/v1/webhooks/wh_:webhook/deliveries/evt_:event/retry', ...write, readSettings, retryDelivery(deps));
 }

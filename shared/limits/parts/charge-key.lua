@@ -7,10 +7,10 @@ if isCounted then
   end
   latest[2], latest[3], latest[4] = latest[2] + 1, latest[3] + tokens, at
   keyRequests, keyTokens = keyRequests + 1, keyTokens + tokens
-  call('HSET', keyCountersKey, keyId .. ':window', cjson.encode(keyBuckets))
+  call('HSET', keyCountersKey, 'window', cjson.encode(keyBuckets))
 end
 if keyPerMonth ~= '-1' then
   keyReserved = keyReserved + tokens
-  call('HSET', keyCountersKey, keyUsedField, format('%d', keyUsed), keyReservedField, format('%d', keyReserved))
+  call('HSET', keyCountersKey, usedField, format('%d', keyUsed), reservedField, format('%d', keyReserved))
 end
-call('PEXPIRE', keyCountersKey, countersLifeMs)
+call('PEXPIRE', keyCountersKey, keyPerMonth ~= '-1' and keyCountersLifeMs or 2 * windowMs)

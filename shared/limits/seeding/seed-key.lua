@@ -2,18 +2,18 @@
 local clock = redis.call('TIME')
 -- Counts the month of a further key from the store's details and the outbox entries since, and starts to count it here, even if it was counted.
 -- Call it again with the values that it returns until it is done: a long outbox is read in pieces.
--- KEYS[1]  hash: the limit counters of its account's further keys (parts/key-counters.lua)
+-- KEYS[1]  hash: its limit counters (parts/key-counters.lua)
 -- KEYS[2]  hash: its account's leases (leases.lua)
 -- KEYS[3]  hash: its account's leases for lines of batches
 -- KEYS[4]  stream: the partition's outbox
 -- KEYS[5]  hash: the outbox's marks
--- ARGV     account; key; month (YYYY-MM) and the month before; from, the id of the last entry that is certainly in the details; readTo,
+-- ARGV     account; key; month (YYYY-MM); the month two before it, which is no longer needed; from, the id of the last entry that is certainly in the details; readTo,
 --          the id of the last entry that was added so far; used, the tokens so far; entriesMax to read in this call; the id of the last entry in each detail of the key,
 --          as JSON: by day (since 1970), model and endpoint, separated by spaces
 -- returns  {'more', readTo, used}; {'trimmed'}: entries past `from` are gone, start again; {'counted'}
 -- include ../parts/counters
 -- include ../parts/stream-ids
-local account, key, month, lastMonth, from, readTo, used, entriesMax, details = unpack(ARGV)
+local account, key, month, goneMonth, from, readTo, used, entriesMax, details = unpack(ARGV)
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 used, details = tonumber(used), cjson.decode(details)
 
@@ -34,6 +34,7 @@ if #entries == tonumber(entriesMax) then return {'more', entries[#entries][1], u
 if isAfter(redis.call('HGET', KEYS[5], 'trimmed') or '0-0', from) then return {'trimmed'} end
 
 -- A lease from the time before the key had limits belongs to the key from now on: to its month, because no minute of it was charged.
+-- An account has as many leases as requests at once (contract.md#ho4-what-an-account-creates).
 local reserved = 0
 for _, leases in ipairs({KEYS[2], KEYS[3]}) do
   local held = redis.call('HGETALL', leases)
@@ -49,18 +50,7 @@ for _, leases in ipairs({KEYS[2], KEYS[3]}) do
   end
 end
 
--- What is left of keys that were not used since the month before began.
-for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-  local of, counted = string.match(field, '^([^:]+):(%d+-%d+):used$')
-  if counted and counted < lastMonth then
-    redis.call('HDEL', KEYS[1], field, of .. ':' .. counted .. ':reserved')
-    if redis.call('HEXISTS', KEYS[1], of .. ':' .. lastMonth .. ':used') == 0
-      and redis.call('HEXISTS', KEYS[1], of .. ':' .. month .. ':used') == 0 then
-      redis.call('HDEL', KEYS[1], of .. ':countedAt', of .. ':window')
-    end
-  end
-end
-redis.call('HSET', KEYS[1], key .. ':' .. month .. ':used', used, key .. ':' .. month .. ':reserved', reserved, key .. ':countedAt',
-  string.format('%d', now))
-redis.call('PEXPIRE', KEYS[1], countersLifeMs)
+redis.call('HDEL', KEYS[1], goneMonth .. ':used', goneMonth .. ':reserved')
+redis.call('HSET', KEYS[1], month .. ':used', used, month .. ':reserved', reserved, 'countedAt', string.format('%d', now))
+redis.call('PEXPIRE', KEYS[1], keyCountersLifeMs)
 return {'counted'}

@@ -39,11 +39,11 @@ export function createSeedKey({ redis, store }: { redis: Redis; store: Pick<Stor
     });
     const places = JSON.stringify(Object.fromEntries(summedTo));
     const leases = lanes.map((lane) => leasesKey(account, lane));
-    const keys = [keyCountersKey(account), ...leases, outboxKey(partition), outboxMarksKey(partition)];
+    const keys = [keyCountersKey(account, keyId), ...leases, outboxKey(partition), outboxMarksKey(partition)];
     let readTo = from;
     let used = details.reduce((sum, { counts }) => sum + counts.chargedTokens, 0);
     for (;;) {
-      const args = [account, keyId, month, monthBefore(month), from, readTo, used, entriesPerCall, places];
+      const args = [account, keyId, month, twoMonthsBefore(month), from, readTo, used, entriesPerCall, places];
       const answer = answerSchema.parse(await redisUnavailable(call(keys, args)));
       if (answer[0] !== 'more') return answer[0] === 'counted';
       [, readTo, used] = answer;
@@ -56,7 +56,7 @@ export function createSeedKey({ redis, store }: { redis: Redis; store: Pick<Stor
   };
 }
 
-function monthBefore(month: string): string {
+function twoMonthsBefore(month: string): string {
   const [year = 0, number = 0] = month.split('-').map(Number);
-  return new Date(Date.UTC(year, number - 2)).toISOString().slice(0, 7);
+  return new Date(Date.UTC(year, number - 3)).toISOString().slice(0, 7);
 }

@@ -51,6 +51,7 @@ export const accountSchema = z.object({
   endedKeys: z.array(endedKeySchema),
   furtherKeys: z.array(furtherKeySchema).default([]),
   endedFurtherKeys: z.array(endedFurtherKeySchema).default([]),
+  keysCreated: z.object({ day: z.string(), count: z.int().positive() }).optional(),
   changes: z.array(changeSchema),
   guest: z.object({ secret: z.string(), pepper: z.string() }).optional(),
   lastUse: z.object({ keyId: z.string(), at: date }).optional(),
@@ -61,7 +62,7 @@ export const accountSchema = z.object({
  * `id` is `user:<sub>` or `device:<hash>`. `version` counts the changes: each change adds 1 and comes first in `changes`. `endedKeys` (the
  * last 100) and `changes` (the last 200) have the newest first. Changes of settings also have audit records. `topUp` is the amount added to
  * one month's allowance, for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts
- * once. `guest` names, by fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, is not a change, and does not
+ * once. `keysCreated` counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC). `guest` names, by fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, is not a change, and does not
  * increase the version. `key` is the default key. `furtherKeys` have the oldest first, `endedFurtherKeys` (the last 100) the newest.
  */
 export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };

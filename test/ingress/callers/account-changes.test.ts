@@ -6,6 +6,8 @@ import {
   revokeKey,
   rotateKey,
 } from '../../../ingress/callers/account-changes.ts';
+import { createFurtherKey, rotateKeyById } from '../../../ingress/callers/further-key-changes.ts';
+import { ApiError, errorHeaders } from '../../../shared/errors.ts';
 import type { Account, GuestSecrets, NewKey } from '../../../shared/store/accounts/account.ts';
 import type { Decision } from '../../../shared/store/accounts/decide.ts';
 
@@ -32,6 +34,7 @@ test('none, mint: a key is active under the requested plan, and the account is c
     endedKeys: [],
     furtherKeys: [],
     endedFurtherKeys: [],
+    keysCreated: { day: '2026-01-01', count: 1 },
     changes: [{ at: t1, by: 'user:ann', keyMinted: 'key_one' }],
   };
   t.deepEqual(result, { minted: true, account });
@@ -52,6 +55,7 @@ test('active, rotate: the old key is rotated and a new one is active, on the pla
       ...account,
       version: 2,
       key: { ...key, plan: 'pro' },
+      keysCreated: { day: '2026-01-02', count: 1 },
       endedKeys: [{ id: 'key_one', display: old.display, plan: 'pro', createdAt: t1, state: 'rotated', endedAt: t2 }],
       changes: [{ at: t2, by: 'user:ann', keyRotated: { from: 'key_one', to: 'key_two' } }, ...account.changes],
     });
@@ -122,6 +126,33 @@ test('the last 100 ended keys and the last 200 changes are kept, newest first', 
     account.changes.map(({ keyRotated }) => keyRotated?.from),
     newest(200),
   );
+});
+
+test('an account creates at most 1,000 keys on one day, however it creates them, and the error says when the next day begins', (t) => {
+  const active = keyNamed('one');
+  const later = (name: string, ms = 1_000) => keyNamed(name, new Date(t1.getTime() + ms));
+  const further = (account: Account, key: NewKey) =>
+    createFurtherKey({ account: account.id, plan: 'free', key, fields: { name: 'a program' } })(account);
+  const creations: ((account: Account, key: NewKey) => Decision<unknown>)[] = [
+    further,
+    (account, key) => mint(key)({ ...account, key: undefined }),
+    (account, key) => rotateKey({ named: named(active), key })(account),
+    (account, key) => rotateKeyById({ id: active.id, key, graceMs: 60_000 })(account),
+  ];
+  const after = (count: number) => ({ ...mintedWith(active), keysCreated: { day: '2026-01-01', count } });
+  for (const create of creations) {
+    t.deepEqual(nextOf(create(after(999), later('two'))).keysCreated, { day: '2026-01-01', count: 1_000 });
+    const error = t.throws(() => create(after(1_000), later('two')), { instanceOf: ApiError });
+    const waitMs = t2.getTime() - t1.getTime() - 1_000;
+    t.like(error, { code: 'rate_limit_exceeded', fields: { type: 'settings_limit', retry_after_ms: waitMs } });
+    t.is(error && errorHeaders(error)['x-should-retry'], 'false');
+    t.throws(() => create(after(1_000), later('two', 86_399_999)));
+    t.deepEqual(nextOf(create(after(1_000), later('two', 86_400_000))).keysCreated, { day: '2026-01-02', count: 1 });
+  }
+  t.is(mint(later('two'))(after(1_000)).next, undefined, 'a repeated mint creates none');
+  t.is(nextOf(revokeKey({ named: named(active), at: t1 })(after(1_000))).key, undefined, 'keys can still be ended');
+  const nextDay = nextOf(further(after(1_000), keyNamed('two', t2)));
+  t.is(nextOf(further(nextDay, later('three'))).keysCreated?.count, 2, 'by a clock that is still in the day before');
 });
 
 const seconds = (at: Date) => at.getTime() / 1_000;

@@ -54,7 +54,10 @@ function createSubject({ present = alice, fails, cold = false, admits, claimed }
     admit: {
       async admit(request) {
         claims.push(request.claim);
-        return before('admit', request) ?? admits ?? { outcome: 'admitted', admission, counters, inFlight: 1 };
+        return (
+          before('admit', request) ??
+          admits ?? { outcome: 'admitted', admission, counters, inFlight: 1, bytesReserved: 0 }
+        );
       },
       readCounters: async (request) => before('readCounters', request) ?? { outcome: 'counters', counters },
       findClaim: async (request) => before('findClaim', request) ?? claimed ?? { outcome: 'counters', counters },
@@ -97,7 +100,10 @@ const takesAll = ask(() => undefined);
 const planLimit = () => new ApiError('rate_limit_exceeded', 'Not in this plan.');
 const refuseFree = ask(({ plan }) => (plan === 'free' ? planLimit() : undefined));
 const neverAdmits = (calls: string[]) => !calls.some((call) => call.startsWith('admit'));
-const admitted = (caller: Caller) => ({ outcome: 'admitted', caller, admission, charge, counters, inFlight: 1 });
+const admitted = (caller: Caller) => ({
+  ...{ outcome: 'admitted', caller, admission, charge, counters },
+  ...{ inFlight: 1, bytesReserved: 0 },
+});
 
 test('a current caller costs one call, which admits', async (t) => {
   const { admit, calls, noted } = createSubject();
@@ -237,7 +243,7 @@ test('an admission whose reply is lost is released, because it may have run', as
   t.deepEqual(calls, ['admit user:alice 4', 'release req_1']);
 });
 
-const claim: Claim = { idempotencyKey: 'order-17', bodyMarks: ['mark'] };
+const claim: Claim = { idempotencyKey: 'order-17', bodyMarks: ['mark'], isStream: false };
 const repeat = { outcome: 'repeated', how: 'kept', first: 'req_0', counters } as const;
 
 test('a repeat costs one call, is a use of its key, and is not admitted', async (t) => {

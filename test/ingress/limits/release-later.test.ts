@@ -2,7 +2,7 @@ import test from 'ava';
 import { createReleaseLater } from '../../../ingress/limits/release-later.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-const request = (id: string) => ({ account: 'user:alice', requestId: id });
+const request = (id: string) => ({ account: 'user:alice', keyId: 'key_01', requestId: id });
 const pause = () => new Promise((resolve) => setTimeout(resolve, 1));
 
 test('a release that succeeds is done, and one that fails is logged and retried until it succeeds', async (t) => {

@@ -2,6 +2,7 @@ import test from 'ava';
 import { Registry } from 'prom-client';
 import { createSettleInterrupted } from '../../../ingress/limits/settle-interrupted.ts';
 import { createIngressMetrics } from '../../../ingress/metrics.ts';
+import type { HeldClaim } from '../../../shared/idempotency/claim.ts';
 import type { Settle, Settlement } from '../../../shared/limits/settle.ts';
 import { lostReport } from '../../support/limits-side.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -50,6 +51,21 @@ test('a run that started meanwhile has not counted the prompt, so the estimate o
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
   await settleInterrupted(lease, { run: 2, tokens: 30, promptTokens: undefined });
   t.is(settled[0]?.tokens, 42);
+});
+
+test('its idempotency key ends with it: it is free if nothing is charged, and its answer is lost otherwise', async (t) => {
+  const settled: Settlement[] = [];
+  const settle = recording(settled);
+  const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
+  const claim: HeldClaim = { idempotencyKey: 'order-17', bodyMarks: ['new', 'old'], isStream: true, answerBytesMax: 0 };
+  await settleInterrupted({ ...lease, claim }, { run: 2, tokens: 0, promptTokens: undefined });
+  await settleInterrupted({ ...lease, claim }, { run: 2, tokens: 30, promptTokens: undefined });
+  await settleInterrupted(lease, { run: 2, tokens: 30, promptTokens: undefined });
+  const ended = { idempotencyKey: 'order-17', bodyMark: 'new' };
+  t.deepEqual(
+    settled.map((settlement) => settlement.claim),
+    [{ ...ended, end: 'free' }, { ...ended, end: 'lost' }, undefined],
+  );
 });
 
 test('a request that could not be settled is counted, and logged if it is an error', async (t) => {

@@ -7,7 +7,7 @@ import type { JobLocation } from '../../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../../ingress/replies/waiting-requests.ts';
 import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { ApiError, packError } from '../../../shared/errors.ts';
-import type { Claim } from '../../../shared/idempotency/claim.ts';
+import type { HeldClaim } from '../../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../../shared/jobs/replies.ts';
 import type { Released } from '../../../shared/limits/release.ts';
 import { lostReport } from '../../support/limits-side.ts';
@@ -42,7 +42,7 @@ function createSubject({ released = 'released' }: { released?: Released | Error 
     reportTaken: (control, { request, bytes }) => taken.push(`${control} ${request} ${bytes}`),
     answers,
   });
-  const expect = (requestId = 'req_1', replyTo = 'stream-1', claim?: Claim) =>
+  const expect = (requestId = 'req_1', replyTo = 'stream-1', claim?: HeldClaim) =>
     requests.expect({
       replyTo,
       lease: { ...lease, requestId, ...(claim && { claim }) },
@@ -278,7 +278,10 @@ test.serial('a job that starts while its client leaves is cancelled as soon as i
   t.deepEqual(cancelled, [running]);
 });
 
-const claim: Claim = { idempotencyKey: 'order-17', bodyMarks: ['mark'] };
+const claim: HeldClaim = {
+  ...{ idempotencyKey: 'order-17', bodyMarks: ['mark'], isStream: false },
+  answerBytesMax: 1_048_576,
+};
 const lost = new ApiError('SERVICE_UNAVAILABLE', 'Gone.');
 const departures: [title: string, leave: (subject: ReturnType<typeof createSubject>) => void][] = [
   ['its stream is lost', ({ requests }) => requests.failStream('stream-1', lost)],
@@ -313,6 +316,17 @@ test.serial('a client that leaves a request with an idempotency key cancels noth
   mock.timers.tick(601_000);
   t.deepEqual(cancelled, [running]);
 });
+
+test.serial(
+  'a client that leaves a request whose answer is not kept cancels it, although it has an idempotency key',
+  (t) => {
+    const { cancelled, expect, say } = createSubject();
+    const reply = expect('req_1', 'stream-1', { ...claim, answerBytesMax: 0 });
+    say(started, 0);
+    reply.abandon();
+    t.deepEqual(cancelled, [running]);
+  },
+);
 
 test.serial(
   'a request with an idempotency key that no worker starts in time is released, and its key is named',
@@ -574,7 +588,7 @@ test.serial(
   'pieces for a client that is gone are dropped, and the worker of an answer that is kept can send more',
   (t) => {
     const { answers, expect, say, taken, cancelled } = createSubject();
-    const reply = expect('req_1', 'stream-1', { idempotencyKey: 'k', bodyMarks: ['m'] });
+    const reply = expect('req_1', 'stream-1', claim);
     say(started, 0);
     say(piece(), 1);
     reply.abandon();

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import OpenAI, { APIError } from 'openai';
 import { ApiError, packError } from '../../../shared/errors.ts';
-import type { Claim } from '../../../shared/idempotency/claim.ts';
+import type { HeldClaim } from '../../../shared/idempotency/claim.ts';
 import type { ReplyContent } from '../../../shared/jobs/replies.ts';
 import { requestText, startChatRoute } from '../../support/chat-route.ts';
 
@@ -195,7 +195,10 @@ test('a request whose job could not be queued no longer counts as waiting', asyn
   t.is(route.places(), 0);
 });
 
-const claim: Claim = { idempotencyKey: 'order-17', bodyMarks: ['mark'] };
+const claim: HeldClaim = {
+  ...{ idempotencyKey: 'order-17', bodyMarks: ['mark'], isStream: false },
+  answerBytesMax: 1_048_576,
+};
 
 test('a request with an idempotency key whose job could not be queued is released, so that the next attempt runs', async (t) => {
   const add = () => Promise.reject(new ApiError('SERVICE_UNAVAILABLE', 'Redis is unavailable.'));
@@ -244,6 +247,37 @@ test('a request with an idempotency key that ended without its client is no long
   route.say(request, [started, { kind: 'end', data: { body: '{}', usage } }]);
   await until(() => route.followed() === 0);
   t.deepEqual([route.cancelled, route.released], [[], []]);
+});
+
+test('a request with an idempotency key for whose answer there is no room ends with its client', async (t) => {
+  const leaving = new AbortController();
+  const route = await startChatRoute(t, { claim: { ...claim, answerBytesMax: 0 } });
+  const answer = route.post(false, leaving.signal);
+  const request = await route.queued();
+  route.say(request, [started]);
+  leaving.abort();
+  await t.throwsAsync(answer);
+  await until(() => route.cancelled.length === 1);
+  t.like(route.cancelled, [{ requestId: request }]);
+  t.is(route.followed(), 0);
+});
+
+test('an answer that is not kept says so: a stream, a longer one, or one without room', async (t) => {
+  const kept = async (held: HeldClaim | undefined, body: string, stream = false) => {
+    const route = await startChatRoute(t, held && { claim: held });
+    const answer = route.post(stream);
+    const ending: ReplyContent = { kind: 'end', data: { ...(!stream && { body }), usage } };
+    route.say(await route.queued(), stream ? [started, chunk('a'), ending] : [started, ending]);
+    const response = await answer;
+    if (!stream) t.is(await response.text(), body, 'it is delivered');
+    return response.headers.get('idempotency-kept');
+  };
+  const held = { ...claim, answerBytesMax: 9 };
+  t.is(await kept(held, '{"a":"é"}'), 'false', 'ten bytes in nine characters');
+  t.is(await kept(held, '{"a":"e"}'), null);
+  t.is(await kept({ ...claim, answerBytesMax: 0 }, '{}'), 'false');
+  t.is(await kept({ ...claim, isStream: true, answerBytesMax: 0 }, '', true), 'false');
+  t.is(await kept(undefined, '{}'), null, 'without a key there is nothing to say');
 });
 
 test('a request whose client left before it was queued is cancelled, and no longer followed', async (t) => {

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { createListWorkers } from '../../../shared/jobs/list-workers.ts';
-import { sharesExpiryKey } from '../../../shared/redis/keys.ts';
+import { sharesExpiryKey } from '../../../shared/redis/coordination-keys.ts';
 import { createRenewShares } from '../../../workers/shares/renew-shares.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 

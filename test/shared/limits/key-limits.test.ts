@@ -2,6 +2,7 @@ import test from 'ava';
 import type { LookKey } from '../../../shared/limits/admit.ts';
 import { keyCountersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
 import type { UsageDetail } from '../../../shared/store/usage/usage-details.ts';
+import { allKeys } from '../../support/open-redis.ts';
 import { noon, openOwnLimits } from '../../support/own-limits.ts';
 
 const hourMs = 3_600_000;
@@ -17,7 +18,7 @@ test.serial('tokens per minute of a key are reserved up to the last token, and s
   t.like(await side.admit({ requestId: 'a', tokens: 999, key }), { outcome: 'admitted' });
   t.like(await side.admit({ requestId: 'b', tokens: 2, key }), { outcome: 'refused', limit: 'key_tokens' });
   await side.start('a');
-  t.true(await side.settle('a', { tokens: 100, keyId: id }));
+  t.true(await side.settle('a', { tokens: 100 }));
   t.like((await side.counters(key)).key?.lastMinute, { requests: 1, tokens: 100 });
   t.like(await side.admit({ requestId: 'c', tokens: 901, key }), { outcome: 'refused' });
   t.like(await side.admit({ requestId: 'd', tokens: 900, key }), { outcome: 'admitted' });
@@ -62,7 +63,7 @@ test.serial(
     t.like(await side.admit({ requestId: 'c', tokens: 1, key, allowance }), { outcome: 'refused', limit: 'key_quota' });
     for (const name of ['a', 'b']) {
       await side.start(name);
-      await side.settle(name, { tokens: 49, keyId: id });
+      await side.settle(name, { tokens: 49 });
     }
     t.like((await side.counters(key)).key, { used: 98, reserved: 0 });
     t.like(await side.admit({ requestId: 'd', tokens: 1, key, allowance }), { outcome: 'admitted' });
@@ -79,7 +80,7 @@ test.serial('a month after a counted one begins at 0 without the store, and shou
   await setTime(Date.UTC(2030, 5, 1));
   t.like((await side.counters(key)).key, { used: 0, reserved: 0, isCountOld: true });
   t.like(await side.admit({ requestId: 'b', tokens: 60, key }), { outcome: 'admitted' });
-  t.true(await side.settle('a', { tokens: 90, keyId: id }), 'charged to its own month');
+  t.true(await side.settle('a', { tokens: 90 }), 'charged to its own month');
   t.like((await side.counters(key)).key, { used: 0, reserved: 60, isCountOld: true });
   await side.seedKey(id, '2030-06');
   t.like((await side.counters(key)).key, { used: 0, reserved: 60, isCountOld: false });
@@ -101,7 +102,7 @@ test.serial(
     t.like((await side.counters(key)).key, { isCountOld: true });
     await side.seedKey(id, '2030-06');
     t.like((await side.counters(key)).key, { reserved: 0, isCountOld: false });
-    const ofMay = await redis().hget(keyCountersKey(side.account), `${id}:2030-05:reserved`);
+    const ofMay = await redis().hget(keyCountersKey(side.account, id), '2030-05:reserved');
     t.is(ofMay, '30', 'the month before is kept, for what is still in flight');
   },
 );
@@ -146,7 +147,7 @@ for (const how of ['settled', 'released', 'expired'] as const) {
     const key = limitedTo({ tokensPerMinute: 100, tokensPerMonth: 1_000_000 });
     await setTime(noon + 1_000);
     t.like(await side.admit({ requestId: 'b', tokens: 50, key }), { outcome: 'admitted' });
-    if (how === 'settled') t.true(await side.settle('a', { tokens: 10, keyId: id }));
+    if (how === 'settled') t.true(await side.settle('a', { tokens: 10 }));
     else if (how === 'released') t.is(await side.release('a'), 'released');
     else {
       await setTime(noon + 60_000);
@@ -165,7 +166,7 @@ test.serial('each entry is counted once, in its detail or from the outbox, and o
   for (const name of ['a', 'b', 'c']) {
     await side.admit({ requestId: name, tokens: 10, key });
     await side.start(name);
-    await side.settle(name, { tokens: 7, keyId: id });
+    await side.settle(name, { tokens: 7 });
   }
   await side.admit({ requestId: 'of the default key' });
   await side.start('of the default key');
@@ -197,7 +198,7 @@ test.serial('entries that were trimmed meanwhile are not missed: the count start
   await redis().del(marks);
   t.like(error, { code: 'SERVICE_UNAVAILABLE' });
   t.is(reads, 3);
-  t.is(await redis().exists(keyCountersKey(side.account)), 0);
+  t.is(await redis().exists(keyCountersKey(side.account, id)), 0);
 });
 
 test.serial('a long outbox is read to its end', async (t) => {
@@ -229,7 +230,7 @@ test.serial('requests in flight from before the key had a limit are counted from
   await side.seedKey(id, '2030-05');
   const key = limitedTo({ tokensPerMonth: 1_000 });
   t.like((await side.counters(key)).key, { used: 0, reserved: 30 });
-  t.true(await side.settle('a', { tokens: 20, keyId: id }));
+  t.true(await side.settle('a', { tokens: 20 }));
   t.like((await side.counters(key)).key, { used: 20, reserved: 0 });
   await side.seedKey(id, '2030-05');
   t.like((await side.counters(key)).key, { used: 20, reserved: 0 });
@@ -242,7 +243,7 @@ test.serial(
     const key = limitedTo({ tokensPerMonth: 1_000 });
     await side.seedKey(id, '2030-05');
     await side.admit({ requestId: 'a', tokens: 30, key });
-    await redis().hincrby(keyCountersKey(side.account), `${id}:2030-05:reserved`, 500);
+    await redis().hincrby(keyCountersKey(side.account, id), '2030-05:reserved', 500);
     await setTime(noon + hourMs - 1);
     t.like((await side.counters(key)).key, { reserved: 530, isCountOld: false });
     await setTime(noon + hourMs);
@@ -265,42 +266,41 @@ test.serial('a key is refused from the millisecond of its end on, by the clock o
 test.serial('a key without limits leaves no counters and no mark in its leases', async (t) => {
   const side = await freshAccount();
   await side.admit({ requestId: 'a', key: { id, endsAt: noon + hourMs } });
-  t.is(await redis().exists(keyCountersKey(side.account)), 0);
+  t.is(await redis().exists(keyCountersKey(side.account, id)), 0);
   const lease = (await redis().hget(leasesKey(side.account), side.idOf('a'))) ?? '';
   t.false(Object.hasOwn(JSON.parse(lease), 'key'));
 });
 
-test.serial('the counters of a key expire long after its last use', async (t) => {
-  const counted = await freshAccount();
-  await counted.seedKey(id, '2030-05');
-  const used = await freshAccount();
-  await used.admit({ requestId: 'a', key: limitedTo({ requestsPerMinute: 1 }) });
-  for (const { account } of [counted, used]) {
-    const lifeMs = await redis().pttl(keyCountersKey(account));
-    t.true(lifeMs > 61 * 24 * hourMs && lifeMs <= 62 * 24 * hourMs, String(lifeMs));
-  }
-});
+test.serial(
+  'the counters of a key expire two days after its last use, or minutes after it without a month',
+  async (t) => {
+    const life = async (account: string) => redis().pttl(keyCountersKey(account, id));
+    const counted = await freshAccount();
+    await counted.seedKey(id, '2030-05');
+    const used = await freshAccount();
+    await used.seedKey(id, '2030-05');
+    await redis().persist(keyCountersKey(used.account, id));
+    await used.admit({ requestId: 'a', key: limitedTo({ tokensPerMonth: 1_000 }) });
+    for (const { account } of [counted, used]) {
+      const lifeMs = await life(account);
+      t.true(lifeMs > 47 * hourMs && lifeMs <= 48 * hourMs, String(lifeMs));
+    }
+    const withoutMonth = await freshAccount();
+    await withoutMonth.admit({ requestId: 'a', key: limitedTo({ requestsPerMinute: 1 }) });
+    const lifeMs = await life(withoutMonth.account);
+    t.true(lifeMs > 100_000 && lifeMs <= 120_000, String(lifeMs));
+  },
+);
 
-test.serial('a count removes the months before the last one, of all keys, and nothing else', async (t) => {
+test.serial('a count removes the month two before it, and nothing else', async (t) => {
   const side = await freshAccount();
-  for (const month of ['2030-05', '2030-06']) await side.seedKey('key_03', month);
-  for (const month of ['2030-05', '2030-07']) await side.seedKey('key_04', month);
-  await setTime(Date.UTC(2030, 6, 2));
-  await side.seedKey('key_02', '2030-07');
-  t.deepEqual((await redis().hkeys(keyCountersKey(side.account))).toSorted(), [
-    'key_02:2030-07:reserved',
-    'key_02:2030-07:used',
-    'key_02:countedAt',
-    'key_03:2030-06:reserved',
-    'key_03:2030-06:used',
-    'key_03:countedAt',
-    'key_04:2030-07:reserved',
-    'key_04:2030-07:used',
-    'key_04:countedAt',
+  for (const month of ['2030-05', '2030-06', '2030-07']) await side.seedKey(id, month);
+  t.deepEqual((await redis().hkeys(keyCountersKey(side.account, id))).toSorted(), [
+    ...['2030-06:reserved', '2030-06:used', '2030-07:reserved', '2030-07:used', 'countedAt'],
   ]);
 });
 
-test.serial('several keys are counted apart; what is over leaves with the rest of its account', async (t) => {
+test.serial('several keys are counted apart', async (t) => {
   const side = await freshAccount();
   const keys = ['key_02', 'key_03'].map(
     (each): LookKey => ({ id: each, limits: { requestsPerMinute: 5, tokensPerMonth: 90 } }),
@@ -315,13 +315,44 @@ test.serial('several keys are counted apart; what is over leaves with the rest o
     t.like((await side.counters(key)).key, { lastMinute: { requests: index + 1, tokens }, reserved: tokens });
   }
   await setTime(noon + hourMs);
-  await side.endLeases();
-  const fields = await redis().hkeys(keyCountersKey(side.account));
-  t.deepEqual(
-    fields.filter((field) => field.endsWith(':window')),
-    [],
-  );
+  t.is(await side.endLeases(), 3);
   for (const key of keys) t.like((await side.counters(key)).key, { lastMinute: { requests: 0 }, reserved: 0 });
+});
+
+test.serial('any number of leases of any keys expire together', async (t) => {
+  const side = await freshAccount();
+  const limits = { tokensPerMonth: 5_000 };
+  const keys: (LookKey | undefined)[] = [undefined, { id, limits }, { id: 'key_03', limits }];
+  for (const key of keys) if (key !== undefined) await side.seedKey(key.id, '2030-05');
+  for (let index = 0; index < 180; index++) {
+    const key = keys[index % keys.length];
+    await side.admit({ requestId: `${index}`, tokens: 10, ...(key && { key }) });
+  }
+  t.like(await side.counters(keys[1]), { reserved: 1_800, key: { reserved: 600 } });
+  await setTime(noon + 60_000);
+  t.is(await side.endLeases(), 180);
+  for (const key of keys) t.like(await side.counters(key), { reserved: 0, ...(key && { key: { reserved: 0 } }) });
+  t.is((await side.outbox()).filter(({ account }) => account === side.account).length, 180);
+});
+
+test.serial('nothing that a script reads as a whole grows with the keys that an account has used', async (t) => {
+  async function largestAfter(keysUsed: number): Promise<number> {
+    const side = await freshAccount();
+    for (let index = 0; index < keysUsed; index++) {
+      const key = { id: `key_${index}`, limits: { requestsPerMinute: 5, tokensPerMonth: 90 } };
+      await side.seedKey(key.id, '2030-05');
+      await side.admit({ requestId: `${index}`, key, tokens: 10 });
+      await side.start(`${index}`);
+      await side.settle(`${index}`);
+    }
+    const keys = (await allKeys(redis())).filter((key) => key.includes(side.account));
+    return Math.max(...(await Promise.all(keys.map((key) => elementsOf(key)))));
+  }
+  const elementsOf = async (key: string) => {
+    const type = await redis().type(key);
+    return type === 'hash' ? redis().hlen(key) : type === 'zset' ? redis().zcard(key) : 1;
+  };
+  t.is(await largestAfter(60), await largestAfter(2));
 });
 
 test.serial('a repeated admission of a key charges it once', async (t) => {

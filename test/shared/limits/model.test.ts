@@ -63,9 +63,10 @@ test.serial('for any sequence of calls, every answer and every record match the 
 /** Every answer that must occur: a comparison without one of them proves nothing about it. */
 const everyAnswer = [
   ...['admit admitted', 'admit admitted as overage', 'admit ended', 'admit cold', 'admit stale'],
-  ...['quota', 'requests', 'tokens', 'day', 'concurrency'].map((limit) => `admit refused by ${limit}`),
+  ...['quota', 'requests', 'tokens', 'day', 'concurrency', 'idempotency'].map((limit) => `admit refused by ${limit}`),
   ...['admit refused beyond overage', 'admit refused at the bound of overage', 'settle overage'],
   ...['running', 'kept', 'lost', 'mismatch'].map((how) => `admit repeated as ${how}`),
+  'admit repeated and counted',
   ...['run', 'late', 'expired', 'interrupted', 'settled', 'gone', 'superseded'].map((outcome) => `start ${outcome}`),
   ...['settle true', 'settle false', 'release released', 'release started', 'release ended'],
   ...['release released after its start', 'end lines some', 'line admitted'],

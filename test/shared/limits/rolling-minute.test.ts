@@ -75,7 +75,7 @@ async function simulate(t: ExecutionContext, { pattern, limits, name, isSettled 
       peak = Math.max(peak, amountOf(inMinuteUpTo(charges, at), name));
     } else if (refusals++ % checkedEvery === 0) {
       await redis().copy(countersKey(side.account), countersKey(shadow.account), 'REPLACE');
-      await redis().copy(keyCountersKey(side.account), keyCountersKey(shadow.account), 'REPLACE');
+      await redis().copy(keyCountersKey(side.account, keyId), keyCountersKey(shadow.account, keyId), 'REPLACE');
       await checkWait(t, shadow, { at, tokens, waitMs, requestId, ...limits });
     }
     last = { at, tokens, waitMs, admitted: answer.outcome === 'admitted', index: last.index + 1 };

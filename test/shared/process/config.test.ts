@@ -92,6 +92,7 @@ test('an ingress starts with the required settings only, all others have their d
     operations: { host: '127.0.0.1', port: 8081, hostsAllowed: [] },
     trustedProxyHops: 0,
     authFailuresPerMinute: 300,
+    settingsWritesPerMinute: 60,
     links: {
       baseUrl: 'https://api.example.com',
       consoleUrl: 'https://api.example.com/console',
@@ -252,6 +253,7 @@ test('every invalid setting is named, and no value is repeated', (t) => {
     GUEST_KEY_SECRET: 'hunter2',
     TRUST_PROXY: 'all',
     AUTH_FAILURES_PER_MINUTE: '0',
+    SETTINGS_WRITES_PER_MINUTE: '0',
     BODY_BYTES_MAX: '4e6',
     QUEUE_DEPTH_MAX: '1.5',
     QUEUES_WRITABLE: 'yes',

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { checkAny, checksOfNodes } from '../../../shared/redis/check-nodes.ts';
+import { checksOfNodes, createCheckWrites } from '../../../shared/redis/check-redis.ts';
 import { hashTagOf } from '../../../shared/redis/cluster.ts';
 import {
   connectForWork,
@@ -163,8 +163,9 @@ test.serial('readiness needs one of the nodes with these keys, and lists all', a
   const names = keys.map(({ holder }) => `redis 127.0.0.1:${holder.port}`);
   t.deepEqual(await states(), Object.fromEntries(names.map((name) => [name, true])));
   await withoutFirst(keys, async ([dead, ...alive]) => {
-    t.true(await holds(checkAny(redis, [dead, ...alive])));
-    t.false(await holds(checkAny(redis, [dead])));
+    const checkWrites = createCheckWrites(redis);
+    t.true(await holds(checkWrites([dead, ...alive])));
+    t.false(await holds(checkWrites([dead])));
     t.deepEqual(await states(), Object.fromEntries(names.map((name, index) => [name, index > 0])));
     const { lines, log } = recordedLog();
     const started = await side.connect(t);

@@ -209,6 +209,7 @@ async function createsAccount(t: ExecutionContext, store: Store): Promise<void> 
     endedKeys: [],
     furtherKeys: [],
     endedFurtherKeys: [],
+    keysCreated: { day: key.createdAt.toISOString().slice(0, 10), count: 1 },
     changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
   });
 }
@@ -313,7 +314,7 @@ async function keepsNothingElse(t: ExecutionContext, store: Store): Promise<void
     'id',
     'plan',
   ]);
-  const unreadable = { ...newKey(), createdAt: new Date(Number.NaN) };
+  const unreadable = { ...newKey(), display: undefined as unknown as string };
   await t.throwsAsync(mint(store, 'user:bob', { key: unreadable }), { instanceOf: z.ZodError });
   t.is(await store.findAccount('user:bob'), undefined);
 }

@@ -70,7 +70,8 @@ export const whenDown: readonly Row[] = [
   },
   {
     unavailable: 'Redis, out of memory',
-    newRequests: 'inference: 503 `SERVICE_UNAVAILABLE` at once; keys: created, rotated and revoked as usual',
+    newRequests:
+      'inference: 503 `SERVICE_UNAVAILABLE` at once; keys: created, rotated and revoked as usual; `/readyz` of every process: 503',
     inFlight: 'answered',
     shownBy: ['11'],
   },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { auditLockKey } from '../../../shared/redis/keys.ts';
+import { auditLockKey } from '../../../shared/redis/coordination-keys.ts';
 import type { AuditStore, CopiedAudit } from '../../../shared/store/accounts/audit-store.ts';
 import { startAuditCopy } from '../../../workers/maintenance/start-audit-copy.ts';
 import { recordedLog } from '../../support/recorded-log.ts';

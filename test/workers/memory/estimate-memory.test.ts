@@ -1,20 +1,22 @@
 import test from 'ava';
-import { type Demand, estimateMemory, sumOf } from '../../../workers/memory/estimate-memory.ts';
+import { accountBytes, type Demand, estimateMemory, sumOf } from '../../../workers/memory/estimate-memory.ts';
 import { type ItemBytes, itemBytes } from '../../../workers/memory/item-bytes.ts';
 import { parseMemoryArguments } from '../../../workers/memory/memory-arguments.ts';
+import { warnOfLargePlans } from '../../../workers/memory/warn-of-large-plans.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
 
 const nothing = parseMemoryArguments([]) as Demand; // no argument is wrong
 
 /** Simple sizes: every item takes another power of ten. */
 const bytes: ItemBytes = {
   redis: {
-    ...{ account: { bytes: 1 }, device: { bytes: 2 }, activeAccount: { bytes: 11 } },
+    ...{ account: { bytes: 1 }, device: { bytes: 2 }, limitedKey: { bytes: 4 }, activeAccount: { bytes: 11 } },
     ...{ waiting: { bytes: 100, perKibibyte: 10 }, running: { bytes: 1_000, perKibibyte: 100 } },
     ...{ lease: { bytes: 7 }, furtherLease: { bytes: 3 }, endedMark: { bytes: 5 }, usageEvent: { bytes: 600 } },
     ...{
       lineWaiting: { bytes: 200, perKibibyte: 50 },
       reply: { bytes: 1, perKibibyte: 1 },
-      keptAnswer: { bytes: 8 },
+      keptAnswer: { bytes: 8, perKibibyte: 20 },
       atRest: { bytes: 9_000 },
     },
   },
@@ -43,13 +45,23 @@ test('without accounts and requests, Redis holds only itself, and the store noth
 
 test('every number of the demand adds what its items take', (t) => {
   const demand: Demand = {
-    ...{ accounts: 100, devices: 50, requestsPerSecond: 10, bodyKib: 2, waitingSeconds: 3, runningSeconds: 4 },
+    ...{
+      accounts: 100,
+      devices: 50,
+      limitedKeys: 7,
+      requestsPerSecond: 10,
+      bodyKib: 2,
+      waitingSeconds: 3,
+      runningSeconds: 4,
+    },
     ...{ storeAwayHours: 1, deadlineSeconds: 400, detailsPerDay: 6, batchAccounts: 2 },
+    ...{ idempotentRequestsPerSecond: 3, answerKib: 2 },
   };
   const { redis, redisBytes, maxmemoryBytes, outboxLength, sqlite, mongodb } = estimateMemory(demand, bytes);
   t.deepEqual(bytesOf(redis), {
     accounts: 100,
     devices: 100,
+    'further keys with limits': 28,
     'accounts in use within an hour': 150 * 10,
     'waiting requests': 30 * 120,
     'running requests': 40 * 1_200,
@@ -58,6 +70,7 @@ test('every number of the demand adds what its items take', (t) => {
     'usage events, store available': 10 * 10 * 600,
     'usage events, store away': 10 * 3_600 * 600,
     'lines of batches': 2 * 256 * (300 + 3),
+    'answers that are kept': 3 * 600 * 48,
     'Redis itself': 9_000,
   });
   t.is(redisBytes, sumOf(redis));
@@ -86,4 +99,34 @@ test('a request takes more in Redis the longer it waits, runs and is remembered'
   for (const name of ['bodyKib', 'waitingSeconds', 'runningSeconds', 'deadlineSeconds', 'storeAwayHours'] as const) {
     t.true(sum({ [name]: demand[name] + 1 }) > sum({}), name);
   }
+});
+
+test('kept answers have a quarter of the memory, so it is four times as much if they are most of it', (t) => {
+  const { redisBytes, maxmemoryBytes } = estimateMemory({ ...nothing, idempotentRequestsPerSecond: 10 }, bytes);
+  const kept = 10 * 600 * (8 + 4 * 20);
+  t.is(redisBytes, kept + 9_000);
+  t.is(maxmemoryBytes, 4 * kept);
+});
+
+test('an account leaves the marks of the requests that its plan allows in 70 minutes, kept answers and keys', (t) => {
+  const timeouts = { requestMs: 600_000 };
+  const others = 11 + 16_384 * 20 + 3_000 * 4;
+  t.is(accountBytes({ requestsPerMinute: 1_000 }, timeouts, bytes.redis), others + 70_000 * 5);
+  t.is(accountBytes({ requestsPerMinute: 1_000, requestsPerDay: 50 }, timeouts, bytes.redis), others + 100 * 5);
+  t.is(accountBytes({ requestsPerDay: 50 }, timeouts, bytes.redis), others + 100 * 5);
+  t.is(accountBytes({}, timeouts, bytes.redis), undefined);
+});
+
+test('a worker warns of each plan on which one account can fill Redis', (t) => {
+  const plans = { small: { requestsPerMinute: 20 }, large: { requestsPerMinute: 100_000 }, unlimited: {} };
+  const warned = (memoryBytes: number) => {
+    const { log, lines } = recordedLog();
+    const timeouts = { requestMs: 600_000 };
+    warnOfLargePlans({ plans, timeouts, memoryBytes, log } as unknown as Parameters<typeof warnOfLargePlans>[0]);
+    return lines;
+  };
+  t.like(warned(512 * 1_048_576), [{ level: 'warn', fields: { plan: 'large', redisMebibytes: 512 } }]);
+  t.is(warned(512 * 1_048_576).length, 1);
+  t.deepEqual(warned(16 * 1_073_741_824), []);
+  t.deepEqual(warned(0), [], 'it is not known');
 });

@@ -73,7 +73,10 @@ function startDrainer({ redis, store }: Given) {
   });
   const now = () => performance.now() * timesFaster;
   const workerId = `drainer ${Math.random()}`;
-  return createUsageDrainer({ redis, store, workerId, metrics, log, monthsKept: () => 24, expireLeases, now });
+  const shareKeptRoom = async () => {};
+  return createUsageDrainer({
+    ...{ redis, store, workerId, metrics, log, monthsKept: () => 24, expireLeases, shareKeptRoom, now },
+  });
 }
 
 /** Runs the complete comparison and single checks: a single check finds no drift that a second one does not find. */

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { ApiError } from '../../../shared/errors.ts';
-import { answerBytesMax, createKeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
+import { createKeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { Settled, Settlement } from '../../../shared/limits/settle.ts';
 import { createRunLedger } from '../../../workers/answers/run-ledger.ts';
@@ -37,12 +37,16 @@ function createSubject({ settled = 'settled', oneConnection = true, runsForMs = 
     log: recordedLog().log,
     now: () => now,
   });
+  const errors: ApiError[] = [];
   const say = (kind: string) => async () => void events.push(kind);
   const reply: ReplySender = {
     started: () => {},
     chunk: say('chunk'),
     end: say('end'),
-    error: say('error'),
+    async error(error) {
+      events.push('error');
+      errors.push(error);
+    },
     interrupted: say('interrupted'),
   };
   const ledger = createRunLedger({ run: 1, queueWaitMs: 40, now: () => now });
@@ -50,7 +54,7 @@ function createSubject({ settled = 'settled', oneConnection = true, runsForMs = 
   now = runsForMs;
   const run = { job: jobFor('svc:replies:x', {}), run: 1, taken: 1, takenAt: 0, reply, ledger };
   const answer = () => (settled instanceof Error ? settling.reject(settled) : settling.resolve(settled));
-  return { endRequest, run, events, settlements, answer, registry };
+  return { endRequest, run, events, errors, settlements, answer, registry };
 }
 
 test('a request is settled before its last reply, and both are sent together', async (t) => {
@@ -72,17 +76,20 @@ test('if another run may have begun, or replies use another connection, the last
   }
 });
 
-const claim = { idempotencyKey: 'order-17', bodyMark: 'mark' };
+const answerBytesMax = 65_536;
+const claim = { idempotencyKey: 'order-17', bodyMark: 'mark', answerBytesMax };
 const kept = createKeptAnswers(['a pepper']);
 const tooLarge = { outcome: 'completed', usage, answer: { body: 'x'.repeat(answerBytesMax + 1), usage } } as const;
 const charged = { outcome: 'cancelled', error: new ApiError('REQUEST_TIMEOUT', 'Left.'), usage } as const;
 
 /** How the claim of a request ends with this ending. */
-async function claimEndOf(ending: Parameters<ReturnType<typeof createSubject>['endRequest']>[1]) {
-  const { endRequest, run, settlements, answer } = createSubject();
+async function claimEndOf(ending: Parameters<ReturnType<typeof createSubject>['endRequest']>[1], held = claim) {
+  const { endRequest, run, settlements, errors, answer, registry } = createSubject();
   answer();
-  await endRequest({ ...run, job: { ...run.job, claim } }, ending);
-  return { account: run.job.account, settled: settlements[0]?.claim };
+  await endRequest({ ...run, job: { ...run.job, claim: held } }, ending);
+  const notKept = /^svc_answers_not_kept_total\{endpoint="\/v1\/chat\/completions",reason="size"\} (\d+)$/m;
+  const [, tooLong] = notKept.exec(await registry.metrics()) ?? [];
+  return { account: run.job.account, settled: settlements[0]?.claim, error: errors[0], tooLong: Number(tooLong) };
 }
 
 test('an answer is kept with its settlement, so that only its owner can read it', async (t) => {
@@ -95,9 +102,17 @@ test('an answer is kept with its settlement, so that only its owner can read it'
 });
 
 test('a charge without an answer that can be kept is lost, and a failure without a charge frees the key', async (t) => {
-  t.deepEqual((await claimEndOf(tooLarge)).settled, { ...claim, end: 'lost' });
-  t.deepEqual((await claimEndOf(charged)).settled, { ...claim, end: 'lost' });
-  t.deepEqual((await claimEndOf(failed)).settled, { ...claim, end: 'free' });
+  const longest = { ...tooLarge, answer: { body: 'x'.repeat(answerBytesMax), usage } };
+  t.like(await claimEndOf(longest), { settled: { end: 'kept' }, tooLong: 0 });
+  t.like(await claimEndOf(tooLarge), { settled: { ...claim, end: 'lost' }, tooLong: 1 });
+  const none = { ...claim, answerBytesMax: 0 };
+  t.like(await claimEndOf(answered, none), { settled: { end: 'lost' }, tooLong: 0 }, 'a stream, or no room');
+  t.like(await claimEndOf({ outcome: 'completed', usage, answer: { usage } }, none), { settled: { end: 'lost' } });
+  const { settled, error } = await claimEndOf(charged);
+  t.deepEqual(settled, { ...claim, end: 'lost' });
+  t.like(error, { code: 'REQUEST_TIMEOUT', message: 'Left.', headers: { 'idempotency-kept': 'false' } });
+  const free = await claimEndOf(failed);
+  t.deepEqual([free.settled, free.error?.headers], [{ ...claim, end: 'free' }, {}]);
 });
 
 test('a request without an idempotency key ends no claim', async (t) => {

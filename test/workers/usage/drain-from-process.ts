@@ -25,4 +25,5 @@ createUsageDrainer({
   log,
   monthsKept: () => 24,
   expireLeases: async () => ({ ended: 0, nextMs: undefined }),
+  shareKeptRoom: async () => {},
 });

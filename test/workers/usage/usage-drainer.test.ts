@@ -23,6 +23,7 @@ const drainingProcess = fileURLToPath(new URL('drain-from-process.ts', import.me
 type Given = {
   recordUsage?: Store['recordUsage'];
   expireLeases?: ExpireLeases;
+  shareKeptRoom?: () => Promise<void>;
   now?: () => number;
   outboxesEveryMs?: number;
 };
@@ -42,6 +43,7 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
     log,
     monthsKept: () => 24,
     expireLeases: given.expireLeases ?? noLeases,
+    shareKeptRoom: given.shareKeptRoom ?? (async () => {}),
     now: given.now ?? (() => performance.now()),
     outboxesEveryMs: given.outboxesEveryMs ?? 200,
   });

@@ -75,7 +75,7 @@ export function createCloseBatch(deps: Deps) {
 
 /** Removes the jobs that no worker has, and releases their leases. Returns the requests of the others. */
 function createTakeOut({ queue, release, heldBy }: Pick<Deps, 'queue' | 'release' | 'heldBy'>) {
-  return async function takeOut({ account }: Batch, lines: readonly OpenLine[]): Promise<Set<string>> {
+  return async function takeOut({ account, keyId }: Batch, lines: readonly OpenLine[]): Promise<Set<string>> {
     const present = await queue.remaining(lines);
     for (const line of lines.filter(({ requestId }) => present.has(requestId))) {
       if (await queue.remove(line)) present.delete(line.requestId);
@@ -83,7 +83,9 @@ function createTakeOut({ queue, release, heldBy }: Pick<Deps, 'queue' | 'release
     const out = lines.filter(({ requestId }) => !present.has(requestId));
     const held = await heldBy(account);
     const holding = out.filter(({ requestId }) => held.has(requestId));
-    await Promise.all(holding.map(({ requestId }) => release({ account, requestId, lane: 'batch', run: 'any' })));
+    await Promise.all(
+      holding.map(({ requestId }) => release({ account, keyId, requestId, lane: 'batch', run: 'any' })),
+    );
     return present;
   };
 }

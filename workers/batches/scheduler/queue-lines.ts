@@ -85,7 +85,7 @@ export function createQueueLines(deps: {
     const result = failedLine({ batch: id, line, customId, requestId }, error);
     await deps.writeResult(result, batch, signal);
     // An earlier attempt may have been postponed with its lease.
-    await deps.release({ account, requestId, lane: 'batch', run: 'any' });
+    await deps.release({ account, keyId: batch.keyId, requestId, lane: 'batch', run: 'any' });
     await dispatch({ type: 'rejected', batch: id, line });
   }
 }

@@ -56,6 +56,7 @@ mongoTest('an account is one document with its key, its history and its last use
       createdAt: key.createdAt,
       key: { ...key, plan: 'free' },
       endedKeys: [],
+      keysCreated: { day: key.createdAt.toISOString().slice(0, 10), count: 1 },
       changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
       lastUse: { keyId: key.id, at: new Date(5) },
     },

@@ -93,7 +93,7 @@ test('while an account runs as many lines as it may, the next line is postponed 
   side.servers[0]?.heal();
   stop.abort('lock lost');
   t.deepEqual(await first, { outcome: 'done' });
-  await side.release({ account: side.account, requestId: side.jobOf().requestId, lane: 'batch', run: 'any' });
+  await side.release({ ...side.jobOf(), lane: 'batch', run: 'any' });
   t.deepEqual(await side.run(job), { outcome: 'done' });
   t.like(await side.result(2), { failed: false });
 });
@@ -200,7 +200,7 @@ test('a line waits while the month of its key is only reserved, because that may
   side.servers[0]?.heal();
   stop.abort('lock lost');
   await running;
-  await side.release({ account: side.account, requestId: first.requestId, lane: 'batch', run: 'any' });
+  await side.release({ ...first, lane: 'batch', run: 'any' });
   t.deepEqual(await side.run(job), { outcome: 'done' });
   t.like(await side.result(2), { failed: false });
 });

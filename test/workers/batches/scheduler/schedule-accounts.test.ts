@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { batchLockKey, batchSchedulerLockKey } from '../../../../shared/redis/keys.ts';
+import { batchSchedulerLockKey } from '../../../../shared/redis/coordination-keys.ts';
+import { batchLockKey } from '../../../../shared/redis/keys.ts';
 import { scheduleAccounts } from '../../../../workers/batches/scheduler/schedule-accounts.ts';
 import { createAcquireLock } from '../../../../workers/locks/acquire.ts';
 import { createReleaseLock } from '../../../../workers/locks/release.ts';

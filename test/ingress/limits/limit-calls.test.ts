@@ -1,10 +1,10 @@
 import test from 'ava';
-import { createLimitCalls } from '../../../../ingress/callers/guests/limit-calls.ts';
-import { createMinuteCounts } from '../../../../ingress/limits/minute-counts.ts';
-import { ApiError, errorHeaders } from '../../../../shared/errors.ts';
-import { guestCallsKey } from '../../../../shared/redis/keys.ts';
-import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
-import { recordedLog } from '../../../support/recorded-log.ts';
+import { createLimitCalls } from '../../../ingress/limits/limit-calls.ts';
+import { createMinuteCounts } from '../../../ingress/limits/minute-counts.ts';
+import { ApiError, errorHeaders } from '../../../shared/errors.ts';
+import { guestCallsKey } from '../../../shared/redis/keys.ts';
+import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { recordedLog } from '../../support/recorded-log.ts';
 
 const network = '203.0.113.7';
 const perMinute = 60;
@@ -17,7 +17,10 @@ test.after.always(() => own?.[Symbol.asyncDispose]());
 
 function createSubject() {
   const { log } = recordedLog();
-  const limitCalls = createLimitCalls({ calls: createMinuteCounts({ redis: own.redis, keyOf: guestCallsKey, log }) });
+  const limitCalls = createLimitCalls({
+    kind: 'guest_calls',
+    calls: createMinuteCounts({ redis: own.redis, keyOf: guestCallsKey, log }),
+  });
   return (network: string) => limitCalls(network, perMinute);
 }
 

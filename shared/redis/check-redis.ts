@@ -1,16 +1,22 @@
 import { Cluster } from 'ioredis';
-import { masterAddresses, masterAt, nodeOf, type Redis } from './connections.ts';
+import { loadScript, masterAddresses, masterAt, nodeOf, type Redis } from './connections.ts';
+import { loadLua } from './load-lua.ts';
 
 type Check = () => Promise<unknown>;
 
 /**
- * Checks that Redis answers. In a cluster, one of the nodes that have these keys is enough: a process that serves several models works
+ * Checks that Redis accepts writes. In a cluster, one of the nodes that have these keys is enough: a process that serves several models works
  * while some of their queues are unavailable.
  */
-export async function checkAny(redis: Redis, keys: readonly string[]): Promise<void> {
-  if (!redis.isCluster) return void (await redis.ping());
-  const keyOfNode = new Map(keys.map((key) => [nodeOf(redis, key), key]));
-  await Promise.any([...keyOfNode.values()].map((key) => redis.exists(key)));
+export type CheckWrites = (keys: readonly string[]) => Promise<void>;
+
+export function createCheckWrites(redis: Redis): CheckWrites {
+  const lua = loadLua(new URL('./check-redis.lua', import.meta.url));
+  const call = loadScript(redis, { name: 'svcCheckWrites', lua, numberOfKeys: 1 });
+  return async function checkWrites(keys) {
+    const keyOfNode = new Map(keys.map((key) => [nodeOf(redis, key), key]));
+    await Promise.any([...keyOfNode.values()].map((key) => call([key], [])));
+  };
 }
 
 /** A check of each master of a cluster, by its address; none without a cluster. */
