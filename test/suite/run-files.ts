@@ -7,7 +7,7 @@ import { descriptionVariable, startMongo } from '../support/mongodb/start-mongo.
 import { sizeVariable } from '../support/size.ts';
 import { timesVariable } from './file-turns.ts';
 import { prepare } from './prepare.ts';
-import { openTemporaryFolder } from './temporary-folder.ts';
+import { onDiskVariable, openTemporaryFolder } from './temporary-folder.ts';
 import { clusterShares, root, type Share, shareProcesses, weave } from './test-files.ts';
 
 /** One more than the cores for which the times are promised: a process with its own stacks waits half of the time. */
@@ -23,7 +23,7 @@ type Run = { size: string; onCluster?: readonly string[] };
 export async function runFiles(files: readonly string[], { size, onCluster = [] }: Run): Promise<Outcome> {
   await prepare();
   await using folder = await openTemporaryFolder();
-  console.log(`Temporary files: ${folder.path}`);
+  console.log(`Temporary files: ${folder.path}${folder.isOnDisk ? ', not synced to the disk' : ''}`);
   const mongo = await startMongo();
   await using _server = 'url' in mongo ? mongo : undefined;
   using written = writeGroups(orderOf(files, onCluster));
@@ -34,6 +34,7 @@ export async function runFiles(files: readonly string[], { size, onCluster = [] 
     env: {
       TEST_ORDER: JSON.stringify(groups),
       TMPDIR: folder.path,
+      ...(folder.isOnDisk && { [onDiskVariable]: 'true' }),
       [sizeVariable]: size,
       [timesVariable]: times,
       ...('url' in mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { redisVariable } from '../stack/redis-variable.ts';
 import { declareAll, runAtOnce, runFilesInTurn, writeTimes } from './file-turns.ts';
+import { onDiskVariable } from './temporary-folder.ts';
 import { root, type Share } from './test-files.ts';
 
 /*
@@ -20,6 +21,7 @@ export async function shareProcess({ files: paths, testsAtOnce, isAlone = false,
   if (isAlone) runAtOnce(Number.POSITIVE_INFINITY);
   else if (testsAtOnce !== undefined) runAtOnce(testsAtOnce);
   const files = new Map(paths.map((path) => [pathToFileURL(join(root, path)).href, path]));
+  if (process.env[onDiskVariable] !== undefined) await import('../stack/without-disk-sync.ts');
   registerHooks({
     resolve(specifier, context, next) {
       const file = files.get(context.parentURL ?? '');

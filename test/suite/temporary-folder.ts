@@ -3,15 +3,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const memory = '/dev/shm';
-const bytesMin = 4 * 2 ** 30;
+/** Four times as much as the tests of a run have needed. */
+const bytesMin = 2 ** 29;
+/** Set in the processes of a run whose temporary files are on a disk (test/stack/without-disk-sync.ts). */
+export const onDiskVariable = 'TEST_FILES_ON_DISK';
 
 /**
  * A folder for the temporary files of a run, removed after it. It is in memory if there is room for it: a test that waits for a busy disk
  * would measure the disk.
  */
-export async function openTemporaryFolder(): Promise<AsyncDisposable & { path: string }> {
-  const path = await mkdtemp(join((await hasRoom()) ? memory : tmpdir(), 'tests-'));
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+export async function openTemporaryFolder(): Promise<AsyncDisposable & { path: string; isOnDisk: boolean }> {
+  const isOnDisk = !(await hasRoom());
+  const path = await mkdtemp(join(isOnDisk ? tmpdir() : memory, 'tests-'));
+  return { path, isOnDisk, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
 async function hasRoom(): Promise<boolean> {
