@@ -18,7 +18,7 @@ test('backends are checked by their names, and one without an answer fails', asy
   );
   if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
   const called = new Map(Object.entries(parsed.planFile.backends));
-  const checksOf = createBackendChecks({ agent, apiKeyOf: () => undefined });
+  const checksOf = createBackendChecks({ agent, apiKeyOf: () => undefined, timeoutMs: 30_000 });
   const checks = checksOf(called);
   t.deepEqual(Object.keys(checks), ['backend onprem-a', 'backend onprem-b']);
   await t.notThrowsAsync(async () => checks['backend onprem-a']?.());
