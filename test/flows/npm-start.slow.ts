@@ -149,7 +149,12 @@ test.serial(
     const before = await ownFiles(directory);
     for (const args of [[], ['--free-ports']]) {
       const printed = await refusedStart(directory, args);
-      t.is(printed.trim().split('\n').length, 1, printed);
+      // On a busy machine a connection can take so long that a process says so before the reason.
+      const lines = printed
+        .trim()
+        .split('\n')
+        .filter((line) => !line.includes('(ETIMEDOUT); retrying'));
+      t.is(lines.length, 1, printed);
       for (const part of [`process ${pid}`, url, `kill ${pid}`, '--data <folder>'])
         t.true(printed.includes(part), printed);
     }
@@ -237,7 +242,12 @@ test.serial(
     for (const [args, env, reason] of refused) {
       const printed = await refusedStart(directory, args, env);
       t.regex(printed, reason);
-      t.is(printed.trim().split('\n').length, 1, printed);
+      // On a busy machine a connection can take so long that a process says so before the reason.
+      const lines = printed
+        .trim()
+        .split('\n')
+        .filter((line) => !line.includes('(ETIMEDOUT); retrying'));
+      t.is(lines.length, 1, printed);
       t.false(/secret|\{|^\s+at /m.test(printed), printed);
     }
   },
