@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { redisVariable } from '../stack/redis-variable.ts';
 import { declareAll, runAtOnce, runFilesInTurn, writeTimes } from './file-turns.ts';
+import { reportLeak } from './report-leak.ts';
 import { onDiskVariable } from './temporary-folder.ts';
 import { root, type Share } from './test-files.ts';
 
@@ -36,5 +37,6 @@ export async function shareProcess({ files: paths, testsAtOnce, isAlone = false,
   process.once('exit', writeTimes);
   for (const url of files.keys()) await import(url);
   declareAll();
+  reportLeak();
   if (!isAlone && testsAtOnce === undefined) await runFilesInTurn();
 }
