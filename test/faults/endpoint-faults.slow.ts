@@ -40,7 +40,7 @@ const cases: EndpointCase[] = others.flatMap((form) =>
   [true, false].flatMap((stream) => (stream && !form.hasStreams ? [] : casesOf(form, stream))),
 );
 
-/** Longer than any answer takes on a busy machine, and shorter than the limits of those that are not to be reached. */
+/** Longer than any answer takes, on a busy machine as well. */
 const patienceMs = 120_000;
 /** After this time a stream begins without its first token. */
 const heldBackMs = 10_000;

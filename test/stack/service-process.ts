@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { StartError } from '../../shared/start-error.ts';
-import { onDiskVariable } from '../suite/temporary-folder.ts';
+import { onDiskVariable } from './on-disk-variable.ts';
 
 export type LogLine = { level?: string; msg?: string; port?: number; [field: string]: unknown };
 

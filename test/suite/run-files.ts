@@ -3,11 +3,12 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { onDiskVariable } from '../stack/on-disk-variable.ts';
 import { descriptionVariable, startMongo } from '../support/mongodb/start-mongo.ts';
 import { sizeVariable } from '../support/size.ts';
 import { timesVariable } from './file-turns.ts';
 import { prepare } from './prepare.ts';
-import { onDiskVariable, openTemporaryFolder } from './temporary-folder.ts';
+import { openTemporaryFolder } from './temporary-folder.ts';
 import { clusterShares, root, type Share, shareProcesses, weave } from './test-files.ts';
 
 /** One more than the cores for which the times are promised: a process with its own stacks waits half of the time. */

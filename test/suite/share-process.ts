@@ -1,10 +1,10 @@
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { onDiskVariable } from '../stack/on-disk-variable.ts';
 import { redisVariable } from '../stack/redis-variable.ts';
 import { declareAll, runAtOnce, runFilesInTurn, writeTimes } from './file-turns.ts';
 import { reportLeak } from './report-leak.ts';
-import { onDiskVariable } from './temporary-folder.ts';
 import { root, type Share } from './test-files.ts';
 
 /*

@@ -3,10 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const memory = '/dev/shm';
-/** Four times as much as the tests of a run have needed. */
+/** More than four times what a run has needed. */
 const bytesMin = 2 ** 29;
-/** Set in the processes of a run whose temporary files are on a disk (test/stack/without-disk-sync.ts). */
-export const onDiskVariable = 'TEST_FILES_ON_DISK';
 
 /**
  * A folder for the temporary files of a run, removed after it. It is in memory if there is room for it: a test that waits for a busy disk

@@ -280,8 +280,8 @@ test('a pipelined request is answered on a connection that has waited long since
     const route = await startChatRoute(t, { clientStuckMs });
     const socket = await ask(t, route.port);
     socket.write(rawRequest);
-    route.say(await route.queued(), [started, { kind: 'end', data: { body: '{"first":true}', usage } }]);
-    await readWithPauses(socket, (text) => text.endsWith('"first":true}'));
+    route.say(await route.queued(), [started, whole]);
+    await readWithPauses(socket, (text) => text.endsWith('"}'));
     await sleep(2 * clientStuckMs);
     route.say(await route.queued(2), [started, { kind: 'end', data: { body: '{"again":true}', usage } }]);
     const { end: answer } = await readWithPauses(socket, (text) => text.endsWith('"again":true}'));
