@@ -97,9 +97,11 @@ test.serial('each file has its turn, independently of failures in others', async
   t.deepEqual(steps, [...tested('a'), ...whole('b', 'before', 'after'), ...tested('c'), ...tested('d')]);
 });
 
-test.serial('between two tests that compute, others have their turn of the event loop', async (t) => {
-  const steps: string[] = [];
-  setImmediate(() => steps.push('another'));
-  await Promise.all(['one', 'two', 'three'].map((name) => inTurn('computing', () => steps.push(name))));
-  t.is(steps.indexOf('another'), 1, steps.join());
+test.serial('between tests that compute, others have their turn of the event loop', async (t) => {
+  let hadItsTurn = false;
+  setImmediate(() => {
+    hadItsTurn = true;
+  });
+  await Promise.all(Array.from({ length: 100 }, () => inTurn('computing', () => {})));
+  t.true(hadItsTurn);
 });

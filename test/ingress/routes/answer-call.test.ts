@@ -274,22 +274,6 @@ test('a client that reads it slowly gets all of it, however long that takes', as
   });
 });
 
-test('a pipelined request is answered on a connection that has waited long since its first answer', async (t) => {
-  t.timeout(120_000);
-  await undisturbed(clientStuckMs / 2, async () => {
-    const route = await startChatRoute(t, { clientStuckMs });
-    const socket = await ask(t, route.port);
-    socket.write(rawRequest);
-    route.say(await route.queued(), [started, whole]);
-    await readWithPauses(socket, (text) => text.endsWith('"}'));
-    await sleep(2 * clientStuckMs);
-    route.say(await route.queued(2), [started, { kind: 'end', data: { body: '{"again":true}', usage } }]);
-    const { end: answer } = await readWithPauses(socket, (text) => text.endsWith('"again":true}'));
-    if (!answer.includes('200 OK')) throw new Error('the connection was closed');
-    t.pass();
-  });
-});
-
 const pauseAfterBytes = 1_000_000;
 const pauseMs = 250;
 
