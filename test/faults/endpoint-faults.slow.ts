@@ -42,6 +42,11 @@ const cases: EndpointCase[] = others.flatMap((form) =>
   [true, false].flatMap((stream) => (stream && !form.hasStreams ? [] : casesOf(form, stream))),
 );
 
+/** Longer than any answer takes, on a busy machine as well. */
+const patienceMs = 120_000;
+/** After this time a stream begins without its first token. */
+const heldBackMs = 10_000;
+
 /** Breakers belong to a backend and a model. Each case has its own model, so cases do not affect each other. */
 function casesOf(form: ClientForm, stream: boolean): EndpointCase[] {
   return backendFaults.flatMap((row, index) => {
@@ -153,16 +158,18 @@ const bodyOf = ({ form, model, stream }: Pick<EndpointCase, 'form' | 'model' | '
 
 async function ask(asked: Pick<EndpointCase, 'form' | 'model' | 'stream'>) {
   const { form, stream } = asked;
+  const startedAt = performance.now();
   const response = await fetch(`${stack.ingresses[0]?.url}${form.path}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
     body: JSON.stringify(bodyOf(asked)),
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(patienceMs),
   });
   const text = await response.text();
   const requestId = response.headers.get('x-request-id') ?? '';
   return {
     requestId,
+    ms: performance.now() - startedAt,
     ...(response.status === 200 ? readAnswer(form, stream, text) : readError(response.status, text)),
   };
 }
@@ -194,13 +201,15 @@ async function isAsItShouldBe(t: ExecutionContext, one: EndpointCase): Promise<v
   const { form, stream, model, fault, outcome, backends } = one;
   const what = `${model} ${JSON.stringify(fault)}`;
   const likeChat: Case = { model, backends, outcome, way: stream ? 'streamed' : 'whole' };
-  const { requestId, ending, text } = await ask(one);
+  const { requestId, ms, text, ...asked } = await ask(one);
   const record = await evidence.record(requestId);
   const attempts = attemptsOf(likeChat);
+  const expected = endingOf(likeChat);
+  const ending = ms > heldBackMs && isLateError(expected, asked.ending, text) ? expected : asked.ending;
   // Compared as one, so that an unexpected ending is reported with its attempts.
   t.deepEqual(
     { ending, attempts: record.attempts.map(({ backend, outcome }) => [backend, outcome]) },
-    { ending: endingOf(likeChat), attempts },
+    { ending: expected, attempts },
     what,
   );
   t.deepEqual(
@@ -214,6 +223,11 @@ async function isAsItShouldBe(t: ExecutionContext, one: EndpointCase): Promise<v
   t.deepEqual({ promptTokens, completionTokens, counted }, await chargeOf(one, { ending, text }), what);
   t.is(chargedTokens, promptTokens + completionTokens, what);
   if (backends.length === 1 && !fails(outcome)) t.deepEqual(await evidence.breakers(model), { 'onprem-a': 'closed' });
+}
+
+/** On a busy machine an answer can take so long that a stream has begun with comments: then its error is a frame with the same code. */
+function isLateError(expected: Ending, ending: Ending, text: string): boolean {
+  return expected.kind === 'error' && ending.kind === 'part' && ending.code === expected.code && text === '';
 }
 
 /** Reported usage for an answer, the delivered text for a part of one, nothing for an error. */

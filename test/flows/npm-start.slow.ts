@@ -116,7 +116,7 @@ async function runShell(command: string, key: string): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-/** What a start in this folder prints, which must end without success. */
+/** What a start in this folder prints, which must end without success. Without a connection that was slow, as on a busy machine. */
 async function refusedStart(directory: string, args: string[], env: Record<string, string> = {}): Promise<string> {
   const command = ['run', '--silent', 'start', '--', '--data', directory, ...args];
   const ended = promisify(execFile)('npm', command, {
@@ -129,7 +129,7 @@ async function refusedStart(directory: string, args: string[], env: Record<strin
     (error: { code: number; stdout: string; stderr: string }) => error,
   );
   if (code !== 1) throw new Error(`it ended with ${code}: ${stdout}${stderr}`);
-  return `${stdout}${stderr}`.replace(/^Starting .*\n/, '');
+  return `${stdout}${stderr}`.replace(/^Starting .*\n/, '').replaceAll(/^.*\(ETIMEDOUT\); retrying.*\n/gm, '');
 }
 
 /** The bytes of every file of a folder that only its own stack may change. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { StartError } from '../../shared/start-error.ts';
+import { onDiskVariable } from './on-disk-variable.ts';
 
 export type LogLine = { level?: string; msg?: string; port?: number; [field: string]: unknown };
 
@@ -23,7 +24,9 @@ export interface ServiceProcess {
   stop(): Promise<void>;
 }
 
-const endWithParent = fileURLToPath(new URL('./end-with-parent.ts', import.meta.url));
+const preloads = ['./end-with-parent.ts', ...(process.env[onDiskVariable] ? ['./without-disk-sync.ts'] : [])].flatMap(
+  (path) => ['--import', fileURLToPath(new URL(path, import.meta.url))],
+);
 const ownRoot = fileURLToPath(new URL('../..', import.meta.url));
 /** With a compile cache, a process of a stack starts in a third less time. */
 const compileCache = process.env.NODE_COMPILE_CACHE ?? join(ownRoot, 'node_modules/.cache/compile');
@@ -50,7 +53,7 @@ type Options = {
 /** Starts `ingress/main.ts` or `workers/main.ts` under the present Node, configured only by its environment. */
 export function startServiceProcess({ side, env, root = ownRoot, watch = false, onLine }: Options): ServiceProcess {
   const watchFlags = watch ? ['--watch', '--watch-preserve-output', `--watch-path=${side}`, '--watch-path=shared'] : [];
-  const child = spawn(process.execPath, [...watchFlags, '--import', endWithParent, `${side}/main.ts`], {
+  const child = spawn(process.execPath, [...watchFlags, ...preloads, `${side}/main.ts`], {
     cwd: root,
     env: { PATH: process.env.PATH ?? '', NODE_COMPILE_CACHE: compileCache, ...env },
     stdio: 'pipe',

@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { afterTests, beforeTests, inFileTurn, runFilesInTurn } from './file-turns.ts';
+import { afterTests, beforeTests, inFileTurn, inTurn, runFilesInTurn } from './file-turns.ts';
 
 /** Declares a file that writes its steps to `steps`. `outcomes` returns how its tests and its last hook end. */
 function declareFile(path: string, { steps, failing = '' }: { steps: string[]; failing?: string }) {
@@ -95,4 +95,13 @@ test.serial('each file has its turn, independently of failures in others', async
     ...whole(path, 'after'),
   ];
   t.deepEqual(steps, [...tested('a'), ...whole('b', 'before', 'after'), ...tested('c'), ...tested('d')]);
+});
+
+test.serial('between tests that compute, others have their turn of the event loop', async (t) => {
+  let hadItsTurn = false;
+  setImmediate(() => {
+    hadItsTurn = true;
+  });
+  await Promise.all(Array.from({ length: 100 }, () => inTurn('computing', () => {})));
+  t.true(hadItsTurn);
 });

@@ -1,4 +1,5 @@
 import { appendFileSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 
 /** The environment variable with the file that each process adds the times of its files to, as JSON lines. */
@@ -40,6 +41,8 @@ export async function inTurn<T>(path: string, work: () => T): Promise<Awaited<T>
   try {
     return await timed(path, work);
   } finally {
+    // Tests that compute would otherwise follow each other without end, while others wait for their sockets and timers.
+    await nextTurn();
     const next = waiting.shift();
     if (next === undefined) free++;
     else next();

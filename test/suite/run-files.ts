@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { onDiskVariable } from '../stack/on-disk-variable.ts';
 import { descriptionVariable, startMongo } from '../support/mongodb/start-mongo.ts';
 import { sizeVariable } from '../support/size.ts';
 import { timesVariable } from './file-turns.ts';
@@ -23,7 +24,7 @@ type Run = { size: string; onCluster?: readonly string[] };
 export async function runFiles(files: readonly string[], { size, onCluster = [] }: Run): Promise<Outcome> {
   await prepare();
   await using folder = await openTemporaryFolder();
-  console.log(`Temporary files: ${folder.path}`);
+  console.log(`Temporary files: ${folder.path}${folder.isOnDisk ? ', not synced to the disk' : ''}`);
   const mongo = await startMongo();
   await using _server = 'url' in mongo ? mongo : undefined;
   using written = writeGroups(orderOf(files, onCluster));
@@ -34,6 +35,7 @@ export async function runFiles(files: readonly string[], { size, onCluster = [] 
     env: {
       TEST_ORDER: JSON.stringify(groups),
       TMPDIR: folder.path,
+      ...(folder.isOnDisk && { [onDiskVariable]: 'true' }),
       [sizeVariable]: size,
       [timesVariable]: times,
       ...('url' in mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),

@@ -1,8 +1,10 @@
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { onDiskVariable } from '../stack/on-disk-variable.ts';
 import { redisVariable } from '../stack/redis-variable.ts';
 import { declareAll, runAtOnce, runFilesInTurn, writeTimes } from './file-turns.ts';
+import { reportLeak } from './report-leak.ts';
 import { root, type Share } from './test-files.ts';
 
 /*
@@ -20,6 +22,7 @@ export async function shareProcess({ files: paths, testsAtOnce, isAlone = false,
   if (isAlone) runAtOnce(Number.POSITIVE_INFINITY);
   else if (testsAtOnce !== undefined) runAtOnce(testsAtOnce);
   const files = new Map(paths.map((path) => [pathToFileURL(join(root, path)).href, path]));
+  if (process.env[onDiskVariable] !== undefined) await import('../stack/without-disk-sync.ts');
   registerHooks({
     resolve(specifier, context, next) {
       const file = files.get(context.parentURL ?? '');
@@ -34,5 +37,6 @@ export async function shareProcess({ files: paths, testsAtOnce, isAlone = false,
   process.once('exit', writeTimes);
   for (const url of files.keys()) await import(url);
   declareAll();
+  reportLeak();
   if (!isAlone && testsAtOnce === undefined) await runFilesInTurn();
 }

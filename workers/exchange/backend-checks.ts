@@ -12,12 +12,14 @@ const checkTimeoutMs = 1_000;
 export function createBackendChecks({
   agent,
   apiKeyOf,
+  timeoutMs = checkTimeoutMs,
 }: {
   agent: Agent;
   apiKeyOf: WorkerConfig['apiKeyOf'];
+  timeoutMs?: number;
 }): (backends: ReadonlyMap<string, Backend>) => Record<string, Check> {
   const checkOf = oncePerObject((backend: Backend) =>
-    atMostEvery(checkEveryMs, () => checkBackend(agent, backend, apiKeyOf(backend))),
+    atMostEvery(checkEveryMs, () => checkBackend(agent, backend, { apiKey: apiKeyOf(backend), timeoutMs })),
   );
   return function checksOf(backends) {
     return Object.fromEntries([...backends].map(([name, backend]) => [`backend ${name}`, checkOf(backend)]));
@@ -25,12 +27,16 @@ export function createBackendChecks({
 }
 
 /** Fails unless the backend answers `GET /models` with a status below 500. */
-async function checkBackend(agent: Agent, backend: Backend, apiKey: string | undefined): Promise<void> {
+async function checkBackend(
+  agent: Agent,
+  backend: Backend,
+  { apiKey, timeoutMs }: { apiKey: string | undefined; timeoutMs: number },
+): Promise<void> {
   const { statusCode, body } = await agent.request({
     ...addressOf(backend, '/models'),
     method: 'GET',
     headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
-    signal: AbortSignal.timeout(checkTimeoutMs),
+    signal: AbortSignal.timeout(timeoutMs),
   });
   await body.dump();
   if (statusCode >= 500) throw new Error(`the backend answered ${statusCode}`);

@@ -14,7 +14,7 @@ export async function providePython(): Promise<void> {
 }
 
 async function canMakeEnvironments(): Promise<boolean> {
-  return promisify(execFile)('python3', ['-c', 'import ensurepip, venv'], { timeout: 20_000 }).then(
+  return promisify(execFile)('python3', ['-c', 'import ensurepip, venv'], { timeout: 120_000 }).then(
     () => true,
     () => false,
   );

@@ -15,9 +15,9 @@ export type Ran = { example: Example; output: string; failed?: string };
 const execute = promisify(execFile);
 const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url));
 const runMs = 90_000;
-const importMs = 20_000;
+const importMs = 120_000;
 /** For creating the environment and checking that it is complete. */
-const environmentMs = 150_000;
+const environmentMs = 600_000;
 /** The official packages, by name. */
 const packages = { openai: '3.54.0', anthropic: '2.14.0' };
 const names = Object.keys(packages);
@@ -69,7 +69,7 @@ export const noPython = `there is no Python with the packages ${names.join(' and
 
 /**
  * The Python of an environment with the official packages, kept with this project's packages and reused; created again if it is incomplete.
- * Undefined without Python, or if they cannot be installed within three minutes; the reason is written to standard error.
+ * Undefined without Python, or if they cannot be installed within ten minutes; the reason is written to standard error.
  */
 export async function findPython(): Promise<string | undefined> {
   const signal = AbortSignal.timeout(environmentMs);

@@ -15,7 +15,7 @@ const cache = fileURLToPath(new URL('../../../node_modules/.cache/mongo-java-ser
 /** One collector thread: the tests need the cores. */
 const jvmOptions = ['-Xmx1g', '-XX:+UseSerialGC'];
 
-const fetchMsMax = 180_000;
+const fetchMsMax = 600_000;
 const startMsMax = 60_000;
 
 /** mongo-java-server on a free port of this machine. Throws if Java 17, Maven or the jars are not available. */
