@@ -85,10 +85,10 @@ test.after.always(() => parts.disposeAsync());
 const all = Object.entries(steps).flatMap(([stepName, step], stepIndex) =>
   Object.entries(victims).map(([victimName, harm], index) => ({
     ...{ stepName, step, victimName, harm },
-    isOneOfFew: (stepIndex + index) % 4 === 0,
+    isOneOfFew: (stepIndex + index) % 4 === 3,
   })),
 );
-/** Each step, and each victim at two steps or more. */
+/** Each step, and each victim at two steps or more. An ingress at those where no lease is left to expire, which takes 40 s. */
 const few = all.filter(({ isOneOfFew }) => isOneOfFew);
 
 for (const { stepName, step, victimName, harm } of someOf(few, all)) {
