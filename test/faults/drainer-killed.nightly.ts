@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Agent } from 'undici';
@@ -27,9 +28,9 @@ type Step = {
 /** Commands of the protocol: the verb, and the collection's name with its length. */
 const inserts = 'insert\0\u000e\0\0\0usage_records';
 const adds = 'update\0\u000b\0\0\0usage_sums';
-/** A new worker sends the text of a script at first (workers/usage/mark-drained.lua, trim-outbox.lua). */
-const marks = 'Notes up to where an outbox is in the store';
-const trims = 'Takes out of an outbox what the store has had for a while';
+/** A new worker sends the text of a script at first. */
+const marks = descriptionOf('mark-drained.lua');
+const trims = descriptionOf('trim-outbox.lua');
 
 const steps: readonly Step[] = [
   { where: 'before the records', hold: ({ toStore }) => toStore.holdBefore(inserts), records: false, sums: false },
@@ -40,6 +41,14 @@ const steps: readonly Step[] = [
   { where: 'before the trim', hold: ({ toRedis }) => toRedis.holdBefore(trims), records: true, sums: true },
   { where: 'after the trim', hold: ({ toRedis }) => toRedis.holdAfter(trims), records: true, sums: true },
 ];
+
+/** The first sentence of a script. */
+function descriptionOf(script: string): string {
+  const [, text] =
+    /^-- (.{20,}?)\./m.exec(readFileSync(new URL(`../../workers/usage/${script}`, import.meta.url), 'utf8')) ?? [];
+  if (text === undefined) throw new Error(`${script} has no description`);
+  return text;
+}
 
 faultTest(
   test,
