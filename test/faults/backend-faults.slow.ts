@@ -14,6 +14,7 @@ import {
   exhausted,
   fails,
   nameOf,
+  patienceMs,
   ways,
 } from '../support/backend-outcome.ts';
 import { chat } from '../support/chat.ts';
@@ -155,7 +156,7 @@ async function saveUpRounds(): Promise<void> {
 async function ask({ model, way }: Pick<Case, 'model' | 'way'>) {
   const response = await chat({
     ...{ url: stack.ingresses[0]?.url ?? '', key, question, model, fields: ways[way] },
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(patienceMs),
   });
   const { ending, text } = readEnding(response.status, await response.text(), { stream: way === 'streamed', answer });
   return { ending, text, requestId: response.headers.get('x-request-id') ?? '' };

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Agent } from 'undici';
@@ -10,6 +9,7 @@ import { faultTest } from '../support/faults/fault-test.ts';
 import { createMongoHome } from '../support/mongodb/mongo-home.ts';
 import { startMongo, urlThrough } from '../support/mongodb/start-mongo.ts';
 import { recordedLog } from '../support/recorded-log.ts';
+import { scriptDescription } from '../support/script-description.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { type Asked, ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
@@ -28,9 +28,8 @@ type Step = {
 /** Commands of the protocol: the verb, and the collection's name with its length. */
 const inserts = 'insert\0\u000e\0\0\0usage_records';
 const adds = 'update\0\u000b\0\0\0usage_sums';
-/** A new worker sends the text of a script at first. */
-const marks = descriptionOf('mark-drained.lua');
-const trims = descriptionOf('trim-outbox.lua');
+const marks = scriptDescription('workers/usage/mark-drained.lua');
+const trims = scriptDescription('workers/usage/trim-outbox.lua');
 
 const steps: readonly Step[] = [
   { where: 'before the records', hold: ({ toStore }) => toStore.holdBefore(inserts), records: false, sums: false },
@@ -41,14 +40,6 @@ const steps: readonly Step[] = [
   { where: 'before the trim', hold: ({ toRedis }) => toRedis.holdBefore(trims), records: true, sums: true },
   { where: 'after the trim', hold: ({ toRedis }) => toRedis.holdAfter(trims), records: true, sums: true },
 ];
-
-/** The first sentence of a script. */
-function descriptionOf(script: string): string {
-  const [, text] =
-    /^-- (.{20,}?)\./m.exec(readFileSync(new URL(`../../workers/usage/${script}`, import.meta.url), 'utf8')) ?? [];
-  if (text === undefined) throw new Error(`${script} has no description`);
-  return text;
-}
 
 faultTest(
   test,

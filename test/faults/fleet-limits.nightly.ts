@@ -10,6 +10,7 @@ import { serviceMetrics } from '../support/service-metric.ts';
 const model = 'one-server';
 const clients = 200;
 const callMs = 400;
+const allInUseWithinMs = 60_000;
 const killEveryMs = 7_000;
 
 /** A backend with a limit for all workers together, while workers come and go. */
@@ -48,10 +49,13 @@ async function askOnAndOn(stack: Stack) {
 const callsOf = (stack: Stack) => stack.modelServers[0].calls();
 const mostAtOnce = (calls: readonly Call[]) => Math.max(...calls.map(({ atOnce }) => atOnce));
 
-/** Resolves when the backend has as many calls as it may have, of which one started after now. Waits until the test's time limit. */
+/** Resolves when the backend has as many calls as it may have, of which one started after now. */
 async function allInUse(stack: Stack, limit: number): Promise<void> {
   const since = Date.now();
-  while (!callsOf(stack).some(({ startedAt, atOnce }) => startedAt > since && atOnce === limit)) await sleep(100);
+  while (!callsOf(stack).some(({ startedAt, atOnce }) => startedAt > since && atOnce === limit)) {
+    if (Date.now() > since + allInUseWithinMs) throw new Error(`never ${limit} calls at once`);
+    await sleep(100);
+  }
 }
 
 function see200(see: See, statuses: ReadonlyMap<number, number>): number {

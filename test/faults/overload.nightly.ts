@@ -57,7 +57,7 @@ faultTest(
     id: '23a',
     done: 'clients send three times the capacity of the backends for 60 s; one account of a plan with priority sends a tenth',
     promised:
-      'the others are refused, 503, and do not wait for that; of admitted requests, those with priority wait less',
+      'requests past the bound of the queue are refused, 503, without waiting in it; of admitted requests, those with priority wait less',
   },
   async (t, see) => {
     t.timeout(240_000);
