@@ -29,7 +29,10 @@ type Scene = {
 type Step = {
   /** Whether a worker runs before the step. */
   hasWorker: boolean;
-  /** Called before the requests are sent. The promise resolves when they are at the step. If it is missing, they are when all have ended. */
+  /**
+   * Called before the requests are sent. The promise resolves when the first is at the step, and from the queue on, when the others are
+   * queued. If it is missing, the step is when all have ended.
+   */
   reach?: (scene: Scene) => Promise<unknown>;
 };
 
