@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { openStore } from '../../shared/open-store.ts';
 import { loadTokenizer } from '../../workers/answers/count-tokens.ts';
-import { answerFor, type Fault, pieces, promptTokensOf } from '../stack/model-server.ts';
+import { answerFor, pieces, promptTokensOf } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';
 import {
@@ -14,6 +14,7 @@ import {
   exhausted,
   fails,
   nameOf,
+  patienceMs,
   ways,
 } from '../support/backend-outcome.ts';
 import { chat } from '../support/chat.ts';
@@ -71,6 +72,9 @@ test.after.always(() => parts.disposeAsync());
 const patient = { first_token_ms: 60_000, idle_ms: 60_000, request_ms: 300_000 };
 const impatient = { first_token_ms: 3_000, idle_ms: 3_000, request_ms: 12_000 };
 
+/** Faults that are tested at the same time. Each has three requests or fewer with a second round, of which ten can be saved up. */
+const atOnce = 3;
+
 const kindOf = (row: Row) => row.streamed?.what;
 
 for (const { kind, ...fault } of [
@@ -112,13 +116,16 @@ for (const { kind, ...fault } of [
     t.timeout(300_000);
     const own = [...cases].filter(([row]) => kindOf(row) === kind);
     const timed = own.filter(([, ofFault]) => ofFault.some(({ outcome }) => endsInTime(outcome)));
-    await changeTimeouts(stack, patient);
-    for (const [{ fault }, ofFault] of [...own.filter((one) => !timed.includes(one)), ...timed]) {
-      if (fault === timed[0]?.[0].fault) await changeTimeouts(stack, impatient);
-      await isAsItShouldBe(t, fault, ofFault).catch((error: unknown) => {
-        t.log(`at ${JSON.stringify(fault)}`);
-        throw error;
-      });
+    const others = own.filter((one) => !timed.includes(one));
+    for (const [timeouts, faults] of [[patient, others] as const, [impatient, timed] as const]) {
+      await changeTimeouts(stack, timeouts);
+      for (let index = 0; index < faults.length; index += atOnce) {
+        const some = faults.slice(index, index + atOnce);
+        await areAsTheyShouldBe(t, some).catch((error: unknown) => {
+          t.log(`at ${JSON.stringify(some.map(([{ fault }]) => fault))}`);
+          throw error;
+        });
+      }
     }
     await leavesNothingOpen(t);
     const asked = own.flatMap(([, ofFault]) => ofFault).length;
@@ -127,28 +134,29 @@ for (const { kind, ...fault } of [
   });
 }
 
-/** Checks the response, the charge, and the failures counted against the backend. */
-async function isAsItShouldBe(t: ExecutionContext, fault: Fault, ofFault: readonly Case[]): Promise<void> {
-  for (const { model } of ofFault) stack.modelServers[0].fail(fault, model);
-  const alone = ofFault.filter(({ backends }) => backends.length === 1);
+/** Checks the responses, the charges, and the failures counted against the backend. */
+async function areAsTheyShouldBe(t: ExecutionContext, faults: readonly (readonly [Row, Case[]])[]): Promise<void> {
+  for (const [{ fault }, ofFault] of faults) for (const { model } of ofFault) stack.modelServers[0].fail(fault, model);
+  const all = faults.flatMap(([, ofFault]) => ofFault);
+  const alone = all.filter(({ backends }) => backends.length === 1);
   await saveUpRounds();
   const [asked] = await Promise.all([
-    Promise.all(ofFault.map((one) => askFirst(t, one))),
+    Promise.all(all.map((one) => askFirst(t, one))),
     Promise.all(alone.filter(({ outcome }) => !fails(outcome)).map((one) => staysClosed(t, one))),
   ]);
   await Promise.all(alone.filter(({ outcome }) => fails(outcome)).map((one) => opensBreaker(t, one)));
-  for (const [index, one] of ofFault.entries()) await isCharged(t, one, asked[index]);
+  for (const [index, one] of all.entries()) await isCharged(t, one, asked[index]);
 }
 
-/** Second rounds are limited to a fifth of all requests: these requests make room for one per case. */
+/** Second rounds are limited to a fifth of all requests: these requests make room for all that can be saved up. */
 async function saveUpRounds(): Promise<void> {
-  await Promise.all(Array.from({ length: 15 }, () => ask({ model: 'small-chat', way: 'whole' })));
+  await Promise.all(Array.from({ length: 50 }, () => ask({ model: 'small-chat', way: 'whole' })));
 }
 
 async function ask({ model, way }: Pick<Case, 'model' | 'way'>) {
   const response = await chat({
     ...{ url: stack.ingresses[0]?.url ?? '', key, question, model, fields: ways[way] },
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(patienceMs),
   });
   const { ending, text } = readEnding(response.status, await response.text(), { stream: way === 'streamed', answer });
   return { ending, text, requestId: response.headers.get('x-request-id') ?? '' };

@@ -32,11 +32,12 @@ faultTest(
     promised: 'memory is bounded, and each gets its own answer, once',
   },
   async (t, see) => {
-    t.timeout(600_000);
+    t.timeout(1_200_000);
     await using stack = await startStack({
       workers: 0,
-      timeouts: { queue_ms: 300_000 },
-      env: { ...bounds, QUEUE_DEPTH_MAX: String(2 * waitingMax) },
+      timeouts: { queue_ms: 1_200_000, request_ms: 1_200_000 },
+      // Past half of it, an account could have only a quarter.
+      env: { ...bounds, QUEUE_DEPTH_MAX: String(4 * waitingMax) },
       modelServers: { firstTokenMs: 5, tokensPerSecond: 10_000 },
     });
     await using witnesses = await openWitnesses(stack);

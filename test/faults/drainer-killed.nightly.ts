@@ -9,6 +9,7 @@ import { faultTest } from '../support/faults/fault-test.ts';
 import { createMongoHome } from '../support/mongodb/mongo-home.ts';
 import { startMongo, urlThrough } from '../support/mongodb/start-mongo.ts';
 import { recordedLog } from '../support/recorded-log.ts';
+import { scriptDescription } from '../support/script-description.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { type Asked, ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
@@ -27,9 +28,8 @@ type Step = {
 /** Commands of the protocol: the verb, and the collection's name with its length. */
 const inserts = 'insert\0\u000e\0\0\0usage_records';
 const adds = 'update\0\u000b\0\0\0usage_sums';
-/** A new worker sends the text of a script at first (workers/usage/mark-drained.lua, trim-outbox.lua). */
-const marks = 'Notes up to where an outbox is in the store';
-const trims = 'Takes out of an outbox what the store has had for a while';
+const marks = scriptDescription('workers/usage/mark-drained.lua');
+const trims = scriptDescription('workers/usage/trim-outbox.lua');
 
 const steps: readonly Step[] = [
   { where: 'before the records', hold: ({ toStore }) => toStore.holdBefore(inserts), records: false, sums: false },

@@ -3,7 +3,15 @@ import { openStore } from '../../shared/open-store.ts';
 import { countTokens, loadTokenizer } from '../../workers/answers/count-tokens.ts';
 import { answerFor, type Fault, pieces, promptTokensOf } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
-import { attemptsOf, type Case, endingOf, endsInTime, fails, type Outcome } from '../support/backend-outcome.ts';
+import {
+  attemptsOf,
+  type Case,
+  endingOf,
+  endsInTime,
+  fails,
+  type Outcome,
+  patienceMs,
+} from '../support/backend-outcome.ts';
 import { chargedPrompt } from '../support/charged-prompt.ts';
 import type { Ending } from '../support/chat-ending.ts';
 import { chatForm } from '../support/client-forms/choices-forms.ts';
@@ -42,9 +50,7 @@ const cases: EndpointCase[] = others.flatMap((form) =>
   [true, false].flatMap((stream) => (stream && !form.hasStreams ? [] : casesOf(form, stream))),
 );
 
-/** Longer than any answer takes, on a busy machine as well. */
-const patienceMs = 120_000;
-/** After this time a stream begins without its first token. */
+/** After this time a stream begins without its first token (contract.md#d6-held-status). */
 const heldBackMs = 10_000;
 
 /** Breakers belong to a backend and a model. Each case has its own model, so cases do not affect each other. */

@@ -1,19 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { countersKey } from '../../shared/redis/keys.ts';
+import { countersKey, queuePrefix } from '../../shared/redis/keys.ts';
 import { oneBackend } from '../stack/plan.ts';
 import { type RunningIngress, type RunningProcess, type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 import { openRedis } from '../support/open-redis.ts';
-import { serviceMetrics } from '../support/service-metric.ts';
+import { scriptDescription } from '../support/script-description.ts';
 import { someOf } from '../support/size.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { questionOf } from '../support/truth/ask.ts';
 
 /** An account may have sixteen with a key at once. */
 const requests = 15;
-/** A new worker sends the text of a script at first. */
-const starting = 'Decides whether a job may call a backend now';
+const starting = scriptDescription('workers/leases/start-run.lua');
 /** Only settling an answered request sends this. */
 const settling = '"outcome":"completed"';
 
@@ -31,7 +30,10 @@ type Scene = {
 type Step = {
   /** Whether a worker runs before the step. */
   hasWorker: boolean;
-  /** Called before the requests are sent. The promise resolves when they are at the step. If it is missing, they are when all have ended. */
+  /**
+   * Called before the requests are sent. The promise resolves when the first is at the step, and from the queue on, when the others are
+   * queued. If it is missing, the step is when all have ended.
+   */
   reach?: (scene: Scene) => Promise<unknown>;
 };
 
@@ -42,16 +44,31 @@ const steps: Record<string, Step> = {
     reach: ({ ingressRedis }) => ingressRedis.holdBefore('"idempotencyKey":"'),
   },
   queued: { hasWorker: false, reach: untilQueued },
-  'taken, before its start': { hasWorker: true, reach: ({ workerRedis }) => workerRedis.holdBefore(starting) },
-  started: { hasWorker: true, reach: ({ workerRedis }) => workerRedis.holdAfter(starting) },
+  'taken, before its start': { hasWorker: true, reach: withAllQueued((worker) => worker.holdBefore(starting)) },
+  started: { hasWorker: true, reach: withAllQueued((worker) => worker.holdAfter(starting)) },
   'while its backend is called': { hasWorker: true, reach: untilCalled },
-  'answered, before it is settled': { hasWorker: true, reach: ({ workerRedis }) => workerRedis.holdBefore(settling) },
-  'settled, before the reply': { hasWorker: true, reach: ({ workerRedis }) => workerRedis.holdAfter(settling) },
+  'answered, before it is settled': { hasWorker: true, reach: withAllQueued((worker) => worker.holdBefore(settling)) },
+  'settled, before the reply': { hasWorker: true, reach: withAllQueued((worker) => worker.holdAfter(settling)) },
   'after the reply': { hasWorker: true },
 };
 
-async function untilQueued({ survivor }: Scene): Promise<void> {
-  while (((await serviceMetrics(survivor, ['svc_queue_depth']))[0] ?? 0) < requests) await sleep(50);
+/** The first request is at the step, and the others are queued: none was only admitted, whose lease would have to expire. */
+function withAllQueued(hold: (workerRedis: TcpProxy) => Promise<void>): NonNullable<Step['reach']> {
+  return async (scene) => {
+    await hold(scene.workerRedis);
+    await untilQueued(scene);
+  };
+}
+
+/** Jobs that a worker has taken are still there. */
+async function untilQueued({ stack }: Scene): Promise<void> {
+  const redis = openRedis(stack.redisUrl);
+  try {
+    while ((await redis.keys(`${queuePrefix('small-chat')}:*:req_${'?'.repeat(26)}`)).length < requests)
+      await sleep(50);
+  } finally {
+    redis.disconnect();
+  }
 }
 
 async function untilCalled({ stack }: Scene): Promise<void> {
@@ -90,7 +107,7 @@ test.after.always(() => parts.disposeAsync());
 const all = Object.entries(steps).flatMap(([stepName, step], stepIndex) =>
   Object.entries(victims).map(([victimName, harm], index) => ({
     ...{ stepName, step, victimName, harm },
-    isOneOfFew: (stepIndex + index) % 4 === 0,
+    isOneOfFew: (stepIndex + index) % 4 === 3,
   })),
 );
 /** Each step, and each victim at two steps or more. */

@@ -3,14 +3,14 @@ import { Agent } from 'undici';
 import { oneBackend } from '../stack/plan.ts';
 import { startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
+import { scriptDescription } from '../support/script-description.ts';
 import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
 import { ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 for (const { text, ...fault } of [
   {
-    // A new worker sends the text of a script at first (workers/leases/start-run.lua).
-    text: 'Decides whether a job may call a backend now',
+    text: scriptDescription('workers/leases/start-run.lua'),
     id: '10d',
     done: 'Redis starts a run and its reply is lost',
     promised: 'the worker asks again and gets the same reply: one run, one call, one charge; the client is answered',

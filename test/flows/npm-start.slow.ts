@@ -116,7 +116,7 @@ async function runShell(command: string, key: string): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-/** What a start in this folder prints, which must end without success. Without a connection that was slow, as on a busy machine. */
+/** What a start in this folder prints, which must end without success. Leaves out warnings about slow connections. */
 async function refusedStart(directory: string, args: string[], env: Record<string, string> = {}): Promise<string> {
   const command = ['run', '--silent', 'start', '--', '--data', directory, ...args];
   const ended = promisify(execFile)('npm', command, {

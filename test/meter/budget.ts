@@ -4,7 +4,7 @@ export type Budget = Record<Load, Measured>;
 
 /**
  * How far a figure of the same code can be above the budget: a share, and a few more. A stream takes seconds, in which locks are renewed and
- * the like.
+ * the like: its bytes were 162 to 169 KB in six runs, and are more on a busy machine.
  */
 type Tolerance = Record<keyof Cost, { share: number; more: number }>;
 const bytes = { share: 0.03, more: 0 };

@@ -5,5 +5,5 @@ import { open } from 'node:fs/promises';
  * its data. That matters only if the machine fails, which no test does, and on a busy disk it takes seconds.
  */
 const handle = await open(import.meta.filename);
-Object.assign(Object.getPrototypeOf(handle), { datasync: async () => {} });
+Object.assign(Object.getPrototypeOf(handle), { sync: async () => {}, datasync: async () => {} });
 await handle.close();

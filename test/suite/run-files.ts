@@ -24,7 +24,7 @@ type Run = { size: string; onCluster?: readonly string[] };
 export async function runFiles(files: readonly string[], { size, onCluster = [] }: Run): Promise<Outcome> {
   await prepare();
   await using folder = await openTemporaryFolder();
-  console.log(`Temporary files: ${folder.path}${folder.isOnDisk ? ', not synced to the disk' : ''}`);
+  console.log(`Temporary files: ${folder.path}${folder.isOnDisk ? ', on a disk that no store waits for' : ''}`);
   const mongo = await startMongo();
   await using _server = 'url' in mongo ? mongo : undefined;
   using written = writeGroups(orderOf(files, onCluster));

@@ -1,10 +1,10 @@
 import { registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import ava from 'ava';
 import { onDiskVariable } from '../stack/on-disk-variable.ts';
 import { redisVariable } from '../stack/redis-variable.ts';
 import { declareAll, runAtOnce, runFilesInTurn, writeTimes } from './file-turns.ts';
-import { reportLeak } from './report-leak.ts';
 import { root, type Share } from './test-files.ts';
 
 /*
@@ -22,7 +22,7 @@ export async function shareProcess({ files: paths, testsAtOnce, isAlone = false,
   if (isAlone) runAtOnce(Number.POSITIVE_INFINITY);
   else if (testsAtOnce !== undefined) runAtOnce(testsAtOnce);
   const files = new Map(paths.map((path) => [pathToFileURL(join(root, path)).href, path]));
-  if (process.env[onDiskVariable] !== undefined) await import('../stack/without-disk-sync.ts');
+  if (process.env[onDiskVariable]) await import('../stack/without-disk-sync.ts');
   registerHooks({
     resolve(specifier, context, next) {
       const file = files.get(context.parentURL ?? '');
@@ -39,4 +39,31 @@ export async function shareProcess({ files: paths, testsAtOnce, isAlone = false,
   declareAll();
   reportLeak();
   if (!isAlone && testsAtOnce === undefined) await runFilesInTurn();
+}
+
+const leakReportedAfterMs = 30_000;
+
+/** Something that keeps the process alive, in Node's own list of them, which has no types. */
+type Handle = {
+  constructor: { name: string };
+  spawnfile?: string;
+  remotePort?: number;
+  localPort?: number;
+  pid?: number;
+};
+
+/**
+ * Reports what keeps this process alive half a minute after its last test. AVA fails it four minutes after the last event of the run, without
+ * saying why.
+ */
+function reportLeak(): void {
+  ava.after.always('what keeps the process alive is reported', () => {
+    setTimeout(() => {
+      const { _getActiveHandles: handles } = process as unknown as { _getActiveHandles: () => Handle[] };
+      const shown = handles().map(({ constructor: { name }, spawnfile, pid, remotePort, localPort }) =>
+        [name, spawnfile, pid, localPort, remotePort].filter((part) => part !== undefined).join(' '),
+      );
+      console.error(`still alive after its tests: ${process.getActiveResourcesInfo().join(', ')}; ${shown.join(', ')}`);
+    }, leakReportedAfterMs).unref();
+  });
 }

@@ -8,7 +8,7 @@ const isFileByFile = searchParams.has('fileByFile');
 const isAlone = searchParams.has('alone');
 
 type Implementation = (t: ExecutionContext) => unknown;
-/** Far longer than anything that a test waits for: 30 s at a time. */
+/** Longer than anything that a test waits for. */
 const withoutAssertionMs = 180_000;
 const eachHook = /^(before|after)Each$/;
 

@@ -2,6 +2,9 @@ import { countTokens } from '../../workers/answers/count-tokens.ts';
 import { chargedPrompt } from './charged-prompt.ts';
 import type { Ending } from './chat-ending.ts';
 
+/** Longer than any answer takes, on a busy machine as well. */
+export const patienceMs = 120_000;
+
 /** Complete responses are requested as a stream and assembled, unless they may contain audio, whose streams have another format. */
 export const ways = { streamed: { stream: true }, whole: {}, 'as it came': { modalities: ['text', 'audio'] } };
 export type Way = keyof typeof ways;

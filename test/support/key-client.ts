@@ -53,12 +53,15 @@ export function createKeyClient(stack: Service, options: { url?: () => string } 
   const admin = async (method: string, account: string, body?: unknown) =>
     send(method, `/admin/accounts/${encodeURIComponent(account)}`, { bearer: await token('operator', true), body });
 
+  const mint = (account: string) => withToken(account, 'POST', '/v1/keys/developer', {});
+  const rotate = (account: string, key: string) => withToken(account, 'POST', '/v1/keys/developer/rotate', { key });
+
   return {
     send,
     token,
     signedIn: withToken,
-    mint: (account: string) => withToken(account, 'POST', '/v1/keys/developer', {}),
-    rotate: (account: string, key: string) => withToken(account, 'POST', '/v1/keys/developer/rotate', { key }),
+    mint,
+    rotate,
     revoke: (account: string, key: string) => withToken(account, 'POST', '/v1/keys/developer/revoke', { key }),
     async list(account: string): Promise<ListedKey[]> {
       const { body } = await withToken(account, 'GET', '/v1/keys/developer');
@@ -80,12 +83,12 @@ export function createKeyClient(stack: Service, options: { url?: () => string } 
      * minted by then. A further call then shows it masked, and it is rotated.
      */
     async newKey(account: string): Promise<string> {
-      let { status, body } = await withToken(account, 'POST', '/v1/keys/developer', {});
+      let { status, body } = await mint(account);
       for (let again = 0; status === 503 && again < 10; again++) {
         await sleep(100);
-        ({ status, body } = await withToken(account, 'POST', '/v1/keys/developer', {}));
+        ({ status, body } = await mint(account));
         if (status !== 200 || fullKey.test(String(body.key))) continue;
-        ({ status, body } = await withToken(account, 'POST', '/v1/keys/developer/rotate', { key: body.key }));
+        ({ status, body } = await rotate(account, String(body.key)));
       }
       if (!fullKey.test(String(body.key))) throw new Error(`no key was minted for ${account}: ${JSON.stringify(body)}`);
       return String(body.key);

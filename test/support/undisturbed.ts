@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const tickMs = 20;
-const triesMax = 10;
+const triesMax = 5;
 
 /**
- * Runs work in which a time limit of this process plays a part. If the process was held up for as long as `gapMs` meanwhile, what the work
- * found says nothing about the service: it is run again.
+ * Runs work in which a time limit of this process plays a part, and which throws if it fails. If the process was held up for as long as
+ * `gapMs` meanwhile, a failure says nothing about the service: the work is run again.
  */
 export async function undisturbed(gapMs: number, work: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries += 1) {

@@ -168,7 +168,7 @@ export const whenDown: readonly Row[] = [
   {
     unavailable: 'Redis, while a backend is full',
     newRequests:
-      'as when Redis is unavailable; the backend never has more than `requests_at_once`, and has that many again within seconds after Redis is back',
+      'as when Redis is unavailable; the backend never has more than `requests_at_once`, and has that many again after Redis is back',
     inFlight: 'as when Redis is unavailable',
     shownBy: ['26c'],
   },
