@@ -9,8 +9,8 @@ import { authenticateSignIn } from './middleware/authentication/authenticate-sig
 import { checkPresentCaller, readLimitCounters } from './middleware/authentication/check-present-caller.ts';
 import { checkRefusedCaller } from './middleware/authentication/check-refused-caller.ts';
 import { limitGuestCalls } from './middleware/authentication/limit-guest-calls.ts';
-import { refuseWithoutFiles } from './middleware/authentication/refuse-without-files.ts';
 import { limitSettings } from './middleware/authentication/limit-settings.ts';
+import { refuseWithoutFiles } from './middleware/authentication/refuse-without-files.ts';
 import { requireScope } from './middleware/authentication/require-scope.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { answerRepeat } from './middleware/idempotency/answer-repeat.ts';
