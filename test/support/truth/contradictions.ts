@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import { endpointAt } from '../../../shared/endpoints/routes.ts';
 import type { UsageAttempt, UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { Call } from '../../stack/model-server.ts';
 import { type Asked, answerTo, questionOf } from './ask.ts';
@@ -91,14 +92,20 @@ function wrongCharge(record: UsageRecord, calls: readonly BackendCall[]): string
 const tokensPerMessage = 4;
 
 /**
- * The maximum estimate of the prompt. A worker counts the text of the message. An ingress, which settles requests of a failed worker,
- * counts the complete body: no text has more tokens than bytes. No call is needed for either.
+ * The maximum that is charged for a prompt whose tokens were not reported: what a worker counts of the message's text, at least half of
+ * admission's estimate. An ingress, which settles requests of a failed worker, counts the complete body: no text has more tokens than
+ * bytes. No call is needed for any of these.
  */
 function promptTokensMax({ outcome }: UsageRecord, calls: readonly BackendCall[]): number {
   if (calls.length === 0) return Number.POSITIVE_INFINITY; // `chargedUncalled` checks those
-  const ofCall = (call: BackendCall) =>
-    outcome === 'failed' ? Buffer.byteLength(show(call.body)) : countTokens(questionOf(call) ?? '');
-  return Math.max(...calls.map(ofCall)) + tokensPerMessage;
+  const ofCall = (call: BackendCall) => {
+    const body = show(call.body);
+    if (outcome === 'failed') return Buffer.byteLength(body);
+    const asked = call.body as object; // model servers parse every body, and refuse others
+    const estimate = endpointAt(call.path).request.estimatePrompt(asked, body);
+    return Math.max(countTokens(questionOf(call) ?? '') + tokensPerMessage, Math.ceil(estimate / 2));
+  };
+  return Math.max(...calls.map(ofCall));
 }
 
 /** A word that is cut in the middle can have more tokens than the complete word. */
