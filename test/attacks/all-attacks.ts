@@ -19,7 +19,7 @@ import { newDevices } from './credentials/new-devices.ts';
 import { deepLines } from './files/deep-lines.ts';
 import { hostileBatches } from './files/hostile-batches.ts';
 import { tricklingUploads } from './files/trickling-uploads.ts';
-import { holdFree, holdGuests, holdPro } from './hold/hold.ts';
+import { holdFree, holdGuests, holdPro, holdTogether } from './hold/hold.ts';
 
 /** In the order in which they run. */
 export const allAttacks: readonly Attack[] = [
@@ -46,6 +46,7 @@ export const allAttacks: readonly Attack[] = [
   holdFree,
   holdPro,
   holdGuests,
+  holdTogether,
 ];
 
 /** Finds an attack by its id. Throws if there is none. */

@@ -18,7 +18,8 @@ const containerEnv = {
   NODE_OPTIONS: '--max-old-space-size=256',
 };
 const warmUpMs = 4_000;
-const besideMs = { before: 8_000, after: 8_000 };
+/** The time that is measured before and after an attack. */
+const besideMs = 8_000;
 const attackMs = 15_000;
 const newClientsMax = 200;
 
@@ -31,7 +32,7 @@ export type Result = {
 };
 
 /** Runs an attack on a new stack: legitimate callers alone, then with the attacker, and alone again. */
-export async function runAttack(attack: Attack): Promise<Result> {
+export async function runAttack(attack: Attack, beside = besideMs): Promise<Result> {
   await using prepared = await attack.prepare?.();
   const env = { ...containerEnv, ...attack.stack?.env, ...prepared?.stack.env };
   await using stack = await startStack({ ...attack.stack, ...prepared?.stack, env });
@@ -48,11 +49,11 @@ export async function runAttack(attack: Attack): Promise<Result> {
   };
   const callers = startCallers({ stack, witnesses, newClients, others: attack.others });
   await sleep(warmUpMs);
-  const before = await measurePhase({ pids, services }, besideMs.before);
+  const before = await measurePhase({ pids, services }, beside);
   attacker.begin(target);
   const during = await measurePhase({ pids: { ...pids, attacker: attacker.pid }, services }, attack.forMs ?? attackMs);
   const tally = await attacker.stop();
-  const after = await measurePhase({ pids, services }, besideMs.after);
+  const after = await measurePhase({ pids, services }, beside);
   const used = await callers.stop();
   const measured = { before, during, after };
   const keys = [...witnesses.keys, ...newClients];

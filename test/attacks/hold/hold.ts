@@ -26,14 +26,13 @@ async function holdAll(attacker: Attacker, holders: readonly Holder[]): Promise<
 const does = (who: string) =>
   `${who}, at all limits at once: requests, claims and their repeats, large and unread answers, fresh texts, streams that are left, keys, files and batches; at most ${perSecond} a second`;
 
+const judged = { forMs, stack, judgedBy: 'p99', redisMiBMax: 512 } as const;
+
 function holdAccount(id: string, plan: 'free' | 'pro'): Attack {
   return {
-    ...{ id, name: `hold-${plan}`, does: does(`one account of the plan ${plan}`), accounts: 1, forMs, stack },
-    ...{ isUnlimited: plan === 'pro', judgedBy: 'p99', redisMiBMax: 512 },
-    run(attacker) {
-      const { keys, tokens } = attacker.target;
-      return holdAll(attacker, [{ key: keys[0] ?? '', token: tokens[0] }]);
-    },
+    ...{ id, name: `hold-${plan}`, does: does(`one account of the plan ${plan}`), ...judged },
+    ...{ accounts: 1, isUnlimited: plan === 'pro' },
+    run: (attacker) => holdAll(attacker, accountsOf(attacker)),
   };
 }
 
@@ -41,15 +40,27 @@ export const holdFree = holdAccount('14a', 'free');
 export const holdPro = holdAccount('14b', 'pro');
 
 export const holdGuests: Attack = {
-  ...{ id: '14c', name: 'hold-guests', does: does(`${devices} devices of one network`), forMs, stack },
-  ...{ judgedBy: 'p99', redisMiBMax: 512 },
-  async run(attacker) {
-    const holders: Holder[] = [];
-    const tools = openTools(attacker);
-    for (let device = 0; device < devices; device += 1) {
-      const key = await mintDevice(tools, device);
-      if (key !== undefined) holders.push({ key });
-    }
-    await holdAll(attacker, holders);
-  },
+  ...{ id: '14c', name: 'hold-guests', does: does(`${devices} devices of one network`), ...judged },
+  run: async (attacker) => holdAll(attacker, await mintDevices(attacker)),
 };
+
+/** For a short test of all of them. */
+export const holdTogether: Attack = {
+  ...{ id: '14d', name: 'hold-together', does: does(`an account and ${devices} devices of one network`), ...judged },
+  accounts: 1,
+  run: async (attacker) => holdAll(attacker, [...accountsOf(attacker), ...(await mintDevices(attacker))]),
+};
+
+function accountsOf({ target: { keys, tokens } }: Attacker): Holder[] {
+  return keys.map((key, index) => ({ key, token: tokens[index] }));
+}
+
+async function mintDevices(attacker: Attacker): Promise<Holder[]> {
+  const tools = openTools(attacker);
+  const minted: Holder[] = [];
+  for (let device = 0; device < devices; device += 1) {
+    const key = await mintDevice(tools, device);
+    if (key !== undefined) minted.push({ key });
+  }
+  return minted;
+}

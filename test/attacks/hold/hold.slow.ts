@@ -1,0 +1,19 @@
+import test from 'ava';
+import { describeResult } from '../describe-result.ts';
+import { exceededLimits } from '../judge.ts';
+import { runAttack } from '../run-attack.ts';
+import { holdTogether } from './hold.ts';
+
+const beside = 1_000;
+
+/** `npm run attack -- hold` is the same for longer, by plan, and also compares how long others wait. */
+test('an account and a network of guests at all their limits: others are all answered and counted, with the memory that we ship', async (t) => {
+  t.timeout(240_000);
+  const result = await runAttack({ ...holdTogether, forMs: 10_000 }, beside);
+  t.log(describeResult(result));
+  t.deepEqual(exceededLimits({ ...result.observed, waits: {} }), []);
+  t.true((result.observed.waits.callers?.during.answers ?? 0) > 0);
+  const got = Object.keys(result.tally);
+  for (const limit of ['429 requests_per_minute', '429 idempotency_limit', '429 settings_limit'])
+    t.true(got.includes(limit), `${limit}: ${got}`);
+});
