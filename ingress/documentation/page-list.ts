@@ -58,6 +58,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'runbooks/requests-not-settled',
       'runbooks/leases-expiring',
       'runbooks/answers-not-kept',
+      'runbooks/answers-wait',
       'runbooks/store-indexes-missing',
       'runbooks/batches-late',
       'runbooks/batch-lines-lost',

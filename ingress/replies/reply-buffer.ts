@@ -13,6 +13,8 @@ export type ReplyEvent =
   | { kind: 'piece'; bytes: Buffer; length: number }
   | { kind: 'end'; body: string | undefined; usage: TokenUsage };
 
+/** Text that is being written counts from this length. The buffer of its connection holds as much, and does not count. */
+const countedCharacters = 16_384;
 /** If more than this is buffered for one slow client, its reply fails (contract.md#p5-slow-clients). */
 const bufferedBytesMax = 1_048_576;
 
@@ -36,20 +38,22 @@ export interface ReplyBuffer {
 type Deps = { held: HeldAnswer; source: Source; onStalled: () => void };
 
 /**
- * What is buffered counts in `held`. While there is no room for it, the source of its pieces is paused. `onStalled` is called when it must go,
+ * What is buffered counts in `held`, and what was returned until the next event is asked for: it is being written. While there is no room for it, the source of its pieces is paused. `onStalled` is called when it must go,
  * because others need the room.
  */
 export function createReplyBuffer(deps: Deps): ReplyBuffer {
   const room = createRoom(deps);
   const events: ReplyEvent[] = [];
   let bufferedBytes = 0;
+  /** Of the event that is being written. */
+  let writtenBytes = 0;
   let failure: ApiError | undefined;
   let reader: PromiseWithResolvers<ReplyEvent> | undefined;
 
   function takeNext(): ReplyEvent | undefined {
     const event = events.shift();
     if (event?.kind !== 'chunk') {
-      if (event !== undefined) room.give(sizeOf(event));
+      writtenBytes = event === undefined ? 0 : sizeOf(event);
       return event;
     }
     let text = event.text;
@@ -57,9 +61,18 @@ export function createReplyBuffer(deps: Deps): ReplyBuffer {
       text += more.text;
       events.shift();
     }
-    room.give(bufferedBytes);
+    writtenBytes = bufferedBytes;
     bufferedBytes = 0;
     return { kind: 'chunk', text };
+  }
+
+  /** The reader waits for this event. */
+  function hand(event: ReplyEvent): void {
+    reader?.resolve(event);
+    reader = undefined;
+    if (event.kind === 'end' || (event.kind === 'chunk' && event.text.length < countedCharacters)) return;
+    writtenBytes = sizeOf(event);
+    room.take(event);
   }
 
   function keep(event: ReplyEvent): void {
@@ -69,6 +82,7 @@ export function createReplyBuffer(deps: Deps): ReplyBuffer {
 
   return {
     async next() {
+      room.give(writtenBytes);
       const event = takeNext();
       if (event !== undefined) return event;
       if (failure !== undefined) throw failure;
@@ -78,13 +92,9 @@ export function createReplyBuffer(deps: Deps): ReplyBuffer {
     push(event) {
       // An end after text that was discarded would make an incomplete answer look complete.
       if (failure !== undefined) return true;
-      if (reader !== undefined) {
-        reader.resolve(event);
-        reader = undefined;
-        return true;
-      }
-      if (event.kind !== 'chunk') {
-        keep(event);
+      if (reader !== undefined || event.kind !== 'chunk') {
+        if (reader === undefined) keep(event);
+        else hand(event);
         return true;
       }
       const bytes = sizeOf(event);
@@ -103,7 +113,7 @@ export function createReplyBuffer(deps: Deps): ReplyBuffer {
   };
 }
 
-/** The part of the budget that is held for one reply: only while its client reads more slowly than it arrives. */
+/** The part of the budget that is held for one reply. */
 function createRoom({ held, source, onStalled }: Deps) {
   let isHeld = false;
 
@@ -123,8 +133,9 @@ function createRoom({ held, source, onStalled }: Deps) {
       held.add(bytes);
     },
     give(bytes: number): void {
-      held.flow();
-      if (bytes > 0) held.add(-bytes);
+      if (bytes === 0) return;
+      held.flow(bytes);
+      held.add(-bytes);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { guestPlan } from '../plan-file/plan-file-schema.ts';
 import { type Clock, systemClock } from './clock.ts';
-import { createHeldBytes, type Held, type Source } from './held-bytes.ts';
+import { createHeldBytes, type Held, type HeldBytes, type Source } from './held-bytes.ts';
 import { createPausedSources, pieceBytes } from './paused-sources.ts';
 
 /** What this process holds of one answer, until it is disposed of or released. */
@@ -11,10 +11,13 @@ export interface HeldAnswer extends Disposable {
   add(bytes: number): void;
   /** All of it has arrived, so another one may continue. Its bytes still count. */
   arrived(): void;
-  /** Its client does not read. `end` is called at most once, if that lasts and others need the room: nothing is held any more then. */
+  /**
+   * It waits for its client from now on, until nothing is held. `end` is called at most once, if the client is slow and others need the room:
+   * nothing is held any more then.
+   */
   stall(end: () => void): void;
-  /** Its client has read. */
-  flow(): void;
+  /** Its client has taken this many bytes. */
+  flow(bytes: number): void;
   /** Releases what is held so far. Another source may follow. */
   release(): void;
 }
@@ -26,10 +29,12 @@ export interface AnswerBudget {
   paused(): number;
 }
 
-type Reading = { stalledAt: number; end: (() => void) | undefined };
+/** `slowAt`: the time after which its client is slow, unless it takes more before. */
+type Reading = { slowAt: number; end: (() => void) | undefined };
 
-/** A client that takes nothing for this long makes room for others. A worker hears of each 512 KiB that is taken. */
-const stalledMsMax = 10_000;
+/** A client is slow once it is ten seconds behind this rate. A worker gets a report of each 512 KiB that is taken. */
+const slowBytesPerSecond = 65_536;
+const behindMsMax = 10_000;
 const lookEveryMs = 250;
 
 /** The account whose part of the budget an answer takes: all devices together are one. */
@@ -37,29 +42,83 @@ export function answerHolder({ account, plan }: { account: string; plan: string 
   return plan === guestPlan ? guestPlan : account;
 }
 
+/** Lines of batches together are one account, too: while the store is away their answers wait for it. */
+export const batchHolder = 'batches';
+
 /**
  * Bounds the answers that this process holds, as bodies are bounded: of the answers that have begun only the oldest continues past the bound,
  * and of one account only the oldest past a quarter of it (contract.md#ho2-bytes-of-answers). An answer that has no more than one piece
- * never waits. While the budget is used up, the largest answer that its client does not read is ended, and while
- * an account's part is, the largest of that account: answers that wait for room take places at backends.
+ * never waits. While an account's part is used up, the largest of its answers whose client is slow is ended, and while the budget is, the
+ * largest of all: answers that wait for room take places at backends. Past twice the budget a client need not be slow.
  */
 export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => void; clock?: Clock }): AnswerBudget {
   const { bytesMax, onEnded = () => {}, clock = systemClock } = deps;
   const answers = createHeldBytes<Reading>(bytesMax);
-  const stalled = new Set<Held<Reading>>();
   const paused = createPausedSources<Reading>({ held: answers });
+  const slow = createSlowReaders({ answers, bytesMax, clock, end });
+
+  function end(answer: Held<Reading>): void {
+    leave(answer);
+    answer.end?.();
+    onEnded();
+  }
+
+  function add(answer: Held<Reading>, bytes: number): void {
+    if (answer.hasLeft) return;
+    answers.add(answer, bytes);
+    if (answer.bytes === 0) slow.remove(answer);
+    if (bytes < 0) paused.resumeWhatFits();
+    else if (answer.bytes > pieceBytes && answers.arriving.has(answer) && !answers.mayContinue(answer))
+      paused.pause(answer);
+    slow.makeRoomFor(answer);
+  }
+
+  function arrived(answer: Held<Reading>): void {
+    answers.arrived(answer);
+    paused.remove(answer);
+    paused.resumeWhatFits();
+  }
+
+  function leave(answer: Held<Reading>): void {
+    if (answer.hasLeft) return;
+    slow.remove(answer);
+    answers.leave(answer);
+    arrived(answer);
+  }
+
+  const begin = (holder: string, source: Source) => answers.begin(holder, source, { slowAt: 0, end: undefined });
+  return {
+    hold: (holder) =>
+      createHeldAnswer((source) => begin(holder, source), { add, arrived, leave, stall: slow.stall, flow: slow.flow }),
+    bytesHeld: answers.bytes,
+    paused: paused.count,
+  };
+}
+
+type SlowReadersDeps = {
+  answers: HeldBytes<Reading>;
+  bytesMax: number;
+  clock: Clock;
+  end: (answer: Held<Reading>) => void;
+};
+
+/** The answers that wait for their clients. Those of slow clients make room. */
+function createSlowReaders({ answers, bytesMax, clock, end }: SlowReadersDeps) {
+  const stalled = new Set<Held<Reading>>();
   let isLooking = false;
 
   const isOver = (answer: Held<Reading>) => answers.isFull() || answers.isAccountFull(answer);
 
+  function largestSlow(): Held<Reading> | undefined {
+    const now = clock.now();
+    const isSlow = ({ slowAt }: Held<Reading>) => slowAt <= now;
+    const ofAccounts = largestOf(stalled, (answer) => isSlow(answer) && answers.isAccountFull(answer));
+    if (ofAccounts !== undefined || !answers.isFull()) return ofAccounts;
+    return largestOf(stalled, (answer) => isSlow(answer) || answers.isFull(-bytesMax));
+  }
+
   function makeRoom(): void {
-    const stalledBefore = clock.now() - stalledMsMax;
-    const mayEnd = (answer: Held<Reading>) => answer.stalledAt <= stalledBefore && isOver(answer);
-    for (let largest = largestOf(stalled, mayEnd); largest !== undefined; largest = largestOf(stalled, mayEnd)) {
-      leave(largest);
-      largest.end?.();
-      onEnded();
-    }
+    for (let largest = largestSlow(); largest !== undefined; largest = largestSlow()) end(largest);
     lookLater();
   }
 
@@ -72,49 +131,31 @@ export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => voi
     });
   }
 
-  function add(answer: Held<Reading>, bytes: number): void {
-    if (answer.hasLeft) return;
-    answers.add(answer, bytes);
-    if (bytes < 0) paused.resumeWhatFits();
-    else if (answer.bytes > pieceBytes && answers.arriving.has(answer) && !answers.mayContinue(answer))
-      paused.pause(answer);
-    if (isOver(answer)) makeRoom();
-  }
-
-  function arrived(answer: Held<Reading>): void {
-    answers.arrived(answer);
-    paused.remove(answer);
-    paused.resumeWhatFits();
-  }
-
-  function leave(answer: Held<Reading>): void {
-    if (answer.hasLeft) return;
-    stalled.delete(answer);
-    answers.leave(answer);
-    arrived(answer);
-  }
-
-  function stall(answer: Held<Reading>, end: () => void): void {
-    if (answer.hasLeft || stalled.has(answer)) return;
-    answer.stalledAt = clock.now();
-    answer.end = end;
-    stalled.add(answer);
-    lookLater();
-  }
-
-  const begin = (holder: string, source: Source) => answers.begin(holder, source, { stalledAt: 0, end: undefined });
-  const flow = (answer: Held<Reading>) => stalled.delete(answer);
   return {
-    hold: (holder) => createHeldAnswer((source) => begin(holder, source), { add, arrived, stall, flow, leave }),
-    bytesHeld: answers.bytes,
-    paused: paused.count,
+    makeRoomFor(answer: Held<Reading>): void {
+      if (isOver(answer)) makeRoom();
+    },
+    remove: (answer: Held<Reading>) => stalled.delete(answer),
+    stall(answer: Held<Reading>, whenSlow: () => void): void {
+      if (answer.hasLeft || stalled.has(answer)) return;
+      answer.slowAt = clock.now() + behindMsMax;
+      answer.end = whenSlow;
+      stalled.add(answer);
+      lookLater();
+    },
+    flow(answer: Held<Reading>, bytes: number): void {
+      const now = clock.now();
+      const slowAt = Math.max(answer.slowAt, now) + (bytes * 1_000) / slowBytesPerSecond;
+      answer.slowAt = Math.min(slowAt, now + behindMsMax);
+    },
   };
 }
 
 type Steps = {
   add(answer: Held<Reading>, bytes: number): void;
   stall(answer: Held<Reading>, end: () => void): void;
-} & Record<'arrived' | 'flow' | 'leave', (answer: Held<Reading>) => unknown>;
+  flow(answer: Held<Reading>, bytes: number): void;
+} & Record<'arrived' | 'leave', (answer: Held<Reading>) => unknown>;
 
 function createHeldAnswer(begin: (source: Source) => Held<Reading>, steps: Steps): HeldAnswer {
   let answer: Held<Reading> | undefined;
@@ -131,7 +172,7 @@ function createHeldAnswer(begin: (source: Source) => Held<Reading>, steps: Steps
     add: (bytes) => answer && steps.add(answer, bytes),
     arrived: () => answer && steps.arrived(answer),
     stall: (end) => answer && steps.stall(answer, end),
-    flow: () => answer && steps.flow(answer),
+    flow: (bytes) => answer && steps.flow(answer, bytes),
     release,
     [Symbol.dispose]: release,
   };

@@ -1,41 +1,60 @@
 /** Where bytes come from. It can be paused, like a request of Node. */
 export type Source = { pause(): unknown; resume(): unknown };
 
-type Holder = { account: string; bytes: number; arriving: Set<unknown> };
+type Holder = { account: string; bytes: number; arrivedBytes: number; bodies: number; arriving: Set<unknown> };
 
 /** The bytes of one body. `More`: what its budget keeps with them. */
-export type Held<More> = More & { source: Source; holder: Holder; bytes: number; hasLeft: boolean };
+export type Held<More> = More & {
+  source: Source;
+  holder: Holder;
+  bytes: number;
+  hasArrived: boolean;
+  hasLeft: boolean;
+};
 
 export type HeldBytes<More> = ReturnType<typeof createHeldBytes<More>>;
 
-/** Counts the bytes of the bodies that this process holds, in total and by account. Keeps the bodies that arrive in order. */
+/**
+ * Counts the bytes of the bodies that this process holds, in total and by account. Keeps the bodies that arrive in order: the oldest may
+ * continue past the bound, while the bodies that have arrived are below it. So the bound is exceeded by one body.
+ */
 export function createHeldBytes<More>(bytesMax: number) {
-  const accountBytesMax = bytesMax / 4;
-  const holders = new Map<string, Holder>();
+  const holders = createHolders(bytesMax / 4);
   const arriving = new Set<Held<More>>();
   let bytesHeld = 0;
+  let arrivedBytes = 0;
 
-  function holderOf(account: string): Holder {
-    const holder = holders.get(account) ?? { account, bytes: 0, arriving: new Set() };
-    holders.set(account, holder);
-    return holder;
+  function addArrived({ holder }: Held<More>, bytes: number): void {
+    holder.arrivedBytes += bytes;
+    arrivedBytes += bytes;
   }
 
   function arrived(body: Held<More>): void {
+    if (body.hasArrived) return;
+    body.hasArrived = true;
     arriving.delete(body);
     body.holder.arriving.delete(body);
+    addArrived(body, body.bytes);
+  }
+
+  /** The oldest body whose account has room for it. It may continue past the bound. */
+  function oldest(): Held<More> | undefined {
+    if (arrivedBytes >= bytesMax) return undefined;
+    for (const body of arriving) if (holders.haveRoomFor(body)) return body;
+    return undefined;
   }
 
   return {
     /** The bodies of which more may arrive, in the order in which they began. */
     arriving: arriving as ReadonlySet<Held<More>>,
+    oldest,
     bytes: () => bytesHeld,
     isFull: (moreBytes = 0) => bytesHeld + moreBytes >= bytesMax,
     /** Whether the account of this body holds its part. */
-    isAccountFull: ({ holder }: Held<More>) => holder.bytes >= accountBytesMax,
+    isAccountFull: ({ holder }: Held<More>) => holders.isFull(holder),
     begin(account: string, source: Source, more: More): Held<More> {
-      const holder = holderOf(account);
-      const body: Held<More> = { ...more, source, holder, bytes: 0, hasLeft: false };
+      const holder = holders.enter(account);
+      const body: Held<More> = { ...more, source, holder, bytes: 0, hasArrived: false, hasLeft: false };
       arriving.add(body);
       holder.arriving.add(body);
       return body;
@@ -45,26 +64,47 @@ export function createHeldBytes<More>(bytesMax: number) {
       body.bytes += bytes;
       body.holder.bytes += bytes;
       bytesHeld += bytes;
+      if (body.hasArrived) addArrived(body, bytes);
     },
     /** Whether more of this body may arrive after this many further bytes. */
-    mayContinue(body: Held<More>, moreBytes = 0): boolean {
-      const { holder } = body;
-      const hasRoom = bytesHeld + moreBytes < bytesMax || isFirst(arriving, body);
-      return hasRoom && (holder.bytes + moreBytes < accountBytesMax || isFirst(holder.arriving, body));
-    },
+    mayContinue: (body: Held<More>, moreBytes = 0) =>
+      holders.haveRoomFor(body, moreBytes) && (bytesHeld + moreBytes < bytesMax || oldest() === body),
     arrived,
     leave(body: Held<More>): void {
-      const { holder } = body;
-      body.hasLeft = true;
-      holder.bytes -= body.bytes;
-      bytesHeld -= body.bytes;
       arrived(body);
-      if (holder.bytes === 0 && holder.arriving.size === 0) holders.delete(holder.account);
+      body.hasLeft = true;
+      body.holder.bytes -= body.bytes;
+      bytesHeld -= body.bytes;
+      addArrived(body, -body.bytes);
+      holders.leave(body.holder);
     },
   };
 }
 
-function isFirst(items: ReadonlySet<unknown>, item: unknown): boolean {
+/** The accounts that hold bodies, and their parts. */
+function createHolders(accountBytesMax: number) {
+  const holders = new Map<string, Holder>();
+  return {
+    enter(account: string): Holder {
+      const holder = holders.get(account) ?? { account, bytes: 0, arrivedBytes: 0, bodies: 0, arriving: new Set() };
+      holders.set(account, holder);
+      holder.bodies += 1;
+      return holder;
+    },
+    leave(holder: Holder): void {
+      holder.bodies -= 1;
+      if (holder.bodies === 0) holders.delete(holder.account);
+    },
+    isFull: ({ bytes }: Holder) => bytes >= accountBytesMax,
+    haveRoomFor(body: { holder: Holder }, moreBytes = 0): boolean {
+      const { bytes, arrivedBytes, arriving } = body.holder;
+      if (bytes + moreBytes < accountBytesMax) return true;
+      return arrivedBytes < accountBytesMax && firstOf(arriving) === body;
+    },
+  };
+}
+
+function firstOf(items: ReadonlySet<unknown>): unknown {
   const [first] = items;
-  return first === item;
+  return first;
 }

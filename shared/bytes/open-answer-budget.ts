@@ -6,7 +6,7 @@ import { type AnswerBudget, createAnswerBudget } from './answer-budget.ts';
 export function openAnswerBudget({ bytesMax, registry }: { bytesMax: number; registry: Registry }): AnswerBudget {
   const ended = new Counter({
     name: 'svc_answers_ended_total',
-    help: 'Answers ended because their client did not read them while this process held ANSWER_BUDGET_BYTES of answers',
+    help: 'Answers ended because their client read them slowly while this process, or their account, held too many bytes of answers',
     registers: [registry],
   });
   const budget = createAnswerBudget({ bytesMax, onEnded: () => ended.inc() });
@@ -14,6 +14,11 @@ export function openAnswerBudget({ bytesMax, registry }: { bytesMax: number; reg
     name: 'svc_answer_bytes_held',
     help: 'Bytes of answers that this process holds, of ANSWER_BUDGET_BYTES',
     read: budget.bytesHeld,
+  });
+  observeGauge(registry, {
+    name: 'svc_answer_bytes_max',
+    help: 'The value of ANSWER_BUDGET_BYTES',
+    read: () => bytesMax,
   });
   observeGauge(registry, {
     name: 'svc_answers_paused',

@@ -31,9 +31,9 @@ export function createPausedSources<More>({
       paused.add(body);
       return true;
     },
-    /** Resumes the oldest body in any case, and only as many others as there is room for the next piece of each. */
+    /** Resumes the oldest body, and only as many others as there is room for the next piece of each. */
     resumeWhatFits(): void {
-      const [oldest] = held.arriving;
+      const oldest = held.oldest();
       if (oldest !== undefined) resume(oldest);
       let expectedBytes = 0;
       for (const body of paused) {

@@ -17,7 +17,7 @@ import {
   patienceMs,
   ways,
 } from '../support/backend-outcome.ts';
-import { chat } from '../support/chat.ts';
+import { chat, chatBody } from '../support/chat.ts';
 import { readEnding } from '../support/chat-ending.ts';
 import { backendFaults, type Row } from '../support/faults/backend-faults.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
@@ -155,12 +155,14 @@ async function saveUpRounds(): Promise<void> {
 
 async function ask({ model, way }: Pick<Case, 'model' | 'way'>) {
   const response = await chat({
-    ...{ url: stack.ingresses[0]?.url ?? '', key, question, model, fields: ways[way] },
+    ...{ url: stack.ingresses[0]?.url ?? '', key, ...askedIn({ model, way }) },
     signal: AbortSignal.timeout(patienceMs),
   });
   const { ending, text } = readEnding(response.status, await response.text(), { stream: way === 'streamed', answer });
   return { ending, text, requestId: response.headers.get('x-request-id') ?? '' };
 }
+
+const askedIn = ({ model, way }: Pick<Case, 'model' | 'way'>) => ({ question, model, fields: ways[way] });
 
 type Asked = Awaited<ReturnType<typeof ask>>;
 
@@ -184,7 +186,7 @@ async function isCharged(t: ExecutionContext, one: Case, asked: Asked | undefine
   t.is(outcome, ending?.kind === 'answer' ? 'completed' : 'failed', one.model);
   t.deepEqual(
     { promptTokens, completionTokens, counted },
-    await chargeOf(one, { text, messages, reported }),
+    await chargeOf(one, { text, request: chatBody(askedIn(one)), reported }),
     one.model,
   );
   t.is(chargedTokens, promptTokens + completionTokens, one.model);

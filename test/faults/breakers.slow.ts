@@ -6,7 +6,7 @@ import { answerFor, type Fault } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { everyWay, exhausted, nameOf, type Way, ways } from '../support/backend-outcome.ts';
 import { chargedPrompt } from '../support/charged-prompt.ts';
-import { chat } from '../support/chat.ts';
+import { chat, chatBody } from '../support/chat.ts';
 import { readEnding } from '../support/chat-ending.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { changeTimeouts } from '../support/plan-file-editor.ts';
@@ -183,7 +183,8 @@ async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
   gone.abort();
   const leftAt = Date.now();
   await t.throwsAsync(asked, { name: 'AbortError' });
-  const promptTokens = await chargedPrompt({ endpoint: '/v1/chat/completions', request: { messages } });
+  const request = chatBody({ question, model, fields: ways[way] });
+  const promptTokens = await chargedPrompt({ endpoint: '/v1/chat/completions', request });
   for (const { id, requestId = '' } of calls(model)) {
     const call = await server.waitForCall((one) => one.id === id && one.state !== 'running');
     t.is(call.state, 'aborted');

@@ -88,6 +88,7 @@ const exposed = [
   'link',
   'x-svc-queue-ms',
   'x-svc-estimated',
+  'x-svc-dropped',
   'idempotent-replayed',
   'idempotency-kept',
   'x-svc-original-request-id',

@@ -71,7 +71,7 @@ test('a field that could harm others is refused from any key, naming the setting
     ],
     [
       { guided_json: { type: 'string', pattern: '(a+)+$' } },
-      /^guided_json\.pattern: is not accepted .*"guided_json\.pattern" in extra_fields/,
+      /^guided_json\.pattern: is not accepted .*"guided_regex" in extra_fields/,
       'guided_json',
     ],
     [

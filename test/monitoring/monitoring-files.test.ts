@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { createIngressMetrics } from '../../ingress/metrics.ts';
+import { openAnswerBudget } from '../../shared/bytes/open-answer-budget.ts';
 import { observePlanFile } from '../../shared/plan-file/live/plan-file-status.ts';
 import { createRegistry } from '../../shared/process/metrics.ts';
 import { createBoundedExport } from '../../shared/tracing/bounded-export.ts';
@@ -79,6 +80,7 @@ async function knownMetrics(): Promise<Map<string, Set<string>>> {
   ingressMetrics.observe(new Proxy({}, { get: () => nothing }) as never);
   ingressMetrics.observeConnections(nothing);
   observePlanFile(ingress, nothing);
+  openAnswerBudget({ bytesMax: 1, registry: ingress });
   createBoundedExport({ exporter: {} as never, registry: ingress, log: recordedLog().log });
   const metrics = createWorkerMetrics(worker) as unknown as Record<string, unknown>;
   for (const [name, observe] of Object.entries(metrics))

@@ -16,13 +16,15 @@ export const nameOf = (way: Way) => way.replaceAll(' ', '-');
  * The result of a fault of one backend. `attempt` is the recorded outcome of its call. `moves on`: another backend is called, or none is
  * left (`pauses`: the backend asked for a pause). `breaks off`: the client already has a part. `runs out`: the deadline ends the call,
  * which counts against the backend only if it had sent nothing until then (`isSilent`). `is refused`: the request is invalid.
+ * `is too large`: so is its answer, and it is unknown how much was produced.
  */
 export type Outcome =
   | { what: 'moves on'; attempt: string; pauses?: boolean }
   | { what: 'breaks off'; attempt: string }
   | { what: 'answers'; counted: 'reported' | 'estimated' }
   | { what: 'runs out'; isSilent?: boolean }
-  | { what: 'is refused' };
+  | { what: 'is refused' }
+  | { what: 'is too large' };
 
 /** One way to call a model whose first backend has a fault. The second, if there is one, has none. */
 export type Case = { model: string; backends: string[]; way: Way; outcome: Outcome };
@@ -45,6 +47,7 @@ export function endingOf({ backends, way, outcome }: Case): Ending {
       if (way === 'streamed') return { kind: 'part', code: 'DEADLINE_EXCEEDED' };
       return { kind: 'error', status: 504, code: 'DEADLINE_EXCEEDED' };
     case 'is refused':
+    case 'is too large':
       return { kind: 'error', status: 400, code: 'VALIDATION_ERROR' };
   }
 }
@@ -66,6 +69,8 @@ export function attemptsOf({ backends: [first = '', second], outcome }: Case): [
       return [[first, 'stopped']];
     case 'is refused':
       return [[first, 'refused_request']];
+    case 'is too large':
+      return [[first, 'too_large']];
   }
 }
 
@@ -79,14 +84,18 @@ export const fails = (outcome: Outcome) =>
 export const endsInTime = (outcome: Outcome) =>
   outcome.what === 'runs out' || ('attempt' in outcome && outcome.attempt.endsWith('timeout'));
 
+/** Of the models of a stack. */
+const outputTokensMax = 4_096;
+
 type Tokens = { promptTokens: number; completionTokens: number };
-type Got = { text: string; messages: object[]; reported: Tokens };
+type Got = { text: string; request: { model?: unknown }; reported: Tokens };
 
 /** The expected charge: reported usage for an answer, the delivered text for a part of one, nothing for an error. */
-export async function chargeOf({ outcome }: Case, { text, messages, reported }: Got) {
+export async function chargeOf({ outcome }: Case, { text, request, reported }: Got) {
+  const promptTokens = await chargedPrompt({ endpoint: '/v1/chat/completions', request });
+  if (outcome.what === 'is too large') return { promptTokens, completionTokens: outputTokensMax, counted: 'estimated' };
   if (text === '') return { promptTokens: 0, completionTokens: 0, counted: 'estimated' };
   const isReported = outcome.what === 'moves on' || (outcome.what === 'answers' && outcome.counted === 'reported');
   if (isReported) return { ...reported, counted: 'reported' };
-  const promptTokens = await chargedPrompt({ endpoint: '/v1/chat/completions', request: { messages } });
   return { promptTokens, completionTokens: await countTokens(text), counted: 'estimated' };
 }

@@ -3,7 +3,7 @@ import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { countPromptTokens } from '../../workers/answers/count-tokens.ts';
 import { anyField } from './read-chat.ts';
 
-type Asked = { endpoint: string; request: object };
+type Asked = { endpoint: string; request: { model?: unknown } };
 
 /**
  * The prompt tokens that are charged if the backend reported none: what the tokenizer counts, at least half of what admission estimates of
@@ -11,8 +11,9 @@ type Asked = { endpoint: string; request: object };
  */
 export async function chargedPrompt({ endpoint: path, request }: Asked): Promise<number> {
   const endpoint = endpointAt(path);
-  const value = { ...request, model: 'm' };
-  const models = { m: { tier: '', pool: '', endpoints: [endpoint.name], outputTokensMax: 1_000_000 } };
+  const model = typeof request.model === 'string' ? request.model : 'm';
+  const value = { ...request, model };
+  const models = { [model]: { tier: '', pool: '', endpoints: [endpoint.name], outputTokensMax: 1_000_000 } };
   const call = readCall(endpoint, { value, text: JSON.stringify(value) }, { models, aliases: {}, rule: anyField });
   return Math.max(await countPromptTokens(call), Math.ceil(call.cost.promptTokens / 2));
 }

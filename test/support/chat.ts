@@ -2,34 +2,32 @@ import { canary } from '../stack/search-keys.ts';
 import { documentedFetch } from './documented/documented-fetch.ts';
 
 /** A chat completion with one question, as a plain HTTP client sends it. */
-export function chat({
-  url,
-  key,
-  question,
-  stream = false,
-  model = 'small-chat',
-  signal,
-  headers = {},
-  fields = {},
-}: ChatOptions) {
+export function chat({ url, key, signal, headers = {}, ...asked }: ChatOptions) {
   return documentedFetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${key}`, ...headers },
-    body: JSON.stringify({ model, stream, messages: [{ role: 'user', content: question }], user: canary, ...fields }),
+    body: JSON.stringify(chatBody(asked)),
     ...(signal !== undefined && { signal }),
   });
 }
 
-type ChatOptions = {
-  url: string;
-  key: string;
+type Asked = {
   question: string;
   stream?: boolean;
   model?: string;
-  signal?: AbortSignal;
-  headers?: Record<string, string>;
   /** Other fields of the body. */
   fields?: object;
+};
+
+export function chatBody({ question, stream = false, model = 'small-chat', fields = {} }: Asked) {
+  return { model, stream, messages: [{ role: 'user', content: question }], user: canary, ...fields };
+}
+
+type ChatOptions = Asked & {
+  url: string;
+  key: string;
+  signal?: AbortSignal;
+  headers?: Record<string, string>;
 };
 
 /** The text of a complete response. A refusal is recognized by its status. */

@@ -60,8 +60,8 @@ export async function sendPieces(
     wake();
   };
   const unfollow = readers.follow(request, (bytesTaken) => {
+    held.flow(bytesTaken - taken);
     taken = bytesTaken;
-    held.flow();
     wake();
   });
   const unfollowReader = followReader(giveUp);

@@ -1,8 +1,10 @@
 import test from 'ava';
 import { createReplyBuffer, type ReplyEvent } from '../../../ingress/replies/reply-buffer.ts';
+import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { roomOfBuffer } from '../../support/answer-room.ts';
 import { heapInUse } from '../../support/collect-garbage.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
 
 const chunk = (text: string): ReplyEvent => ({ kind: 'chunk', text });
 const end: ReplyEvent = {
@@ -90,4 +92,70 @@ test('text that waits for a slow reader does not keep its frame in memory', (t) 
     t.true(buffer.push(chunk(text.slice(0, 150))));
   }
   t.true(heapInUse() - before < (frames * 65_536) / 4);
+});
+
+const piece = (bytes: number): ReplyEvent => ({ kind: 'piece', bytes: Buffer.alloc(bytes), length: mebibyte });
+
+function openCounted(bytesMax = 16 * mebibyte) {
+  const clock = fakeClock();
+  const budget = createAnswerBudget({ bytesMax, clock });
+  let ended = 0;
+  const open = () =>
+    createReplyBuffer({
+      held: budget.hold('user:alice'),
+      source: { pause() {}, resume() {} },
+      onStalled: () => ended++,
+    });
+  return { budget, clock, open, ended: () => ended };
+}
+
+test('a piece counts from its arrival until the next event is asked for: until then it is being written', async (t) => {
+  const { budget, open } = openCounted();
+  const [buffered, waitedFor] = [open(), open()];
+  buffered.push(piece(200_000));
+  t.is(budget.bytesHeld(), 200_000);
+  await buffered.next();
+  t.is(budget.bytesHeld(), 200_000);
+  const reading = waitedFor.next();
+  waitedFor.push(piece(100_000));
+  await reading;
+  t.is(budget.bytesHeld(), 300_000);
+  void buffered.next();
+  t.is(budget.bytesHeld(), 100_000);
+  void waitedFor.next();
+  t.is(budget.bytesHeld(), 0);
+});
+
+test('text counts likewise, except pieces of a stream that are smaller than a buffer of its connection', async (t) => {
+  const { budget, open } = openCounted();
+  const buffer = open();
+  for (const [characters, counted] of [
+    [16_383, 0],
+    [16_384, 16_384],
+    [1_000, 0],
+  ] as const) {
+    const reading = buffer.next();
+    buffer.push(chunk('x'.repeat(characters)));
+    await reading;
+    t.is(budget.bytesHeld(), counted);
+  }
+  buffer.push(chunk('x'.repeat(1_000)));
+  buffer.push(chunk('x'.repeat(1_000)));
+  t.deepEqual(await buffer.next(), chunk('x'.repeat(2_000)));
+  t.is(budget.bytesHeld(), 2_000);
+  void buffer.next();
+  t.is(budget.bytesHeld(), 0);
+});
+
+test('a client that takes one piece and then nothing makes room as one that takes nothing', async (t) => {
+  const { clock, open, ended } = openCounted(4 * mebibyte);
+  for (let client = 0; client < 4; client++) {
+    const buffer = open();
+    for (let index = 0; index < 4; index++) buffer.push(piece(mebibyte / 4));
+    await buffer.next();
+    await buffer.next();
+  }
+  t.is(ended(), 0);
+  await clock.advance(14_000);
+  t.is(ended(), 3, 'until its account holds less than its part');
 });

@@ -64,7 +64,7 @@ export const backendFaults: readonly Row[] = [
   { fault: { lengthFactor: 0.5 }, ...after('interrupted', movesOn('unreadable')) },
   // The stream itself says that it is complete, regardless of Content-Length.
   { fault: { lengthFactor: 2 }, ...every(answers), 'as it came': movesOn('connection') },
-  { fault: { endless: true, chunkMs: 20 }, ...every(runsOut), 'as it came': movesOn('unreadable') },
+  { fault: { endless: true, chunkMs: 20 }, ...every(runsOut), 'as it came': { what: 'is too large' } },
   { fault: { noDone: true }, ...every(answers) },
   { fault: { noUsage: true }, ...every(counted) },
   { fault: { chunkMs: 5 }, ...every(answers) },

@@ -2,7 +2,7 @@ import { ReplyError } from 'ioredis';
 import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { isRunning } from '../../../shared/batches/batch-states.ts';
-import { type AnswerBudget, answerHolder } from '../../../shared/bytes/answer-budget.ts';
+import { type AnswerBudget, batchHolder } from '../../../shared/bytes/answer-budget.ts';
 import { ApiError, toApiError } from '../../../shared/errors.ts';
 import type { SuspensionWatch } from '../../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../../shared/process/log.ts';
@@ -135,7 +135,7 @@ function createRunLine(deps: Deps & { now: () => number }) {
     const startedAt = now();
     const queueWaitMs = Math.max(0, start.now - admission.admittedAt);
     using span = traceRun(deps.tracing, { job, run, lane, queueWaitMs });
-    using held = deps.answers.hold(answerHolder({ account: job.account, plan }));
+    using held = deps.answers.hold(batchHolder);
     const started: StartedLine = {
       ...{ job: { ...job, plan }, run, taken, admission, lane, held, reply: neverStreamed, reservation, takenAt },
       ledger: createRunLedger({ run, queueWaitMs }),
