@@ -119,7 +119,7 @@ function createCall() {
   }
 
   function resume(): void {
-    if (pauses > 0 && --pauses === 0) controller?.resume();
+    if (pauses > 0 && --pauses === 0 && !hasEnded) controller?.resume();
   }
 
   return {
@@ -132,9 +132,10 @@ function createCall() {
         timeLimit.suspend();
         pause();
       },
+      /** Room is also made by bytes of another connection, and undici cannot resume this one until it has parsed them. */
       resume() {
         timeLimit.resume();
-        resume();
+        queueMicrotask(resume);
       },
     },
     open(opened: Dispatcher.DispatchController): void {

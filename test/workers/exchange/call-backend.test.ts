@@ -190,6 +190,32 @@ test('an answer without room is not read, that time is no silence of its backend
   await Promise.all([many.agent.destroy(), none.agent.destroy()]);
 });
 
+test('an answer is read again when bytes of another answer have made the room', async (t) => {
+  const body = 'x'.repeat(1_048_576);
+  await using large = await startRawBackend((socket) => socket.write(rawAnswer(body, { type: 'application/json' })));
+  await using small = await startRawBackend((socket) => socket.write(rawAnswer('{}', { type: 'application/json' })));
+  await using many = openBackend(large.url);
+  await using few = openBackend(small.url);
+  const budget = createAnswerBudget({ bytesMax: 131_072 });
+  const other = budget.hold('user:bob');
+  other.readFrom({ pause() {}, resume() {} });
+  other.add(131_072);
+  const room = createAnswerRoom({ held: budget.hold('user:alice'), bytesMax: 4_194_304 });
+  const whole = many.callBackend.whole({ ...many.call(false, AbortSignal.timeout(30_000)), room }, wholeText());
+  while (budget.paused() === 0) await new Promise(setImmediate);
+  // While undici parses bytes of one connection it cannot resume another.
+  const text = wholeText();
+  const makesRoom = {
+    end: text.end,
+    take(bytes: Buffer) {
+      other.release();
+      text.take(bytes);
+    },
+  };
+  t.is(await few.callBackend.whole(few.call(false, AbortSignal.timeout(30_000)), makesRoom), '{}');
+  t.is(await whole, body);
+});
+
 test('the call of a stream ends when its reader wants no more', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   server.fail({ endless: true, chunkMs: 2 });
