@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
 import { processesOf, redisName } from '../soak/observe.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient } from '../support/key-client.ts';
@@ -22,6 +23,8 @@ const warmUpMs = 4_000;
 const besideMs = 8_000;
 const attackMs = 15_000;
 const newClientsMax = 200;
+const mayBeCancelled = new Set(['validating', 'in_progress']);
+const batchesSchema = z.object({ data: z.array(z.object({ id: z.string(), status: z.string() })) });
 
 export type Result = {
   attack: Attack;
@@ -53,6 +56,7 @@ export async function runAttack(attack: Attack, beside = besideMs): Promise<Resu
   attacker.begin(target);
   const during = await measurePhase({ pids: { ...pids, attacker: attacker.pid }, services }, attack.forMs ?? attackMs);
   const tally = await attacker.stop();
+  await cancelBatches(stack, target.keys);
   const after = await measurePhase({ pids, services }, beside);
   const used = await callers.stop();
   const measured = { before, during, after };
@@ -83,6 +87,16 @@ async function targetOf(stack: Stack, { accounts = 0, isUnlimited = false }: Att
   const tokens = await Promise.all([...keys.keys()].map((index) => stack.identity.token(`attacker-${index}`)));
   const port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
   return { port, issuer: stack.identity.issuer, audience: stack.baseUrl, keys, tokens };
+}
+
+/** Batches of the attacker may have days to run. */
+async function cancelBatches(stack: Stack, keys: readonly string[]): Promise<void> {
+  const client = createKeyClient(stack);
+  for (const bearer of keys) {
+    const { body } = await client.send('GET', '/v1/batches?limit=100', { bearer });
+    const open = batchesSchema.parse(body).data.filter(({ status }) => mayBeCancelled.has(status));
+    await Promise.all(open.map(({ id }) => client.send('POST', `/v1/batches/${id}/cancel`, { bearer })));
+  }
 }
 
 async function newKeys(stack: Stack, name: string, count: number): Promise<string[]> {

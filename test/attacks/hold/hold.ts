@@ -48,7 +48,10 @@ export const holdGuests: Attack = {
 export const holdTogether: Attack = {
   ...{ id: '14d', name: 'hold-together', does: does(`an account and ${devices} devices of one network`), ...judged },
   accounts: 1,
-  run: async (attacker) => holdAll(attacker, [...accountsOf(attacker), ...(await mintDevices(attacker))]),
+  async run(attacker) {
+    const guests = await mintDevices(attacker);
+    await Promise.all([holdAll(attacker, accountsOf(attacker)), holdAll(attacker, guests)]);
+  },
 };
 
 function accountsOf({ target: { keys, tokens } }: Attacker): Holder[] {

@@ -13,8 +13,11 @@ export type Holder = { key: string; token?: string | undefined };
 export const holdModel = 'everything';
 
 const chat = { model: holdModel, max_tokens: 200, messages: [{ role: 'user', content: 'Hold on' }] };
-/** An answer of about a megabyte for one token. */
+/** An answer of 1.4 MB for one token. */
 const vectors = { model: holdModel, input: [[7]], dimensions: 64_000, encoding_format: 'float' };
+/** One that is as large as an answer of an account, or of a device, may be to be kept. */
+const kept = ({ token }: Holder) => ({ ...vectors, dimensions: token === undefined ? 2_000 : 40_000 });
+/** A device may not send more tokens within a minute. */
 const longText = (characters: number) =>
   Array.from({ length: characters / 8 }, () => randomUUID().slice(0, 8)).join('');
 const upload = multipart([purpose, file(batchLines(100))]);
@@ -35,17 +38,17 @@ export function openTools(attacker: Attacker): Tools {
 }
 
 /** An answer that is kept: another claim each time. */
-const claim: Act = ({ send }, { key }) =>
+const claim: Act = ({ send }, holder) =>
   send({
-    ...{ path: '/v1/embeddings', bearer: key, body: vectors },
+    ...{ path: '/v1/embeddings', bearer: holder.key, body: kept(holder) },
     headers: { 'idempotency-key': randomUUID() },
   });
 
 /** The same claim again and again. */
-const repeatClaim: Act = ({ send }, { key }) =>
+const repeatClaim: Act = ({ send }, holder) =>
   send({
-    ...{ path: '/v1/embeddings', bearer: key, body: vectors },
-    headers: { 'idempotency-key': 'the same' },
+    ...{ path: '/v1/embeddings', bearer: holder.key, body: kept(holder) },
+    headers: { 'idempotency-key': 'the-same' },
   });
 
 const largeAnswer: Act = ({ send }, { key }) =>
@@ -54,7 +57,7 @@ const largeAnswer: Act = ({ send }, { key }) =>
 const freshText: Act = ({ send }, { key }) =>
   send({
     ...{ path: '/v1/messages/count_tokens', bearer: key },
-    body: { model: holdModel, messages: [{ role: 'user', content: longText(50_000) }] },
+    body: { model: holdModel, messages: [{ role: 'user', content: longText(24_000) }] },
   });
 
 /** Leaves a stream at its first bytes. */
@@ -122,7 +125,7 @@ async function remove({ target: { port }, count }: Attacker, path: string, token
 export async function mintDevice({ send }: Tools, device: number): Promise<string | undefined> {
   const answer = await send({
     path: '/v1/keys/guest',
-    body: { device_id: `device ${device} of ${attackerAddress}` },
+    body: { device_id: `hold-${attackerAddress}-${device}` },
   });
   const { key } = JSON.parse(answer) as { key?: unknown };
   return typeof key === 'string' ? key : undefined;

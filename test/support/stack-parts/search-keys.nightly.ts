@@ -35,6 +35,8 @@ test('a key left in a file at any depth, or in a log, is found', async (t) => {
   }
   await writeFile(join(directory, 'data.bin'), Buffer.concat([Buffer.from([0xff, 0]), Buffer.from(makeKey())]));
   await t.throwsAsync(requireNoFullKeys({ directory, processes: [] }), { message: /data\.bin/ });
+  await writeFile(join(directory, 'data.bin'), `${'x'.repeat(4_194_304 - 20)}${makeKey()}`);
+  await t.throwsAsync(requireNoFullKeys({ directory, processes: [] }), { message: /data\.bin/ }, 'between two pieces');
 });
 
 test('a stack with a leaked key reports it when it ends', async (t) => {
