@@ -129,7 +129,8 @@ if isFull or isRefused or overRequests > 0 or overTokens > 0 or isOverDay or isO
       if keptOver > 0 then wait = answers[index + 1] - now end
       keptOver = keptOver - match(answers[index], '%d+$')
     end
-    refuseBy('idempotency', wait)
+    -- More may have expired than was removed; then the next request finds room.
+    refuseBy('idempotency', math.max(wait, 1))
   end
   return withCounters(format('refused %s %d', limited, waitMs))
 end
