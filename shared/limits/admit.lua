@@ -1,8 +1,8 @@
 #!lua
 local clock = redis.call('TIME')
 -- Decides whether a request is admitted, and charges it: all of it or nothing (contract.md#e2-admission). The caller that was read must
--- match the account's version (check-version.lua), and the request must not exceed a limit. The same request is charged only once
--- (contract.md#m3-idempotent-scripts).
+-- match the account's version (check-version.lua), and the request must not exceed a limit. The same request is charged only once, except
+-- that a repeat of a claim is counted each time (contract.md#m3-idempotent-scripts).
 -- KEYS[1]   string: the account's version
 -- KEYS[2]   string: fill token, under which the store is read to fill a missing version
 -- KEYS[3]   sorted set: changes to the account in progress, by the time their marks expire, milliseconds of this clock

@@ -85,11 +85,14 @@ type LeaseTimeouts = { queueMs: number; requestMs: number };
 
 /** Each call is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
 export interface Admit {
-  /** Admits a request before it is queued: charges it and gives it a lease, or changes nothing. Idempotent by request id. */
+  /**
+   * Admits a request before it is queued: charges it and gives it a lease, or changes nothing. Idempotent by request id, except that a
+   * repeat of a claim is counted each time.
+   */
   admit(request: Look, charge: Charge): Promise<Admitted>;
   /** Checks the caller as `admit` does, and returns the account's counters. */
   readCounters(request: Look): Promise<CountersAnswer>;
-  /** Finds the claim of a request that is refused for another reason, unless it is one of the first repeats. */
+  /** Finds the claim of a request that is refused for another reason, unless it is one of the first repeats. Counts the repeat. */
   findClaim(request: Look & { claim: Claim }): Promise<CountersAnswer | Repeated>;
   /** Checks only the caller. */
   look(request: Look): Promise<Looked>;
@@ -109,7 +112,7 @@ const noTopUp = { month: '', tokens: 0 };
 
 /**
  * Admits requests with one script (decisions.md#one-script-decides-all-limits). A repeated call changes nothing that the first call has not
- * changed.
+ * changed, except counts of repeats (contract.md#m3-idempotent-scripts).
  */
 export function createAdmit(
   redis: Redis,
