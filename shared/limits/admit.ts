@@ -85,10 +85,7 @@ type LeaseTimeouts = { queueMs: number; requestMs: number };
 
 /** Each call is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
 export interface Admit {
-  /**
-   * Admits a request before it is queued: charges it and gives it a lease, or changes nothing. Idempotent by request id, except that a
-   * repeat of a claim is counted each time.
-   */
+  /** Admits a request before it is queued: charges it and gives it a lease, or changes nothing. Idempotent by request id. */
   admit(request: Look, charge: Charge): Promise<Admitted>;
   /** Checks the caller as `admit` does, and returns the account's counters. */
   readCounters(request: Look): Promise<CountersAnswer>;
@@ -111,8 +108,8 @@ const noMonth = '9999-12';
 const noTopUp = { month: '', tokens: 0 };
 
 /**
- * Admits requests with one script (decisions.md#one-script-decides-all-limits). A repeated call changes nothing that the first call has not
- * changed, except counts of repeats (contract.md#m3-idempotent-scripts).
+ * Admits requests with one script (decisions.md#one-script-decides-all-limits). A call that is executed twice
+ * changes nothing more, except that a repeat of a claim counts again (contract.md#m3-idempotent-scripts).
  */
 export function createAdmit(
   redis: Redis,
