@@ -7,7 +7,7 @@ import { atMostEvery, followProcessState, listenForOperations } from '../shared/
 import { createRemoveOldSeries } from '../shared/process/remove-old-series.ts';
 import { runProcess } from '../shared/process/run-process.ts';
 import { aborted, within } from '../shared/process/shutdown.ts';
-import { checksOfNodes, createCheckWrites } from '../shared/redis/check-redis.ts';
+import { checkWritesOfNodes, createCheckWrites } from '../shared/redis/check-redis.ts';
 import { queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { type Inbox, waitUntilOpen } from '../shared/redis/stream-inbox.ts';
@@ -154,8 +154,8 @@ function openOperations({ config, opened, dashboard, connections, signIn, inbox,
   const checkWrites = createCheckWrites(redis);
   const identityProvider = atMostEvery(checkEveryMs, signIn.check);
   const nodeChecks = () => ({
-    ...checksOfNodes('redis', redis),
-    ...(config.replyRedisUrl !== config.redisUrl && checksOfNodes('replyRedis', replyRedis)),
+    ...checkWritesOfNodes('redis', redis),
+    ...(config.replyRedisUrl !== config.redisUrl && checkWritesOfNodes('replyRedis', replyRedis)),
   });
   return listenForOperations({
     ...{ ...config.operations, ...deps },

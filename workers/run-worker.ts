@@ -9,7 +9,7 @@ import { followProcessState, listenForOperations } from '../shared/process/opera
 import { createRemoveOldSeries } from '../shared/process/remove-old-series.ts';
 import { runProcess } from '../shared/process/run-process.ts';
 import { aborted, within } from '../shared/process/shutdown.ts';
-import { checksOfNodes, createCheckWrites } from '../shared/redis/check-redis.ts';
+import { checkWritesOfNodes, createCheckWrites } from '../shared/redis/check-redis.ts';
 import { controlStreamKey, queuePrefix } from '../shared/redis/keys.ts';
 import { outboxLengthFor } from '../shared/redis/outbox-bound.ts';
 import { waitForRedis } from '../shared/redis/wait-for-redis.ts';
@@ -170,8 +170,8 @@ function openOperations({ config, currentPlanFile, pools, connections, slots, wo
   const checkWrites = createCheckWrites(upkeepRedis);
   const checksOf = createBackendChecks({ agent, apiKeyOf: config.apiKeyOf });
   const nodeChecks = () => ({
-    ...checksOfNodes('redis', upkeepRedis),
-    ...(replyUpkeepRedis !== upkeepRedis && checksOfNodes('replyRedis', replyUpkeepRedis)),
+    ...checkWritesOfNodes('redis', upkeepRedis),
+    ...(replyUpkeepRedis !== upkeepRedis && checkWritesOfNodes('replyRedis', replyUpkeepRedis)),
   });
   return listenForOperations({
     ...{ ...config.operations, ...deps },

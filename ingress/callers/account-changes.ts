@@ -6,6 +6,8 @@ import type { Decision } from '../../shared/store/accounts/decide.ts';
 const endedKeysMax = 100;
 export const keysCreatedPerDayMax = 1_000;
 const dayMs = 86_400_000;
+/** A key keeps access to what the last of the keys before it have made. */
+const replacedKept = 20;
 
 /**
  * A key as named by a caller (contract.md#c5-naming-a-key): the complete key, by its hash under each pepper in use, or its first ten
@@ -42,7 +44,8 @@ export function rotateKey({ named, key }: { named: NamedKey; key: NewKey }) {
     if (!hasKey(account) || !isNamed(account.key, named)) return { result: undefined };
     const ended = endKey(account, 'rotated', key.createdAt);
     const change = { at: key.createdAt, by: account.id, keyRotated: { from: account.key.id, to: key.id } };
-    const next = changed({ ...withKeyCreated(ended, key.createdAt), key: { ...key, plan: account.plan } }, change);
+    const successor = { ...key, plan: account.plan, replaced: replacedBy(account.key) };
+    const next = changed({ ...withKeyCreated(ended, key.createdAt), key: successor }, change);
     return { result: next, next };
   };
 }
@@ -114,8 +117,22 @@ export function endKey(
   state: EndedKey['state'],
   endedAt: Date,
 ): Account {
-  const { id, display, createdAt } = key;
+  const { id, display, createdAt, replaced } = key;
   const lastUsedAt = account.lastUse?.keyId === id ? { lastUsedAt: account.lastUse.at } : {};
-  const ended = { id, display, plan: account.plan, createdAt, state, endedAt, ...lastUsedAt };
+  const ended = {
+    id,
+    display,
+    plan: account.plan,
+    createdAt,
+    state,
+    endedAt,
+    ...lastUsedAt,
+    ...(replaced && { replaced }),
+  };
   return { ...account, endedKeys: [ended, ...account.endedKeys].slice(0, endedKeysMax) };
+}
+
+/** The ids of the keys that the successor of this key has replaced, latest first. */
+export function replacedBy({ id, replaced = [] }: Pick<ActiveKey, 'id' | 'replaced'>): string[] {
+  return [id, ...replaced].slice(0, replacedKept);
 }

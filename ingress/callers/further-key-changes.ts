@@ -16,14 +16,12 @@ import {
   type KeyLimits,
   validUntil,
 } from '../../shared/store/accounts/further-key.ts';
-import { endKey, withKeyCreated } from './account-changes.ts';
+import { endKey, replacedBy, withKeyCreated } from './account-changes.ts';
 
 /** Each takes memory in every caller's account, and a read of an account reads all of them. */
 export const furtherKeysMax = 100;
 const expiredKept = 100;
 const endedKept = 100;
-/** A key keeps access to what the last of the keys before it have made. */
-const replacedKept = 20;
 
 /** The default key has no name of its own. */
 export const defaultKeyName = 'default';
@@ -133,7 +131,8 @@ export function rotateKeyById({ id, key, graceMs }: Rotation) {
 /** The account without the old default key, and that key as a further one. */
 function rotateDefault(account: Account, old: ActiveKey, key: NewKey) {
   const { plan: _, ...fields } = old;
-  const next = { ...endKey({ ...account, key: old }, 'rotated', key.createdAt), key: { ...key, plan: account.plan } };
+  const ended = endKey({ ...account, key: old }, 'rotated', key.createdAt);
+  const next = { ...ended, key: { ...key, plan: account.plan, replaced: replacedBy(old) } };
   return { account: next, left: { ...fields, name: defaultKeyName } };
 }
 
@@ -143,8 +142,8 @@ function rotateFurther(account: Account, old: FurtherKey, key: NewKey) {
     throw new ApiError('CONFLICT', 'This key has expired. Give it a later end, or create another one.');
   }
   const { lastUsedAt: _, ...fields } = old;
-  const replaced = [old.id, ...(old.replaced ?? [])].slice(0, replacedKept);
-  const furtherKeys = account.furtherKeys.map((each) => (each.id === old.id ? { ...fields, ...key, replaced } : each));
+  const successor = { ...fields, ...key, replaced: replacedBy(old) };
+  const furtherKeys = account.furtherKeys.map((each) => (each.id === old.id ? successor : each));
   return { account: { ...account, furtherKeys }, left: old };
 }
 
@@ -169,7 +168,7 @@ export function revokeKeyById({ id, at, ...by }: Revocation) {
 /** Returns the ids of a key and of the keys that it has replaced, without those that are still valid. */
 export function endedWith(account: Account, id: string, at: Date): string[] {
   const found = findKey(account, id);
-  const replaced = found === undefined || found.kind === 'default' ? [] : (found.key.replaced ?? []);
+  const replaced = found?.key.replaced ?? [];
   const valid = account.furtherKeys.filter((key) => !isOver(validUntil(key), at)).map((key) => key.id);
   return [id, ...replaced].filter((each) => !valid.includes(each));
 }

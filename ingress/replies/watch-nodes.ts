@@ -1,6 +1,6 @@
 import { temporarilyUnavailable } from '../../shared/errors.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import { checksOfNodes } from '../../shared/redis/check-redis.ts';
+import { pingsOfNodes } from '../../shared/redis/check-redis.ts';
 import { nodeOf, type Redis } from '../../shared/redis/connections.ts';
 import { countersKey, queuePrefix } from '../../shared/redis/keys.ts';
 import type { WaitingRequests } from './waiting-requests.ts';
@@ -28,7 +28,7 @@ export function watchNodes(deps: { redis: Redis; waitingRequests: Pick<WaitingRe
 
   async function checkAll(): Promise<void> {
     isChecking = true;
-    const checks = new Map(Object.entries(checksOfNodes('', redis)).map(([name, check]) => [name.trim(), check]));
+    const checks = new Map(Object.entries(pingsOfNodes(redis)));
     // A node that was replaced is not down any more, but gone.
     for (const node of downSince.keys()) if (!checks.has(node)) downSince.delete(node);
     await Promise.all([...checks].map(([node, check]) => checkNode(node, check)));

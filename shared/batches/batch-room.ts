@@ -7,16 +7,19 @@ const roomEntrySchema = z.object({
   tokens: count,
   bytes: count,
   since: storedDate,
-  refused: count.optional(),
 });
 
-export const batchRoomSchema = z.object({ bytes: count, entries: z.record(z.string(), roomEntrySchema) });
+export const batchRoomSchema = z.object({
+  bytes: count,
+  entries: z.record(z.string(), roomEntrySchema),
+  refused: z.object({ bytes: count, at: storedDate }).optional(),
+});
 
 /**
  * What the unfinished batches of an account hold, by their ids: the tokens of their prompts, and bytes for their results
  * (contract.md#ho6-room-of-accounts). An entry is there before its batch is, `since` then, and until the batch is over. Its bytes
- * are those that are reserved for all lines, and those of results beyond that, until they count as files. `refused` are the bytes of the
- * last result that had no room. `bytes` is the sum of all entries.
+ * are those that are reserved for all lines, and those of results beyond that, until they count as files. `bytes` is the sum of all entries.
+ * `refused` are the bytes of the largest result that had no room, also if its batch is over (`refusedBytes`).
  */
 export type BatchRoom = z.infer<typeof batchRoomSchema>;
 export type RoomEntry = BatchRoom['entries'][string];
@@ -53,16 +56,16 @@ export function enterRoom(batch: string, entry: RoomEntry, limits: RoomLimits): 
     if (tokens + entry.tokens > tokensMax) return { result: { limit: 'tokens', held: tokens } };
     if ((others.length + 1) * filesOfBatchMax > filesMax) return { result: { limit: 'files', held: others.length } };
     if (room.bytes + entry.bytes > bytesMax) return { result: { limit: 'bytes', held: room.bytes } };
-    return { result: undefined, next: withEntries({ ...room.entries, [batch]: entry }) };
+    return { result: undefined, next: withEntry(room, batch, entry) };
   };
 }
 
 /** Removes entries. Those that are not there change nothing. */
 export function leaveRoom(batches: readonly string[]): DecideRoom<undefined> {
-  return ({ entries }) => {
-    const kept = Object.entries(entries).filter(([batch]) => !batches.includes(batch));
-    if (kept.length === Object.keys(entries).length) return { result: undefined };
-    return { result: undefined, next: withEntries(Object.fromEntries(kept)) };
+  return (room) => {
+    const kept = Object.entries(room.entries).filter(([batch]) => !batches.includes(batch));
+    if (kept.length === Object.keys(room.entries).length) return { result: undefined };
+    return { result: undefined, next: withEntries(room, Object.fromEntries(kept)) };
   };
 }
 
@@ -90,9 +93,19 @@ export function moveBytesToFiles(batch: string): DecideRoom<undefined> {
   return changeEntry(batch, (entry) => (entry.bytes === 0 ? undefined : { ...entry, bytes: 0 }));
 }
 
-/** Notes that a result of this many bytes had no room: lines of its batch run again only while there is as much. */
-export function noteRefused(batch: string, bytes: number): DecideRoom<undefined> {
-  return changeEntry(batch, (entry) => (entry.refused === bytes ? undefined : { ...entry, refused: bytes }));
+const refusedMs = 86_400_000;
+
+/** The bytes of the largest result that had no room within a day: while there is less room, no line of the account runs. */
+export function refusedBytes({ refused }: Pick<BatchRoom, 'refused'>, now: number): number {
+  return refused === undefined || now - refused.at.getTime() > refusedMs ? 0 : refused.bytes;
+}
+
+/** Notes that a result of this many bytes had no room. */
+export function noteRefused(bytes: number, now: number): DecideRoom<undefined> {
+  return (room) => {
+    if (bytes <= refusedBytes(room, now)) return { result: undefined };
+    return { result: undefined, next: { ...room, refused: { bytes, at: new Date(now) } } };
+  };
 }
 
 function changeEntry(batch: string, change: (entry: RoomEntry) => RoomEntry | undefined): DecideRoom<undefined> {
@@ -104,9 +117,9 @@ function changeEntry(batch: string, change: (entry: RoomEntry) => RoomEntry | un
 }
 
 function withEntry(room: BatchRoom, batch: string, entry: RoomEntry): BatchRoom {
-  return withEntries({ ...room.entries, [batch]: entry });
+  return withEntries(room, { ...room.entries, [batch]: entry });
 }
 
-function withEntries(entries: BatchRoom['entries']): BatchRoom {
-  return { entries, bytes: Object.values(entries).reduce((sum, { bytes }) => sum + bytes, 0) };
+function withEntries(room: BatchRoom, entries: BatchRoom['entries']): BatchRoom {
+  return { ...room, entries, bytes: Object.values(entries).reduce((sum, { bytes }) => sum + bytes, 0) };
 }

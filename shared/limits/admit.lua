@@ -1,8 +1,8 @@
 #!lua
 local clock = redis.call('TIME')
 -- Decides whether a request is admitted, and charges it: all of it or nothing (contract.md#e2-admission). The caller that was read must
--- match the account's version (check-version.lua), and the request must not exceed a limit. The same request is charged only once
--- (contract.md#m3-idempotent-scripts).
+-- match the account's version (check-version.lua), and the request must not exceed a limit. The same request is charged only once, except
+-- that a repeat of a claim is counted each time (contract.md#m3-idempotent-scripts).
 -- KEYS[1]   string: the account's version
 -- KEYS[2]   string: fill token, under which the store is read to fill a missing version
 -- KEYS[3]   sorted set: changes to the account in progress, by the time their marks expire, milliseconds of this clock
@@ -129,7 +129,8 @@ if isFull or isRefused or overRequests > 0 or overTokens > 0 or isOverDay or isO
       if keptOver > 0 then wait = answers[index + 1] - now end
       keptOver = keptOver - match(answers[index], '%d+$')
     end
-    refuseBy('idempotency', wait)
+    -- More may have expired than was removed; then the next request finds room.
+    refuseBy('idempotency', math.max(wait, 1))
   end
   return withCounters(format('refused %s %d', limited, waitMs))
 end

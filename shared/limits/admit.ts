@@ -89,7 +89,7 @@ export interface Admit {
   admit(request: Look, charge: Charge): Promise<Admitted>;
   /** Checks the caller as `admit` does, and returns the account's counters. */
   readCounters(request: Look): Promise<CountersAnswer>;
-  /** Finds the claim of a request that is refused for another reason, unless it is one of the first repeats. */
+  /** Finds the claim of a request that is refused for another reason, unless it is one of the first repeats. Counts the repeat. */
   findClaim(request: Look & { claim: Claim }): Promise<CountersAnswer | Repeated>;
   /** Checks only the caller. */
   look(request: Look): Promise<Looked>;
@@ -108,8 +108,8 @@ const noMonth = '9999-12';
 const noTopUp = { month: '', tokens: 0 };
 
 /**
- * Admits requests with one script (decisions.md#one-script-decides-all-limits). A repeated call changes nothing that the first call has not
- * changed.
+ * Admits requests with one script (decisions.md#one-script-decides-all-limits). A call that is executed twice
+ * changes nothing more, except that a repeat of a claim counts again (contract.md#m3-idempotent-scripts).
  */
 export function createAdmit(
   redis: Redis,

@@ -1,8 +1,11 @@
-import { Cluster } from 'ioredis';
+import { Cluster, type Redis as SingleRedis } from 'ioredis';
 import { loadScript, masterAddresses, masterAt, nodeOf, type Redis } from './connections.ts';
 import { loadLua } from './load-lua.ts';
 
 type Check = () => Promise<unknown>;
+type CheckNode = (node: SingleRedis) => Promise<unknown>;
+
+const lua = loadLua(new URL('./check-redis.lua', import.meta.url));
 
 /**
  * Checks that Redis accepts writes. In a cluster, one of the nodes that have these keys is enough: a process that serves several models works
@@ -11,7 +14,6 @@ type Check = () => Promise<unknown>;
 export type CheckWrites = (keys: readonly string[]) => Promise<void>;
 
 export function createCheckWrites(redis: Redis): CheckWrites {
-  const lua = loadLua(new URL('./check-redis.lua', import.meta.url));
   const call = loadScript(redis, { name: 'svcCheckWrites', lua, numberOfKeys: 1 });
   return async function checkWrites(keys) {
     const keyOfNode = new Map(keys.map((key) => [nodeOf(redis, key), key]));
@@ -19,19 +21,29 @@ export function createCheckWrites(redis: Redis): CheckWrites {
   };
 }
 
-/** A check of each master of a cluster, by its address; none without a cluster. */
-export function checksOfNodes(name: string, redis: Redis): Readonly<Record<string, Check>> {
+/** Checks of the masters of a cluster, by their addresses, whether each accepts writes; none without a cluster. */
+export function checkWritesOfNodes(name: string, redis: Redis): Readonly<Record<string, Check>> {
+  return checksOfNodes(name, redis, (node) => node.eval(lua, 0));
+}
+
+/** Checks of the masters of a cluster, whether each answers. */
+export function pingsOfNodes(redis: Redis): Readonly<Record<string, Check>> {
+  return checksOfNodes('', redis, (node) => node.ping());
+}
+
+function checksOfNodes(name: string, redis: Redis, check: CheckNode): Readonly<Record<string, Check>> {
   if (!(redis instanceof Cluster)) return {};
-  return Object.fromEntries(masterAddresses(redis).map((node) => [`${name} ${node}`, () => pingNode(redis, node)]));
+  const checks = masterAddresses(redis).map((node) => [`${name} ${node}`.trim(), () => checkAt(redis, node, check)]);
+  return Object.fromEntries(checks);
 }
 
 /**
  * A node that cannot be reached has no connection. The library makes one only for a command with a key of that node, or when it reads again
  * which node has which slots: then the next check finds it.
  */
-async function pingNode(cluster: Cluster, address: string): Promise<void> {
+async function checkAt(cluster: Cluster, address: string, check: CheckNode): Promise<void> {
   const node = masterAt(cluster, address);
-  if (node !== undefined) return void (await node.ping());
+  if (node !== undefined) return void (await check(node));
   cluster.refreshSlotsCache();
   throw new Error('not connected');
 }

@@ -485,7 +485,7 @@ browserTest('everything works with the keyboard only: from sign-in to a revoked 
   t.is(await focused(), 'Revoke', 'the focus returns to where it was before the dialog');
   await keyboard.press('Enter');
   await page.getByRole('dialog').waitFor();
-  await keyboard.press('Tab');
+  await tabTo('Revoke');
   await keyboard.press('Enter');
   await page.getByText('You have no active key').waitFor();
   await tabTo('Create a key');

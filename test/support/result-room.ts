@@ -14,7 +14,7 @@ export function openResultRoom(
 
 /** A room without limits that counts nothing. */
 export const endlessRoom: ResultRoom = {
-  mayRun: async () => true,
+  hold: async () => ({ [Symbol.dispose]() {} }),
   take: async (_of, results) => results.map(() => true),
   giveBack: async () => {},
 };

@@ -18,6 +18,8 @@ const minuteMs = 60_000;
 /** While no worker does this, the bound ends. Another worker takes over within 20 s. */
 const roomLifeMs = 60_000;
 const readMemoryEveryMs = 10_000;
+/** One that has not summed for so long may have missed a bound of another worker. */
+const missedMs = 5_000;
 
 /**
  * Sums the bytes of kept answers over all partitions, and writes into each how much of the budget of all accounts is left
@@ -34,7 +36,8 @@ export function createShareKeptRoom({
   now?: () => number;
 }): () => Promise<void> {
   const seen = new Map<string, number>();
-  let isBounded = false;
+  /** When this worker last knew that there is no bound. */
+  let unboundedAt = Number.NEGATIVE_INFINITY;
   let memory = { bytes: 0, readAt: Number.NEGATIVE_INFINITY };
 
   async function memoryBytes(): Promise<number> {
@@ -81,12 +84,15 @@ export function createShareKeptRoom({
     const left = all - used.user - used.device;
     const isShort = left < all / 2 || used.device > max.device / 2;
     if (isShort) {
+      unboundedAt = Number.NEGATIVE_INFINITY;
       await Promise.all([
         write('user', Math.max(0, left)),
         write('device', Math.max(0, Math.min(left, max.device - used.device))),
       ]);
-    } else if (isBounded) await Promise.all(accountKinds.map((kind) => write(kind, undefined)));
-    isBounded = isShort;
+    } else {
+      if (now() - unboundedAt > missedMs) await Promise.all(accountKinds.map((kind) => write(kind, undefined)));
+      unboundedAt = now();
+    }
   };
 }
 

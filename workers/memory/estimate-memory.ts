@@ -33,6 +33,8 @@ export type Estimate = {
   maxmemoryBytes: number;
   /** For `OUTBOX_LENGTH_MAX`. */
   outboxLength: number;
+  /** In Redis, of one account whose plan has no limit of requests, if it sends a thousand in each minute. */
+  thousandPerMinuteBytes: number;
   sqlite: Part[];
   mongodb: Part[];
 };
@@ -68,6 +70,7 @@ export function estimateMemory(demand: Demand, { redis, sqlite, mongodb }: ItemB
     redisBytes,
     maxmemoryBytes: Math.max(redisBytes * spare, kept * keptShare),
     outboxLength: Math.ceil((eventsAway * unevenness) / partitionCount),
+    thousandPerMinuteBytes: 1_000 * minutesMarked(demand.deadlineSeconds) * redis.endedMark.bytes,
     sqlite: storeParts(demand, sqlite),
     mongodb: storeParts(demand, mongodb),
   };
@@ -92,7 +95,7 @@ function redisParts(demand: Demand, of: ItemBytes['redis']): Part[] {
     { what: 'their leases', bytes: (waiting + running) * of.lease.bytes },
     {
       what: 'marks of ended requests',
-      bytes: requestsPerSecond * (demand.deadlineSeconds + markedSeconds) * of.endedMark.bytes,
+      bytes: requestsPerSecond * 60 * minutesMarked(demand.deadlineSeconds) * of.endedMark.bytes,
     },
     { what: 'usage events, store available', bytes: requestsPerSecond * drainedSeconds * of.usageEvent.bytes },
     {
@@ -117,16 +120,36 @@ const usedKeysMax = 3_000;
  * Returns what one account of a plan can leave in Redis besides its requests in progress: the marks of its requests, kept answers, and
  * counters of keys. Undefined if the plan does not bound its requests.
  */
-export function accountBytes(
-  { requestsPerMinute, requestsPerDay = Number.POSITIVE_INFINITY }: PlanLimits,
-  { requestMs }: { requestMs: number },
-  of: ItemBytes['redis'],
-): number | undefined {
-  if (requestsPerMinute === undefined && requestsPerDay === Number.POSITIVE_INFINITY) return undefined;
-  const minutes = (requestMs / 1_000 + markedSeconds) / 60;
-  const marks = Math.min((requestsPerMinute ?? Number.POSITIVE_INFINITY) * minutes, 2 * requestsPerDay);
+export function accountBytes(limits: PlanLimits, timeouts: Timeouts, of: ItemBytes['redis']): number | undefined {
+  const marks = marksMax(limits, timeouts);
+  if (marks === undefined) return undefined;
   const kept = (keptBytesMax / 1_024) * (of.keptAnswer.perKibibyte ?? 0);
   return of.activeAccount.bytes + marks * of.endedMark.bytes + kept + usedKeysMax * of.limitedKey.bytes;
+}
+
+/** The same for the devices that one network can create in a day, without kept answers, which have a budget together, and without keys. */
+export function networkBytes(
+  limits: PlanLimits & { guestMintsPerHour: number },
+  timeouts: Timeouts,
+  of: ItemBytes['redis'],
+): number | undefined {
+  const marks = marksMax(limits, timeouts);
+  if (marks === undefined) return undefined;
+  return 24 * limits.guestMintsPerHour * (of.activeAccount.bytes + marks * of.endedMark.bytes);
+}
+
+type Timeouts = { requestMs: number };
+
+function marksMax({ requestsPerMinute, requestsPerDay }: PlanLimits, { requestMs }: Timeouts): number | undefined {
+  const limits = [
+    ...(requestsPerMinute === undefined ? [] : [requestsPerMinute * minutesMarked(requestMs / 1_000)]),
+    ...(requestsPerDay === undefined ? [] : [2 * requestsPerDay]),
+  ];
+  return limits.length === 0 ? undefined : Math.min(...limits);
+}
+
+function minutesMarked(deadlineSeconds: number): number {
+  return (deadlineSeconds + markedSeconds) / 60;
 }
 
 function storeParts(demand: Demand, of: ItemBytes['sqlite']): Part[] {

@@ -2,7 +2,8 @@ import { outboxLengthFor } from '../../shared/redis/outbox-bound.ts';
 import { type Estimate, type Part, sumOf } from './estimate-memory.ts';
 
 /** The lines that the command prints. */
-export function reportOf({ redis, redisBytes, maxmemoryBytes, outboxLength, sqlite, mongodb }: Estimate): string[] {
+export function reportOf(estimate: Estimate): string[] {
+  const { redis, redisBytes, maxmemoryBytes, outboxLength, thousandPerMinuteBytes, sqlite, mongodb } = estimate;
   const usual = outboxLengthFor(undefined, maxmemoryBytes);
   const isEnough = outboxLength <= usual;
   return [
@@ -11,6 +12,8 @@ export function reportOf({ redis, redisBytes, maxmemoryBytes, outboxLength, sqli
     lineOf({ what: 'sum', bytes: redisBytes }),
     lineOf({ what: 'maxmemory, at least', bytes: maxmemoryBytes }),
     `  OUTBOX_LENGTH_MAX: ${isEnough ? `leave it unset, the default of ${usual} is enough` : `at least ${outboxLength}`}`,
+    '  An account on a plan without requests_per_minute and requests_per_day leaves',
+    `  ${sizeOf(thousandPerMinuteBytes)} for each 1,000 requests that it sends in a minute.`,
     '',
     'Store'.padEnd(columns - 8) + 'SQLite'.padStart(8) + 'MongoDB'.padStart(12),
     ...sqlite.map((part, index) => `${lineOf(part)}${sizeOf(mongodb[index]?.bytes ?? 0).padStart(12)}`),

@@ -73,7 +73,7 @@ function Dialog({ api, asking, changes, close }: DialogProps) {
   const { what, key } = asking;
   if (what === 'edit') return h(KeyForm, { api, shown: key, save: (fields) => changes.edit(key, fields), close });
   if (what === 'rotate') return h(RotateDialog, { shown: key, run: (grace) => changes.rotate(key, grace), close });
-  return h(RevokeDialog, { api, shown: key, run: (endsRequests) => changes.revoke(key, endsRequests), close });
+  return h(RevokeDialog, { shown: key, run: (endsRequests) => changes.revoke(key, endsRequests), close });
 }
 
 type StartProps = { keys: readonly Key[]; create: () => void; mint: () => Promise<void>; reload: () => void };

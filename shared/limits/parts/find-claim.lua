@@ -3,7 +3,8 @@
 -- (contract.md#h1-idempotency-keys): `repeated` how request counters; how: `mismatch`, its body was another one; `running`; `kept`, its
 -- answer is in the claim; `lost`, it was charged and has no answer. A claim whose request has ended without a charge does not count.
 -- A claim is a hash: `request`; `body`, the mark of its body; once that has ended with a charge, `ended` (kept or lost) and `answer`; and
--- `repeats`, how often it was repeated. After repeatsFree times the script continues, with these words in `repeated`.
+-- `repeats`, how often it was repeated: each call counts, also a second one for the same request. After repeatsFree times the script
+-- continues, with these words in `repeated`.
 local repeated
 if claimKey then
   local first, body, ended = unpack(call('HMGET', claimKey, 'request', 'body', 'ended'))

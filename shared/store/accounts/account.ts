@@ -8,6 +8,7 @@ export const activeKeySchema = z.object({
   display: z.string(),
   plan: z.string(),
   createdAt: date,
+  replaced: z.array(z.string()).optional(),
 });
 
 const endedKeySchema = activeKeySchema.omit({ hash: true }).extend({
@@ -67,7 +68,10 @@ export const accountSchema = z.object({
  */
 export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };
 
-/** `display` is the first ten characters of the key, `hash` is compared to find it, and `plan` is the plan it was minted under. */
+/**
+ * `display` is the first ten characters of the key, `hash` is compared to find it, and `plan` is the plan it was minted under. `replaced` is
+ * as in a further key.
+ */
 export type ActiveKey = z.infer<typeof activeKeySchema>;
 
 /** `plan` is the plan of the account when the key ended. */

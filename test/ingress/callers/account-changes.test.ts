@@ -54,7 +54,7 @@ test('active, rotate: the old key is rotated and a new one is active, on the pla
     t.deepEqual(next, {
       ...account,
       version: 2,
-      key: { ...key, plan: 'pro' },
+      key: { ...key, plan: 'pro', replaced: ['key_one'] },
       keysCreated: { day: '2026-01-02', count: 1 },
       endedKeys: [{ id: 'key_one', display: old.display, plan: 'pro', createdAt: t1, state: 'rotated', endedAt: t2 }],
       changes: [{ at: t2, by: 'user:ann', keyRotated: { from: 'key_one', to: 'key_two' } }, ...account.changes],

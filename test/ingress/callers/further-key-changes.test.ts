@@ -1,5 +1,5 @@
 import test from 'ava';
-import { mintKey } from '../../../ingress/callers/account-changes.ts';
+import { mintKey, rotateKey } from '../../../ingress/callers/account-changes.ts';
 import {
   changeFurtherKey,
   createFurtherKey,
@@ -115,6 +115,28 @@ test('a key knows the last twenty keys that it has replaced, and ends with those
   const minted = nextOf(mintKey({ account: 'user:bob', plan: 'pro', key: keyNamed('default') })(undefined));
   const revoked = nextOf(revokeKeyById({ id: 'key_default', at: at(1) })(minted));
   t.deepEqual(endedWith(revoked, 'key_default', at(1)), ['key_default']);
+});
+
+test('a default key knows the keys that it has replaced by either route, also after it has ended', (t) => {
+  let account = nextOf(mintKey({ account: 'user:bob', plan: 'pro', key: keyNamed('0') })(undefined));
+  account = nextOf(rotateKeyById({ id: 'key_0', key: keyNamed('1', 1), graceMs: 60_000 })(account));
+  account = nextOf(rotateKey({ named: { display: 'svc_1' }, key: keyNamed('2', 2) })(account));
+  account = nextOf(rotateKeyById({ id: 'key_2', key: keyNamed('3', 3), graceMs: 0 })(account));
+  t.deepEqual(account.key?.replaced, ['key_2', 'key_1', 'key_0']);
+
+  const revoked = nextOf(revokeKeyById({ id: 'key_3', at: at(4) })(account));
+  t.deepEqual(endedWith(revoked, 'key_3', at(4)), ['key_3', 'key_2', 'key_1'], 'one is in its grace');
+  t.deepEqual(endedWith(revoked, 'key_3', at(61)), ['key_3', 'key_2', 'key_1', 'key_0']);
+  t.deepEqual(endedWith(revoked, 'key_2', at(61)), ['key_2', 'key_1', 'key_0']);
+
+  for (let number = 4; number <= 30; number++) {
+    account = nextOf(
+      rotateKey({ named: { display: `svc_${number - 1}` }, key: keyNamed(String(number), 100) })(account),
+    );
+  }
+  t.deepEqual([account.key?.replaced?.length, account.key?.replaced?.[0]], [20, 'key_29']);
+  const again = nextOf(mintKey({ account: 'user:bob', plan: 'pro', key: keyNamed('new') })(revoked));
+  t.is(again.key?.replaced, undefined, 'a key that was minted has replaced none');
 });
 
 test('a rotation without grace ends the key', (t) => {

@@ -12,6 +12,7 @@ import {
   newRoomEntry,
   noteRefused,
   type RoomLimits,
+  refusedBytes,
   takeBytes,
 } from '../../../shared/batches/batch-room.ts';
 
@@ -39,16 +40,28 @@ test('a batch enters up to each limit, and not beyond', (t) => {
 });
 
 test('what is repeated, and what concerns a batch that is not there, changes nothing', (t) => {
-  const room = after(emptyRoom, enterRoom('one', entry, noLimit), noteRefused('one', 5));
+  const room = after(emptyRoom, enterRoom('one', entry, noLimit), noteRefused(5, 0));
   const moved = after(room, moveBytesToFiles('one'));
   t.is(moved.bytes, 0);
-  for (const repeated of [moveBytesToFiles('one'), noteRefused('one', 5), leaveRoom(['two']), leaveRoom([])]) {
+  for (const repeated of [moveBytesToFiles('one'), noteRefused(5, 1), leaveRoom(['two']), leaveRoom([])]) {
     t.deepEqual(repeated(moved), { result: undefined });
   }
-  for (const absent of [giveBackBytes('two', 1), moveBytesToFiles('two'), noteRefused('two', 1)]) {
+  for (const absent of [giveBackBytes('two', 1), moveBytesToFiles('two')]) {
     t.deepEqual(absent(room), { result: undefined });
   }
   t.deepEqual(takeBytes({ batch: 'two', bytes: 1, bytesMax: 1e9 })(room), { result: 'absent' });
+});
+
+test('the largest result that had no room counts for a day, also after its batch', (t) => {
+  const day = 86_400_000;
+  const room = after(emptyRoom, enterRoom('one', entry, noLimit), noteRefused(5_000, 0), noteRefused(1_000, day - 1));
+  const left = after(room, leaveRoom(['one']), enterRoom('two', entry, noLimit));
+  t.deepEqual(left, { bytes: entry.bytes, entries: { two: entry }, refused: { bytes: 5_000, at: new Date(0) } });
+  t.is(refusedBytes(left, day), 5_000);
+  t.is(refusedBytes(left, day + 1), 0);
+  const later = after(left, noteRefused(1_000, day + 1));
+  t.is(refusedBytes(later, day + 1), 1_000);
+  t.is(refusedBytes(emptyRoom, 0), 0);
 });
 
 test('whatever happens in whatever order, the bytes of a room are those of its entries, and never negative', (t) => {
@@ -60,7 +73,7 @@ test('whatever happens in whatever order, the bytes of a room are those of its e
     fc.tuple(batch, bytes).map(([id, more]) => takeBytes({ batch: id, bytes: more, bytesMax: 40_000 })),
     fc.tuple(batch, bytes).map(([id, less]) => giveBackBytes(id, less)),
     batch.map(moveBytesToFiles),
-    fc.tuple(batch, bytes).map(([id, more]) => noteRefused(id, more)),
+    fc.tuple(bytes, fc.nat(5)).map(([more, day]) => noteRefused(more, day * 50_000_000)),
   );
   fc.assert(
     fc.property(fc.array(change, { maxLength: 40 }), (changes) => {

@@ -208,6 +208,15 @@ test.serial('expired answers of any number make room at once', async (t) => {
   t.like(await bytesOf(side), { kept: 0, keeping: mebibyte });
 });
 
+test.serial('an account over its budget is refused with a wait, also if all that it keeps has expired', async (t) => {
+  const side = await freshAccount({ keptBytesMax: mebibyte });
+  const members = Array.from({ length: 1_030 }, (_, index) => [noon - 1, `req ${index} 2048`]).flat();
+  await redis().zadd(keptAnswersKey(side.account), ...members);
+  await redis().hset(countersKey(side.account), 'kept', 4 * mebibyte);
+  t.like(await side.admit({ requestId: 'a', claim }), { outcome: 'refused', limit: 'idempotency', waitMs: 1 });
+  t.like(await side.admit({ requestId: 'a', claim }), { outcome: 'admitted' });
+});
+
 test.serial('sums that no process could keep right are begun again when nothing is held', async (t) => {
   const side = await freshAccount();
   await redis().hset(countersKey(side.account), 'kept', 15 * mebibyte, 'keeping', 15 * mebibyte);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { checksOfNodes, createCheckWrites } from '../../../shared/redis/check-redis.ts';
+import { checkWritesOfNodes, createCheckWrites, pingsOfNodes } from '../../../shared/redis/check-redis.ts';
 import { hashTagOf } from '../../../shared/redis/cluster.ts';
 import {
   connectForWork,
@@ -156,7 +156,7 @@ test.serial('networks of a client are counted together', async (t) => {
 test.serial('readiness needs one of the nodes with these keys, and lists all', async (t) => {
   const redis = await side.connect(t);
   const states = async () => {
-    const entries = Object.entries(checksOfNodes('redis', redis));
+    const entries = Object.entries(checkWritesOfNodes('redis', redis));
     return Object.fromEntries(await Promise.all(entries.map(async ([name, check]) => [name, await holds(check())])));
   };
   const keys = await side.keys('ready-');
@@ -175,11 +175,40 @@ test.serial('readiness needs one of the nodes with these keys, and lists all', a
   });
 });
 
+test.serial('a node that refuses writes is named, and the others are enough', async (t) => {
+  const redis = await side.connect(t);
+  const keys = await side.keys('full-');
+  for (const { key } of keys) await redis.exists(key);
+  const full = keys[0]?.key ?? '';
+  const nodeFull = mastersOf(redis).find(({ options: { host, port } }) => `${host}:${port}` === nodeOf(redis, full));
+  await nodeFull?.config('SET', 'maxmemory', '1');
+  try {
+    const refusals = await Promise.all(
+      Object.entries(checkWritesOfNodes('redis', redis)).map(async ([name, check]) => [
+        name,
+        await check().then(() => '', String),
+      ]),
+    );
+    t.deepEqual(
+      refusals.filter(([, refusal]) => refusal !== '').map(([name]) => name),
+      [`redis ${nodeOf(redis, full)}`],
+    );
+    t.regex(String(Object.fromEntries(refusals)[`redis ${nodeOf(redis, full)}`]), /OOM/);
+    t.true(await holds(createCheckWrites(redis)(keys.map(({ key }) => key))));
+    t.false(await holds(createCheckWrites(redis)([full])));
+    const pings = pingsOfNodes(redis);
+    t.deepEqual(Object.keys(pings), Object.keys(checkWritesOfNodes('', redis)), 'it can be reached');
+    await t.notThrowsAsync(Promise.all(Object.values(pings).map((ping) => ping())));
+  } finally {
+    await nodeFull?.config('SET', 'maxmemory', '0');
+  }
+});
+
 test.serial('a node whose connection was lost is found again by the checks alone', async (t) => {
   const redis = await side.connect(t);
   const keys = await side.keys('quiet-');
   for (const { key } of keys) await redis.exists(key);
-  const states = () => Promise.all(Object.values(checksOfNodes('redis', redis)).map((check) => holds(check())));
+  const states = () => Promise.all(Object.values(checkWritesOfNodes('redis', redis)).map((check) => holds(check())));
   t.deepEqual(await states(), [true, true, true]);
   const killer = await side.connect(t);
   for (const { key } of keys) await killer.exists(key);

@@ -5,6 +5,7 @@ import {
   giveBackBytes,
   leaveRoom,
   newRoomEntry,
+  noteRefused,
   type RoomEntry,
   type RoomLimits,
   takeBytes,
@@ -36,7 +37,7 @@ async function keepsEntries(t: ExecutionContext, { batches }: Store): Promise<vo
   const [one, two] = [batchOf().id, batchOf().id];
   t.deepEqual(await batches.findRoom('user:ann'), emptyRoom);
   const first = newRoomEntry({ lines: 3, tokens: 7, since });
-  const second = entryOf({ refused: 5 });
+  const second = entryOf();
   t.is(await batches.changeRoom('user:ann', enterRoom(one, first, noLimit)), undefined);
   t.is(await batches.changeRoom('user:ann', enterRoom(two, second, noLimit)), undefined);
   const both = { bytes: first.bytes + second.bytes, entries: { [one]: first, [two]: second } };
@@ -47,6 +48,10 @@ async function keepsEntries(t: ExecutionContext, { batches }: Store): Promise<vo
   await batches.changeRoom('user:ann', leaveRoom([two]));
   t.deepEqual(await batches.findRoom('user:ann'), emptyRoom);
   await batches.changeRoom('user:ann', leaveRoom([two]));
+  await batches.changeRoom('user:ann', noteRefused(5, since.getTime()));
+  await batches.changeRoom('user:ann', enterRoom(two, second, noLimit));
+  const refused = { bytes: 5, at: since };
+  t.deepEqual(await batches.findRoom('user:ann'), { bytes: second.bytes, entries: { [two]: second }, refused });
 }
 
 async function takesBytes(t: ExecutionContext, { batches }: Store): Promise<void> {

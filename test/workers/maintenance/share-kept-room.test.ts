@@ -81,6 +81,22 @@ test.serial('while less than half is used there is no bound, and one that was wr
   t.deepEqual([...(await rooms('user')), ...(await rooms('device'))], Array(6).fill(null));
 });
 
+test.serial('a worker that begins to sum removes a bound that another one has written', async (t) => {
+  const [first, second] = [createSubject(), createSubject()];
+  await keep(3, 'user', 9 * mebibyte);
+  await first.share();
+  await keep(3, 'user', 1_000);
+  await second.share();
+  t.deepEqual([...(await rooms('user')), ...(await rooms('device'))], Array(6).fill(null));
+
+  await keep(3, 'user', 9 * mebibyte);
+  await first.share();
+  await keep(3, 'user', 1_000);
+  second.later(5_001);
+  await second.share();
+  t.deepEqual(await rooms('user'), Array(3).fill(null), 'also one that has summed before');
+});
+
 test.serial('what should have expired counts no more, and is removed', async (t) => {
   const { share, last } = createSubject();
   await keep(3, 'user', 7 * mebibyte, -1);

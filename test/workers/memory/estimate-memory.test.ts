@@ -1,5 +1,12 @@
 import test from 'ava';
-import { accountBytes, type Demand, estimateMemory, sumOf } from '../../../workers/memory/estimate-memory.ts';
+import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
+import {
+  accountBytes,
+  type Demand,
+  estimateMemory,
+  networkBytes,
+  sumOf,
+} from '../../../workers/memory/estimate-memory.ts';
 import { type ItemBytes, itemBytes } from '../../../workers/memory/item-bytes.ts';
 import { parseMemoryArguments } from '../../../workers/memory/memory-arguments.ts';
 import { warnOfLargePlans } from '../../../workers/memory/warn-of-large-plans.ts';
@@ -117,16 +124,43 @@ test('an account leaves the marks of the requests that its plan allows in 70 min
   t.is(accountBytes({}, timeouts, bytes.redis), undefined);
 });
 
-test('a worker warns of each plan on which one account can fill Redis', (t) => {
-  const plans = { small: { requestsPerMinute: 20 }, large: { requestsPerMinute: 100_000 }, unlimited: {} };
-  const warned = (memoryBytes: number) => {
-    const { log, lines } = recordedLog();
-    const timeouts = { requestMs: 600_000 };
-    warnOfLargePlans({ plans, timeouts, memoryBytes, log } as unknown as Parameters<typeof warnOfLargePlans>[0]);
-    return lines;
+test('the devices that one network creates in a day leave their marks, and keep no answers of their own', (t) => {
+  const [timeouts, guestMintsPerHour] = [{ requestMs: 600_000 }, 10];
+  const limits = { requestsPerMinute: 5, requestsPerDay: 50, guestMintsPerHour };
+  t.is(networkBytes(limits, timeouts, bytes.redis), 240 * (11 + 100 * 5));
+  t.is(networkBytes({ guestMintsPerHour }, timeouts, bytes.redis), undefined);
+});
+
+const plansAt = (guestMintsPerHour: number, memoryBytes: number) => {
+  const { log, lines } = recordedLog();
+  const plans = {
+    ...{ small: { requestsPerMinute: 20 }, large: { requestsPerMinute: 100_000 }, unlimited: {}, open: {} },
+    'guest-device': { requestsPerMinute: 5, requestsPerDay: 50 },
   };
-  t.like(warned(512 * 1_048_576), [{ level: 'warn', fields: { plan: 'large', redisMebibytes: 512 } }]);
-  t.is(warned(512 * 1_048_576).length, 1);
-  t.deepEqual(warned(16 * 1_073_741_824), []);
-  t.deepEqual(warned(0), [], 'it is not known');
+  const planFile = { plans, guestMintsPerHour, timeouts: { requestMs: 600_000 } } as unknown as PlanFile; // the only fields that are read
+  warnOfLargePlans({ ...planFile, memoryBytes, log });
+  return lines;
+};
+const warned = (guestMintsPerHour: number, memoryBytes: number) =>
+  plansAt(guestMintsPerHour, memoryBytes).filter(({ level }) => level === 'warn');
+
+test('a worker warns of each plan on which one account can fill Redis', (t) => {
+  const lines = warned(20, 512 * 1_048_576);
+  t.like(lines, { 0: { fields: { plan: 'large', redisMebibytes: 512 } }, length: 1 });
+  t.deepEqual(warned(20, 16 * 1_073_741_824), []);
+  t.deepEqual(warned(20, 0), [], 'it is not known');
+});
+
+test('a worker warns if the devices of one network can fill Redis', (t) => {
+  const lines = warned(5_000, 2 * 1_073_741_824);
+  t.like(lines, { 0: { fields: { plan: 'guest-device', redisMebibytes: 2_048 } }, length: 1 });
+  t.regex(String(lines[0]?.message), /guest_mints_per_hour/);
+});
+
+test('a worker names the plans without a limit of requests once, also if the memory of Redis is not known', (t) => {
+  for (const memoryBytes of [0, 16 * 1_073_741_824]) {
+    const lines = plansAt(20, memoryBytes);
+    t.like(lines, { 0: { level: 'info', fields: { plans: ['unlimited', 'open'] } }, length: 1 });
+    t.regex(String(lines[0]?.message), /requests_per_minute and requests_per_day/);
+  }
 });

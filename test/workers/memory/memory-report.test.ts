@@ -39,9 +39,18 @@ test('says whether the default bound of the outboxes is enough for the time that
   t.regex(short.line, /leave it unset, the default of \d+ is enough$/);
 });
 
+test('says what an account leaves that its plan does not bound', (t) => {
+  const demand = parseMemoryArguments(['--deadline-seconds', '600']);
+  if (demand === undefined || demand === 'help') throw new Error('the arguments are wrong');
+  const bytes = 70_000 * itemBytes.redis.endedMark.bytes;
+  t.is(estimateMemory(demand, itemBytes).thousandPerMinuteBytes, bytes);
+  const report = reportOf(estimateMemory(demand, itemBytes)).join(' ');
+  t.true(report.includes(`leaves   ${Math.round(bytes / 1_048_576)} MiB for each 1,000 requests`), report);
+});
+
 test('the command prints the parts and their sums, and the help', async (t) => {
   const { stdout } = await command('--accounts', '1000', '--requests-per-second', '10');
-  t.regex(stdout, /^Redis\n( {2}.* [\d.]+ [KMGT]iB\n)+ {2}OUTBOX_LENGTH_MAX: .*\n\nStore +SQLite +MongoDB\n/);
+  t.regex(stdout, /^Redis\n( {2}.* [\d.]+ [KMGT]iB\n)+ {2}OUTBOX_LENGTH_MAX: .*\n(.*\n){2}\nStore +SQLite +MongoDB\n/);
   t.is((await command('--help')).stdout, usageText);
 });
 

@@ -36,6 +36,8 @@ type Begun = Taking & {
 const done: Outcome = { outcome: 'done' };
 /** A line that failed at one backend waits this long for another one. Then it makes room for a line of another model. */
 const waitForBackendMs = 1_000;
+/** Until a line of the same account that runs now may have ended. */
+const waitForRoomMs = 1_000;
 const lane = 'batch';
 
 const neverStreamed: CallingRun['reply'] = {
@@ -46,7 +48,7 @@ type Deps = {
   store: Pick<BatchStore, 'findLine'>;
   /** The time that a request has from its admission, in milliseconds. */
   requestMs: () => number;
-  room: Pick<ResultRoom, 'mayRun'>;
+  room: Pick<ResultRoom, 'hold'>;
   admitLine: AdmitLine;
   startRun: StartRun;
   finishAttempt: FinishLineAttempt;
@@ -100,13 +102,16 @@ export function createProcessLine(deps: Deps): ProcessJob {
   async function admitAndRun(taking: Taking, signal: AbortSignal): Promise<Outcome> {
     const { job, taken } = taking;
     deps.sendLineEvent(job, { type: 'started' });
-    if (!(await deps.room.mayRun(job))) return endUnrun(taking, failedLine(job, noRoomLeft), signal);
+    const held = await deps.room.hold(job);
+    if (held === 'full') return endUnrun(taking, failedLine(job, noRoomLeft), signal);
+    if (held === 'later') return finishAttempt.postpone(job, { pauseMs: waitForRoomMs });
+    using _held = held;
     const admitted = await deps.admitLine(job);
     if (admitted.outcome === 'refused') return endUnrun(taking, failedLine(job, admitted.error), signal);
     if (admitted.outcome === 'ended') return finishAttempt.drop(taking);
     if (admitted.outcome === 'later') return finishAttempt.postpone(job, { pauseMs: admitted.pauseMs });
     const start = await deps.startRun({ ...job, taken, lane });
-    if (start.outcome === 'run') return runLine({ ...taking, start, admitted }, signal);
+    if (start.outcome === 'run') return await runLine({ ...taking, start, admitted }, signal);
     if (start.outcome === 'superseded') return done;
     if (start.outcome !== 'late' && start.outcome !== 'expired') return finishAttempt.drop(taking);
     // If an earlier run left no trace in the job, its worker died.

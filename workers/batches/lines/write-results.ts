@@ -80,19 +80,22 @@ export function createWriteResults({
     }
   }
 
-  /** Takes the results for one call, and leaves out those whose writers were aborted. */
+  /** Takes the results for one call. Those whose writers were aborted are left out, and count no more. */
   function take(): Waiting[] {
     const taken: Waiting[] = [];
+    const aborted: Waiting[] = [];
     let characters = 0;
     while (waiting.length > 0 && taken.length < resultsAtOnce && characters < charactersAtOnce) {
       const next = waiting.shift();
       if (next === undefined) break;
-      if (next.signal.aborted) next.reject(next.signal.reason);
+      if (next.signal.aborted) aborted.push(next);
       else {
         taken.push(next);
         characters += next.result.body?.length ?? 0;
       }
     }
+    void giveBack(aborted.filter(({ isCounted }) => isCounted));
+    for (const { reject, signal } of aborted) reject(signal.reason);
     return taken;
   }
 
@@ -137,10 +140,10 @@ function createCounting({ room, log }: { room: Pick<ResultRoom, 'take' | 'giveBa
     },
 
     /** What is not given back counts until the batch is over. */
-    async giveBack(earlier: readonly Waiting[]): Promise<void> {
-      const giving = byBatch(earlier).map(([of, counted]) => room.giveBack(of, counted.map(sizeOf)));
+    async giveBack(results: readonly Waiting[]): Promise<void> {
+      const giving = byBatch(results).map(([of, counted]) => room.giveBack(of, counted.map(sizeOf)));
       await Promise.all(giving).catch((error: unknown) => {
-        log.warn({ err: error }, 'bytes of results that were stored twice count until their batch ends');
+        log.warn({ err: error }, 'bytes of results that were not stored count until their batch ends');
       });
     },
   };

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { type AccountBytes, readAccountBytes, tidyRoom } from '../../../shared/store/batches/account-bytes.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 
-/** What accounts hold, read at most once a second for each. */
+/** What accounts hold. Within a second the same is returned. */
 export interface KnownBytes {
   look(account: string): Promise<AccountBytes>;
   /** After the entries of batches that are gone have left. For an account that seems to have no room. */
@@ -24,36 +24,29 @@ export function createKnownBytes({
   now: () => Promise<number>;
   clock?: { now(): number };
 }): KnownBytes {
-  const looked = keepShortly((account) => readAccountBytes(store, account), clock);
-  const lookedClosely = keepShortly(async (account) => {
-    await tidyRoom(store, { account, now: await now() });
-    return readAccountBytes(store, account);
-  }, clock);
-  return {
-    look: looked.get,
-    lookClosely: lookedClosely.get,
-    forget(account) {
-      looked.forget(account);
-      lookedClosely.forget(account);
-    },
-  };
-}
-
-/** Keeps what was read for a second. A failure is not kept. */
-function keepShortly(read: (account: string) => Promise<AccountBytes>, clock: { now(): number }) {
-  const kept = new LRUCache<string, Promise<AccountBytes>>({
+  const known = new LRUCache<string, { reading: Promise<AccountBytes>; isClose: boolean }>({
     ...{ max: accountsMax, ttl: keptMs, ttlResolution: 0, perf: clock },
   });
 
-  function readNow(account: string): Promise<AccountBytes> {
-    const reading = read(account);
-    kept.set(account, reading);
-    reading.catch(() => kept.peek(account) === reading && kept.delete(account));
+  async function readClosely(account: string): Promise<AccountBytes> {
+    await tidyRoom(store, { account, now: await now() });
+    return readAccountBytes(store, account);
+  }
+
+  /** A failure is not kept. */
+  function keep(account: string, reading: Promise<AccountBytes>, isClose: boolean): Promise<AccountBytes> {
+    const entry = { reading, isClose };
+    known.set(account, entry);
+    reading.catch(() => known.peek(account) === entry && known.delete(account));
     return reading;
   }
 
   return {
-    get: (account: string) => kept.get(account) ?? readNow(account),
-    forget: (account: string) => void kept.delete(account),
+    look: (account) => known.get(account)?.reading ?? keep(account, readAccountBytes(store, account), false),
+    lookClosely(account) {
+      const entry = known.get(account);
+      return entry?.isClose ? entry.reading : keep(account, readClosely(account), true);
+    },
+    forget: (account) => void known.delete(account),
   };
 }

@@ -1,4 +1,5 @@
-import { giveBackBytes, lineBytesReserved, noteRefused } from '../../../shared/batches/batch-room.ts';
+import { lineBytesMax } from '../../../shared/batches/batch.ts';
+import { giveBackBytes, lineBytesReserved, noteRefused, refusedBytes } from '../../../shared/batches/batch-room.ts';
 import type { AccountBytes } from '../../../shared/store/batches/account-bytes.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import type { KnownBytes } from './known-bytes.ts';
@@ -7,26 +8,54 @@ import type { KnownBytes } from './known-bytes.ts';
 export type SizedResult = { bytes: number; isFailure: boolean };
 type Owner = { account: string; batch: string };
 
+type Line = Owner & { outputTokensMax: number; choices: number };
+
 /** The room of accounts for the results of their lines (contract.md#ho6-room-of-accounts). Fails as the store does. */
 export interface ResultRoom {
-  /** Whether a line may run: there is room for a result, and for as much as the last one of its batch that had none. */
-  mayRun(of: Owner): Promise<boolean>;
+  /**
+   * Before a line runs. Holds room for its answer until that is stored: in this process other lines cannot hold the same. `full`: there is
+   * not enough room. `later`: there is, after lines that run now have ended.
+   */
+  hold(line: Line): Promise<Disposable | 'later' | 'full'>;
   /** Counts the bytes of results of one batch beyond those that are reserved for each line. Returns which of them have room. */
   take(of: Owner, results: readonly SizedResult[]): Promise<boolean[]>;
   /** Takes back the bytes of results that were counted, and were stored before. */
   giveBack(of: Owner, results: readonly SizedResult[]): Promise<void>;
 }
 
+/** About what JSON takes around the text of an answer, and its text for each token. */
+const bytesAroundText = 1_024;
+const bytesPerToken = 4;
+/** For an answer that is not generated: vectors, or ranks. */
+const bytesOfOthers = 65_536;
+
+/** What an answer of the line may well have. One with log probabilities has more. */
+export function expectedBytes({ outputTokensMax, choices }: Pick<Line, 'outputTokensMax' | 'choices'>): number {
+  if (outputTokensMax === 0) return bytesOfOthers;
+  return Math.min(lineBytesMax, bytesAroundText + outputTokensMax * choices * bytesPerToken);
+}
+
 export function createResultRoom({
   store,
   known,
   bytesMax,
+  now = Date.now,
 }: {
   store: Pick<BatchStore, 'changeRoom' | 'takeBytes'>;
   known: KnownBytes;
   /** What an account may hold. */
   bytesMax: () => number;
+  now?: () => number;
 }): ResultRoom {
+  /** The bytes that are held for lines that run, by account. */
+  const held = new Map<string, number>();
+
+  function changeHeld(account: string, bytes: number): void {
+    const next = (held.get(account) ?? 0) + bytes;
+    if (next === 0) held.delete(account);
+    else held.set(account, next);
+  }
+
   /** Of the results that do not fit together, those that still do, one after another. */
   async function takeSome({ account, batch }: Owner, results: readonly SizedResult[]): Promise<boolean[]> {
     known.forget(account);
@@ -37,18 +66,25 @@ export function createResultRoom({
       sum === 0 || (await store.takeBytes(account, { batch, bytes: sum, bytesMax: bytesMax() - fileBytes })) !== 'full';
     const kept = results.map(({ isFailure }, index) => isFailure || (isTaken && fit[index] === true));
     const refused = results.filter((_, index) => !kept[index]).map((result) => beyondReserved([result]));
-    if (refused.length > 0) await store.changeRoom(account, noteRefused(batch, Math.max(...refused)));
+    if (refused.length > 0) await store.changeRoom(account, noteRefused(Math.max(...refused), now()));
     known.forget(account);
     return kept;
   }
 
   return {
-    async mayRun({ account, batch }) {
-      const hasRoom = ({ room, bytes }: AccountBytes) => {
-        const entry = room.entries[batch];
-        return entry === undefined || bytesMax() - bytes >= Math.max(1, entry.refused ?? 0);
-      };
-      return hasRoom(await known.look(account)) || hasRoom(await known.lookClosely(account));
+    async hold(line) {
+      const { account, batch } = line;
+      const roomIn = ({ room, bytes }: AccountBytes) => ({
+        // Without an entry the batch is over, and the line will not run.
+        left: room.entries[batch] === undefined ? Number.POSITIVE_INFINITY : bytesMax() - bytes,
+        wanted: Math.max(expectedBytes(line), refusedBytes(room, now())),
+      });
+      let { left, wanted } = roomIn(await known.look(account));
+      if (left < wanted) ({ left, wanted } = roomIn(await known.lookClosely(account)));
+      if (left < wanted) return 'full';
+      if (left - (held.get(account) ?? 0) < wanted) return 'later';
+      changeHeld(account, wanted);
+      return { [Symbol.dispose]: () => changeHeld(account, -wanted) };
     },
 
     async take(of, results) {
@@ -57,9 +93,12 @@ export function createResultRoom({
       if (failures > 0) await store.takeBytes(account, { batch, bytes: failures, bytesMax: Number.MAX_SAFE_INTEGER });
       const bytes = beyondReserved(results.filter(({ isFailure }) => !isFailure));
       if (bytes === 0) return results.map(() => true);
-      const { fileBytes } = await known.look(account);
-      const taking = await store.takeBytes(account, { batch, bytes, bytesMax: bytesMax() - fileBytes });
-      return taking === 'full' ? takeSome(of, results) : results.map(() => true);
+      const seen = await known.look(account);
+      const taking = await store.takeBytes(account, { batch, bytes, bytesMax: bytesMax() - seen.fileBytes });
+      if (taking === 'full') return takeSome(of, results);
+      // Lines that begin before the next look count these bytes, too: they are no longer held for this line.
+      seen.bytes += bytes;
+      return results.map(() => true);
     },
 
     async giveBack({ account, batch }, results) {

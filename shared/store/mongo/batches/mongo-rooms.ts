@@ -53,5 +53,5 @@ export function createMongoRooms({ call, durable, database }: MongoCalls): RoomR
 }
 
 function roomOf(found: RoomDocument | undefined): BatchRoom {
-  return found === undefined ? emptyRoom : { bytes: found.bytes, entries: found.entries };
+  return found === undefined ? emptyRoom : batchRoomSchema.parse(found);
 }

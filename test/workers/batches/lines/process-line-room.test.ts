@@ -1,7 +1,8 @@
 import test from 'ava';
-import { enterRoom, lineBytesReserved, newRoomEntry } from '../../../../shared/batches/batch-room.ts';
+import { enterRoom, leaveRoom, lineBytesReserved, newRoomEntry } from '../../../../shared/batches/batch-room.ts';
 import { readAccountBytes } from '../../../../shared/store/batches/account-bytes.ts';
 import { lineBytesOf } from '../../../../workers/batches/lines/line-results.ts';
+import { expectedBytes } from '../../../../workers/batches/room/result-room.ts';
 import { openLineSide } from '../../../support/line-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
 
@@ -39,11 +40,11 @@ async function open(roomFor = Number.POSITIVE_INFINITY) {
       state.roomFor = bytes;
       state.now += 1_001;
     },
-    /** A line whose answer is longer than what is reserved for a line. */
+    /** A line whose answer has more bytes for each token than expected. */
     long(line = 1) {
-      const messages = [{ role: 'user', content: 'Write. '.repeat(300) }];
-      const body = JSON.stringify({ model: 'small-chat', max_tokens: 1_000, messages });
-      return side.jobOf({ line, body, outputTokensMax: 1_000 });
+      const messages = [{ role: 'user', content: `${'\t'.repeat(180)}long`.repeat(10) }];
+      const body = JSON.stringify({ model: 'small-chat', max_tokens: 200, messages });
+      return side.jobOf({ line, body, outputTokensMax: 200 });
     },
     /** The code of the error of each line, or `completed`. */
     async outcomes(lines: number) {
@@ -63,8 +64,8 @@ async function bytesOfAnswer(): Promise<number> {
 
 test('an answer counts for its account, and is kept if there is room for its last byte', async (t) => {
   const bytes = await bytesOfAnswer();
-  t.true(bytes > 100, String(bytes));
   await using side = await open(bytes);
+  t.true(bytes > expectedBytes(side.long()), String(bytes));
   await side.run(side.long());
   t.like(await side.result(), { failed: false, error: null });
   t.is(await side.more(), bytes);
@@ -97,15 +98,58 @@ test('an answer without room ends in the error file, uncharged, and further line
   t.regex(await side.registry.metrics(), /svc_batch_lines_total\{.*outcome="account_bytes_limit"\} 2/);
 });
 
-test('of lines that run at once as many are kept as there is room for, and the others cost nothing', async (t) => {
+test('lines run at once while there is room for all their answers, and others wait until these have ended', async (t) => {
   const bytes = await bytesOfAnswer();
-  await using side = await open(3 * bytes + 5);
-  await Promise.all(Array.from({ length: 8 }, (_, index) => side.run(side.long(index + 1))));
-  const outcomes = await side.outcomes(8);
-  t.deepEqual(outcomes.toSorted(), [...Array(5).fill('account_bytes_limit'), ...Array(3).fill('completed')]);
+  await using side = await open();
+  const expected = expectedBytes(side.long());
+  side.roomFor(3 * expected - 1);
+  const outcomes = await Promise.all(Array.from({ length: 8 }, (_, index) => side.run(side.long(index + 1))));
+  t.deepEqual(
+    outcomes.map(({ outcome }) => outcome),
+    ['done', 'done', ...Array(6).fill('later')],
+  );
+  t.deepEqual([side.calls().length, await side.leases()], [2, 0]);
+  t.deepEqual(side.eventTypes().toSorted().slice(0, 2), ['ended', 'ended']);
+  t.is(side.eventTypes().filter((type) => type === 'postponed').length, 6);
+
+  // One of them had room. The other one was longer than expected, so from now on as much is expected of each.
+  t.is(await side.more(), bytes);
+  t.is((await side.records()).filter(({ chargedTokens }) => chargedTokens > 0).length, 1);
+  side.roomFor(3 * bytes);
+  const again = await Promise.all([3, 4, 5].map((line) => side.run(side.long(line))));
+  t.deepEqual(again.map(({ outcome }) => outcome).toSorted(), ['done', 'done', 'later']);
   t.is(await side.more(), 3 * bytes);
-  const records = await side.records();
-  t.is(records.filter(({ chargedTokens }) => chargedTokens > 0).length, 3);
+});
+
+test('a line does not run without room for the answer that its limit allows', async (t) => {
+  await using side = await open();
+  const job = side.jobOf({ outputTokensMax: 1_000, choices: 2 });
+  side.roomFor(expectedBytes(job) - 1);
+  await side.run(job);
+  t.deepEqual(await side.outcomes(1), ['account_bytes_limit']);
+  t.deepEqual([side.calls().length, await side.charged()], [0, nothing]);
+  side.roomFor(expectedBytes(job));
+  await side.run(side.jobOf({ ...job, line: 2, requestId: `${job.requestId}-2` }));
+  t.deepEqual(await side.outcomes(2), ['account_bytes_limit', 'completed']);
+});
+
+test('what had no room counts for later batches of the account', async (t) => {
+  const bytes = await bytesOfAnswer();
+  await using side = await open(bytes - 1);
+  await side.run(side.long(1));
+  await side.store.changeRoom(side.account, leaveRoom([side.batch.id]));
+  const entry = newRoomEntry({ lines: 30, tokens: 1, since: new Date() });
+  await side.store.changeRoom(side.account, enterRoom(side.batch.id, entry, noLimits));
+  side.roomFor(bytes - 1);
+  await side.run(side.jobOf({ line: 2 }));
+  t.deepEqual(await side.outcomes(2), ['account_bytes_limit', 'account_bytes_limit']);
+  t.is(side.calls().length, 1, 'the second line did not run');
+});
+
+test('it is expected that an answer has four bytes for each token, and at most what a line may have', (t) => {
+  t.is(expectedBytes({ outputTokensMax: 100, choices: 3 }), 1_024 + 1_200);
+  t.is(expectedBytes({ outputTokensMax: 1_000_000, choices: 2 }), 4_194_304);
+  t.is(expectedBytes({ outputTokensMax: 0, choices: 1 }), 65_536, 'vectors');
 });
 
 test('an entry that a process has left without a batch leaves when a line finds no room', async (t) => {
@@ -120,10 +164,11 @@ test('an entry that a process has left without a batch leaves when a line finds 
 });
 
 test('a failure is kept without room, and counts', async (t) => {
-  await using side = await open(1);
-  const message = 'x'.repeat(2_000);
-  side.servers[0]?.fail({ status: 400, errorMessage: message });
-  await side.run(side.jobOf());
+  await using side = await open();
+  const job = side.jobOf();
+  side.roomFor(expectedBytes(job));
+  side.servers[0]?.fail({ status: 400, errorMessage: 'x'.repeat(expectedBytes(job)) });
+  await side.run(job);
   t.like(await side.result(), { failed: true, status: 400, error: { code: 'VALIDATION_ERROR' } });
   const more = await side.more();
   t.true(more > 0);

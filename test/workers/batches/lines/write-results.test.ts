@@ -197,6 +197,22 @@ test('results are counted once by batch, also if they are written again, and tho
   t.deepEqual(returned, [['batch_1', 1]]);
 });
 
+test('a result that was counted and then aborted is given back, and one that was not counted is not', async (t) => {
+  const { room, returned } = roomWithout([]);
+  const { writeResult, call } = open(room);
+  const stop = new AbortController();
+  const aborted = [1, 2].map((line) => writeResult(resultOf('batch_1', line), owner, stop.signal));
+  const other = writeResult(resultOf('batch_2', 1), owner, never);
+  const first = await call(1);
+  t.deepEqual(first.lines, [1]);
+  stop.abort(new Error('shutdown'));
+  first.fail(temporarilyUnavailable(new Error('unavailable')));
+  for (const one of aborted) await t.throwsAsync(one, { message: 'shutdown' });
+  (await call(2)).succeed();
+  await other;
+  t.deepEqual(returned, [['batch_1', 1]]);
+});
+
 test('while one account cannot be counted, its results wait, and those of others are not counted twice', async (t) => {
   let isAway = true;
   const counted: string[] = [];
