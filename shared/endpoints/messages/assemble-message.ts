@@ -56,7 +56,7 @@ function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
       const content = [...blocks].toSorted(([one], [other]) => Number(one) - Number(other));
       const answer = {
         ...message,
-        ...{ type: 'message', model, content: content.map(([, block]) => ended(block, isCut)) },
+        ...{ type: 'message', model, content: content.map(([, block]) => ended(block)) },
         ...(isCut && { stop_reason: 'max_tokens', stop_sequence: null }),
         ...(reported !== undefined && { usage }),
       };
@@ -98,14 +98,13 @@ function extend(block: Block, { type, ...delta }: Json): number {
   return length;
 }
 
-/** Arguments that were cut are not JSON. */
-function ended({ fields, json }: Block, isCut: boolean): Json {
+/** Arguments that end early, at the backend's limit or ours, are not JSON. */
+function ended({ fields, json }: Block): Json {
   if (json === '') return fields;
   try {
     return { ...fields, input: JSON.parse(json) };
-  } catch (cause) {
-    if (isCut) return { ...fields, input: {} };
-    throw new BackendError('unreadable', 'the arguments of a tool are not JSON', { cause });
+  } catch {
+    return { ...fields, input: {} };
   }
 }
 
