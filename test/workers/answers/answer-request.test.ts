@@ -18,11 +18,12 @@ const plain = asking('Grüße, 東京!');
 const expected = answerFor(plain.messages);
 const short = { firstTokenMs: 300, idleMs: 300 };
 
-type Request = { messages: { role: string; content: string }[]; n?: number };
+type Request = Record<string, unknown> & { n?: number };
 
 type Given = {
   url: string;
   endpoint?: string;
+  promptEstimate?: number;
   request?: Request;
   limit?: number | undefined;
   assembled?: boolean;
@@ -110,6 +111,22 @@ test('an assembled answer without reported usage has the counted usage', async (
   const completionTokens = await countTokens(expected);
   t.deepEqual(usage, { promptTokens, completionTokens, cachedTokens: 0, estimated: true });
   t.like(answer.usage, { prompt_tokens: promptTokens, completion_tokens: completionTokens });
+});
+
+test('of text that repeats the prompt, the prompt is taken off as it counts, and not as it is charged', async (t) => {
+  const prompt = 'საქართველოში ცხოვრება კარგია და ხალხი '.repeat(20);
+  const written = 'the answer of the model '.repeat(100);
+  const request = { prompt, echo: true, n: 2 };
+  const promptTokens = await countPromptTokens({ endpoint: '/v1/completions', body: JSON.stringify(request) });
+  const choices = [0, 1].map((index) => ({ index, text: prompt + written, finish_reason: 'stop' }));
+  const body = JSON.stringify({ id: 'x', object: 'text_completion', created: 1, choices });
+  await using server = await startRawBackend((socket) => socket.end(rawAnswer(body, { type: 'application/json' })));
+  const given = { endpoint: '/v1/completions', assembled: false, promptEstimate: 5 * promptTokens };
+  const { usage } = await ask({ url: server.url, request, ...given });
+  t.is(usage.promptTokens, Math.ceil(2.5 * promptTokens));
+  const all = await countTokens([prompt + written, prompt + written].join('\n'));
+  t.is(usage.completionTokens, all - 2 * promptTokens);
+  t.true(usage.completionTokens > 900);
 });
 
 const failing: [Fault, string][] = [
