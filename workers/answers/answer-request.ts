@@ -92,6 +92,7 @@ function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOption
     createdAt: Math.floor(Date.now() / 1_000),
     relay: (message) => relayedText(message, call.apiKey),
     budget: call.room,
+    choices: job.choices,
   };
 }
 
