@@ -223,6 +223,15 @@ export async function promptUsage(job: QueuedCall): Promise<TokenUsage> {
 }
 
 /**
+ * The usage of an answer of which nothing is known: the prompt, and all that was reserved for the output
+ * (contract.md#ho5-proof-of-usage).
+ */
+export async function unknownUsage(job: QueuedCall): Promise<TokenUsage> {
+  const choices = endpointAt(job.endpoint).request.choicesOf(JSON.parse(job.body));
+  return { ...(await promptUsage(job)), completionTokens: job.outputTokensMax * choices };
+}
+
+/**
  * The tokens of the prompt by tokenizer, and those that are charged: at least half of what admission has estimated, because a prompt can also
  * be what the tokenizer does not read (contract.md#ho5-proof-of-usage).
  */
