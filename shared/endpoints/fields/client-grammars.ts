@@ -47,13 +47,16 @@ function* inTools(tools: unknown, { path: list, field, isDemanded }: Listed): Ge
   if (!Array.isArray(tools)) return;
   for (let index = 0; index < tools.length; index++) {
     const tool: unknown = tools[index];
-    if (!isObject(tool)) continue;
-    const path = `${list}[${index}]`;
-    yield* grammarOf(tool.format, `${path}.format`, field);
-    if (isObject(tool.custom)) yield* grammarOf(tool.custom.format, `${path}.custom.format`, field);
-    const isStrict = tool.strict === true || (isObject(tool.function) && tool.function.strict === true);
-    if (isStrict || isDemanded) yield* patternsOf(tool, path, field);
+    if (isObject(tool)) yield* grammarsOfTool(tool, { path: `${list}[${index}]`, field, isDemanded });
   }
+}
+
+/** Yields those in one tool. */
+export function* grammarsOfTool(tool: Json, { path, field, isDemanded }: Listed): Generator<ClientGrammar> {
+  yield* grammarOf(tool.format, `${path}.format`, field);
+  if (isObject(tool.custom)) yield* grammarOf(tool.custom.format, `${path}.custom.format`, field);
+  const isStrict = tool.strict === true || (isObject(tool.function) && tool.function.strict === true);
+  if (isStrict || isDemanded) yield* patternsOf(tool, path, field);
 }
 
 /** The input format of a custom tool: text, or a grammar with a syntax of its own. */

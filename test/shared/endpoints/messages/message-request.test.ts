@@ -105,6 +105,26 @@ test('blocks of every published type are known, and those that reach beyond the 
   t.deepEqual(faultyFields(messages, { ...asked, system }), ['system[0].type']);
 });
 
+test('a tool that a part of a message defines is checked as one of the request', (t) => {
+  const definition = (tool: object) => ({ type: 'tool_addition', tool: { type: 'tool_definition', definition: tool } });
+  const hosted = definition({ type: 'web_search_20250305', name: 'web_search' });
+  const input_schema = { type: 'object', properties: { a: { type: 'string', pattern: '(a+)+$' } } };
+  const changes = (change: object) => ({ type: 'compaction', content: 's', tool_changes: [change] });
+  const asking = (...content: object[]) => ({ ...asked, messages: [{ role: 'system', content }] });
+  const at = 'messages[0].content[0]';
+  t.deepEqual(faultyFields(messages, asking(hosted)), [`${at}.tool.definition.type`]);
+  t.deepEqual(faultyFields(messages, asking(definition({ name: 'f', input_schema }))), [
+    `${at}.tool.definition.pattern`,
+  ]);
+  t.deepEqual(faultyFields(messages, asking(changes(hosted))), [`${at}.tool_changes[0].tool.definition.type`]);
+  t.deepEqual(faultyFields(messages, asking(changes(definition({ name: 'f', strict: true, input_schema })))), [
+    `${at}.tool_changes[0].tool.definition.pattern`,
+  ]);
+  const plain = definition({ name: 'f', input_schema: { type: 'object' } });
+  const byName = { type: 'tool_addition', tool: { type: 'tool_reference', name: 'f' } };
+  t.deepEqual(faultsOf(messages, asking(plain, byName, changes(plain), changes(byName))), []);
+});
+
 test("fields that spend the operator's money are refused unless they are listed", (t) => {
   for (const field of ['speed', 'container', 'inference_geo']) {
     t.deepEqual(faultyFields(messages, { ...asked, [field]: 'fast' }), [field]);
