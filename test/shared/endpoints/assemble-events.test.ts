@@ -168,6 +168,25 @@ test('a part of a block that has not begun is a fault of the backend', (t) => {
   t.throws(() => assemble(messages, [start, delta(7, 'text_delta', { text: 'a' })]), { instanceOf: BackendError });
 });
 
+test('what the provider read and wrote for a compaction counts as prompt, and the usage stays as it came', (t) => {
+  const iterations = [
+    { type: 'compaction', input_tokens: 180_000, output_tokens: 3_500, cache_read_input_tokens: 7 },
+    { type: 'message', input_tokens: 5, output_tokens: 20 },
+    null,
+    { type: 'compaction', input_tokens: 'x' },
+  ];
+  const counts = { output_tokens: 20, iterations };
+  const whole = { ...start.message, usage: { ...start.message.usage, ...counts } };
+  const usage = { promptTokens: 8 + 180_007 + 3_500, completionTokens: 20, cachedTokens: 10 };
+  const assembled = assemble(messages, [start, block(0, { type: 'text', text: 'Hi' }), end({}, counts)]);
+  const parsed = endpointAt(messages).answer.parse(JSON.stringify(whole));
+  for (const answer of [assembled.answer(), parsed]) {
+    t.deepEqual(answer.usage, usage);
+    const presented = endpointAt(messages).answer.present(answer, usage, streamOptions({ model: 'm' }));
+    t.like((JSON.parse(presented) as { usage: object }).usage, { input_tokens: 5, output_tokens: 20, iterations });
+  }
+});
+
 const responses = '/v1/responses';
 const output = [
   {
