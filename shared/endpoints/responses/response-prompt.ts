@@ -1,6 +1,7 @@
 import type { Prompt } from '../definition/request-format.ts';
 import {
   estimateWithMedia,
+  type MediaSum,
   type ReadMedia,
   readOpenAiMedia,
   tokensOfMessages,
@@ -23,9 +24,10 @@ type Queued = { instructions?: unknown; input?: unknown; tools?: unknown };
 
 /** The texts of a queued body, for the tokenizer, and the tokens of its media. */
 export function inputPrompt({ instructions, input, tools }: Queued): Prompt {
-  const media = { tokens: (Array.isArray(input) ? input.length : 1) * tokensPerMessage };
+  const media: MediaSum = { tokens: (Array.isArray(input) ? input.length : 1) * tokensPerMessage, texts: [] };
   const shown = withoutMedia(input, readMedia, media);
-  return { texts: [...textsIn([instructions, shown], textFields), ...toolTexts(tools)], tokens: media.tokens };
+  const texts = textsIn([instructions, shown], textFields);
+  return { texts: [...texts, ...toolTexts(tools), ...media.texts], tokens: media.tokens };
 }
 
 const textFields = new Set(['content', 'text', 'arguments', 'input', 'output', 'summary', 'refusal']);

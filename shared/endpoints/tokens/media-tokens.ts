@@ -22,8 +22,14 @@ function withLineEnds(json: string): string {
 
 export type Part = Readonly<Record<string, unknown>>;
 
-/** A part without its data, and the tokens of that data. */
-export type EmptiedPart = { tokens: number; emptied: Part };
+/** Media: the tokens of its data, or the text of a file, which gets into the prompt as it is. */
+type Size = { tokens: number; text?: string };
+
+/** A part without its data. */
+export type EmptiedPart = Size & { emptied: Part };
+
+/** All media of a prompt. */
+export type MediaSum = { tokens: number; texts: string[] };
 
 /** Reads the media and the opaque strings of one message or part; undefined if there are none. */
 export type ReadMedia = (part: Part) => EmptiedPart | undefined;
@@ -38,10 +44,12 @@ type Prompted = { text: string; fields: readonly string[]; readMedia: ReadMedia 
  * media and opaque strings are not counted as text.
  */
 export function estimateWithMedia(request: object, { text, fields, readMedia }: Prompted): number {
-  const media = { tokens: 0 };
+  const media: MediaSum = { tokens: 0, texts: [] };
   const emptied = fields.map((field) => [field, withoutMedia(fieldOf(request, field), readMedia, media)]);
-  const written = media.tokens === 0 ? text : JSON.stringify({ ...request, ...Object.fromEntries(emptied) });
-  return estimateJson(written) + media.tokens;
+  const isUnchanged = media.tokens === 0 && media.texts.length === 0;
+  const written = isUnchanged ? text : JSON.stringify({ ...request, ...Object.fromEntries(emptied) });
+  const ofFiles = media.texts.reduce((sum, file) => sum + estimateTokens(file), 0);
+  return estimateJson(written) + media.tokens + ofFiles;
 }
 
 /** The tokens around the messages in a field. */
@@ -57,12 +65,13 @@ function fieldOf(request: object, field: string): unknown {
 /** Fields of a message or a part that hold parts: the output of a tool, and the source of a document. */
 const holders = ['content', 'output', 'source'] as const;
 
-/** Returns messages or parts with the media in them emptied, and adds the tokens of the media to `total`. */
-export function withoutMedia(value: unknown, readMedia: ReadMedia, total: { tokens: number }): unknown {
+/** Returns messages or parts with the media in them emptied, and adds the media to `total`. */
+export function withoutMedia(value: unknown, readMedia: ReadMedia, total: MediaSum): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutMedia(item, readMedia, total));
   if (!isObject(value)) return value;
   const media = readMedia(value);
   total.tokens += media?.tokens ?? 0;
+  if (media?.text !== undefined) total.texts.push(media.text);
   const part = media?.emptied ?? value;
   const held = holders.filter((name) => typeof part[name] === 'object' && part[name] !== null);
   if (held.length === 0) return part;
@@ -115,14 +124,13 @@ function readFile(part: Part): EmptiedPart | undefined {
   const { file_data: file } = part;
   if (typeof file !== 'string') return undefined;
   const data = dataIn(file, /^data:[^,]{1,200};base64,/) ?? (isBase64(file) ? file : undefined);
-  return data === undefined ? undefined : { tokens: tokensOfFile(data), emptied: { ...part, file_data: '' } };
+  return data === undefined ? undefined : { ...sizeOfFile(data), emptied: { ...part, file_data: '' } };
 }
 
-/** A file of text gets into the prompt as it is. */
-export function tokensOfFile(data: string): number {
+export function sizeOfFile(data: string): Size {
   const bytes = Buffer.from(data, 'base64');
-  if (isUtf8(bytes) && !bytes.includes(0)) return estimateTokens(bytes.toString());
-  return Math.ceil(bytes.length / fileBytesPerToken);
+  if (isUtf8(bytes) && !bytes.includes(0)) return { tokens: 0, text: bytes.toString() };
+  return { tokens: Math.ceil(bytes.length / fileBytesPerToken) };
 }
 
 /** Empties the opaque string in one field of a part. Anything else than base64 is text. */
@@ -136,7 +144,7 @@ export function withoutOpaque(part: Part, field: string): EmptiedPart | undefine
 export function within(part: Part, field: string, read: ReadMedia): EmptiedPart | undefined {
   const member = part[field];
   const found = isObject(member) ? read(member) : undefined;
-  return found === undefined ? undefined : { tokens: found.tokens, emptied: { ...part, [field]: found.emptied } };
+  return found === undefined ? undefined : { ...found, emptied: { ...part, [field]: found.emptied } };
 }
 
 /** Reads each object of a list in a field of a part. */

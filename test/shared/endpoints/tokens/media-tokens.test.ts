@@ -76,7 +76,7 @@ for (const { rule, width, height, detail, tokens } of published) {
 }
 
 type Endpoint = 'chat/completions' | 'responses' | 'messages' | 'messages/count_tokens' | 'rerank' | 'embeddings';
-type Case = { endpoint: Endpoint; request: object; tokens: number };
+type Case = { endpoint: Endpoint; request: object; tokens: number; text?: string };
 
 const blob = (bytes: number) => randomBytes(bytes).toString('base64');
 const inLines = (data: string) => data.replaceAll(/(.{76})/g, '$1\r\n');
@@ -150,6 +150,7 @@ const cases: Readonly<Record<string, Case>> = {
       file: { filename: 'a.pdf', file_data: dataUrl(asBase64(textFile), 'application/pdf') },
     }),
     tokens: textFileTokens,
+    text: textFile,
   },
   reasoning_details: {
     endpoint: 'chat/completions',
@@ -280,12 +281,13 @@ const cases: Readonly<Record<string, Case>> = {
 /** Names of fields, addresses, and what is around messages. */
 const aroundMax = 150;
 
-for (const [kind, { endpoint, request, tokens }] of Object.entries(cases)) {
+for (const [kind, { endpoint, request, tokens, text }] of Object.entries(cases)) {
   test(`${endpoint}: ${kind} is ${tokens} tokens`, (t) => {
     const format = endpointAt(`/v1/${endpoint}`).request;
     const estimate = format.estimatePrompt(request, JSON.stringify(request));
     t.true(estimate >= tokens && estimate <= tokens + aroundMax, `${estimate} reserved`);
     const prompt = format.promptOf(request);
+    if (text !== undefined) return t.deepEqual(prompt, { texts: ['', text], tokens: 4 }, 'the tokenizer gets it');
     t.true(prompt.tokens >= tokens && prompt.tokens <= tokens + 8, `${prompt.tokens} of the prompt`);
     t.true(prompt.texts.join('').length < 200, 'the tokenizer gets no data');
   });
