@@ -66,7 +66,8 @@ function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
 }
 
 function begun(block: Json): Block {
-  return { fields: { ...block }, json: '' };
+  const { citations } = block;
+  return { fields: { ...block, ...(Array.isArray(citations) && { citations: [...citations] }) }, json: '' };
 }
 
 /** Extends a block, and returns the length of what was added. */
@@ -79,7 +80,9 @@ function extend(block: Block, { type, ...delta }: Json): number {
     return part.length;
   }
   if (type === 'citations_delta') {
-    fields.citations = [...(Array.isArray(fields.citations) ? fields.citations : []), delta.citation];
+    const citations: unknown[] = Array.isArray(fields.citations) ? fields.citations : [];
+    citations.push(delta.citation);
+    fields.citations = citations;
     return JSON.stringify(delta).length;
   }
   let length = 0;

@@ -29,12 +29,17 @@ export function closeOutput(items: readonly OutputItem[]): { events: TypedEvent[
 }
 
 function endedItem({ item, texts }: OutputItem): Json & { name?: unknown } {
-  const lists: Record<string, unknown[]> = {};
+  const lists: { content?: Json[]; summary?: Json[] } = {};
   const members: Record<string, string> = {};
   for (const { kind, text } of texts.values()) {
     const part = parts[kind];
-    if (part === undefined) members[textMembers[kind]] = text;
-    else lists[part.list] = [...(lists[part.list] ?? []), partOf(kind, text)];
+    if (part === undefined) {
+      members[textMembers[kind]] = text;
+      continue;
+    }
+    const list = lists[part.list] ?? [];
+    list.push(partOf(kind, text));
+    lists[part.list] = list;
   }
   return { ...item, ...lists, ...members, status: 'incomplete' };
 }

@@ -233,6 +233,49 @@ test('a response is what its last event has, or its items if that leaves them ou
   t.like(JSON.parse(cut.answer().text), { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
 });
 
+/** How many items of lists are copied or visited meanwhile. */
+function itemsVisited(act: () => void): number {
+  const { [Symbol.iterator]: iterate } = Array.prototype;
+  let visited = 0;
+  function counting(this: unknown[]) {
+    visited += this.length;
+    return iterate.call(this);
+  }
+  Object.assign(Array.prototype, { [Symbol.iterator]: counting });
+  try {
+    act();
+  } finally {
+    Object.assign(Array.prototype, { [Symbol.iterator]: iterate });
+  }
+  return visited;
+}
+
+test.serial('the work for a list that grows with each event grows with its length, and not with its square', (t) => {
+  const parts = 2_000;
+  const times = (event: (index: number) => object) => Array.from({ length: parts }, (_, index) => event(index));
+  const cited = times(() => delta(0, 'citations_delta', { citation: {} }));
+  const added = {
+    type: 'response.output_item.added',
+    output_index: 0,
+    item: { type: 'message', id: 'a', content: [] },
+  };
+  const texts = times((content_index) => ({
+    ...{ type: 'response.output_text.delta', output_index: 0, content_index, delta: 'x' },
+  }));
+  const all: [string, object[]][] = [
+    [messages, [start, block(0, { type: 'text', text: '' }), ...cited, end({}, { output_tokens: 1 })]],
+    [responses, [added, ...texts, { type: 'response.completed', response: {} }]],
+  ];
+  for (const [endpoint, events] of all) {
+    const assembler = open(endpoint);
+    const visited = itemsVisited(() => {
+      for (const event of events) assembler.take(JSON.stringify(event));
+      t.true(assembler.answer().text.length > parts);
+    });
+    t.true(visited < 100 * parts, `${visited} items of ${endpoint}`);
+  }
+});
+
 test('an assembled answer is bounded, however its parts arrive', (t) => {
   const text = 'x'.repeat(1_000_000);
   const many: [string, object[], object][] = [
