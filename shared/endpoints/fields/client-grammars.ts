@@ -84,31 +84,57 @@ function isPattern(name: string, value: unknown): boolean {
   return name === 'patternProperties' && typeof value === 'object' && value !== null;
 }
 
+/** Members of a schema or of a tool that hold values and no schemas: a `pattern` in them is a value, too. */
+const dataMembers = new Set(['default', 'const', 'enum', 'examples', 'input_examples']);
+/** Members that hold schemas by any name, `default` as well. */
+const schemaMaps = new Set(['properties', '$defs', 'definitions', 'patternProperties', 'dependentSchemas']);
+
+/** `isMap`: the value has schemas by their names. `withData`: values in it count as schemas. */
+type Position = { isMap: boolean; withData: boolean };
+
+const isData = (name: string, { isMap, withData }: Position) => !withData && !isMap && dataMembers.has(name);
+const within = (name: string, { isMap, withData }: Position) => ({ isMap: !isMap && schemaMaps.has(name), withData });
+
 /**
  * Returns which keywords of a JSON schema hold a client's regular expressions: `pattern` and `patternProperties`. A schema is an object, or
  * its JSON as a string, which some model servers accept. Each value is visited once. A string is searched and not parsed, so a string with
- * escaped letters, which no serializer writes, counts as having a `pattern`.
+ * escaped letters, which no serializer writes, counts as having a `pattern`. So does data, if there is a reference that could lead there.
  */
 function schemaPatterns(schema: unknown): ReadonlySet<string> {
   const found = new Set<string>();
   if (typeof schema === 'string') searchText(schema, found);
-  else searchValue(schema, found);
+  else searchValue(schema, found, { isMap: false, withData: mayReferToData(schema) });
   return found;
 }
 
-function searchValue(value: unknown, found: Set<string>): void {
+function searchValue(value: unknown, found: Set<string>, position: Position): void {
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
       // An enumeration can have a million numbers.
-      if (typeof value[index] === 'object') searchValue(value[index], found);
+      if (typeof value[index] === 'object') searchValue(value[index], found, { ...position, isMap: false });
     }
   } else if (isObject(value)) {
     for (const name in value) {
       const member = value[name];
       if (isPattern(name, member)) found.add(name);
-      if (typeof member === 'object') searchValue(member, found);
+      if (typeof member === 'object' && !isData(name, position)) searchValue(member, found, within(name, position));
     }
   }
+}
+
+const references = new Set(['$ref', '$dynamicRef', '$recursiveRef']);
+const usualReference = /^#(\/(\$defs|definitions)\/[^/%]+)?$/;
+
+/** Whether any reference leads elsewhere than to the whole schema or to one of its definitions. */
+function mayReferToData(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some((item) => typeof item === 'object' && mayReferToData(item));
+  if (!isObject(value)) return false;
+  for (const name in value) {
+    const member = value[name];
+    if (references.has(name) && typeof member === 'string' && !usualReference.test(member)) return true;
+    if (typeof member === 'object' && mayReferToData(member)) return true;
+  }
+  return false;
 }
 
 function searchText(text: string, found: Set<string>): void {
@@ -119,14 +145,17 @@ function searchText(text: string, found: Set<string>): void {
 /** Returns tools without the patterns in their schemas; undefined if there are none. */
 export function withoutPatterns(tools: unknown): unknown {
   const found = new Set<string>();
-  searchValue(tools, found);
-  return found.size === 0 ? undefined : removePatterns(tools);
+  const top = { isMap: false, withData: mayReferToData(tools) };
+  searchValue(tools, found, top);
+  return found.size === 0 ? undefined : removePatterns(tools, top);
 }
 
-function removePatterns(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(removePatterns);
+function removePatterns(value: unknown, position: Position): unknown {
+  if (Array.isArray(value)) return value.map((item) => removePatterns(item, { ...position, isMap: false }));
   // A number as the client wrote it has no prototype, and is written again only as it is.
   if (!isObject(value) || Object.getPrototypeOf(value) === null) return value;
   const kept = Object.entries(value).filter(([name, member]) => !(keywords.has(name) && isPattern(name, member)));
-  return Object.fromEntries(kept.map(([name, member]) => [name, removePatterns(member)]));
+  const cleaned = (name: string, member: unknown) =>
+    isData(name, position) ? member : removePatterns(member, within(name, position));
+  return Object.fromEntries(kept.map(([name, member]) => [name, cleaned(name, member)]));
 }

@@ -461,6 +461,48 @@ test('of other tools, regular expressions are removed from the schemas, which th
   );
 });
 
+/** As agents define a search for files. */
+const searching = {
+  type: 'object',
+  properties: {
+    pattern: { type: 'string', default: '**', examples: ['*.ts'] },
+    options: { type: 'object', default: { pattern: '*' }, enum: [{ pattern: '*' }], const: { pattern: '*' } },
+  },
+  examples: [{ pattern: '**/*.ts' }],
+  $defs: { again: { $ref: '#' }, default: { $ref: '#/$defs/again' } },
+};
+
+test('a value that is named pattern is no regular expression, unless a reference may lead to it', (t) => {
+  const input_examples = [{ pattern: '**/*.ts' }];
+  const tool = (parameters: object, more: object = {}) => ({
+    ...{ type: 'function', function: { name: 'Glob', parameters, ...more } },
+    input_examples,
+  });
+  const plain = parse({ tools: [tool(searching)] });
+  t.deepEqual([plain.dropped, (JSON.parse(plain.body) as { tools: unknown }).tools], [[], [tool(searching)]]);
+  t.notThrows(() => parse({ tools: [tool(searching, { strict: true })], tool_choice: 'required' }));
+
+  const mixed = { ...searching, properties: { ...searching.properties, ...pattern.properties } };
+  const cleaned = parse({ tools: [tool(mixed)] });
+  t.deepEqual(cleaned.dropped, ['tools.pattern']);
+  const kept = { ...searching, properties: { ...searching.properties, a: { type: 'string' } } };
+  t.deepEqual((JSON.parse(cleaned.body) as { tools: unknown }).tools, [tool(kept)]);
+
+  const schemas = [
+    { properties: { default: { type: 'string', pattern: 'a' } } },
+    { $defs: { const: { type: 'string', pattern: 'a' } } },
+    { properties: { properties: { properties: { examples: { pattern: 'a' } } } } },
+    ...['#/default', '#/properties/a/default', '#a', '#/%64efault', 'https://a.example'].map(($ref) => ({
+      ...{ $ref, default: { $anchor: 'a', type: 'string', pattern: '(a+)+$' } },
+    })),
+  ];
+  for (const schema of schemas) {
+    t.deepEqual(pathsOf({ guided_json: schema }), ['guided_json.pattern'], JSON.stringify(schema));
+    t.deepEqual(pathsOf({ tools: [tool(schema)], tool_choice: 'required' }), ['tools[0].pattern']);
+    t.deepEqual(parse({ tools: [tool(schema)] }).dropped, ['tools.pattern']);
+  }
+});
+
 test('a grammar as the input of a custom tool is rejected unless its kind is listed', (t) => {
   const grammar = (syntax: string) => ({ type: 'grammar', grammar: { syntax, definition: 'start: "a"' } });
   const tools = (format: object) => ({ tools: [{ type: 'custom', custom: { name: 'f', format } }] });
