@@ -24,7 +24,8 @@ export function* clientGrammars(request: Json, { outputFormat, holdTools }: Plac
   if (isObject(structured)) schemas['structured_outputs.json'] = structured.json;
   if (outputFormat.length > 0) schemas[outputFormat.join('.')] = format;
   for (const [path, schema] of Object.entries(schemas)) yield* patternsOf(schema, path, path.replace(/\..*$/, ''));
-  const isDemanded = demandsCall(request.tool_choice) || demandsCall(request.function_call);
+  const choices = [demandsOf(request.tool_choice), demandsOf(request.function_call)];
+  const isDemanded = (tool: Json) => choices.some((demands) => demands(tool));
   for (const field of ['tools', 'functions']) yield* inTools(request[field], { path: field, field, isDemanded });
   for (const field of holdTools) yield* inHeldTools(request[field], field);
 }
@@ -36,23 +37,30 @@ function* inHeldTools(items: unknown, field: string): Generator<ClientGrammar> {
     if (!isObject(item)) continue;
     for (const name in item) {
       const path = `${field}[${index}].${name}`;
-      if (foldedName(name) === 'tools') yield* inTools(item[name], { path, field: 'tools', isDemanded: true });
+      if (foldedName(name) === 'tools') yield* inTools(item[name], { path, field: 'tools', isDemanded: () => true });
     }
   }
 }
 
-type Listed = { path: string; field: string; isDemanded: boolean };
+type Place = { path: string; field: string };
 
-function* inTools(tools: unknown, { path: list, field, isDemanded }: Listed): Generator<ClientGrammar> {
+function* inTools(
+  tools: unknown,
+  { path: list, field, isDemanded }: Place & { isDemanded: Demands },
+): Generator<ClientGrammar> {
   if (!Array.isArray(tools)) return;
   for (let index = 0; index < tools.length; index++) {
     const tool: unknown = tools[index];
-    if (isObject(tool)) yield* grammarsOfTool(tool, { path: `${list}[${index}]`, field, isDemanded });
+    const path = `${list}[${index}]`;
+    if (isObject(tool)) yield* grammarsOfTool(tool, { path, field, isDemanded: isDemanded(tool) });
   }
 }
 
 /** Yields those in one tool. */
-export function* grammarsOfTool(tool: Json, { path, field, isDemanded }: Listed): Generator<ClientGrammar> {
+export function* grammarsOfTool(
+  tool: Json,
+  { path, field, isDemanded }: Place & { isDemanded: boolean },
+): Generator<ClientGrammar> {
   yield* grammarOf(tool.format, `${path}.format`, field);
   if (isObject(tool.custom)) yield* grammarOf(tool.custom.format, `${path}.custom.format`, field);
   const isStrict = tool.strict === true || (isObject(tool.function) && tool.function.strict === true);
@@ -70,10 +78,29 @@ function* patternsOf(schema: unknown, path: string, field: string): Generator<Cl
   for (const keyword of schemaPatterns(schema)) yield { path: `${path}.${keyword}`, field, listed: 'guided_regex' };
 }
 
-/** OpenAI's `required` and Anthropic's `any`, or a tool by its name. */
-function demandsCall(choice: unknown): boolean {
-  const type: unknown = isObject(choice) ? (choice.mode ?? choice.type ?? 'function') : choice;
-  return type != null && type !== 'auto' && type !== 'none';
+/** Whether a choice of tools demands that this tool is called. */
+type Demands = (tool: Json) => boolean;
+
+/** Types of a choice that names a tool: Anthropic's, and OpenAI's. Its `function_call` has none. */
+const namingTypes = new Set<unknown>(['tool', 'function', 'custom', undefined]);
+
+/** OpenAI's `required` and Anthropic's `any` demand each of the tools, a name one of them. What is not known demands each. */
+function demandsOf(choice: unknown): Demands {
+  const { type, mode, allowed_tools: allowed }: Json = isObject(choice) ? choice : { type: choice ?? 'auto' };
+  if (type === 'auto' || type === 'none') return () => false;
+  if (type === 'allowed_tools') {
+    const modes = [mode, isObject(allowed) ? allowed.mode : undefined].filter((each) => each !== undefined);
+    const isFree = modes.length > 0 && modes.every((each) => each === 'auto');
+    return () => !isFree;
+  }
+  const names = isObject(choice) && namingTypes.has(type) ? namesIn(choice) : [];
+  return (tool) => names.length === 0 || namesIn(tool).some((name) => names.includes(name));
+}
+
+/** The names of a tool, or those in a choice, in any notation. */
+function namesIn({ name, function: called, custom }: Json): unknown[] {
+  const all = [name, isObject(called) ? called.name : undefined, isObject(custom) ? custom.name : undefined];
+  return all.filter((each) => typeof each === 'string');
 }
 
 const keywords = new Set(['pattern', 'patternProperties']);

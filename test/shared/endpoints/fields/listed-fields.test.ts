@@ -432,6 +432,41 @@ test('a regular expression that the model server would compile is rejected unles
   }
 });
 
+test('a choice of tools demands those that it names, all of them if it may, and none if it may not', (t) => {
+  const named = (name: string) => ({ type: 'function', function: { name, parameters: pattern } });
+  const tools = [named('f'), named('g'), { name: 'h', input_schema: pattern }];
+  const [f, g, h] = tools.map((_, index) => `tools[${index}].pattern`);
+  const cases: [choice: unknown, demanded: unknown[]][] = [
+    ...['auto', 'none', null, { type: 'auto' }, { type: 'none' }].map((free): [unknown, []] => [free, []]),
+    [{ type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [] } }, []],
+    [{ type: 'allowed_tools', mode: 'auto', tools: [] }, []],
+    [{ type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [] } }, [f, g, h]],
+    [{ type: 'allowed_tools', mode: 'auto', allowed_tools: { mode: 'required' } }, [f, g, h]],
+    [{ type: 'allowed_tools' }, [f, g, h]],
+    [{ type: 'function', function: { name: 'g' } }, [g]],
+    [{ type: 'function', mode: 'auto', function: { name: 'g' } }, [g]],
+    [{ type: 'function', name: 'f', function: { name: 'g' } }, [f, g]],
+    [{ type: 'tool', name: 'h' }, [h]],
+    [{ type: 'function', name: 'other' }, []],
+    [{ type: 'any', name: 'f' }, [f, g, h]],
+    [{ type: 'function' }, [f, g, h]],
+    [{ type: 'mcp', name: 'f' }, [f, g, h]],
+    ['required', [f, g, h]],
+  ];
+  const model = { extraFields: undefined, extraTools: undefined };
+  const listed = createListedFields({ models: { m: model }, mediaHosts: [] });
+  for (const [tool_choice, demanded] of cases) {
+    const found = listed.issuesIn({ model: 'm', messages, tools, tool_choice }, 'm', format);
+    t.deepEqual(
+      found.map(({ path }) => path),
+      demanded,
+      JSON.stringify(tool_choice),
+    );
+  }
+  const { dropped } = parse({ tools: tools.slice(0, 2), tool_choice: { type: 'allowed_tools', mode: 'auto' } });
+  t.deepEqual(dropped, ['tools.pattern']);
+});
+
 test('of other tools, regular expressions are removed from the schemas, which the answer says', (t) => {
   const parameters = {
     type: 'object',
