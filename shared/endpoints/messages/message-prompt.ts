@@ -8,8 +8,10 @@ import {
   type MediaSum,
   type Part,
   type ReadMedia,
+  readAll,
   sizeOfFile,
   tokensOfMessages,
+  withinEach,
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
@@ -30,14 +32,22 @@ const readMedia: ReadMedia = (part) => {
       );
     case 'document':
       return readSource(part, sizeOfFile);
+    case 'text':
+      return withinEach(part, 'citations', (citation) => withoutOpaque(citation, 'encrypted_index'));
     case 'thinking':
       return withoutOpaque(part, 'signature');
+    case 'compaction':
+      return readAll(part, [withoutEncrypted, (rest) => withoutOpaque(rest, 'signature')]);
+    case 'web_search_result':
+      return withoutEncrypted(part);
     case 'redacted_thinking':
       return withoutOpaque(part, 'data');
     default:
       return undefined;
   }
 };
+
+const withoutEncrypted: ReadMedia = (part) => withoutOpaque(part, 'encrypted_content');
 
 type SizeOf = (data: string) => Omit<EmptiedPart, 'emptied'>;
 

@@ -1,6 +1,8 @@
 import type { Prompt } from '../definition/request-format.ts';
+import { tokensByTiles } from '../tokens/image-tokens.ts';
 import {
   estimateWithMedia,
+  isBase64,
   type MediaSum,
   type ReadMedia,
   readOpenAiMedia,
@@ -16,9 +18,14 @@ export function estimateInput(request: object, text: string): number {
   return estimateWithMedia(request, { text, fields: ['input'], readMedia }) + tokensOfMessages(request, 'input');
 }
 
-const encryptedTypes = new Set<unknown>(['reasoning', 'compaction']);
-const readMedia: ReadMedia = (part) =>
-  readOpenAiMedia(part) ?? (encryptedTypes.has(part.type) ? withoutOpaque(part, 'encrypted_content') : undefined);
+const encryptedTypes = new Set<unknown>(['reasoning', 'compaction', 'compaction_summary', 'encrypted_content']);
+
+const readMedia: ReadMedia = (part) => {
+  const { type, result } = part;
+  if (encryptedTypes.has(type)) return withoutOpaque(part, 'encrypted_content');
+  if (type !== 'image_generation_call') return readOpenAiMedia(part);
+  return isBase64(result) ? { tokens: tokensByTiles(result), emptied: { ...part, result: '' } } : undefined;
+};
 
 type Queued = { instructions?: unknown; input?: unknown; tools?: unknown };
 

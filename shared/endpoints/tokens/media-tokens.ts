@@ -78,33 +78,37 @@ export function withoutMedia(value: unknown, readMedia: ReadMedia, total: MediaS
   return { ...part, ...Object.fromEntries(held.map((name) => [name, withoutMedia(part[name], readMedia, total)])) };
 }
 
-/** Reads a part in any of OpenAI's notations: of chat completions, of responses, and in the output of a tool. */
+/** By the type of a part, in OpenAI's notations and those of model servers: of chat completions, of responses, and in the output of a tool. */
+const readers: ReadonlyMap<unknown, ReadMedia> = new Map<unknown, ReadMedia>([
+  ...['image_url', 'input_image', 'computer_screenshot'].map((type) => [type, readImage('image_url')] as const),
+  ['image', (part) => (part.image == null ? undefined : readImage('image')(part))],
+  ['input_audio', readAudio],
+  ['audio_url', readAt('audio_url', audioBytesPerToken)],
+  ['video_url', readAt('video_url', fileBytesPerToken)],
+  ['file', (part) => within(part, 'file', readFile)],
+  ['input_file', readFile],
+]);
+
+/** Fields in which model servers find the media of a part without a type. */
+const untyped = ['image_url', 'image', 'input_audio', 'audio_url', 'video_url', 'file'];
+
 export const readOpenAiMedia: ReadMedia = (part) => {
-  switch (part.type) {
-    case 'image_url':
-    case 'input_image':
-    case 'computer_screenshot':
-      return readImage(part);
-    case 'input_audio':
-      return readAudio(part);
-    case 'file':
-      return within(part, 'file', readFile);
-    case 'input_file':
-      return readFile(part);
-    default:
-      return undefined;
-  }
+  // A message has a role and no type.
+  const type = part.type ?? (part.role === undefined ? untyped.find((field) => part[field] != null) : undefined);
+  return readers.get(type)?.(part);
 };
 
 /** The address is a text, or in an object with `detail`. An image that the backend fetches is also one, and its address counts as text. */
-function readImage(part: Part): EmptiedPart {
-  const { image_url: address } = part;
-  if (!isObject(address)) {
-    const { tokens, emptied } = imageAt(address, part.detail);
-    return { tokens, emptied: { ...part, image_url: emptied } };
-  }
-  const { tokens, emptied } = imageAt(address.url, address.detail);
-  return { tokens, emptied: { ...part, image_url: { ...address, url: emptied } } };
+function readImage(field: string): (part: Part) => EmptiedPart {
+  return (part) => {
+    const { [field]: address } = part;
+    if (!isObject(address)) {
+      const { tokens, emptied } = imageAt(address, part.detail);
+      return { tokens, emptied: { ...part, [field]: emptied } };
+    }
+    const { tokens, emptied } = imageAt(address.url, address.detail);
+    return { tokens, emptied: { ...part, [field]: { ...address, url: emptied } } };
+  };
 }
 
 function imageAt(address: unknown, detail: unknown): { tokens: number; emptied: unknown } {
@@ -113,18 +117,37 @@ function imageAt(address: unknown, detail: unknown): { tokens: number; emptied: 
   return { tokens: detail === 'low' ? tokensByTiles('', detail) : tokensPerImage, emptied: address };
 }
 
+/** Reads the data in a `data:` address, which is a text, or in an object. */
+function readAt(field: string, bytesPerToken: number): ReadMedia {
+  return (part) => {
+    const { [field]: address } = part;
+    const data = anyDataIn(isObject(address) ? address.url : address);
+    if (data === undefined) return undefined;
+    const emptied = isObject(address) ? { ...address, url: '' } : '';
+    return { tokens: Math.ceil(bytesOf(data) / bytesPerToken), emptied: { ...part, [field]: emptied } };
+  };
+}
+
 function readAudio(part: Part): EmptiedPart | undefined {
   const { input_audio: audio } = part;
-  if (!isObject(audio) || !isBase64(audio.data)) return undefined;
-  const tokens = Math.ceil(bytesOf(audio.data) / audioBytesPerToken);
+  const data = isObject(audio) ? base64In(audio.data) : undefined;
+  if (!isObject(audio) || data === undefined) return undefined;
+  const tokens = Math.ceil(bytesOf(data) / audioBytesPerToken);
   return { tokens, emptied: { ...part, input_audio: { ...audio, data: '' } } };
 }
 
 function readFile(part: Part): EmptiedPart | undefined {
-  const { file_data: file } = part;
-  if (typeof file !== 'string') return undefined;
-  const data = dataIn(file, /^data:[^,]{1,200};base64,/) ?? (isBase64(file) ? file : undefined);
+  const data = base64In(part.file_data);
   return data === undefined ? undefined : { ...sizeOfFile(data), emptied: { ...part, file_data: '' } };
+}
+
+/** Base64, also as a `data:` address. */
+function base64In(text: unknown): string | undefined {
+  return anyDataIn(text) ?? (isBase64(text) ? text : undefined);
+}
+
+function anyDataIn(text: unknown): string | undefined {
+  return typeof text === 'string' ? dataIn(text, /^data:[^,]{1,200};base64,/) : undefined;
 }
 
 export function sizeOfFile(data: string): Size {
