@@ -86,7 +86,7 @@ export function* mediaValues(request: Json, fields: readonly string[]): Generato
 }
 
 function ofMessage(message: Json, place: JsonPosition): Generator<MediaValue> {
-  return ofFields(message, place, false);
+  return ofFields(message, place, { isMedia: false });
 }
 
 function* ofPart(part: Json, place: JsonPosition): Generator<MediaValue> {
@@ -95,14 +95,17 @@ function* ofPart(part: Json, place: JsonPosition): Generator<MediaValue> {
     if (foldedName(name) !== 'type' || typeof type !== 'string' || isKnownPart(type)) continue;
     yield { path: pathOf(within(place, name)), field: 'content', kind: 'unknownPart', type };
   }
-  if (!isResult(part)) yield* ofFields(part, place, !isText(part));
+  yield* ofFields(part, place, { isMedia: !isText(part), origin: originOf(part) });
 }
 
-/** Searches the fields of a message or of a part; `isMedia` for a part that is not text. */
-function* ofFields(fields: Json, place: JsonPosition, isMedia: boolean): Generator<MediaValue> {
+type Kind = { isMedia: boolean; origin?: string | undefined };
+
+/** Searches the fields of a message or of a part; `isMedia` for a part that is not text. `origin`: a field that says where it is from. */
+function* ofFields(fields: Json, place: JsonPosition, { isMedia, origin }: Kind): Generator<MediaValue> {
   for (const name in fields) {
     const value = fields[name];
     const field = foldedName(name);
+    if (name === origin && typeof value === 'string') continue;
     if (mediaFields.has(field) || (isMedia && addressMembers.has(field))) {
       yield* ofMedia(value, { place: within(place, name), field, isData: false });
     } else if (isMedia && cacheMembers.has(field)) {
@@ -144,9 +147,16 @@ function isText(part: Json): boolean {
   return hasType(part, 'text');
 }
 
-/** Results of a search: their addresses say where a text is from, and no server fetches them. */
-function isResult(part: Json): boolean {
-  return hasType(part, 'search_result') || hasType(part, 'web_search_result');
+/** By the type of a result: its address that says where a text is from, which no server fetches. */
+const origins: ReadonlyMap<unknown, string> = new Map([
+  ['search_result', 'source'],
+  ['web_search_result', 'url'],
+  ['web_fetch_result', 'url'],
+]);
+
+function originOf(part: Json): string | undefined {
+  const { type } = part;
+  return typeof type === 'string' && hasType(part, type) ? origins.get(type) : undefined;
 }
 
 /** A server may use the last of `type` and `Type`. */

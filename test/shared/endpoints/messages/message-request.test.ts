@@ -105,6 +105,29 @@ test('blocks of every published type are known, and those that reach beyond the 
   t.deepEqual(faultyFields(messages, { ...asked, system }), ['system[0].type']);
 });
 
+test('where a result is from is no address to fetch, and what is in the result is checked', (t) => {
+  const asking = (...content: object[]) => ({ ...asked, messages: [{ role: 'user', content }] });
+  const url = 'https://a.example/b';
+  const image = { type: 'image', source: { type: 'url', url } };
+  const fetched = (content: object) => ({
+    ...{ type: 'web_fetch_tool_result', tool_use_id: 'a' },
+    content: { type: 'web_fetch_result', url, retrieved_at: null, content },
+  });
+  const text = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: url }, title: 't' };
+  const search = (...content: object[]) => ({ type: 'search_result', source: url, title: 't', content });
+  const found = { type: 'web_search_result', url, title: 't', encrypted_content: 'AAAA' };
+  const searched = { type: 'web_search_tool_result', tool_use_id: 'a', content: [found] };
+  t.deepEqual(faultsOf(messages, asking(fetched(text), searched, search({ type: 'text', text: url }))), []);
+  const at = 'messages[0].content[0]';
+  t.deepEqual(faultyFields(messages, asking(fetched({ type: 'document', source: { type: 'url', url } }))), [
+    `${at}.content.content.source.url`,
+  ]);
+  t.deepEqual(faultyFields(messages, asking(search(image))), [`${at}.content[0].source.url`]);
+  for (const type of ['search_result', 'web_search_result', 'web_fetch_result'])
+    t.deepEqual(faultyFields(messages, asking({ ...image, type })), [`${at}.source.url`]);
+  t.deepEqual(faultyFields(messages, asking({ ...found, Type: 'image' })), [`${at}.url`]);
+});
+
 test('a tool that a part of a message defines is checked as one of the request', (t) => {
   const definition = (tool: object) => ({ type: 'tool_addition', tool: { type: 'tool_definition', definition: tool } });
   const hosted = definition({ type: 'web_search_20250305', name: 'web_search' });
