@@ -115,7 +115,7 @@ test('a message is assembled: text with citations, thinking with its signature, 
       start,
       { type: 'ping' },
       block(0, { type: 'thinking', thinking: '', signature: '' }),
-      delta(0, 'thinking_delta', { thinking: 'Hm' }),
+      delta(0, 'thinking_delta', { thinking: 'Hm', estimated_tokens: 64 }),
       delta(0, 'thinking_delta', { thinking: '…' }),
       delta(0, 'signature_delta', { signature: 's' }),
       stop(0),
@@ -288,6 +288,8 @@ test('an assembled answer is bounded, however its parts arrive', (t) => {
     ],
     [messages, [start], block(0, { type: 'text', text })],
     [messages, [start], end({ text }, {})],
+    [messages, [start], end({}, { [text]: 1 })],
+    [messages, [], { ...start, message: { ...head, content: [{ type: 'text', text }] } }],
   ];
   for (const [endpoint, begin, part] of many) {
     const assembler = assemble(endpoint, begin);
