@@ -228,6 +228,13 @@ test('a response is what its last event has, or its items if that leaves them ou
     t.like(JSON.parse(assembler.answer().text), { id: 'resp_1', model: 'm', status: 'completed', output, usage });
     t.is(assembler.answer().usage?.completionTokens, 1);
   }
+  const annotation = { type: 'url_citation', url: 'https://a.example', start_index: 0, end_index: 2, title: 't' };
+  const [created = {}, added = {}, text = {}, , completed = {}] = events({});
+  const place = { item_id: 'msg_1', output_index: 0, content_index: 0, annotation_index: 0 };
+  const annotated = { type: 'response.output_text.annotation.added', ...place, annotation };
+  const short = assemble(responses, [created, added, text, annotated, completed]);
+  const content = [{ ...output[0]?.content[0], annotations: [annotation] }];
+  t.deepEqual((JSON.parse(short.answer().text) as { output: unknown }).output, [{ ...output[0], content }]);
   const cut = assemble(responses, events({}).slice(0, 3));
   cut.cut(1);
   t.like(JSON.parse(cut.answer().text), { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
