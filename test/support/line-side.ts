@@ -49,6 +49,8 @@ import { wholeLimits } from './whole-limits.ts';
 type Options = {
   timeouts?: Record<string, number>;
   plans?: Record<string, object>;
+  /** Replaces the address of the first model server. */
+  url?: string;
   /** The number of backends. */
   servers?: number;
   /** Applies to each backend. */
@@ -78,7 +80,8 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     servers.push(parts.use(await startModelServer({ name: `onprem-${number}` })));
   }
   const { bytesMax = () => planFile.batch.accountBytesMax } = options;
-  const planFile = batchPlan({ urls: servers.map(({ url }) => url), timeouts, plans, requestsAtOnce });
+  const urls = servers.map(({ url }, index) => (index === 0 ? (options.url ?? url) : url));
+  const planFile = batchPlan({ urls, timeouts, plans, requestsAtOnce });
   const home = parts.use(await createSqliteHome());
   const store = parts.use(await home.open());
   const account = `user:${randomUUID()}`;

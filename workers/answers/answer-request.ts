@@ -92,6 +92,7 @@ function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOption
     createdAt: Math.floor(Date.now() / 1_000),
     relay: (message) => relayedText(message, call.apiKey),
     budget: call.room,
+    choices: job.choices,
   };
 }
 
@@ -209,21 +210,35 @@ async function usageOf(
 ): Promise<TokenUsage> {
   if (reported !== undefined) return { ...reported, estimated: false };
   const { sample, characters } = text();
-  const counted = await countTokens(sample);
-  const all = Math.ceil(counted * Math.max(1, characters / Math.max(1, sample.length)));
-  const prompt = await promptUsage(job);
+  const all = Math.ceil((await countTokens(sample)) * Math.max(1, characters / Math.max(1, sample.length)));
+  const { counted: promptTokens, charged } = await countPrompt(job);
   const repeats = endpointAt(job.endpoint).request.repeatsOfPrompt?.(job.body) ?? 0;
-  return { ...prompt, completionTokens: Math.max(0, all - repeats * prompt.promptTokens) };
+  const completionTokens = Math.max(0, all - repeats * promptTokens);
+  return { ...noTokens, promptTokens: charged, completionTokens };
+}
+
+/** The usage of the prompt only, counted by tokenizer. */
+export async function promptUsage(job: QueuedCall): Promise<TokenUsage> {
+  return { ...noTokens, promptTokens: (await countPrompt(job)).charged };
 }
 
 /**
- * The usage of the prompt only, counted by tokenizer: at least half of what admission has estimated, because a prompt can also be what the
- * tokenizer does not read (contract.md#ho5-proof-of-usage).
+ * The usage of an answer of which nothing is known: the prompt, and all that was reserved for the output
+ * (contract.md#ho5-proof-of-usage).
  */
-export async function promptUsage(job: QueuedCall): Promise<TokenUsage> {
-  if (endpointAt(job.endpoint).request.isFree) return noTokens;
+export async function unknownUsage(job: QueuedCall): Promise<TokenUsage> {
+  const choices = endpointAt(job.endpoint).request.choicesOf(JSON.parse(job.body));
+  return { ...(await promptUsage(job)), completionTokens: job.outputTokensMax * choices };
+}
+
+/**
+ * The tokens of the prompt by tokenizer, and those that are charged: at least half of what admission has estimated, because a prompt can also
+ * be what the tokenizer does not read (contract.md#ho5-proof-of-usage).
+ */
+async function countPrompt(job: QueuedCall): Promise<{ counted: number; charged: number }> {
+  if (endpointAt(job.endpoint).request.isFree) return { counted: 0, charged: 0 };
   const counted = await countPromptTokens(job);
-  return { ...noTokens, promptTokens: Math.max(counted, Math.ceil(job.promptEstimate / 2)) };
+  return { counted, charged: Math.max(counted, Math.ceil(job.promptEstimate / 2)) };
 }
 
 /** The error for a client whose stream has begun when its backend breaks off. */

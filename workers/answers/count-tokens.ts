@@ -32,9 +32,15 @@ export async function countTokens(text: string, random: () => number = Math.rand
   return text.length <= countedCharactersMax ? countAll(text) : countSamples(text, random);
 }
 
-/** Counts the tokens of the prompt of a queued body: of its texts, and of its media by their estimate. */
+/**
+ * Counts the tokens of the prompt of a queued body: of its texts, and of its media by their estimate. Parsing a body and finding its texts
+ * take a turn of the event loop each, which grows with the body (contract.md#ho3-caches).
+ */
 export async function countPromptTokens({ endpoint, body }: Pick<QueuedCall, 'endpoint' | 'body'>): Promise<number> {
-  const { texts, tokens } = endpointAt(endpoint).request.promptOf(JSON.parse(body));
+  const parsed: object = JSON.parse(body);
+  await turnFor(Math.min(body.length, countedAtOnce));
+  const { texts, tokens } = endpointAt(endpoint).request.promptOf(parsed);
+  await turnFor(Math.min(body.length, countedAtOnce));
   return (await countTokens(texts.join('\n'))) + tokens;
 }
 

@@ -5,7 +5,7 @@ import { mayBeInexact } from '../../shared/json/may-be-inexact.ts';
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { OwnFields } from './own-fields.ts';
 
-type Queued = Pick<QueuedCall, 'endpoint' | 'body' | 'model' | 'outputTokensMax' | 'assembled' | 'stream'>;
+type Queued = Pick<QueuedCall, 'endpoint' | 'body' | 'model' | 'outputTokensMax' | 'assembled' | 'stream' | 'choices'>;
 
 /**
  * Returns the request body for a backend: the queued object, with the backend's own name for the model and the output limit before it. The
@@ -28,10 +28,13 @@ export function bodyFor(job: Queued, backend: Backend, own: OwnFields = {}): str
   return body === '{}' ? front : `${front.slice(0, -1)},${body.slice(1)}`;
 }
 
-/** vLLM's and SGLang's name for a usage in every chunk. The client's other options of the stream remain. */
-function usageInChunks({ endpoint, body }: Queued, backend: Backend): object {
+/**
+ * vLLM's and SGLang's name for a usage in every chunk. It is that of one choice, so it is not asked for with several. The client's other
+ * options of the stream remain.
+ */
+function usageInChunks({ endpoint, body, choices }: Queued, backend: Backend): object {
   const { assembly } = endpointAt(endpoint).answer.stream ?? {};
-  if (backend.usageInChunks !== true || assembly?.fields.stream_options === undefined) return {};
+  if (backend.usageInChunks !== true || choices > 1 || assembly?.fields.stream_options === undefined) return {};
   const { stream_options: sent } = JSON.parse(body) as { stream_options?: object }; // a body that was accepted
   return { stream_options: { ...sent, include_usage: true, continuous_usage_stats: true } };
 }

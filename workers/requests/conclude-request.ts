@@ -8,7 +8,7 @@ import {
   waitedTooLong,
 } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { interrupted, promptUsage, type Received } from '../answers/answer-request.ts';
+import { interrupted, type Received, unknownUsage } from '../answers/answer-request.ts';
 import type { Found } from '../answers/find-answer.ts';
 import type { Outcome, StartedRun, StopReason } from '../answers/run.ts';
 import type { LeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
@@ -37,7 +37,7 @@ export function createConcludeRequest(deps: {
         return fail(run, interrupted(), received);
       case 'too_large': {
         // It was produced, as for a client that leaves.
-        const usage = await (found.produced?.() ?? promptUsage(run.job));
+        const usage = await (found.produced?.() ?? unknownUsage(run.job));
         return end(run, { outcome: 'failed', error: answerTooLarge(), usage });
       }
       case 'late':
@@ -66,7 +66,7 @@ export function createConcludeRequest(deps: {
         // The client is gone, but the answer was produced and is charged. A call that had failed before has produced nothing
         // (contract.md#d7-clients-that-leave).
         const wasCalling = ledger.attempts().at(-1)?.outcome === 'stopped';
-        const usage = wasCalling ? (produced?.() ?? promptUsage(job)) : received?.();
+        const usage = wasCalling ? (produced?.() ?? unknownUsage(job)) : received?.();
         return end(run, { outcome: 'cancelled', error: clientGone(), usage: await usage });
       }
     }

@@ -4,14 +4,14 @@ import type { ChatRequest } from './chat-request.ts';
 /**
  * Returns whether the worker may request a stream from the backend and assemble the complete response from it: all fields of the request
  * must mean the same in a stream. An unknown field may not work in a stream (vLLM's `use_beam_search`, `prompt_logprobs`), or may return
- * parts that cannot be assembled (`return_token_ids`). So with a single unknown field, the request is sent unchanged
+ * parts that cannot be assembled (`return_token_ids`). So with a single unknown field that is not null, the request is sent unchanged
  * (contract.md#q6-whole-answers-as-streams).
  */
 export function canBeAssembled(request: ChatRequest): boolean {
   const { modalities } = request;
   const isText =
     modalities == null || (Array.isArray(modalities) && modalities.every((modality) => modality === 'text'));
-  return isText && Object.keys(request).every((field) => meansTheSame.has(field));
+  return isText && Object.entries(request).every(([field, value]) => value == null || meansTheSame.has(field));
 }
 
 /** OpenAI's fields, except `audio`, whose format differs in a stream, and `moderation`, whose results differ there. */

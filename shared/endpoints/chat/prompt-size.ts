@@ -2,6 +2,7 @@ import { isObject } from '../../is-object.ts';
 import type { Prompt } from '../definition/request-format.ts';
 import {
   estimateWithMedia,
+  type MediaSum,
   type ReadMedia,
   readAll,
   readOpenAiMedia,
@@ -23,13 +24,14 @@ type Queued = { messages?: unknown; tools?: unknown; functions?: unknown };
 
 /** The texts of a queued body, for the tokenizer, and the tokens of its media. */
 export function chatPrompt(body: Queued): Prompt {
-  const media = { tokens: tokensOfMessages(body, 'messages') };
+  const media: MediaSum = { tokens: tokensOfMessages(body, 'messages'), texts: [] };
   const shown = withoutMedia(body.messages, readMedia, media);
   const messages = Array.isArray(shown) ? shown.filter(isObject) : [];
   // A model gets the parts of a message without anything between them.
   const texts = messages.map((message) => textsIn(message, textFields).join(''));
   const calls = messages.flatMap((message) => textsIn(message.tool_calls, callFields));
-  return { texts: [...texts, ...calls, ...toolTexts(body.tools), ...toolTexts(body.functions)], tokens: media.tokens };
+  const tools = [...toolTexts(body.tools), ...toolTexts(body.functions)];
+  return { texts: [...texts, ...calls, ...tools, ...media.texts], tokens: media.tokens };
 }
 
 const textFields = new Set(['content', 'text', 'refusal', 'reasoning', 'reasoning_content']);

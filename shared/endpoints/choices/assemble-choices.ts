@@ -28,8 +28,13 @@ export function createChoicesAssembler(
   { object, choicesMax }: Pick<ChoicesKind, 'object' | 'choicesMax'>,
   createChoice: (budget: SizeBudget) => AssembledChoice,
 ) {
-  return ({ model, relay, budget }: StreamOptions): Omit<AnswerAssembler, 'answer'> & { answer(): BackendAnswer } => {
-    const progress = createAnswerProgress(choicesMax);
+  return ({
+    model,
+    relay,
+    budget,
+    choices: asked,
+  }: StreamOptions): Omit<AnswerAssembler, 'answer'> & { answer(): BackendAnswer } => {
+    const progress = createAnswerProgress({ choicesMax, asked });
     const sample = createSample();
     const head = mergeDeltas(budget);
     const choices = new Map<number, AssembledChoice>();

@@ -13,8 +13,8 @@ const heldCharactersMax = 1_048_576;
 
 /** Converts a stream of chunks. Chunks with another name of the model are rewritten. The usage, if the client asked for it, is the last chunk. */
 export function createChunkConverter(kind: ChoicesKind, options: StreamOptions): StreamConverter {
-  const { model, relay } = options;
-  const progress = createAnswerProgress(kind.choicesMax);
+  const { model, relay, choices: asked } = options;
+  const progress = createAnswerProgress({ choicesMax: kind.choicesMax, asked });
   const { begun, complete, usage } = progress;
   const repeated = createRepeatedChunks((data, chunk) => present(data, chunk));
   const sample = createSample();

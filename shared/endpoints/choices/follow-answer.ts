@@ -25,7 +25,8 @@ export interface AnswerProgress {
   reportedUsage(): unknown;
 }
 
-export function createAnswerProgress(choicesMax: number): AnswerProgress {
+/** `asked`: the choices that were asked for. Beside several, a usage is that of one: the sum is in a chunk without choices. */
+export function createAnswerProgress({ choicesMax, asked }: { choicesMax: number; asked: number }): AnswerProgress {
   let begun = false;
   let done = false;
   let usage: ReportedUsage | undefined;
@@ -49,7 +50,8 @@ export function createAnswerProgress(choicesMax: number): AnswerProgress {
         // A message is whole, and comes with or after the text.
         begun ||= Boolean(finish_reason) || ((choice.delta ?? choice.text) != null && part !== '');
       }
-      const readable = reported == null ? undefined : readUsage(reported);
+      const isOfAll = asked === 1 || choices.length === 0;
+      const readable = reported == null || !isOfAll ? undefined : readUsage(reported);
       if (readable === undefined) return { text, tokens: undefined };
       usage = readable;
       reportedUsage = reported;

@@ -73,8 +73,15 @@ export interface StreamFormat {
 /** The limit of all parts of an answer together: bytes, or characters of what is assembled. Fails with `too_large` beyond it. */
 export type SizeBudget = { spend(bytes: number): void };
 
-/** `relay` returns a backend's message as it may be logged. What is kept of an answer is spent of `budget`. */
-export type StreamOptions = AnswerContext & { relay: (message: string) => string; budget: SizeBudget };
+/**
+ * `relay` returns a backend's message as it may be logged. What is kept of an answer is spent of `budget`. `choices`: how many were asked
+ * for.
+ */
+export type StreamOptions = AnswerContext & {
+  relay: (message: string) => string;
+  budget: SizeBudget;
+  choices: number;
+};
 
 /** What came with one event: the text of the model, and the backend's token count so far, if it reports one. */
 export type Written = { text: string; tokens: number | undefined };

@@ -33,3 +33,6 @@ export const streamFlag = z.boolean().meta({ description: 'Whether to stream the
 export const streamOptions = z
   .looseObject({ include_usage: z.boolean().nullish() })
   .meta({ description: 'With `stream` only.' });
+
+/** What the service asks for in `stream_options`: whether there is a usage in every chunk is the operator's setting, `usage_in_chunks`. */
+export const usageAtEnd = { include_usage: true, continuous_usage_stats: undefined };

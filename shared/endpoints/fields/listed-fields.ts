@@ -4,7 +4,7 @@ import { oncePerObject } from '../../once-per-object.ts';
 import { shortened } from '../../shortened.ts';
 import { shownName, type ValidationIssue } from '../../validation-issues.ts';
 import { issuesMax } from './checked-lists.ts';
-import { clientGrammars, withoutPatterns } from './client-grammars.ts';
+import { type ClientGrammar, clientGrammars, grammarsOfTool, withoutPatterns } from './client-grammars.ts';
 import { allowedExtraFields, countedName } from './extra-fields.ts';
 import { foldedName } from './folded-name.ts';
 import { mediaValues } from './media-values.ts';
@@ -91,7 +91,7 @@ function* faultsOf(request: Json, rules: Rules, format: FieldFormat): Generator<
   }
   yield* formatFaults(request, format.outputFormat, rules);
   yield* innerFaults(request, rules);
-  yield* grammarFaults(request, format, rules);
+  yield* grammarFaults(clientGrammars(request, format), rules);
   yield* toolFaults(request.tools, 'tools', rules);
   for (const field of format.holdTools) yield* heldToolFaults(field, request[field], rules);
   yield* mediaFaults(request, format.media, rules);
@@ -111,6 +111,9 @@ function* mediaFaults(request: Json, fields: readonly string[], rules: Rules): G
     if (kind === 'cacheName') {
       const listed = `messages.${field}`;
       if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: field }, rules);
+    } else if (kind === 'tool') {
+      yield* toolFault(value.tool, path, rules);
+      yield* grammarFaults(grammarsOfTool(value.tool, { path, field, isDemanded: true }), rules);
     } else if (kind === 'tooDeep') {
       yield { path, message: 'is nested too deeply', refused: field };
     } else if (kind === 'unknownPart') {
@@ -184,8 +187,8 @@ function* memberFaults({ field, members, isFree }: Members, rules: Rules): Gener
 }
 
 /** Checks what the model server would compile: its cost is unbounded. */
-function* grammarFaults(request: Json, format: FieldFormat, rules: Rules): Generator<ValidationIssue> {
-  for (const { path, field, listed } of clientGrammars(request, format)) {
+function* grammarFaults(grammars: Iterable<ClientGrammar>, rules: Rules): Generator<ValidationIssue> {
+  for (const { path, field, listed } of grammars) {
     if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: field }, rules);
   }
 }
@@ -204,16 +207,19 @@ function* heldToolFaults(field: string, items: unknown, rules: Rules): Generator
   }
 }
 
-function* toolFaults(tools: unknown, path: string, { name, tools: allowed }: Rules): Generator<ValidationIssue> {
+function* toolFaults(tools: unknown, path: string, rules: Rules): Generator<ValidationIssue> {
   if (!Array.isArray(tools)) return;
   for (let index = 0; index < tools.length; index++) {
     const tool: unknown = tools[index];
-    if (!isObject(tool)) continue;
-    yield* misspeltTypes(tool, { path: `${path}[${index}]`, refused: 'tools' });
-    if (tool.type == null || allowed.has(tool.type)) continue;
-    const message = `expected ${[...allowed].join(' or ')} (the operator can allow others in extra_tools of the model "${name}")`;
-    yield { path: `${path}[${index}].type`, message, refused: 'tools' };
+    if (isObject(tool)) yield* toolFault(tool, `${path}[${index}]`, rules);
   }
+}
+
+function* toolFault(tool: Json, path: string, { name, tools: allowed }: Rules): Generator<ValidationIssue> {
+  yield* misspeltTypes(tool, { path, refused: 'tools' });
+  if (tool.type == null || allowed.has(tool.type)) return;
+  const message = `expected ${[...allowed].join(' or ')} (the operator can allow others in extra_tools of the model "${name}")`;
+  yield { path: `${path}.type`, message, refused: 'tools' };
 }
 
 /** A server written in Go uses the last of `type` and `Type`. */

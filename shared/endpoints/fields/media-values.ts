@@ -2,15 +2,19 @@ import { isObject } from '../../is-object.ts';
 import { foldedName } from './folded-name.ts';
 
 /**
- * A value of a request in a place where model servers look for media. `field` is the field of the part that holds it, one of a few names.
+ * A value of a request in a place where model servers look for media, or for a tool. `field` is the field of the part that holds it, one of a few names.
  * `address`: the server may fetch it. `data`: base64, an id, or another value that no server fetches. `cacheName`: the name of media in a
  * cache that accounts share. `unknownPart`: a part of a type that is not published. `tooDeep`: the value was not searched.
+ * `tool`: the definition of a tool within a part (Anthropic's `tool_addition`).
  */
 export type MediaValue = { path: string; field: string } & (
   | { kind: 'address'; address: string }
   | { kind: 'unknownPart'; type: string }
+  | { kind: 'tool'; tool: Json }
   | { kind: 'data' | 'cacheName' | 'tooDeep' }
 );
+
+type Json = Readonly<Record<string, unknown>>;
 
 /** Fields of a content part, or of a message, in which model servers look for media, regardless of the part's `type`. */
 const mediaFields = new Set([
@@ -60,7 +64,6 @@ function isKnownPart(type: string): boolean {
 /** Counted from the request: a part within six others, and the address in it. */
 const stepsMax = 16;
 
-type Json = Readonly<Record<string, unknown>>;
 /** A linked list, because a path is written for only a few of the visited values. */
 type JsonPosition = { outer?: JsonPosition; step: string | number; depth: number };
 
@@ -83,7 +86,7 @@ export function* mediaValues(request: Json, fields: readonly string[]): Generato
 }
 
 function ofMessage(message: Json, place: JsonPosition): Generator<MediaValue> {
-  return ofFields(message, place, false);
+  return ofFields(message, place, { isMedia: false });
 }
 
 function* ofPart(part: Json, place: JsonPosition): Generator<MediaValue> {
@@ -92,26 +95,40 @@ function* ofPart(part: Json, place: JsonPosition): Generator<MediaValue> {
     if (foldedName(name) !== 'type' || typeof type !== 'string' || isKnownPart(type)) continue;
     yield { path: pathOf(within(place, name)), field: 'content', kind: 'unknownPart', type };
   }
-  if (!isResult(part)) yield* ofFields(part, place, !isText(part));
+  yield* ofFields(part, place, { isMedia: !isText(part), origin: originOf(part) });
 }
 
-/** Searches the fields of a message or of a part; `isMedia` for a part that is not text. */
-function* ofFields(fields: Json, place: JsonPosition, isMedia: boolean): Generator<MediaValue> {
+type Kind = { isMedia: boolean; origin?: string | undefined };
+
+/** Searches the fields of a message or of a part; `isMedia` for a part that is not text. `origin`: a field that says where it is from. */
+function* ofFields(fields: Json, place: JsonPosition, { isMedia, origin }: Kind): Generator<MediaValue> {
   for (const name in fields) {
     const value = fields[name];
     const field = foldedName(name);
+    if (name === origin && typeof value === 'string') continue;
     if (mediaFields.has(field) || (isMedia && addressMembers.has(field))) {
       yield* ofMedia(value, { place: within(place, name), field, isData: false });
     } else if (isMedia && cacheMembers.has(field)) {
       yield* ofCacheName(value, within(place, name));
     } else if (contentFields.has(field) && isContainer(value)) {
       yield* ofContent(value, within(place, name));
+    } else if (field === 'tool' && isObject(value)) {
+      yield* ofTool(value, within(place, name));
     }
   }
 }
 
-/** Fields with parts: of a message, and of the output of a tool. */
-const contentFields = new Set(['content', 'output']);
+/** Fields with parts: of a message, of the output of a tool, and of a compaction. */
+const contentFields = new Set(['content', 'output', 'tool_changes']);
+
+/** A tool by its name, or by its definition. */
+function* ofTool(tool: Json, place: JsonPosition): Generator<MediaValue> {
+  for (const name in tool) {
+    const definition = tool[name];
+    if (foldedName(name) !== 'definition' || !isObject(definition)) continue;
+    yield { path: pathOf(within(place, name)), field: 'tools', kind: 'tool', tool: definition };
+  }
+}
 
 /** Searches a part, or a list of parts. */
 function* ofContent(content: object, place: JsonPosition): Generator<MediaValue> {
@@ -130,9 +147,16 @@ function isText(part: Json): boolean {
   return hasType(part, 'text');
 }
 
-/** Results of a search: their addresses say where a text is from, and no server fetches them. */
-function isResult(part: Json): boolean {
-  return hasType(part, 'search_result') || hasType(part, 'web_search_result');
+/** By the type of a result: its address that says where a text is from, which no server fetches. */
+const origins: ReadonlyMap<unknown, string> = new Map([
+  ['search_result', 'source'],
+  ['web_search_result', 'url'],
+  ['web_fetch_result', 'url'],
+]);
+
+function originOf(part: Json): string | undefined {
+  const { type } = part;
+  return typeof type === 'string' && hasType(part, type) ? origins.get(type) : undefined;
 }
 
 /** A server may use the last of `type` and `Type`. */

@@ -24,9 +24,14 @@ function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
 
   /** What comes beside the content: its later values replace the earlier ones. */
   function addToMessage(fields: Json, counts: unknown): void {
-    budget.spend(eventCharacters + JSON.stringify(fields).length);
+    budget.spend(eventCharacters + JSON.stringify([fields, counts]).length);
     message = { ...message, ...fields };
     if (isObject(counts)) usage = { ...usage, ...withoutNulls(counts) };
+  }
+
+  function begin(index: unknown, block: Json): void {
+    budget.spend(eventCharacters + JSON.stringify(block).length);
+    blocks.set(index, begun(block));
   }
 
   return {
@@ -36,10 +41,9 @@ function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
         const { content, usage: counts, ...fields } = event.message;
         addToMessage(fields, counts);
         if (!Array.isArray(content)) return;
-        for (const [at, block] of content.entries()) if (isObject(block)) blocks.set(at, begun(block));
+        for (const [at, block] of content.entries()) if (isObject(block)) begin(at, block);
       } else if (type === 'content_block_start' && isObject(event.content_block)) {
-        budget.spend(eventCharacters + JSON.stringify(event.content_block).length);
-        blocks.set(index, begun(event.content_block));
+        begin(index, event.content_block);
       } else if (type === 'content_block_delta' && isObject(delta)) {
         const block = blocks.get(index);
         if (block === undefined) throw new BackendError('unreadable', 'a block has a part before it has begun');
@@ -56,7 +60,7 @@ function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
       const content = [...blocks].toSorted(([one], [other]) => Number(one) - Number(other));
       const answer = {
         ...message,
-        ...{ type: 'message', model, content: content.map(([, block]) => ended(block, isCut)) },
+        ...{ type: 'message', model, content: content.map(([, block]) => ended(block)) },
         ...(isCut && { stop_reason: 'max_tokens', stop_sequence: null }),
         ...(reported !== undefined && { usage }),
       };
@@ -66,11 +70,12 @@ function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
 }
 
 function begun(block: Json): Block {
-  return { fields: { ...block }, json: '' };
+  const { citations } = block;
+  return { fields: { ...block, ...(Array.isArray(citations) && { citations: [...citations] }) }, json: '' };
 }
 
-/** Extends a block, and returns the length of what was added. */
-function extend(block: Block, { type, ...delta }: Json): number {
+/** Extends a block, and returns the length of what was added. An estimate of the tokens so far is no part of it. */
+function extend(block: Block, { type, estimated_tokens: _, ...delta }: Json): number {
   const { fields } = block;
   if (type === 'input_json_delta') {
     const { partial_json: part } = delta;
@@ -79,7 +84,9 @@ function extend(block: Block, { type, ...delta }: Json): number {
     return part.length;
   }
   if (type === 'citations_delta') {
-    fields.citations = [...(Array.isArray(fields.citations) ? fields.citations : []), delta.citation];
+    const citations: unknown[] = Array.isArray(fields.citations) ? fields.citations : [];
+    citations.push(delta.citation);
+    fields.citations = citations;
     return JSON.stringify(delta).length;
   }
   let length = 0;
@@ -98,14 +105,13 @@ function extend(block: Block, { type, ...delta }: Json): number {
   return length;
 }
 
-/** Arguments that were cut are not JSON. */
-function ended({ fields, json }: Block, isCut: boolean): Json {
+/** Arguments that end early, at the backend's limit or ours, are not JSON. */
+function ended({ fields, json }: Block): Json {
   if (json === '') return fields;
   try {
     return { ...fields, input: JSON.parse(json) };
-  } catch (cause) {
-    if (isCut) return { ...fields, input: {} };
-    throw new BackendError('unreadable', 'the arguments of a tool are not JSON', { cause });
+  } catch {
+    return { ...fields, input: {} };
   }
 }
 

@@ -12,30 +12,27 @@ const passed = new Set([
   ...['mid-conversation-tool-changes-2026-07-01', 'mid-conversation-output-config-2026-07-01'],
   ...['mid-conversation-system-clear-at-2026-08-21', 'structured-outputs-2025-11-13', 'pdfs-2024-09-25'],
   ...['prompt-caching-2024-07-31', 'extended-cache-ttl-2025-04-11', 'cache-diagnosis-2026-04-07'],
-  ...['token-counting-2024-11-01', 'token-efficient-tools-2025-02-19'],
+  ...['token-counting-2024-11-01', 'token-efficient-tools-2025-02-19', 'redact-thinking-2026-02-12'],
+  ...['mid-conversation-system-2026-04-07', 'per-turn-control-2026-07-01', 'prompt-caching-scope-2026-01-05'],
+  ...['advanced-tool-use-2025-11-20', 'structured-outputs-2025-12-15'],
 ]);
 
-/** Betas that spend the operator's money or reach beyond the model, by the beginning of their names, which end with a date. */
+/**
+ * Betas that spend the operator's money or reach beyond the model, by the beginning of their names, which end with a date. Without them a
+ * request would mean something else than its client wants. Betas of tools and fields that are refused themselves are only removed: agents
+ * send such names with every request.
+ */
 const refused: Readonly<Record<string, string>> = {
   'fast-mode': 'a faster mode has a higher price',
-  'code-execution': "code runs in a container of the operator's account, which is billed",
-  'web-search': 'each search is billed',
-  'web-fetch': 'the provider fetches addresses',
   'mcp-client': 'the provider calls servers that the request names',
   'mcp-tunnels': "the provider calls servers in the operator's network",
   'files-api': "the request names files of the operator's account",
   skills: "code runs in a container of the operator's account, which is billed",
-  'advisor-tool': 'another model is called, and billed',
-  'server-side-fallback': 'another model is called, and billed',
-  'fallback-credit': "it spends the operator's credit",
-  'agent-memory': "the provider keeps data in the operator's account",
-  'message-threads': "the provider keeps data in the operator's account",
-  'user-profiles': "the request names profiles of the operator's account",
 };
 
 /**
  * Reads the header `anthropic-beta`: names that are not known do not reach the backend, because they may mean anything. Fails with
- * `VALIDATION_ERROR` for those that spend the operator's money or reach beyond the model. `isListed` says what the operator allows, by
+ * `VALIDATION_ERROR` for those that are refused. `isListed` says what the operator allows, by
  * names such as `anthropic-beta.fast-mode-2026-02-01`.
  */
 export const readBetas: ReadHeader = (sent, isListed) => {

@@ -5,10 +5,13 @@ import {
   type EmptiedPart,
   estimateWithMedia,
   isBase64,
+  type MediaSum,
   type Part,
   type ReadMedia,
-  tokensOfFile,
+  readAll,
+  sizeOfFile,
   tokensOfMessages,
+  withinEach,
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
@@ -24,11 +27,19 @@ export function estimateMessagePrompt(request: object, text: string): number {
 const readMedia: ReadMedia = (part) => {
   switch (part.type) {
     case 'image':
-      return readSource(part, tokensByPixels) ?? { tokens: tokensPerImage, emptied: part };
+      return (
+        readSource(part, (data) => ({ tokens: tokensByPixels(data) })) ?? { tokens: tokensPerImage, emptied: part }
+      );
     case 'document':
-      return readSource(part, tokensOfFile);
+      return readSource(part, sizeOfFile);
+    case 'text':
+      return withinEach(part, 'citations', (citation) => withoutOpaque(citation, 'encrypted_index'));
     case 'thinking':
       return withoutOpaque(part, 'signature');
+    case 'compaction':
+      return readAll(part, [withoutEncrypted, (rest) => withoutOpaque(rest, 'signature')]);
+    case 'web_search_result':
+      return withoutEncrypted(part);
     case 'redacted_thinking':
       return withoutOpaque(part, 'data');
     default:
@@ -36,19 +47,23 @@ const readMedia: ReadMedia = (part) => {
   }
 };
 
-function readSource(part: Part, tokensOf: (data: string) => number): EmptiedPart | undefined {
+const withoutEncrypted: ReadMedia = (part) => withoutOpaque(part, 'encrypted_content');
+
+type SizeOf = (data: string) => Omit<EmptiedPart, 'emptied'>;
+
+function readSource(part: Part, sizeOf: SizeOf): EmptiedPart | undefined {
   const { source } = part;
   if (!isObject(source) || source.type !== 'base64' || !isBase64(source.data)) return undefined;
-  return { tokens: tokensOf(source.data), emptied: { ...part, source: { ...source, data: '' } } };
+  return { ...sizeOf(source.data), emptied: { ...part, source: { ...source, data: '' } } };
 }
 
 type Queued = { system?: unknown; messages?: unknown; tools?: unknown };
 
 /** The texts of a queued body, for the tokenizer, and the tokens of its media. */
 export function messagesPrompt({ system, messages, tools }: Queued): Prompt {
-  const media = { tokens: tokensOfMessages({ messages }, 'messages') };
+  const media: MediaSum = { tokens: tokensOfMessages({ messages }, 'messages'), texts: [] };
   const shown = withoutMedia([system, messages], (part) => readDocument(part) ?? readMedia(part), media);
-  return { texts: [...textsIn(shown, textFields), ...toolTexts(tools)], tokens: media.tokens };
+  return { texts: [...textsIn(shown, textFields), ...toolTexts(tools), ...media.texts], tokens: media.tokens };
 }
 
 const textFields = new Set(['content', 'text', 'input', 'thinking']);

@@ -8,14 +8,25 @@ const usageSchema = z.looseObject({
   output_tokens: reportedTokens,
   cache_creation_input_tokens: reportedTokens.nullish(),
   cache_read_input_tokens: reportedTokens.nullish(),
+  iterations: z.array(z.unknown()).nullish().catch(undefined),
 });
 
-/** Returns the tokens in a backend's `usage`, or undefined if there is none. `input_tokens` are only those that no cache has. */
+/**
+ * Returns the tokens in a backend's `usage`, or undefined if there is none. `input_tokens` are only those that no cache has. What the provider
+ * has read and written to shorten the conversation is not among them, and counts as prompt: no output limit bounds it
+ * (contract.md#ho5-proof-of-usage).
+ */
 export function readUsage(usage: unknown): ReportedUsage | undefined {
   const { data } = usageSchema.safeParse(usage);
   if (data === undefined) return undefined;
-  const cachedTokens = data.cache_read_input_tokens ?? 0;
-  const promptTokens = data.input_tokens + (data.cache_creation_input_tokens ?? 0) + cachedTokens;
+  let cachedTokens = data.cache_read_input_tokens ?? 0;
+  let promptTokens = data.input_tokens + (data.cache_creation_input_tokens ?? 0) + cachedTokens;
+  for (const iteration of data.iterations ?? []) {
+    if (!isObject(iteration) || iteration.type !== 'compaction') continue;
+    const compaction = readUsage({ ...iteration, iterations: undefined });
+    cachedTokens += compaction?.cachedTokens ?? 0;
+    promptTokens += (compaction?.promptTokens ?? 0) + (compaction?.completionTokens ?? 0);
+  }
   return { promptTokens, completionTokens: data.output_tokens, cachedTokens };
 }
 

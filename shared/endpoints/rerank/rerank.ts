@@ -3,7 +3,7 @@ import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { Prompt, RequestFormat } from '../definition/request-format.ts';
 import { publishedFields } from '../fields/refused-fields.ts';
 import { estimateTokens } from '../tokens/estimate-tokens.ts';
-import { estimateWithMedia, readOpenAiMedia, withoutMedia } from '../tokens/media-tokens.ts';
+import { estimateWithMedia, type MediaSum, readOpenAiMedia, withoutMedia } from '../tokens/media-tokens.ts';
 import { promptCost } from '../tokens/request-cost.ts';
 import { textsIn } from '../tokens/texts-in.ts';
 import { rerankAnswers } from './rerank-answers.ts';
@@ -17,9 +17,9 @@ type Sent = { query?: unknown; documents?: unknown };
 /** The model reads the query with each document: this many tokens more than the request has. */
 function repeatedTokens({ query, documents }: Sent): number {
   const pairs = Array.isArray(documents) ? documents.length : 0;
-  const media = { tokens: 0 };
+  const media: MediaSum = { tokens: 0, texts: [] };
   const shown = withoutMedia(query, readOpenAiMedia, media);
-  return Math.max(0, pairs - 1) * (estimateTokens(textsOf(shown).join('\n')) + media.tokens);
+  return Math.max(0, pairs - 1) * (estimateTokens([...textsOf(shown), ...media.texts].join('\n')) + media.tokens);
 }
 
 /** The texts of a query or a document. All of it is text if no known field has any. */
@@ -49,9 +49,9 @@ const request: RequestFormat = {
     repeatedTokens(asked),
 
   promptOf(body: Sent): Prompt {
-    const media = { tokens: repeatedTokens(body) };
+    const media: MediaSum = { tokens: repeatedTokens(body), texts: [] };
     const shown = [body.query, body.documents].flat().map((item) => withoutMedia(item, readOpenAiMedia, media));
-    return { texts: shown.flatMap(textsOf), tokens: media.tokens };
+    return { texts: [...shown.flatMap(textsOf), ...media.texts], tokens: media.tokens };
   },
   choicesOf: () => 1,
 };

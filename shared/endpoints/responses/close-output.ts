@@ -15,12 +15,14 @@ const parts: Partial<Record<TextKind, { type: string; done: string; list: 'conte
   },
 };
 
-/** Ends the open items of an output. Returns the events for that, and all items as they are then. */
-export function closeOutput(items: readonly OutputItem[]): { events: TypedEvent[]; output: Json[] } {
+type Closed = { events: TypedEvent[]; output: Json[] };
+
+/** Ends the open items of an output with this status. Returns the events for that, and all items as they are then. */
+export function closeOutput(items: readonly OutputItem[], status: 'completed' | 'incomplete'): Closed {
   const events: TypedEvent[] = [];
   const output = items.map((open) => {
     if (open.isDone) return open.item;
-    const item = endedItem(open);
+    const item = endedItem(open, status);
     for (const text of open.texts.values()) events.push(...endOfText(text, item));
     events.push({ type: 'response.output_item.done', output_index: open.index, item });
     return item;
@@ -28,27 +30,34 @@ export function closeOutput(items: readonly OutputItem[]): { events: TypedEvent[
   return { events, output };
 }
 
-function endedItem({ item, texts }: OutputItem): Json & { name?: unknown } {
-  const lists: Record<string, unknown[]> = {};
+function endedItem({ item, texts }: OutputItem, status: string): Json & { name?: unknown } {
+  const lists: { content?: Json[]; summary?: Json[] } = {};
   const members: Record<string, string> = {};
-  for (const { kind, text } of texts.values()) {
+  for (const text of texts.values()) {
+    const { kind } = text;
     const part = parts[kind];
-    if (part === undefined) members[textMembers[kind]] = text;
-    else lists[part.list] = [...(lists[part.list] ?? []), partOf(kind, text)];
+    if (part === undefined) {
+      members[textMembers[kind]] = text.text;
+      continue;
+    }
+    const list = lists[part.list] ?? [];
+    list.push(partOf(text));
+    lists[part.list] = list;
   }
-  return { ...item, ...lists, ...members, status: 'incomplete' };
+  return { ...item, ...lists, ...members, status };
 }
 
-function partOf(kind: TextKind, text: string): Json {
-  const more = kind === 'response.output_text' ? { annotations: [], logprobs: [] } : {};
+function partOf({ kind, text, annotations }: WrittenText): Json {
+  const more = kind === 'response.output_text' ? { annotations, logprobs: [] } : {};
   return { type: parts[kind]?.type, [textMembers[kind]]: text, ...more };
 }
 
-function endOfText({ kind, place, text, isDone, isPartDone }: WrittenText, { name }: { name?: unknown }): TypedEvent[] {
+function endOfText(written: WrittenText, { name }: { name?: unknown }): TypedEvent[] {
+  const { kind, place, text, isDone, isPartDone } = written;
   const logprobs = kind === 'response.output_text' ? { logprobs: [] } : {};
   const named = kind === 'response.function_call_arguments' ? { name } : {};
   const done = { type: `${kind}.done`, ...place, [textMembers[kind]]: text, ...logprobs, ...named };
   const part = parts[kind];
-  const partDone = part && { type: part.done, ...place, part: partOf(kind, text) };
+  const partDone = part && { type: part.done, ...place, part: partOf(written) };
   return [...(isDone ? [] : [done]), ...(isPartDone || partDone === undefined ? [] : [partDone])];
 }

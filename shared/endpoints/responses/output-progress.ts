@@ -8,7 +8,14 @@ type Json = Readonly<Record<string, unknown>>;
  * A text of an item that is written piece by piece. `place`: where its events say that it is. `isDone` and `isPartDone`: whether the events
  * that end the text, and the part that has it, have come.
  */
-export type WrittenText = { kind: TextKind; place: Json; text: string; isDone: boolean; isPartDone: boolean };
+export type WrittenText = {
+  kind: TextKind;
+  place: Json;
+  text: string;
+  annotations: unknown[];
+  isDone: boolean;
+  isPartDone: boolean;
+};
 
 /** An item of the output. `texts` are those that have begun, by their place. */
 export type OutputItem = { index: number; item: Json; isDone: boolean; texts: Map<string, WrittenText> };
@@ -40,6 +47,9 @@ const kindsOfParts: ReadonlyMap<unknown, TextKind> = new Map([
   ['summary_text', 'response.reasoning_summary_text'],
 ]);
 
+/** Memory of an annotation besides its text. */
+const annotationCharacters = 64;
+
 /**
  * Follows the output of a response, so that it can be ended early. Each event counts when the next one comes, because the latest one may not
  * be sent.
@@ -49,13 +59,18 @@ export function createOutputProgress(budget: SizeBudget) {
   let pending: TypedEvent | undefined;
 
   function apply(event: TypedEvent): void {
-    const { type, output_index: index, item, part } = event;
+    const { type, output_index: index, item, part, annotation } = event;
     if (typeof index !== 'number') return;
     if (type === 'response.output_item.added' || type === 'response.output_item.done') {
       if (!isObject(item)) return;
       budget.spend(JSON.stringify(item).length);
       const isDone = type === 'response.output_item.done';
       items.set(index, { index, item, isDone, texts: items.get(index)?.texts ?? new Map() });
+      return;
+    }
+    if (type === 'response.output_text.annotation.added' && isObject(annotation)) {
+      budget.spend(annotationCharacters + JSON.stringify(annotation).length);
+      textAt(items.get(index), 'response.output_text', event)?.annotations.push(annotation);
       return;
     }
     const isPart = isObject(part) && partEvent.test(type);
@@ -73,7 +88,7 @@ export function createOutputProgress(budget: SizeBudget) {
     if (known !== undefined || item === undefined) return known;
     const place = { item_id, output_index, content_index, summary_index };
     budget.spend(key.length + JSON.stringify(place).length);
-    const text = { kind, place, text: '', isDone: false, isPartDone: false };
+    const text = { kind, place, text: '', annotations: [], isDone: false, isPartDone: false };
     item.texts.set(key, text);
     return text;
   }

@@ -67,7 +67,7 @@ function createResponseFormat(options: StreamOptions): EventFormat & { ended(): 
     usage: () => readUsage(final?.response.usage),
     cut() {
       numbers.undo();
-      const closed = closeOutput(output.items());
+      const closed = closeOutput(output.items(), 'incomplete');
       final = {
         type: 'response.incomplete',
         response: { ...completeResponse(response, options), ...cutShort, output: closed.output, usage: null },
@@ -83,7 +83,8 @@ function createResponseFormat(options: StreamOptions): EventFormat & { ended(): 
     ended() {
       const { output: given, ...whole } = final?.response ?? response;
       const isWhole = Array.isArray(given) && given.length > 0;
-      return { ...whole, output: isWhole ? given : closeOutput(output.items()).output };
+      const status = final?.type === 'response.completed' ? 'completed' : 'incomplete';
+      return { ...whole, output: isWhole ? given : closeOutput(output.items(), status).output };
     },
   };
 }

@@ -1,6 +1,9 @@
 import type { Prompt } from '../definition/request-format.ts';
+import { tokensByTiles } from '../tokens/image-tokens.ts';
 import {
   estimateWithMedia,
+  isBase64,
+  type MediaSum,
   type ReadMedia,
   readOpenAiMedia,
   tokensOfMessages,
@@ -15,17 +18,23 @@ export function estimateInput(request: object, text: string): number {
   return estimateWithMedia(request, { text, fields: ['input'], readMedia }) + tokensOfMessages(request, 'input');
 }
 
-const encryptedTypes = new Set<unknown>(['reasoning', 'compaction']);
-const readMedia: ReadMedia = (part) =>
-  readOpenAiMedia(part) ?? (encryptedTypes.has(part.type) ? withoutOpaque(part, 'encrypted_content') : undefined);
+const encryptedTypes = new Set<unknown>(['reasoning', 'compaction', 'compaction_summary', 'encrypted_content']);
+
+const readMedia: ReadMedia = (part) => {
+  const { type, result } = part;
+  if (encryptedTypes.has(type)) return withoutOpaque(part, 'encrypted_content');
+  if (type !== 'image_generation_call') return readOpenAiMedia(part);
+  return isBase64(result) ? { tokens: tokensByTiles(result), emptied: { ...part, result: '' } } : undefined;
+};
 
 type Queued = { instructions?: unknown; input?: unknown; tools?: unknown };
 
 /** The texts of a queued body, for the tokenizer, and the tokens of its media. */
 export function inputPrompt({ instructions, input, tools }: Queued): Prompt {
-  const media = { tokens: (Array.isArray(input) ? input.length : 1) * tokensPerMessage };
+  const media: MediaSum = { tokens: (Array.isArray(input) ? input.length : 1) * tokensPerMessage, texts: [] };
   const shown = withoutMedia(input, readMedia, media);
-  return { texts: [...textsIn([instructions, shown], textFields), ...toolTexts(tools)], tokens: media.tokens };
+  const texts = textsIn([instructions, shown], textFields);
+  return { texts: [...texts, ...toolTexts(tools), ...media.texts], tokens: media.tokens };
 }
 
 const textFields = new Set(['content', 'text', 'arguments', 'input', 'output', 'summary', 'refusal']);

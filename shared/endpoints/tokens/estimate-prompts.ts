@@ -1,5 +1,6 @@
+import type { Prompt } from '../definition/request-format.ts';
 import { promptsIn } from '../fields/prompt-input.ts';
-import { estimateWithMedia, readOpenAiMedia, withoutMedia } from './media-tokens.ts';
+import { estimateWithMedia, type MediaSum, readOpenAiMedia, withoutMedia } from './media-tokens.ts';
 import { textsIn } from './texts-in.ts';
 
 /**
@@ -15,11 +16,11 @@ export function estimatePrompts(request: object, field: string, text: string): n
 }
 
 /** The prompts in one field of a queued body. Some model servers take messages in place of them. */
-export function promptsOf(body: Readonly<Record<string, unknown>>, field: string): { texts: string[]; tokens: number } {
+export function promptsOf(body: Readonly<Record<string, unknown>>, field: string): Prompt {
   const { texts, tokens } = promptsIn(body[field]);
-  const media = { tokens };
+  const media: MediaSum = { tokens, texts: [] };
   const shown = withoutMedia(body.messages, readOpenAiMedia, media);
-  return { texts: [...texts, ...textsIn(shown ?? [], textFields)], tokens: media.tokens };
+  return { texts: [...texts, ...textsIn(shown ?? [], textFields), ...media.texts], tokens: media.tokens };
 }
 
 const textFields = new Set(['content', 'text']);

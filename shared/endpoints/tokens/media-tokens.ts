@@ -22,8 +22,14 @@ function withLineEnds(json: string): string {
 
 export type Part = Readonly<Record<string, unknown>>;
 
-/** A part without its data, and the tokens of that data. */
-export type EmptiedPart = { tokens: number; emptied: Part };
+/** Media: the tokens of its data, or the text of a file, which gets into the prompt as it is. */
+type Size = { tokens: number; text?: string };
+
+/** A part without its data. */
+export type EmptiedPart = Size & { emptied: Part };
+
+/** All media of a prompt. */
+export type MediaSum = { tokens: number; texts: string[] };
 
 /** Reads the media and the opaque strings of one message or part; undefined if there are none. */
 export type ReadMedia = (part: Part) => EmptiedPart | undefined;
@@ -38,10 +44,12 @@ type Prompted = { text: string; fields: readonly string[]; readMedia: ReadMedia 
  * media and opaque strings are not counted as text.
  */
 export function estimateWithMedia(request: object, { text, fields, readMedia }: Prompted): number {
-  const media = { tokens: 0 };
+  const media: MediaSum = { tokens: 0, texts: [] };
   const emptied = fields.map((field) => [field, withoutMedia(fieldOf(request, field), readMedia, media)]);
-  const written = media.tokens === 0 ? text : JSON.stringify({ ...request, ...Object.fromEntries(emptied) });
-  return estimateJson(written) + media.tokens;
+  const isUnchanged = media.tokens === 0 && media.texts.length === 0;
+  const written = isUnchanged ? text : JSON.stringify({ ...request, ...Object.fromEntries(emptied) });
+  const ofFiles = media.texts.reduce((sum, file) => sum + estimateTokens(file), 0);
+  return estimateJson(written) + media.tokens + ofFiles;
 }
 
 /** The tokens around the messages in a field. */
@@ -57,45 +65,50 @@ function fieldOf(request: object, field: string): unknown {
 /** Fields of a message or a part that hold parts: the output of a tool, and the source of a document. */
 const holders = ['content', 'output', 'source'] as const;
 
-/** Returns messages or parts with the media in them emptied, and adds the tokens of the media to `total`. */
-export function withoutMedia(value: unknown, readMedia: ReadMedia, total: { tokens: number }): unknown {
+/** Returns messages or parts with the media in them emptied, and adds the media to `total`. */
+export function withoutMedia(value: unknown, readMedia: ReadMedia, total: MediaSum): unknown {
   if (Array.isArray(value)) return value.map((item) => withoutMedia(item, readMedia, total));
   if (!isObject(value)) return value;
   const media = readMedia(value);
   total.tokens += media?.tokens ?? 0;
+  if (media?.text !== undefined) total.texts.push(media.text);
   const part = media?.emptied ?? value;
   const held = holders.filter((name) => typeof part[name] === 'object' && part[name] !== null);
   if (held.length === 0) return part;
   return { ...part, ...Object.fromEntries(held.map((name) => [name, withoutMedia(part[name], readMedia, total)])) };
 }
 
-/** Reads a part in any of OpenAI's notations: of chat completions, of responses, and in the output of a tool. */
+/** By the type of a part, in OpenAI's notations and those of model servers: of chat completions, of responses, and in the output of a tool. */
+const readers: ReadonlyMap<unknown, ReadMedia> = new Map<unknown, ReadMedia>([
+  ...['image_url', 'input_image', 'computer_screenshot'].map((type) => [type, readImage('image_url')] as const),
+  ['image', (part) => (part.image == null ? undefined : readImage('image')(part))],
+  ['input_audio', readAudio],
+  ['audio_url', readAt('audio_url', audioBytesPerToken)],
+  ['video_url', readAt('video_url', fileBytesPerToken)],
+  ['file', (part) => within(part, 'file', readFile)],
+  ['input_file', readFile],
+]);
+
+/** Fields in which model servers find the media of a part without a type. */
+const untyped = ['image_url', 'image', 'input_audio', 'audio_url', 'video_url', 'file'];
+
 export const readOpenAiMedia: ReadMedia = (part) => {
-  switch (part.type) {
-    case 'image_url':
-    case 'input_image':
-    case 'computer_screenshot':
-      return readImage(part);
-    case 'input_audio':
-      return readAudio(part);
-    case 'file':
-      return within(part, 'file', readFile);
-    case 'input_file':
-      return readFile(part);
-    default:
-      return undefined;
-  }
+  // A message has a role and no type.
+  const type = part.type ?? (part.role === undefined ? untyped.find((field) => part[field] != null) : undefined);
+  return readers.get(type)?.(part);
 };
 
 /** The address is a text, or in an object with `detail`. An image that the backend fetches is also one, and its address counts as text. */
-function readImage(part: Part): EmptiedPart {
-  const { image_url: address } = part;
-  if (!isObject(address)) {
-    const { tokens, emptied } = imageAt(address, part.detail);
-    return { tokens, emptied: { ...part, image_url: emptied } };
-  }
-  const { tokens, emptied } = imageAt(address.url, address.detail);
-  return { tokens, emptied: { ...part, image_url: { ...address, url: emptied } } };
+function readImage(field: string): (part: Part) => EmptiedPart {
+  return (part) => {
+    const { [field]: address } = part;
+    if (!isObject(address)) {
+      const { tokens, emptied } = imageAt(address, part.detail);
+      return { tokens, emptied: { ...part, [field]: emptied } };
+    }
+    const { tokens, emptied } = imageAt(address.url, address.detail);
+    return { tokens, emptied: { ...part, [field]: { ...address, url: emptied } } };
+  };
 }
 
 function imageAt(address: unknown, detail: unknown): { tokens: number; emptied: unknown } {
@@ -104,25 +117,43 @@ function imageAt(address: unknown, detail: unknown): { tokens: number; emptied: 
   return { tokens: detail === 'low' ? tokensByTiles('', detail) : tokensPerImage, emptied: address };
 }
 
+/** Reads the data in a `data:` address, which is a text, or in an object. */
+function readAt(field: string, bytesPerToken: number): ReadMedia {
+  return (part) => {
+    const { [field]: address } = part;
+    const data = anyDataIn(isObject(address) ? address.url : address);
+    if (data === undefined) return undefined;
+    const emptied = isObject(address) ? { ...address, url: '' } : '';
+    return { tokens: Math.ceil(bytesOf(data) / bytesPerToken), emptied: { ...part, [field]: emptied } };
+  };
+}
+
 function readAudio(part: Part): EmptiedPart | undefined {
   const { input_audio: audio } = part;
-  if (!isObject(audio) || !isBase64(audio.data)) return undefined;
-  const tokens = Math.ceil(bytesOf(audio.data) / audioBytesPerToken);
+  const data = isObject(audio) ? base64In(audio.data) : undefined;
+  if (!isObject(audio) || data === undefined) return undefined;
+  const tokens = Math.ceil(bytesOf(data) / audioBytesPerToken);
   return { tokens, emptied: { ...part, input_audio: { ...audio, data: '' } } };
 }
 
 function readFile(part: Part): EmptiedPart | undefined {
-  const { file_data: file } = part;
-  if (typeof file !== 'string') return undefined;
-  const data = dataIn(file, /^data:[^,]{1,200};base64,/) ?? (isBase64(file) ? file : undefined);
-  return data === undefined ? undefined : { tokens: tokensOfFile(data), emptied: { ...part, file_data: '' } };
+  const data = base64In(part.file_data);
+  return data === undefined ? undefined : { ...sizeOfFile(data), emptied: { ...part, file_data: '' } };
 }
 
-/** A file of text gets into the prompt as it is. */
-export function tokensOfFile(data: string): number {
+/** Base64, also as a `data:` address. */
+function base64In(text: unknown): string | undefined {
+  return anyDataIn(text) ?? (isBase64(text) ? text : undefined);
+}
+
+function anyDataIn(text: unknown): string | undefined {
+  return typeof text === 'string' ? dataIn(text, /^data:[^,]{1,200};base64,/) : undefined;
+}
+
+export function sizeOfFile(data: string): Size {
   const bytes = Buffer.from(data, 'base64');
-  if (isUtf8(bytes) && !bytes.includes(0)) return estimateTokens(bytes.toString());
-  return Math.ceil(bytes.length / fileBytesPerToken);
+  if (isUtf8(bytes) && !bytes.includes(0)) return { tokens: 0, text: bytes.toString() };
+  return { tokens: Math.ceil(bytes.length / fileBytesPerToken) };
 }
 
 /** Empties the opaque string in one field of a part. Anything else than base64 is text. */
@@ -136,7 +167,7 @@ export function withoutOpaque(part: Part, field: string): EmptiedPart | undefine
 export function within(part: Part, field: string, read: ReadMedia): EmptiedPart | undefined {
   const member = part[field];
   const found = isObject(member) ? read(member) : undefined;
-  return found === undefined ? undefined : { tokens: found.tokens, emptied: { ...part, [field]: found.emptied } };
+  return found === undefined ? undefined : { ...found, emptied: { ...part, [field]: found.emptied } };
 }
 
 /** Reads each object of a list in a field of a part. */

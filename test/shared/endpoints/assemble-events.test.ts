@@ -115,7 +115,7 @@ test('a message is assembled: text with citations, thinking with its signature, 
       start,
       { type: 'ping' },
       block(0, { type: 'thinking', thinking: '', signature: '' }),
-      delta(0, 'thinking_delta', { thinking: 'Hm' }),
+      delta(0, 'thinking_delta', { thinking: 'Hm', estimated_tokens: 64 }),
       delta(0, 'thinking_delta', { thinking: '…' }),
       delta(0, 'signature_delta', { signature: 's' }),
       stop(0),
@@ -147,19 +147,44 @@ test('a message is assembled: text with citations, thinking with its signature, 
   });
 });
 
-test('a message that is cut has what has come, and no arguments that are not JSON', (t) => {
+test('a message that ended within the arguments of a tool, at its own limit or ours, has empty ones', (t) => {
   const call = [
     start,
     block(0, { type: 'tool_use', id: 'a', name: 'f', input: {} }),
-    delta(0, 'input_json_delta', { partial_json: '{"a":' }),
+    delta(0, 'input_json_delta', { partial_json: '{"a":"lo' }),
   ];
   const cut = assemble(messages, call);
   t.false(cut.complete(one));
   cut.cut(1);
-  t.like(JSON.parse(cut.answer().text), { stop_reason: 'max_tokens', content: [{ name: 'f', input: {} }] });
-  const broken = assemble(messages, [...call, stop(0), end({}, { output_tokens: 1 }), { type: 'message_stop' }]);
-  t.throws(() => broken.answer(), { instanceOf: BackendError, message: /not JSON/ });
+  const limited = end({ stop_reason: 'max_tokens' }, { output_tokens: 20 });
+  const ended = assemble(messages, [...call, stop(0), limited, { type: 'message_stop' }]);
+  t.true(ended.complete(one));
+  t.is(ended.answer().usage?.completionTokens, 20);
+  for (const { text } of [cut.answer(), ended.answer()])
+    t.like(JSON.parse(text), { stop_reason: 'max_tokens', content: [{ name: 'f', input: {} }] });
+});
+
+test('a part of a block that has not begun is a fault of the backend', (t) => {
   t.throws(() => assemble(messages, [start, delta(7, 'text_delta', { text: 'a' })]), { instanceOf: BackendError });
+});
+
+test('what the provider read and wrote for a compaction counts as prompt, and the usage stays as it came', (t) => {
+  const iterations = [
+    { type: 'compaction', input_tokens: 180_000, output_tokens: 3_500, cache_read_input_tokens: 7 },
+    { type: 'message', input_tokens: 5, output_tokens: 20 },
+    null,
+    { type: 'compaction', input_tokens: 'x' },
+  ];
+  const counts = { output_tokens: 20, iterations };
+  const whole = { ...start.message, usage: { ...start.message.usage, ...counts } };
+  const usage = { promptTokens: 8 + 180_007 + 3_500, completionTokens: 20, cachedTokens: 10 };
+  const assembled = assemble(messages, [start, block(0, { type: 'text', text: 'Hi' }), end({}, counts)]);
+  const parsed = endpointAt(messages).answer.parse(JSON.stringify(whole));
+  for (const answer of [assembled.answer(), parsed]) {
+    t.deepEqual(answer.usage, usage);
+    const presented = endpointAt(messages).answer.present(answer, usage, streamOptions({ model: 'm' }));
+    t.like((JSON.parse(presented) as { usage: object }).usage, { input_tokens: 5, output_tokens: 20, iterations });
+  }
 });
 
 const responses = '/v1/responses';
@@ -203,9 +228,59 @@ test('a response is what its last event has, or its items if that leaves them ou
     t.like(JSON.parse(assembler.answer().text), { id: 'resp_1', model: 'm', status: 'completed', output, usage });
     t.is(assembler.answer().usage?.completionTokens, 1);
   }
+  const annotation = { type: 'url_citation', url: 'https://a.example', start_index: 0, end_index: 2, title: 't' };
+  const [created = {}, added = {}, text = {}, , completed = {}] = events({});
+  const place = { item_id: 'msg_1', output_index: 0, content_index: 0, annotation_index: 0 };
+  const annotated = { type: 'response.output_text.annotation.added', ...place, annotation };
+  const short = assemble(responses, [created, added, text, annotated, completed]);
+  const content = [{ ...output[0]?.content[0], annotations: [annotation] }];
+  t.deepEqual((JSON.parse(short.answer().text) as { output: unknown }).output, [{ ...output[0], content }]);
   const cut = assemble(responses, events({}).slice(0, 3));
   cut.cut(1);
   t.like(JSON.parse(cut.answer().text), { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } });
+});
+
+/** How many items of lists are copied or visited meanwhile. */
+function itemsVisited(act: () => void): number {
+  const { [Symbol.iterator]: iterate } = Array.prototype;
+  let visited = 0;
+  function counting(this: unknown[]) {
+    visited += this.length;
+    return iterate.call(this);
+  }
+  Object.assign(Array.prototype, { [Symbol.iterator]: counting });
+  try {
+    act();
+  } finally {
+    Object.assign(Array.prototype, { [Symbol.iterator]: iterate });
+  }
+  return visited;
+}
+
+test.serial('the work for a list that grows with each event grows with its length, and not with its square', (t) => {
+  const parts = 2_000;
+  const times = (event: (index: number) => object) => Array.from({ length: parts }, (_, index) => event(index));
+  const cited = times(() => delta(0, 'citations_delta', { citation: {} }));
+  const added = {
+    type: 'response.output_item.added',
+    output_index: 0,
+    item: { type: 'message', id: 'a', content: [] },
+  };
+  const texts = times((content_index) => ({
+    ...{ type: 'response.output_text.delta', output_index: 0, content_index, delta: 'x' },
+  }));
+  const all: [string, object[]][] = [
+    [messages, [start, block(0, { type: 'text', text: '' }), ...cited, end({}, { output_tokens: 1 })]],
+    [responses, [added, ...texts, { type: 'response.completed', response: {} }]],
+  ];
+  for (const [endpoint, events] of all) {
+    const assembler = open(endpoint);
+    const visited = itemsVisited(() => {
+      for (const event of events) assembler.take(JSON.stringify(event));
+      t.true(assembler.answer().text.length > parts);
+    });
+    t.true(visited < 100 * parts, `${visited} items of ${endpoint}`);
+  }
 });
 
 test('an assembled answer is bounded, however its parts arrive', (t) => {
@@ -220,6 +295,8 @@ test('an assembled answer is bounded, however its parts arrive', (t) => {
     ],
     [messages, [start], block(0, { type: 'text', text })],
     [messages, [start], end({ text }, {})],
+    [messages, [start], end({}, { [text]: 1 })],
+    [messages, [], { ...start, message: { ...head, content: [{ type: 'text', text }] } }],
   ];
   for (const [endpoint, begin, part] of many) {
     const assembler = assemble(endpoint, begin);

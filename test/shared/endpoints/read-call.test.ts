@@ -55,6 +55,10 @@ test('a stream always requests usage, in addition to the stream options of the c
   const refused = callOf(withFields({ stream: true, stream_options: { include_usage: false } }));
   t.false(refused.includeUsage);
   t.deepEqual(JSON.parse(refused.body).stream_options, { include_usage: true });
+  const often = callOf(
+    withFields({ stream: true, stream_options: { include_usage: true, continuous_usage_stats: true } }),
+  );
+  t.deepEqual(JSON.parse(often.body).stream_options, { include_usage: true }, 'that is the setting of the operator');
 
   for (const stream of [false, null, undefined]) {
     const whole = callOf(withFields({ stream }));

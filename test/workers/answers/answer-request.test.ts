@@ -18,10 +18,12 @@ const plain = asking('Grüße, 東京!');
 const expected = answerFor(plain.messages);
 const short = { firstTokenMs: 300, idleMs: 300 };
 
-type Request = { messages: { role: string; content: string }[]; n?: number };
+type Request = Record<string, unknown> & { n?: number };
 
 type Given = {
   url: string;
+  endpoint?: string;
+  promptEstimate?: number;
   request?: Request;
   limit?: number | undefined;
   assembled?: boolean;
@@ -29,10 +31,10 @@ type Given = {
 };
 
 /** Gets a whole answer from one backend, as a worker does. */
-async function ask({ url, request = plain, limit = 4_096, assembled = true, timeouts = {} }: Given) {
+async function ask({ url, request = plain, limit = 4_096, assembled = true, timeouts = {}, ...given }: Given) {
   await using backend = openBackend(url, timeouts);
   const called = { body: JSON.stringify(request), choices: request.n ?? 1, outputTokensMax: limit };
-  const job: InferenceJob = jobFor('no stream', { ...called, assembled });
+  const job: InferenceJob = jobFor('no stream', { ...called, assembled, ...given });
   const firstTokens: { isDelivered: boolean }[] = [];
   const call = {
     ...backend.call(false, AbortSignal.timeout(30_000)),
@@ -111,6 +113,22 @@ test('an assembled answer without reported usage has the counted usage', async (
   t.like(answer.usage, { prompt_tokens: promptTokens, completion_tokens: completionTokens });
 });
 
+test('of text that repeats the prompt, the prompt is taken off as it counts, and not as it is charged', async (t) => {
+  const prompt = 'საქართველოში ცხოვრება კარგია და ხალხი '.repeat(20);
+  const written = 'the answer of the model '.repeat(100);
+  const request = { prompt, echo: true, n: 2 };
+  const promptTokens = await countPromptTokens({ endpoint: '/v1/completions', body: JSON.stringify(request) });
+  const choices = [0, 1].map((index) => ({ index, text: prompt + written, finish_reason: 'stop' }));
+  const body = JSON.stringify({ id: 'x', object: 'text_completion', created: 1, choices });
+  await using server = await startRawBackend((socket) => socket.end(rawAnswer(body, { type: 'application/json' })));
+  const given = { endpoint: '/v1/completions', assembled: false, promptEstimate: 5 * promptTokens };
+  const { usage } = await ask({ url: server.url, request, ...given });
+  t.is(usage.promptTokens, Math.ceil(2.5 * promptTokens));
+  const all = await countTokens([prompt + written, prompt + written].join('\n'));
+  t.is(usage.completionTokens, all - 2 * promptTokens);
+  t.true(usage.completionTokens > 900);
+});
+
 const failing: [Fault, string][] = [
   [{ hang: true }, 'first_token_timeout'],
   [{ stallAfterChunks: 0 }, 'first_token_timeout'],
@@ -146,6 +164,23 @@ test('an answer without [DONE] is complete when all its choices have ended, and 
   const one = await ask({ url: server.url });
   t.is(one.answer.choices[0].message.content, 'aa');
   t.is(await outcomeOf({ url: server.url, request: asking('Hi', { n: 2 }) }), 'interrupted');
+});
+
+test('an assembled message that reached its own limit within the arguments of a tool is an answer', async (t) => {
+  const usage = { input_tokens: 5, output_tokens: 1 };
+  const events = [
+    { type: 'message_start', message: { id: 'msg_1', type: 'message', role: 'assistant', content: [], usage } },
+    { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 'a', name: 'f', input: {} } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json: '{"a":"lo' } },
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: { stop_reason: 'max_tokens' }, usage: { output_tokens: 20 } },
+    { type: 'message_stop' },
+  ];
+  const text = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
+  await using server = await startRawBackend((socket) => socket.end(rawAnswer(text)));
+  const { answer, usage: used } = await ask({ url: server.url, endpoint: '/v1/messages' });
+  t.like(answer, { stop_reason: 'max_tokens', content: [{ name: 'f', input: {} }] });
+  t.deepEqual(used, { promptTokens: 5, completionTokens: 20, cachedTokens: 0, estimated: false });
 });
 
 test('a whole answer to a request for a stream is accepted', async (t) => {

@@ -45,6 +45,22 @@ async function turnsOf(counting: Promise<unknown>): Promise<number> {
   return turns;
 }
 
+test.serial('a file of text in a prompt is counted like any text, and reading a large body is divided', async (t) => {
+  const chat = '/v1/chat/completions';
+  const asking = (...content: object[]) => JSON.stringify({ messages: [{ role: 'user', content }] });
+  const dataUrl = (bytes: Buffer, type: string) => `data:${type};base64,${bytes.toString('base64')}`;
+  const text = 'All work and no play makes Jack a dull boy. '.repeat(20_000);
+  const file = { type: 'file', file: { file_data: dataUrl(Buffer.from(text), 'text/plain') } };
+  const counting = countPromptTokens({ endpoint: chat, body: asking(file) });
+  const turns = await turnsOf(counting);
+  t.true(turns >= 32, `${turns} turns`);
+  t.true(Math.abs((await counting) / (await countTokens(text)) - 1) < 0.03);
+
+  const image = { type: 'image_url', image_url: { url: dataUrl(randomBytes(1_000_000), 'image/png') } };
+  const turnsOfImage = await turnsOf(countPromptTokens({ endpoint: chat, body: asking(image) }));
+  t.true(turnsOfImage >= 2, `it is parsed and read in ${turnsOfImage} turns`);
+});
+
 /** Random letters of a script, the slowest content. */
 const georgian = (length: number) =>
   Array.from(randomBytes(length), (byte) => String.fromCharCode(0x10d0 + (byte % 33))).join('');

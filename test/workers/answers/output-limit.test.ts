@@ -219,9 +219,11 @@ test('reasoning and arguments of tool calls count as well', async (t) => {
 });
 
 test('the limit applies to each choice, and each unfinished choice is ended, also one that has not begun', async (t) => {
-  const chunks = [says('a', 1), says('b', 2, 1), stops(1), says('c', 4), says('d', 6), says('e', 7)];
+  const sum = (tokens: number): Chunk => ({ choices: [], usage: usageOf(tokens) });
+  // Beside a choice, vLLM's usage in every chunk is that of this choice.
+  const chunks = [says('a', 1), says('b', 1, 1), stops(1), says('c', 2), says('d', 500), sum(6), sum(7)];
   const within = await streamed(
-    [...chunks.slice(0, 5), stops(), { choices: [part('', { index: 2, finish_reason: 'stop' })] }],
+    [...chunks.slice(0, 6), stops(), { choices: [part('', { index: 2, finish_reason: 'stop' })] }],
     {
       limit: 2,
       n: 3,

@@ -9,6 +9,7 @@ const queued = {
   outputTokensMax: 64,
   assembled: false,
   stream: false,
+  choices: 1,
   body: '{"messages":[],"seed":9223372036854775807}',
 };
 
@@ -58,6 +59,8 @@ test("a backend with usage in every chunk is asked for it, beside the client's o
   const every = { include_usage: true, continuous_usage_stats: true };
   t.deepEqual(options({ stream: true, body }), { ...every, include_obfuscation: false });
   t.deepEqual(options({ assembled: true, body: '{"messages":[]}' }), every);
+  t.deepEqual(options({ stream: true, body, choices: 2 }), { include_usage: true, include_obfuscation: false });
+  t.deepEqual(options({ assembled: true, body: '{"messages":[]}', choices: 2 }), { include_usage: true });
   t.is(options({ body: '{"messages":[]}' }), undefined);
   t.is(options({ endpoint: '/v1/messages', stream: true, body: '{}' }), undefined);
 });

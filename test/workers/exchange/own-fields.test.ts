@@ -55,6 +55,7 @@ test("the service's fields replace the client's, and nothing else changes", (t) 
     outputTokensMax: 64,
     assembled: false,
     stream: false,
+    choices: 1,
     body,
   };
   const head = '{"model":"small-chat","max_tokens":64,"max_completion_tokens":64,';

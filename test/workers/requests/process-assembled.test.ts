@@ -1,7 +1,8 @@
 import test from 'ava';
-import { countPromptTokens } from '../../../workers/answers/count-tokens.ts';
+import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
 import { answerFor, type Fault, promptTokensOf } from '../../stack/model-server.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
+import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
 import { kindsOf, messages, openWorkerSide, textOf } from '../../support/worker-side.ts';
 
 let given: RedisDatabase;
@@ -75,6 +76,19 @@ test('a client that leaves during the answer is charged what was produced, and i
   t.true((record?.completionTokens ?? 0) >= 5, `${record?.completionTokens} tokens`);
   t.is(record?.chargedTokens, promptTokens + (record?.completionTokens ?? 0));
   t.deepEqual(side.calls(), [1, 0, 0]);
+});
+
+test('an assembled answer that is too large is charged what came of it', async (t) => {
+  const written = 'one two three';
+  const choices = [{ index: 0, delta: { content: written }, finish_reason: null }];
+  const chunks = [{ choices }, { choices: [], padding: 'x'.repeat(4_194_304) }];
+  const text = chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('');
+  await using large = await startRawBackend((socket) => socket.end(rawAnswer(text)));
+  await using side = await openWorkerSide(given.redis, { url: large.url });
+  await side.run({ assembled: true });
+  const [record] = await side.records();
+  t.like(record, { outcome: 'failed', counted: 'estimated', completionTokens: await countTokens(written) });
+  t.is(record?.attempts[0]?.outcome, 'too_large');
 });
 
 test('a shutdown during the answer requeues the job, and another run answers', async (t) => {

@@ -89,7 +89,8 @@ for (const stream of [false, true]) {
     t.deepEqual(await side.records(), []);
   });
 
-  test(`a cancelled run ends its call, ${how}, and is charged its prompt`, async (t) => {
+  const produced = stream ? 'what was produced' : 'its whole limit, because what was produced is not known';
+  test(`a cancelled run ends its call, ${how}, and is charged its prompt and ${produced}`, async (t) => {
     await using side = await openWorkerSide(given.redis);
     const { outcome, stop } = await runHanging(side, { stream });
     stop('cancelled');
@@ -102,8 +103,9 @@ for (const stream of [false, true]) {
       endpoint: '/v1/chat/completions',
       body: JSON.stringify({ messages }),
     });
-    t.like(record, { outcome: 'cancelled', counted: 'estimated', promptTokens, completionTokens: 0 });
-    t.is(record?.chargedTokens, promptTokens);
+    const completionTokens = stream ? 0 : 4_096;
+    t.like(record, { outcome: 'cancelled', counted: 'estimated', promptTokens, completionTokens });
+    t.is(record?.chargedTokens, promptTokens + completionTokens);
     t.like(record?.attempts, [{ run: 1, backend: 'onprem-a', outcome: 'stopped' }]);
   });
 
@@ -190,13 +192,26 @@ test('the call of a stream whose ingress disappears is aborted', async (t) => {
   t.deepEqual(side.calls(), [1, 0, 0]);
 });
 
+test('a client that leaves an answer that generates nothing is charged its prompt', async (t) => {
+  await using side = await openWorkerSide(given.redis);
+  side.servers[0].fail({ hang: true });
+  const { controller, stop } = side.stopper();
+  const body = JSON.stringify({ input: ['a', 'b'] });
+  const job = await side.admit({ endpoint: '/v1/embeddings', body, outputTokensMax: 0, promptEstimate: 10 });
+  const outcome = side.run(job, controller);
+  await side.servers[0].waitForCall(({ state }) => state === 'running');
+  stop('cancelled');
+  await outcome;
+  t.like((await side.records())[0], { outcome: 'cancelled', promptTokens: 5, completionTokens: 0, chargedTokens: 5 });
+});
+
 test('the call of a whole answer whose ingress disappears is aborted, although it sends nothing before its end', async (t) => {
   await using side = await openWorkerSide(given.redis);
   const { outcome } = await runHanging(side);
   await given.redis.del(side.stream.key);
   t.like(await outcome, { outcome: 'done' });
   t.is(await stateOfCall(side), 'aborted');
-  t.like((await side.records())[0], { outcome: 'cancelled', counted: 'estimated', completionTokens: 0 });
+  t.like((await side.records())[0], { outcome: 'cancelled', counted: 'estimated', completionTokens: 4_096 });
 });
 
 test('a run is measured by its outcome at each backend', async (t) => {

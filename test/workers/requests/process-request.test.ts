@@ -229,14 +229,15 @@ test('an answer that is larger than its model may answer is the client’s error
   const body = JSON.stringify({ id: 'x', choices: [], padding: 'x'.repeat(4_194_304) });
   await using large = await startRawBackend((socket) => socket.end(rawAnswer(body, { type: 'application/json' })));
   await using side = await openWorkerSide(given.redis, { url: large.url });
-  await side.run({ promptEstimate: 10 });
+  const asked = { messages: [{ role: 'user', content: 'Hi' }], n: 3 };
+  await side.run({ promptEstimate: 10, body: JSON.stringify(asked), outputTokensMax: 100, choices: 3 });
   const error = (await side.stream.replies()).at(-1);
   t.like(error, { kind: 'error', data: { code: 'VALIDATION_ERROR' } });
   t.regex(error?.kind === 'error' ? error.data.message : '', /answer_bytes_max/);
   t.is(large.requests(), 1);
   t.deepEqual(side.calls(), [0, 0, 0]);
   const [record] = await side.records();
-  t.like(record, { outcome: 'failed', counted: 'estimated', completionTokens: 0 });
+  t.like(record, { outcome: 'failed', counted: 'estimated', completionTokens: 300 });
   t.true((record?.promptTokens ?? 0) >= 5);
   t.deepEqual(
     record?.attempts.map(({ outcome }) => outcome),

@@ -5,7 +5,7 @@ import { answerTooLarge } from '../../../shared/endpoints/answers/size-budget.ts
 import { validationError } from '../../../shared/errors.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import { promptUsage } from '../../answers/answer-request.ts';
+import { promptUsage, unknownUsage } from '../../answers/answer-request.ts';
 import type { Found } from '../../answers/find-answer.ts';
 import type { CallingRun, Outcome, StopReason } from '../../answers/run.ts';
 import { textOfBody } from '../../replies/send-pieces.ts';
@@ -46,7 +46,7 @@ export function createConcludeLine(deps: {
       case 'refused':
         return end(run, refusedLine(job, validationError([{ path: 'body', message: found.message }])), signal);
       case 'too_large': {
-        const usage = await (found.produced?.() ?? promptUsage(job));
+        const usage = await (found.produced?.() ?? unknownUsage(job));
         return end(run, failedLine(job, answerTooLarge(), usage), signal);
       }
       case 'exhausted':

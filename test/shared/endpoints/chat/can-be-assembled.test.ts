@@ -18,6 +18,7 @@ test('a request with known fields only can be assembled from a stream', (t) => {
     { top_k: 5, min_p: 0.1, guided_json: {}, chat_template_kwargs: { enable_thinking: false } },
     { modalities: ['text'] },
     { modalities: null },
+    { audio: null, moderation: null, x_vendor: null },
   ]) {
     t.true(asked(fields), JSON.stringify(fields));
   }

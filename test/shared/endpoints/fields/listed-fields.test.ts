@@ -432,6 +432,41 @@ test('a regular expression that the model server would compile is rejected unles
   }
 });
 
+test('a choice of tools demands those that it names, all of them if it may, and none if it may not', (t) => {
+  const named = (name: string) => ({ type: 'function', function: { name, parameters: pattern } });
+  const tools = [named('f'), named('g'), { name: 'h', input_schema: pattern }];
+  const [f, g, h] = tools.map((_, index) => `tools[${index}].pattern`);
+  const cases: [choice: unknown, demanded: unknown[]][] = [
+    ...['auto', 'none', null, { type: 'auto' }, { type: 'none' }].map((free): [unknown, []] => [free, []]),
+    [{ type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [] } }, []],
+    [{ type: 'allowed_tools', mode: 'auto', tools: [] }, []],
+    [{ type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [] } }, [f, g, h]],
+    [{ type: 'allowed_tools', mode: 'auto', allowed_tools: { mode: 'required' } }, [f, g, h]],
+    [{ type: 'allowed_tools' }, [f, g, h]],
+    [{ type: 'function', function: { name: 'g' } }, [g]],
+    [{ type: 'function', mode: 'auto', function: { name: 'g' } }, [g]],
+    [{ type: 'function', name: 'f', function: { name: 'g' } }, [f, g]],
+    [{ type: 'tool', name: 'h' }, [h]],
+    [{ type: 'function', name: 'other' }, []],
+    [{ type: 'any', name: 'f' }, [f, g, h]],
+    [{ type: 'function' }, [f, g, h]],
+    [{ type: 'mcp', name: 'f' }, [f, g, h]],
+    ['required', [f, g, h]],
+  ];
+  const model = { extraFields: undefined, extraTools: undefined };
+  const listed = createListedFields({ models: { m: model }, mediaHosts: [] });
+  for (const [tool_choice, demanded] of cases) {
+    const found = listed.issuesIn({ model: 'm', messages, tools, tool_choice }, 'm', format);
+    t.deepEqual(
+      found.map(({ path }) => path),
+      demanded,
+      JSON.stringify(tool_choice),
+    );
+  }
+  const { dropped } = parse({ tools: tools.slice(0, 2), tool_choice: { type: 'allowed_tools', mode: 'auto' } });
+  t.deepEqual(dropped, ['tools.pattern']);
+});
+
 test('of other tools, regular expressions are removed from the schemas, which the answer says', (t) => {
   const parameters = {
     type: 'object',
@@ -459,6 +494,48 @@ test('of other tools, regular expressions are removed from the schemas, which th
     readChat({ value: JSON.parse(exact), text: exact }, models, { rule }).body,
     /"parameters":\{"maximum":12345678901234567890\}/,
   );
+});
+
+/** As agents define a search for files. */
+const searching = {
+  type: 'object',
+  properties: {
+    pattern: { type: 'string', default: '**', examples: ['*.ts'] },
+    options: { type: 'object', default: { pattern: '*' }, enum: [{ pattern: '*' }], const: { pattern: '*' } },
+  },
+  examples: [{ pattern: '**/*.ts' }],
+  $defs: { again: { $ref: '#' }, default: { $ref: '#/$defs/again' } },
+};
+
+test('a value that is named pattern is no regular expression, unless a reference may lead to it', (t) => {
+  const input_examples = [{ pattern: '**/*.ts' }];
+  const tool = (parameters: object, more: object = {}) => ({
+    ...{ type: 'function', function: { name: 'Glob', parameters, ...more } },
+    input_examples,
+  });
+  const plain = parse({ tools: [tool(searching)] });
+  t.deepEqual([plain.dropped, (JSON.parse(plain.body) as { tools: unknown }).tools], [[], [tool(searching)]]);
+  t.notThrows(() => parse({ tools: [tool(searching, { strict: true })], tool_choice: 'required' }));
+
+  const mixed = { ...searching, properties: { ...searching.properties, ...pattern.properties } };
+  const cleaned = parse({ tools: [tool(mixed)] });
+  t.deepEqual(cleaned.dropped, ['tools.pattern']);
+  const kept = { ...searching, properties: { ...searching.properties, a: { type: 'string' } } };
+  t.deepEqual((JSON.parse(cleaned.body) as { tools: unknown }).tools, [tool(kept)]);
+
+  const schemas = [
+    { properties: { default: { type: 'string', pattern: 'a' } } },
+    { $defs: { const: { type: 'string', pattern: 'a' } } },
+    { properties: { properties: { properties: { examples: { pattern: 'a' } } } } },
+    ...['#/default', '#/properties/a/default', '#a', '#/%64efault', 'https://a.example'].map(($ref) => ({
+      ...{ $ref, default: { $anchor: 'a', type: 'string', pattern: '(a+)+$' } },
+    })),
+  ];
+  for (const schema of schemas) {
+    t.deepEqual(pathsOf({ guided_json: schema }), ['guided_json.pattern'], JSON.stringify(schema));
+    t.deepEqual(pathsOf({ tools: [tool(schema)], tool_choice: 'required' }), ['tools[0].pattern']);
+    t.deepEqual(parse({ tools: [tool(schema)] }).dropped, ['tools.pattern']);
+  }
 });
 
 test('a grammar as the input of a custom tool is rejected unless its kind is listed', (t) => {

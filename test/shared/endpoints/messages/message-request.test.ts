@@ -105,6 +105,49 @@ test('blocks of every published type are known, and those that reach beyond the 
   t.deepEqual(faultyFields(messages, { ...asked, system }), ['system[0].type']);
 });
 
+test('where a result is from is no address to fetch, and what is in the result is checked', (t) => {
+  const asking = (...content: object[]) => ({ ...asked, messages: [{ role: 'user', content }] });
+  const url = 'https://a.example/b';
+  const image = { type: 'image', source: { type: 'url', url } };
+  const fetched = (content: object) => ({
+    ...{ type: 'web_fetch_tool_result', tool_use_id: 'a' },
+    content: { type: 'web_fetch_result', url, retrieved_at: null, content },
+  });
+  const text = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: url }, title: 't' };
+  const search = (...content: object[]) => ({ type: 'search_result', source: url, title: 't', content });
+  const found = { type: 'web_search_result', url, title: 't', encrypted_content: 'AAAA' };
+  const searched = { type: 'web_search_tool_result', tool_use_id: 'a', content: [found] };
+  t.deepEqual(faultsOf(messages, asking(fetched(text), searched, search({ type: 'text', text: url }))), []);
+  const at = 'messages[0].content[0]';
+  t.deepEqual(faultyFields(messages, asking(fetched({ type: 'document', source: { type: 'url', url } }))), [
+    `${at}.content.content.source.url`,
+  ]);
+  t.deepEqual(faultyFields(messages, asking(search(image))), [`${at}.content[0].source.url`]);
+  for (const type of ['search_result', 'web_search_result', 'web_fetch_result'])
+    t.deepEqual(faultyFields(messages, asking({ ...image, type })), [`${at}.source.url`]);
+  t.deepEqual(faultyFields(messages, asking({ ...found, Type: 'image' })), [`${at}.url`]);
+});
+
+test('a tool that a part of a message defines is checked as one of the request', (t) => {
+  const definition = (tool: object) => ({ type: 'tool_addition', tool: { type: 'tool_definition', definition: tool } });
+  const hosted = definition({ type: 'web_search_20250305', name: 'web_search' });
+  const input_schema = { type: 'object', properties: { a: { type: 'string', pattern: '(a+)+$' } } };
+  const changes = (change: object) => ({ type: 'compaction', content: 's', tool_changes: [change] });
+  const asking = (...content: object[]) => ({ ...asked, messages: [{ role: 'system', content }] });
+  const at = 'messages[0].content[0]';
+  t.deepEqual(faultyFields(messages, asking(hosted)), [`${at}.tool.definition.type`]);
+  t.deepEqual(faultyFields(messages, asking(definition({ name: 'f', input_schema }))), [
+    `${at}.tool.definition.pattern`,
+  ]);
+  t.deepEqual(faultyFields(messages, asking(changes(hosted))), [`${at}.tool_changes[0].tool.definition.type`]);
+  t.deepEqual(faultyFields(messages, asking(changes(definition({ name: 'f', strict: true, input_schema })))), [
+    `${at}.tool_changes[0].tool.definition.pattern`,
+  ]);
+  const plain = definition({ name: 'f', input_schema: { type: 'object' } });
+  const byName = { type: 'tool_addition', tool: { type: 'tool_reference', name: 'f' } };
+  t.deepEqual(faultsOf(messages, asking(plain, byName, changes(plain), changes(byName))), []);
+});
+
 test("fields that spend the operator's money are refused unless they are listed", (t) => {
   for (const field of ['speed', 'container', 'inference_geo']) {
     t.deepEqual(faultyFields(messages, { ...asked, [field]: 'fast' }), [field]);
@@ -125,11 +168,16 @@ test('every beta of the official SDK that has an effect on messages is passed or
   const ofFate = (fate: string) =>
     betas.filter((_, index) => fates[index] === fate).map((name) => name.replace(/-\d{4}-.*$/, ''));
   t.deepEqual([...new Set(ofFate('refused'))].toSorted(), [
-    ...['advisor-tool', 'agent-memory', 'code-execution', 'fallback-credit', 'fast-mode', 'files-api', 'mcp-client'],
-    ...['mcp-tunnels', 'message-threads', 'server-side-fallback', 'skills', 'user-profiles'],
+    ...['fast-mode', 'files-api', 'mcp-client', 'mcp-tunnels', 'skills'],
   ]);
+  const ofRefusedFieldsAndTools = [
+    ...['advisor-tool', 'agent-memory', 'code-execution', 'fallback-credit', 'message-threads', 'server-side-fallback'],
+    'user-profiles',
+  ];
+  const removed = new Set(ofFate('removed'));
+  for (const name of ofRefusedFieldsAndTools) t.true(removed.delete(name), name);
   // They are betas of other routes.
-  t.deepEqual([...new Set(ofFate('removed'))].toSorted(), [
+  t.deepEqual([...removed].toSorted(), [
     ...[
       'admin-user-sign-out',
       'analytics-usage-cost',
@@ -147,6 +195,25 @@ test('every beta of the official SDK that has an effect on messages is passed or
     ],
     ...['spend-limit-reads', 'telemetry-destinations', 'user-profiles-billing', 'webhooks'],
   ]);
+});
+
+/** The headers of Claude Code 2.1.332, of two models and two requests each, and the names that it adds in some accounts. */
+const ofClaudeCode = [
+  'claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,thinking-token-count-2026-05-13,advanced-tool-use-2025-11-20',
+  'claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27',
+  'claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,mid-conversation-tool-changes-2026-07-01,thinking-token-count-2026-05-13,advanced-tool-use-2025-11-20,effort-2025-11-24',
+  'claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,mid-conversation-tool-changes-2026-07-01,effort-2025-11-24',
+  'structured-outputs-2025-12-15,redact-thinking-2026-02-12,mid-conversation-system-2026-04-07,prompt-caching-scope-2026-01-05,per-turn-control-2026-07-01',
+];
+const ofItsTools = 'advisor-tool-2026-03-01,fallback-credit-2026-06-01,message-threads-2026-08-12';
+
+test('what Claude Code sends by itself is passed, or is removed where its tool or field is refused', (t) => {
+  const none = () => false;
+  for (const sent of ofClaudeCode)
+    t.deepEqual(readBetas(sent, none), { kept: sent.replaceAll(',', ', '), dropped: [] });
+  const dropped = ofItsTools.split(',').map((name) => `anthropic-beta.${name}`);
+  t.deepEqual(readBetas(`effort-2025-11-24,${ofItsTools}`, none), { kept: 'effort-2025-11-24', dropped });
+  t.is(readBetas(ofItsTools, () => true).kept, ofItsTools.replaceAll(',', ', '));
 });
 
 test('names of betas are read one by one, and an operator can allow each', (t) => {

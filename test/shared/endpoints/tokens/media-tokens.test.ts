@@ -76,7 +76,7 @@ for (const { rule, width, height, detail, tokens } of published) {
 }
 
 type Endpoint = 'chat/completions' | 'responses' | 'messages' | 'messages/count_tokens' | 'rerank' | 'embeddings';
-type Case = { endpoint: Endpoint; request: object; tokens: number };
+type Case = { endpoint: Endpoint; request: object; tokens: number; text?: string };
 
 const blob = (bytes: number) => randomBytes(bytes).toString('base64');
 const inLines = (data: string) => data.replaceAll(/(.{76})/g, '$1\r\n');
@@ -138,6 +138,36 @@ const cases: Readonly<Record<string, Case>> = {
     request: chat({ type: 'input_audio', input_audio: { data: blob(30_000), format: 'wav' } }),
     tokens: 300,
   },
+  'sound as a data address': {
+    endpoint: 'chat/completions',
+    request: chat({ type: 'input_audio', input_audio: { data: dataUrl(blob(30_000), 'audio/wav'), format: 'wav' } }),
+    tokens: 300,
+  },
+  audio_url: {
+    endpoint: 'chat/completions',
+    request: chat({ type: 'audio_url', audio_url: { url: dataUrl(blob(30_000), 'audio/wav') } }),
+    tokens: 300,
+  },
+  video_url: {
+    endpoint: 'chat/completions',
+    request: chat({ type: 'video_url', video_url: { url: dataUrl(blob(64_000), 'video/mp4') } }),
+    tokens: 1_000,
+  },
+  'an image of SGLang': {
+    endpoint: 'chat/completions',
+    request: chat({ type: 'image', image: dataUrl(square) }),
+    tokens: 765,
+  },
+  'media without types': {
+    endpoint: 'chat/completions',
+    request: chat(
+      { image_url: { url: dataUrl(square) } },
+      { image: dataUrl(square) },
+      { audio_url: dataUrl(blob(30_000), 'audio/wav') },
+      { video_url: { url: dataUrl(blob(64_000), 'video/mp4') } },
+    ),
+    tokens: 2 * 765 + 300 + 1_000,
+  },
   'a PDF': {
     endpoint: 'chat/completions',
     request: chat({ type: 'file', file: { filename: 'a.pdf', file_data: dataUrl(pdf, 'application/pdf') } }),
@@ -150,6 +180,7 @@ const cases: Readonly<Record<string, Case>> = {
       file: { filename: 'a.pdf', file_data: dataUrl(asBase64(textFile), 'application/pdf') },
     }),
     tokens: textFileTokens,
+    text: textFile,
   },
   reasoning_details: {
     endpoint: 'chat/completions',
@@ -208,6 +239,42 @@ const cases: Readonly<Record<string, Case>> = {
     endpoint: 'responses',
     request: { input: [{ type: 'compaction', encrypted_content: opaque }] },
     tokens: opaqueTokens,
+  },
+  'a summary of a compaction': {
+    endpoint: 'responses',
+    request: { input: [{ type: 'compaction_summary', encrypted_content: opaque }] },
+    tokens: opaqueTokens,
+  },
+  'an encrypted part': {
+    endpoint: 'responses',
+    request: input({ type: 'encrypted_content', encrypted_content: opaque }),
+    tokens: opaqueTokens,
+  },
+  'an image that was generated': {
+    endpoint: 'responses',
+    request: { input: [{ type: 'image_generation_call', id: 'a', status: 'completed', result: square }] },
+    tokens: 765,
+  },
+  'compaction of messages': {
+    endpoint: 'messages',
+    request: chat({ type: 'compaction', content: 's', encrypted_content: opaque, signature: opaque }),
+    tokens: 2 * opaqueTokens,
+  },
+  'results of a search': {
+    endpoint: 'messages',
+    request: chat({
+      ...{ type: 'web_search_tool_result', tool_use_id: 'a' },
+      content: [{ type: 'web_search_result', url: 'https://a.example', title: 't', encrypted_content: opaque }],
+    }),
+    tokens: opaqueTokens,
+  },
+  'citations of a search': {
+    endpoint: 'messages',
+    request: chat({
+      ...{ type: 'text', text: 'a' },
+      citations: [{ type: 'web_search_result_location' }, { encrypted_index: opaque }, { encrypted_index: opaque }],
+    }),
+    tokens: 2 * opaqueTokens,
   },
   'image of messages': {
     endpoint: 'messages',
@@ -280,12 +347,13 @@ const cases: Readonly<Record<string, Case>> = {
 /** Names of fields, addresses, and what is around messages. */
 const aroundMax = 150;
 
-for (const [kind, { endpoint, request, tokens }] of Object.entries(cases)) {
+for (const [kind, { endpoint, request, tokens, text }] of Object.entries(cases)) {
   test(`${endpoint}: ${kind} is ${tokens} tokens`, (t) => {
     const format = endpointAt(`/v1/${endpoint}`).request;
     const estimate = format.estimatePrompt(request, JSON.stringify(request));
     t.true(estimate >= tokens && estimate <= tokens + aroundMax, `${estimate} reserved`);
     const prompt = format.promptOf(request);
+    if (text !== undefined) return t.deepEqual(prompt, { texts: ['', text], tokens: 4 }, 'the tokenizer gets it');
     t.true(prompt.tokens >= tokens && prompt.tokens <= tokens + 8, `${prompt.tokens} of the prompt`);
     t.true(prompt.texts.join('').length < 200, 'the tokenizer gets no data');
   });
@@ -323,6 +391,34 @@ const texts: Readonly<Record<string, Omit<Case, 'tokens'>>> = {
   },
   'an image as a text': { endpoint: 'chat/completions', request: chat({ type: 'text', text: dataUrl(long) }) },
   'an image in a field of its own': { endpoint: 'chat/completions', request: { ...chat(), image: dataUrl(long) } },
+  'a video that is no base64': {
+    endpoint: 'chat/completions',
+    request: chat({ type: 'video_url', video_url: { url: `data:video/mp4;base64,${words}` } }),
+  },
+  'what is beside the address of a video': {
+    endpoint: 'chat/completions',
+    request: chat({ type: 'video_url', video_url: { url: dataUrl('AAAA', 'video/mp4'), note: long } }),
+  },
+  'an image in a message': {
+    endpoint: 'chat/completions',
+    request: { messages: [{ role: 'user', content: 'a', image: dataUrl(long) }] },
+  },
+  'an image that was generated and is no base64': {
+    endpoint: 'responses',
+    request: { input: [{ type: 'image_generation_call', result: words }] },
+  },
+  'a result of a search that is no base64': {
+    endpoint: 'messages',
+    request: chat({ type: 'web_search_result', encrypted_content: words }),
+  },
+  'the index of a citation that is no base64': {
+    endpoint: 'messages',
+    request: chat({ type: 'text', text: 'a', citations: [{ encrypted_index: words }] }),
+  },
+  'an index beside the citations': {
+    endpoint: 'messages',
+    request: chat({ type: 'text', text: 'a', encrypted_index: long }),
+  },
   'a file that is no base64': { endpoint: 'responses', request: input({ type: 'input_file', file_data: words }) },
 };
 
@@ -337,10 +433,22 @@ test('any object can be read, in every endpoint', (t) => {
   const random = seededRandom(4);
   const values = [null, 5, '', 'AAAA', [], [null], {}, { type: 'base64', data: 5 }, { url: 5 }, [[[{}]]], true];
   const types = ['image_url', 'input_image', 'computer_screenshot', 'input_audio', 'file', 'input_file', 'image'];
-  const allTypes = [...types, 'document', 'thinking', 'redacted_thinking', 'reasoning', 'compaction', 'text', 5];
+  const more = ['audio_url', 'video_url', 'image_generation_call', 'web_search_result', null];
+  const allTypes = [
+    ...types,
+    'document',
+    'thinking',
+    'redacted_thinking',
+    'reasoning',
+    'compaction',
+    'text',
+    5,
+    ...more,
+  ];
   const names = ['image_url', 'input_audio', 'file', 'file_data', 'source', 'signature', 'data', 'encrypted_content'];
   const allNames = [
     ...names,
+    ...['audio_url', 'video_url', 'image', 'citations', 'encrypted_index', 'result'],
     'reasoning_details',
     'tool_calls',
     'extra_content',

@@ -3,6 +3,7 @@ import { requestIdOf } from '../../../../workers/batches/lines/ids.ts';
 import { resultOf, retryOf } from '../../../shared/store/batch-records.ts';
 import { type LineSide, openLineSide } from '../../../support/line-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';
+import { rawAnswer, startRawBackend } from '../../../support/raw-backend.ts';
 
 let own: RedisDatabase;
 
@@ -54,6 +55,17 @@ test('a line that its backend refuses ends in the error file with the backend’
   t.like(await side.records(), { 0: { outcome: 'failed', chargedTokens: 0 }, length: 1 });
   t.is(side.calls().length, 1, 'no other backend is called');
   t.deepEqual(side.eventTypes(), ['started', 'ended']);
+});
+
+test('a line whose answer is too large is charged its prompt and its whole limit, because what was produced is not known', async (t) => {
+  const body = JSON.stringify({ id: 'x', choices: [], padding: 'x'.repeat(4_194_304) });
+  await using large = await startRawBackend((socket) => socket.end(rawAnswer(body, { type: 'application/json' })));
+  await using side = await openLineSide(own.redis, { url: large.url });
+  t.deepEqual(await side.run({ ...side.jobOf(), assembled: false }), { outcome: 'done' });
+  const { outputTokensMax } = side.jobOf();
+  t.true(outputTokensMax > 0);
+  t.like(await side.result(), { failed: true, completionTokens: outputTokensMax, estimated: true });
+  t.deepEqual(await side.charged(), { used: await tokensOf(side), reserved: 0 });
 });
 
 test('a line whose backends fail is recorded for a retry, releases its lease, and is charged nothing', async (t) => {
