@@ -23,7 +23,7 @@ export type Attacker = {
   count: (what: string) => void;
 };
 
-type StackNeeds = Pick<StackOptions, 'env' | 'models' | 'guests' | 'backends'>;
+type StackNeeds = Pick<StackOptions, 'env' | 'models' | 'guests' | 'backends' | 'plans'>;
 
 /** Disposed of after the attack. */
 export type Prepared = AsyncDisposable & { stack: StackNeeds };
@@ -34,9 +34,10 @@ export type Attack = {
   name: string;
   /** What the attacker does, from how many connections, and at which maximum rate. */
   does: string;
-  /** How many accounts the attacker has. Default: none. They are on the default plan, unless they are unlimited. */
+  /** How many accounts the attacker has. Default: none. */
   accounts?: number;
-  isUnlimited?: boolean;
+  /** Their plan. Default: the default plan. */
+  plan?: string;
   /** The stack options that this attack needs. */
   stack?: StackNeeds;
   /** The same, if the attack also needs something that runs beside the stack. */

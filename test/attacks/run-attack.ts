@@ -80,10 +80,10 @@ async function limitRedis({ redis }: Stack, mib: number): Promise<void> {
   connection.disconnect();
 }
 
-async function targetOf(stack: Stack, { accounts = 0, isUnlimited = false }: Attack): Promise<Target> {
+async function targetOf(stack: Stack, { accounts = 0, plan }: Attack): Promise<Target> {
   const keys = await newKeys(stack, 'attacker', accounts);
   const client = createKeyClient(stack);
-  if (isUnlimited) for (const index of keys.keys()) await client.change(`user:attacker-${index}`, { plan: 'pro' });
+  if (plan !== undefined) for (const index of keys.keys()) await client.change(`user:attacker-${index}`, { plan });
   const tokens = await Promise.all([...keys.keys()].map((index) => stack.identity.token(`attacker-${index}`)));
   const port = Number(new URL(stack.ingresses[0]?.url ?? '').port);
   return { port, issuer: stack.identity.issuer, audience: stack.baseUrl, keys, tokens };

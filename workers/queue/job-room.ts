@@ -1,9 +1,13 @@
+import { performance } from 'node:perf_hooks';
+import type { Lane } from '../../shared/lane.ts';
 import type { BodiesHeld } from './bodies-held.ts';
 import type { QueueState, QueueStates } from './queue-state.ts';
 
 /** Whether this worker has room for further jobs, by its concurrency and its memory. */
 export interface JobRoom {
   has(state: QueueState): boolean;
+  /** False if a line of a batch has to wait because clients use this worker, and it is busy. */
+  isDue(state: QueueState): boolean;
   /** Whether there is also a slot of a backend. */
   canTake(state: QueueState): boolean;
   /** The markers of queues that are known to be empty, and from which a job could be taken. */
@@ -20,8 +24,9 @@ export function createJobRoom(deps: {
   concurrency: number;
   batchConcurrency: number;
   bodies: Pick<BodiesHeld, 'furtherJobs'>;
+  pace?: LinePace;
 }): JobRoom {
-  const { states, concurrency, batchConcurrency, bodies } = deps;
+  const { states, concurrency, batchConcurrency, bodies, pace = createLinePace() } = deps;
   let taking = 0;
   let isClosed = false;
 
@@ -38,12 +43,14 @@ export function createJobRoom(deps: {
 
   return {
     ...{ has, canTake },
+    isDue: ({ lane }) => lane === 'interactive' || pace.isDue(),
     awaited: (except) =>
       states
         .taken()
         .filter((state) => state.isEmpty && !except?.has(state.worker.markerKey) && canTake(state))
         .map(({ worker }) => worker.markerKey),
     beginTaking(state) {
+      pace.note(state.lane);
       state.taking++;
       taking++;
     },
@@ -55,5 +62,56 @@ export function createJobRoom(deps: {
       isClosed = true;
     },
     isClosed: () => isClosed,
+  };
+}
+
+export interface LinePace {
+  /** Whether a line of a batch may begin. */
+  isDue(): boolean;
+  /** A job of this lane is being taken. */
+  note(lane: Lane): void;
+}
+
+/** A client that sent a request this long ago no longer counts. */
+const clientMs = 5_000;
+const paceMs = 250;
+const busyFrom = 0.5;
+
+/** While clients use this worker and its event loop is busy, lines begin one at a time, four a second (contract.md#v3-rests). */
+export function createLinePace({ now, utilization } = loopOfProcess()): LinePace {
+  let clientAt = Number.NEGATIVE_INFINITY;
+  let lineAt = Number.NEGATIVE_INFINITY;
+  let readAt = now();
+  let isBusy = false;
+
+  function readLoop(): void {
+    if (now() - readAt < paceMs) return;
+    readAt = now();
+    isBusy = utilization() >= busyFrom;
+  }
+
+  return {
+    isDue() {
+      readLoop();
+      return !isBusy || now() - clientAt > clientMs || now() - lineAt >= paceMs;
+    },
+    note(lane) {
+      if (lane === 'interactive') clientAt = now();
+      else lineAt = now();
+    },
+  };
+}
+
+/** `utilization`: the share of the time since its last call in which the event loop worked, 0 to 1. */
+function loopOfProcess() {
+  let last = performance.eventLoopUtilization();
+  return {
+    now: () => performance.now(),
+    utilization(): number {
+      const current = performance.eventLoopUtilization();
+      const { utilization } = performance.eventLoopUtilization(current, last);
+      last = current;
+      return utilization;
+    },
   };
 }

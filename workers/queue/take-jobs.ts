@@ -68,7 +68,7 @@ export function createJobTaker(deps: {
   return {
     begin(state) {
       if (state.isEmpty || state.taking >= takingsMaxOf(state)) return false;
-      if (!room.has(state)) return false;
+      if (!room.has(state) || !room.isDue(state)) return false;
       const reserved = state.reserve();
       if (reserved.outcome === 'full') return false;
       state.latest = track(take(state, reserved));

@@ -33,7 +33,7 @@ export const fullQueue: Attack = {
   name: 'full-queue',
   does: 'requests to a busy model, 400 at once from one account without limits, where 100 may wait; at most 200 a second',
   accounts: 1,
-  isUnlimited: true,
+  plan: 'pro',
   prepare: prepareSlowModel,
   async run(attacker) {
     const send = openAgent(attacker);

@@ -7,7 +7,7 @@ export const unreadAnswers: Attack = {
   name: 'unread-answers',
   does: 'whole answers of 4 MiB, which half of the clients do not read and the others read at 4 KB a second, on 60 connections of 2 accounts; at most 3 new ones a second',
   accounts: 2,
-  isUnlimited: true,
+  plan: 'pro',
   prepare: () => prepareLongAnswers({ stream: false }),
   forMs: 30_000,
   run: (attacker) => askForMuch(attacker, { stream: false }),

@@ -36,7 +36,7 @@ export const hostileBatches: Attack = {
   name: 'hostile-batches',
   does: 'batches whose 6 lines of 4 MiB are nested, have many fields or long numbers, with a key, by two clients; at most one a second',
   accounts: 1,
-  isUnlimited: true,
+  plan: 'pro',
   forMs: 20_000,
   run: (attacker) =>
     repeat(attacker, { clients: 2, perSecond: 1 }, async () => {

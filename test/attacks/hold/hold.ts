@@ -1,10 +1,19 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
 import { everyEndpoint } from '../../support/every-endpoint.ts';
 import type { Attack, Attacker } from '../attack.ts';
 import { repeat } from '../attacker/repeat.ts';
 import { everyAct, type Holder, mintDevice, openTools } from './holding.ts';
 
-/** Redis with the memory of docker-compose.yml, and a plan file whose models can be asked for all that a caller can hold. */
-const stack = { models: everyEndpoint };
+const { plans } = parse(readFileSync(new URL('../../stack/container-plans.yaml', import.meta.url), 'utf8'));
+/**
+ * Redis with the memory of docker-compose.yml, the plans of its stand-ins, and models that can be asked for all that a caller can hold. The
+ * others' plan has room for what they ask.
+ */
+const stack = {
+  models: everyEndpoint,
+  plans: { 'shipped-free': plans.free, 'shipped-pro': plans.pro, 'guest-device': plans['guest-device'] },
+};
 const forMs = 40_000;
 const perSecond = 400;
 /** As many as one network may mint in an hour. */
@@ -31,7 +40,7 @@ const judged = { forMs, stack, judgedBy: 'p99', redisMiBMax: 512 } as const;
 function holdAccount(id: string, plan: 'free' | 'pro'): Attack {
   return {
     ...{ id, name: `hold-${plan}`, does: does(`one account of the plan ${plan}`), ...judged },
-    ...{ accounts: 1, isUnlimited: plan === 'pro' },
+    ...{ accounts: 1, plan: `shipped-${plan}` },
     run: (attacker) => holdAll(attacker, accountsOf(attacker)),
   };
 }
@@ -48,6 +57,7 @@ export const holdGuests: Attack = {
 export const holdTogether: Attack = {
   ...{ id: '14d', name: 'hold-together', does: does(`an account and ${devices} devices of one network`), ...judged },
   accounts: 1,
+  plan: 'shipped-pro',
   async run(attacker) {
     const guests = await mintDevices(attacker);
     await Promise.all([holdAll(attacker, accountsOf(attacker)), holdAll(attacker, guests)]);
