@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Batch } from '../../shared/batches/batch.ts';
 import { enterRoom, leaveRoom, newRoomEntry, type RoomRefusal } from '../../shared/batches/batch-room.ts';
 import { type ApiError, rateLimitExceeded, temporarilyUnavailable } from '../../shared/errors.ts';
@@ -8,6 +9,9 @@ import { type AccountLimits, tooManyBytes, tooManyFiles } from './account-room.t
 /** For one account. A worker holds each unfinished batch in memory and checks it every few seconds, however small it is. */
 const unfinishedMax = 100;
 const retryAfterMs = 60_000;
+/** The rooms of so many accounts are tidied at most once a second: that reads each unfinished batch. */
+const tidiedMax = 1_000;
+const tidyEveryMs = 1_000;
 /** The entry has the time of the request's head. Its body takes up to 30 s before this, and the store a few seconds after it. */
 const insertsWithinMs = 20_000;
 
@@ -34,6 +38,8 @@ type New = {
  * `rate_limit_exceeded`, with `PAYLOAD_TOO_LARGE` if there is no room for bytes, and with `CONFLICT` if there are too many files.
  */
 export function createInsertWithRoom({ store, now = () => performance.now() }: Deps) {
+  const tidied = new LRUCache<string, true>({ max: tidiedMax, ttl: tidyEveryMs, ttlResolution: 0, perf: { now } });
+
   async function enter({ batch, lines, limits }: New): Promise<RoomRefusal | undefined> {
     const { id, account, tokens, createdAt: since } = batch;
     const { files, fileBytes } = await readAccountBytes(store, account);
@@ -51,8 +57,9 @@ export function createInsertWithRoom({ store, now = () => performance.now() }: D
     const { id, account, createdAt } = batch;
     const since = now();
     let refusal = await enter(wanted);
-    if (refusal !== undefined && (await tidyRoom(store, { account, now: createdAt.getTime() }))) {
-      refusal = await enter(wanted);
+    if (refusal !== undefined && !tidied.has(account)) {
+      tidied.set(account, true);
+      if (await tidyRoom(store, { account, now: createdAt.getTime() })) refusal = await enter(wanted);
     }
     if (refusal !== undefined) throw refused(refusal, wanted);
     // The entry of a batch that comes too late may have left.
