@@ -652,16 +652,14 @@ test('a request has at most 2,000 addresses', (t) => {
   t.deepEqual(pathsOf(asking(2_001), lists), ['messages[0].content[2000].image_url.url']);
 });
 
-test('100,000 parts and 4 MB of data are checked within 0.5 s', (t) => {
+// If a part cost as much as all before it, this would take minutes.
+test('100,000 parts and 4 MB of data are checked', (t) => {
   const content = Array.from({ length: 100_000 }, () => ({ type: 'text', text: 'x' }));
   const data = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(4_000_000)}` } };
   const models = { m: model };
   const listed = createListedFields({ models, mediaHosts: ['*'] });
-  const before = process.cpuUsage();
   t.deepEqual(
     listed.issuesIn({ model: 'm', messages: [{ role: 'user', content: [...content, data] }] }, 'm', format),
     [],
   );
-  const { user } = process.cpuUsage(before);
-  t.true(user < 500_000, `${user} µs`);
 });

@@ -35,19 +35,39 @@ export const embeddings = defineEndpoint({
   schema: embeddingsSchema,
   answer({ model, input, dimensions, encoding_format: format }, { id, created, withUsage }) {
     const promptTokens = embeddingTokensOf(input);
-    const encode = format === 'base64' ? base64Of : (vector: readonly number[]) => vector;
-    const whole = () =>
-      JSON.stringify({
-        ...{ id: `embd-${id}`, object: 'list', created, model },
-        data: inputsOf(input).map((one, index) => {
-          const embedding = encode(embeddingFor(one, dimensions ?? dimensionsDefault));
-          return { object: 'embedding', index, embedding };
-        }),
-        ...(withUsage && { usage: { prompt_tokens: promptTokens, total_tokens: promptTokens } }),
-      });
+    const whole = () => {
+      const head = JSON.stringify({ id: `embd-${id}`, object: 'list', created, model });
+      const usage = { prompt_tokens: promptTokens, total_tokens: promptTokens };
+      const wanted = { input, dimensions: dimensions ?? dimensionsDefault, isText: format === 'base64' };
+      return `${head.slice(0, -1)},"data":${knownData(wanted)}${withUsage ? `,"usage":${JSON.stringify(usage)}` : ''}}`;
+    };
     return { promptTokens, completionTokens: 0, whole, events: () => [], form };
   },
 });
+
+type Wanted = { input: Input; dimensions: number; isText: boolean };
+
+const dataKnownMax = 16;
+const dataKnown = new Map<string, string>();
+
+/** The list of embeddings as JSON. Writing a large one takes as long as many requests, so the last ones are kept. */
+function knownData(wanted: Wanted): string {
+  const name = JSON.stringify(wanted);
+  const data = dataKnown.get(name) ?? dataOf(wanted);
+  dataKnown.delete(name);
+  dataKnown.set(name, data);
+  const [oldest] = dataKnown.keys();
+  if (dataKnown.size > dataKnownMax && oldest !== undefined) dataKnown.delete(oldest);
+  return data;
+}
+
+function dataOf({ input, dimensions, isText }: Wanted): string {
+  const data = inputsOf(input).map((one, index) => {
+    const vector = embeddingFor(one, dimensions);
+    return { object: 'embedding', index, embedding: isText ? base64Of(vector) : vector };
+  });
+  return JSON.stringify(data);
+}
 
 /**
  * The embedding of one input: a vector of length 1 that is the same for the same input. Its numbers are exact in 32 bits, so that both
