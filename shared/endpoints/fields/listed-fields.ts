@@ -165,7 +165,7 @@ function* formatFaults(request: Json, steps: readonly string[], rules: Rules): G
 
 /** Checks members of listed fields that have the same effect as an unlisted field. */
 function* innerFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
-  const { structured_outputs: structured, chat_template_kwargs: template } = request;
+  const { structured_outputs: structured, chat_template_kwargs: template, prompt } = request;
   if (isObject(structured)) {
     const isFree = (name: string) => structuredOutputs.has(name);
     yield* memberFaults({ field: 'structured_outputs', members: structured, isFree }, rules);
@@ -173,6 +173,10 @@ function* innerFaults(request: Json, rules: Rules): Generator<ValidationIssue> {
   if (isObject(template)) {
     const isFree = (name: string) => !templateArguments.has(foldedName(name));
     yield* memberFaults({ field: 'chat_template_kwargs', members: template, isFree }, rules);
+  }
+  if (isObject(prompt)) {
+    const isFree = (name: string) => foldedName(name) !== 'id';
+    yield* memberFaults({ field: 'prompt', members: prompt, isFree }, rules);
   }
 }
 

@@ -86,7 +86,7 @@ export function* mediaValues(request: Json, fields: readonly string[]): Generato
 }
 
 function ofMessage(message: Json, place: JsonPosition): Generator<MediaValue> {
-  return ofFields(message, place, { isMedia: false });
+  return ofFields(message, place, text);
 }
 
 function* ofPart(part: Json, place: JsonPosition): Generator<MediaValue> {
@@ -95,10 +95,12 @@ function* ofPart(part: Json, place: JsonPosition): Generator<MediaValue> {
     if (foldedName(name) !== 'type' || typeof type !== 'string' || isKnownPart(type)) continue;
     yield { path: pathOf(within(place, name)), field: 'content', kind: 'unknownPart', type };
   }
-  yield* ofFields(part, place, { isMedia: !isText(part), origin: originOf(part) });
+  yield* ofFields(part, place, isText(part) ? text : { isMedia: true, origin: originOf(part) });
 }
 
 type Kind = { isMedia: boolean; origin?: string | undefined };
+
+const text: Kind = { isMedia: false };
 
 /** Searches the fields of a message or of a part; `isMedia` for a part that is not text. `origin`: a field that says where it is from. */
 function* ofFields(fields: Json, place: JsonPosition, { isMedia, origin }: Kind): Generator<MediaValue> {
@@ -155,8 +157,8 @@ const origins: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 function originOf(part: Json): string | undefined {
-  const { type } = part;
-  return typeof type === 'string' && hasType(part, type) ? origins.get(type) : undefined;
+  const origin = origins.get(part.type);
+  return origin !== undefined && hasType(part, String(part.type)) ? origin : undefined;
 }
 
 /** A server may use the last of `type` and `Type`. */

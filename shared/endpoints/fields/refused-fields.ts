@@ -19,6 +19,11 @@ export const refusedPublishedFields: readonly RefusedFields[] = [
     because:
       "the request runs code in a container of the operator's account, which is billed and has the files of others",
   },
+  {
+    fields: ['prompt.id'],
+    published: 'OpenAI, responses',
+    because: "it names a prompt of the operator's account, which others have written",
+  },
 ];
 
 /** Types of content parts that no published description has, or that reach beyond the request. */

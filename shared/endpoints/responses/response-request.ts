@@ -8,6 +8,13 @@ const nullableObject = object.nullish();
 
 const noState = 'is not supported: this service stores no responses';
 
+/** An item of an earlier response, by its id. Its type may be left out. */
+function isReference(item: unknown): boolean {
+  if (!isObject(item)) return false;
+  const { type, role, id } = item;
+  return type === 'item_reference' || (type == null && role === undefined && id !== undefined);
+}
+
 const input = z
   .unknown()
   .superRefine((value, ctx) => {
@@ -17,6 +24,8 @@ const input = z
     for (const { path, message } of items.error?.issues ?? []) {
       if (path.length > 0) ctx.addIssue({ code: 'custom', path: [...path], message });
     }
+    const stored = Array.isArray(value) ? value.findIndex(isReference) : -1;
+    if (stored >= 0) ctx.addIssue({ code: 'custom', path: [stored], message: noState });
   })
   .meta({ documentedAs: z.union([z.string(), z.array(object)]) });
 

@@ -1,4 +1,3 @@
-import type { Prompt } from '../definition/request-format.ts';
 import { promptsIn } from '../fields/prompt-input.ts';
 import { estimateWithMedia, type MediaSum, readOpenAiMedia, withoutMedia } from './media-tokens.ts';
 import { textsIn } from './texts-in.ts';
@@ -16,7 +15,7 @@ export function estimatePrompts(request: object, field: string, text: string): n
 }
 
 /** The prompts in one field of a queued body. Some model servers take messages in place of them. */
-export function promptsOf(body: Readonly<Record<string, unknown>>, field: string): Prompt {
+export function promptsOf(body: Readonly<Record<string, unknown>>, field: string): { texts: string[]; tokens: number } {
   const { texts, tokens } = promptsIn(body[field]);
   const media: MediaSum = { tokens, texts: [] };
   const shown = withoutMedia(body.messages, readOpenAiMedia, media);

@@ -207,7 +207,7 @@ const ofClaudeCode = [
 ];
 const ofItsTools = 'advisor-tool-2026-03-01,fallback-credit-2026-06-01,message-threads-2026-08-12';
 
-test('what Claude Code sends is passed, or is removed where its tool or field is refused', (t) => {
+test('what Claude Code sends with its requests is passed, or is removed where its tool or field is refused', (t) => {
   const none = () => false;
   for (const sent of ofClaudeCode)
     t.deepEqual(readBetas(sent, none), { kept: sent.replaceAll(',', ', '), dropped: [] });

@@ -17,7 +17,7 @@ const published: Record<string, readonly unknown[]> = {
   moderation: [{ model: 'x' }, null],
   parallel_tool_calls: [true, false, null],
   previous_response_id: [null],
-  prompt: [{ id: 'x', variables: { city: 'Köln' } }, { id: 'x', variables: null }, null],
+  prompt: [{ variables: { city: 'Köln' } }, { variables: null }, null],
   prompt_cache_key: ['x', null],
   prompt_cache_options: [{}, null],
   prompt_cache_retention: ['24h', null],
@@ -60,7 +60,6 @@ test('items of every kind are accepted, also with fields that are not known', (t
     { type: 'function_call_output', id: 'fco_1', call_id: 'c', output: 'x' },
     { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_text', text: 'x' }] },
     { type: 'custom_tool_call_output', call_id: 'c', output: 'x' },
-    { type: 'item_reference', id: 'x' },
     { type: 'a_new_type', more: {} },
   ];
   t.deepEqual(faultsOf(responses, { input: items }), []);
@@ -70,10 +69,7 @@ test('items of every kind are accepted, also with fields that are not known', (t
 /** A wrong value of each field, and the path that the error names. */
 const wrong: readonly [object, string][] = [
   [{ input: 5 }, 'input'],
-  [
-    { prompt: { id: 'x', variables: { a: { type: 'input_image', image_url: 'http://10.0.0.1' } } } },
-    'prompt.variables',
-  ],
+  [{ prompt: { variables: { a: { type: 'input_image', image_url: 'http://10.0.0.1' } } } }, 'prompt.variables'],
   [{ input: {} }, 'input'],
   [{ input: null }, 'input'],
   [{ input: [5] }, 'input[0]'],
@@ -135,6 +131,18 @@ test('what needs a stored response is refused, by name', (t) => {
   t.deepEqual(faultsOf(responses, { input, conversation: { id: 'conv_1' } }), [
     'conversation: is not supported: this service stores no responses',
   ]);
+  const message = { type: 'message', role: 'user', content: 'Hi' };
+  for (const reference of [{ type: 'item_reference', id: 'x' }, { type: null, id: 'x' }, { id: 'x' }]) {
+    t.deepEqual(faultsOf(responses, { input: [message, reference] }), [
+      'input[1]: is not supported: this service stores no responses',
+    ]);
+  }
+});
+
+test("a prompt of the operator's account is refused, in any spelling", (t) => {
+  t.deepEqual(faultyFields(responses, { input, prompt: { id: 'x', variables: null } }), ['prompt.id']);
+  t.deepEqual(faultyFields(responses, { input, prompt: { ID: 'x' } }), ['prompt.ID']);
+  t.regex(faultsOf(responses, { input, prompt: { id: 'x' } })[0] ?? '', /"prompt\.id" in extra_fields/);
 });
 
 test('the backend gets the request without state, without fields that it does not need, and without a limit of its own', (t) => {
