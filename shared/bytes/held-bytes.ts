@@ -16,10 +16,11 @@ export type HeldBytes<More> = ReturnType<typeof createHeldBytes<More>>;
 
 /**
  * Counts the bytes of the bodies that this process holds, in total and by account. Keeps the bodies that arrive in order: the oldest may
- * continue past the bound, while the bodies that have arrived are below it. So the bound is exceeded by one body.
+ * continue past the bound. If bodies are held for long after they have arrived (`heldLong`), it may only while these are below the bound. So
+ * the bound is exceeded by one body.
  */
-export function createHeldBytes<More>(bytesMax: number) {
-  const holders = createHolders(bytesMax / 4);
+export function createHeldBytes<More>(bytesMax: number, { heldLong = false } = {}) {
+  const holders = createHolders(bytesMax / 4, heldLong);
   const arriving = new Set<Held<More>>();
   let bytesHeld = 0;
   let arrivedBytes = 0;
@@ -39,7 +40,7 @@ export function createHeldBytes<More>(bytesMax: number) {
 
   /** The oldest body whose account has room for it. It may continue past the bound. */
   function oldest(): Held<More> | undefined {
-    if (arrivedBytes >= bytesMax) return undefined;
+    if (heldLong && arrivedBytes >= bytesMax) return undefined;
     for (const body of arriving) if (holders.haveRoomFor(body)) return body;
     return undefined;
   }
@@ -82,7 +83,7 @@ export function createHeldBytes<More>(bytesMax: number) {
 }
 
 /** The accounts that hold bodies, and their parts. */
-function createHolders(accountBytesMax: number) {
+function createHolders(accountBytesMax: number, heldLong: boolean) {
   const holders = new Map<string, Holder>();
   return {
     enter(account: string): Holder {
@@ -99,7 +100,7 @@ function createHolders(accountBytesMax: number) {
     haveRoomFor(body: { holder: Holder }, moreBytes = 0): boolean {
       const { bytes, arrivedBytes, arriving } = body.holder;
       if (bytes + moreBytes < accountBytesMax) return true;
-      return arrivedBytes < accountBytesMax && firstOf(arriving) === body;
+      return firstOf(arriving) === body && !(heldLong && arrivedBytes >= accountBytesMax);
     },
   };
 }
