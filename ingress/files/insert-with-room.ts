@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Batch } from '../../shared/batches/batch.ts';
 import { enterRoom, leaveRoom, newRoomEntry, type RoomRefusal } from '../../shared/batches/batch-room.ts';
@@ -9,9 +10,9 @@ import { type AccountLimits, tooManyBytes, tooManyFiles } from './account-room.t
 /** For one account. A worker holds each unfinished batch in memory and checks it every few seconds, however small it is. */
 const unfinishedMax = 100;
 const retryAfterMs = 60_000;
-/** The rooms of so many accounts are tidied at most once a second: that reads each unfinished batch. */
-const tidiedMax = 1_000;
+/** The room of an account is tidied at most once a second, because that reads each unfinished batch. */
 const tidyEveryMs = 1_000;
+const accountsMax = 1_000;
 /** The entry has the time of the request's head. Its body takes up to 30 s before this, and the store a few seconds after it. */
 const insertsWithinMs = 20_000;
 
@@ -38,7 +39,7 @@ type New = {
  * `rate_limit_exceeded`, with `PAYLOAD_TOO_LARGE` if there is no room for bytes, and with `CONFLICT` if there are too many files.
  */
 export function createInsertWithRoom({ store, now = () => performance.now() }: Deps) {
-  const tidied = new LRUCache<string, true>({ max: tidiedMax, ttl: tidyEveryMs, ttlResolution: 0, perf: { now } });
+  const tidy = createTidy({ store, now });
 
   async function enter({ batch, lines, limits }: New): Promise<RoomRefusal | undefined> {
     const { id, account, tokens, createdAt: since } = batch;
@@ -57,10 +58,7 @@ export function createInsertWithRoom({ store, now = () => performance.now() }: D
     const { id, account, createdAt } = batch;
     const since = now();
     let refusal = await enter(wanted);
-    if (refusal !== undefined && !tidied.has(account)) {
-      tidied.set(account, true);
-      if (await tidyRoom(store, { account, now: createdAt.getTime() })) refusal = await enter(wanted);
-    }
+    if (refusal !== undefined && (await tidy(account, createdAt.getTime()))) refusal = await enter(wanted);
     if (refusal !== undefined) throw refused(refusal, wanted);
     // The entry of a batch that comes too late may have left.
     if (now() - since > insertsWithinMs) throw temporarilyUnavailable(new Error('a batch took too long to create'));
@@ -68,6 +66,25 @@ export function createInsertWithRoom({ store, now = () => performance.now() }: D
     if (claim === undefined) return;
     const claimed = await store.findClaimedBatch(claim);
     if (claimed?.id !== id) await store.changeRoom(account, leaveRoom([id]));
+  };
+}
+
+/** Those who are refused meanwhile wait for the same reading. A caller who is refused again and again waits each time. */
+function createTidy({ store, now }: Required<Deps>) {
+  const tidiedAt = new LRUCache<string, number>({ max: accountsMax });
+  const waiting = new Map<string, Promise<boolean>>();
+
+  async function tidyLater(account: string, redisNow: number): Promise<boolean> {
+    await sleep(Math.max(0, (tidiedAt.get(account) ?? Number.NEGATIVE_INFINITY) + tidyEveryMs - now()));
+    waiting.delete(account);
+    tidiedAt.set(account, now());
+    return tidyRoom(store, { account, now: redisNow });
+  }
+
+  return function tidy(account: string, redisNow: number): Promise<boolean> {
+    const tidying = waiting.get(account) ?? tidyLater(account, redisNow);
+    waiting.set(account, tidying);
+    return tidying;
   };
 }
 

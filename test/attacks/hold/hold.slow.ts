@@ -14,6 +14,5 @@ test('an account and a network of guests at all their limits: others are all ans
   t.deepEqual(exceededLimits({ ...result.observed, waits: {} }), []);
   t.true((result.observed.waits.callers?.during.answers ?? 0) > 0);
   const got = Object.keys(result.tally);
-  for (const limit of ['429 requests_limit', '429 idempotency_limit', '429 batch_limit'])
-    t.true(got.includes(limit), `${limit}: ${got}`);
+  for (const limit of ['429 requests_limit', '429 concurrency_limit']) t.true(got.includes(limit), `${limit}: ${got}`);
 });

@@ -58,7 +58,7 @@ export const holdGuests: Attack = {
 export const holdTogether: Attack = {
   ...{ id: '14d', name: 'hold-together', does: does(`an account and ${devices} devices of one network`), ...judged },
   accounts: 1,
-  plan: 'shipped-pro',
+  plan: 'shipped-free',
   async run(attacker) {
     const guests = await mintDevices(attacker);
     await Promise.all([holdAll(attacker, accountsOf(attacker)), holdAll(attacker, guests)]);

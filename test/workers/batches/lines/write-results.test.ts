@@ -77,7 +77,7 @@ test('a call has at most a hundred results, and fewer if they are large', async 
   await Promise.all(many);
   await nextTurn(); // nothing waits any more
   t.deepEqual(sizes, [1, 100, 100, 50]);
-  const body = 'x'.repeat(4_000_000);
+  const body = 'x'.repeat(400_000);
   const large = lineNumbers(6).map((line) => writeResult(resultOf('batch_1', line, { body }), owner, never));
   for (const [number, count] of [
     [5, 1],
