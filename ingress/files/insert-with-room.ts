@@ -69,7 +69,7 @@ export function createInsertWithRoom({ store, now = () => performance.now() }: D
   };
 }
 
-/** Those who are refused meanwhile wait for the same reading. A caller who is refused again and again waits each time. */
+/** Creations that would be refused at the same time wait for one look: at most a second after the look before. */
 function createTidy({ store, now }: Required<Deps>) {
   const tidiedAt = new LRUCache<string, number>({ max: accountsMax });
   const waiting = new Map<string, Promise<boolean>>();
