@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import { bytesBesideFile, filesOfBatchMax } from '../../shared/batches/batch-room.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
@@ -6,8 +8,12 @@ import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
 
 export type AccountLimits = Pick<PlanFile['batch'], 'accountBytesMax' | 'accountFilesMax'>;
 
+/** Removes entries of an account that may leave. `now`: Redis's time. Returns whether there were any. */
+export type Tidy = (account: string, now: number) => Promise<boolean>;
+
 type Account = {
-  store: Pick<BatchStore, 'changeRoom' | 'countFiles' | 'findBatch' | 'findRoom' | 'listOpenBatches'>;
+  store: Pick<BatchStore, 'countFiles' | 'findRoom'>;
+  tidy: Tidy;
   account: string;
   limits: AccountLimits;
   /** Redis's time, in milliseconds. */
@@ -22,8 +28,37 @@ type Account = {
 export async function requireRoom(of: Account, oneMore?: { bytes: number }): Promise<void> {
   const refusal = await refusalOf(of, oneMore);
   if (refusal === undefined) return;
-  const last = (await tidyRoom(of.store, of)) ? await refusalOf(of, oneMore) : refusal;
+  const last = (await of.tidy(of.account, of.now)) ? await refusalOf(of, oneMore) : refusal;
   if (last !== undefined) throw last;
+}
+
+/** The room of an account is tidied at most once a second, because that reads each unfinished batch. */
+const tidyEveryMs = 1_000;
+const accountsMax = 1_000;
+
+type TidyDeps = {
+  store: Pick<BatchStore, 'changeRoom' | 'findBatch' | 'findRoom' | 'listOpenBatches'>;
+  /** Milliseconds of a clock that only goes forward. */
+  now?: () => number;
+};
+
+/** Callers that would be refused at the same time wait for one look: at most a second after the look before. */
+export function createTidy({ store, now = () => performance.now() }: TidyDeps): Tidy {
+  const tidiedAt = new LRUCache<string, number>({ max: accountsMax });
+  const waiting = new Map<string, Promise<boolean>>();
+
+  async function tidyLater(account: string, redisNow: number): Promise<boolean> {
+    await sleep(Math.max(0, (tidiedAt.get(account) ?? Number.NEGATIVE_INFINITY) + tidyEveryMs - now()));
+    waiting.delete(account);
+    tidiedAt.set(account, now());
+    return tidyRoom(store, { account, now: redisNow });
+  }
+
+  return function tidy(account, redisNow) {
+    const tidying = waiting.get(account) ?? tidyLater(account, redisNow);
+    waiting.set(account, tidying);
+    return tidying;
+  };
 }
 
 async function refusalOf({ store, account, limits }: Account, oneMore?: { bytes: number }) {

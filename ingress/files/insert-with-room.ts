@@ -1,18 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
 import type { Batch } from '../../shared/batches/batch.ts';
 import { enterRoom, leaveRoom, newRoomEntry, type RoomRefusal } from '../../shared/batches/batch-room.ts';
 import { type ApiError, rateLimitExceeded, temporarilyUnavailable } from '../../shared/errors.ts';
-import { readAccountBytes, tidyRoom } from '../../shared/store/batches/account-bytes.ts';
+import { readAccountBytes } from '../../shared/store/batches/account-bytes.ts';
 import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
-import { type AccountLimits, tooManyBytes, tooManyFiles } from './account-room.ts';
+import { type AccountLimits, createTidy, tooManyBytes, tooManyFiles } from './account-room.ts';
 
 /** For one account. A worker holds each unfinished batch in memory and checks it every few seconds, however small it is. */
 const unfinishedMax = 100;
 const retryAfterMs = 60_000;
-/** The room of an account is tidied at most once a second, because that reads each unfinished batch. */
-const tidyEveryMs = 1_000;
-const accountsMax = 1_000;
 /** The entry has the time of the request's head. Its body takes up to 30 s before this, and the store a few seconds after it. */
 const insertsWithinMs = 20_000;
 
@@ -66,25 +61,6 @@ export function createInsertWithRoom({ store, now = () => performance.now() }: D
     if (claim === undefined) return;
     const claimed = await store.findClaimedBatch(claim);
     if (claimed?.id !== id) await store.changeRoom(account, leaveRoom([id]));
-  };
-}
-
-/** Creations that would be refused at the same time wait for one look: at most a second after the look before. */
-function createTidy({ store, now }: Required<Deps>) {
-  const tidiedAt = new LRUCache<string, number>({ max: accountsMax });
-  const waiting = new Map<string, Promise<boolean>>();
-
-  async function tidyLater(account: string, redisNow: number): Promise<boolean> {
-    await sleep(Math.max(0, (tidiedAt.get(account) ?? Number.NEGATIVE_INFINITY) + tidyEveryMs - now()));
-    waiting.delete(account);
-    tidiedAt.set(account, now());
-    return tidyRoom(store, { account, now: redisNow });
-  }
-
-  return function tidy(account: string, redisNow: number): Promise<boolean> {
-    const tidying = waiting.get(account) ?? tidyLater(account, redisNow);
-    waiting.set(account, tidying);
-    return tidying;
   };
 }
 

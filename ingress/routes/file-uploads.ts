@@ -8,7 +8,7 @@ import type { Store } from '../../shared/store/store.ts';
 import { presentFile } from '../api/present-file.ts';
 import { bodyTooLarge } from '../bodies/body-errors.ts';
 import { mediaParameters, refuseCompressed, sendContinue } from '../bodies/body-head.ts';
-import { claimOf, requireRoom } from '../files/account-room.ts';
+import { claimOf, createTidy, requireRoom } from '../files/account-room.ts';
 import { readForm } from '../files/read-form.ts';
 import { type ComingFile, receiveFile } from '../files/receive-file.ts';
 import { createUploadSlots } from '../files/upload-slots.ts';
@@ -37,6 +37,7 @@ export function uploadFile({
 }): Stage {
   const slots = createUploadSlots(bounds);
   const rest = createRests();
+  const tidy = createTidy({ store: store.batches });
 
   return async function uploadFile(ctx) {
     const boundary = boundaryOf(ctx.req);
@@ -49,7 +50,7 @@ export function uploadFile({
     if (announced !== undefined && announced > bytesMax) throw bodyTooLarge(bytesMax);
     const coming = comingFile(ctx, batch);
     const { account } = coming;
-    const of = { store: store.batches, account, limits: batch, now: stateOf(ctx, 'now') };
+    const of = { store: store.batches, tidy, account, limits: batch, now: stateOf(ctx, 'now') };
     const room = { announced, requireRoom: () => requireRoom(of) };
     const reception = receiveFile(coming, { store, requestsMax, ...room, log, rest });
     const slot = slots.enter(account);
