@@ -7,8 +7,8 @@ import type { Tally, Target } from './attack.ts';
 
 const main = fileURLToPath(new URL('./attacker/main.ts', import.meta.url));
 const tallySchema = z.record(z.string(), z.int());
-/** A real attacker has its own processors. Here it shares them with the service, so it runs with a lower priority. */
-const niceness = 10;
+/** A real attacker has its own processors. Here it shares them with the service, so it runs with the lowest priority. */
+const niceness = 19;
 
 /** Starts the process of the attack. `stop` resolves when it has ended with its connections. */
 export async function startAttacker(id: string) {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { request } from 'undici';
 import { contentType, file, multipart, purpose } from '../../support/multipart.ts';
 import { type Attacker, attackerAddress } from '../attack.ts';
@@ -18,8 +18,7 @@ const vectors = { model: holdModel, input: [[7]], dimensions: 64_000, encoding_f
 /** One that is as large as an answer of an account, or of a device, may be to be kept. */
 const kept = ({ token }: Holder) => ({ ...vectors, dimensions: token === undefined ? 2_000 : 40_000 });
 /** A device may not send more tokens within a minute. */
-const longText = (characters: number) =>
-  Array.from({ length: characters / 8 }, () => randomUUID().slice(0, 8)).join('');
+const longText = (characters: number) => randomBytes(characters / 2).toString('hex');
 const upload = multipart([purpose, file(batchLines(100))]);
 
 function batchLines(count: number): string {
