@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Source } from '../../shared/bytes/held-bytes.ts';
 import type { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { inTurn } from '../../shared/process/in-turn.ts';
 import { classifyFailure } from './classify-failure.ts';
 import { createTimeLimit, type TimeLimit } from './time-limit.ts';
 
@@ -45,8 +46,8 @@ type ExchangeOptions<Result> = {
 /** The rest of a body is read up to these limits. */
 const restBytesMax = 65_536;
 const restMs = 1_000;
-/** An answer that arrives faster than it is read would otherwise hold the event loop for all of it. */
-const turnBytes = 262_144;
+/** A large answer would otherwise hold the event loop for all of it. One that comes more slowly, as streams do, does not wait. */
+const turn = { bytes: 65_536, withinMs: 100 };
 
 /**
  * Sends a request and reads its answer as it arrives, with undici's callbacks: over real sockets, a token costs a quarter less than with
@@ -182,14 +183,25 @@ function createHandler({
 }): Dispatcher.DispatchHandler {
   let reader: BodyReader | undefined;
   let bytesOfTurn = 0;
+  let turnSince = performance.now();
 
   /** Others have a turn after this many bytes. */
   function takeTurns(bytes: number): void {
     bytesOfTurn += bytes;
-    if (bytesOfTurn < turnBytes) return;
-    bytesOfTurn = 0;
+    if (bytesOfTurn < turn.bytes) return;
+    const isSlow = performance.now() - turnSince > turn.withinMs;
+    beginTurn();
+    if (isSlow) return;
     call.pause();
-    setImmediate(call.resume);
+    inTurn(() => {
+      beginTurn();
+      call.resume();
+    });
+  }
+
+  function beginTurn(): void {
+    bytesOfTurn = 0;
+    turnSince = performance.now();
   }
 
   function read(reading: () => void): void {
@@ -204,6 +216,7 @@ function createHandler({
     onRequestStart: (controller) => call.open(controller),
     onResponseStart(_, status, headers) {
       if (status < 200 || call.isSettled()) return;
+      beginTurn();
       read(() => {
         reader = readerOf({ status, headers });
       });

@@ -1,5 +1,5 @@
-import { performance } from 'node:perf_hooks';
 import type { Lane } from '../../shared/lane.ts';
+import { createBusyLoop } from '../../shared/process/busy-loop.ts';
 import type { BodiesHeld } from './bodies-held.ts';
 import type { QueueState, QueueStates } from './queue-state.ts';
 
@@ -75,43 +75,16 @@ export interface LinePace {
 /** A client that sent a request this long ago no longer counts. */
 const clientMs = 5_000;
 const paceMs = 250;
-const busyFrom = 0.5;
 
 /** While clients use this worker and its event loop is busy, lines begin one at a time, four a second (contract.md#v3-rests). */
-export function createLinePace({ now, utilization } = loopOfProcess()): LinePace {
+export function createLinePace({ now = () => performance.now(), isBusy = createBusyLoop() } = {}): LinePace {
   let clientAt = Number.NEGATIVE_INFINITY;
   let lineAt = Number.NEGATIVE_INFINITY;
-  let readAt = now();
-  let isBusy = false;
-
-  function readLoop(): void {
-    if (now() - readAt < paceMs) return;
-    readAt = now();
-    isBusy = utilization() >= busyFrom;
-  }
-
   return {
-    isDue() {
-      readLoop();
-      return !isBusy || now() - clientAt > clientMs || now() - lineAt >= paceMs;
-    },
+    isDue: () => !isBusy() || now() - clientAt > clientMs || now() - lineAt >= paceMs,
     note(lane) {
       if (lane === 'interactive') clientAt = now();
       else lineAt = now();
-    },
-  };
-}
-
-/** `utilization`: the share of the time since its last call in which the event loop worked, 0 to 1. */
-function loopOfProcess() {
-  let last = performance.eventLoopUtilization();
-  return {
-    now: () => performance.now(),
-    utilization(): number {
-      const current = performance.eventLoopUtilization();
-      const { utilization } = performance.eventLoopUtilization(current, last);
-      last = current;
-      return utilization;
     },
   };
 }

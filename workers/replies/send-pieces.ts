@@ -1,5 +1,6 @@
 import type { HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import { pieceBytesMax, piecesAheadMax, type TakenPieces } from '../../shared/jobs/taken-pieces.ts';
+import { nextTurn } from '../../shared/process/in-turn.ts';
 
 /** The body of a complete response: its text, or its bytes in parts. */
 export type AnswerBody = string | readonly Buffer[];
@@ -80,6 +81,7 @@ export async function sendPieces(
   try {
     for (const piece of inPieces(parts)) {
       await untilTaken(piece.length);
+      await nextTurn();
       if (isGivenUp) return false;
       // One character for each byte: a piece may end within a character of the body.
       await send(piece.toString('latin1'), bytes);

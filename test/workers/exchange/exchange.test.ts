@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { Dispatcher } from 'undici';
+import { nextTurn } from '../../../shared/process/in-turn.ts';
 import { exchange } from '../../../workers/exchange/exchange.ts';
 
-test('others have a turn after 256 KiB of an answer, however fast it arrives', async (t) => {
+test('others have a turn after 64 KiB of an answer that arrives fast', async (t) => {
   const calls: string[] = [];
   const controller = {
     pause: () => calls.push('pause'),
@@ -29,16 +31,22 @@ test('others have a turn after 256 KiB of an answer, however fast it arrives', a
       };
     },
   });
-  const piece = Buffer.alloc(65_536);
+  const piece = Buffer.alloc(16_384);
+  const arrive = (pieces: number) => {
+    for (let index = 0; index < pieces; index++) handler.onResponseData?.(controller, piece);
+  };
   handler.onRequestStart?.(controller, {});
   handler.onResponseStart?.(controller, 200, {});
-  for (let index = 0; index < 3; index++) handler.onResponseData?.(controller, piece);
+  arrive(3);
   t.deepEqual(calls, []);
-  handler.onResponseData?.(controller, piece);
+  arrive(1);
   t.deepEqual(calls, ['pause']);
-  await new Promise(setImmediate);
+  await nextTurn();
   t.deepEqual(calls, ['pause', 'resume']);
-  handler.onResponseData?.(controller, piece);
+  await sleep(110);
+  arrive(4);
+  t.deepEqual(calls, ['pause', 'resume'], 'a stream does not wait');
+  arrive(1);
   handler.onResponseEnd?.(controller, {});
-  t.is(await taken, 5 * piece.length);
+  t.is(await taken, 9 * piece.length);
 });

@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Batch } from '../../../shared/batches/batch.ts';
+import { nextTurn } from '../../../shared/process/in-turn.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { requestIdOf } from '../lines/ids.ts';
 import type { LineQueue, QueuedLine } from '../lines/line-queue.ts';

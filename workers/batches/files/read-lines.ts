@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Batch, lineBytesMax } from '../../../shared/batches/batch.ts';
 import { createLineSplitter, type FileLine } from '../../../shared/batches/split-lines.ts';
+import { nextTurn } from '../../../shared/process/in-turn.ts';
 import type { FileStore } from '../../../shared/store/files/file-store.ts';
 
 /** Short, so that a reader that waits for hours holds little memory, and nothing in the store. */

@@ -1,6 +1,7 @@
 import type { Batch, BatchResult, BatchUsage, ErrorCounts, StoredFile } from '../../../shared/batches/batch.ts';
 import { moveBytesToFiles } from '../../../shared/batches/batch-room.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
+import { nextTurn } from '../../../shared/process/in-turn.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { resultFileOf } from '../lines/ids.ts';
 import { presentLine } from '../lines/line-results.ts';
@@ -133,6 +134,7 @@ async function* results(store: Pick<Store, 'batches'>, batch: string): AsyncGene
   for (let after = 0; ; ) {
     const page = await store.batches.listResults(batch, { after, limit: resultsAtOnce });
     yield* page;
+    await nextTurn();
     const last = page.at(-1);
     if (last === undefined) return;
     after = last.line;

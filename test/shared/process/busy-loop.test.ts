@@ -1,0 +1,31 @@
+import test from 'ava';
+import { createBusyLoop } from '../../../shared/process/busy-loop.ts';
+
+test('a loop is busy if it was working for half of the time since the last look, ten times a second', (t) => {
+  const loop = { now: 0, utilization: 1, looks: 0 };
+  const isBusy = createBusyLoop({
+    now: () => loop.now,
+    utilization: () => {
+      loop.looks++;
+      return loop.utilization;
+    },
+  });
+  t.false(isBusy(), 'nothing was seen yet');
+  loop.now = 100;
+  loop.utilization = 0.5;
+  t.true(isBusy());
+  loop.now = 199;
+  loop.utilization = 0.49;
+  t.true(isBusy());
+  t.is(loop.looks, 1);
+  loop.now = 200;
+  t.false(isBusy());
+});
+
+test('the loop of this process is busy after it was blocked', async (t) => {
+  const isBusy = createBusyLoop();
+  const end = performance.now() + 150;
+  while (performance.now() < end);
+  await new Promise(setImmediate);
+  t.true(isBusy());
+});

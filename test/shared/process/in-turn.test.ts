@@ -1,0 +1,34 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import test from 'ava';
+import { createTurns } from '../../../shared/process/in-turn.ts';
+
+test('pieces run in their order, one in each turn of the event loop', async (t) => {
+  const turns = createTurns({ isBusy: () => false });
+  const ran: string[] = [];
+  for (const name of ['a', 'b']) turns.run(() => ran.push(name));
+  const third = turns.next().then(() => ran.push('c'));
+  t.deepEqual(ran, []);
+  await turn();
+  t.deepEqual(ran, ['a']);
+  await turn();
+  t.deepEqual(ran, ['a', 'b']);
+  await third;
+  t.deepEqual(ran, ['a', 'b', 'c']);
+});
+
+test('while the loop is busy, each piece waits for a pause', async (t) => {
+  let isBusy = true;
+  const paused: (() => void)[] = [];
+  const turns = createTurns({ isBusy: () => isBusy, pause: (then) => paused.push(then) });
+  const ran: string[] = [];
+  for (const name of ['a', 'b', 'c']) turns.run(() => ran.push(name));
+  await turn();
+  t.deepEqual([ran, paused.length], [[], 1]);
+  paused.shift()?.();
+  t.deepEqual([ran, paused.length], [['a'], 1]);
+  isBusy = false;
+  paused.shift()?.();
+  t.deepEqual(ran, ['a', 'b']);
+  await turn();
+  t.deepEqual([ran, paused.length], [['a', 'b', 'c'], 0]);
+});
