@@ -1,5 +1,5 @@
 import type { Lane } from '../../shared/lane.ts';
-import { createBusyLoop } from '../../shared/process/busy-loop.ts';
+import { createBusyLoop } from '../turns/busy-loop.ts';
 import type { BodiesHeld } from './bodies-held.ts';
 import type { QueueState, QueueStates } from './queue-state.ts';
 

@@ -47,7 +47,7 @@ const beforeValue = names.indexOf('b');
 const comma = 3;
 /** Numbers, each with its comma. A regular expression follows them five times faster than the table does. */
 const numbers = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?[ \t\n\r]*,[ \t\n\r]*)*/y;
-/** Where there are few numbers, little is looked at in vain. */
+/** The first is short: elsewhere there may be few numbers. */
 const windowBytes = { first: 256, largest: 16_384 };
 
 /** Returns the index after the numbers that begin here, each of which has its comma within these bytes. */

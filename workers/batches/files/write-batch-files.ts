@@ -1,8 +1,8 @@
 import type { Batch, BatchResult, BatchUsage, ErrorCounts, StoredFile } from '../../../shared/batches/batch.ts';
 import { moveBytesToFiles } from '../../../shared/batches/batch-room.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
-import { nextTurn } from '../../../shared/process/in-turn.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import { nextTurn } from '../../turns/in-turn.ts';
 import { resultFileOf } from '../lines/ids.ts';
 import { presentLine } from '../lines/line-results.ts';
 
