@@ -3,7 +3,7 @@ import test from 'ava';
 import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { upstreamsExhausted } from '../../../shared/errors.ts';
 import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
-import { createPieceReaders } from '../../../workers/replies/send-pieces.ts';
+import { createPieceReaders, sendPieces } from '../../../workers/replies/send-pieces.ts';
 import { createReplySender } from '../../../workers/replies/send-reply.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 import { openRedisDatabase, type RedisDatabase, startPrivateRedis } from '../../support/private-redis.ts';
@@ -318,6 +318,23 @@ test('a large body is sent in pieces, at most 1 MiB ahead of what its client has
     replies.map(({ sequence }) => sequence),
     Array.from(replies, (_, index) => index),
   );
+});
+
+test('large bodies take turns: each turn of the event loop sends at most one piece of any', async (t) => {
+  const sent: string[] = [];
+  const sending = {
+    ...{ readers: createPieceReaders(), held: { stall() {}, flow() {} }, followReader: () => () => {} },
+    signal: new AbortController().signal,
+  };
+  const send = (request: string) =>
+    sendPieces([Buffer.alloc(3 * piece)], { ...sending, request }, async () => void sent.push(request));
+  const ended = Promise.all(['a', 'b'].map(send));
+  for (let turns = 1; sent.length < 6; turns++) {
+    await turn();
+    t.true(sent.length <= turns);
+  }
+  t.is(sent.join(''), 'ababab');
+  t.deepEqual(await ended, [true, true]);
 });
 
 test('a body up to 64 KiB is sent with its end, also one of bytes', async (t) => {

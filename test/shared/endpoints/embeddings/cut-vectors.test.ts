@@ -110,6 +110,29 @@ function parsed(parse: () => unknown): { value: unknown } | undefined {
   }
 }
 
+test('a long vector is checked as JSON is, wherever its bytes are wrong', (t) => {
+  const separator = fc.constantFrom(',', ' ,', ', ', '\t,\r\n', ',null,', '],[');
+  const changes = fc.constantFrom('', '-', '0', '1', '.', 'e', 'e+', ',', ' ', ']', '[', 'null', 'x', '"');
+  fc.assert(
+    fc.property(
+      fc.array(number, { minLength: 2_000, maxLength: 4_000 }),
+      ...[separator, fc.nat(), changes, cuts],
+      (numbers, between, place, change, at) => {
+        const list = Buffer.from(`[[${numbers.map((value) => JSON.stringify(value)).join(between)}]]`);
+        const where = place % list.length;
+        const changed = Buffer.concat([list.subarray(0, where), Buffer.from(change), list.subarray(where + 1)]);
+        for (const vector of [list, changed]) {
+          const bytes = Buffer.concat([Buffer.from('{"data":[{"embedding":'), vector, Buffer.from('}]}')]);
+          const expected = parsed(() => JSON.parse(bytes.toString()));
+          const found = parsed(() => JSON.parse(cutIn(inPieces(bytes, at)).joined.toString()));
+          t.deepEqual(found, expected);
+        }
+      },
+    ),
+    { numRuns: 50 },
+  );
+});
+
 test('vectors are checked as JSON is', (t) => {
   const body = (value: string) => Buffer.from(`{"data":[{"embedding":${value}}]}`);
   const values = ['[]', '[1]', '[-0.5e+10 , 2E-3]', '[0]', '[null]', '[[1],[2,3]]', '"AAAA"', '""', ' [1]'];
@@ -134,16 +157,12 @@ test('vectors are checked as JSON is', (t) => {
     '"\\n"',
     '"\n"',
   ];
-  for (const value of wrong)
-    t.is(
-      parsed(() => cutIn([body(value)])),
-      undefined,
-      value,
-    );
-  t.is(
-    parsed(() => cutIn([body('['.repeat(9) + ']'.repeat(9))])),
-    undefined,
-  );
+  const refuses = (value: string) => parsed(() => cutIn([body(value)])) === undefined;
+  for (const value of wrong) t.true(refuses(value), value);
+  for (const first of wrong.filter((value) => value.endsWith(']')))
+    for (const rest of ['5]', '5,5]', '5, 5,5]'])
+      t.true(refuses(`[0.5,-1e9,${first.slice(1).replace(']', '')},${rest}`), `${first} ${rest}`);
+  t.true(refuses('['.repeat(9) + ']'.repeat(9)));
   for (const value of ['{}', 'null', '5', '{"embedding":[1]}']) t.is(cutIn([body(value)]).vectors.length, 0, value);
 });
 
