@@ -13,7 +13,7 @@ export type Watched = {
 };
 
 export type Measured = {
-  /** In milliseconds of `performance.now()`. */
+  /** In milliseconds of Unix time. */
   from: number;
   to: number;
   peakMiB: Record<string, number>;
@@ -43,8 +43,9 @@ export async function measurePhase({ pids, services }: Watched, forMs: number): 
   }
   const [cpuAfter, ticksAfter, to] = [await cpuSeconds(pids), await machineTicks(), performance.now()];
   const share = (name: string) => ((cpuAfter[name] ?? 0) - (cpuBefore[name] ?? 0)) / ((to - from) / 1_000);
+  const { timeOrigin } = performance;
   return {
-    ...{ from, to, peakMiB, lastMiB },
+    ...{ from: timeOrigin + from, to: timeOrigin + to, peakMiB, lastMiB },
     cpuShare: Object.fromEntries(Object.keys(pids).map((name) => [name, share(name)])),
     machineShare: busyShare(ticksBefore, ticksAfter),
     lateMs: await eventLoopsLate(services),

@@ -7,10 +7,10 @@ import { openRedis } from '../support/open-redis.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 import type { Attack, Tally, Target } from './attack.ts';
 import { type ByPhase, exceededLimits, type Observed, type phases, waitsOf } from './judge.ts';
-import { startCallers, type Used } from './legitimate-callers.ts';
 import { type Measured, measurePhase } from './measure-phase.ts';
 import { lostOf } from './settled-once.ts';
 import { startAttacker } from './start-attacker.ts';
+import { startCallers, type Used } from './start-callers.ts';
 
 /** The settings of the image of docker-compose.yml, and about the heap that Node chooses in 512 MiB. */
 const containerEnv = {
@@ -50,7 +50,7 @@ export async function runAttack(attack: Attack, beside = besideMs): Promise<Resu
     [redisName]: stack.redis?.pids[0] ?? 0,
     callers: process.pid,
   };
-  const callers = startCallers({ stack, witnesses, newClients, others: attack.others });
+  await using callers = startCallers({ witnesses, newClients, others: attack.others });
   await sleep(warmUpMs);
   const before = await measurePhase({ pids, services }, beside);
   attacker.begin(target);

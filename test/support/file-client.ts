@@ -1,4 +1,3 @@
-import type { Stack } from '../stack/stack.ts';
 import { documentedFetch } from './documented/documented-fetch.ts';
 
 /** One line of an input file. */
@@ -13,7 +12,7 @@ export const line = (id: string, { model = 'small-chat', content = 'Hi' } = {}) 
 type Shown = { id: string; [field: string]: unknown };
 
 /** Files and batches over plain HTTP, at the first ingress of the stack, with one credential. Each call throws if it is refused. */
-export function createFileClient(stack: Stack, bearer: string) {
+export function createFileClient(stack: { ingresses: readonly { url: string }[] }, bearer: string) {
   async function ask(method: string, path: string, body?: FormData | object): Promise<Shown> {
     const isForm = body instanceof FormData;
     const response = await documentedFetch(`${stack.ingresses[0]?.url}${path}`, {

@@ -37,6 +37,8 @@ export interface Answered {
   readonly completionTokens: number;
   /** The whole reply as JSON. */
   readonly whole: () => string;
+  /** The same in UTF-8, in pieces, if the server has already written a part of it for an earlier reply. */
+  readonly written?: () => readonly Buffer[];
   readonly events: () => Iterable<StreamEvent>;
   readonly form: ReplyForm;
 }

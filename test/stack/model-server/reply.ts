@@ -41,16 +41,18 @@ export async function writeWhole(reply: Reply): Promise<void> {
   const { completionTokens, form } = answered;
   await wait(pace.firstTokenMs + pace.tokenMs * completionTokens, signal);
   if (fault.endless) return writeWithoutEnd(reply);
-  const json = answered.whole();
-  const bytes = fault.invalidUtf8 ? withInvalidUtf8(json, form.textOpenings) : Buffer.from(json);
-  const length = fault.derails === undefined ? { 'content-length': bytes.length } : {};
+  const written = answered.written?.() ?? [Buffer.from(answered.whole())];
+  const pieces = fault.invalidUtf8 ? [withInvalidUtf8(answered.whole(), form.textOpenings)] : written;
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  const length = fault.derails === undefined ? { 'content-length': bytes } : {};
   res.writeHead(200, { 'content-type': 'application/json', ...length });
   const point = breakingPoint(fault);
   if (point !== undefined) {
-    res.write(bytes.subarray(0, bytes.length / 2));
+    res.write(Buffer.concat(pieces).subarray(0, bytes / 2));
     return breakOff(reply, point.how, 0);
   }
-  res.end(bytes);
+  for (const piece of pieces) res.write(piece);
+  res.end();
   calls.change(call, { state: 'completed', chunksSent: 1, completionTokens });
 }
 

@@ -35,25 +35,30 @@ export const embeddings = defineEndpoint({
   schema: embeddingsSchema,
   answer({ model, input, dimensions, encoding_format: format }, { id, created, withUsage }) {
     const promptTokens = embeddingTokensOf(input);
-    const whole = () => {
+    const written = () => {
       const head = JSON.stringify({ id: `embd-${id}`, object: 'list', created, model });
       const usage = { prompt_tokens: promptTokens, total_tokens: promptTokens };
       const wanted = { input, dimensions: dimensions ?? dimensionsDefault, isText: format === 'base64' };
-      return `${head.slice(0, -1)},"data":${knownData(wanted)}${withUsage ? `,"usage":${JSON.stringify(usage)}` : ''}}`;
+      return [
+        Buffer.from(`${head.slice(0, -1)},"data":`),
+        knownData(wanted),
+        Buffer.from(`${withUsage ? `,"usage":${JSON.stringify(usage)}` : ''}}`),
+      ];
     };
-    return { promptTokens, completionTokens: 0, whole, events: () => [], form };
+    const whole = () => Buffer.concat(written()).toString();
+    return { promptTokens, completionTokens: 0, whole, written, events: () => [], form };
   },
 });
 
 type Wanted = { input: Input; dimensions: number; isText: boolean };
 
 const dataKnownMax = 16;
-const dataKnown = new Map<string, string>();
+const dataKnown = new Map<string, Buffer>();
 
 /** The list of embeddings as JSON. Writing a large one takes as long as many requests, so the last ones are kept. */
-function knownData(wanted: Wanted): string {
+function knownData(wanted: Wanted): Buffer {
   const name = JSON.stringify(wanted);
-  const data = dataKnown.get(name) ?? dataOf(wanted);
+  const data = dataKnown.get(name) ?? Buffer.from(dataOf(wanted));
   dataKnown.delete(name);
   dataKnown.set(name, data);
   const [oldest] = dataKnown.keys();
