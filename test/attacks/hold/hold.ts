@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import { writeEmbeddings } from '../../stack/model-server.ts';
 import { everyEndpoint } from '../../support/every-endpoint.ts';
-import type { Attack, Attacker } from '../attack.ts';
+import type { Attack, Attacker, Prepared } from '../attack.ts';
 import { repeat } from '../attacker/repeat.ts';
-import { everyAct, type Holder, mintDevice, openTools } from './holding.ts';
+import { askedEmbeddings, everyAct, type Holder, mintDevice, openTools } from './holding.ts';
 
 const { plans } = parse(readFileSync(new URL('../../stack/container-plans.yaml', import.meta.url), 'utf8'));
 /**
@@ -36,7 +37,13 @@ async function holdAll(attacker: Attacker, holders: readonly Holder[]): Promise<
 const does = (who: string) =>
   `${who}, at all limits at once: requests, claims and their repeats, large and unread answers, fresh texts, streams that are left, keys, files and batches; at most ${perSecond} a second`;
 
-const judged = { forMs, stack, judgedBy: 'p99', redisMiBMax: 512 } as const;
+/** Model servers have their own processors. Here they share them with the service, so that they write large answers before. */
+async function prepare(): Promise<Prepared> {
+  for (const body of askedEmbeddings) writeEmbeddings(body);
+  return { stack, [Symbol.asyncDispose]: async () => {} };
+}
+
+const judged = { forMs, prepare, judgedBy: 'p99', redisMiBMax: 512 } as const;
 
 function holdAccount(id: string, plan: 'free' | 'pro'): Attack {
   return {

@@ -16,7 +16,12 @@ const chat = { model: holdModel, max_tokens: 200, messages: [{ role: 'user', con
 /** An answer of 1.4 MB for one token. */
 const vectors = { model: holdModel, input: [[7]], dimensions: 64_000, encoding_format: 'float' };
 /** One that is as large as an answer of an account, or of a device, may be to be kept. */
-const kept = ({ token }: Holder) => ({ ...vectors, dimensions: token === undefined ? 2_000 : 40_000 });
+const keptOfAccount = { ...vectors, dimensions: 40_000 };
+const keptOfDevice = { ...vectors, dimensions: 2_000 };
+const kept = ({ token }: Holder) => (token === undefined ? keptOfDevice : keptOfAccount);
+const large = { ...vectors, input: [[1], [2], [3], [4]] };
+/** All embeddings that are asked for. */
+export const askedEmbeddings = [vectors, keptOfAccount, keptOfDevice, large];
 /** A device may not send more tokens within a minute. */
 const longText = (characters: number) => randomBytes(characters / 2).toString('hex');
 const upload = multipart([purpose, file(batchLines(100))]);
@@ -50,8 +55,7 @@ const repeatClaim: Act = ({ send }, holder) =>
     headers: { 'idempotency-key': 'the-same' },
   });
 
-const largeAnswer: Act = ({ send }, { key }) =>
-  send({ path: '/v1/embeddings', bearer: key, body: { ...vectors, input: [[1], [2], [3], [4]] } });
+const largeAnswer: Act = ({ send }, { key }) => send({ path: '/v1/embeddings', bearer: key, body: large });
 
 const freshText: Act = ({ send }, { key }) =>
   send({

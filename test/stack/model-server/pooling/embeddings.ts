@@ -33,15 +33,14 @@ export const embeddings = defineEndpoint({
   streams: false,
   errors: openAiErrors,
   schema: embeddingsSchema,
-  answer({ model, input, dimensions, encoding_format: format }, { id, created, withUsage }) {
-    const promptTokens = embeddingTokensOf(input);
+  answer({ model, ...body }, { id, created, withUsage }) {
+    const promptTokens = embeddingTokensOf(body.input);
     const written = () => {
       const head = JSON.stringify({ id: `embd-${id}`, object: 'list', created, model });
       const usage = { prompt_tokens: promptTokens, total_tokens: promptTokens };
-      const wanted = { input, dimensions: dimensions ?? dimensionsDefault, isText: format === 'base64' };
       return [
         Buffer.from(`${head.slice(0, -1)},"data":`),
-        knownData(wanted),
+        knownData(wantedBy(body)),
         Buffer.from(`${withUsage ? `,"usage":${JSON.stringify(usage)}` : ''}}`),
       ];
     };
@@ -54,6 +53,19 @@ type Wanted = { input: Input; dimensions: number; isText: boolean };
 
 const dataKnownMax = 16;
 const dataKnown = new Map<string, Buffer>();
+
+/** Writes the embeddings of a request before it is sent, so that no other one waits for them. */
+export function writeEmbeddings(body: Pick<z.infer<typeof embeddingsSchema>, 'input' | 'dimensions'>): void {
+  knownData(wantedBy(body));
+}
+
+function wantedBy({
+  input,
+  dimensions,
+  encoding_format: format,
+}: Omit<z.infer<typeof embeddingsSchema>, 'model'>): Wanted {
+  return { input, dimensions: dimensions ?? dimensionsDefault, isText: format === 'base64' };
+}
 
 /** The list of embeddings as JSON. Writing a large one takes as long as many requests, so the last ones are kept. */
 function knownData(wanted: Wanted): Buffer {
