@@ -16,7 +16,8 @@ const embeddingsSchema = z.looseObject({
   dimensions: z.int().positive().max(dimensionsMax).nullish(),
 });
 
-type Input = z.infer<typeof embeddingsSchema>['input'];
+type Body = z.infer<typeof embeddingsSchema>;
+type Input = Body['input'];
 type OneInput = string | readonly number[];
 
 const form = openAiForm({
@@ -55,7 +56,7 @@ const dataKnownMax = 16;
 const dataKnown = new Map<string, Buffer>();
 
 /** Writes the embeddings of a request before it is sent, so that no other one waits for them. */
-export function writeEmbeddings(body: Pick<z.infer<typeof embeddingsSchema>, 'input' | 'dimensions'>): void {
+export function writeEmbeddings(body: Pick<Body, 'input' | 'dimensions'>): void {
   knownData(wantedBy(body));
 }
 
@@ -63,7 +64,7 @@ function wantedBy({
   input,
   dimensions,
   encoding_format: format,
-}: Omit<z.infer<typeof embeddingsSchema>, 'model'>): Wanted {
+}: Pick<Body, keyof Body & ('input' | 'dimensions' | 'encoding_format')>): Wanted {
   return { input, dimensions: dimensions ?? dimensionsDefault, isText: format === 'base64' };
 }
 
