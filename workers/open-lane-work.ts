@@ -21,6 +21,7 @@ import { createCallBackend } from './exchange/call-backend.ts';
 import { createOwnFields } from './exchange/own-fields.ts';
 import { createStartRun } from './leases/start-run.ts';
 import type { LaneWork } from './queue/lane-worker.ts';
+import type { LinePace } from './queue/line-pace.ts';
 import type { PieceReaders } from './replies/send-pieces.ts';
 import { openRequestWork } from './requests/open-request-work.ts';
 import type { RequestMetrics } from './requests/request-metrics.ts';
@@ -47,6 +48,7 @@ export function openLaneWork(deps: {
   slots: BackendSlots;
   answers: AnswerBudget;
   pieceReaders: PieceReaders;
+  linePace: Pick<LinePace, 'noteAnswer'>;
   drainer: UsageDrainer;
   outboxLengthMax: number;
   /** This worker's control stream. */

@@ -27,6 +27,7 @@ import { type Connections, openConnections } from './open-connections.ts';
 import { openLaneWork } from './open-lane-work.ts';
 import { openPlanFile } from './plan-file/open-plan-file.ts';
 import { createBodiesHeld } from './queue/bodies-held.ts';
+import { createLinePace } from './queue/line-pace.ts';
 import { type QueuesServed, serveQueues } from './queue/serve-queues.ts';
 import { createPieceReaders } from './replies/send-pieces.ts';
 import { openUsageDrainer } from './usage/open-usage-drainer.ts';
@@ -107,7 +108,8 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 
 /** What all answers of this worker share. */
 function openAnswering({ answerBudgetBytes: bytesMax }: Pick<WorkerConfig, 'answerBudgetBytes'>, registry: Registry) {
-  return { answers: openAnswerBudget({ bytesMax, registry }), pieceReaders: createPieceReaders() };
+  const answers = openAnswerBudget({ bytesMax, registry });
+  return { answers, pieceReaders: createPieceReaders(), linePace: createLinePace() };
 }
 
 type Waiting = {

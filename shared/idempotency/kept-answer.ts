@@ -1,21 +1,22 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { type ClaimOwner, derivedKey } from './derived-key.ts';
 
-/** A complete answer, as its client got it. `estimated`: its tokens were counted here. */
-export type KeptAnswer = { body: string; estimated: boolean };
+/** A complete answer, as its client got it: large ones are not made text. `estimated`: its tokens were counted here. */
+type AnswerToKeep = { body: string | readonly Buffer[]; estimated: boolean };
+export type KeptAnswer = { body: Buffer; estimated: boolean };
 
 /** Encrypts the answers that repeats get: who reads Redis alone cannot read them (contract.md#h2-kept-answers). */
 export interface KeptAnswers {
-  seal(owner: ClaimOwner, answer: KeptAnswer): Buffer;
+  seal(owner: ClaimOwner, answer: AnswerToKeep): Buffer;
   /** Undefined if it was sealed with a pepper that is not in use here, for another owner, or was changed. */
   open(owner: ClaimOwner, sealed: Buffer): KeptAnswer | undefined;
 }
 
 const cipher = 'aes-256-gcm';
 const [nameBytes, nonceBytes, tagBytes] = [8, 12, 16];
-const [countedHere, countedByBackend] = ['e', 'r'];
+const [countedHere, countedByBackend] = [Buffer.from('e'), Buffer.from('r')];
 
-/** `peppers`: those in use; the first seals. A sealed answer is the name of its pepper, a nonce, the tag and the text. */
+/** `peppers`: those in use; the first seals. A sealed answer is the name of its pepper, a nonce, the tag and the answer. */
 export function createKeptAnswers(peppers: readonly string[]): KeptAnswers {
   const named = peppers.map((pepper) => ({ pepper, name: derivedKey(pepper, 'pepper').subarray(0, nameBytes) }));
   const [first] = named;
@@ -25,8 +26,10 @@ export function createKeptAnswers(peppers: readonly string[]): KeptAnswers {
     seal(owner, { body, estimated }) {
       const nonce = randomBytes(nonceBytes);
       const sealing = createCipheriv(cipher, derivedKey(first.pepper, 'answer', owner), nonce);
-      const text = [sealing.update((estimated ? countedHere : countedByBackend) + body, 'utf8'), sealing.final()];
-      return Buffer.concat([first.name, nonce, sealing.getAuthTag(), ...text]);
+      const parts = typeof body === 'string' ? [Buffer.from(body)] : body;
+      const sealed = [estimated ? countedHere : countedByBackend, ...parts].map((part) => sealing.update(part));
+      sealed.push(sealing.final());
+      return Buffer.concat([first.name, nonce, sealing.getAuthTag(), ...sealed]);
     },
     open(owner, sealed) {
       const name = sealed.subarray(0, nameBytes);
@@ -43,8 +46,9 @@ export function createKeptAnswers(peppers: readonly string[]): KeptAnswers {
       );
       opening.setAuthTag(rest.subarray(nonceBytes, nonceBytes + tagBytes));
       try {
-        const text = Buffer.concat([opening.update(rest.subarray(nonceBytes + tagBytes)), opening.final()]).toString();
-        return { body: text.slice(1), estimated: text[0] === countedHere };
+        const answer = opening.update(rest.subarray(nonceBytes + tagBytes));
+        opening.final(); // has no bytes in this mode, and fails if any was changed
+        return { body: answer.subarray(1), estimated: answer[0] === countedHere[0] };
       } catch {
         return undefined;
       }

@@ -140,6 +140,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     findUsageRecord: (requestId) => store.findUsageRecord(requestId),
     ...{ store: records, startRun, release, writeResult, endLine, sendLineEvent, metrics, log },
   });
+  const answerBytes: number[] = [];
   const processLine = createProcessLine({
     store: records,
     finishAttempt,
@@ -162,6 +163,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       models: () => planFile.models,
     }),
     answers: createAnswerBudget({ bytesMax: 100_663_296 }),
+    linePace: { noteAnswer: (bytes) => answerBytes.push(bytes) },
     endLine,
     ...{ room, startRun, writeResult, followBatch: watch.follow, sendLineEvent, metrics, log, now },
     followAccount: suspensions.follow,
@@ -197,7 +199,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
 
   return {
     ...{ account, batch, store: store.batches, servers, slots, broken, events, lines, metrics, registry, planFile },
-    ...{ jobOf, run, startRun, release, writeResult },
+    ...{ jobOf, run, startRun, release, writeResult, answerBytes },
     failLost: createFailLostLine({
       writeResult,
       processLine,

@@ -10,6 +10,7 @@ import { openSlots } from '../../workers/backends/open-slots.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { type BodiesHeld, createBodiesHeld } from '../../workers/queue/bodies-held.ts';
 import type { LaneWork } from '../../workers/queue/lane-worker.ts';
+import { createLinePace } from '../../workers/queue/line-pace.ts';
 import { type QueuesServed, serveQueues } from '../../workers/queue/serve-queues.ts';
 import type { RedisDatabase } from './private-redis.ts';
 import { recordedLog } from './recorded-log.ts';
@@ -73,6 +74,7 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
       ...{ ...common, slots: backends?.slots ?? slotsForAll, connection: given.redis, upkeepRedis: given.redis },
       config: { concurrency, batchConcurrency },
       bodies: createBodiesHeld({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
+      linePace: createLinePace(),
       checksStalled: () => checksStalled,
       shutdown: shutdown.signal,
       connectReader: () => wishes.reader ?? given.connect(),

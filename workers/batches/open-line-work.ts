@@ -18,6 +18,7 @@ import type { Tracing } from '../../shared/tracing/span.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
 import { createStartRun, type StartRun } from '../leases/start-run.ts';
 import type { LaneWork } from '../queue/lane-worker.ts';
+import type { LinePace } from '../queue/line-pace.ts';
 import { createPartitionBreaker } from '../redis/partition-breaker.ts';
 import type { BatchMetrics } from './batch-metrics.ts';
 import { type AdmitLine, createAdmitLine } from './lines/admit-line.ts';
@@ -50,6 +51,7 @@ export type LineWorkDeps = {
   settle: Settle;
   findAnswer: FindAnswer;
   answers: AnswerBudget;
+  linePace: Pick<LinePace, 'noteAnswer'>;
   shutdown: AbortSignal;
   metrics: LimitMetrics & BatchMetrics;
   tracing: Tracing | undefined;
@@ -82,7 +84,7 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
     followBatch: watch.follow,
     followAccount: suspensions.follow,
     tracing: deps.tracing,
-    answers: deps.answers,
+    ...{ answers: deps.answers, linePace: deps.linePace },
     ...{ room, admitLine, startRun, finishAttempt, findAnswer, writeResult, endLine, sendLineEvent, metrics, log },
   });
   return {

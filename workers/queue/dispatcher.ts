@@ -3,6 +3,7 @@ import type { Log } from '../../shared/process/log.ts';
 import type { StopReason } from '../answers/run.ts';
 import type { BodiesHeld } from './bodies-held.ts';
 import { createJobRoom } from './job-room.ts';
+import type { LinePace } from './line-pace.ts';
 import { createQueueStates, type DispatchedQueue, type QueueState, type QueueStates } from './queue-state.ts';
 import { createJobTaker } from './take-jobs.ts';
 
@@ -37,6 +38,7 @@ export function createDispatcher(deps: {
   concurrency: number;
   batchConcurrency: number;
   bodies: Pick<BodiesHeld, 'furtherJobs'>;
+  linePace: LinePace;
   /** Splits markers into groups that are looked for separately. In a cluster, some of them may not be available. */
   groupMarkers: (markers: readonly string[]) => string[][];
   /** Returns those of the markers of a group that are set. */

@@ -1,12 +1,11 @@
-import type { Lane } from '../../shared/lane.ts';
-import { createBusyLoop } from '../turns/busy-loop.ts';
 import type { BodiesHeld } from './bodies-held.ts';
+import type { LinePace } from './line-pace.ts';
 import type { QueueState, QueueStates } from './queue-state.ts';
 
 /** Whether this worker has room for further jobs, by its concurrency and its memory. */
 export interface JobRoom {
   has(state: QueueState): boolean;
-  /** False if a line of a batch has to wait because clients use this worker, and it is busy. */
+  /** False if a line of a batch has to wait because clients use this worker. */
   isDue(state: QueueState): boolean;
   /** Whether there is also a slot of a backend. */
   canTake(state: QueueState): boolean;
@@ -24,9 +23,9 @@ export function createJobRoom(deps: {
   concurrency: number;
   batchConcurrency: number;
   bodies: Pick<BodiesHeld, 'furtherJobs'>;
-  pace?: LinePace;
+  linePace: LinePace;
 }): JobRoom {
-  const { states, concurrency, batchConcurrency, bodies, pace = createLinePace() } = deps;
+  const { states, concurrency, batchConcurrency, bodies, linePace } = deps;
   let taking = 0;
   let isClosed = false;
 
@@ -43,14 +42,14 @@ export function createJobRoom(deps: {
 
   return {
     ...{ has, canTake },
-    isDue: ({ lane }) => lane === 'interactive' || pace.isDue(),
+    isDue: ({ lane }) => lane === 'interactive' || linePace.isDue(),
     awaited: (except) =>
       states
         .taken()
         .filter((state) => state.isEmpty && !except?.has(state.worker.markerKey) && canTake(state))
         .map(({ worker }) => worker.markerKey),
     beginTaking(state) {
-      pace.note(state.lane);
+      linePace.noteTaking(state.lane);
       state.taking++;
       taking++;
     },
@@ -62,29 +61,5 @@ export function createJobRoom(deps: {
       isClosed = true;
     },
     isClosed: () => isClosed,
-  };
-}
-
-export interface LinePace {
-  /** Whether a line of a batch may begin. */
-  isDue(): boolean;
-  /** A job of this lane is being taken. */
-  note(lane: Lane): void;
-}
-
-/** A client that sent a request this long ago no longer counts. */
-const clientMs = 5_000;
-const paceMs = 250;
-
-/** While clients use this worker and its event loop is busy, lines begin one at a time, four a second (contract.md#v3-rests). */
-export function createLinePace({ now = () => performance.now(), isBusy = createBusyLoop() } = {}): LinePace {
-  let clientAt = Number.NEGATIVE_INFINITY;
-  let lineAt = Number.NEGATIVE_INFINITY;
-  return {
-    isDue: () => !isBusy() || now() - clientAt > clientMs || now() - lineAt >= paceMs,
-    note(lane) {
-      if (lane === 'interactive') clientAt = now();
-      else lineAt = now();
-    },
   };
 }

@@ -9,6 +9,7 @@ import { existingKeys } from '../redis/existing-keys.ts';
 import type { BodiesHeld } from './bodies-held.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import { createLaneWorker, type LaneWork } from './lane-worker.ts';
+import type { LinePace } from './line-pace.ts';
 import { openJobWait } from './open-job-wait.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 import type { DispatchedQueue } from './queue-state.ts';
@@ -33,6 +34,7 @@ type QueuesDeps = {
   /** Max concurrent jobs of each model, and max lines of batches of these; 0: no lines of batches are run. */
   config: Pick<WorkerConfig, 'concurrency' | 'batchConcurrency'>;
   bodies: BodiesHeld;
+  linePace: LinePace;
   shutdown: AbortSignal;
   metrics: Pick<QueueMetrics, 'running'>;
   log: Log;
@@ -52,7 +54,7 @@ export function serveQueues(deps: QueuesDeps): QueuesServed {
   const { planFile, upkeepRedis, config, log } = deps;
   const queues = openQueues(deps);
   const dispatcher = createDispatcher({
-    ...{ ...config, bodies: deps.bodies, log, onAwaited: () => wait.changed() },
+    ...{ ...config, bodies: deps.bodies, linePace: deps.linePace, log, onAwaited: () => wait.changed() },
     groupMarkers: (markers) => inOneSlot(upkeepRedis, markers),
     findMarkers: (markers) => existingKeys(upkeepRedis, markers),
     putBack(marker, at) {

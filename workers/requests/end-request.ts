@@ -12,7 +12,7 @@ import { traceSettlement } from '../../shared/tracing/trace-settlement.ts';
 import type { Answer } from '../answers/answer-request.ts';
 import type { Run } from '../answers/run.ts';
 import { noTokens, usageReport } from '../answers/usage-report.ts';
-import { bytesOfBody, textOfBody } from '../replies/send-pieces.ts';
+import { bytesOfBody } from '../replies/send-pieces.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 
 /** The usage to charge (none if it is left out), and the last reply to the client. */
@@ -82,8 +82,8 @@ export function createEndRequest(deps: {
     if (!('answer' in ending)) return { end: tokens === 0 ? 'free' : 'lost' };
     const { body = '', usage } = ending.answer;
     if (keepsAnswer(bytesOfBody(body), claim)) {
-      const kept = { body: textOfBody(body), estimated: usage.estimated };
-      return { end: 'kept', answer: keptAnswers.seal({ account, ...claim }, kept) };
+      const sealed = keptAnswers.seal({ account, ...claim }, { body, estimated: usage.estimated });
+      return { end: 'kept', answer: sealed };
     }
     if (mayKeepAnswer(claim)) metrics.answersNotKept.inc({ endpoint, reason: 'size' });
     return { end: 'lost' };

@@ -4,6 +4,7 @@ import type { Lane } from '../../../shared/lane.ts';
 import type { Reserved } from '../../../workers/backends/backend-slots.ts';
 import { createDispatcher } from '../../../workers/queue/dispatcher.ts';
 import type { LaneWorker, LockedJob } from '../../../workers/queue/lane-worker.ts';
+import { createLinePace } from '../../../workers/queue/line-pace.ts';
 import type { DispatchedQueue } from '../../../workers/queue/queue-state.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
@@ -94,6 +95,7 @@ function openSubject(
   const dispatcher = createDispatcher({
     ...{ concurrency, batchConcurrency, log, onGone: ({ worker }) => gone.push(worker.markerKey) },
     bodies: { furtherJobs: () => Number.POSITIVE_INFINITY },
+    linePace: createLinePace(),
     groupMarkers: (markers) => markers.map((name) => [name]), // as in a cluster
     async findMarkers(markers) {
       if (markers.some((name) => of(name).fail)) throw new Error('Redis is unavailable');

@@ -97,7 +97,7 @@ test('an answer is kept with its settlement, so that only its owner can read it'
   t.like(settled, { ...claim, end: 'kept' });
   const sealed = settled !== undefined && 'answer' in settled ? settled.answer : Buffer.alloc(0);
   const owner = { account, idempotencyKey: claim.idempotencyKey };
-  t.deepEqual(kept.open(owner, sealed), { body: '{}', estimated: false });
+  t.deepEqual(kept.open(owner, sealed), { body: Buffer.from('{}'), estimated: false });
   t.is(kept.open({ ...owner, account: 'user:bob' }, sealed), undefined);
 });
 

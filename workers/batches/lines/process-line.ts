@@ -13,6 +13,8 @@ import type { CallingRun, Outcome, ProcessJob, StopReason } from '../../answers/
 import { createRunLedger } from '../../answers/run-ledger.ts';
 import { createWatchdog } from '../../exchange/watchdog.ts';
 import type { Start, StartRun } from '../../leases/start-run.ts';
+import type { LinePace } from '../../queue/line-pace.ts';
+import { bytesOfBody } from '../../replies/send-pieces.ts';
 import { traceRun } from '../../tracing/trace-run.ts';
 import type { ResultRoom } from '../room/result-room.ts';
 import type { AdmitLine, AdmittedLine } from './admit-line.ts';
@@ -54,6 +56,7 @@ type Deps = {
   finishAttempt: FinishLineAttempt;
   findAnswer: FindAnswer;
   answers: Pick<AnswerBudget, 'hold'>;
+  linePace: Pick<LinePace, 'noteAnswer'>;
   writeResult: WriteResult;
   endLine: EndLine;
   followBatch: BatchWatch['follow'];
@@ -128,7 +131,7 @@ export function createProcessLine(deps: Deps): ProcessJob {
 }
 
 function createRunLine(deps: Deps & { now: () => number }) {
-  const { findAnswer, requestMs, now } = deps;
+  const { findAnswer, linePace, requestMs, now } = deps;
   const concludeLine = createConcludeLine(deps);
 
   return async function runLine(
@@ -150,7 +153,9 @@ function createRunLine(deps: Deps & { now: () => number }) {
       mayWaitMs: () => startedAt + waitForBackendMs - now(),
       hadTime: remainingMs >= requestMs() / 2,
     };
-    return await concludeLine(started, await findAnswer(started), signal);
+    const found = await findAnswer(started);
+    if (found.outcome === 'answered') linePace.noteAnswer(bytesOfBody(found.answer.body ?? ''));
+    return await concludeLine(started, found, signal);
   };
 }
 

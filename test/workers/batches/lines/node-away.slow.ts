@@ -12,6 +12,7 @@ import { requestIdOf } from '../../../../workers/batches/lines/ids.ts';
 import { createLineQueue } from '../../../../workers/batches/lines/line-queue.ts';
 import { openLineWork } from '../../../../workers/batches/open-line-work.ts';
 import { createWorkerMetrics } from '../../../../workers/metrics.ts';
+import { createLinePace } from '../../../../workers/queue/line-pace.ts';
 import { batchOf } from '../../../shared/store/batch-records.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import type { ClusterNode } from '../../../stack/redis-cluster.ts';
@@ -49,6 +50,7 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
   const lineWork = openLineWork({
     ...{ upkeepRedis: redis, replyUpkeepRedis: redis, store, findAnswer, log },
     answers: createAnswerBudget({ bytesMax: 100_663_296 }),
+    linePace: createLinePace(),
     currentPlanFile: () => planFile,
     outboxLengthMax: 1_000,
     settle: createSettle(redis, { attemptsMax: 1 }),

@@ -38,6 +38,7 @@ test('an answered line has a result, is charged its usage, and its event is sent
     { type: 'started', batch: side.batch.id, line: 1, number: 1 },
     { type: 'ended', answered: true, batch: side.batch.id, line: 1, number: 1 },
   ]);
+  t.deepEqual(side.answerBytes, [Buffer.byteLength((await side.result())?.body ?? '')]);
   t.regex(
     await side.registry.metrics(),
     /^svc_batch_lines_total\{endpoint="\/v1\/chat\/completions",outcome="completed"\} 1$/m,
