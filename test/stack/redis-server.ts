@@ -143,12 +143,11 @@ async function untilUnused(directory: string): Promise<void> {
 }
 
 function argumentsFor({ directory, port, settings, sentinelFile }: Omit<Start, 'program'>): string[] {
-  const common = { port: String(port), bind: '127.0.0.1', dir: directory, logfile: join(directory, 'redis.log') };
-  const pidfile = join(directory, pidFile);
-  if (sentinelFile !== undefined) return [join(directory, sentinelFile), '--sentinel', ...linesOf(common)];
-  return linesOf({
-    ...common,
-    pidfile,
+  const common = linesOf({ port: String(port), bind: '127.0.0.1' });
+  // Each path as one argument: it can have spaces.
+  common.push('--dir', directory, '--logfile', join(directory, 'redis.log'));
+  if (sentinelFile !== undefined) return [join(directory, sentinelFile), '--sentinel', ...common];
+  const own = linesOf({
     appendonly: 'yes',
     appendfsync: 'everysec',
     'maxmemory-policy': 'noeviction',
@@ -156,6 +155,7 @@ function argumentsFor({ directory, port, settings, sentinelFile }: Omit<Start, '
     save: '',
     ...settings,
   });
+  return [...common, '--pidfile', join(directory, pidFile), ...own];
 }
 
 function linesOf(settings: RedisSettings): string[] {

@@ -13,7 +13,7 @@ import { findRedis, startRedis } from '../../stack/redis-server.ts';
 const module = new URL('../../stack/redis-server.ts', import.meta.url).href;
 
 async function temporaryDirectory(t: { teardown(end: () => Promise<void>): void }): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'redis-server-'));
+  const directory = await mkdtemp(join(tmpdir(), 'redis server-'));
   t.teardown(() => rm(directory, { recursive: true, force: true }));
   return directory;
 }
