@@ -1,6 +1,12 @@
 /** Where bytes come from. It can be paused, like a request of Node. */
 export type Source = { pause(): unknown; resume(): unknown };
 
+/**
+ * The source of a body that has left. The engine's old tables of a set keep deleted entries until a full collection, and with them all that
+ * a request has allocated: without this, each collection of young objects copied it.
+ */
+const gone: Source = { pause() {}, resume() {} };
+
 type Holder = { account: string; bytes: number; arrivedBytes: number; bodies: number; arriving: Set<unknown> };
 
 /** The bytes of one body. `More`: what its budget keeps with them. */
@@ -74,6 +80,7 @@ export function createHeldBytes<More>(bytesMax: number, { heldLong = false } = {
     leave(body: Held<More>): void {
       arrived(body);
       body.hasLeft = true;
+      body.source = gone;
       body.holder.bytes -= body.bytes;
       bytesHeld -= body.bytes;
       addArrived(body, -body.bytes);
