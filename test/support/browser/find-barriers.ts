@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
+import { someOf } from '../size.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -24,10 +25,13 @@ export const views: readonly View[] = [1280, 390].flatMap((width) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ colorScheme, viewport: { width, height: 900 } })),
 );
 
+/** Light on a phone, where all rules run, and dark on a wide screen. */
+const fewViews = views.filter(({ colorScheme, viewport }) => (colorScheme === 'light') === viewport.width < 1_000);
+
 /** The same in each view, named in the results. Also reports what makes a page scroll sideways. */
 export async function findBarriersInAllViews(page: Page): Promise<string[]> {
   const found: string[] = [];
-  for (const { colorScheme, viewport } of views) {
+  for (const { colorScheme, viewport } of someOf(fewViews, views)) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(viewport);
     const here = await findBarriers(page, { colorScheme });
