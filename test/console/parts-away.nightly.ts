@@ -3,6 +3,7 @@ import { openBrowserTests } from '../support/browser/browser-tests.ts';
 
 const { browserTestAlone, stack, openConsole } = openBrowserTests(test, {
   modelServers: { firstTokenMs: 50, tokensPerSecond: 12 },
+  isOwn: true,
 });
 
 browserTestAlone('a response whose connection is lost says so, and the text received so far stays', async (t) => {

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { startStack } from '../stack/stack.ts';
-import { openRedis } from '../support/open-redis.ts';
+import { nodesOf, openRedis } from '../support/open-redis.ts';
 
 /** Asks until the answer has this status. */
 async function until(status: number, ask: () => Promise<Response>): Promise<Response> {
@@ -16,6 +16,8 @@ test('no process is ready while Redis is out of memory, and each is again when i
   await using stack = await startStack();
   const redis = openRedis(stack.redisUrl);
   t.teardown(() => redis.disconnect());
+  const nodes = await nodesOf(redis);
+  const limitMemory = (bytes: string) => Promise.all(nodes.map((node) => node.config('SET', 'maxmemory', bytes)));
   const key = await stack.mintKey('alice');
   const infer = () =>
     fetch(`${stack.ingresses[0]?.url}/v1/chat/completions`, {
@@ -26,7 +28,7 @@ test('no process is ready while Redis is out of memory, and each is again when i
   t.is((await infer()).status, 200);
 
   const processes = [...stack.ingresses, ...stack.workers].map(({ operationsUrl }) => operationsUrl);
-  await redis.config('SET', 'maxmemory', '1');
+  await limitMemory('1');
   for (const url of processes) {
     const { dependencies } = (await (await until(503, () => fetch(`${url}/readyz`))).json()) as {
       dependencies: Record<string, { state: string }>; // a response of the process itself
@@ -34,7 +36,7 @@ test('no process is ready while Redis is out of memory, and each is again when i
     t.like(dependencies, { redis: { state: 'degraded' }, store: { state: 'ok' } }, url);
   }
   t.is((await infer()).status, 503);
-  await redis.config('SET', 'maxmemory', '0');
+  await limitMemory('0');
   for (const url of processes) await until(200, () => fetch(`${url}/readyz`));
   t.is((await until(200, infer)).status, 200);
 });

@@ -8,6 +8,8 @@ type Additions = Required<Pick<StackOptions, 'plans' | 'models'>>;
 type Options = Omit<StackOptions, 'directory' | 'ports' | 'redisUrl' | 'databaseUrl' | 'onLine'> & {
   /** Whether its ingress listens at its `baseUrl`, as a browser needs. */
   isAtBaseUrl?: boolean;
+  /** Whether no other file uses it: its tests end processes. */
+  isOwn?: boolean;
 };
 type Shared = { shape: Omit<Options, keyof Additions>; additions: Additions; started?: Promise<Stack>; users: number };
 
@@ -16,11 +18,12 @@ const shared: Shared[] = [];
 /**
  * A stack for the tests of this file, shared with all files of its process that need the same one. Plans and models are merged. Accounts
  * and model servers' faults are shared, too: use your own accounts, and clear the faults that you set. A test that reads metrics or ends a
- * process needs its own stack (`startStack`).
+ * process needs its own stack (`isOwn`, or `startStack`).
  */
 export function openSharedStack(test: TestFn, options: Options = {}) {
   const { plans = {}, models = {}, ...shape } = options;
-  const found = shared.find((one) => isDeepStrictEqual(one.shape, shape) && agree(one.additions, { plans, models }));
+  const isSame = (one: Shared) => isDeepStrictEqual(one.shape, shape) && agree(one.additions, { plans, models });
+  const found = options.isOwn ? undefined : shared.find(isSame);
   const own: Shared = found ?? { shape, additions: { plans: {}, models: {} }, users: 0 };
   if (found === undefined) shared.push(own);
   Object.assign(own.additions.plans, plans);
@@ -46,7 +49,7 @@ export function openSharedStack(test: TestFn, options: Options = {}) {
   };
 }
 
-async function start({ shape: { isAtBaseUrl, ...shape }, additions }: Shared): Promise<Stack> {
+async function start({ shape: { isAtBaseUrl, isOwn: _isOwn, ...shape }, additions }: Shared): Promise<Stack> {
   return startStack({ ...shape, ...additions, ...(isAtBaseUrl && { ports: { ingress: await freePort() } }) });
 }
 
