@@ -48,7 +48,7 @@ export function openLaneWork(deps: {
   slots: BackendSlots;
   answers: AnswerBudget;
   pieceReaders: PieceReaders;
-  linePace: Pick<LinePace, 'noteAnswer'>;
+  linePace: Pick<LinePace, 'begin'>;
   drainer: UsageDrainer;
   outboxLengthMax: number;
   /** This worker's control stream. */

@@ -106,7 +106,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   await closeAll([maintenance, lanes.batches, drainer, inbox]);
 }
 
-/** What all answers of this worker share. */
+/** What all answers of this worker share, and the pace of lines, which follows from theirs. */
 function openAnswering({ answerBudgetBytes: bytesMax }: Pick<WorkerConfig, 'answerBudgetBytes'>, registry: Registry) {
   const answers = openAnswerBudget({ bytesMax, registry });
   return { answers, pieceReaders: createPieceReaders(), linePace: createLinePace() };

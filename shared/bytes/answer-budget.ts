@@ -58,8 +58,9 @@ export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => voi
   const slow = createSlowReaders({ answers, bytesMax, clock, end });
 
   function end(answer: Held<Reading>): void {
+    const { end: whenSlow } = answer;
     leave(answer);
-    answer.end?.();
+    whenSlow?.();
     onEnded();
   }
 
@@ -82,6 +83,7 @@ export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => voi
   function leave(answer: Held<Reading>): void {
     if (answer.hasLeft) return;
     slow.remove(answer);
+    answer.end = undefined;
     answers.leave(answer);
     arrived(answer);
   }

@@ -23,7 +23,11 @@ const thread = new URL('legitimate-callers.ts', import.meta.url);
 export function startCallers({ witnesses, ...others }: { witnesses: Witnesses } & Omit<Calling, 'wish' | 'keys'>) {
   const workerData: Calling = { ...others, wish: witnesses.wish(''), keys: witnesses.keys };
   const worker = new Worker(thread, { workerData });
-  const ended = once(worker, 'message');
+  const ended = Promise.race([
+    once(worker, 'message'),
+    once(worker, 'exit').then(() => Promise.reject(new Error('the callers ended early'))),
+  ]);
+  ended.catch(() => {}); // it is awaited at the end
   return {
     async stop(): Promise<Used> {
       worker.postMessage('stop');

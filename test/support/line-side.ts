@@ -35,6 +35,7 @@ import { createOwnFields } from '../../workers/exchange/own-fields.ts';
 import { createEndLeases } from '../../workers/leases/end-leases.ts';
 import { createStartRun } from '../../workers/leases/start-run.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
+import { createLinePace } from '../../workers/queue/line-pace.ts';
 import { batchOf } from '../shared/store/batch-records.ts';
 import { createSqliteHome } from '../shared/store/sqlite-home.ts';
 import { type ModelServer, startModelServer } from '../stack/model-server.ts';
@@ -140,7 +141,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     findUsageRecord: (requestId) => store.findUsageRecord(requestId),
     ...{ store: records, startRun, release, writeResult, endLine, sendLineEvent, metrics, log },
   });
-  const answerBytes: number[] = [];
+  const linePace = createLinePace();
   const processLine = createProcessLine({
     store: records,
     finishAttempt,
@@ -163,7 +164,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       models: () => planFile.models,
     }),
     answers: createAnswerBudget({ bytesMax: 100_663_296 }),
-    linePace: { noteAnswer: (bytes) => answerBytes.push(bytes) },
+    linePace,
     endLine,
     ...{ room, startRun, writeResult, followBatch: watch.follow, sendLineEvent, metrics, log, now },
     followAccount: suspensions.follow,
@@ -199,7 +200,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
 
   return {
     ...{ account, batch, store: store.batches, servers, slots, broken, events, lines, metrics, registry, planFile },
-    ...{ jobOf, run, startRun, release, writeResult, answerBytes },
+    ...{ jobOf, run, startRun, release, writeResult, linePace },
     failLost: createFailLostLine({
       writeResult,
       processLine,

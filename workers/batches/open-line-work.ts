@@ -51,7 +51,7 @@ export type LineWorkDeps = {
   settle: Settle;
   findAnswer: FindAnswer;
   answers: AnswerBudget;
-  linePace: Pick<LinePace, 'noteAnswer'>;
+  linePace: Pick<LinePace, 'begin'>;
   shutdown: AbortSignal;
   metrics: LimitMetrics & BatchMetrics;
   tracing: Tracing | undefined;

@@ -14,7 +14,7 @@ export const holdModel = 'everything';
 
 const chat = { model: holdModel, max_tokens: 200, messages: [{ role: 'user', content: 'Hold on' }] };
 /** An answer of 1.4 MB for one token. */
-const vectors = { model: holdModel, input: [[7]], dimensions: 64_000, encoding_format: 'float' };
+const vectors = { model: holdModel, input: [[7]], dimensions: 64_000, encoding_format: 'float' as const };
 /** One that is as large as an answer of an account, or of a device, may be to be kept. */
 const keptOfAccount = { ...vectors, dimensions: 40_000 };
 const keptOfDevice = { ...vectors, dimensions: 2_000 };

@@ -2,7 +2,7 @@ import { ReplyError } from 'ioredis';
 import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { isRunning } from '../../../shared/batches/batch-states.ts';
-import { type AnswerBudget, batchHolder } from '../../../shared/bytes/answer-budget.ts';
+import { type AnswerBudget, batchHolder, type HeldAnswer } from '../../../shared/bytes/answer-budget.ts';
 import { ApiError, toApiError } from '../../../shared/errors.ts';
 import type { SuspensionWatch } from '../../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../../shared/process/log.ts';
@@ -13,8 +13,7 @@ import type { CallingRun, Outcome, ProcessJob, StopReason } from '../../answers/
 import { createRunLedger } from '../../answers/run-ledger.ts';
 import { createWatchdog } from '../../exchange/watchdog.ts';
 import type { Start, StartRun } from '../../leases/start-run.ts';
-import type { LinePace } from '../../queue/line-pace.ts';
-import { bytesOfBody } from '../../replies/send-pieces.ts';
+import type { LinePace, LineTurn } from '../../queue/line-pace.ts';
 import { traceRun } from '../../tracing/trace-run.ts';
 import type { ResultRoom } from '../room/result-room.ts';
 import type { AdmitLine, AdmittedLine } from './admit-line.ts';
@@ -31,6 +30,7 @@ import type { WriteResult } from './write-results.ts';
 type Taking = Pick<CallingRun, 'reservation'> & { job: BatchJob; taken: number; takenAt: number };
 /** A job that is admitted and may call backends. */
 type Begun = Taking & {
+  turn: LineTurn;
   start: Extract<Start, { outcome: 'run' }>;
   admitted: Extract<AdmittedLine, { outcome: 'admitted' }>;
 };
@@ -56,7 +56,7 @@ type Deps = {
   finishAttempt: FinishLineAttempt;
   findAnswer: FindAnswer;
   answers: Pick<AnswerBudget, 'hold'>;
-  linePace: Pick<LinePace, 'noteAnswer'>;
+  linePace: Pick<LinePace, 'begin'>;
   writeResult: WriteResult;
   endLine: EndLine;
   followBatch: BatchWatch['follow'];
@@ -104,6 +104,8 @@ export function createProcessLine(deps: Deps): ProcessJob {
 
   async function admitAndRun(taking: Taking, signal: AbortSignal): Promise<Outcome> {
     const { job, taken } = taking;
+    using turn = deps.linePace.begin(job.account);
+    if (turn.pauseMs > 0) return finishAttempt.postpone(job, { pauseMs: turn.pauseMs });
     deps.sendLineEvent(job, { type: 'started' });
     const held = await deps.room.hold(job);
     if (held === 'full') return endUnrun(taking, failedLine(job, noRoomLeft), signal);
@@ -114,7 +116,7 @@ export function createProcessLine(deps: Deps): ProcessJob {
     if (admitted.outcome === 'ended') return finishAttempt.drop(taking);
     if (admitted.outcome === 'later') return finishAttempt.postpone(job, { pauseMs: admitted.pauseMs });
     const start = await deps.startRun({ ...job, taken, lane });
-    if (start.outcome === 'run') return await runLine({ ...taking, start, admitted }, signal);
+    if (start.outcome === 'run') return await runLine({ ...taking, turn, start, admitted }, signal);
     if (start.outcome === 'superseded') return done;
     if (start.outcome !== 'late' && start.outcome !== 'expired') return finishAttempt.drop(taking);
     // If an earlier run left no trace in the job, its worker died.
@@ -131,11 +133,11 @@ export function createProcessLine(deps: Deps): ProcessJob {
 }
 
 function createRunLine(deps: Deps & { now: () => number }) {
-  const { findAnswer, linePace, requestMs, now } = deps;
+  const { findAnswer, requestMs, now } = deps;
   const concludeLine = createConcludeLine(deps);
 
   return async function runLine(
-    { job, taken, takenAt, reservation, start, admitted: { admission, plan } }: Begun,
+    { job, taken, takenAt, reservation, turn, start, admitted: { admission, plan } }: Begun,
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { run, remainingMs } = start;
@@ -143,7 +145,8 @@ function createRunLine(deps: Deps & { now: () => number }) {
     const startedAt = now();
     const queueWaitMs = Math.max(0, start.now - admission.admittedAt);
     using span = traceRun(deps.tracing, { job, run, lane, queueWaitMs });
-    using held = deps.answers.hold(batchHolder);
+    using holding = deps.answers.hold(batchHolder);
+    const held = counted(holding, turn);
     const started: StartedLine = {
       ...{ job: { ...job, plan }, run, taken, admission, lane, held, reply: neverStreamed, reservation, takenAt },
       ledger: createRunLedger({ run, queueWaitMs }),
@@ -153,9 +156,18 @@ function createRunLine(deps: Deps & { now: () => number }) {
       mayWaitMs: () => startedAt + waitForBackendMs - now(),
       hadTime: remainingMs >= requestMs() / 2,
     };
-    const found = await findAnswer(started);
-    if (found.outcome === 'answered') linePace.noteAnswer(bytesOfBody(found.answer.body ?? ''));
-    return await concludeLine(started, found, signal);
+    return await concludeLine(started, await findAnswer(started), signal);
+  };
+}
+
+/** What a line holds of its answer, which counts as received. */
+function counted(held: HeldAnswer, turn: LineTurn): HeldAnswer {
+  return {
+    ...held,
+    add(bytes) {
+      if (bytes > 0) turn.received(bytes);
+      held.add(bytes);
+    },
   };
 }
 

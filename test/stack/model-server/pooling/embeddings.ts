@@ -18,6 +18,8 @@ const embeddingsSchema = z.looseObject({
 
 type Body = z.infer<typeof embeddingsSchema>;
 type Input = Body['input'];
+/** What its embeddings depend on. */
+type Asked = Partial<Pick<Body, 'dimensions' | 'encoding_format'>> & { input: Input };
 type OneInput = string | readonly number[];
 
 const form = openAiForm({
@@ -56,15 +58,11 @@ const dataKnownMax = 16;
 const dataKnown = new Map<string, Buffer>();
 
 /** Writes the embeddings of a request before it is sent, so that no other one waits for them. */
-export function writeEmbeddings(body: Pick<Body, 'input' | 'dimensions'>): void {
+export function writeEmbeddings(body: Asked): void {
   knownData(wantedBy(body));
 }
 
-function wantedBy({
-  input,
-  dimensions,
-  encoding_format: format,
-}: Pick<Body, keyof Body & ('input' | 'dimensions' | 'encoding_format')>): Wanted {
+function wantedBy({ input, dimensions, encoding_format: format }: Asked): Wanted {
   return { input, dimensions: dimensions ?? dimensionsDefault, isText: format === 'base64' };
 }
 

@@ -38,11 +38,24 @@ test('an answered line has a result, is charged its usage, and its event is sent
     { type: 'started', batch: side.batch.id, line: 1, number: 1 },
     { type: 'ended', answered: true, batch: side.batch.id, line: 1, number: 1 },
   ]);
-  t.deepEqual(side.answerBytes, [Buffer.byteLength((await side.result())?.body ?? '')]);
   t.regex(
     await side.registry.metrics(),
     /^svc_batch_lines_total\{endpoint="\/v1\/chat\/completions",outcome="completed"\} 1$/m,
   );
+});
+
+test('while clients use the worker, a line waits for the answers of earlier lines of its account', async (t) => {
+  await using side = await openLineSide(own.redis);
+  side.linePace.noteTaking('interactive');
+  using earlier = side.linePace.begin(side.account);
+  earlier.received(4_194_304);
+  earlier[Symbol.dispose]();
+  const outcome = await side.run();
+  t.like(outcome, { outcome: 'later' });
+  t.true('pauseMs' in outcome && outcome.pauseMs > 1_000);
+  t.deepEqual(side.eventTypes(), ['postponed']);
+  t.is(side.calls().length, 0);
+  t.is(await side.leases(), 0);
 });
 
 test('a line that its backend refuses ends in the error file with the backend’s message, and costs nothing', async (t) => {
@@ -62,11 +75,13 @@ test('a line whose answer is too large is charged its prompt and its whole limit
   const body = JSON.stringify({ id: 'x', choices: [], padding: 'x'.repeat(4_194_304) });
   await using large = await startRawBackend((socket) => socket.end(rawAnswer(body, { type: 'application/json' })));
   await using side = await openLineSide(own.redis, { url: large.url });
+  side.linePace.noteTaking('interactive');
   t.deepEqual(await side.run({ ...side.jobOf(), assembled: false }), { outcome: 'done' });
   const { outputTokensMax } = side.jobOf();
   t.true(outputTokensMax > 0);
   t.like(await side.result(), { failed: true, completionTokens: outputTokensMax, estimated: true });
   t.deepEqual(await side.charged(), { used: await tokensOf(side), reserved: 0 });
+  t.like(await side.run(side.jobOf({ line: 2 })), { outcome: 'later' }, 'what it received counts as an answer');
 });
 
 test('a line whose backends fail is recorded for a retry, releases its lease, and is charged nothing', async (t) => {
