@@ -1,8 +1,10 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { type ClaimOwner, derivedKey } from './derived-key.ts';
 
-/** A complete answer, as its client got it: large ones are not made text. `estimated`: its tokens were counted here. */
+/** A complete answer: its text, or its bytes in parts, because large ones are not made text. */
 type AnswerToKeep = { body: string | readonly Buffer[]; estimated: boolean };
+
+/** A complete answer, as its client got it. `estimated`: its tokens were counted here. */
 export type KeptAnswer = { body: Buffer; estimated: boolean };
 
 /** Encrypts the answers that repeats get: who reads Redis alone cannot read them (contract.md#h2-kept-answers). */

@@ -38,7 +38,7 @@ export function createDispatcher(deps: {
   concurrency: number;
   batchConcurrency: number;
   bodies: Pick<BodiesHeld, 'furtherJobs'>;
-  linePace: LinePace;
+  linePace: Pick<LinePace, 'isDue' | 'noteTaking'>;
   /** Splits markers into groups that are looked for separately. In a cluster, some of them may not be available. */
   groupMarkers: (markers: readonly string[]) => string[][];
   /** Returns those of the markers of a group that are set. */

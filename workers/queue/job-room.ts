@@ -5,7 +5,7 @@ import type { QueueState, QueueStates } from './queue-state.ts';
 /** Whether this worker has room for further jobs, by its concurrency and its memory. */
 export interface JobRoom {
   has(state: QueueState): boolean;
-  /** False if a line of a batch has to wait because clients use this worker. */
+  /** False if a line of a batch has to wait because clients use this worker, and it is busy. */
   isDue(state: QueueState): boolean;
   /** Whether there is also a slot of a backend. */
   canTake(state: QueueState): boolean;
@@ -23,7 +23,7 @@ export function createJobRoom(deps: {
   concurrency: number;
   batchConcurrency: number;
   bodies: Pick<BodiesHeld, 'furtherJobs'>;
-  linePace: LinePace;
+  linePace: Pick<LinePace, 'isDue' | 'noteTaking'>;
 }): JobRoom {
   const { states, concurrency, batchConcurrency, bodies, linePace } = deps;
   let taking = 0;

@@ -3,7 +3,7 @@ import { createBusyLoop } from '../turns/busy-loop.ts';
 
 /** While clients use this worker, lines of batches take only a part of its time (contract.md#v3-rests). */
 export interface LinePace {
-  /** Whether a line may be taken from its queue. */
+  /** Whether a line may be taken from its queue. Not while clients use this worker, it is busy, and it took a line less than 250 ms ago. */
   isDue(): boolean;
   /** A job of this lane is being taken. */
   noteTaking(lane: Lane): void;

@@ -34,7 +34,7 @@ type QueuesDeps = {
   /** Max concurrent jobs of each model, and max lines of batches of these; 0: no lines of batches are run. */
   config: Pick<WorkerConfig, 'concurrency' | 'batchConcurrency'>;
   bodies: BodiesHeld;
-  linePace: LinePace;
+  linePace: Pick<LinePace, 'isDue' | 'noteTaking'>;
   shutdown: AbortSignal;
   metrics: Pick<QueueMetrics, 'running'>;
   log: Log;
