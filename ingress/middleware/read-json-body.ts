@@ -100,16 +100,18 @@ async function readBytes({ req, res }: AppContext, share: BodyShare, deps: BodyO
   const onGiveUp = () => stop.abort(giveUp.reason);
   if (giveUp.aborted) onGiveUp();
   else giveUp.addEventListener('abort', onGiveUp);
-  share.signal.addEventListener('abort', () => {
+  const onMakeRoom = () => {
     metrics.bodyRefusals.inc();
     stop.abort(share.signal.reason);
-  });
+  };
+  share.signal.addEventListener('abort', onMakeRoom);
   try {
     return await collectBytes(req, { bytesMax: deps.bodyBytesMax, onBytes: share.add, signal: stop.signal });
   } finally {
     share.arrived();
     clearTimeout(timer);
     giveUp.removeEventListener('abort', onGiveUp);
+    share.signal.removeEventListener('abort', onMakeRoom);
   }
 }
 

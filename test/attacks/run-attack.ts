@@ -48,7 +48,7 @@ export async function runAttack(attack: Attack, beside = besideMs[attack.judgedB
   const pids = {
     ...Object.fromEntries(Object.entries(services).map(([name, { process }]) => [name, process.pid])),
     [redisName]: stack.redis?.pids[0] ?? 0,
-    callers: process.pid,
+    harness: process.pid,
   };
   await using callers = startCallers({ witnesses, newClients, others: attack.others });
   await sleep(warmUpMs);

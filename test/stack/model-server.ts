@@ -16,7 +16,12 @@ export type { Fault } from './model-server/faults.ts';
 export { answerMessages, countedTokensOf } from './model-server/messages/answer-messages.ts';
 export { messagesOfAnthropic } from './model-server/messages/read-messages.ts';
 export { answerFor, pieces, promptTokensOf, toolArgumentsFor } from './model-server/model/text.ts';
-export { embeddingFor, embeddingTokensOf, writeEmbeddings } from './model-server/pooling/embeddings.ts';
+export {
+  embeddingBytesWritten,
+  embeddingFor,
+  embeddingTokensOf,
+  writeEmbeddings,
+} from './model-server/pooling/embeddings.ts';
 export { relevanceOf, rerankTokensOf } from './model-server/pooling/rerank.ts';
 export { answerResponse } from './model-server/responses/answer-response.ts';
 export { messagesOfResponse } from './model-server/responses/read-response.ts';

@@ -235,6 +235,11 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       if (taken.outcome !== 'slot') throw new Error(`there is no room: ${taken.outcome}`);
       return () => taken.slot.end('abandoned');
     },
+    /** How often a line was postponed, by the reasons that occurred. */
+    async pauses(): Promise<Record<string, number>> {
+      const { values } = await metrics.batchLinePauses.get();
+      return Object.fromEntries(values.flatMap(({ labels, value }) => (value > 0 ? [[labels.reason, value]] : [])));
+    },
     eventTypes: () => events.map(({ type }) => type),
     leases: () => redis.hlen(leasesKey(account, 'batch')),
     /** The tokens of this month: charged and reserved. */

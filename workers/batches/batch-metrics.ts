@@ -4,6 +4,7 @@ import { endpoints } from '../../shared/endpoints/routes.ts';
 import { startAtZero } from '../../shared/process/metrics.ts';
 import { observeGauge } from '../../shared/process/observe-gauge.ts';
 import type { BatchStats } from '../../shared/store/batches/batch-store.ts';
+import { pauseReasons } from './lines/finish-line-attempt.ts';
 
 export type BatchMetrics = ReturnType<typeof createBatchMetrics>;
 
@@ -29,6 +30,15 @@ export function createBatchMetrics(registry: Registry) {
         registers,
       }),
       batchEndpoints.flatMap((endpoint) => ['failed', 'lost'].map((reason) => ({ endpoint, reason }))),
+    ),
+    batchLinePauses: startAtZero(
+      new Counter({
+        name: 'svc_batch_line_pauses_total',
+        help: 'Times that a line of a batch was taken from its queue but had to run later, by reason',
+        labelNames: ['reason'],
+        registers,
+      }),
+      pauseReasons.map((reason) => ({ reason })),
     ),
     batchDuration: new Histogram({
       name: 'svc_batch_duration_seconds',

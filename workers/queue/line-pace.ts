@@ -28,11 +28,11 @@ const bytesPerMs = 2_097.152;
 const aheadMs = 250;
 /** Lines that pause look again at least this often, because clients may have left. */
 const pauseMsMax = 15_000;
-/** If there are more accounts, those without a rest are forgotten. */
+/** If there are more accounts, those without a rest and without a line that runs are forgotten. */
 const accountsKeptMax = 1_000;
 
 /** Of an account. `restsUntil`: when its answers are paid. `turnsUntil`: when the last line that pauses comes back. */
-type Rest = { restsUntil: number; turnsUntil: number; answerBytes: number };
+type Rest = { restsUntil: number; turnsUntil: number; answerBytes: number; running: number };
 
 export function createLinePace({ now = () => performance.now(), isBusy = createBusyLoop() } = {}): LinePace {
   const rests = new Map<string, Rest>();
@@ -42,8 +42,8 @@ export function createLinePace({ now = () => performance.now(), isBusy = createB
 
   function restOf(account: string): Rest {
     if (rests.size >= accountsKeptMax)
-      for (const [each, { restsUntil }] of rests) if (restsUntil <= now()) rests.delete(each);
-    const rest = rests.get(account) ?? { restsUntil: 0, turnsUntil: 0, answerBytes: 0 };
+      for (const [each, { restsUntil, running }] of rests) if (restsUntil <= now() && running === 0) rests.delete(each);
+    const rest = rests.get(account) ?? { restsUntil: 0, turnsUntil: 0, answerBytes: 0, running: 0 };
     rests.set(account, rest);
     return rest;
   }
@@ -69,6 +69,7 @@ export function createLinePace({ now = () => performance.now(), isBusy = createB
       else if (rest.restsUntil - now() > aheadMs) return pause(rest);
       const expected = isUsed() ? rest.answerBytes : 0;
       let bytes = 0;
+      rest.running += 1;
       rest.restsUntil = Math.max(rest.restsUntil, now()) + expected / bytesPerMs;
       return {
         pauseMs: 0,
@@ -76,6 +77,7 @@ export function createLinePace({ now = () => performance.now(), isBusy = createB
           bytes += more;
         },
         [Symbol.dispose]() {
+          rest.running -= 1;
           if (bytes > 0) rest.answerBytes = bytes;
           if (isUsed()) rest.restsUntil += (bytes - expected) / bytesPerMs;
         },

@@ -1,7 +1,8 @@
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
+import { createBodyBudget } from '../../../ingress/bodies/body-budget.ts';
 import type { Stage } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { bodyBytesMax, head, later, startBodyReader, trickle, write } from '../../support/body-reader.ts';
@@ -24,6 +25,31 @@ test('reads a body in any chunks, and returns its value and its text', async (t)
   });
   t.is(status, 200);
   t.is(echoed, body);
+});
+
+test('once a body has arrived, nothing waits for others to need its room', async (t) => {
+  const bodies = createBodyBudget({ bytesMax: 1_048_576 });
+  const signals: AbortSignal[] = [];
+  const budget: typeof bodies = {
+    ...bodies,
+    enter(account, source) {
+      const share = bodies.enter(account, source);
+      if (share !== undefined) signals.push(share.signal);
+      return share;
+    },
+  };
+  const { port } = await startBodyReader(t, { budget });
+  const waiting = () => signals.map((signal) => getEventListeners(signal, 'abort').length);
+  const { status } = await exchange({
+    port,
+    async send(socket) {
+      await write(socket, `${head('Content-Length: 2')}{`);
+      while (waiting()[0] !== 1) await sleep(5);
+      await write(socket, '}');
+    },
+  });
+  t.is(status, 200);
+  t.deepEqual(waiting(), [0]);
 });
 
 for (const [when, before] of [

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { answerHolder, createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
+import { untilCollected } from '../../support/collect-garbage.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
 const piece = 65_536;
@@ -228,3 +229,19 @@ test('the part of an account is one, also when some of its answers hold nothing 
   later.add(2 * piece);
   t.true(later.isPaused());
 });
+
+test('an answer that has left no longer refers to what would have ended it', async (t) => {
+  const { begin } = openBudget();
+  const answer = begin('a');
+  let request: object | undefined = { isRequest: true };
+  const kept = new WeakRef(request);
+  answer.stall(createEnd(request));
+  request = undefined;
+  answer.release();
+  t.true(await untilCollected(kept));
+  t.is(answer.isPaused(), false, 'it is still there itself');
+});
+
+function createEnd(request: object): () => void {
+  return () => Object.assign(request, { isEnded: true });
+}

@@ -89,3 +89,13 @@ test('small answers are not paced, and no line pauses for longer than 15 s', (t)
   line(pace, 'user:bob', 64 * megabyte);
   for (let lines = 0; lines < 3; lines++) t.is(line(pace, 'user:bob', megabyte), 15_000);
 });
+
+test('an account with a line that runs is not forgotten, however many others have had lines since', (t) => {
+  const { pace } = openPace();
+  pace.noteTaking('interactive');
+  const turn = pace.begin('user:alice');
+  for (let others = 0; others < 2_000; others++) line(pace, `user:${others}`, 0);
+  turn.received(4 * megabyte);
+  turn[Symbol.dispose]();
+  t.is(line(pace, 'user:alice', 0), 4_000, 'its answer of 2 s is paid, and the same again for this line');
+});

@@ -57,7 +57,7 @@ export function createConcludeLine(deps: {
         return finishAttempt.retry(run, retryAfterFailure(job, Date.now()));
       case 'late':
         run.span?.set({ 'svc.outcome': 'postponed' });
-        return finishAttempt.postpone(withRun(run), { pauseMs: fullMs });
+        return finishAttempt.postpone(withRun(run), { pauseMs: fullMs, reason: 'backends' });
       case 'stopped':
         return stop(run, found, signal);
       case 'fault':

@@ -17,7 +17,12 @@ import type { WriteResult } from './write-results.ts';
 /** A line's job, and how many times it was taken from its queue. */
 export type TakenLine = { job: LineRequest; taken: number };
 
-type Postponement = { pauseMs: number; cause?: unknown };
+/**
+ * Why a line runs later. `clients`: they use this worker, and answers of its account come first. `limits`: those of its account.
+ * `room`: results of lines that run may fill its account's files. `backends`: they have no room. `unavailable`: the store or Redis.
+ */
+export const pauseReasons = ['clients', 'limits', 'room', 'backends', 'unavailable'] as const;
+type Postponement = { pauseMs: number; reason: (typeof pauseReasons)[number]; cause?: unknown };
 
 /** Ends an attempt that has no result to write. Each method fails as the store and Redis do, and can then be repeated. */
 export interface FinishLineAttempt {
@@ -49,7 +54,7 @@ type Deps = {
   writeResult: WriteResult;
   endLine: EndLine;
   sendLineEvent: SendLineEvent;
-  metrics: { batchLineRetries: Counter<'endpoint' | 'reason'> };
+  metrics: { batchLineRetries: Counter<'endpoint' | 'reason'>; batchLinePauses: Counter<'reason'> };
   log: Log;
 };
 
@@ -100,7 +105,8 @@ export function createFinishLineAttempt(deps: Deps): FinishLineAttempt {
       return retry(line, retryAfterWaiting(line.job, Date.now()));
     },
 
-    postpone(job, { pauseMs, cause }) {
+    postpone(job, { pauseMs, reason, cause }) {
+      metrics.batchLinePauses.inc({ reason });
       if (cause !== undefined) log.debug({ err: cause, requestId: job.requestId }, 'a line of a batch was postponed');
       deps.sendLineEvent(job, { type: 'postponed' });
       return { outcome: 'later', job, pauseMs };
@@ -110,7 +116,7 @@ export function createFinishLineAttempt(deps: Deps): FinishLineAttempt {
 
 /** Postpones a line because the store or Redis is unavailable. */
 export function unavailable(cause: unknown): Postponement {
-  return { pauseMs: unavailableMs, cause };
+  return { pauseMs: unavailableMs, reason: 'unavailable', cause };
 }
 
 /** Ends the lease of a request that has no run of its own to end it. */

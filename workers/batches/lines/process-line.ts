@@ -62,7 +62,7 @@ type Deps = {
   followBatch: BatchWatch['follow'];
   followAccount: SuspensionWatch['follow'];
   sendLineEvent: SendLineEvent;
-  metrics: { batchLineRetries: Counter<'endpoint' | 'reason'> };
+  metrics: { batchLineRetries: Counter<'endpoint' | 'reason'>; batchLinePauses: Counter<'reason'> };
   /** Undefined if requests are not traced. */
   tracing?: Tracing | undefined;
   log: Log;
@@ -105,16 +105,17 @@ export function createProcessLine(deps: Deps): ProcessJob {
   async function admitAndRun(taking: Taking, signal: AbortSignal): Promise<Outcome> {
     const { job, taken } = taking;
     using turn = deps.linePace.begin(job.account);
-    if (turn.pauseMs > 0) return finishAttempt.postpone(job, { pauseMs: turn.pauseMs });
+    if (turn.pauseMs > 0) return finishAttempt.postpone(job, { pauseMs: turn.pauseMs, reason: 'clients' });
     deps.sendLineEvent(job, { type: 'started' });
     const held = await deps.room.hold(job);
     if (held === 'full') return endUnrun(taking, failedLine(job, noRoomLeft), signal);
-    if (held === 'later') return finishAttempt.postpone(job, { pauseMs: waitForRoomMs });
+    if (held === 'later') return finishAttempt.postpone(job, { pauseMs: waitForRoomMs, reason: 'room' });
     using _held = held;
     const admitted = await deps.admitLine(job);
     if (admitted.outcome === 'refused') return endUnrun(taking, failedLine(job, admitted.error), signal);
     if (admitted.outcome === 'ended') return finishAttempt.drop(taking);
-    if (admitted.outcome === 'later') return finishAttempt.postpone(job, { pauseMs: admitted.pauseMs });
+    if (admitted.outcome === 'later')
+      return finishAttempt.postpone(job, { pauseMs: admitted.pauseMs, reason: 'limits' });
     const start = await deps.startRun({ ...job, taken, lane });
     if (start.outcome === 'run') return await runLine({ ...taking, turn, start, admitted }, signal);
     if (start.outcome === 'superseded') return done;

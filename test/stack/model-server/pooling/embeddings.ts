@@ -56,10 +56,16 @@ type Wanted = { input: Input; dimensions: number; isText: boolean };
 
 const dataKnownMax = 16;
 const dataKnown = new Map<string, Buffer>();
+let bytesWritten = 0;
 
 /** Writes the embeddings of a request before it is sent, so that no other one waits for them. */
 export function writeEmbeddings(body: Asked): void {
   knownData(wantedBy(body));
+}
+
+/** The bytes of all embeddings that this process has written so far. */
+export function embeddingBytesWritten(): number {
+  return bytesWritten;
 }
 
 function wantedBy({ input, dimensions, encoding_format: format }: Asked): Wanted {
@@ -69,11 +75,17 @@ function wantedBy({ input, dimensions, encoding_format: format }: Asked): Wanted
 /** The list of embeddings as JSON. Writing a large one takes as long as many requests, so the last ones are kept. */
 function knownData(wanted: Wanted): Buffer {
   const name = JSON.stringify(wanted);
-  const data = dataKnown.get(name) ?? Buffer.from(dataOf(wanted));
+  const data = dataKnown.get(name) ?? writtenData(wanted);
   dataKnown.delete(name);
   dataKnown.set(name, data);
   const [oldest] = dataKnown.keys();
   if (dataKnown.size > dataKnownMax && oldest !== undefined) dataKnown.delete(oldest);
+  return data;
+}
+
+function writtenData(wanted: Wanted): Buffer {
+  const data = Buffer.from(dataOf(wanted));
+  bytesWritten += data.length;
   return data;
 }
 

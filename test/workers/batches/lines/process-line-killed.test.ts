@@ -96,6 +96,7 @@ for (const call of ['findLine', 'findAccount'] as const satisfies Breakable[]) {
     t.like(await side.run(job), { outcome: 'later', job: { requestId: job.requestId, earlierRuns: [] } });
     t.is(side.calls().length, 0);
     t.is(await side.leases(), 0);
+    t.deepEqual(await side.pauses(), { unavailable: 1 });
     side.broken.clear();
     t.deepEqual(await side.retries(), []);
     t.deepEqual(await side.run(job), { outcome: 'done' });

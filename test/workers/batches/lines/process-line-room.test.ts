@@ -111,6 +111,7 @@ test('lines run at once while there is room for all their answers, and others wa
   t.deepEqual([side.calls().length, await side.leases()], [2, 0]);
   t.deepEqual(side.eventTypes().toSorted().slice(0, 2), ['ended', 'ended']);
   t.is(side.eventTypes().filter((type) => type === 'postponed').length, 6);
+  t.deepEqual(await side.pauses(), { room: 6 });
 
   // One of them had room. The other one was longer than expected, so from now on as much is expected of each.
   t.is(await side.more(), bytes);

@@ -116,6 +116,7 @@ test('a line that was taken without a slot, and gets none, is postponed, which c
     t.is(side.events.at(-1)?.type, 'postponed');
   }
   t.deepEqual(await side.retries(), []);
+  t.deepEqual(await side.pauses(), { backends: 2 });
   releaseLock();
   t.deepEqual(await side.run(job), { outcome: 'done' });
   t.is(await side.leases(), 0);

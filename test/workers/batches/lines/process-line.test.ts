@@ -54,6 +54,7 @@ test('while clients use the worker, a line waits for the answers of earlier line
   t.like(outcome, { outcome: 'later' });
   t.true('pauseMs' in outcome && outcome.pauseMs > 1_000);
   t.deepEqual(side.eventTypes(), ['postponed']);
+  t.deepEqual(await side.pauses(), { clients: 1 });
   t.is(side.calls().length, 0);
   t.is(await side.leases(), 0);
 });
@@ -118,6 +119,7 @@ test('while an account runs as many lines as it may, the next line is postponed 
   t.like(await side.run(job), { outcome: 'later', job: { requestId: job.requestId, earlierRuns: [] } });
   t.is(await side.leases(), 1);
   t.like(side.events.at(-1), { type: 'postponed', line: 2 });
+  t.deepEqual(await side.pauses(), { limits: 1 });
   side.servers[0]?.heal();
   stop.abort('lock lost');
   t.deepEqual(await first, { outcome: 'done' });
