@@ -29,10 +29,10 @@ faultTest(
     promised:
       'requests on other nodes are answered; the others are 503 within 5 s; all are answered again within 10 s; nothing is lost or counted twice',
   },
-  underLoad(async ({ cluster, withoutStream }) => {
+  underLoad(async ({ cluster, withoutStream, kill }) => {
     const node = await withoutStream();
     const from = performance.now();
-    await node.kill('SIGKILL');
+    await kill(node);
     await sleep(8_000);
     await node.restart();
     await cluster.untilWhole();
@@ -121,8 +121,8 @@ faultTest(
     const node = masters.find((each, index) => each !== free && (streams[index]?.length ?? 0) > 0);
     if (node === undefined) return t.fail('an ingress has a stream');
     const from = performance.now();
-    await node.kill('SIGKILL');
-    await sleep(9_000); // less than until drained events are trimmed, which the witnesses read
+    await load.kill(node);
+    await sleep(9_000);
     const others = load.timed.filter(({ nodes }) => !nodes.includes(node));
     const late = others.filter(({ beganAt }) => beganAt > from + 6_000);
     see(`requests on other nodes after 6 s: ${late.length}`);

@@ -23,6 +23,8 @@ export interface ClusterLoad {
   model(node: ClusterNode): string;
   /** A master without the reply stream of an ingress, so that only requests of its accounts and models need it. */
   withoutStream(): Promise<ClusterNode>;
+  /** Kills a node that may be away for long: its events that are in the store by then are read before, because they are trimmed afterwards. */
+  kill(node: ClusterNode): Promise<void>;
   /** Resolves when the clients, which ask until then, have their last answers. */
   stop(): Promise<void>;
 }
@@ -62,6 +64,12 @@ export async function openClusterLoad(t: ExecutionContext, { replicasEach }: { r
     ...{ cluster, stack, witnesses, ...sending },
     account: (node) => accounts.get(node)?.[0] ?? '',
     model: (node) => models.get(node)?.[0] ?? '',
+    async kill(node) {
+      for (const { process } of stack.workers) process.kill('SIGSTOP'); // they drain
+      await witnesses.readEvents();
+      await node.kill('SIGKILL');
+      for (const { process } of stack.workers) process.kill('SIGCONT');
+    },
     async withoutStream() {
       const masters = await cluster.masters();
       const streams = await Promise.all(masters.map(({ redis }) => redis.keys('svc:reply-frames:*')));

@@ -93,7 +93,7 @@ const lies: Record<string, Partial<Evidence>> = {
     ...{ calls: [{ ...call, body }], ...unusedAnswer },
   },
   'an estimate of more tokens than the prompt has': {
-    ...kept({ ...estimated, promptTokens: 9, chargedTokens: 18 }),
+    ...kept({ ...estimated, promptTokens: 30, chargedTokens: 39 }),
     ...{ calls: [{ ...call, body }], ...unusedAnswer },
   },
   'an estimate of output without a call that wrote any': {

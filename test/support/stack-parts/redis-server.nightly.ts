@@ -60,7 +60,7 @@ test('installs only the program if apt is available, after an update if necessar
   t.regex(await findRedisIn(bin), /Redis is missing: install redis-server 7 or later, or set REDIS_URL/);
   await symlink('/usr/bin/env', join(bin, 'env'));
   await writeProgram(join(bin, 'sudo'), 'shift; exec "$@"');
-  const install = `/bin/ln -s ${await findRedis()} ${join(bin, 'redis-check-rdb')}`;
+  const install = `/bin/ln -s '${await findRedis()}' '${join(bin, 'redis-check-rdb')}'`;
   await writeProgram(
     join(bin, 'apt-get'),
     `echo "$@" >> "$0.log"; case "$1" in update) : > "$0.ok" ;; *) [ -e "$0.ok" ] && ${install} ;; esac`,

@@ -6,6 +6,8 @@ import { openRedis } from '../open-redis.ts';
 /** Every entry that any outbox has had, in reading order. */
 export interface FollowedOutboxes extends Disposable {
   events: readonly UsageRecord[];
+  /** Reads each outbox to its end. */
+  readAll(): Promise<void>;
   /** Reads each outbox to its end. Resolves with true if everything is in the store. */
   areDrained(): Promise<boolean>;
   /** Entries that the store does not have yet. */
@@ -22,7 +24,7 @@ export function followOutboxes(redisUrl: string): FollowedOutboxes {
   const redis = openRedis(redisUrl); // connects again, and then continues from the last position
   const events: UsageRecord[] = [];
   const last = Array.from({ length: partitionCount }, () => '0-0');
-  let reading: Promise<void> | undefined;
+  const readings: (Promise<void> | undefined)[] = [];
 
   async function readPartition(partition: number): Promise<void> {
     for (let more = true; more; ) {
@@ -36,24 +38,29 @@ export function followOutboxes(redisUrl: string): FollowedOutboxes {
     }
   }
 
-  async function read(): Promise<void> {
-    await Promise.all(last.map((_, partition) => readPartition(partition)));
-  }
-
-  /** Two at once would read an entry twice. */
-  function readOnce(): Promise<void> {
-    reading ??= read().finally(() => {
-      reading = undefined;
-    });
+  /** Two at once would read an entry twice. While a node of a cluster is away, only its outboxes are not read. */
+  function readOnce(partition: number): Promise<void> {
+    const reading =
+      readings[partition] ??
+      readPartition(partition).finally(() => {
+        readings[partition] = undefined;
+      });
+    readings[partition] = reading;
     return reading;
   }
 
-  const timer = setInterval(() => void readOnce().catch(() => {}), readMs);
+  async function readAll(): Promise<void> {
+    await Promise.all(readings);
+    await Promise.all(last.map((_, partition) => readOnce(partition)));
+  }
+
+  const timer = setInterval(() => {
+    for (const partition of last.keys()) readOnce(partition).catch(() => {});
+  }, readMs);
   return {
-    events,
+    ...{ events, readAll },
     async areDrained() {
-      await reading;
-      await readOnce();
+      await readAll();
       const drained = await Promise.all(last.map((_, partition) => redis.hget(outboxMarksKey(partition), 'drained')));
       return last.every((id, partition) => !isLaterEntry(id, drained[partition] ?? '0-0'));
     },

@@ -23,6 +23,8 @@ export interface Witnesses extends AsyncDisposable {
   keys: readonly string[];
   /** A question to the first ingress, for a complete response. */
   wish(question: string): Wish;
+  /** Reads the usage events so far. They are trimmed ten seconds after the store has them, and are then lost for `agreeOn`. */
+  readEvents(): Promise<void>;
   /** Waits until no job, lease or call is left, and requires that all counts agree. */
   agreeOn(t: ExecutionContext, asked: readonly Asked[]): Promise<AgreedEvidence>;
   /** The evidence about these requests, as soon as nothing runs and nothing waits for the store. Requires nothing else. */
@@ -60,6 +62,7 @@ export async function openWitnesses(
       const [url, key] = [stack.ingresses[0]?.url ?? '', keys.values().next().value ?? ''];
       return { url, key, question, stream: false, includeUsage: false, model: 'small-chat' };
     },
+    readEvents: outboxes.readAll,
     async agreeOn(t, asked) {
       await books.untilNothingRuns();
       await books.untilAllHasEnded();
