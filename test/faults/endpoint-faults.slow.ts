@@ -37,8 +37,7 @@ const reported = { promptTokens: promptTokensOf(messages), completionTokens: pie
 /** Whole answers of endpoints with streams are assembled as those of chat completions are. Others are passed on as they came. */
 function outcomeAt(form: ClientForm, stream: boolean, row: Row): Outcome | undefined {
   // Vectors are checked while they arrive, so nothing waits for the rest of these.
-  const { into, afterChunks = 0 } = row.fault.derails ?? {};
-  const isInVector = form.path === '/v1/embeddings' && into === 'endless comments' && afterChunks > 0;
+  const isInVector = form.path === '/v1/embeddings' && row.fault.derails?.into.startsWith('endless');
   if (isInVector) return { what: 'moves on', attempt: 'unreadable' };
   if (!form.hasStreams) return row['as it came'];
   // Only its last event says that a response is complete.
