@@ -41,6 +41,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'runbooks/backup-and-restore',
       'runbooks/no-process',
       'runbooks/process-away',
+      'runbooks/processes-not-ready',
       'runbooks/requests-failing',
       'runbooks/first-token-slow',
       'runbooks/model-down',

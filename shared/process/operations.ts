@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import Koa from 'koa';
-import type { Registry } from 'prom-client';
+import { Gauge, type Registry } from 'prom-client';
 import { ApiError, errorBody, errorHeaders, errorStatus, toApiError } from '../errors.ts';
 import { untilListening } from '../start-error.ts';
 import type { Log } from './log.ts';
@@ -64,6 +64,7 @@ const checkTimeoutMs = 1_000;
  */
 export async function listenForOperations(deps: OperationsOptions): Promise<AsyncDisposable & { port: number }> {
   const { pages = passOn } = deps;
+  observeReadiness(deps.registry, deps.required);
   const refuseHosts = refuseForeignHosts(deps);
   const app = new Koa();
   app.on('error', (error) => deps.log.debug({ err: error }, 'a connection of the operations listener ended early'));
@@ -123,6 +124,24 @@ async function answerReadiness(
   const ready = state() === 'ready' && Object.keys(required).every((name) => dependencies[name]?.state === 'ok');
   ctx.status = ready ? 200 : 503;
   ctx.body = { ...details?.(), ready, state: state(), dependencies };
+}
+
+/** Registers a gauge of these checks. Each scrape runs each of them once, and waits for it as long as `/readyz` does. */
+export function observeReadiness(registry: Registry, required: OperationsOptions['required']): void {
+  new Gauge({
+    name: 'svc_readiness_checks',
+    help: 'Whether what the process cannot work without is available, by check as /readyz names it: 1 or 0',
+    labelNames: ['check'],
+    registers: [registry],
+    async collect() {
+      await Promise.all(
+        Object.entries(required).map(async ([name, check]) => {
+          const { state } = await measure(check);
+          this.set({ check: name }, state === 'ok' ? 1 : 0);
+        }),
+      );
+    },
+  });
 }
 
 async function measure(check: Check): Promise<DependencyStatus> {

@@ -1,5 +1,6 @@
 import { Cluster, type Redis as SingleRedis } from 'ioredis';
 import { loadScript, masterAddresses, masterAt, nodeOf, type Redis } from './connections.ts';
+import { fleetKey } from './coordination-keys.ts';
 import { loadLua } from './load-lua.ts';
 
 type Check = () => Promise<unknown>;
@@ -9,14 +10,16 @@ const lua = loadLua(new URL('./check-redis.lua', import.meta.url));
 
 /**
  * Checks that Redis accepts writes. In a cluster, one of the nodes that have these keys is enough: a process that serves several models works
- * while some of their queues are unavailable.
+ * while some of their queues are unavailable. Without keys, as in a worker whose pools have no model any more, it is the node of a
+ * fixed key.
  */
 export type CheckWrites = (keys: readonly string[]) => Promise<void>;
 
 export function createCheckWrites(redis: Redis): CheckWrites {
   const call = loadScript(redis, { name: 'svcCheckWrites', lua, numberOfKeys: 1 });
   return async function checkWrites(keys) {
-    const keyOfNode = new Map(keys.map((key) => [nodeOf(redis, key), key]));
+    const asked = keys.length > 0 ? keys : [fleetKey];
+    const keyOfNode = new Map(asked.map((key) => [nodeOf(redis, key), key]));
     await Promise.any([...keyOfNode.values()].map((key) => call([key], [])));
   };
 }

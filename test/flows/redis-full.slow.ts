@@ -11,7 +11,13 @@ async function until(status: number, ask: () => Promise<Response>): Promise<Resp
   }
 }
 
-test('no process is ready while Redis is out of memory, and each is again when it has memory', async (t) => {
+/** Whether a scrape of this process says that this check passes: 1 or 0. */
+async function checkOf(url: string, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(text.match(new RegExp(`^svc_readiness_checks\\{check="${name}"\\} (\\S+)$`, 'm'))?.[1]);
+}
+
+test('no process is ready while Redis is out of memory, its metrics say so, and each is again when it has memory', async (t) => {
   t.timeout(60_000);
   await using stack = await startStack();
   const redis = openRedis(stack.redisUrl);
@@ -34,9 +40,13 @@ test('no process is ready while Redis is out of memory, and each is again when i
       dependencies: Record<string, { state: string }>; // a response of the process itself
     };
     t.like(dependencies, { redis: { state: 'degraded' }, store: { state: 'ok' } }, url);
+    t.deepEqual([await checkOf(url, 'redis'), await checkOf(url, 'replyRedis')], [0, 1], url);
   }
   t.is((await infer()).status, 503);
   await limitMemory('0');
-  for (const url of processes) await until(200, () => fetch(`${url}/readyz`));
+  for (const url of processes) {
+    await until(200, () => fetch(`${url}/readyz`));
+    t.is(await checkOf(url, 'redis'), 1, url);
+  }
   t.is((await until(200, infer)).status, 200);
 });

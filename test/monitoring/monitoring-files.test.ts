@@ -5,6 +5,7 @@ import { createIngressMetrics } from '../../ingress/metrics.ts';
 import { openAnswerBudget } from '../../shared/bytes/open-answer-budget.ts';
 import { observePlanFile } from '../../shared/plan-file/live/plan-file-status.ts';
 import { createRegistry } from '../../shared/process/metrics.ts';
+import { observeReadiness } from '../../shared/process/operations.ts';
 import { createBoundedExport } from '../../shared/tracing/bounded-export.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
 import { recordedLog } from '../support/recorded-log.ts';
@@ -80,6 +81,7 @@ async function knownMetrics(): Promise<Map<string, Set<string>>> {
   ingressMetrics.observe(new Proxy({}, { get: () => nothing }) as never);
   ingressMetrics.observeConnections(nothing);
   observePlanFile(ingress, nothing);
+  observeReadiness(ingress, {});
   openAnswerBudget({ bytesMax: 1, registry: ingress });
   createBoundedExport({ exporter: {} as never, registry: ingress, log: recordedLog().log });
   const metrics = createWorkerMetrics(worker) as unknown as Record<string, unknown>;

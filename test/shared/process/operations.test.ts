@@ -133,6 +133,43 @@ test('a scrape has the values from before what is called after it', async (t) =>
     t.regex(await (await fetch(`${url}/metrics`)).text(), new RegExp(`^svc_things_total ${value}$`, 'm'));
 });
 
+test('a scrape has whether each required check passes, in any state, and waits no longer than /readyz for one that hangs', async (t) => {
+  t.timeout(60_000);
+  let redis = answers;
+  let calls = 0;
+  const checkRedis: Check = () => {
+    calls++;
+    return redis();
+  };
+  const throwsAtOnce: Check = () => {
+    throw new Error('not even a promise');
+  };
+  for (const state of ['starting', 'ready', 'stopping'] as const) {
+    const url = await start(t, {
+      state: () => state,
+      required: { redis: checkRedis, replyRedis: throwsAtOnce },
+      checks: () => ({ store: fails }),
+    });
+    for (const [check, value] of [
+      [answers, 1],
+      [fails, 0],
+      [hangs, 0],
+      [answers, 1],
+    ] as const) {
+      redis = check;
+      calls = 0;
+      const response = await fetch(`${url}/metrics`);
+      t.is(response.status, 200);
+      const lines = (await response.text()).split('\n').filter((line) => line.startsWith('svc_readiness_checks'));
+      t.deepEqual(lines.toSorted(), [
+        `svc_readiness_checks{check="redis"} ${value}`,
+        'svc_readiness_checks{check="replyRedis"} 0',
+      ]);
+      t.is(calls, 1);
+    }
+  }
+});
+
 test('metrics that cannot be collected are an internal error, as JSON and without its cause', async (t) => {
   const registry = new Registry();
   new Counter({

@@ -24,3 +24,11 @@ test.serial('a Redis that is out of memory, or that only reads, does not pass; o
   await t.notThrowsAsync(check());
   t.deepEqual(await own.redis.keys('*'), [], 'nothing is written');
 });
+
+test.serial('a process without any queue checks Redis, too', async (t) => {
+  const checkWithoutKeys = () => createCheckWrites(own.redis)([]);
+  await t.notThrowsAsync(checkWithoutKeys());
+  await own.redis.config('SET', 'maxmemory', '1');
+  t.regex(reasonOf(await t.throwsAsync(checkWithoutKeys())), /OOM/);
+  await own.redis.config('SET', 'maxmemory', '0');
+});
