@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { keyScopeSchema } from './key-scope.ts';
+import { guestPlan } from './plan-file/plan-file-schema.ts';
 import { type Account, monthTopUpSchema } from './store/accounts/account.ts';
 
 export const callerSchema = z.object({
@@ -18,6 +19,11 @@ export const callerSchema = z.object({
  * `topUp` is the amount added to a month's allowance; that month may be over. `furtherKey` is set if that key is not the account's default key.
  */
 export type Caller = z.infer<typeof callerSchema>;
+
+/** The account whose share of this process' memory a request takes: all devices together are one. */
+export function holderOf({ account, plan }: Pick<Caller, 'account' | 'plan'>): string {
+  return plan === guestPlan ? guestPlan : account;
+}
 
 type AccountStatus = Pick<Account, 'plan' | 'suspended' | 'version' | 'overageEnabled' | 'topUp'>;
 

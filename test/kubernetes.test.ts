@@ -95,6 +95,13 @@ test('each container mounts its volumes, writes only to memory, runs a file that
   for (const image of images) t.true(manifestPage.includes(`--tag ${image} `));
 });
 
+test('Redis has the version of docker-compose.yml', (t) => {
+  const compose = parse(readFile('docker-compose.yml'), { merge: true });
+  const [, version = 'none'] = /^redis:([\d.]+)/.exec(compose.services.redis.image) ?? [];
+  const images = manifestPage.match(/(?<=image: quay\.io\/opstree\/redis:v)[\d.]+/g);
+  t.deepEqual(images, [version]);
+});
+
 test('the image is built as by docker-compose.yml', (t) => {
   const [, shown] = /^```dockerfile manifest\n(.*?)^```$/ms.exec(manifestPage) ?? [];
   const compose = parse(readFile('docker-compose.yml'), { merge: true });

@@ -21,8 +21,8 @@ export interface BodyShare {
 }
 
 export interface BodyBudget {
-  /** Returns the share of a body that begins, sent by this account. Undefined if the budget is used up. */
-  enter(account: string, source: Source): BodyShare | undefined;
+  /** Returns the share of a body that begins. It takes from the part of this holder. Undefined if the budget is used up. */
+  enter(holder: string, source: Source): BodyShare | undefined;
   bytesHeld(): number;
 }
 
@@ -90,10 +90,10 @@ export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: 
   }
 
   return {
-    enter(account, source) {
+    enter(holder, source) {
       if (bodies.isFull()) return undefined;
       const arrival = { slowAt: clock.now() + behindMsMax, pausedAt: 0, pausedMs: 0, makeRoom: undefined };
-      const body = bodies.begin(account, source, arrival);
+      const body = bodies.begin(holder, source, arrival);
       return {
         get signal() {
           return controllerOf(body).signal;

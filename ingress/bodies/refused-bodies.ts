@@ -1,24 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 
-/** Delays the bodies of accounts whose earlier bodies were refused after they had been read. */
+/** Delays the bodies of senders whose earlier bodies were refused after they had been read: accounts, or networks of devices. */
 export interface RefusedBodies {
   /** Whether `turn` may have to wait. */
-  mustWait(account: string): boolean;
-  /** Resolves when the next body of this account may be parsed: at once, unless others were refused shortly before. */
-  turn(account: string): Promise<void>;
+  mustWait(sender: string): boolean;
+  /** Resolves when the next body of this sender may be parsed: at once, unless others were refused shortly before. */
+  turn(sender: string): Promise<void>;
   /** Counts a body that was refused. */
-  add(account: string, bytes: number): void;
+  add(sender: string, bytes: number): void;
 }
 
-/** Parsing and validating 4 MiB blocks the event loop for up to 0.1 s. So refused bodies of an account get about a tenth of its time. */
+/** Parsing and validating 4 MiB blocks the event loop for up to 0.1 s. So refused bodies of a sender get about a tenth of its time. */
 const usualBytesPerSecond = 4_194_304;
-/** An account that is evicted waits no longer. */
-const accountsMax = 10_000;
+/** A sender that is evicted waits no longer. */
+const sendersMax = 10_000;
 
 /**
- * A refused body costs its account nothing, but blocks this process for up to 25 ns a byte. So after a refused body the next one of the
- * same account waits in proportion to the bytes of the refused one (contract.md#v2-refused-bodies). Accepted bodies add no wait: the limits
+ * A refused body costs its sender nothing, but blocks this process for up to 25 ns a byte. So after a refused body the next one of the
+ * same sender waits in proportion to the bytes of the refused one (contract.md#v2-refused-bodies). Accepted bodies add no wait: the limits
  * of their plan count them.
  */
 export function createRefusedBodies(
@@ -36,19 +36,18 @@ export function createRefusedBodies(
     now = () => performance.now(),
     wait = sleep,
   } = deps;
-  const freeAt = new LRUCache<string, number>({ max: accountsMax });
+  const freeAt = new LRUCache<string, number>({ max: sendersMax });
 
   return {
-    mustWait: (account) => freeAt.has(account),
-    async turn(account) {
+    mustWait: (sender) => freeAt.has(sender),
+    async turn(sender) {
       // Of several that wait, the first may be refused as well: then the others wait again.
-      for (let at = freeAt.get(account); at !== undefined && at > now(); at = freeAt.get(account))
-        await wait(at - now());
-      freeAt.delete(account);
+      for (let at = freeAt.get(sender); at !== undefined && at > now(); at = freeAt.get(sender)) await wait(at - now());
+      freeAt.delete(sender);
     },
-    add(account, bytes) {
+    add(sender, bytes) {
       const pauseMs = Math.min(pauseMsMax, (bytes / bytesPerSecond) * 1_000);
-      freeAt.set(account, Math.max(now(), freeAt.get(account) ?? 0) + pauseMs);
+      freeAt.set(sender, Math.max(now(), freeAt.get(sender) ?? 0) + pauseMs);
     },
   };
 }

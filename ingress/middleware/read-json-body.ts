@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { type Caller, holderOf } from '../../shared/caller.ts';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
 import { parseJsonBody } from '../api/json-body.ts';
 import { overloaded } from '../api/overloaded.ts';
@@ -6,8 +7,9 @@ import type { BodyBudget, BodyShare } from '../bodies/body-budget.ts';
 import { bodyEndedEarly, bodyTooLarge, bodyTooSlow } from '../bodies/body-errors.ts';
 import { mediaParameters, refuseCompressed, sendContinue, unsupportedMedia } from '../bodies/body-head.ts';
 import type { RefusedBodies } from '../bodies/refused-bodies.ts';
+import { networkOf } from '../callers/guests/client-address.ts';
 import type { IngressMetrics } from '../metrics.ts';
-import type { AppContext, Stage } from '../request-state.ts';
+import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 type BodyOptions = {
   bodyBytesMax: number;
@@ -23,22 +25,23 @@ type BodyOptions = {
  * length before a byte is read, and by count while it is read. It must be `application/json` in UTF-8 and not compressed. A body that is
  * still arriving when `giveUp` is aborted is refused with its reason. The bytes count against the budget while the next stages run, unless
  * one of them reports that they are no longer held (decisions.md#our-own-body-reader). If the request is refused before that, the next body
- * of its account may have to wait.
+ * of its account, or of its network if a device sent it, may have to wait.
  */
 export function readJsonBody(deps: BodyOptions): Stage {
   return async function readJsonBody(ctx, next) {
     refuseOtherMedia(ctx.req);
     if (Number(ctx.req.headers['content-length']) > deps.bodyBytesMax) throw bodyTooLarge(deps.bodyBytesMax);
-    const share = deps.budget.enter(ctx.state.caller?.account ?? 'anonymous', ctx.req);
+    const { caller } = ctx.state;
+    const share = deps.budget.enter(caller ? holderOf(caller) : 'anonymous', ctx.req);
     if (share === undefined) throw noRoom(deps);
     ctx.state.bodyShare = share;
-    const account = ctx.state.caller?.account;
+    const sender = caller && senderOf(caller, stateOf(ctx, 'address'));
     let length = 0;
     // No variable here may hold the bytes: they would stay in memory while the next stages run.
     const read = async () => {
       const bytes = takeArrived(ctx, share, deps) ?? (await readBytes(ctx, share, deps));
       length = bytes.length;
-      if (account !== undefined && deps.refusedBodies.mustWait(account)) await deps.refusedBodies.turn(account);
+      if (sender !== undefined && deps.refusedBodies.mustWait(sender)) await deps.refusedBodies.turn(sender);
       if (ctx.req.socket.destroyed) throw bodyEndedEarly();
       if (deps.giveUp.aborted) throw deps.giveUp.reason;
       ctx.state.body = parseJsonBody(bytes);
@@ -47,12 +50,17 @@ export function readJsonBody(deps: BodyOptions): Stage {
       await read();
       await next();
     } catch (error) {
-      if (account !== undefined && !share.hasLeft() && isRefusal(error)) deps.refusedBodies.add(account, length);
+      if (sender !== undefined && !share.hasLeft() && isRefusal(error)) deps.refusedBodies.add(sender, length);
       throw error;
     } finally {
       share.leave();
     }
   };
+}
+
+/** Whose bodies wait after a refused one. A network can have many devices; if all devices were one, a stranger could delay them all. */
+function senderOf(caller: Caller, address: string): string {
+  return holderOf(caller) === caller.account ? caller.account : networkOf(address);
 }
 
 /** Whether the client caused the error. */

@@ -1,3 +1,4 @@
+import { holderOf } from '../../shared/caller.ts';
 import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
 import { overloaded } from '../api/overloaded.ts';
 import type { IngressMetrics } from '../metrics.ts';
@@ -52,9 +53,12 @@ export function refuseFullQueue({
   function enterQueue(ctx: AppContext): QueuePlace {
     const { pool, model, endpoint, body } = stateOf(ctx, 'call');
     // An unknown account may not exist; admission answers that.
-    const account = ctx.state.caller?.account ?? '';
+    const { caller = { account: '', plan: '' } } = ctx.state;
     if (replyTo() === undefined) throw temporarilyUnavailable(new Error('no reply could be received'));
-    const entry = queueBounds.enter({ model, account, bytes: Buffer.byteLength(body) });
+    const entry = queueBounds.enter({
+      ...{ model, account: caller.account, holder: holderOf(caller) },
+      bytes: Buffer.byteLength(body),
+    });
     if ('full' in entry) {
       metrics.queueRefusals.inc({ pool, model, endpoint, reason: entry.full });
       throw overloaded('its queue is full', random);

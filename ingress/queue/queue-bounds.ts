@@ -24,8 +24,8 @@ export interface HeldPlace {
 export type QueueEntry = { place: QueuePlace; requestsAtOnceMax: number | undefined } | { full: 'jobs' | 'bytes' };
 
 export interface QueueBounds {
-  /** Does no I/O: decides by the last count, and by what this ingress has admitted since. */
-  enter(request: { model: string; account: string; bytes: number }): QueueEntry;
+  /** Does no I/O: decides by the last count, and by what this ingress has admitted since. `holder`: whose share it takes, if not its account's. */
+  enter(request: { model: string; account: string; holder?: string; bytes: number }): QueueEntry;
   /** Resolves when a count is needed: a request has entered since the last count, jobs were waiting then, or it failed. */
   whenUseful(): Promise<void>;
   /** Takes a new count; undefined if counting failed. */
@@ -34,6 +34,8 @@ export interface QueueBounds {
   bytesWaiting(): number;
 }
 
+type Entering = Parameters<QueueBounds['enter']>[0];
+
 type Model = {
   /** Waiting jobs of all ingresses by the last count, minus our jobs that have left since; undefined if unknown. */
   counted: number | undefined;
@@ -41,6 +43,8 @@ type Model = {
   uncounted: Set<{ queuedAt: number }>;
   /** The accounts with places in this ingress, and how many each has. */
   accounts: Map<string, LatestTurn & { places: number }>;
+  /** How many places each holder of a share has in this ingress. */
+  places: Map<string, number>;
 };
 
 /**
@@ -86,13 +90,14 @@ export function createQueueBounds({
     }
   }
 
-  function takePlace(model: Model, account: string, bytes: number): QueuePlace {
+  function takePlace(model: Model, { account, holder = account, bytes }: Entering): QueuePlace {
     const waiting = { queuedAt: Number.POSITIVE_INFINITY };
     model.uncounted.add(waiting);
     const ofAccount = model.accounts.get(account) ?? { places: 0, turn: 0 };
     model.accounts.set(account, ofAccount);
     ofAccount.places += 1;
-    bodies.add(account, bytes);
+    addTo(model.places, holder, 1);
+    bodies.add(holder, bytes);
     let left = false;
     return {
       latestTurn: ofAccount,
@@ -104,23 +109,25 @@ export function createQueueBounds({
         left = true;
         ofAccount.places -= 1;
         if (ofAccount.places === 0) model.accounts.delete(account);
-        bodies.add(account, -bytes);
+        addTo(model.places, holder, -1);
+        bodies.add(holder, -bytes);
         if (!model.uncounted.delete(waiting) && model.counted !== undefined && model.counted > 0) model.counted -= 1;
       },
     };
   }
 
   return {
-    enter({ model: name, account, bytes }) {
+    enter(request) {
+      const { model: name, holder = request.account, bytes } = request;
       const model = modelOf(name);
       useful.resolve();
       const jobs = model.counted === undefined ? 0 : model.counted + model.uncounted.size;
       if (jobs >= depthMax) return { full: 'jobs' };
       if (!bodies.haveRoomFor(bytes)) return { full: 'bytes' };
-      const places = model.accounts.get(account)?.places ?? 0;
-      const requestsAtOnceMax = bodies.isOverShare(account, bytes) ? 0 : shareOf({ jobs, places, depthMax });
+      const places = model.places.get(holder) ?? 0;
+      const requestsAtOnceMax = bodies.isOverShare(holder, bytes) ? 0 : shareOf({ jobs, places, depthMax });
       if (requestsAtOnceMax === 0) return { place: noPlace, requestsAtOnceMax };
-      return { place: takePlace(model, account, bytes), requestsAtOnceMax };
+      return { place: takePlace(model, request), requestsAtOnceMax };
     },
     whenUseful: () => useful.promise,
     counted(depths) {
@@ -136,7 +143,13 @@ export function createQueueBounds({
 }
 
 function newModel(): Model {
-  return { counted: undefined, uncounted: new Set(), accounts: new Map() };
+  return { counted: undefined, uncounted: new Set(), accounts: new Map(), places: new Map() };
+}
+
+function addTo(sums: Map<string, number>, name: string, more: number): void {
+  const sum = (sums.get(name) ?? 0) + more;
+  if (sum > 0) sums.set(name, sum);
+  else sums.delete(name);
 }
 
 function takeCount(model: Model, depths: Depths | undefined, jobs: number | undefined): void {
@@ -153,7 +166,7 @@ function shareOf({ jobs, places, depthMax }: { jobs: number; places: number; dep
   return places < share ? share : 0;
 }
 
-/** Counts the bytes of the bodies whose jobs have not started, in total and by account. */
+/** Counts the bytes of the bodies whose jobs have not started, in total and by holder. */
 function createWaitingBodies(bytesMax: number) {
   const bytesOf = new Map<string, number>();
   let bytesWaiting = 0;
@@ -161,17 +174,15 @@ function createWaitingBodies(bytesMax: number) {
     bytes: () => bytesWaiting,
     // Otherwise a body that alone is larger than the bound could never enter.
     haveRoomFor: (bytes: number) => bytesWaiting === 0 || bytesWaiting + bytes <= bytesMax,
-    isOverShare(account: string, bytes: number): boolean {
-      const ofAccount = bytesOf.get(account) ?? 0;
+    isOverShare(holder: string, bytes: number): boolean {
+      const held = bytesOf.get(holder) ?? 0;
       // Otherwise a body that alone is larger than the share could never enter.
-      const isOver = ofAccount > 0 && ofAccount + bytes > bytesMax / 4;
+      const isOver = held > 0 && held + bytes > bytesMax / 4;
       return isOver && bytesWaiting + bytes > bytesMax / 2;
     },
-    add(account: string, bytes: number): void {
+    add(holder: string, bytes: number): void {
       bytesWaiting += bytes;
-      const sum = (bytesOf.get(account) ?? 0) + bytes;
-      if (sum > 0) bytesOf.set(account, sum);
-      else bytesOf.delete(account);
+      addTo(bytesOf, holder, bytes);
     },
   };
 }

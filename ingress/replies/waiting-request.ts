@@ -1,4 +1,5 @@
-import { type AnswerBudget, answerHolder, type HeldAnswer } from '../../shared/bytes/answer-budget.ts';
+import type { AnswerBudget, HeldAnswer } from '../../shared/bytes/answer-budget.ts';
+import { holderOf } from '../../shared/caller.ts';
 import { type ApiError, deadlineExceeded, replyLost, unpackError, waitedTooLong } from '../../shared/errors.ts';
 import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
@@ -58,7 +59,7 @@ const lastReplyMs = 30_000;
 
 export function createWaitingRequest(expected: ExpectedRequest, effects: WaitingEffects): WaitingRequest {
   const { lease, model, replyTo, place, onQueued, onServed, disconnect, queueMs, requestMs } = expected;
-  const held = effects.answers.hold(answerHolder({ account: lease.account, plan: lease.report.plan }));
+  const held = effects.answers.hold(holderOf({ account: lease.account, plan: lease.report.plan }));
   const taken = createTakenCount((bytes) => {
     if (request.control !== undefined) effects.reportTaken(request.control, { request: lease.requestId, bytes });
   });
@@ -68,10 +69,9 @@ export function createWaitingRequest(expected: ExpectedRequest, effects: Waiting
     disconnect();
   };
   const request: WaitingRequest = {
-    ...{ lease, model, replyTo, place, onQueued, effects, ...(onServed && { onServed }) },
+    ...{ lease, model, replyTo, place, onQueued, effects, held, taken, ...(onServed && { onServed }) },
     queuedAt: performance.now(),
     buffer: createReplyBuffer({ held, source: taken.source, onStalled }),
-    ...{ held, taken },
     progress: notStarted,
     control: undefined,
     tokensDelivered: 0,

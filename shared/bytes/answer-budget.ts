@@ -1,4 +1,3 @@
-import { guestPlan } from '../plan-file/plan-file-schema.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { createHeldBytes, type Held, type HeldBytes, type Source } from './held-bytes.ts';
 import { createPausedSources, pieceBytes } from './paused-sources.ts';
@@ -36,11 +35,6 @@ type Reading = { slowAt: number; end: (() => void) | undefined };
 const slowBytesPerSecond = 65_536;
 const behindMsMax = 10_000;
 const lookEveryMs = 250;
-
-/** The account whose part of the budget an answer takes: all devices together are one. */
-export function answerHolder({ account, plan }: { account: string; plan: string }): string {
-  return plan === guestPlan ? guestPlan : account;
-}
 
 /** Lines of batches together are one account, too: while the store is away their answers wait for it. */
 export const batchHolder = 'batches';

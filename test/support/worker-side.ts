@@ -39,6 +39,8 @@ type Options = {
   url?: string;
   /** Applies to each backend. */
   requestsAtOnce?: number;
+  /** `answer_bytes_max` of the model. */
+  answerBytesMax?: number | undefined;
   retryBudget?: RetryBudget;
   /** Replaces the calls of model servers. */
   findAnswer?: FindAnswer;
@@ -47,7 +49,7 @@ type Options = {
 /** The parts of a worker without its queue, with three model servers: two on-prem replicas and the cloud. */
 export async function openWorkerSide(
   redis: Redis,
-  { timeouts = {}, url, requestsAtOnce, retryBudget = createRetryBudget(), findAnswer }: Options = {},
+  { retryBudget = createRetryBudget(), findAnswer, ...planned }: Options = {},
 ) {
   await using parts = new AsyncDisposableStack();
   const start = async (name: string) => parts.use(await startModelServer({ name }));
@@ -56,7 +58,7 @@ export async function openWorkerSide(
     await start('onprem-b'),
     await start('cloud'),
   ];
-  const planFile = planFor({ servers, timeouts, url, requestsAtOnce });
+  const planFile = planFor({ servers, ...planned });
   const currentPlanFile = () => planFile;
   const agent = parts.adopt(
     createBackendAgent(() => planFile.timeouts.connectMs),
@@ -157,21 +159,21 @@ export async function openWorkerSide(
 
 export type WorkerSide = Awaited<ReturnType<typeof openWorkerSide>>;
 
-type Plan = {
-  servers: [ModelServer, ModelServer, ModelServer];
-  timeouts: Record<string, number>;
-  url: string | undefined;
-  requestsAtOnce: number | undefined;
-};
+type Plan = { servers: [ModelServer, ModelServer, ModelServer] } & Pick<
+  Options,
+  'timeouts' | 'url' | 'requestsAtOnce' | 'answerBytesMax'
+>;
 
-function planFor({ servers: [first, second, cloud], timeouts, url, requestsAtOnce }: Plan): PlanFile {
+function planFor({ servers: [first, second, cloud], timeouts, url, requestsAtOnce, answerBytesMax }: Plan): PlanFile {
   const room = requestsAtOnce === undefined ? {} : { requests_at_once: requestsAtOnce };
   const backends = {
     'onprem-a': { url: url ?? first.url, location: 'on-prem' as const, ...room },
     'onprem-b': { url: second.url, location: 'on-prem' as const, ...room },
     cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...room },
   };
-  const parsed = parsePlanFile(planFileFor({ backends, timeouts: { ...patientConnecting, ...timeouts } }));
+  const limited = { tier: 'standard', pool: 'default', answer_bytes_max: answerBytesMax };
+  const models = answerBytesMax === undefined ? {} : { 'medium-chat': limited };
+  const parsed = parsePlanFile(planFileFor({ backends, models, timeouts: { ...patientConnecting, ...timeouts } }));
   if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
   return parsed.planFile;
 }

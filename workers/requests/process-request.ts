@@ -1,4 +1,5 @@
-import { type AnswerBudget, answerHolder } from '../../shared/bytes/answer-budget.ts';
+import type { AnswerBudget } from '../../shared/bytes/answer-budget.ts';
+import { holderOf } from '../../shared/caller.ts';
 import { deadlineExceeded, replyLost, temporarilyUnavailable, toApiError, waitedTooLong } from '../../shared/errors.ts';
 import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
@@ -61,7 +62,7 @@ export function createProcessRequest(deps: {
     const queueWaitMs = 'now' in start ? Math.max(0, start.now - job.admittedAt) : 0;
     const ledger = createRunLedger({ run, queueWaitMs });
     const { served } = ledger;
-    using held = deps.answers.hold(answerHolder(job));
+    using held = deps.answers.hold(holderOf(job));
     const followReader = (onReaderGone: () => void) => deps.followReader(replyTo, onReaderGone);
     const pieces = { readers: deps.pieceReaders, held, followReader, signal: deadline.signal };
     const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText, served, pieces });

@@ -12,7 +12,7 @@ import {
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
-import { textsIn, toolTexts } from '../tokens/texts-in.ts';
+import { fieldTexts, textsIn, toolTexts } from '../tokens/texts-in.ts';
 
 /** Estimates the number of tokens in the prompt of a chat request, valid or not. `text` is the request as JSON. */
 export function estimateChatPrompt(request: object, text: string): number {
@@ -20,7 +20,10 @@ export function estimateChatPrompt(request: object, text: string): number {
   return estimate + tokensOfMessages(request, 'messages');
 }
 
-type Queued = { messages?: unknown; tools?: unknown; functions?: unknown };
+/** What a template or a server may write into the prompt, besides the messages and the tools. */
+const otherFields = ['documents', 'chat_template_kwargs', 'response_format'] as const;
+
+type Queued = Partial<Record<'messages' | 'tools' | 'functions' | (typeof otherFields)[number], unknown>>;
 
 /** The texts of a queued body, for the tokenizer, and the tokens of its media. */
 export function chatPrompt(body: Queued): Prompt {
@@ -31,7 +34,8 @@ export function chatPrompt(body: Queued): Prompt {
   const texts = messages.map((message) => textsIn(message, textFields).join(''));
   const calls = messages.flatMap((message) => textsIn(message.tool_calls, callFields));
   const tools = [...toolTexts(body.tools), ...toolTexts(body.functions)];
-  return { texts: [...texts, ...calls, ...tools, ...media.texts], tokens: media.tokens };
+  const others = fieldTexts(body, otherFields);
+  return { texts: [...texts, ...calls, ...tools, ...others, ...media.texts], tokens: media.tokens };
 }
 
 const textFields = new Set(['content', 'text', 'refusal', 'reasoning', 'reasoning_content']);
@@ -41,12 +45,18 @@ const readMedia: ReadMedia = (part) => readOpenAiMedia(part) ?? readReasoning(pa
 
 /** Of an assistant's message. */
 const readReasoning: ReadMedia = (message) =>
-  message.role === 'assistant' ? readAll(message, [readDetails, readCalls, readSignature]) : undefined;
+  message.role === 'assistant' ? readAll(message, [readDetails, readThinking, readCalls, readSignature]) : undefined;
 
-/** Encrypted reasoning in the form of OpenRouter (its guide "Reasoning tokens"). */
+/** Encrypted reasoning and signatures in the form of OpenRouter (its guide "Reasoning tokens"). */
 const readDetails: ReadMedia = (message) =>
   withinEach(message, 'reasoning_details', (detail) =>
-    detail.type === 'reasoning.encrypted' ? withoutOpaque(detail, 'data') : undefined,
+    withoutOpaque(detail, detail.type === 'reasoning.encrypted' ? 'data' : 'signature'),
+  );
+
+/** Anthropic's parts in the form of LiteLLM (its guide "Reasoning content"). */
+const readThinking: ReadMedia = (message) =>
+  withinEach(message, 'thinking_blocks', (block) =>
+    withoutOpaque(block, block.type === 'redacted_thinking' ? 'data' : 'signature'),
   );
 
 const readCalls: ReadMedia = (message) => withinEach(message, 'tool_calls', (call) => readSignature(call));

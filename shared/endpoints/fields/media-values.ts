@@ -1,5 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import { foldedName } from './folded-name.ts';
+import { refusedPartTypes } from './refused-fields.ts';
 
 /**
  * A value of a request in a place where model servers look for media, or for a tool. `field` is the field of the part that holds it, one of a few names.
@@ -55,7 +56,8 @@ const knownParts = new Set([
   ...['browser_state', 'fallback'],
 ]);
 /** Of what tools return there are many, with results within results: `web_search_tool_result`, `bash_code_execution_output`. */
-const resultPart = /^[a-z0-9_]{1,60}_(result|output|result_error)$/;
+const resultPart =
+  /^(?:advisor|search|text_editor|tool|web|(?:bash_|encrypted_)?code_execution|[a-z_]{1,40}_tool)(?:_[a-z_]{1,40})?_(?:result|output|result_error)$/;
 
 function isKnownPart(type: string): boolean {
   return knownParts.has(type) || resultPart.test(type);
@@ -85,16 +87,22 @@ export function* mediaValues(request: Json, fields: readonly string[]): Generato
   }
 }
 
-function ofMessage(message: Json, place: JsonPosition): Generator<MediaValue> {
-  return ofFields(message, place, text);
+/** An item of a list of messages may have a type of its own, of which there are many. */
+function* ofMessage(message: Json, place: JsonPosition): Generator<MediaValue> {
+  yield* ofType(message, place, (type) => !refusedPartTypes.has(type));
+  yield* ofFields(message, place, text);
+}
+
+function* ofType(part: Json, place: JsonPosition, isKnown: (type: string) => boolean): Generator<MediaValue> {
+  for (const name in part) {
+    const type = part[name];
+    if (foldedName(name) !== 'type' || typeof type !== 'string' || isKnown(type)) continue;
+    yield { path: pathOf(within(place, name)), field: 'content', kind: 'unknownPart', type };
+  }
 }
 
 function* ofPart(part: Json, place: JsonPosition): Generator<MediaValue> {
-  for (const name in part) {
-    const type = part[name];
-    if (foldedName(name) !== 'type' || typeof type !== 'string' || isKnownPart(type)) continue;
-    yield { path: pathOf(within(place, name)), field: 'content', kind: 'unknownPart', type };
-  }
+  yield* ofType(part, place, isKnownPart);
   yield* ofFields(part, place, isText(part) ? text : { isMedia: true, origin: originOf(part) });
 }
 

@@ -117,6 +117,8 @@ export const countedFields: ReadonlySet<string> = new Set(
   namesOf([...refusedPublishedFields, ...refusedParts, ...refusedEngineFields]),
 );
 
+export const refusedPartTypes: ReadonlySet<string> = new Set(namesOf(refusedParts));
+
 const refusedPublished = new Set(namesOf(refusedPublishedFields));
 
 /** Returns the fields of an endpoint's published description that reach a backend. A field that is null is absent. */

@@ -15,7 +15,7 @@ import {
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
-import { textsIn, toolTexts } from '../tokens/texts-in.ts';
+import { fieldTexts, textsIn, toolTexts } from '../tokens/texts-in.ts';
 
 const fields = ['messages', 'system'];
 
@@ -57,21 +57,26 @@ function readSource(part: Part, sizeOf: SizeOf): EmptiedPart | undefined {
   return { ...sizeOf(source.data), emptied: { ...part, source: { ...source, data: '' } } };
 }
 
-type Queued = { system?: unknown; messages?: unknown; tools?: unknown };
+/** With the schema of the output. */
+const otherFields = ['output_config', 'output_format'] as const;
+
+type Queued = Partial<Record<'system' | 'messages' | 'tools' | (typeof otherFields)[number], unknown>>;
 
 /** The texts of a queued body, for the tokenizer, and the tokens of its media. */
-export function messagesPrompt({ system, messages, tools }: Queued): Prompt {
+export function messagesPrompt(body: Queued): Prompt {
+  const { system, messages, tools } = body;
   const media: MediaSum = { tokens: tokensOfMessages({ messages }, 'messages'), texts: [] };
   const shown = withoutMedia([system, messages], (part) => readDocument(part) ?? readMedia(part), media);
-  return { texts: [...textsIn(shown, textFields), ...toolTexts(tools), ...media.texts], tokens: media.tokens };
+  const others = [...toolTexts(tools), ...fieldTexts(body, otherFields)];
+  return { texts: [...textsIn(shown, textFields), ...others, ...media.texts], tokens: media.tokens };
 }
 
-const textFields = new Set(['content', 'text', 'input', 'thinking']);
+const textFields = new Set(['content', 'text', 'input', 'thinking', 'title', 'context']);
 
 /** A document of text, as parts that have its text where a message has it. */
-const readDocument: ReadMedia = ({ type, source }) => {
+const readDocument: ReadMedia = ({ type, source, title, context }) => {
   if (type !== 'document' || !isObject(source)) return undefined;
   const { type: kind, data, content } = source;
-  if (kind === 'text') return { tokens: 0, emptied: { text: data } };
-  return kind === 'content' ? { tokens: 0, emptied: { content } } : undefined;
+  if (kind === 'text') return { tokens: 0, emptied: { title, context, text: data } };
+  return kind === 'content' ? { tokens: 0, emptied: { title, context, content } } : undefined;
 };

@@ -11,7 +11,7 @@ import {
   withoutMedia,
   withoutOpaque,
 } from '../tokens/media-tokens.ts';
-import { textsIn, toolTexts } from '../tokens/texts-in.ts';
+import { fieldTexts, textsIn, toolTexts } from '../tokens/texts-in.ts';
 
 /** Estimates the tokens of the prompt of a request, valid or not. `text` is the request as JSON. */
 export function estimateInput(request: object, text: string): number {
@@ -27,14 +27,16 @@ const readMedia: ReadMedia = (part) => {
   return isBase64(result) ? { tokens: tokensByTiles(result), emptied: { ...part, result: '' } } : undefined;
 };
 
-type Queued = { instructions?: unknown; input?: unknown; tools?: unknown };
+type Queued = Partial<Record<'instructions' | 'input' | 'tools' | 'text', unknown>>;
 
 /** The texts of a queued body, for the tokenizer, and the tokens of its media. */
-export function inputPrompt({ instructions, input, tools }: Queued): Prompt {
+export function inputPrompt(body: Queued): Prompt {
+  const { instructions, input, tools } = body;
   const media: MediaSum = { tokens: (Array.isArray(input) ? input.length : 1) * tokensPerMessage, texts: [] };
   const shown = withoutMedia(input, readMedia, media);
   const texts = textsIn([instructions, shown], textFields);
-  return { texts: [...texts, ...toolTexts(tools), ...media.texts], tokens: media.tokens };
+  const others = [...toolTexts(tools), ...fieldTexts(body, ['text'])];
+  return { texts: [...texts, ...others, ...media.texts], tokens: media.tokens };
 }
 
 const textFields = new Set(['content', 'text', 'arguments', 'input', 'output', 'summary', 'refusal']);

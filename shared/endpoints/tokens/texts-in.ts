@@ -18,3 +18,9 @@ export function textsIn(value: unknown, fields: ReadonlySet<string>, depth = 0):
 export function toolTexts(tools: unknown): string[] {
   return Array.isArray(tools) ? tools.map((tool) => JSON.stringify(tool)) : [];
 }
+
+/** Returns each of these fields of a request as JSON, if it is an object or a list: a template or a server may write it into the prompt. */
+export function fieldTexts(request: object, fields: readonly string[]): string[] {
+  const values = fields.map((name) => (request as Readonly<Record<string, unknown>>)[name]);
+  return values.flatMap((value) => (typeof value === 'object' && value !== null ? [JSON.stringify(value)] : []));
+}

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { uncountedBodies } from '../../../ingress/bodies/body-budget.ts';
+import { type BodyBudget, uncountedBodies } from '../../../ingress/bodies/body-budget.ts';
 import type { RefusedBodies } from '../../../ingress/bodies/refused-bodies.ts';
 import { type RequestState, type Stage, stateOf } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
@@ -95,11 +95,6 @@ test('only an invalid body of an account, before it is queued, counts as refused
     turn: async (account) => void turns.push(account),
     add: (account, bytes) => void counted.push([account, bytes]),
   };
-  const before: Stage = async (ctx, next) => {
-    const account = ctx.get('x-account');
-    if (account !== '') ctx.state.caller = { account } as NonNullable<RequestState['caller']>; // no stage here uses more
-    await next();
-  };
   const handle: Stage = async (ctx) => {
     const { is } = stateOf(ctx, 'body').value as { is?: string }; // what this test sends
     if (is === 'queued') ctx.state.bodyShare?.leave();
@@ -107,7 +102,7 @@ test('only an invalid body of an account, before it is queued, counts as refused
     if (is !== 'right') throw new ApiError('VALIDATION_ERROR', 'It is invalid.');
     ctx.body = {};
   };
-  const { port } = await startBodyReader(t, { before, handle, refusedBodies });
+  const { port } = await startBodyReader(t, { before: called, handle, refusedBodies });
   const send = async (body: string, ...headers: string[]) =>
     (await exchange({ port, send: head(`Content-Length: ${body.length}`, ...headers) + body })).status;
   t.is(await send('{"is":"wrong"}'), 400, 'without an account');
@@ -128,6 +123,31 @@ test('only an invalid body of an account, before it is queued, counts as refused
     turns,
     Array.from({ length: 5 }, () => 'user:a'),
   );
+  t.is(await send('{', 'X-Account: device:a'), 400);
+  t.deepEqual(counted.at(-1), ['2001:db8:0:1::/64', 1], 'devices of one network wait together');
+});
+
+/** Reads the caller's account from a header; a device has the plan of devices. */
+const called: Stage = async (ctx, next) => {
+  const account = ctx.get('x-account');
+  const plan = account.startsWith('device:') ? 'guest-device' : 'free';
+  ctx.state.address = '2001:db8:0:1::7';
+  if (account !== '') ctx.state.caller = { account, plan } as NonNullable<RequestState['caller']>; // no stage here uses more
+  await next();
+};
+
+test('all devices together have the part of one account, and others have a part each', async (t) => {
+  const holders: string[] = [];
+  const budget: Pick<BodyBudget, 'enter'> = {
+    enter(holder, source) {
+      holders.push(holder);
+      return uncountedBodies.enter(holder, source);
+    },
+  };
+  const { port } = await startBodyReader(t, { before: called, budget });
+  for (const account of ['user:a', 'user:b', 'device:a', 'device:b', ''])
+    await exchange({ port, send: `${head('Content-Length: 2', ...(account ? [`X-Account: ${account}`] : []))}{}` });
+  t.deepEqual(holders, ['user:a', 'user:b', 'guest-device', 'guest-device', 'anonymous']);
 });
 
 test('a body that waited only for a moment, and then arrives slowly, is 408', async (t) => {

@@ -195,6 +195,23 @@ test('beyond half of the jobs requests of an account beyond its share take no pl
   t.is(shareOf(bounds.enter({ model, account: 'user:a', bytes: 1 })), 25, 'those with a place have left');
 });
 
+test('accounts with one holder have one share of jobs and of bytes, and each has its own turns', (t) => {
+  const bounds = createQueueBounds({ ...plenty, depthMax: 100, bytesMax: 1_000 });
+  count(bounds, 51);
+  const device = (name: string, bytes: number) =>
+    bounds.enter({ model, account: `device:${name}`, holder: 'devices', bytes });
+  const first = placeOf(device('one', 1));
+  first.latestTurn.turn = 7;
+  t.is(placeOf(device('other', 1)).latestTurn.turn, 0);
+  t.is(placeOf(device('one', 1)).latestTurn.turn, 7);
+  const entries = Array.from({ length: 40 }, (_, index) => device(String(index), 1));
+  t.is(entries.filter((entry) => shareOf(entry) === 0).length, 18, '25 places in all');
+  t.is(shareOf(bounds.enter({ model, account: 'user:a', bytes: 500 })), 25);
+  for (const entry of entries) placeOf(entry).leave();
+  t.is(shareOf(device('new', 1)), 25);
+  t.is(shareOf(device('large', 250)), 0, 'together more than a quarter of the bytes');
+});
+
 test('a count is needed after a request has entered, while jobs wait, places are taken or the count is unknown', async (t) => {
   const bounds = createQueueBounds(plenty);
   const isUseful = async () => {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { answerHolder, createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
+import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { untilCollected } from '../../support/collect-garbage.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 
@@ -81,14 +81,6 @@ test('an account has a quarter, and past it only its oldest answer is read on', 
   );
   first.release();
   t.false(second.isPaused());
-});
-
-test('all devices together have the part of one account', (t) => {
-  t.is(
-    answerHolder({ account: 'guest:one', plan: 'guest-device' }),
-    answerHolder({ account: 'guest:other', plan: 'guest-device' }),
-  );
-  t.not(answerHolder({ account: 'user:a', plan: 'free' }), answerHolder({ account: 'user:b', plan: 'free' }));
 });
 
 test('an answer of one piece never waits', (t) => {

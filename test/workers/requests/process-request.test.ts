@@ -245,6 +245,29 @@ test('an answer that is larger than its model may answer is the client’s error
   );
 });
 
+for (const [endpoint, limit, answerBytesMax] of [
+  ['/v1/chat/completions', 4_194_304, undefined],
+  ['/v1/embeddings', 16_777_216, undefined],
+  ['/v1/embeddings', 100_000, 100_000],
+] as const) {
+  const whose = answerBytesMax === undefined ? 'by default' : 'if its model says so';
+  test(`an answer of ${endpoint} may have ${limit} bytes ${whose}, and not one more`, async (t) => {
+    const outcomes: string[] = [];
+    for (const bytes of [limit, limit + 1]) {
+      const body = `"${'x'.repeat(bytes - 1)}`; // no JSON, so the next backend answers
+      await using backend = await startRawBackend((socket) =>
+        socket.end(rawAnswer(body, { type: 'application/json' })),
+      );
+      await using side = await openWorkerSide(given.redis, { url: backend.url, answerBytesMax });
+      const asked = endpoint === '/v1/embeddings' ? { input: 'a' } : { messages: [{ role: 'user', content: 'a' }] };
+      await side.run({ endpoint, body: JSON.stringify(asked), outputTokensMax: 0 });
+      const [record] = await side.records();
+      outcomes.push(record?.attempts[0]?.outcome ?? 'none');
+    }
+    t.deepEqual(outcomes, ['unreadable', 'too_large']);
+  });
+}
+
 for (const encoding_format of ['float', 'base64'] as const) {
   test(`a large answer of vectors arrives in pieces, in ${encoding_format}`, async (t) => {
     const vector = Array.from({ length: 1_024 }, (_, index) => Math.fround(Math.sin(index)));

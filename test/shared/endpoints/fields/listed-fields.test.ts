@@ -572,6 +572,26 @@ test("published fields that spend the operator's money are rejected unless they 
   );
 });
 
+test('every type in the table of refused parts is rejected, as a part and as an item of a list of messages', (t) => {
+  const types = refusedParts.flatMap(({ fields }) => fields);
+  t.true(types.length > 5);
+  for (const type of types) {
+    t.deepEqual(pathsOf({ messages: [{ role: 'user', content: [{ type }] }] }), ['messages[0].content[0].type'], type);
+    t.deepEqual(pathsOf({ messages: [{ role: 'user', content: 'Hi', type }] }), ['messages[0].type'], type);
+  }
+});
+
+test('results of tools in the official SDK are known parts, and look-alikes are not', (t) => {
+  const file = createRequire(import.meta.url).resolve('@anthropic-ai/sdk/resources/beta/messages/messages.js');
+  const types = readFileSync(file.replace(/js$/, 'd.ts'), 'utf8');
+  const known = new Set(types.match(/(?<=type: ')\w+_(?:result|output|result_error)(?=')/g));
+  t.true(known.size > 20);
+  const messagesOf = (type: string) => ({ messages: [{ role: 'user', content: [{ type }] }] });
+  for (const type of known) t.notThrows(() => parse(messagesOf(type)), type);
+  for (const type of ['x_result', 'x_output', 'processor_result', 'image_embeds_output'])
+    t.deepEqual(pathsOf(messagesOf(type)), ['messages[0].content[0].type'], type);
+});
+
 test('a content part of a type that is not published is rejected unless it is listed', async (t) => {
   const parts = (...content: object[]) => ({ messages: [{ role: 'user', content }] });
   const tensor = { type: 'image_embeds', image_embeds: 'gAJ9' };

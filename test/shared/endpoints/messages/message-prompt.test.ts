@@ -70,16 +70,18 @@ test('the tokenizer gets every text that the model reads, once', (t) => {
     { type: 'tool_result', tool_use_id: 'no', content: [{ type: 'text', text: 'c' }] },
     { type: 'thinking', thinking: 'd', signature: 'no' },
     { type: 'image', source: { type: 'base64', data: 'no' } },
-    { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'e' } },
+    { type: 'document', title: 'g', context: 'h', source: { type: 'text', media_type: 'text/plain', data: 'e' } },
     { type: 'document', source: { type: 'content', content: [{ type: 'text', text: 'f' }] } },
     { type: 'document', source: { type: 'base64', data: 'AAAA' } },
   ];
   t.deepEqual(messagesPrompt({ system: [{ type: 'text', text: 's' }], messages: [{ role: 'user', content }] }), {
-    texts: ['s', 'a', '{"text":"b"}', 'c', 'd', 'e', 'f'],
+    texts: ['s', 'a', '{"text":"b"}', 'c', 'd', 'g', 'h', 'e', 'f'],
     // Around the message, of the signature, the image and the document.
     tokens: 4 + 1 + 1_500 + 1,
   });
   t.deepEqual(messagesPrompt({ messages: [{ role: 'user', content: 'x' }] }), { texts: ['x'], tokens: 4 });
+  const outputConfig = { format: { type: 'json_schema', schema: { title: 'x' } } };
+  t.deepEqual(messagesPrompt({ output_config: outputConfig }).texts, [JSON.stringify(outputConfig)]);
   t.deepEqual(messagesPrompt({}), { texts: [], tokens: 0 });
 });
 

@@ -110,6 +110,8 @@ test('the tokenizer gets every text that the model reads, once', (t) => {
   });
   const tool = { type: 'function', name: 'weather', description: 'Says how it is outside.' };
   t.deepEqual(inputPrompt({ input: 'Hi', tools: [tool] }).texts, ['Hi', JSON.stringify(tool)]);
+  const text = { format: { type: 'json_schema', schema: { title: 'x' } } };
+  t.deepEqual(inputPrompt({ input: 'Hi', text }).texts, ['Hi', JSON.stringify(text)]);
   t.deepEqual(inputPrompt({ input: 'Hi' }), { texts: ['Hi'], tokens: 4 });
   t.deepEqual(inputPrompt({}), { texts: [], tokens: 4 });
 });

@@ -187,6 +187,21 @@ const cases: Readonly<Record<string, Case>> = {
     request: assistant({ reasoning_details: [{ type: 'reasoning.encrypted', data: opaque }] }),
     tokens: opaqueTokens,
   },
+  'the signature of reasoning_details': {
+    endpoint: 'chat/completions',
+    request: assistant({ reasoning_details: [{ type: 'reasoning.text', text: 'Hm', signature: opaque }] }),
+    tokens: opaqueTokens,
+  },
+  thinking_blocks: {
+    endpoint: 'chat/completions',
+    request: assistant({
+      thinking_blocks: [
+        { type: 'thinking', thinking: 'Hm', signature: opaque },
+        { type: 'redacted_thinking', data: opaque },
+      ],
+    }),
+    tokens: 2 * opaqueTokens,
+  },
   'the thought signature of a call': {
     endpoint: 'chat/completions',
     request: assistant({ tool_calls: [{ id: 'c', type: 'function', function: { name: 'f' }, ...google }] }),
@@ -450,6 +465,7 @@ test('any object can be read, in every endpoint', (t) => {
     ...names,
     ...['audio_url', 'video_url', 'image', 'citations', 'encrypted_index', 'result'],
     'reasoning_details',
+    'thinking_blocks',
     'tool_calls',
     'extra_content',
     'content',
