@@ -32,10 +32,10 @@ export function readJsonBody(deps: BodyOptions): Stage {
     refuseOtherMedia(ctx.req);
     if (Number(ctx.req.headers['content-length']) > deps.bodyBytesMax) throw bodyTooLarge(deps.bodyBytesMax);
     const { caller } = ctx.state;
+    const sender = caller && senderOf(caller, stateOf(ctx, 'address'));
     const share = deps.budget.enter(caller ? holderOf(caller) : 'anonymous', ctx.req);
     if (share === undefined) throw noRoom(deps);
     ctx.state.bodyShare = share;
-    const sender = caller && senderOf(caller, stateOf(ctx, 'address'));
     let length = 0;
     // No variable here may hold the bytes: they would stay in memory while the next stages run.
     const read = async () => {

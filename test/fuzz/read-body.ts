@@ -25,7 +25,7 @@ export function createReadCall(path: string, planFile: PlanFile) {
   const readCall = readCalls({ metrics: { refusedFields: counter } })(endpointAt(path));
 
   return async (input: Buffer): Promise<{ call: Call; text: string } | string> => {
-    const ctx = fakeContext(sent, inPieces(input), { planFile, requestId: 'req_1', caller });
+    const ctx = fakeContext(sent, inPieces(input), { planFile, requestId: 'req_1', address: '192.0.2.1', caller });
     let text = '';
     try {
       await readBody(ctx, async () => {
