@@ -23,7 +23,7 @@ export type Attacker = {
   count: (what: string) => void;
 };
 
-type StackNeeds = Pick<StackOptions, 'env' | 'models' | 'guests' | 'backends' | 'plans'>;
+type StackNeeds = Pick<StackOptions, 'env' | 'models' | 'guests' | 'backends' | 'plans' | 'webhooks'>;
 
 /** Disposed of after the attack. */
 export type Prepared = AsyncDisposable & { stack: StackNeeds };

@@ -1,18 +1,33 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { writeEmbeddings } from '../../stack/model-server.ts';
+import { startModelServer, writeEmbeddings } from '../../stack/model-server.ts';
 import { everyEndpoint } from '../../support/every-endpoint.ts';
 import type { Attack, Attacker, Prepared } from '../attack.ts';
 import { repeat } from '../attacker/repeat.ts';
-import { askedEmbeddings, everyAct, type Holder, mintDevice, openTools } from './holding.ts';
+import {
+  askedEmbeddings,
+  everyAct,
+  type Holder,
+  mintDevice,
+  openTools,
+  slowModel,
+  slowTokensPerSecond,
+} from './holding.ts';
 
 const { plans } = parse(readFileSync(new URL('../../stack/container-plans.yaml', import.meta.url), 'utf8'));
+const onPrem = ['onprem-a', 'onprem-b'];
 /**
- * Redis with the memory of docker-compose.yml, the plans of its stand-ins, and models that can be asked for all that a caller can hold. The
- * others' plan has room for what they ask.
+ * Redis with the memory of docker-compose.yml, the plans of its stand-ins, the usual limit of changed settings, and models that can be asked
+ * for all that a caller can hold. The others' plan has room for what they ask.
  */
 const stack = {
-  models: everyEndpoint,
+  env: { SETTINGS_WRITES_PER_MINUTE: '60' },
+  webhooks: true,
+  models: {
+    'small-chat': { tier: 'guest', pool: 'default', backends: onPrem },
+    everything: { ...everyEndpoint.everything, backends: onPrem },
+    [slowModel]: { tier: 'guest', pool: 'default', backends: ['cloud'] },
+  },
   plans: { 'shipped-free': plans.free, 'shipped-pro': plans.pro, 'guest-device': plans['guest-device'] },
 };
 const forMs = 40_000;
@@ -23,7 +38,7 @@ const devices = 20;
 
 /** Each act by its clients, all at the same time, as fast as they are answered. */
 async function holdAll(attacker: Attacker, holders: readonly Holder[]): Promise<void> {
-  const tools = openTools(attacker);
+  const tools = await openTools(attacker);
   await Promise.all(
     everyAct.map(({ act, clients }) =>
       repeat(attacker, { clients, perSecond: perSecond / everyAct.length }, (_, index) => {
@@ -35,12 +50,16 @@ async function holdAll(attacker: Attacker, holders: readonly Holder[]): Promise<
 }
 
 const does = (who: string) =>
-  `${who}, at all limits at once: requests, claims and their repeats, large and unread answers, fresh texts, streams that are left, keys, files and batches; at most ${perSecond} a second`;
+  `${who}, at all limits at once: requests, claims and their repeats, large and unread answers, fresh texts, streams, whole answers and slow bodies that are left, keys, webhooks, files and batches; at most ${perSecond} of these a second`;
 
 /** Model servers have their own processors. Here they share them with the service, so that they write large answers before. */
 async function prepare(): Promise<Prepared> {
   for (const body of askedEmbeddings) writeEmbeddings(body);
-  return { stack, [Symbol.asyncDispose]: async () => {} };
+  const slow = await startModelServer({ name: 'slow', tokensPerSecond: slowTokensPerSecond });
+  return {
+    stack: { ...stack, backends: { cloud: { url: slow.url } } },
+    [Symbol.asyncDispose]: () => slow[Symbol.asyncDispose](),
+  };
 }
 
 const judged = { forMs, prepare, judgedBy: 'p99', redisMiBMax: 512 } as const;
@@ -77,7 +96,7 @@ function accountsOf({ target: { keys, tokens } }: Attacker): Holder[] {
 }
 
 async function mintDevices(attacker: Attacker): Promise<Holder[]> {
-  const tools = openTools(attacker);
+  const tools = await openTools(attacker);
   const minted: Holder[] = [];
   for (let device = 0; device < devices; device += 1) {
     const key = await mintDevice(tools, device);
