@@ -18,6 +18,7 @@ import { claimIdempotencyKey } from './middleware/idempotency/claim-idempotency-
 import { readCalls } from './middleware/read-call.ts';
 import { readJsonBody } from './middleware/read-json-body.ts';
 import { refuseFullQueue } from './middleware/refuse-full-queue.ts';
+import { takeTurns } from './middleware/take-turns.ts';
 import type { RequestState } from './request-state.ts';
 import { answerCall } from './routes/answer-call.ts';
 import { cancelBatch, listBatches, retrieveBatch } from './routes/batches.ts';
@@ -105,6 +106,7 @@ function createStages(deps: AppDeps) {
     ...{ withKey, withSignIn, withEither: authenticateEither({ withKey, withSignIn }) },
     check: checkPresentCaller(deps),
     limitWrites: limitSettings(deps),
+    turn: takeTurns(),
     readBody: readJsonBody({ ...deps, ...deps.body }),
     readSettings: readSmallBody(settingsBytesMax),
     readDevice: readSmallBody(deviceBytesMax),
@@ -112,7 +114,7 @@ function createStages(deps: AppDeps) {
 }
 
 function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withEither, check, readBody } = stages;
+  const { withEither, check, readBody, turn } = stages;
   const readCall = readCalls(deps);
   for (const endpoint of endpoints) {
     router.post(
@@ -130,22 +132,22 @@ function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Sta
   }
   router.get('/v1/models', withEither, check, listModels);
   router.get('/v1/models/*model', withEither, check, retrieveModel);
-  router.get('/v1/requests', withEither, check, listRequests(deps));
-  router.get('/v1/requests/:request', withEither, check, retrieveRequest(deps));
+  router.get('/v1/requests', withEither, check, turn, listRequests(deps));
+  router.get('/v1/requests/:request', withEither, check, turn, retrieveRequest(deps));
 }
 
 function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withKey, withSignIn, check, limitWrites, readSettings, readDevice } = stages;
+  const { withKey, withSignIn, check, limitWrites, readSettings, readDevice, turn } = stages;
   const write = [forbidStoring, withSignIn, check, limitWrites];
-  router.get('/v1/keys/developer', forbidStoring, withSignIn, check, listDeveloperKeys(deps));
+  router.get('/v1/keys/developer', forbidStoring, withSignIn, check, turn, listDeveloperKeys(deps));
   router.post('/v1/keys/developer', ...write, readSettings, mintDeveloperKey(deps));
   router.post('/v1/keys/developer/rotate', ...write, readSettings, rotateDeveloperKey(deps));
   router.post('/v1/keys/developer/revoke', ...write, readSettings, revokeDeveloperKey(deps));
   router.post('/v1/keys/guest', forbidStoring, limitGuestCalls(deps), readDevice, mintGuestKey(deps));
 
-  router.get('/v1/keys', forbidStoring, withSignIn, check, listKeys(deps));
+  router.get('/v1/keys', forbidStoring, withSignIn, check, turn, listKeys(deps));
   router.post('/v1/keys', ...write, readSettings, createKey(deps));
-  router.get('/v1/keys/key_:key', forbidStoring, withSignIn, check, retrieveKey(deps));
+  router.get('/v1/keys/key_:key', forbidStoring, withSignIn, check, turn, retrieveKey(deps));
   router.patch('/v1/keys/key_:key', ...write, readSettings, updateKey(deps));
   router.delete('/v1/keys/key_:key', ...write, revokeKey(deps));
   router.post('/v1/keys/key_:key/rotate', ...write, readSettings, rotateKey(deps));
@@ -153,11 +155,11 @@ function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages):
 }
 
 function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withEither, check, readBody } = stages;
+  const { withEither, check, readBody, turn } = stages;
   const upload = uploadFile({ ...deps, giveUp: deps.body.giveUp });
   router.post('/v1/files', withEither, check, refuseWithoutFiles, upload);
-  router.get('/v1/files', withEither, check, refuseWithoutFiles, listFiles(deps));
-  router.get('/v1/files/:file', withEither, check, refuseWithoutFiles, retrieveFile(deps));
+  router.get('/v1/files', withEither, check, refuseWithoutFiles, turn, listFiles(deps));
+  router.get('/v1/files/:file', withEither, check, refuseWithoutFiles, turn, retrieveFile(deps));
   router.get(
     '/v1/files/:file/content',
     forbidStoring,
@@ -166,22 +168,22 @@ function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stage
     refuseWithoutFiles,
     retrieveFileContent(deps),
   );
-  router.delete('/v1/files/:file', withEither, check, refuseWithoutFiles, deleteFile(deps));
+  router.delete('/v1/files/:file', withEither, check, refuseWithoutFiles, turn, deleteFile(deps));
 
-  router.post('/v1/batches', withEither, check, refuseWithoutFiles, readBody, createBatch(deps));
-  router.get('/v1/batches', withEither, check, refuseWithoutFiles, listBatches(deps));
-  router.get('/v1/batches/:batch', withEither, check, refuseWithoutFiles, retrieveBatch(deps));
-  router.post('/v1/batches/:batch/cancel', withEither, check, refuseWithoutFiles, cancelBatch(deps));
+  router.post('/v1/batches', withEither, check, refuseWithoutFiles, readBody, turn, createBatch(deps));
+  router.get('/v1/batches', withEither, check, refuseWithoutFiles, turn, listBatches(deps));
+  router.get('/v1/batches/:batch', withEither, check, refuseWithoutFiles, turn, retrieveBatch(deps));
+  router.post('/v1/batches/:batch/cancel', withEither, check, refuseWithoutFiles, turn, cancelBatch(deps));
 }
 
 function routeBilling(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withEither, withSignIn, check, limitWrites, readSettings } = stages;
+  const { withEither, withSignIn, check, limitWrites, readSettings, turn } = stages;
   const readCounters = readLimitCounters(deps);
   router.get('/billing/quota', withEither, readCounters, retrieveQuota(deps));
   router.get('/billing/limits', withEither, readCounters, retrieveLimits(deps));
   router.patch('/billing/overage', withSignIn, readCounters, limitWrites, readSettings, updateOverage(deps));
   router.post('/billing/top-ups', withSignIn, readCounters, limitWrites, readSettings, redeemTopUpCode(deps));
-  router.get('/billing/usage', withEither, check, retrieveUsage(deps));
+  router.get('/billing/usage', withEither, check, turn, retrieveUsage(deps));
   router.get('/billing/plan', withEither, check, retrievePlan);
 }
 
