@@ -1,31 +1,32 @@
 import { holderOf } from '../../shared/caller.ts';
+import { createBusyLoop } from '../../shared/turns/busy-loop.ts';
+import { createTurns, type Turns } from '../../shared/turns/in-turn.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
-const atOnceMax = 2;
-
-type Turns = { running: number; waiting: (() => void)[] };
+const busyPaceMs = 25;
 
 /**
- * For routes that no limit counts: two requests of an account are worked on at once in this process, and the others wait in order. Each of
- * them begins in a new turn of the event loop, so requests of others come between (contract.md#v3-rests). A request whose client has left by
- * then is not begun.
+ * For routes that no limit counts: of an account one request begins in each turn of the event loop, and one in 25 ms while the loop is busy.
+ * So requests of others come between, however many an account sends (contract.md#v3-rests). A request whose client has left by then is not
+ * begun.
  */
-export function takeTurns(): Stage {
-  const turns = new Map<string, Turns>();
+export function takeTurns({
+  isBusy = createBusyLoop(),
+  pause = (then: () => void): void => void setTimeout(then, busyPaceMs),
+} = {}): Stage {
+  const accounts = new Map<string, { turns: Turns; waiting: number }>();
+
+  async function turnOf(holder: string): Promise<void> {
+    const own = accounts.get(holder) ?? { turns: createTurns({ isBusy, pause }), waiting: 0 };
+    accounts.set(holder, own);
+    own.waiting += 1;
+    await own.turns.next();
+    own.waiting -= 1;
+    if (own.waiting === 0) accounts.delete(holder);
+  }
 
   return async function takeTurn(ctx, next) {
-    const holder = holderOf(stateOf(ctx, 'caller'));
-    const own = turns.get(holder) ?? { running: 0, waiting: [] };
-    turns.set(holder, own);
-    if (own.running >= atOnceMax) await new Promise<void>((resolve) => own.waiting.push(resolve));
-    else own.running += 1;
-    try {
-      if (!ctx.req.socket.destroyed) await next();
-    } finally {
-      const begin = own.waiting.shift();
-      if (begin !== undefined) setImmediate(begin);
-      else own.running -= 1;
-      if (own.running === 0) turns.delete(holder);
-    }
+    await turnOf(holderOf(stateOf(ctx, 'caller')));
+    if (!ctx.req.socket.destroyed) await next();
   };
 }

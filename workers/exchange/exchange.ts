@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { Source } from '../../shared/bytes/held-bytes.ts';
 import type { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
-import { inTurn } from '../turns/in-turn.ts';
+import { inTurn } from '../../shared/turns/in-turn.ts';
 import { classifyFailure } from './classify-failure.ts';
 import { createTimeLimit, type TimeLimit } from './time-limit.ts';
 

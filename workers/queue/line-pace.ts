@@ -1,5 +1,5 @@
 import type { Lane } from '../../shared/lane.ts';
-import { createBusyLoop } from '../turns/busy-loop.ts';
+import { createBusyLoop } from '../../shared/turns/busy-loop.ts';
 
 /** While clients use this worker, lines of batches take only a part of its time (contract.md#v3-rests). */
 export interface LinePace {

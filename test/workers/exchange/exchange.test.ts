@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import type { Dispatcher } from 'undici';
+import { nextTurn } from '../../../shared/turns/in-turn.ts';
 import { exchange } from '../../../workers/exchange/exchange.ts';
-import { nextTurn } from '../../../workers/turns/in-turn.ts';
 
 test('others have a turn after 64 KiB of an answer that arrives fast', async (t) => {
   const calls: string[] = [];

@@ -1,6 +1,6 @@
 import type { Batch } from '../../../shared/batches/batch.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { nextTurn } from '../../turns/in-turn.ts';
+import { nextTurn } from '../../../shared/turns/in-turn.ts';
 import { requestIdOf } from '../lines/ids.ts';
 import type { LineQueue, QueuedLine } from '../lines/line-queue.ts';
 

@@ -1,7 +1,7 @@
 import { type Batch, lineBytesMax } from '../../../shared/batches/batch.ts';
 import { createLineSplitter, type FileLine } from '../../../shared/batches/split-lines.ts';
 import type { FileStore } from '../../../shared/store/files/file-store.ts';
-import { nextTurn } from '../../turns/in-turn.ts';
+import { nextTurn } from '../../../shared/turns/in-turn.ts';
 
 /** Short, so that a reader that waits for hours holds little memory, and nothing in the store. */
 const blockBytes = 131_072;

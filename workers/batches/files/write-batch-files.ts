@@ -2,7 +2,7 @@ import type { Batch, BatchResult, BatchUsage, ErrorCounts, StoredFile } from '..
 import { moveBytesToFiles } from '../../../shared/batches/batch-room.ts';
 import type { BatchEvent } from '../../../shared/batches/batch-states.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { nextTurn } from '../../turns/in-turn.ts';
+import { nextTurn } from '../../../shared/turns/in-turn.ts';
 import { resultFileOf } from '../lines/ids.ts';
 import { presentLine } from '../lines/line-results.ts';
 

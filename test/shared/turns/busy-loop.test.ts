@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createBusyLoop } from '../../../workers/turns/busy-loop.ts';
+import { createBusyLoop } from '../../../shared/turns/busy-loop.ts';
 
 test('a loop is busy if it was working for half of the time since the last look, ten times a second', (t) => {
   const loop = { now: 0, utilization: 1, looks: 0 };

@@ -1,8 +1,8 @@
 import { createBusyLoop } from './busy-loop.ts';
 
 /**
- * Work on large bodies in pieces: one piece in each turn of the event loop, and one in 10 ms while the loop is busy. So others wait for one
- * piece at a time, however many large bodies a process works on (contract.md#v3-rests).
+ * Work in pieces: one piece in each turn of the event loop, and one in 10 ms while the loop is busy, unless `pause` says otherwise. So others
+ * wait for one piece at a time, however much work there is (contract.md#v3-rests).
  */
 export interface Turns {
   run(piece: () => void): void;
@@ -36,5 +36,5 @@ export function createTurns({
   return { run, next: () => new Promise(run) };
 }
 
-/** Those of this process. */
+/** Those of all work on large bodies in this process. */
 export const { run: inTurn, next: nextTurn } = createTurns();

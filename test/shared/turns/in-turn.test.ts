@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import test from 'ava';
-import { createTurns } from '../../../workers/turns/in-turn.ts';
+import { createTurns } from '../../../shared/turns/in-turn.ts';
 
 test('pieces run in their order, one in each turn of the event loop', async (t) => {
   const turns = createTurns({ isBusy: () => false });
