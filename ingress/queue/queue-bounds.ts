@@ -24,7 +24,10 @@ export interface HeldPlace {
 export type QueueEntry = { place: QueuePlace; requestsAtOnceMax: number | undefined } | { full: 'jobs' | 'bytes' };
 
 export interface QueueBounds {
-  /** Does no I/O: decides by the last count, and by what this ingress has admitted since. `holder`: whose share it takes, if not its account's. */
+  /**
+   * Does no I/O: decides by the last count, and by what this ingress has admitted since. `holder`: whose share the request takes, if not that
+   * of its account.
+   */
   enter(request: { model: string; account: string; holder?: string; bytes: number }): QueueEntry;
   /** Resolves when a count is needed: a request has entered since the last count, jobs were waiting then, or it failed. */
   whenUseful(): Promise<void>;

@@ -56,11 +56,16 @@ const knownParts = new Set([
   ...['browser_state', 'fallback'],
 ]);
 /** Of what tools return there are many, with results within results: `web_search_tool_result`, `bash_code_execution_output`. */
-const resultPart =
-  /^(?:advisor|search|text_editor|tool|web|(?:bash_|encrypted_)?code_execution|[a-z_]{1,40}_tool)(?:_[a-z_]{1,40})?_(?:result|output|result_error)$/;
+const resultPart = /^([a-z_]{1,60}?)_(?:result|output|result_error)$/;
+const toolsWithResults = [
+  ...['tool_', 'web_', 'search_', 'advisor_', 'text_editor_', 'code_execution_', 'bash_code_execution_'],
+  'encrypted_code_execution_',
+];
 
 function isKnownPart(type: string): boolean {
-  return knownParts.has(type) || resultPart.test(type);
+  if (knownParts.has(type)) return true;
+  const [, tool = ''] = resultPart.exec(type) ?? [];
+  return `${tool}_`.includes('_tool_') || toolsWithResults.some((name) => `${tool}_`.startsWith(name));
 }
 
 /** Counted from the request: a part within six others, and the address in it. */
