@@ -95,7 +95,7 @@ function openSubject(
   const dispatcher = createDispatcher({
     ...{ concurrency, batchConcurrency, log, onGone: ({ worker }) => gone.push(worker.markerKey) },
     bodies: { furtherJobs: () => Number.POSITIVE_INFINITY },
-    linePace: createLinePace(),
+    linePace: createLinePace({ isBusy: () => false }), // otherwise lines would pause on a busy machine
     groupMarkers: (markers) => markers.map((name) => [name]), // as in a cluster
     async findMarkers(markers) {
       if (markers.some((name) => of(name).fail)) throw new Error('Redis is unavailable');
