@@ -1,14 +1,14 @@
 import { holderOf } from '../../shared/caller.ts';
 import { createBusyLoop } from '../../shared/turns/busy-loop.ts';
 import { createTurns, type Turns } from '../../shared/turns/in-turn.ts';
-import { type Stage, stateOf } from '../request-state.ts';
+import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 const busyPaceMs = 25;
 
 /**
  * For routes that no limit counts: of an account one request begins in each turn of the event loop, and one in 25 ms while the loop is busy.
- * So requests of others come between, however many an account sends (contract.md#v3-rests). A request whose client has left by then is not
- * begun.
+ * So requests of others come between, however many an account sends (contract.md#v3-rests). A request whose client leaves no longer waits,
+ * so connections bound how many do.
  */
 export function takeTurns({
   isBusy = createBusyLoop(),
@@ -16,17 +16,27 @@ export function takeTurns({
 } = {}): Stage {
   const accounts = new Map<string, { turns: Turns; waiting: number }>();
 
-  async function turnOf(holder: string): Promise<void> {
+  return async function takeTurn(ctx, next) {
+    const holder = holderOf(stateOf(ctx, 'caller'));
     const own = accounts.get(holder) ?? { turns: createTurns({ isBusy, pause }), waiting: 0 };
     accounts.set(holder, own);
     own.waiting += 1;
-    await own.turns.next();
+    await turnOrLeaving(own.turns, ctx.req);
     own.waiting -= 1;
     if (own.waiting === 0) accounts.delete(holder);
-  }
-
-  return async function takeTurn(ctx, next) {
-    await turnOf(holderOf(stateOf(ctx, 'caller')));
     if (!ctx.req.socket.destroyed) await next();
   };
+}
+
+async function turnOrLeaving({ run }: Turns, { socket }: AppContext['req']): Promise<void> {
+  if (socket.destroyed) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const withdraw = run(resolve);
+  const leave = () => {
+    withdraw();
+    resolve();
+  };
+  socket.once('close', leave);
+  await promise;
+  socket.off('close', leave);
 }

@@ -5,7 +5,8 @@ import { createBusyLoop } from './busy-loop.ts';
  * wait for one piece at a time, however much work there is (contract.md#v3-rests).
  */
 export interface Turns {
-  run(piece: () => void): void;
+  /** Returns a function that withdraws the piece, if it has not run. */
+  run(piece: () => void): () => void;
   /** To be awaited between two pieces. */
   next(): Promise<void>;
 }
@@ -16,24 +17,32 @@ export function createTurns({
   isBusy = createBusyLoop(),
   pause = (then: () => void): void => void setTimeout(then, busyPaceMs),
 } = {}): Turns {
-  const waiting: (() => void)[] = [];
+  const waiting = new Set<{ piece: () => void }>();
+  let isScheduled = false;
 
-  function run(piece: () => void): void {
-    if (waiting.push(piece) === 1) schedule();
+  function run(piece: () => void): () => void {
+    const entry = { piece };
+    waiting.add(entry);
+    if (!isScheduled) schedule();
+    return () => void waiting.delete(entry);
   }
 
   function schedule(): void {
+    isScheduled = true;
     if (isBusy()) pause(runFirst);
     else setImmediate(runFirst);
   }
 
   function runFirst(): void {
-    const piece = waiting.shift();
-    if (waiting.length > 0) schedule();
-    piece?.();
+    isScheduled = false;
+    const [first] = waiting;
+    if (first === undefined) return;
+    waiting.delete(first);
+    if (waiting.size > 0) schedule();
+    first.piece();
   }
 
-  return { run, next: () => new Promise(run) };
+  return { run, next: () => new Promise((resolve) => void run(resolve)) };
 }
 
 /** Those of all work on large bodies in this process. */

@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
@@ -12,10 +13,17 @@ function open() {
   const begun: string[] = [];
 
   function send(account: string, name: string, plan = 'free') {
-    const socket = { destroyed: false };
+    const socket = Object.assign(new EventEmitter(), { destroyed: false });
     const ctx = { state: { caller: { account, plan } }, req: { socket } } as unknown as AppContext; // it uses nothing else
     const done = stage(ctx, async () => void begun.push(name));
-    return { done, leave: () => Object.assign(socket, { destroyed: true }) };
+    return {
+      done,
+      leave() {
+        socket.destroyed = true;
+        socket.emit('close');
+      },
+      listeners: () => socket.listenerCount('close'),
+    };
   }
   /** Ends the pauses that have begun, in order. */
   async function pass(): Promise<void> {
@@ -55,15 +63,31 @@ test('while the loop is busy, one begins after each pause, also if none waits be
   t.deepEqual(begun, ['1', '2', '3']);
 });
 
-test('a request whose client has left is not begun, and all devices together have the turns of one account', async (t) => {
+test('a request whose client leaves waits no longer, and is not begun', async (t) => {
   const { send, begun, loop, pass } = open();
   loop.isBusy = true;
-  send('device:1', '1', 'guest-device').leave();
-  send('device:2', '2', 'guest-device');
-  await pass();
+  const left = Array.from({ length: 1_000 }, (_, index) => send('user:a', `left ${index}`));
+  const stays = send('user:a', 'stays');
+  for (const { leave } of left) leave();
+  await Promise.all(left.map(({ done }) => done));
+  const gone = send('user:a', 'gone');
+  gone.leave();
+  await gone.done;
   t.deepEqual(begun, []);
   await pass();
-  t.deepEqual(begun, ['2']);
+  await stays.done;
+  t.deepEqual(begun, ['stays']);
+  t.is(stays.listeners(), 0);
+});
+
+test('all devices together have the turns of one account', async (t) => {
+  const { send, begun, loop, pass } = open();
+  loop.isBusy = true;
+  for (const name of ['1', '2']) send(`device:${name}`, name, 'guest-device');
+  await pass();
+  t.deepEqual(begun, ['1']);
+  await pass();
+  t.deepEqual(begun, ['1', '2']);
 });
 
 test('every route of an account that no limit counts has it, except uploads, downloads and what needs no store', (t) => {

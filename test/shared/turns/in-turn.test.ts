@@ -32,3 +32,19 @@ test('while the loop is busy, each piece waits for a pause', async (t) => {
   await turn();
   t.deepEqual([ran, paused.length], [['a', 'b', 'c'], 0]);
 });
+
+test('a piece that is withdrawn does not run, and no other one runs in its turn and its own', async (t) => {
+  const pauses: (() => void)[] = [];
+  const { run } = createTurns({ isBusy: () => true, pause: (then) => void pauses.push(then) });
+  const done: number[] = [];
+  const withdraw = run(() => done.push(1));
+  withdraw();
+  run(() => done.push(2));
+  run(() => done.push(3));
+  t.is(pauses.length, 1, 'one pause at a time');
+  pauses.shift()?.();
+  t.deepEqual(done, [2]);
+  pauses.shift()?.();
+  t.deepEqual(done, [2, 3]);
+  t.deepEqual(pauses, []);
+});
