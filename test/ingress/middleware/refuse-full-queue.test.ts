@@ -13,24 +13,32 @@ async function pass({
   entry,
   replyTo = 'stream',
   claim,
+  caller,
 }: {
   entry: 'full' | 'room';
   replyTo?: string;
   claim?: object;
+  caller?: { account: string; plan: string };
 }) {
   const refused: string[] = [];
+  const entered: object[] = [];
   let [left, passed] = [0, false];
   const place = { queued() {}, leave: () => void left++, latestTurn: { turn: 0 } };
   const entries: Record<string, QueueEntry> = { full: { full: 'jobs' }, room: { place, requestsAtOnceMax: 3 } };
   const stage = refuseFullQueue({
-    queueBounds: { enter: () => entries[entry] as QueueEntry },
+    queueBounds: {
+      enter(request) {
+        entered.push(request);
+        return entries[entry] as QueueEntry;
+      },
+    },
     metrics: {
       queueRefusals: { inc: ({ reason }: { reason: string }) => refused.push(reason) },
     } as unknown as IngressMetrics,
     replyTo: () => (replyTo === '' ? undefined : replyTo),
     random: () => 0,
   });
-  const state: Record<string, unknown> = { call, ...(claim && { claim }) };
+  const state: Record<string, unknown> = { call, ...(claim && { claim }), ...(caller && { caller }) };
   const ctx = { state } as unknown as AppContext; // the stage uses nothing else
   const error = await stage(ctx, async () => {
     passed = true;
@@ -38,7 +46,7 @@ async function pass({
     () => undefined,
     (thrown: ApiError) => thrown,
   );
-  return { error, state, refused, passed, left };
+  return { error, state, refused, passed, left, entered };
 }
 
 test('a request with room passes and leaves its place unless another part took it over', async (t) => {
@@ -71,4 +79,12 @@ test('a request with an idempotency key and room has its place and no refusal', 
   const { state, left } = await pass({ entry: 'room', claim });
   t.is(state.refusal, undefined);
   t.is(left, 1);
+});
+
+test('a device takes from the share of all devices, in turns of its own, and an account from its own share', async (t) => {
+  const asked = { model: 'small-chat', bytes: 2 };
+  const ofDevice = await pass({ entry: 'room', caller: { account: 'device:1', plan: 'guest-device' } });
+  t.deepEqual(ofDevice.entered, [{ ...asked, account: 'device:1', holder: 'guest-device' }]);
+  const ofAccount = await pass({ entry: 'room', caller: { account: 'user:a', plan: 'free' } });
+  t.deepEqual(ofAccount.entered, [{ ...asked, account: 'user:a', holder: 'user:a' }]);
 });
