@@ -22,8 +22,12 @@ export const fixedPoint = '046bd61';
 type Options = { rounds: number; seconds: number; loads: readonly Load[]; against: readonly string[] };
 
 const own = 'this version';
+const control = 'this version again';
 
-/** Compares this version with others, in turns: the processor time of each process for a request, or for a token of a stream. */
+/**
+ * Compares this version with others, in turns: the processor time of each process for a request, or for a token of a stream. This version
+ * runs twice: what its two copies differ by is what the machine alone changes.
+ */
 export async function compareVersions({ against, loads, ...options }: Options): Promise<void> {
   await using parts = new AsyncDisposableStack();
   const place = parts.use(await openPlace(undefined));
@@ -34,7 +38,10 @@ export async function compareVersions({ against, loads, ...options }: Options): 
     ...{ name, does: root ?? name },
     start: (where) => serviceRow({ ...where, name: name.replaceAll('/', '-'), ...(root !== undefined && { root }) }),
   });
-  const rows = [...others.map((name) => row(name, roots.get(name))), row(own, process.cwd())];
+  const rows = [
+    ...others.map((name) => row(name, roots.get(name))),
+    ...[own, control].map((name) => row(name, process.cwd())),
+  ];
   const { runs } = await compare({ ...place, ...options, rows, loads, withPeers: false });
   for (const load of loads) {
     const unit = load.kind === 'streams' ? 'token' : 'request';
@@ -94,15 +101,16 @@ function figuresOf(load: Load, runs: Results['runs']): Named[] {
 
 type Compared = { load: Load; figure: Figure; others: readonly string[] };
 
-/** Of each version, and of this one as a multiple of each other one. */
+/** Of each version, of this one as a multiple of each other one, and of its second copy as a multiple of the first. */
 function cells(runs: readonly Run[], { load, figure, others }: Compared): Record<string, string> {
   const of = (row: string) =>
     shown(spreadOf(runs.filter((run) => run.row === row && run.load === load.name).map(figure)), 1);
-  const ratioTo = (row: string) =>
-    shown(compareRounds(runs, { load: load.name, row: own, to: row, figure, by: 'ratio' }), 3);
+  const ratio = (row: string, to: string) =>
+    shown(compareRounds(runs, { load: load.name, row, to, figure, by: 'ratio' }), 3);
   return {
     ...Object.fromEntries([...others, own].map((row) => [row, of(row)])),
-    ...Object.fromEntries(others.map((row) => [`ratio to ${row}`, ratioTo(row)])),
+    ...Object.fromEntries(others.map((row) => [`ratio to ${row}`, ratio(own, row)])),
+    'the same twice': ratio(control, own),
   };
 }
 
