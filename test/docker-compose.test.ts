@@ -56,13 +56,13 @@ test('each image has one full version', (t) => {
   }
 });
 
-test('the image of ingresses and workers has the allocator settings of the measured attacks', (t) => {
+test('the image of ingresses and workers has the memory settings of the measured attacks', (t) => {
   const attack = readFileSync(new URL('attacks/run-attack.ts', import.meta.url), 'utf8');
   for (const name of ['ingress', 'worker']) {
     const dockerfile = read().services[name]?.build?.dockerfile_inline ?? '';
-    const settings = [...dockerfile.matchAll(/\b(MALLOC_\w+)=(\d+)/g)];
-    t.is(settings.length, 2);
-    for (const [, variable, value] of settings) t.true(attack.includes(`${variable}: '${value}'`), variable);
+    const settings = [...dockerfile.matchAll(/\b(MALLOC_\w+|NODE_OPTIONS)=(\S+)/g)];
+    t.is(settings.length, 3);
+    for (const [, variable, value] of settings) t.true(attack.includes(`${variable}: '${value}`), variable);
   }
 });
 

@@ -16,7 +16,7 @@ import { startCallers, type Used } from './start-callers.ts';
 const containerEnv = {
   MALLOC_ARENA_MAX: '2',
   MALLOC_MMAP_THRESHOLD_: '131072',
-  NODE_OPTIONS: '--max-old-space-size=256',
+  NODE_OPTIONS: '--max-semi-space-size=16 --max-old-space-size=256',
 };
 const warmUpMs = 4_000;
 /** The time that is measured before and after an attack, by what is judged: a percentile of few answers is a chance. */
