@@ -1,24 +1,20 @@
 import { holderOf } from '../../shared/caller.ts';
 import { createBusyLoop } from '../../shared/turns/busy-loop.ts';
-import { createTurns, type Turns } from '../../shared/turns/in-turn.ts';
+import { createTurns, type Turns, turnsBusyFrom } from '../../shared/turns/in-turn.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
-
-const busyPaceMs = 25;
 
 /**
  * For routes that no limit counts: of an account one request begins in each turn of the event loop, and one in 25 ms while the loop is busy.
  * So requests of others come between, however many an account sends (contract.md#v3-rests). A request whose client leaves no longer waits,
  * so connections bound how many do.
  */
-export function takeTurns({
-  isBusy = createBusyLoop(),
-  pause = (then: () => void): void => void setTimeout(then, busyPaceMs),
-} = {}): Stage {
+export function takeTurns(options: Parameters<typeof createTurns>[0] = {}): Stage {
+  const pace = { isBusy: createBusyLoop(turnsBusyFrom), ...options };
   const accounts = new Map<string, { turns: Turns; waiting: number }>();
 
   return async function takeTurn(ctx, next) {
     const holder = holderOf(stateOf(ctx, 'caller'));
-    const own = accounts.get(holder) ?? { turns: createTurns({ isBusy, pause }), waiting: 0 };
+    const own = accounts.get(holder) ?? { turns: createTurns(pace), waiting: 0 };
     accounts.set(holder, own);
     own.waiting += 1;
     await turnOrLeaving(own.turns, ctx.req);

@@ -1,13 +1,15 @@
 import { performance } from 'node:perf_hooks';
 
 const lookEveryMs = 100;
-const busyFrom = 0.5;
 
-/** Whether the event loop of this process was working for at least half of the time between the last two looks. */
+/** Whether the event loop of this process was busy between the last two looks. */
 export type BusyLoop = () => boolean;
 
-/** Looks at most ten times a second. `utilization`: the share of the time since its last call in which the loop worked, 0 to 1. */
-export function createBusyLoop({ now, utilization } = loopOfProcess()): BusyLoop {
+/**
+ * Looks at most ten times a second. `busyFrom`: the share of the time, 0 to 1, from which a loop that works is busy. `utilization` returns
+ * the share since its last call.
+ */
+export function createBusyLoop(busyFrom: number, { now, utilization } = loopOfProcess()): BusyLoop {
   let lookedAt = now();
   let wasBusy = false;
   return function isBusy() {

@@ -1,8 +1,8 @@
 import { createBusyLoop } from './busy-loop.ts';
 
 /**
- * Work in pieces: one piece in each turn of the event loop, and one in 10 ms while the loop is busy, unless `pause` says otherwise. So others
- * wait for one piece at a time, however much work there is (contract.md#v3-rests).
+ * Work in pieces: one piece in each turn of the event loop, and one in 25 ms while the loop is busy. So others wait for one piece at a time,
+ * however much work there is (contract.md#v3-rests).
  */
 export interface Turns {
   /** Returns a function that withdraws the piece, if it has not run. */
@@ -11,10 +11,12 @@ export interface Turns {
   next(): Promise<void>;
 }
 
-const busyPaceMs = 10;
+/** Processes share processors, so work that can wait does so long before its own loop is full. */
+export const turnsBusyFrom = 0.3;
+const busyPaceMs = 25;
 
 export function createTurns({
-  isBusy = createBusyLoop(),
+  isBusy = createBusyLoop(turnsBusyFrom),
   pause = (then: () => void): void => void setTimeout(then, busyPaceMs),
 } = {}): Turns {
   const waiting = new Set<{ piece: () => void }>();

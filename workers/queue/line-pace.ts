@@ -21,6 +21,7 @@ export interface LineTurn extends Disposable {
 
 /** A client that sent a request this long ago no longer counts. */
 const clientMs = 5_000;
+const busyFrom = 0.5;
 const busyPaceMs = 250;
 /** Bytes of answers of one account in a millisecond: 2 MiB a second. */
 const bytesPerMs = 2_097.152;
@@ -34,7 +35,7 @@ const accountsKeptMax = 1_000;
 /** Of an account. `restsUntil`: when its answers are paid. `turnsUntil`: when the last line that pauses comes back. */
 type Rest = { restsUntil: number; turnsUntil: number; answerBytes: number; running: number };
 
-export function createLinePace({ now = () => performance.now(), isBusy = createBusyLoop() } = {}): LinePace {
+export function createLinePace({ now = () => performance.now(), isBusy = createBusyLoop(busyFrom) } = {}): LinePace {
   const rests = new Map<string, Rest>();
   let clientAt = Number.NEGATIVE_INFINITY;
   let lineAt = Number.NEGATIVE_INFINITY;

@@ -1,9 +1,9 @@
 import test from 'ava';
 import { createBusyLoop } from '../../../shared/turns/busy-loop.ts';
 
-test('a loop is busy if it was working for half of the time since the last look, ten times a second', (t) => {
+test('a loop is busy if it was working for this share of the time since the last look, ten times a second', (t) => {
   const loop = { now: 0, utilization: 1, looks: 0 };
-  const isBusy = createBusyLoop({
+  const isBusy = createBusyLoop(0.3, {
     now: () => loop.now,
     utilization: () => {
       loop.looks++;
@@ -12,10 +12,10 @@ test('a loop is busy if it was working for half of the time since the last look,
   });
   t.false(isBusy(), 'nothing was seen yet');
   loop.now = 100;
-  loop.utilization = 0.5;
+  loop.utilization = 0.3;
   t.true(isBusy());
   loop.now = 199;
-  loop.utilization = 0.49;
+  loop.utilization = 0.29;
   t.true(isBusy());
   t.is(loop.looks, 1);
   loop.now = 200;
@@ -23,7 +23,7 @@ test('a loop is busy if it was working for half of the time since the last look,
 });
 
 test('the loop of this process is busy after it was blocked', async (t) => {
-  const isBusy = createBusyLoop();
+  const isBusy = createBusyLoop(0.5);
   const end = performance.now() + 150;
   while (performance.now() < end);
   await new Promise(setImmediate);
