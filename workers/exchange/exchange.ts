@@ -110,6 +110,7 @@ function createCall() {
   let hasEnded = false;
   let restBytes = restBytesMax;
   let pauses = 0;
+  let waits = 0;
 
   function close(): void {
     timeLimit[Symbol.dispose]();
@@ -130,14 +131,15 @@ function createCall() {
     close,
     pause,
     resume,
+    /** Pauses for room or for a turn: this time is no silence of the backend. */
     source: {
       pause() {
-        timeLimit.suspend();
+        if (waits++ === 0) timeLimit.suspend();
         pause();
       },
       /** Room is also made by bytes of another connection, and undici cannot resume this one until it has parsed them. */
       resume() {
-        timeLimit.resume();
+        if (waits > 0 && --waits === 0) timeLimit.resume();
         queueMicrotask(resume);
       },
     },
@@ -147,6 +149,7 @@ function createCall() {
     },
     settle(): void {
       isSettled = true;
+      waits = 0;
       timeLimit.relax();
       timeLimit.resume();
     },
@@ -192,10 +195,10 @@ function createHandler({
     const isSlow = performance.now() - turnSince > turn.withinMs;
     beginTurn();
     if (isSlow) return;
-    call.pause();
+    call.source.pause();
     inTurn(() => {
       beginTurn();
-      call.resume();
+      call.source.resume();
     });
   }
 

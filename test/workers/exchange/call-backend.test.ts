@@ -1,5 +1,6 @@
 import test from 'ava';
 import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
+import { inTurn } from '../../../shared/turns/in-turn.ts';
 import { createAnswerRoom } from '../../../workers/exchange/answer-room.ts';
 import { wholeText } from '../../../workers/exchange/read-body.ts';
 import { answerFor, type Fault, startModelServer } from '../../stack/model-server.ts';
@@ -188,6 +189,25 @@ test('an answer without room is not read, that time is no silence of its backend
   t.is(await whole, body);
   t.is(budget.paused(), 0);
   await Promise.all([many.agent.destroy(), none.agent.destroy()]);
+});
+
+test('the time in which an answer waits for its turn is no silence of its backend', async (t) => {
+  const body = 'x'.repeat(262_144);
+  await using large = await startRawBackend((socket) => socket.write(rawAnswer(body, { type: 'application/json' })));
+  await using backend = openBackend(large.url, { idleMs: 100 });
+  const others = new AbortController();
+  const takeTurn = () => {
+    const until = performance.now() + 50;
+    while (performance.now() < until);
+    if (!others.signal.aborted) inTurn(takeTurn);
+  };
+  for (let other = 0; other < 4; other++) inTurn(takeTurn);
+  const room = createAnswerRoom({
+    held: createAnswerBudget({ bytesMax: 4_194_304 }).hold('user:alice'),
+    bytesMax: 4_194_304,
+  });
+  const whole = backend.callBackend.whole({ ...backend.call(false, AbortSignal.timeout(30_000)), room }, wholeText());
+  t.is(await whole.finally(() => others.abort()), body);
 });
 
 test('an answer is read again when bytes of another answer have made the room', async (t) => {
