@@ -44,6 +44,8 @@ export type Attack = {
   prepare?: () => Promise<Prepared>;
   /** The duration of the attack. Default: 15 s. */
   forMs?: number;
+  /** Outcomes. The attack lasts until each has occurred, but at most a minute longer: a busy machine gives it little time. */
+  reaches?: readonly string[];
   /** Who uses the service in addition to the usual callers: accounts that it has not seen before, or an upload each second. */
   others?: 'newClients' | 'uploads';
   /** Which wait of the others may be three times as long. Default: the median. */

@@ -22,6 +22,7 @@ const warmUpMs = 4_000;
 /** The time that is measured before and after an attack, by what is judged: a percentile of few answers is a chance. */
 const besideMs = { p50: 8_000, p99: 20_000 };
 const attackMs = 15_000;
+const reachedWithinMs = 60_000;
 const newClientsMax = 200;
 const mayBeCancelled = new Set(['validating', 'in_progress']);
 const batchesSchema = z.object({ data: z.array(z.object({ id: z.string(), status: z.string() })) });
@@ -55,6 +56,7 @@ export async function runAttack(attack: Attack, beside = besideMs[attack.judgedB
   const before = await measurePhase({ pids, services }, beside);
   attacker.begin(target);
   const during = await measurePhase({ pids: { ...pids, attacker: attacker.pid }, services }, attack.forMs ?? attackMs);
+  if (attack.reaches !== undefined) await untilReached(attacker, attack.reaches);
   const tally = await attacker.stop();
   await cancelBatches(stack, target.keys);
   const after = await measurePhase({ pids, services }, beside);
@@ -71,6 +73,18 @@ export async function runAttack(attack: Attack, beside = besideMs[attack.judgedB
     ended: Object.entries(services).flatMap(([name, { process }]) => (isRunning(process.pid) ? [] : [name])),
   };
   return { attack, tally, observed, measured, exceeded: exceededLimits(observed) };
+}
+
+async function untilReached(
+  attacker: Awaited<ReturnType<typeof startAttacker>>,
+  wanted: readonly string[],
+): Promise<void> {
+  const giveUpAt = performance.now() + reachedWithinMs;
+  while (performance.now() < giveUpAt) {
+    const tally = await attacker.tally();
+    if (wanted.every((outcome) => outcome in tally)) return;
+    await sleep(500);
+  }
 }
 
 /** As docker-compose.yml does. */

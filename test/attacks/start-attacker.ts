@@ -17,16 +17,23 @@ export async function startAttacker(id: string) {
   await once(child, 'message'); // it is ready
   const pid = child.pid ?? 0; // a child that sent a message has one
   setPriority(pid, niceness);
+
+  async function report(message: 'tally' | 'stop'): Promise<Tally> {
+    if (child.exitCode !== null) throw new Error(`the attacker ended with ${child.exitCode}`);
+    const reported = once(child, 'message');
+    child.send(message);
+    const [tally] = await reported;
+    return tallySchema.parse(tally);
+  }
+
   return {
     pid,
     begin: (target: Target) => void child.send(target),
+    tally: () => report('tally'),
     async stop(): Promise<Tally> {
-      if (child.exitCode !== null) throw new Error(`the attacker ended with ${child.exitCode}`);
-      const reported = once(child, 'message');
-      child.send('stop');
-      const [tally] = await reported;
+      const tally = await report('stop');
       await ended;
-      return tallySchema.parse(tally);
+      return tally;
     },
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL');

@@ -2,7 +2,10 @@ import { setMaxListeners } from 'node:events';
 import { findAttack } from '../all-attacks.ts';
 import type { Tally, Target } from '../attack.ts';
 
-/** The process of one attack. It starts the attack when it receives the target, and ends, with its connections, on the message `stop`. */
+/**
+ * The process of one attack. It starts the attack when it receives the target, reports its tally on the message `tally`, and ends, with its
+ * connections, on `stop`.
+ */
 
 const tally: Tally = {};
 const stopping = new AbortController();
@@ -12,10 +15,12 @@ const count = (what: string) => {
 };
 const attack = findAttack(process.argv[2] ?? '');
 
-process.on('message', (message: Target | 'stop') => {
+process.on('message', (message: Target | 'tally' | 'stop') => {
   if (message === 'stop') {
     stopping.abort();
     process.send?.(tally, () => process.disconnect());
+  } else if (message === 'tally') {
+    process.send?.(tally);
   } else {
     // An error of an attack ends this process, and the report shows it.
     void attack.run({ target: message, signal: stopping.signal, count });
