@@ -1,9 +1,10 @@
 import test from 'ava';
 import { createBusyLoop } from '../../../shared/turns/busy-loop.ts';
+import { turnsBusyFrom } from '../../../shared/turns/in-turn.ts';
 
-test('a loop is busy if it was working for this share of the time since the last look, ten times a second', (t) => {
+test('for turns a loop is busy if it was working for 30% of the time since the last look, ten times a second', (t) => {
   const loop = { now: 0, utilization: 1, looks: 0 };
-  const isBusy = createBusyLoop(0.3, {
+  const isBusy = createBusyLoop(turnsBusyFrom, {
     now: () => loop.now,
     utilization: () => {
       loop.looks++;

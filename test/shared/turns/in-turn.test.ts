@@ -48,3 +48,10 @@ test('a piece that is withdrawn does not run, and no other one runs in its turn 
   t.deepEqual(done, [2, 3]);
   t.deepEqual(pauses, []);
 });
+
+test('while the loop is busy, the pause is 25 ms', async (t) => {
+  const { next } = createTurns({ isBusy: () => true });
+  const since = performance.now();
+  await next();
+  t.true(performance.now() - since >= 24, 'a timer may be up to 1 ms early');
+});
