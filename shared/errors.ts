@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { ValidationIssue } from './validation-issues.ts';
 
 /**
@@ -38,8 +37,12 @@ type Options = {
   issues?: readonly ValidationIssue[];
   retryAfterMs?: number;
   headers?: Readonly<Record<string, string>>;
+  openAi?: OpenAiError;
   cause?: unknown;
 };
+
+/** What OpenAI's own error would say, of which clients know the codes. It is sent where errors have OpenAI's shape. */
+export type OpenAiError = { code?: string; param?: string };
 
 /** If an SDK would have to wait longer than this, it gets the error without a retry instead. */
 const retryWaitMsMax = 60_000;
@@ -57,6 +60,7 @@ export class ApiError extends Error {
   readonly issues: readonly ValidationIssue[];
   readonly retryAfterMs: number | undefined;
   readonly headers: Readonly<Record<string, string>>;
+  readonly openAi: OpenAiError;
 
   constructor(code: ErrorCode, message: string, options: Options = {}) {
     super(message, { cause: options.cause });
@@ -64,6 +68,7 @@ export class ApiError extends Error {
     this.fields = options.fields ?? {};
     this.issues = options.issues ?? [];
     this.headers = options.headers ?? {};
+    this.openAi = options.openAi ?? {};
     this.retryAfterMs = options.retryAfterMs ?? (errorStatus(code) === 503 ? defaultUnavailableWaitMs : undefined);
   }
 }
@@ -79,10 +84,14 @@ export function validationError(issues: readonly ValidationIssue[], cause?: unkn
   return new ApiError('VALIDATION_ERROR', named.join('; ') + more, { cause, issues: issues.slice(0, 10) });
 }
 
-/** `attempted` are the backend names in the order of the attempts, each once (contract.md#b4-exhausted-backends). */
-export function upstreamsExhausted(tier: string, attempted: readonly string[]): ApiError {
+/**
+ * `attempted` are the backend names in the order of the attempts, each once, and one may be called in `retryAfterMs`
+ * (contract.md#b4-exhausted-backends).
+ */
+export function upstreamsExhausted(tier: string, attempted: readonly string[], retryAfterMs?: number): ApiError {
   return new ApiError('UPSTREAMS_EXHAUSTED', 'No model server could answer. Retry with exponential backoff.', {
     fields: { tier, attempted: [...new Set(attempted)] },
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
   });
 }
 
@@ -188,9 +197,10 @@ export function errorDetails({ code, fields }: ApiError, docsUrl: string): Reado
 
 /** Returns the JSON body of the same error below `/openai/v1`: always nested (contract.md#b10-errors-by-base-url). */
 export function nestedErrorBody(error: ApiError, { docsUrl }: { docsUrl: string }): Record<string, unknown> {
-  const { code, message, issues } = error;
+  const { code, message, issues, openAi } = error;
   const details = { type: typeOf(error), ...errorDetails(error, docsUrl) };
-  return { error: { message, ...details, code, param: issues[0]?.path ?? null } };
+  const param = openAi.param ?? issues[0]?.path ?? null;
+  return { error: { message, ...details, code: openAi.code ?? code, param } };
 }
 
 /** Returns the `Link` header with the documentation of the error (RFC 8288): of the limit if one was exceeded, or else of the code. */
@@ -204,9 +214,11 @@ function errorPage(docsUrl: string, anchor: string): string {
 }
 
 /** Returns the last frame of a stream that fails after its start, for any code (contract.md#d4-broken-streams). */
-export function errorFrame(error: ApiError): { error: { code: string; type: unknown; message: string; param: null } } {
-  const { code, message } = error;
-  return { error: { code, type: typeOf(error), message, param: null } };
+export function errorFrame(error: ApiError): {
+  error: { code: string; type: unknown; message: string; param: string | null };
+} {
+  const { code, message, openAi } = error;
+  return { error: { code: openAi.code ?? code, type: typeOf(error), message, param: openAi.param ?? null } };
 }
 
 function typeOf({ code, fields }: ApiError): unknown {
@@ -224,25 +236,4 @@ export function errorHeaders({ code, headers, retryAfterMs }: ApiError): Record<
     ...(errorStatus(code) === 409 && { 'x-should-retry': 'false' }),
     ...headers,
   };
-}
-
-const codes = Object.keys(errorCodes) as [ErrorCode, ...ErrorCode[]]; // the keys of a literal table are its codes
-
-/** A failure as a worker sends it to the ingress: without its cause, which is only in the worker's log. */
-export const carriedErrorSchema = z.object({
-  code: z.enum(codes),
-  message: z.string(),
-  fields: z.record(z.string(), z.unknown()),
-  headers: z.record(z.string(), z.string()),
-  retryAfterMs: z.number().optional(),
-});
-
-export type CarriedError = z.infer<typeof carriedErrorSchema>;
-
-export function packError({ code, message, fields, headers, retryAfterMs }: ApiError): CarriedError {
-  return { code, message, fields, headers, ...(retryAfterMs !== undefined && { retryAfterMs }) };
-}
-
-export function unpackError({ code, message, fields, headers, retryAfterMs }: CarriedError): ApiError {
-  return new ApiError(code, message, { fields, headers, ...(retryAfterMs !== undefined && { retryAfterMs }) });
 }

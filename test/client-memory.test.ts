@@ -11,7 +11,7 @@ import { partitionOf } from '../shared/redis/keys.ts';
 import { createSingleFlight } from '../shared/single-flight.ts';
 import { countTokens } from '../workers/answers/count-tokens.ts';
 import { createKnownCallers } from '../workers/batches/lines/known-callers.ts';
-import { relayedText } from '../workers/exchange/relayed-text.ts';
+import { relayedText } from '../workers/outcomes/relayed-text.ts';
 import { heapInUse } from './support/collect-garbage.ts';
 import { callOf } from './support/endpoints/endpoint-call.ts';
 import { productionFiles } from './support/source-files.ts';

@@ -1,7 +1,8 @@
 import type { AnswerBudget, HeldAnswer } from '../../shared/bytes/answer-budget.ts';
 import { holderOf } from '../../shared/caller.ts';
-import { type ApiError, deadlineExceeded, replyLost, unpackError, waitedTooLong } from '../../shared/errors.ts';
+import { type ApiError, deadlineExceeded, replyLost, waitedTooLong } from '../../shared/errors.ts';
 import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
+import { unpackError } from '../../shared/jobs/carried-error.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
 import type { TakenPieces } from '../../shared/jobs/taken-pieces.ts';
 import type { Released } from '../../shared/limits/release.ts';
@@ -165,9 +166,8 @@ function accept(request: WaitingRequest, reply: Reply): void {
       return;
     case 'chunk':
       request.tokensDelivered = reply.tokens;
-      if (!request.left && !request.buffer.push({ kind: 'chunk', text: reply.data })) {
+      if (!request.left && !request.buffer.push({ kind: 'chunk', text: reply.data }))
         leaveRequest(request, replyLost(true));
-      }
       return;
     case 'piece':
       takePiece(request, reply);

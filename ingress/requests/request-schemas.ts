@@ -8,7 +8,7 @@ const attempt = z.strictObject({
     .enum(['on-prem', 'cloud'])
     .nullable()
     .meta({ description: 'Of the model server; null if the server is no longer in the plan file, or is not known.' }),
-  outcome: z.string().meta({ description: '`completed`, or what failed.' }),
+  outcome: z.string().meta({ description: '`answered`, or what came instead: see Find a request.' }),
   ms: count.nullable().meta({ description: 'Milliseconds; null if they are not known.' }),
 });
 

@@ -24,6 +24,8 @@ export type Call = {
   assembled: boolean;
   body: string;
   outputTokensMax: number;
+  /** The names of the output limit that the client has used. */
+  limitFields: string[];
   /** The number of choices in the answer. */
   choices: number;
   /** Headers of the client for the backend. */
@@ -64,7 +66,7 @@ export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): 
   if (request.isPlain?.(sent.value) !== true) checkFields(endpoint, sent.value, options);
   const { fields, members = {}, model: named, ...asked } = request.ask(sent.value);
   const { name, model } = modelOf(named, endpoint, options);
-  const exact = exactly(sent);
+  const exact: Readonly<Record<string, unknown>> = { ...exactly(sent) };
   const hintless = options.rule.withoutHints(exact, name);
   // The worker says whether the answer is a stream.
   const replaced = { ...hintless, ...fields, model: undefined, service_tier: undefined, stream: undefined };
@@ -76,6 +78,7 @@ export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): 
     ...{ endpoint: endpoint.path, ...asked, model: name, tier: model.tier, pool: model.pool },
     ...(name !== named && { requestedModel: named }),
     ...{ body, outputTokensMax: cost.outputTokensMax, cost },
+    limitFields: request.limitFields.filter((field) => exact[field] != null),
     dropped: Object.keys(hintless).map((field) => `${field}.pattern`),
   };
 }

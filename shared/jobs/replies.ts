@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { carriedErrorSchema } from '../errors.ts';
+import { carriedErrorSchema } from './carried-error.ts';
 import { wholeNumber } from './whole-number.ts';
 
 /** Tokens as the backend reported them, or as counted here if it reported none (`estimated`). */

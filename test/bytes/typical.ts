@@ -25,7 +25,7 @@ export function newReport(): UsageReport {
     ...{ plan, model, tier: 'standard', endpoint: '/v1/chat/completions', batch: null },
     ...{ promptTokens: 1_234, completionTokens: 456, cachedTokens: 1_024, counted: 'reported', outcome: 'completed' },
     ...{ queueWaitMs: 12, firstTokenMs: 345, durationMs: 6_789 },
-    attempts: [{ run: 1, backend: 'onprem-gpu-a', outcome: 'completed', durationMs: 6_777 }],
+    attempts: [{ run: 1, backend: 'onprem-gpu-a', outcome: 'answered', durationMs: 6_777 }],
     endedRuns: [1],
   };
 }
@@ -44,6 +44,7 @@ export function newJob(bodyBytes: number): InferenceJob {
     ...{
       body: bodyOf(bodyBytes),
       outputTokensMax: 4_096,
+      limitFields: ['max_tokens'],
       promptEstimate: 1_500,
       replyTo: `svc:reply-frames:${ulid()}`,
       earlierRuns: [],

@@ -104,7 +104,6 @@ test('sends the backend the client’s fields, including fields specific to an e
     chat_template_kwargs: { a: [1, null] },
     model: 'small-chat',
     max_tokens: 4_096,
-    max_completion_tokens: 4_096,
   });
   t.false(JSON.stringify(call?.body).includes('stream_options'));
 });

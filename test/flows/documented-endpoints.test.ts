@@ -42,9 +42,11 @@ test.serial('answers, streams and errors of every endpoint are as documented, al
 
 test.serial('a broken stream of every endpoint ends with a documented event', async (t) => {
   const stack = shared.stack();
-  for (const server of stack.modelServers) server.fail({ cutAfterChunks: 2 }, model);
+  // The second is its name in the cloud.
+  const names = [model, 'upstream-model'];
+  for (const server of stack.modelServers) for (const name of names) server.fail({ cutAfterChunks: 2 }, name);
   t.teardown(() => {
-    for (const server of stack.modelServers) server.heal(model);
+    for (const server of stack.modelServers) for (const name of names) server.heal(name);
   });
   for (const base of ['', '/openai']) {
     for (const path of streamed) {

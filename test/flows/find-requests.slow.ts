@@ -95,7 +95,7 @@ test('a stream is found while it runs and soon after its end by both ids, before
   if (typeof ended === 'number') return t.fail(`${ended}`);
   t.deepEqual(await look(t, key, id), ended);
   t.like(ended, { id, answer_id: answerId, state: 'ended', outcome: 'completed', endpoint: '/v1/chat/completions' });
-  t.like(ended.attempts, [{ location: 'on-prem', outcome: 'completed' }]);
+  t.like(ended.attempts, [{ location: 'on-prem', outcome: 'answered' }]);
   t.is(ended.created_at, streaming.created_at);
   t.true((ended.first_token_ms ?? 0) >= 300 && (ended.duration_ms ?? 0) >= (ended.first_token_ms ?? 0));
 

@@ -68,7 +68,7 @@ test('metrics count requests, waits and attempts and contain no key, account or 
   );
   t.regex(
     atWorker ?? '',
-    /svc_backend_attempts_total\{backend="onprem-a",model="small-chat",endpoint="\/v1\/chat\/completions",outcome="completed"\} 2/,
+    /svc_backend_attempts_total\{backend="onprem-a",model="small-chat",endpoint="\/v1\/chat\/completions",outcome="answered"\} 2/,
   );
   t.regex(
     atIngress ?? '',

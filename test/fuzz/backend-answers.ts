@@ -44,7 +44,7 @@ export async function endOf(answer: () => Promise<void>): Promise<string> {
   } catch (error) {
     if (!(error instanceof BackendError)) throw error;
     require(!error.message.includes(apiKey), "the message of a failure contains the backend's key");
-    return error.outcome;
+    return error.fault;
   }
 }
 
@@ -96,6 +96,7 @@ export function callOf(endpoint: string, stream: boolean): QueuedCall {
       tier: 'guest',
       stream,
       outputTokensMax,
+      limitFields: [],
       body,
     },
     ...{ endpoint, includeUsage: false, assembled: false, choices: 1, promptEstimate: 0, earlierRuns: [] },
@@ -118,6 +119,7 @@ export function answering(pieces: Pieces, job: QueuedCall) {
       body,
       room: roomFor(),
       signal,
+      ...{ onToken() {}, servesOthers: () => false },
     },
   };
 }

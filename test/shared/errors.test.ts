@@ -8,15 +8,14 @@ import {
   errorHeaders,
   errorLink,
   errorStatus,
-  packError,
   planLimit,
   quotaExceeded,
   rateLimitExceeded,
   toApiError,
-  unpackError,
   upstreamsExhausted,
   validationError,
 } from '../../shared/errors.ts';
+import { packError, unpackError } from '../../shared/jobs/carried-error.ts';
 import { decodeEntry, encodeFrame } from '../../shared/jobs/reply-frames.ts';
 
 const docsUrl = 'https://docs.example';

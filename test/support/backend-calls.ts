@@ -31,7 +31,7 @@ export function openBackend(
     const options = stream ? { stream, stream_options: { include_usage: true } } : {};
     const body = JSON.stringify({ model: 'm', messages, ...options });
     const sent = { path: '/chat/completions', headers: {}, apiKey: undefined, requestId: 'req_1', body };
-    return { backend, ...sent, room: roomFor(), signal };
+    return { backend, ...sent, room: roomFor(), signal, onToken() {}, servesOthers: () => false };
   }
 
   return {
@@ -47,7 +47,7 @@ export function openBackend(
       (onReady) => {
         const converter = createChunkConverter(chatKind, streamOptions({ model: 'm' }));
         const take = (data: string) => onReady(converter.take(data)) === true;
-        return callBackend.stream(call(true, signal), { take, begun: converter.begun });
+        return callBackend.stream(call(true, signal), { isWhole: false, take, takeWhole() {}, begun: converter.begun });
       },
     [Symbol.asyncDispose]: () => agent.destroy(),
   };

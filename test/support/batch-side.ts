@@ -72,7 +72,15 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
         promptEstimate: 0,
         body: '{}',
       },
-      ...{ outputTokensMax: 1, earlierRuns: [], batch: batch.id, line, number, customId: `line ${line}` },
+      ...{
+        outputTokensMax: 1,
+        limitFields: [],
+        earlierRuns: [],
+        batch: batch.id,
+        line,
+        number,
+        customId: `line ${line}`,
+      },
       ...{ failures: 0, losses: 0, tokens: 10, tellTo: '' },
     });
   }

@@ -231,9 +231,9 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     async occupy(): Promise<() => void> {
       const { signal } = new AbortController();
       const ask = { model: 'small-chat', lane: 'interactive', tried: new Set<string>(), waitMs: 0, signal } as const;
-      const taken = await slots.take(ask);
+      const taken = await slots.take({ ...ask, holder: 'user:other', promptTokensMin: 0 });
       if (taken.outcome !== 'slot') throw new Error(`there is no room: ${taken.outcome}`);
-      return () => taken.slot.end('abandoned');
+      return () => taken.slot.end({ outcome: 'abandoned' });
     },
     /** How often a line was postponed, by the reasons that occurred. */
     async pauses(): Promise<Record<string, number>> {

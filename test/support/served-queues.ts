@@ -19,7 +19,7 @@ type Slots = Parameters<typeof serveQueues>[0]['slots'];
 
 /** Gives every job a slot. */
 export const slotsForAll: Slots = {
-  reserve: () => ({ outcome: 'reserved', reservation: { use: () => undefined, release() {} } }),
+  reserve: () => ({ outcome: 'reserved', reservation: { backend: 'a', use: () => undefined, release() {} } }),
   hasSlot: () => true,
 };
 

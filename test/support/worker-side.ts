@@ -42,6 +42,8 @@ type Options = {
   /** `answer_bytes_max` of the model. */
   answerBytesMax?: number | undefined;
   retryBudget?: RetryBudget;
+  /** The health test of each backend. */
+  test?: () => Promise<boolean>;
   /** Replaces the calls of model servers. */
   findAnswer?: FindAnswer;
 };
@@ -49,7 +51,7 @@ type Options = {
 /** The parts of a worker without its queue, with three model servers: two on-prem replicas and the cloud. */
 export async function openWorkerSide(
   redis: Redis,
-  { retryBudget = createRetryBudget(), findAnswer, ...planned }: Options = {},
+  { retryBudget = createRetryBudget(), findAnswer, test = async () => true, ...planned }: Options = {},
 ) {
   await using parts = new AsyncDisposableStack();
   const start = async (name: string) => parts.use(await startModelServer({ name }));
@@ -65,7 +67,7 @@ export async function openWorkerSide(
     (opened) => opened.destroy(),
   );
   const slots = parts.use(
-    createBackendSlots({ currentPlanFile, pools: () => ['default', 'large'], shareOf: wholeLimits(planFile) }),
+    createBackendSlots({ currentPlanFile, pools: () => ['default', 'large'], shareOf: wholeLimits(planFile), test }),
   );
   const startRun = createStartRun(redis);
   const registry = new Registry();
@@ -196,6 +198,7 @@ export function jobFor(replyTo: string, given: Partial<InferenceJob>): Inference
     promptEstimate: 0,
     body: JSON.stringify({ messages, ...streaming }),
     outputTokensMax: 4_096,
+    limitFields: [],
     replyTo,
     admittedAt: now,
     startBy: now + 30_000,

@@ -18,6 +18,12 @@ export function createAnswerMetrics(registry: Registry) {
       labelNames: ['backend', 'model', 'endpoint', 'outcome'],
       registers,
     }),
+    refusals: new Counter({
+      name: 'svc_backend_rules_total',
+      help: 'Calls to backends without an answer, by the rule that recognised what the backend said',
+      labelNames: ['backend', 'rule'],
+      registers,
+    }),
     attemptDuration: new Histogram({
       name: 'svc_backend_attempt_duration_seconds',
       help: 'Duration of calls to backends',

@@ -17,7 +17,6 @@ import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import { isAssembled } from '../exchange/body-for.ts';
 import type { BackendCall, CallBackend, StreamReader } from '../exchange/call-backend.ts';
 import { wholeText } from '../exchange/read-body.ts';
-import { relayedText } from '../exchange/relayed-text.ts';
 import type { AnswerBody } from '../replies/send-pieces.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 import { countPromptTokens, countTokens } from './count-tokens.ts';
@@ -58,7 +57,7 @@ export async function answerWhole(answering: Answering): Promise<Answered> {
   const format = endpointAt(job.endpoint).answer;
   const guard = createOutputGuard(job);
   if (format.vectors !== undefined) return answerVectors(answering, format, format.vectors);
-  const given = isAssembled(job, call.backend)
+  const given = job.assembled
     ? await assemble(answering, format, guard)
     : { isCut: false, answer: format.parse(await callBackend.whole(call, wholeText())) };
   const used = await usageOf(job, guard.hasPassedOurs() ? undefined : given.answer.usage, () => {
@@ -90,7 +89,6 @@ function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOption
     model: job.requestedModel ?? job.model,
     requestId: job.requestId,
     createdAt: Math.floor(Date.now() / 1_000),
-    relay: (message) => relayedText(message, call.apiKey),
     budget: call.room,
     choices: job.choices,
   };
@@ -103,25 +101,22 @@ async function assemble(answering: Answering, format: AnswerFormat, guard: Outpu
   const assembly = format.stream?.assembly;
   if (assembly === undefined) throw new Error(`answers of ${job.endpoint} cannot be assembled`);
   const assembler = assembly.create(optionsOf(answering));
-  let whole: string | undefined;
   onCalling(async () => {
     const reported = guard.hasPassedOurs() ? undefined : assembler.usage();
     return guard.capped(await usageOf(job, reported, assembler.text));
   });
-  const isCut = await readStream(
+  const { whole, isCut } = await readStream(
     { call, callBackend },
     {
+      isWhole: !isAssembled(job, call.backend),
       begun: assembler.begun,
-      takeWhole(text) {
-        whole = text;
-      },
       take(data) {
         const before = assembler.begun();
         assembler.take(data);
         if (!before && assembler.begun()) onFirstToken({ isDelivered: false, id: assembler.id() });
         return isPassed(guard, assembler, job);
       },
-      complete: () => whole !== undefined || assembler.complete(() => job.choices),
+      complete: () => assembler.complete(() => job.choices),
     },
   );
   if (isCut) assembler.cut(job.choices);
@@ -135,7 +130,8 @@ async function assemble(answering: Answering, format: AnswerFormat, guard: Outpu
 export async function answerStream(answering: Answering): Promise<Answered> {
   const { job, call, callBackend, reply, onCalling, onFirstToken } = answering;
   const guard = createOutputGuard(job);
-  const converter = streamFormatOf(job).convert(optionsOf(answering));
+  const { answer: format } = endpointAt(job.endpoint);
+  const converter = streamFormatOf(format).convert(optionsOf(answering));
   const used = () => usageOf(job, guard.hasPassedOurs() ? undefined : converter.usage(), converter.text);
   onCalling(async () => guard.capped(await used()));
   const send = (ready: string) => reply.chunk(ready, guard.cappedTokens(converter.tokensWritten()));
@@ -145,22 +141,18 @@ export async function answerStream(answering: Answering): Promise<Answered> {
     hasBegun = true;
   };
   const deliver = (ready: string) => (ready === '' ? false : send(ready).then(() => false));
-  const isCut = await readStream(
-    { call, callBackend },
-    {
-      begun: converter.begun,
-      take(data) {
-        const ready = converter.take(data);
-        if (converter.begun()) begin();
-        // What exceeds the limit is not delivered.
-        const passed = isPassed(guard, converter, job);
-        return typeof passed === 'boolean'
-          ? passed || deliver(ready)
-          : passed.then((isOver) => isOver || call.signal.aborted || deliver(ready));
-      },
-      complete: () => converter.complete(() => job.choices),
-    },
-  );
+  const take = (data: string) => {
+    const ready = converter.take(data);
+    if (converter.begun()) begin();
+    // What exceeds the limit is not delivered.
+    const passed = isPassed(guard, converter, job);
+    return typeof passed === 'boolean'
+      ? passed || deliver(ready)
+      : passed.then((isOver) => isOver || call.signal.aborted || deliver(ready));
+  };
+  const complete = () => converter.complete(() => job.choices);
+  const read = await readStream({ call, callBackend }, { isWhole: false, begun: converter.begun, take, complete });
+  const isCut = read.whole === undefined ? read.isCut : await takeAll(format, read.whole, take);
   if (isCut) {
     begin();
     await send(converter.cut(job.choices));
@@ -171,10 +163,15 @@ export async function answerStream(answering: Answering): Promise<Answered> {
   return { usage, finalEvents, id: converter.id(), isOverLimit: isCut || guard.shareWithin(all) < 1 };
 }
 
-function streamFormatOf({ endpoint }: QueuedCall): StreamFormat {
-  const { stream } = endpointAt(endpoint).answer;
-  if (stream === undefined) throw new Error(`answers of ${endpoint} cannot be streamed`);
+function streamFormatOf({ stream }: AnswerFormat): StreamFormat {
+  if (stream === undefined) throw new Error('answers of this endpoint cannot be streamed');
   return stream;
+}
+
+/** Takes the events of an answer that came whole. True if the rest was cut. */
+async function takeAll(format: AnswerFormat, text: string, take: StreamReader['take']): Promise<boolean> {
+  for (const data of streamFormatOf(format).eventsOf(format.parse(text))) if (await take(data)) return true;
+  return false;
 }
 
 /** Whether the answer exceeds its limit. An answer that is complete and has no more text does not. */
@@ -187,19 +184,25 @@ function isPassed(guard: OutputGuard, progress: StreamProgress, job: QueuedCall)
 
 type Calling = Pick<Answering, 'call' | 'callBackend'>;
 
-/** True if the stream was cut before its end. */
+/** `isCut`: the stream was cut before its end. `whole`: the text of an answer that came in one JSON. */
 async function readStream(
   { call, callBackend }: Calling,
-  reader: StreamReader & { complete(): boolean },
-): Promise<boolean> {
+  reader: Omit<StreamReader, 'takeWhole'> & { complete(): boolean },
+): Promise<{ isCut: boolean; whole?: string }> {
+  let whole = '';
+  const takeWhole = (text: string) => {
+    whole = text;
+  };
   try {
-    if ((await callBackend.stream(call, reader)) === 'cut') return true;
+    const end = await callBackend.stream(call, { ...reader, takeWhole });
+    if (end === 'whole') return { isCut: false, whole };
+    if (end === 'cut') return { isCut: true };
   } catch (error) {
     // A complete answer stays complete, even if its connection fails afterwards.
     if (!(error instanceof BackendError && reader.complete())) throw error;
   }
   if (!reader.complete()) throw new BackendError('interrupted', 'the stream ended before it was complete');
-  return false;
+  return { isCut: false };
 }
 
 /** The usage that the backend reported, else counted by tokenizer and marked as estimated. */

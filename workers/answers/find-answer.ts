@@ -1,38 +1,35 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { holderOf } from '../../shared/caller.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { BackendSlots, SlotAnswer } from '../backends/backend-slots.ts';
+import type { Slot } from '../backends/reservation.ts';
 import type { RetryBudget } from '../backends/retry-budget.ts';
+import type { Decision } from '../outcomes/decide-outcome.ts';
+import { relayedText } from '../outcomes/relayed-text.ts';
 import type { AnswerMetrics } from './answer-metrics.ts';
-import type { Answer, Received } from './answer-request.ts';
+import { type AskedBackends, createAskedBackends } from './asked-backends.ts';
+import { createCallLimits } from './call-limits.ts';
 import { countPromptTokens } from './count-tokens.ts';
+import type { Found } from './found.ts';
 import type { CallingRun } from './run.ts';
 import { createTryBackend } from './try-backend.ts';
 import { noTokens } from './usage-report.ts';
 
-/**
- * The result of asking the backends of a run. `refused`: the request is at fault; `message` is the backend's. `exhausted`: no backend
- * answers; `attempted` are those that were tried, in order. `too_large`: the answer exceeds the limit of its model. `late`: no backend had
- * room in time. `interrupted`: the answer broke off
- * after text was sent. `stopped`: the signal was aborted. `fault`: an error of ours. `received` and `produced`: as in an attempt.
- */
-export type Found = { received?: Received | undefined; produced?: Received | undefined } & (
-  | { outcome: 'answered'; answer: Answer }
-  | { outcome: 'refused'; message: string }
-  | { outcome: 'exhausted'; attempted: string[] }
-  | { outcome: 'interrupted' | 'late' | 'stopped' | 'too_large' }
-  | { outcome: 'fault'; error: unknown }
-);
-
 /** Asks the backends of a run's model, one after another, until one answers. Does not settle the request or send the last reply. */
 export type FindAnswer = (run: CallingRun) => Promise<Found>;
 
-/** `failed`: the backends that were asked in this pass have failed. */
-type Passed = Found | { outcome: 'failed' };
+/** `none left`: no other backend may be asked. `waited`: those that are left had no room in time. */
+type Unanswered = { outcome: 'none left' | 'waited' };
+type Passed = Found | Unanswered;
+
+function isUnanswered(passed: Passed): passed is Unanswered {
+  return passed.outcome === 'none left' || passed.outcome === 'waited';
+}
 
 const roundPauseMs = 500;
 
 export function createFindAnswer(
-  deps: Parameters<typeof createTryBackend>[0] & {
+  deps: Omit<Parameters<typeof createTryBackend>[0], 'callLimits'> & {
     slots: BackendSlots;
     retryBudget: RetryBudget;
     /** The time that must be left for a second round, in milliseconds. */
@@ -42,29 +39,29 @@ export function createFindAnswer(
   },
 ): FindAnswer {
   const { slots, retryBudget, metrics, random = Math.random } = deps;
-  const tryBackend = createTryBackend(deps);
+  const tryBackend = createTryBackend({ ...deps, callLimits: createCallLimits(slots) });
 
   /**
    * The first pass over the backends is never limited. A second one is, or an outage would double its own load. A line of a batch has
    * no second pass: it waits longer, and not in a worker (contract.md#q3-failover).
    */
-  async function askAll(run: CallingRun): Promise<Found> {
+  async function askAll(run: CallingRun, asked: AskedBackends): Promise<Found> {
     const { model, endpoint } = run.job;
-    const attempted: string[] = [];
     if (run.lane === 'interactive') retryBudget.earn();
-    const first = await passOver(run, attempted);
-    if (first.outcome !== 'failed') return first;
-    if (attempted.length === 0) return { outcome: 'exhausted', attempted: slots.namesOf(model) };
-    if (!mayTryAgain(run)) return { outcome: 'exhausted', attempted };
+    const first = await passOver(run, asked);
+    if (!isUnanswered(first)) return first;
+    const { outcome } = first;
+    if (outcome === 'waited' && asked.attempted.length === 0) return { outcome: 'late' };
+    if (outcome === 'waited' || !asked.mayHelpToTryAgain() || !mayTryAgain(run)) return asked.result(run);
     metrics.retryRounds.inc({ model, endpoint });
     await sleep(random() * roundPauseMs, undefined, { signal: run.signal }).catch(() => {}); // passOver checks the signal
-    const second = await passOver(run, attempted);
-    return second.outcome === 'failed' ? { outcome: 'exhausted', attempted } : second;
+    const second = await passOver(run, asked);
+    return isUnanswered(second) ? asked.result(run) : second;
   }
 
   return async function findAnswer(run) {
-    const found = await askAll(run);
-    return found.outcome === 'exhausted' || found.outcome === 'late' ? ((await estimated(run)) ?? found) : found;
+    const found = await askAll(run, createAskedBackends({ slots, job: run.job }));
+    return mayEstimate.has(found.outcome) ? ((await estimated(run)) ?? found) : found;
   };
 
   function mayTryAgain({ job, lane, leftMs }: CallingRun): boolean {
@@ -75,40 +72,45 @@ export function createFindAnswer(
   }
 
   /** A stream can move on to the next backend until its first token, and a whole answer until its end. */
-  async function passOver(run: CallingRun, attempted: string[]): Promise<Passed> {
+  async function passOver(run: CallingRun, asked: AskedBackends): Promise<Passed> {
     const { signal } = run;
     const tried = new Set<string>();
-    while (true) {
-      const taken = await takeSlot(run, tried);
+    while (asked.mayAskMore()) {
+      const taken = await takeSlot(run, asked, tried);
       if (signal.aborted) {
-        if (taken.outcome === 'slot') taken.slot.end('abandoned');
+        if (taken.outcome === 'slot') taken.slot.end({ outcome: 'abandoned' });
         return { outcome: 'stopped' };
       }
-      // If some have failed and no other has room in time, none could answer.
-      if (taken.outcome === 'refused' || (taken.outcome !== 'slot' && attempted.length > 0))
-        return { outcome: 'failed' };
-      if (taken.outcome !== 'slot') return { outcome: taken.outcome };
+      if (taken.outcome !== 'slot') return { outcome: taken.outcome === 'late' ? 'waited' : 'none left' };
       const { slot } = taken;
-      tried.add(slot.name);
-      if (!attempted.includes(slot.name)) attempted.push(slot.name);
+      asked.begin(slot.name);
       const attempt = await tryBackend(run, slot);
       const { received, produced } = attempt;
       if (attempt.outcome !== 'failed') return attempt;
-      if (signal.aborted) return { outcome: 'stopped', received, produced };
-      if (attempt.error.outcome === 'refused_request') return { outcome: 'refused', message: attempt.error.message };
       if (received !== undefined) return { outcome: 'interrupted', received };
-      // Another backend would answer with as much.
-      if (attempt.error.outcome === 'too_large') return { outcome: 'too_large', produced };
+      const decision = { ...attempt.decision, words: wordsFor(slot, attempt.decision) };
+      if (decision.outcome === 'refused') return { outcome: 'refused', by: decision, produced };
+      if (asked.note(slot, decision) === 'ask others') tried.add(slot.name);
     }
+    return { outcome: 'none left' };
   }
 
-  async function takeSlot(run: CallingRun, tried: ReadonlySet<string>): Promise<SlotAnswer> {
-    const { job, lane, signal } = run;
-    const reserved = run.reservation?.use();
-    if (reserved !== undefined) return { outcome: 'slot', slot: reserved };
-    return slots.take({ model: job.model, lane, tried, waitMs: run.mayWaitMs(), signal });
+  /** The backend's words, as its client may see them. */
+  function wordsFor({ backend }: Slot, { words }: Decision): string {
+    return backend.relayMessages === false ? '' : relayedText(words, deps.apiKeyOf(backend));
+  }
+
+  async function takeSlot(run: CallingRun, asked: AskedBackends, tried: ReadonlySet<string>): Promise<SlotAnswer> {
+    const { job, lane, signal, reservation } = run;
+    const holder = holderOf(job);
+    return slots.take(
+      { model: job.model, lane, holder, tried, ...asked.limits(), waitMs: run.mayWaitMs(), signal },
+      reservation,
+    );
   }
 }
+
+const mayEstimate: ReadonlySet<Found['outcome']> = new Set(['exhausted', 'late', 'too_long', 'refused']);
 
 /** The answer without a backend, if the endpoint has one. */
 async function estimated({ job }: CallingRun): Promise<Found | undefined> {

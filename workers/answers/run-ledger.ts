@@ -1,11 +1,13 @@
-import type { AttemptOutcome } from '../../shared/endpoints/answers/backend-error.ts';
 import type { Served } from '../../shared/jobs/replies.ts';
 import type { UsageAttempt } from '../../shared/store/usage/usage-record.ts';
+import type { AttemptOutcome } from '../outcomes/outcome.ts';
+
+export type AttemptEnd = Pick<UsageAttempt, 'rule' | 'status' | 'isLoss'> & { outcome: AttemptOutcome };
 
 /** Records what one run of a job does, for its usage record. Times are milliseconds since the request was admitted. */
 export interface RunLedger {
   /** A call of a backend begins, with its own name of the model if it has one. Call the returned function at its end. */
-  beginAttempt(backend: string, model?: string): (outcome: AttemptOutcome) => void;
+  beginAttempt(backend: string, model?: string): (end: AttemptEnd) => void;
   /** The first token of the backend that answers. The last call counts. */
   firstToken(): void;
   /** The backend's id of the answer. The last call counts. */
@@ -37,9 +39,9 @@ export function createRunLedger({
     beginAttempt(backend, model) {
       const begunAt = now();
       latestBackend = backend;
-      return (outcome) => {
+      return (end) => {
         const durationMs = Math.round(now() - begunAt);
-        attempts.push({ run, backend, ...(model !== undefined && { model }), outcome, durationMs });
+        attempts.push({ run, backend, ...(model !== undefined && { model }), ...end, durationMs });
       };
     },
     firstToken() {

@@ -4,35 +4,43 @@ import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
-import type { CallOutcome } from '../backends/backend-health.ts';
-import type { Slot } from '../backends/reservation.ts';
+import type { Slot, SlotEnd } from '../backends/reservation.ts';
 import { createAnswerRoom } from '../exchange/answer-room.ts';
-import { bodyFor } from '../exchange/body-for.ts';
-import type { CallBackend } from '../exchange/call-backend.ts';
+import { bodyFor, type CallLimit } from '../exchange/body-for.ts';
+import type { BackendCall, CallBackend } from '../exchange/call-backend.ts';
 import type { createOwnFields } from '../exchange/own-fields.ts';
-import { traceAttempt } from '../tracing/trace-attempt.ts';
+import { type Decision, decideOutcome } from '../outcomes/decide-outcome.ts';
+import { treatments } from '../outcomes/outcome.ts';
+import { type AttemptSpan, traceAttempt } from '../tracing/trace-attempt.ts';
 import type { AnswerMetrics } from './answer-metrics.ts';
-import { type Answer, answerStream, answerWhole, type Received } from './answer-request.ts';
+import { type Answer, type Answered, answerStream, answerWhole, type Received } from './answer-request.ts';
+import type { CallLimits } from './call-limits.ts';
 import type { CallingRun } from './run.ts';
+import type { AttemptEnd } from './run-ledger.ts';
 
 /**
- * `failed`: the backend failed, or the call was aborted. `fault`: an error of ours. `received`: set once text was sent to the client.
- * `produced`: set if the answer came as a stream, also if it is assembled for the client.
+ * `failed`: the backend gave no answer. `stopped`: the call was aborted. `too_large`: its answer exceeds the limit of one answer. `fault`: an
+ * error of ours. `received`: set once text was sent to the client. `produced`: set if the answer came as a stream, also if it is assembled
+ * for the client.
  */
-export type Attempt = { received: Received | undefined; produced: Received | undefined } & (
-  | { outcome: 'answered'; answer: Answer }
-  | { outcome: 'failed'; error: BackendError }
-  | { outcome: 'fault'; error: unknown }
-);
+export type Attempt = Progressed &
+  (
+    | { outcome: 'answered'; answer: Answer }
+    | { outcome: 'failed'; decision: Decision }
+    | { outcome: 'stopped' | 'too_large' }
+    | { outcome: 'fault'; error: unknown }
+  );
 
-type CallMetrics = Pick<AnswerMetrics, 'attempts' | 'attemptDuration' | 'firstToken'>;
+type Progressed = { received: Received | undefined; produced: Received | undefined };
+type CallMetrics = Pick<AnswerMetrics, 'attempts' | 'attemptDuration' | 'firstToken' | 'refusals'>;
 
 /** Calls one backend for a run, and ends the slot of the call. */
 export type TryBackend = (run: CallingRun, slot: Slot) => Promise<Attempt>;
 
-export function createTryBackend(deps: {
+type Deps = {
   apiKeyOf: (backend: Backend) => string | undefined;
   callBackend: CallBackend;
+  callLimits: CallLimits;
   ownFields: ReturnType<typeof createOwnFields>;
   firstTokenMs: () => number;
   models: () => PlanFile['models'];
@@ -40,72 +48,149 @@ export function createTryBackend(deps: {
   tracing?: Pick<Tracing, 'genAi'> | undefined;
   metrics: CallMetrics;
   log: Log;
-}): TryBackend {
-  const { metrics, log } = deps;
+};
+
+export function createTryBackend(deps: Deps): TryBackend {
+  const { callLimits, callBackend, metrics, log } = deps;
+  const logAttempt = createAttemptLog(log);
 
   return async function tryBackend(run, slot) {
-    const { job, reply, signal } = run;
+    const { job, signal } = run;
     const { name, backend } = slot;
     const measured = measure(metrics, run, slot);
     const traced = traceAttempt(run.span, { job, name, backend, genAi: deps.tracing?.genAi ?? false });
-    const { answer: format } = endpointAt(job.endpoint);
-    const bytesMax = deps.models()[job.model]?.answerBytesMax ?? format.bytesMax ?? answerBytesMax.text;
-    const call = {
-      backend,
-      apiKey: deps.apiKeyOf(backend),
-      path: job.endpoint.replace(/^\/v1/, ''),
-      headers: job.headers ?? {},
-      isOptional: format.estimate !== undefined,
-      requestId: job.requestId,
-      trace: traced.trace,
-      body: bodyFor(job, backend, deps.ownFields(run, backend)),
-      room: createAnswerRoom({ held: run.held, bytesMax }),
-      signal,
-    };
     const begunAt = performance.now();
     const progress = createProgress((id) => {
       run.ledger.answeredAs(id);
       for (const each of [measured, traced, slot]) each.firstToken();
     });
+    const hasText = () => progress.soFar().received !== undefined;
+
+    function end(attempt: AttemptEnd, slotEnd: SlotEnd, answered?: Parameters<AttemptSpan['end']>[1]): void {
+      slot.end(slotEnd);
+      measured.end(attempt);
+      traced.end(attempt.outcome, answered);
+    }
+
+    function call(limit: CallLimit): Promise<Answered> {
+      const given = { job, call: callOf(deps, { run, slot, traced, limit }), callBackend, reply: run.reply };
+      return (job.stream ? answerStream : answerWhole)({ ...given, ...progress.callbacks });
+    }
+
     try {
-      const answerJob = job.stream ? answerStream : answerWhole;
-      const { callBackend } = deps;
-      const { isOverLimit, id, ...answer } = await answerJob({ job, call, callBackend, reply, ...progress.callbacks });
+      const { isOverLimit, id, ...answer } = await callLimits.ask({ job, slot, signal, call, hasText });
       run.ledger.answeredAs(id);
       run.held.arrived();
-      slot.end('answered');
-      measured.end(isOverLimit ? 'over_limit' : 'completed');
-      traced.end(isOverLimit ? 'over_limit' : 'completed', { ...answer, id });
+      end({ outcome: isOverLimit ? 'over_limit' : 'answered' }, { outcome: 'answered' }, { ...answer, id });
       const logged = { requestId: job.requestId, backend: name };
       if (isOverLimit) log.warn(logged, 'a backend exceeded the output limit; its answer was cut');
       log.debug({ ...logged, usage: answer.usage }, 'answered');
       return { outcome: 'answered', answer, ...progress.soFar() };
     } catch (error) {
       run.held.release();
-      // An error in passing the answer on is ours, and no reason to ask another backend.
-      if (!(error instanceof BackendError)) {
-        slot.end('abandoned');
-        measured.end('fault');
-        traced.end('fault');
-        return { outcome: 'fault', error, ...progress.soFar() };
-      }
-      const outcome = signal.aborted ? 'stopped' : error.outcome;
-      // Whole answers have no first-token timeout: only the deadline shows that a backend is silent.
-      const wasSilent =
-        signal.reason === 'deadline' && !progress.hasBegun() && performance.now() - begunAt >= deps.firstTokenMs();
-      slot.end(wasSilent ? 'failed' : callOutcomeOf(outcome), error.retryAfterMs);
-      measured.end(outcome);
-      traced.end(outcome);
-      // A refused request is the client's error, and the backend's message may quote the request.
-      if (
-        outcome !== 'stopped' &&
-        outcome !== 'refused_request' &&
-        outcome !== 'not_offered' &&
-        outcome !== 'too_large'
-      )
-        log.warn({ err: error, requestId: job.requestId, backend: name }, 'a backend failed');
-      return { outcome: 'failed', error, ...progress.soFar() };
+      const wasSilent = !progress.hasBegun() && performance.now() - begunAt >= deps.firstTokenMs();
+      const { attempt, slotEnd, result } = failureOf(error, { signal, hasText: hasText(), wasSilent });
+      end(attempt, slotEnd);
+      if (result.outcome === 'failed')
+        logAttempt(error, result.decision, { requestId: job.requestId, backend: name, endpoint: job.endpoint });
+      return { ...result, ...progress.soFar() };
     }
+  };
+}
+
+type Failure = {
+  attempt: AttemptEnd;
+  slotEnd: SlotEnd;
+  result:
+    | { outcome: 'failed'; decision: Decision }
+    | { outcome: 'stopped' | 'too_large' }
+    | { outcome: 'fault'; error: unknown };
+};
+
+/** `wasSilent`: nothing had come in the time for the first token. */
+function failureOf(
+  error: unknown,
+  { signal, hasText, wasSilent }: { signal: AbortSignal; hasText: boolean; wasSilent: boolean },
+): Failure {
+  // An error in passing the answer on is ours, and no reason to ask another backend.
+  if (!(error instanceof BackendError)) {
+    return { attempt: { outcome: 'fault' }, slotEnd: { outcome: 'abandoned' }, result: { outcome: 'fault', error } };
+  }
+  if (signal.aborted) {
+    // Whole answers have no first-token timeout: only the deadline shows that a backend is silent.
+    const isSilent = wasSilent && signal.reason === 'deadline';
+    const slotEnd: SlotEnd = isSilent ? { outcome: 'failed', evidence: 'silence' } : { outcome: 'abandoned' };
+    return { attempt: { outcome: 'stopped' }, slotEnd, result: { outcome: 'stopped' } };
+  }
+  if (error.fault === 'too_large') {
+    const result = { outcome: 'too_large' } as const;
+    return { attempt: result, slotEnd: { outcome: 'answered' }, result };
+  }
+  const decision = decideOutcome(error, { hasText });
+  const { outcome, rule, status, isLoss } = decision;
+  const attempt: AttemptEnd = { outcome, rule };
+  if (status !== undefined) attempt.status = status;
+  if (isLoss) attempt.isLoss = true;
+  return { attempt, slotEnd: slotEndOf(decision), result: { outcome: 'failed', decision } };
+}
+
+type Calling = { run: CallingRun; slot: Slot; traced: AttemptSpan; limit: CallLimit };
+
+function callOf(deps: Deps, { run, slot, traced, limit }: Calling): BackendCall {
+  const { job, signal } = run;
+  const { backend } = slot;
+  const { answer: format } = endpointAt(job.endpoint);
+  const bytesMax = deps.models()[job.model]?.answerBytesMax ?? format.bytesMax ?? answerBytesMax.text;
+  return {
+    backend,
+    apiKey: deps.apiKeyOf(backend),
+    path: job.endpoint.replace(/^\/v1/, ''),
+    headers: job.headers ?? {},
+    requestId: job.requestId,
+    trace: traced.trace,
+    body: bodyFor(job, backend, { own: deps.ownFields(run, backend), limit }),
+    room: createAnswerRoom({ held: run.held, bytesMax }),
+    signal,
+    onToken: slot.noteToken,
+    servesOthers: slot.servesOthers,
+  };
+}
+
+/** What the end of a call shows about its backend, by the table of outcomes. */
+function slotEndOf({ outcome, evidence = 'request', retryAfterMs }: Decision): SlotEnd {
+  if (outcome === 'busy') return { outcome, retryAfterMs };
+  if (outcome === 'loading') return { outcome };
+  const { breaker } = treatments[outcome];
+  if (breaker === 'by evidence') return { outcome: 'failed', evidence };
+  return { outcome: breaker === 'success' ? 'answered' : 'alive' };
+}
+
+const warnEveryMs = 60_000;
+
+/** Logs attempts without an answer: never with words of the backend, because they may quote the request. */
+function createAttemptLog(log: Log) {
+  const warnedAt = new Map<string, number>();
+
+  /** The same backend lacks the same route for every request. */
+  function isNew(key: string): boolean {
+    const now = performance.now();
+    if (now - (warnedAt.get(key) ?? Number.NEGATIVE_INFINITY) < warnEveryMs) return false;
+    warnedAt.set(key, now);
+    return true;
+  }
+
+  return function logAttempt(
+    error: unknown,
+    { outcome, rule, status, kinds }: Decision,
+    about: { requestId: string; backend: string; endpoint: string },
+  ): void {
+    const fields = { ...about, outcome, rule, status, kinds };
+    // Not every server counts tokens, and a refused request is the client's error.
+    const isOptional = endpointAt(about.endpoint).answer.estimate !== undefined;
+    if (outcome === 'failed' || outcome === 'interrupted') log.warn({ ...fields, err: error }, 'a backend failed');
+    else if (outcome === 'not_offered' && !isOptional && isNew(`${about.backend} ${about.endpoint}`))
+      log.warn(fields, 'a backend does not offer this endpoint or model');
+    else log.debug(fields, 'a backend gave no answer');
   };
 }
 
@@ -141,16 +226,11 @@ function measure(metrics: CallMetrics, { job, ledger }: CallingRun, { name, back
       ledger.firstToken();
       endFirstToken();
     },
-    end(outcome: BackendError['outcome']) {
+    end(end: AttemptEnd) {
       endTimer();
-      endAttempt(outcome);
-      metrics.attempts.inc({ ...labels, outcome });
+      endAttempt(end);
+      metrics.attempts.inc({ ...labels, outcome: end.outcome });
+      if (end.rule !== undefined) metrics.refusals.inc({ backend: name, rule: end.rule });
     },
   };
-}
-
-/** What a failed call shows about the health of its backend. */
-function callOutcomeOf(outcome: BackendError['outcome']): CallOutcome {
-  if (outcome === 'stopped') return 'abandoned';
-  return outcome === 'refused_request' || outcome === 'not_offered' || outcome === 'too_large' ? 'answered' : 'failed';
 }

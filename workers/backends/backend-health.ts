@@ -1,27 +1,39 @@
+import type { Evidence } from '../outcomes/outcome.ts';
 import { type Breaker, type BreakerState, createBreaker } from './breaker.ts';
+import { createEvidenceLog } from './evidence.ts';
 import { createRecentOutcomes, type RecentOutcomes } from './recent-outcomes.ts';
 
-/** One call, whose outcome decides about the next ones. */
+/** One call, whose end decides about the next ones. */
 export interface TrackedCall {
   /** The backend answers. */
   firstToken(): void;
-  /** `retryAfterMs`: how long the backend asks not to be called. */
-  end(outcome: CallOutcome, retryAfterMs: number): void;
+  /** True if a failure counts against the backend. */
+  end(end: CallEnd): boolean;
 }
 
-/** `answered`: also if it refused the request as invalid. `abandoned`: the call ended before it could show anything. */
-export type CallOutcome = 'answered' | 'failed' | 'abandoned';
+/**
+ * What a call shows about the health of its backend. `answered`: also if it refused the request as invalid. `alive`: it is well, and did
+ * not serve the request. `abandoned`: the call ended before it could show anything.
+ */
+export type CallEnd = { outcome: 'answered' | 'alive' | 'abandoned' } | { outcome: 'failed'; evidence: Evidence };
 
 /** The health of a backend for one model. */
 export interface BackendHealth extends Disposable {
   breaker(): BreakerState;
-  /** It must not be called: its breaker is open or probing, or it asked not to be called. */
+  /** It must not be called: its breaker is open. */
   refuses(): boolean;
+  /** A call tests it. Others wait for its result. */
+  isProbed(): boolean;
+  /** Asked last for this holder's requests, and one call at a time. */
+  isSuspect(holder: string): boolean;
+  /** Calls of a holder in flight. */
+  callsOf(holder: string): number;
+  suspects(): number;
   /** Recent time to the first token, in milliseconds. Undefined if it is unknown: then a call finds it out. */
   firstTokenMs(): number | undefined;
   /** Calls that ended in about the last minute. Those that were abandoned are not counted. */
   recent(): RecentOutcomes;
-  begin(): TrackedCall;
+  begin(holder: string): TrackedCall;
 }
 
 /** Older samples are stale. */
@@ -33,61 +45,117 @@ export const failedMs = Number.MAX_SAFE_INTEGER;
 
 export function createBackendHealth({
   onBreaker,
+  test,
   probeMs,
   random,
   now,
 }: {
   onBreaker: (state: BreakerState) => void;
+  /** Asks the backend for its health: false if that fails. */
+  test: () => Promise<boolean>;
   probeMs: () => number;
   random: () => number;
   now: () => number;
 }): BackendHealth {
   const breaker: Breaker = createBreaker({ onChange: onBreaker, probeMs, random });
   const outcomes = createRecentOutcomes(now);
-  let pausedUntil = 0;
-  let latest: { ms: number; at: number } | undefined;
+  const evidence = createEvidenceLog(now);
+  const calls = createCallCounts();
+  const pace = createPace(now);
 
-  function note(ms: number): void {
-    const known = latest === undefined || latest.ms === failedMs ? ms : latest.ms;
-    latest = { ms: known + latestWeight * (ms - known), at: now() };
+  /** What the request may have caused does not count, but a test of the backend does. */
+  async function testAfter(watched: ReturnType<Breaker['watch']>): Promise<void> {
+    if (await test()) return;
+    evidence.noteFailedTest();
+    pace.noteFailure();
+    watched.failed();
   }
 
   return {
     breaker: breaker.state,
-    refuses: () => breaker.state() === 'open' || breaker.state() === 'probing' || now() < pausedUntil,
-    firstTokenMs() {
-      if (latest === undefined || now() - latest.at >= recentMs || breaker.state() === 'half-open') return undefined;
-      return latest.ms;
-    },
+    refuses: () => breaker.state() === 'open',
+    isProbed: () => breaker.state() === 'probing',
+    isSuspect: evidence.isSuspect,
+    callsOf: calls.of,
+    suspects: evidence.suspects,
+    firstTokenMs: () => (breaker.state() === 'half-open' ? undefined : pace.firstTokenMs()),
     recent: outcomes.sum,
-    begin() {
+    begin(holder) {
       const begunAt = now();
       const watched = breaker.watch();
       let answers = false;
+      calls.add(holder, 1);
+
+      function fail(of: Evidence): boolean {
+        outcomes.note('failed');
+        const counts = evidence.weigh(of, holder);
+        if (counts) {
+          if (!answers) pace.noteFailure();
+          watched.failed();
+        } else {
+          // A probe has proved nothing.
+          watched.abandoned();
+          void testAfter(watched);
+        }
+        return counts;
+      }
+
+      function succeed(): void {
+        outcomes.note('answered');
+        evidence.clear(holder);
+        if (answers) return;
+        // An answer in one piece shows that the backend answers, but not how soon it began.
+        pace.forgetFailure();
+        watched.succeeded();
+      }
+
       return {
         firstToken() {
           if (answers) return;
           answers = true;
-          note(now() - begunAt);
+          pace.note(now() - begunAt);
           watched.succeeded();
         },
-        end(outcome, retryAfterMs) {
-          // If several calls ask for a pause, the latest end counts.
-          pausedUntil = Math.max(pausedUntil, now() + retryAfterMs);
-          if (outcome !== 'abandoned') outcomes.note(outcome);
-          if (outcome === 'failed') {
-            if (!answers) latest = { ms: failedMs, at: now() };
-            watched.failed();
-          } else if (outcome === 'abandoned') {
-            watched.abandoned();
-          } else if (!answers) {
-            // An answer in one piece shows that the backend answers, but not how soon it began.
-            if (latest?.ms === failedMs) latest = undefined;
-            watched.succeeded();
-          }
+        end(end) {
+          calls.add(holder, -1);
+          if (end.outcome === 'failed') return fail(end.evidence);
+          if (end.outcome === 'answered') succeed();
+          else watched[end.outcome]();
+          return false;
         },
       };
     },
     [Symbol.dispose]: () => breaker[Symbol.dispose](),
+  };
+}
+
+/** Calls in flight by their holders. */
+function createCallCounts() {
+  const calls = new Map<string, number>();
+  return {
+    of: (holder: string) => calls.get(holder) ?? 0,
+    add(holder: string, change: 1 | -1): void {
+      const count = (calls.get(holder) ?? 0) + change;
+      if (count > 0) calls.set(holder, count);
+      else calls.delete(holder);
+    },
+  };
+}
+
+/** The recent time to the first token. */
+function createPace(now: () => number) {
+  let latest: { ms: number; at: number } | undefined;
+  return {
+    note(ms: number): void {
+      const known = latest === undefined || latest.ms === failedMs ? ms : latest.ms;
+      latest = { ms: known + latestWeight * (ms - known), at: now() };
+    },
+    noteFailure(): void {
+      latest = { ms: failedMs, at: now() };
+    },
+    forgetFailure(): void {
+      if (latest?.ms === failedMs) latest = undefined;
+    },
+    firstTokenMs: () => (latest === undefined || now() - latest.at >= recentMs ? undefined : latest.ms),
   };
 }

@@ -2,8 +2,11 @@ import type { Lane } from '../../shared/lane.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { BackendUse, Share } from '../shares/renew-shares.ts';
 import { type BackendLoad, createBackendLoad } from './backend-load.ts';
-import { type Candidate, type Choice, chooseBackend } from './choose-backend.ts';
-import { createReservation, type Reservation, type Slot } from './reservation.ts';
+import { probeAfterMs } from './breaker.ts';
+import { type Ask, createCandidates, createReserveAt } from './candidates.ts';
+import { type Candidate, type Choice, chooseBackend, hasRoom } from './choose-backend.ts';
+import { createPauses, type Pauses } from './pauses.ts';
+import type { Reservation, Slot } from './reservation.ts';
 import { type BreakerStatus, createServedBackends, type SeenHealth, type ServedBackends } from './served-backends.ts';
 import { createWaitingJobs } from './waiting-jobs.ts';
 
@@ -13,17 +16,6 @@ export type Reserved = { outcome: 'reserved'; reservation: Reservation } | { out
 /** `late`: there was no slot within the time to wait, or the signal was aborted. */
 export type SlotAnswer = { outcome: 'slot'; slot: Slot } | { outcome: 'refused' | 'late' };
 
-export type Ask = {
-  model: string;
-  /** The queue of the job. A line of a batch gets only what no request needs. */
-  lane: Lane;
-  /** Backends that were tried in this pass. */
-  tried: ReadonlySet<string>;
-  /** How long to wait for a full backend, in milliseconds; 0: not at all. */
-  waitMs: number;
-  signal: AbortSignal;
-};
-
 export interface BackendSlots extends Disposable {
   /**
    * Reserves the backend to call next, before the job is taken that will call it (contract.md#o2-slot-before-job). Jobs in progress that
@@ -32,8 +24,19 @@ export interface BackendSlots extends Disposable {
   reserve(model: string, lane: Lane): Reserved;
   /** Whether a job could be taken now: it finds a slot, or none of its backends may be called. */
   hasSlot(model: string, lane: Lane): boolean;
-  /** Takes a slot for a job in progress: at once or, if all backends are full, in the order of asking. */
-  take(ask: Ask): Promise<SlotAnswer>;
+  /**
+   * Takes a slot for a job in progress: the reserved one if the job may use it and no other is better for it, else at once or, if all backends are
+   * full, in the order of asking.
+   */
+  take(ask: Ask, reservation?: Reservation): Promise<SlotAnswer>;
+  /** The context of a backend in tokens, if it is known. */
+  contextOf(backend: string): number | undefined;
+  /** The largest context of the model's backends in tokens; infinite if that of any is unknown. */
+  contextMax(model: string): number;
+  /** Milliseconds until the first backend of the model may be called. */
+  callableInMs(model: string): number;
+  /** Why backends are not called for a while. */
+  pauses: Pick<Pauses, 'of' | 'merge'>;
   /** The backends of a model, in the order of the plan file. */
   namesOf(model: string): string[];
   /** True if no backend of the model may be called. */
@@ -64,6 +67,10 @@ export function createBackendSlots(deps: {
   shareOf: (backend: string) => Share;
   /** False if shares have expired. */
   areSharesValid?: (backend: string) => boolean;
+  /** The context of a backend in tokens, if it is known. */
+  contextOf?: (backend: string) => number | undefined;
+  /** Asks a backend for its health: false if that fails. */
+  test?: (backend: string) => Promise<boolean>;
   /** Jobs wait for backends that have no room here. */
   onHungry?: (backends: readonly string[]) => void;
   /** A slot may be free now. */
@@ -74,64 +81,65 @@ export function createBackendSlots(deps: {
 }): BackendSlots {
   const { currentPlanFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = deps;
   const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = deps;
+  const { contextOf = () => undefined, test = async () => true } = deps;
   const waiting = createWaitingJobs<Ask, SlotAnswer>({
     answer,
-    alike: ({ model, tried }) => [model, ...[...tried].toSorted()].join(' '),
+    alike: (ask) => JSON.stringify([ask.model, candidatesOf(ask).map((each) => [each.name, hasRoom(each)])]),
     late: { outcome: 'late' },
   });
   const reportBreaker = (status: BreakerStatus) => {
     onBreaker(status);
     change();
   };
-  const served = createServedBackends({ currentPlanFile, pools, onBreaker: reportBreaker, random, now });
+  const served = createServedBackends({ currentPlanFile, pools, onBreaker: reportBreaker, test, random, now });
   const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, now });
-  const candidatesOf = createCandidates({ currentPlanFile, served, load });
-  const reserveAt = createReserveAt({ currentPlanFile, served, load, areSharesValid, onFree: change });
+  const pauses = createPauses(now);
+  const known = { currentPlanFile, served, load, pauses, contextOf };
+  const candidatesOf = createCandidates(known);
+  const reserveAt = createReserveAt({ ...known, areSharesValid, onFree: change });
 
   function change(): void {
     waiting.serve();
     onChange();
   }
 
-  function choose({ model, lane, tried }: Pick<Ask, 'model' | 'lane' | 'tried'>): Choice {
-    const left = candidatesOf(model, lane).filter(({ name }) => !tried.has(name));
+  function choose(ask: Parameters<typeof candidatesOf>[0]): Choice {
+    const left = candidatesOf(ask);
     const full = load.noteFull(left);
     if (full.length > 0) onHungry(full);
-    return chooseBackend(left, { lane, random });
+    return chooseBackend(left, { lane: ask.lane, random });
   }
 
   function answer(ask: Ask): SlotAnswer | undefined {
     const choice = choose(ask);
     if (choice.outcome === 'refused') return choice;
     if (choice.outcome === 'full') return undefined;
-    const slot = reserveAt(choice.name, ask)?.use();
+    const slot = reserveAt(choice.name, ask)?.use(ask.holder);
     return slot === undefined ? { outcome: 'refused' } : { outcome: 'slot', slot };
   }
 
   return {
     reserve(model, lane) {
       waiting.serve();
-      const choice = choose({ model, lane, tried: new Set() });
+      const choice = choose({ model, lane });
       if (choice.outcome !== 'call') return choice;
       const reservation = reserveAt(choice.name, { model, lane });
       return reservation === undefined ? { outcome: 'refused' } : { outcome: 'reserved', reservation };
     },
-    hasSlot: (model, lane) => chooseBackend(candidatesOf(model, lane), { lane, random }).outcome !== 'full',
-    async take(ask) {
+    hasSlot: (model, lane) => chooseBackend(candidatesOf({ model, lane }), { lane, random }).outcome !== 'full',
+    async take(ask, reservation) {
       if (ask.signal.aborted) return { outcome: 'late' };
+      const reserved = reservation && useReserved(reservation, ask, candidatesOf(ask));
+      if (reserved !== undefined) return { outcome: 'slot', slot: reserved };
       // Jobs that wait go first, also if room has come with time.
       waiting.serve();
       return answer(ask) ?? (ask.waitMs > 0 ? waiting.wait(ask) : { outcome: 'late' });
     },
-    namesOf: (model) => [...served.ofModel(model).keys()],
-    allRefuse: (model) => candidatesOf(model, 'interactive').every(({ refuses }) => refuses),
+    ...createModelFacts({ currentPlanFile, served, contextOf, candidatesOf, pauses }),
+    pauses,
     ...{ breakerStatuses: served.breakerStatuses, seenHealth: served.seenHealth },
     uses: (isLeaving) => load.uses({ isLeaving, isWaiting: waiting.count() > 0 }),
     ...{ load: load.report, waiting: waiting.count, sharesChanged: change },
-    called() {
-      const { backends } = currentPlanFile();
-      return new Map(Object.entries(backends).filter(([name]) => served.names().has(name)));
-    },
     follow() {
       served.follow();
       waiting.serve();
@@ -143,39 +151,43 @@ export function createBackendSlots(deps: {
   };
 }
 
-type Known = { currentPlanFile: () => Pick<PlanFile, 'backends'>; served: ServedBackends; load: BackendLoad };
-
-function createCandidates({ currentPlanFile, served, load }: Known) {
-  return function candidatesOf(model: string, lane: Lane): Candidate[] {
-    return [...served.ofModel(model)].flatMap(([name, health]) => {
-      const backend = currentPlanFile().backends[name];
-      if (backend === undefined) return [];
-      const { location } = backend;
-      const [inFlight, requestsAtOnce] = [load.callsOf(name), load.limitOf(name, lane)];
-      return [
-        { name, location, refuses: health.refuses(), inFlight, requestsAtOnce, firstTokenMs: health.firstTokenMs() },
-      ];
-    });
-  };
+/** The slot that is reserved, unless the request may not use it, or the backend is suspect for its account and another one is not. */
+function useReserved(reservation: Reservation, ask: Ask, candidates: readonly Candidate[]): Slot | undefined {
+  const reserved = candidates.find(({ name }) => name === reservation.backend);
+  const isBest = reserved?.isSuspect === false || candidates.every(({ isSuspect, refuses }) => isSuspect || refuses);
+  if (reserved !== undefined && isBest) return reservation.use(ask.holder);
+  reservation.release();
+  return undefined;
 }
 
-/** Reserves a slot at one backend. Undefined if the model does not have this backend. */
-function createReserveAt(deps: Known & { areSharesValid: (backend: string) => boolean; onFree: () => void }) {
-  const { currentPlanFile, served, load, areSharesValid, onFree } = deps;
-  return function reserveAt(name: string, { model, lane }: Pick<Ask, 'model' | 'lane'>): Reservation | undefined {
-    const [backend, health] = [currentPlanFile().backends[name], served.ofModel(model).get(name)];
-    if (backend === undefined || health === undefined) return undefined;
-    load.begin(name);
-    return createReservation({
-      ...{ name, backend, health },
-      mayCall: () => !health.refuses() && (load.fleetLimitOf(name) === undefined || areSharesValid(name)),
-      onUse() {
-        if (lane === 'interactive') load.noteAsked(name);
-      },
-      onFree() {
-        load.end(name);
-        onFree();
-      },
-    });
+type Facts = Pick<BackendSlots, 'namesOf' | 'allRefuse' | 'contextOf' | 'contextMax' | 'callableInMs' | 'called'>;
+
+/** What is known of the backends, and of those of a model. */
+function createModelFacts({
+  currentPlanFile,
+  served,
+  contextOf,
+  candidatesOf,
+  pauses,
+}: {
+  currentPlanFile: () => Pick<PlanFile, 'backends'>;
+  served: ServedBackends;
+  contextOf: BackendSlots['contextOf'];
+  candidatesOf: ReturnType<typeof createCandidates>;
+  pauses: Pick<Pauses, 'of'>;
+}): Facts {
+  const namesOf = (model: string) => [...served.ofModel(model).keys()];
+  const candidates = (model: string) => candidatesOf({ model, lane: 'interactive' });
+  const waitOf = ({ name, refuses }: Candidate) => pauses.of(name)?.leftMs ?? (refuses ? probeAfterMs : 0);
+  return {
+    namesOf,
+    allRefuse: (model) => candidates(model).every(({ refuses }) => refuses),
+    contextOf,
+    contextMax: (model) => Math.max(0, ...namesOf(model).map((name) => contextOf(name) ?? Number.POSITIVE_INFINITY)),
+    callableInMs: (model) => Math.min(...candidates(model).map(waitOf)),
+    called() {
+      const { backends } = currentPlanFile();
+      return new Map(Object.entries(backends).filter(([name]) => served.names().has(name)));
+    },
   };
 }

@@ -9,6 +9,8 @@ export interface WatchedCall {
   succeeded(): void;
   /** The call has failed, also after it was answered: a stream that broke off. */
   failed(): void;
+  /** The backend is well, and did not serve the request: it is busy, or does not offer the route. Only a probe learns from that. */
+  alive(): void;
   /** The call ended before it could show anything, because the client left. After an abandoned probe the breaker opens again. */
   abandoned(): void;
 }
@@ -25,7 +27,8 @@ const failuresInARowMax = 5;
 const failedPercentMax = 40;
 const windowMs = 20_000;
 const callsInWindowMin = 5;
-const probeAfterMs = 5_000;
+/** After about this time an open breaker lets a call through. */
+export const probeAfterMs = 5_000;
 
 const options = {
   timeout: false,
@@ -78,7 +81,7 @@ export function createBreaker(deps: {
         circuit.record(Promise.reject(new Error('a call failed')));
         if (++failuresInARow >= failuresInARowMax) circuit.open();
       },
-      abandoned() {},
+      ...{ alive() {}, abandoned() {} },
     };
   }
 
@@ -92,12 +95,13 @@ export function createBreaker(deps: {
       clearTimeout(late);
       if (answered === undefined && era === begunIn) circuit.open();
     }
+    function succeed(): void {
+      clearTimeout(late);
+      if (circuit.state() !== 'closed') circuit.close();
+      answered ??= watchClosed();
+    }
     return {
-      succeeded() {
-        clearTimeout(late);
-        if (circuit.state() !== 'closed') circuit.close();
-        answered ??= watchClosed();
-      },
+      ...{ succeeded: succeed, alive: succeed },
       failed() {
         failToProve();
         answered?.failed();

@@ -5,8 +5,14 @@ import type { Backend } from '../../shared/plan-file/plan-file.ts';
 export type Candidate = {
   name: string;
   location: Backend['location'];
-  /** It must not be called: its breaker is open or probing, or it asked not to be called. */
+  /** It must not be called: its breaker is open, or it is paused for long. */
   refuses: boolean;
+  /** It must not be called now, and the request may wait for it: it is busy, loads its model, or is being probed. */
+  isDelayed: boolean;
+  /** Requests of this account have failed there, and may be the reason (contract.md#ms3-evidence): it is asked last, one call at a time. */
+  isSuspect: boolean;
+  /** A call of this account is in flight there. */
+  hasOwnCall: boolean;
   /** Calls of this process in flight, for any model, and how many it may have. */
   inFlight: number;
   requestsAtOnce: number;
@@ -23,7 +29,7 @@ const many = 5;
 /**
  * Chooses the backend to call next (contract.md#q1-choice, contract.md#o5-room-for-clients). On-prem replicas come before the cloud, which
  * is called only if no replica can be. Among them, the one with the fewest calls in flight comes first, then the one with the shortest time
- * to the first token (an unknown time comes first, to find it out), then the order of the plan file. A line of a batch (`lane`) waits for a
+ * to the first token (an unknown time comes first, to find it out), then the order of the plan file. A suspect one comes after all others. A line of a batch (`lane`) waits for a
  * full replica, and goes to the cloud only if no replica may be called. `random` is in [0, 1).
  */
 export function chooseBackend(
@@ -33,11 +39,17 @@ export function chooseBackend(
   const called = candidates.filter(({ refuses }) => !refuses);
   const replicas = called.filter(({ location }) => location === 'on-prem');
   const willing = lane === 'batch' && replicas.length > 0 ? replicas : called;
-  const free = willing.filter(({ inFlight, requestsAtOnce }) => inFlight < requestsAtOnce);
-  const onPrem = free.filter(({ location }) => location === 'on-prem');
-  const [first] = draw(onPrem.length > 0 ? onPrem : free, random).sort(byLoad);
+  const free = willing.filter(hasRoom);
+  const trusted = free.filter(({ isSuspect }) => !isSuspect);
+  const asked = trusted.length > 0 ? trusted : free;
+  const onPrem = asked.filter(({ location }) => location === 'on-prem');
+  const [first] = draw(onPrem.length > 0 ? onPrem : asked, random).sort(byLoad);
   if (first !== undefined) return { outcome: 'call', name: first.name };
   return { outcome: willing.length > 0 ? 'full' : 'refused' };
+}
+
+export function hasRoom({ inFlight, requestsAtOnce, isDelayed, isSuspect, hasOwnCall }: Candidate): boolean {
+  return inFlight < requestsAtOnce && !isDelayed && !(isSuspect && hasOwnCall);
 }
 
 function draw(candidates: readonly Candidate[], random: () => number): Candidate[] {

@@ -1,5 +1,6 @@
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
-import type { BackendHealth, CallOutcome } from './backend-health.ts';
+import type { BackendHealth, CallEnd, TrackedCall } from './backend-health.ts';
+import type { Pauses } from './pauses.ts';
 
 /** The slot of one call of a backend, held from before the call until it has ended. */
 export interface Slot {
@@ -7,20 +8,31 @@ export interface Slot {
   backend: Backend;
   /** The backend answers. */
   firstToken(): void;
-  /** Only the first call has an effect. `retryAfterMs`: how long the backend asks not to be called. */
-  end(outcome: CallOutcome, retryAfterMs?: number): void;
+  /** A token has come. */
+  noteToken(): void;
+  /** Whether the backend has given tokens to other calls within this time. */
+  servesOthers(withinMs: number): boolean;
+  /** Only the first call has an effect. */
+  end(end: SlotEnd): void;
 }
+
+/** How a call ended: what it shows about the health of its backend, or why it is not called for a while. `retryAfterMs`: for how long it asks. */
+export type SlotEnd = CallEnd | { outcome: 'busy'; retryAfterMs: number | undefined } | { outcome: 'loading' };
 
 /** A slot for a job that is not known yet. */
 export interface Reservation {
+  backend: string;
   /**
    * Returns the slot, for a call that is made now; once. Undefined, and released, if the backend may no longer be called, or if the slot
    * was reserved for longer than a job needs to begin.
    */
-  use(): Slot | undefined;
+  use(holder: string): Slot | undefined;
   /** No effect after it was used. */
   release(): void;
 }
+
+/** When the backend last gave a token to any call of this process, by `performance.now()`. */
+export type TokenTime = { at: number };
 
 /** A job begins within milliseconds, unless Redis or the store is slow. After this time, other jobs get the slot. */
 const reservedMsMax = 1_000;
@@ -29,6 +41,8 @@ export function createReservation({
   name,
   backend,
   health,
+  pauses,
+  tokens,
   mayCall,
   onUse,
   onFree,
@@ -36,6 +50,8 @@ export function createReservation({
   name: string;
   backend: Backend;
   health: BackendHealth;
+  pauses: Pick<Pauses, 'busy' | 'loading' | 'refusesAccount'>;
+  tokens: TokenTime;
   /** Whether the backend may be called now. */
   mayCall: () => boolean;
   onUse: () => void;
@@ -55,8 +71,29 @@ export function createReservation({
     if (state === 'reserved') free();
   }
 
+  function endCall(call: TrackedCall, end: SlotEnd): void {
+    switch (end.outcome) {
+      case 'busy':
+        pauses.busy(name, end.retryAfterMs);
+        call.end({ outcome: 'alive' });
+        return;
+      case 'loading':
+        pauses.loading(name);
+        call.end({ outcome: 'abandoned' });
+        return;
+      case 'failed': {
+        const counts = call.end(end);
+        if (counts && end.evidence.startsWith('operator')) pauses.refusesAccount(name);
+        return;
+      }
+      default:
+        call.end(end);
+    }
+  }
+
   return {
-    use() {
+    backend: name,
+    use(holder) {
       if (state !== 'reserved') return undefined;
       if (!mayCall()) {
         free();
@@ -65,14 +102,20 @@ export function createReservation({
       state = 'used';
       clearTimeout(releasing);
       onUse();
-      const call = health.begin();
+      const call = health.begin(holder);
+      let hasToken = false;
       return {
         name,
         backend,
         firstToken: call.firstToken,
-        end(outcome, retryAfterMs = 0) {
+        noteToken() {
+          hasToken = true;
+          tokens.at = performance.now();
+        },
+        servesOthers: (withinMs) => !hasToken && performance.now() - tokens.at < withinMs,
+        end(end) {
           if (state !== 'used') return;
-          call.end(outcome, retryAfterMs);
+          endCall(call, end);
           free();
         },
       };

@@ -4,7 +4,7 @@ import type { BreakerState } from './breaker.ts';
 import type { RecentOutcomes } from './recent-outcomes.ts';
 
 /** What this process has seen of a backend for a model. */
-export type SeenHealth = BreakerStatus & { firstTokenMs: number | undefined } & RecentOutcomes;
+export type SeenHealth = BreakerStatus & { firstTokenMs: number | undefined; suspects: number } & RecentOutcomes;
 
 /** The breaker of a backend for a model. */
 export type BreakerStatus = { model: string; backend: string; breaker: Exclude<BreakerState, 'probing'> };
@@ -28,10 +28,12 @@ export function createServedBackends(deps: {
   currentPlanFile: () => Pick<PlanFile, 'models' | 'backends' | 'timeouts'>;
   pools: () => readonly string[];
   onBreaker: (status: BreakerStatus) => void;
+  /** Asks a backend for its health: false if that fails. */
+  test: (backend: string) => Promise<boolean>;
   random: () => number;
   now: () => number;
 }): ServedBackends {
-  const { currentPlanFile, pools, onBreaker, random, now } = deps;
+  const { currentPlanFile, pools, onBreaker, test, random, now } = deps;
   const probeMs = () => currentPlanFile().timeouts.firstTokenMs;
   let served = new Map<string, Map<string, Served>>();
   let healths = new Map<string, ReadonlyMap<string, BackendHealth>>();
@@ -64,7 +66,7 @@ export function createServedBackends(deps: {
 
   function serve(model: string, backend: string): BackendHealth {
     const report = (state: BreakerState) => onBreaker({ model, backend, breaker: shown(state) });
-    return createBackendHealth({ onBreaker: report, probeMs, random, now });
+    return createBackendHealth({ onBreaker: report, test: () => test(backend), probeMs, random, now });
   }
 
   return {
@@ -78,7 +80,7 @@ export function createServedBackends(deps: {
       [...healths].flatMap(([model, backends]) =>
         [...backends].map(([backend, health]) => ({
           ...{ model, backend, breaker: shown(health.breaker()) },
-          ...{ firstTokenMs: measured(health.firstTokenMs()), ...health.recent() },
+          ...{ firstTokenMs: measured(health.firstTokenMs()), suspects: health.suspects(), ...health.recent() },
         })),
       ),
     follow,

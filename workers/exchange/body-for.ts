@@ -5,27 +5,56 @@ import { mayBeInexact } from '../../shared/json/may-be-inexact.ts';
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { OwnFields } from './own-fields.ts';
 
-type Queued = Pick<QueuedCall, 'endpoint' | 'body' | 'model' | 'outputTokensMax' | 'assembled' | 'stream' | 'choices'>;
+type Queued = Pick<
+  QueuedCall,
+  'endpoint' | 'body' | 'model' | 'outputTokensMax' | 'limitFields' | 'assembled' | 'stream' | 'choices'
+>;
+
+/** The output limit for one call: other tokens than those that were reserved, or under another name than usual. */
+export type CallLimit = { tokens?: number; field?: string };
 
 /**
  * Returns the request body for a backend: the queued object, with the backend's own name for the model and the output limit before it. The
- * limit is always sent, by all names of the endpoint that servers know, because a server that does not know the only name it gets would
- * produce without a bound. If a backend refuses one of them, the plan file names the one to use. An answer that is assembled is requested as a stream, with
+ * limit is always sent (contract.md#ms7-output-limit). An answer that is assembled is requested as a stream, with
  * its usage (decisions.md#whole-answers-as-streams). Our own fields (`own`) replace the client's.
  */
-export function bodyFor(job: Queued, backend: Backend, own: OwnFields = {}): string {
-  const { model, outputTokensMax } = job;
-  const { request, answer } = endpointAt(job.endpoint);
-  const { outputLimitField: only = '' } = backend;
-  const limitFields = request.limitFields.includes(only) ? [only] : request.limitFields;
-  const limits = Object.fromEntries(limitFields.map((field) => [field, outputTokensMax]));
+export function bodyFor(
+  job: Queued,
+  backend: Backend,
+  { own = {}, limit = {} }: { own?: OwnFields; limit?: CallLimit } = {},
+): string {
+  const { answer } = endpointAt(job.endpoint);
+  const limits = Object.fromEntries(
+    limitFieldsOf(job, backend, limit).map((field) => [field, limit.tokens ?? job.outputTokensMax]),
+  );
   const isStream = job.stream || isAssembled(job, backend);
   // Some servers answer with a stream if the field is missing.
   const assembly = isStream && !job.stream ? answer.stream?.assembly?.fields : {};
   const streaming = answer.stream && { stream: isStream, ...assembly, ...(isStream && usageInChunks(job, backend)) };
-  const front = JSON.stringify({ model: backend.model ?? model, ...limits, ...own, ...streaming });
+  const front = JSON.stringify({ model: backend.model ?? job.model, ...limits, ...own, ...streaming });
   const body = withoutFields(job.body, Object.keys({ ...own, ...streaming }));
   return body === '{}' ? front : `${front.slice(0, -1)},${body.slice(1)}`;
+}
+
+/**
+ * The names under which the limit is sent: the one that this backend is known to accept, else those that the client has used, else the first
+ * of the endpoint. Some servers refuse two.
+ */
+function limitFieldsOf(
+  { endpoint, limitFields }: Queued,
+  { outputLimitField }: Backend,
+  { field }: CallLimit,
+): readonly string[] {
+  const names = endpointAt(endpoint).request.limitFields;
+  const only = field ?? outputLimitField;
+  if (only !== undefined && names.includes(only)) return [only];
+  return limitFields.length > 0 ? limitFields : names.slice(0, 1);
+}
+
+/** The other name of the output limit of this endpoint, if it has two. */
+export function otherLimitField({ endpoint }: Pick<Queued, 'endpoint'>, refused: string): string | undefined {
+  const names = endpointAt(endpoint).request.limitFields;
+  return names.includes(refused) ? names.find((name) => name !== refused) : undefined;
 }
 
 /**

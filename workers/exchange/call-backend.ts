@@ -5,6 +5,7 @@ import type { TraceContext } from '../../shared/tracing/span.ts';
 import type { AnswerRoom } from './answer-room.ts';
 import { type BodyReader, type Exchange, exchange, type Head } from './exchange.ts';
 import { readRefusal, readWhole, type WholeBody, wholeText } from './read-body.ts';
+import { type AnswerKind, readByFirstByte } from './read-by-first-byte.ts';
 import { type EventReader, readEvents, type StreamEnd } from './read-events.ts';
 
 /**
@@ -15,8 +16,6 @@ export type BackendCall = {
   backend: Backend;
   path: string;
   headers: Readonly<Record<string, string>>;
-  /** Not every server has this route: its absence says nothing about the health of the backend. */
-  isOptional?: boolean;
   apiKey: string | undefined;
   requestId: string;
   /** The trace that the backend continues. */
@@ -24,6 +23,10 @@ export type BackendCall = {
   body: string;
   room: AnswerRoom;
   signal: AbortSignal;
+  /** A token has come. */
+  onToken(): void;
+  /** Whether the backend has given tokens to other calls within this time. */
+  servesOthers(withinMs: number): boolean;
 };
 
 /** Both fail with `BackendError`, or with the reader's error. When `signal` is aborted, the call and its connection end at once. */
@@ -31,14 +34,15 @@ export interface CallBackend {
   /** Returns the whole answer, as this body keeps it. After its headers, a pause may last at most `idle_ms`. */
   whole<Whole>(call: BackendCall, body: WholeBody<Whole>): Promise<Whole>;
   /**
-   * Passes the data of each event to the reader. The answer proper must begin within `first_token_ms`. From then on, no event may take
-   * longer than `idle_ms` (contract.md#q5-time-limits). An error of the reader fails the call unchanged. If a backend does not answer with
-   * a stream, the call fails, unless the reader accepts whole answers: then it gets the text, and no event.
+   * Passes the data of each event to the reader. Until the answer proper has begun, no pause may be longer than `first_token_ms`, and from then on
+   * none longer than `idle_ms` (contract.md#q5-time-limits). An error of the reader fails the call unchanged. A backend may answer with one JSON instead: then the
+   * reader gets its text, and no event. Which it is shows in its first byte, whatever its media type (contract.md#ms10-media-types).
    */
   stream(call: BackendCall, reader: StreamReader): Promise<StreamEnd>;
 }
 
-export type StreamReader = EventReader & { takeWhole?(text: string): void };
+/** `isWhole`: a whole answer was asked for, which comes when it is complete: it has no limit for its first token. */
+export type StreamReader = EventReader & { isWhole: boolean; takeWhole(text: string): void };
 
 /** Opens connections to all backends. undici's own timeouts for answers are off, because they do not cover a backend that falls silent. */
 export function createBackendAgent(connectMs: () => number): Agent {
@@ -68,8 +72,13 @@ export function createCallBackend({
     expectWithin(idleMs, () => fail(new BackendError('idle_timeout', `nothing for ${idleMs} ms`)));
   }
 
-  function expectToken<Result>({ expectWithin, fail }: Exchange<Result>, { ms, of }: { ms: number; of: number }): void {
-    expectWithin(ms, () => fail(new BackendError('first_token_timeout', `no token within ${of} ms`)));
+  /** A backend that gives tokens to other calls is not silent, but busy (contract.md#ms16-silence): the call waits up to its deadline. */
+  function expectToken<Result>(call: BackendCall, answer: Exchange<Result>): void {
+    const { firstTokenMs } = timeouts();
+    answer.expectWithin(firstTokenMs, () => {
+      if (call.servesOthers(firstTokenMs)) expectToken(call, answer);
+      else answer.fail(new BackendError('first_token_timeout', `no token within ${firstTokenMs} ms`));
+    });
   }
 
   return {
@@ -78,37 +87,34 @@ export function createCallBackend({
         ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'application/json') },
         onOpen: (answer) => call.room.readFrom(answer.source),
         readerOf: (head, answer) =>
-          refusalOf(call, head, answer) ??
+          refusalOf(head, answer) ??
           readWhole(answer, { ...wholeOptions(call, answer), body, onWhole: answer.succeed }),
       }),
     stream(call, reader) {
-      const { firstTokenMs } = timeouts();
-      const firstTokenBy = performance.now() + firstTokenMs;
       return exchange<StreamEnd>({
         ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'text/event-stream') },
         onOpen(answer) {
           call.room.readFrom(answer.source);
-          expectToken(answer, { ms: firstTokenMs, of: firstTokenMs });
+          if (!reader.isWhole) expectToken(call, answer);
         },
-        readerOf: (head, answer) => refusalOf(call, head, answer) ?? streamReader(head, answer),
+        readerOf: (head, answer) => refusalOf(head, answer) ?? readByFirstByte((kind) => readerOf(kind, answer)),
       });
 
-      function streamReader(head: Head, answer: Exchange<StreamEnd>): BodyReader {
-        const { takeWhole } = reader;
-        if (takeWhole !== undefined && isOfType(head, 'application/json')) {
-          const onWhole = (text: string) => {
-            takeWhole(text);
-            answer.succeed('ended');
-          };
-          return readWhole(answer, { ...wholeOptions(call, answer), body: wholeText(), onWhole });
-        }
-        if (!isOfType(head, 'text/event-stream'))
-          throw new BackendError('unreadable', 'the backend did not answer with an event stream');
-        const expectNext = () =>
-          reader.begun()
-            ? expectBytes(answer)
-            : expectToken(answer, { ms: firstTokenBy + answer.pausedMs() - performance.now(), of: firstTokenMs });
-        return readEvents({ exchange: answer, reader, expectNext });
+      function readerOf(kind: AnswerKind, answer: Exchange<StreamEnd>): BodyReader {
+        if (kind === 'events') return readEvents({ exchange: answer, reader, expectNext: () => expectNext(answer) });
+        const onWhole = (text: string) => {
+          reader.takeWhole(text);
+          answer.succeed('whole');
+        };
+        return readWhole(answer, { ...wholeOptions(call, answer), body: wholeText(), onWhole });
+      }
+
+      function expectNext(answer: Exchange<StreamEnd>): void {
+        if (reader.begun()) {
+          call.onToken();
+          expectBytes(answer);
+        } else if (reader.isWhole) answer.relax();
+        else expectToken(call, answer);
       }
     },
   };
@@ -136,10 +142,8 @@ function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOption
 }
 
 /** For every status except 2xx. */
-function refusalOf<Result>(call: BackendCall, head: Head, answer: Exchange<Result>): BodyReader | undefined {
-  if (head.status < 300) return undefined;
-  const { apiKey, backend, isOptional } = call;
-  return readRefusal(answer, { ...head, apiKey, isOptional, relayMessages: backend.relayMessages });
+function refusalOf<Result>(head: Head, answer: Exchange<Result>): BodyReader | undefined {
+  return head.status < 300 ? undefined : readRefusal(answer, head);
 }
 
 type Base = { origin: string; pathname: string };
@@ -158,9 +162,4 @@ function readBase(backend: Backend): Base {
   const base = { origin, pathname: pathname.replace(/\/$/, '') };
   bases.set(backend, base);
   return base;
-}
-
-function isOfType({ headers }: Head, wanted: string): boolean {
-  const type = headers['content-type'];
-  return typeof type === 'string' && type.toLowerCase().startsWith(wanted);
 }

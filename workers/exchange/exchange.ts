@@ -185,6 +185,7 @@ function createHandler({
   fail: (error: unknown) => void;
 }): Dispatcher.DispatchHandler {
   let reader: BodyReader | undefined;
+  let wasSent = false;
   let bytesOfTurn = 0;
   let turnSince = performance.now();
 
@@ -217,6 +218,10 @@ function createHandler({
 
   return {
     onRequestStart: (controller) => call.open(controller),
+    // undici calls this when it has written the last of the request.
+    onRequestSent() {
+      wasSent = true;
+    },
     onResponseStart(_, status, headers) {
       if (status < 200 || call.isSettled()) return;
       beginTurn();
@@ -236,7 +241,7 @@ function createHandler({
     onResponseError(_, error) {
       call.end();
       if (call.isSettled()) return;
-      const failure = classifyFailure(error);
+      const failure = classifyFailure(error, { wasSent });
       if (reader === undefined) fail(failure);
       else read(() => reader?.breakOff(failure));
     },

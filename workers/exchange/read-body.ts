@@ -1,6 +1,8 @@
+import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
+import { readSaidBody } from '../../shared/endpoints/answers/backend-said.ts';
 import { decodeBackendText } from '../../shared/endpoints/answers/parse-backend-json.ts';
 import type { SizeBudget } from '../../shared/endpoints/definition/answer-format.ts';
-import { classifyStatus } from './classify-failure.ts';
+import { readRetryAfter } from './classify-failure.ts';
 import type { BodyReader, Exchange, Head } from './exchange.ts';
 
 /** The body of an error is read only up to these limits, because the status is enough without it. */
@@ -42,16 +44,14 @@ type WholeOptions<Whole> = {
   onWhole: (whole: Whole) => void;
 };
 
-type Refusal = Head & {
-  apiKey: string | undefined;
-  isOptional: boolean | undefined;
-  relayMessages: boolean | undefined;
-};
-
 /** Fails the exchange by its status and the first part of its body. A broken body is not a separate failure. */
-export function readRefusal<Result>(exchange: Exchange<Result>, refusal: Refusal): BodyReader {
+export function readRefusal<Result>(exchange: Exchange<Result>, { status, headers }: Head): BodyReader {
   const body = gatherBytes();
-  const refuse = () => exchange.fail(classifyStatus({ ...refusal, body: body.all().toString() }));
+  const refuse = () => {
+    const said = readSaidBody(body.all().toString());
+    const details = { status, said, retryAfterMs: readRetryAfter(headers) };
+    exchange.fail(new BackendError('status', `the backend answered ${status}`, details));
+  };
   exchange.expectWithin(errorMs, refuse);
   return {
     take(bytes) {

@@ -2,8 +2,8 @@ import type { BackendError } from '../../shared/endpoints/answers/backend-error.
 import type { BodyReader, Exchange } from './exchange.ts';
 import { createEventStreamParser } from './parse-event-stream.ts';
 
-/** How a stream ended: its reader wanted no more (`cut`), `[DONE]` came, or it ended without it. */
-export type StreamEnd = 'cut' | 'done' | 'ended';
+/** How a stream ended: it was one JSON (`whole`), its reader wanted no more (`cut`), `[DONE]` came, or it ended without it. */
+export type StreamEnd = 'cut' | 'done' | 'ended' | 'whole';
 
 /** Takes the events of a stream, one after another. */
 export interface EventReader {
@@ -24,7 +24,7 @@ export function readEvents({
 }: {
   exchange: Exchange<StreamEnd>;
   reader: EventReader;
-  /** Sets the time limit for the next event. */
+  /** Sets the time limit for the next bytes. Any byte shows that the backend is alive, also one of a comment (contract.md#ms8-signs-of-life). */
   expectNext: () => void;
 }): BodyReader {
   const parse = createEventStreamParser();
@@ -48,8 +48,8 @@ export function readEvents({
     if (next > 0) {
       events = [];
       next = 0;
-      expectNext();
     }
+    expectNext();
     if (failure !== undefined) exchange.fail(failure);
     else if (isEnded) exchange.succeed('ended');
     else kept.release();

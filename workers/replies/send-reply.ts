@@ -1,4 +1,5 @@
-import { type ApiError, packError, replyLost } from '../../shared/errors.ts';
+import { type ApiError, replyLost } from '../../shared/errors.ts';
+import { packError } from '../../shared/jobs/carried-error.ts';
 import type { ReplyContent, Served, TokenUsage } from '../../shared/jobs/replies.ts';
 import type { PostedReply, ReplyFrames } from './reply-frames.ts';
 import { type AnswerBody, bytesOfBody, type PieceSending, sendPieces, textOfBody } from './send-pieces.ts';

@@ -1,15 +1,9 @@
 import { answerTooLarge } from '../../shared/endpoints/answers/size-budget.ts';
-import {
-  type ApiError,
-  clientGone,
-  deadlineExceeded,
-  upstreamsExhausted,
-  validationError,
-  waitedTooLong,
-} from '../../shared/errors.ts';
+import { type ApiError, clientGone, deadlineExceeded, upstreamsExhausted, waitedTooLong } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { interrupted, type Received, unknownUsage } from '../answers/answer-request.ts';
-import type { Found } from '../answers/find-answer.ts';
+import type { Found } from '../answers/found.ts';
+import { refusedBy, tooLongFor } from '../answers/refusals.ts';
 import type { Outcome, StartedRun, StopReason } from '../answers/run.ts';
 import type { LeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
 import type { Ending, EndRequest } from './end-request.ts';
@@ -30,9 +24,11 @@ export function createConcludeRequest(deps: {
       case 'answered':
         return end(run, { outcome: 'completed', usage: found.answer.usage, answer: found.answer });
       case 'refused':
-        return fail(run, validationError([{ path: 'request', message: found.message }]));
+        return fail(run, refusedBy(found.by, 'request'));
+      case 'too_long':
+        return fail(run, tooLongFor(run.job, found.numbers));
       case 'exhausted':
-        return fail(run, upstreamsExhausted(run.job.tier, found.attempted));
+        return fail(run, upstreamsExhausted(run.job.tier, found.attempted, found.retryAfterMs));
       case 'interrupted':
         return fail(run, interrupted(), received);
       case 'too_large': {

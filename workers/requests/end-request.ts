@@ -105,10 +105,11 @@ type ClaimedJob = Pick<InferenceJob, 'account' | 'endpoint'> & { claim: NonNulla
 /** A repeat of a request that failed and was charged gets no answer. */
 function withoutRepeat(ending: Ending): Ending {
   if (!('error' in ending)) return ending;
-  const { code, message, cause, fields, headers, retryAfterMs } = ending.error;
+  const { code, message, cause, fields, headers, openAi, retryAfterMs } = ending.error;
   const options = {
     cause,
     fields,
+    openAi,
     headers: { ...headers, ...notKeptHeader },
     ...(retryAfterMs !== undefined && { retryAfterMs }),
   };

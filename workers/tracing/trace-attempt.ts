@@ -50,7 +50,7 @@ export function traceAttempt(run: Span | undefined, attempted: Attempted): Attem
 }
 
 function isSuccess(outcome: string): boolean {
-  return outcome === 'completed' || outcome === 'over_limit';
+  return outcome === 'answered' || outcome === 'over_limit';
 }
 
 function addressOf({ url, location }: Attempted['backend']): SpanAttributes {

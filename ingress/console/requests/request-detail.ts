@@ -79,7 +79,7 @@ function AttemptTable({ attempts }: { attempts: readonly ShownAttempt[] }) {
       {
         title: 'Outcome',
         cell: ({ outcome }) =>
-          h(StateBadge, { state: outcome.replaceAll('_', ' '), tone: outcome === 'completed' ? 'good' : 'bad' }),
+          h(StateBadge, { state: outcome.replaceAll('_', ' '), tone: outcome === 'answered' ? 'good' : 'bad' }),
       },
       { title: 'Duration', holds: 'number', cell: ({ ms }) => (ms === null ? '–' : formatMs(ms)) },
     ],

@@ -51,7 +51,7 @@ export function phasesOf(request: Pick<Request, 'queue_ms' | 'first_token_ms' | 
     atMs = fromMs + (ms ?? 0);
     phases.push({
       name: `Attempt ${index + 1}${location === null ? '' : `, ${location}`}`,
-      kind: outcome === 'completed' ? 'attempt' : 'failed',
+      kind: outcome === 'answered' ? 'attempt' : 'failed',
       fromMs,
       toMs: Math.min(atMs, durationMs),
     });

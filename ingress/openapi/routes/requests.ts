@@ -14,8 +14,8 @@ export const request = {
   first_token_ms: 420,
   duration_ms: 1_250,
   attempts: [
-    { location: 'on-prem', outcome: 'connection', ms: 12 },
-    { location: 'cloud', outcome: 'completed', ms: 1_230 },
+    { location: 'on-prem', outcome: 'failed', ms: 12 },
+    { location: 'cloud', outcome: 'answered', ms: 1_230 },
   ],
   usage: { prompt_tokens: 9, completion_tokens: 12, total_tokens: 21, estimated: false },
   charged_tokens: 21,

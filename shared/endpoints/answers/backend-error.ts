@@ -1,35 +1,68 @@
 /**
- * The outcome of a call to a backend, for metrics and usage records. `over_limit`: it answered, and exceeded the output limit. `not_offered`: it
- * does not have the route, which not every server has. `too_large`: its answer exceeds the limit of one answer. `fault`: an internal error.
+ * How a call ended that has no answer, as it was seen here. `status`: an HTTP status other than 2xx. `said`: an error of the backend in a
+ * 200, as an event or as the whole body. `connection`: it failed or broke. `interrupted`: the answer ended before it was complete.
+ * `unreadable`: it is not what it should be. `too_large`: it exceeds the limit of one answer.
  */
-export type AttemptOutcome =
-  | 'completed'
-  | 'over_limit'
-  | 'too_large'
-  | 'stopped'
-  | 'fault'
-  | 'refused_request'
-  | 'not_offered'
+export type BackendFault =
   | 'status'
+  | 'said'
   | 'connection'
   | 'connect_timeout'
   | 'first_token_timeout'
   | 'idle_timeout'
   | 'unreadable'
-  | 'interrupted';
+  | 'interrupted'
+  | 'too_large';
 
-type Options = { cause?: unknown; retryAfterMs?: number | undefined };
+/**
+ * A backend's own error, in one of the shapes that model servers and proxies use (contract.md#ms13-words-of-refusals). `words` are for the
+ * client whose request it was, and for no log or record. `kinds`: its codes and types, in lower case. `param`: the field that it names.
+ * `status`: an HTTP status in it.
+ */
+export type Said = {
+  words: string;
+  kinds: readonly string[];
+  param?: string;
+  status?: number;
+  promptTokens?: number;
+  contextTokens?: number;
+};
 
-/** A call to a backend without an answer. `message` is for the log. What a client may see of it is decided elsewhere. */
+/**
+ * What is known of the call. `retryAfterMs`: how long the backend asked not to be called. `wasSent`: the complete request was sent, so the
+ * request itself may be the cause.
+ */
+type Details = {
+  cause?: unknown;
+  status?: number;
+  said?: Said;
+  retryAfterMs?: number | undefined;
+  wasSent?: boolean;
+};
+
+/**
+ * A call of a backend without an answer. `message` is for the log and has no words of the backend. What the fault means is decided in one
+ * place (`workers/outcomes/decide-outcome.ts`).
+ */
 export class BackendError extends Error {
   override readonly name = 'BackendError';
-  readonly outcome: AttemptOutcome;
-  /** How long the backend asked not to be called, in milliseconds. */
+  readonly fault: BackendFault;
+  readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly wasSent: boolean;
+  /** No property of its own: a log has all of these, and must not have the words. */
+  readonly #said: Said | undefined;
 
-  constructor(outcome: AttemptOutcome, message: string, { cause, retryAfterMs }: Options = {}) {
-    super(message, { cause });
-    this.outcome = outcome;
-    this.retryAfterMs = retryAfterMs;
+  constructor(fault: BackendFault, message: string, details: Details = {}) {
+    super(message, { cause: details.cause });
+    this.fault = fault;
+    this.status = details.status;
+    this.#said = details.said;
+    this.retryAfterMs = details.retryAfterMs;
+    this.wasSent = details.wasSent ?? true;
+  }
+
+  get said(): Said | undefined {
+    return this.#said;
   }
 }

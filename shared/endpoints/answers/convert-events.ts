@@ -5,12 +5,10 @@ import {
   nothingWritten,
   type ReportedUsage,
   type StreamConverter,
-  type StreamOptions,
   type WholeAnswer,
 } from '../definition/answer-format.ts';
 import { answerIdIn } from './answer-id.ts';
-import { BackendError } from './backend-error.ts';
-import { backendMessageIn, brokenOff } from './backend-message.ts';
+import { notAnAnswer } from './backend-said.ts';
 import { createHoldBack } from './hold-back.ts';
 import { parseBackendJson } from './parse-backend-json.ts';
 import { createSample } from './sample.ts';
@@ -55,7 +53,7 @@ export interface EventBuilder {
 const heldCharactersMax = 16_777_216;
 
 /** Converts a stream of typed events. Each is sent with its type as its name, because SDKs skip events without a name. */
-export function createEventConverter(format: EventFormat, { relay }: Pick<StreamOptions, 'relay'>): StreamConverter {
+export function createEventConverter(format: EventFormat): StreamConverter {
   const sample = createSample();
   let begun = false;
   const { release, held } = createHoldBack(() => begun, heldCharactersMax);
@@ -68,7 +66,7 @@ export function createEventConverter(format: EventFormat, { relay }: Pick<Stream
       written = nothingWritten;
       heldBefore = held();
       if (data === '[DONE]') return '';
-      const event = parseEvent(data, relay);
+      const event = parseEvent(data);
       const taken = format.take(event);
       id ??= answerIdIn(event.response) ?? answerIdIn(event.message);
       sample.add(taken.text);
@@ -101,11 +99,7 @@ export function createEventConverter(format: EventFormat, { relay }: Pick<Stream
 }
 
 /** Assembles a whole answer from a stream of typed events. */
-export function createEventAssembler(
-  format: EventFormat,
-  builder: EventBuilder,
-  { relay }: Pick<StreamOptions, 'relay'>,
-): AnswerAssembler {
+export function createEventAssembler(format: EventFormat, builder: EventBuilder): AnswerAssembler {
   const sample = createSample();
   let begun = false;
   let written = nothingWritten;
@@ -115,7 +109,7 @@ export function createEventAssembler(
     take(data) {
       written = nothingWritten;
       if (data === '[DONE]') return;
-      const event = parseEvent(data, relay);
+      const event = parseEvent(data);
       const { text, tokens } = format.take(event);
       builder.take(event);
       id ??= answerIdIn(event.response) ?? answerIdIn(event.message);
@@ -133,14 +127,12 @@ export function createEventAssembler(
   };
 }
 
-function parseEvent(data: string, relay: StreamOptions['relay']): TypedEvent {
+function parseEvent(data: string): TypedEvent {
   const value = parseBackendJson(data, 'an event');
   if (isObject(value) && typeof value.type === 'string' && value.type !== 'error' && value.error == null) {
     return value as TypedEvent; // its type was checked
   }
-  const message = backendMessageIn(value);
-  if (message === undefined) throw new BackendError('unreadable', 'an event has no type');
-  throw brokenOff(message, relay);
+  throw notAnAnswer(value, 'an event has no type');
 }
 
 /** An event by its name and its data, which is on one line. */

@@ -22,6 +22,7 @@ const request: RequestFormat = {
     outputFormat: ['response_format'],
   },
   isPlain: isPlainRequest,
+  promptField: 'messages',
   limitFields: ['max_tokens', 'max_completion_tokens'],
 
   ask(chat: ChatRequest) {
@@ -39,7 +40,7 @@ const request: RequestFormat = {
 
   cost(chat: ChatRequest, { text, model }) {
     const promptTokens = estimateChatPrompt(chat, text);
-    return generationCost(chat, { promptTokens, promptField: 'messages', limitField: 'max_tokens', model });
+    return generationCost(chat, { promptTokens, promptField: request.promptField, limitField: 'max_tokens', model });
   },
   estimatePrompt: estimateChatPrompt,
 

@@ -30,7 +30,6 @@ export function createChoicesAssembler(
 ) {
   return ({
     model,
-    relay,
     budget,
     choices: asked,
   }: StreamOptions): Omit<AnswerAssembler, 'answer'> & { answer(): BackendAnswer } => {
@@ -52,7 +51,7 @@ export function createChoicesAssembler(
       take(data) {
         latestWritten = nothingWritten;
         if (data === '[DONE]') return progress.finish();
-        const chunk = parseChunk(data, relay);
+        const chunk = parseChunk(data);
         latestWritten = progress.follow(chunk);
         for (const name in chunk) if (!notKept.has(name)) head.replace(name, chunk[name], data.length);
         const size = data.length / Math.max(1, chunk.choices.length);

@@ -1,5 +1,5 @@
 import { isObject } from '../../is-object.ts';
-import { BackendError } from '../answers/backend-error.ts';
+import { notAnAnswer } from '../answers/backend-said.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import type { AnswerContext, AnswerTokens, ReportedUsage, WholeAnswer } from '../definition/answer-format.ts';
 import { type ChoicesAnswer, choicesAnswerSchema, usageSchema, writtenIn } from './choices-schemas.ts';
@@ -9,10 +9,11 @@ import { type ChoicesKind, completeAnswer } from './required-properties.ts';
 export type BackendAnswer = WholeAnswer & { answer: ChoicesAnswer };
 
 export function parseAnswer(text: string): BackendAnswer {
-  const parsed = choicesAnswerSchema.safeParse(parseBackendJson(text, 'the answer'));
-  if (!parsed.success) throw new BackendError('unreadable', 'the answer has no choices', { cause: parsed.error });
-  // As in a stream: passed on, it would show a client what is only for operators.
-  if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
+  const value = parseBackendJson(text, 'the answer');
+  const parsed = choicesAnswerSchema.safeParse(value);
+  // As in a stream: passed on, an error beside choices would show a client what is only for operators.
+  if (!parsed.success || parsed.data.error != null)
+    throw notAnAnswer(value, 'the answer has no choices', { cause: parsed.error });
   return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
 }
 

@@ -13,7 +13,7 @@ const heldCharactersMax = 1_048_576;
 
 /** Converts a stream of chunks. Chunks with another name of the model are rewritten. The usage, if the client asked for it, is the last chunk. */
 export function createChunkConverter(kind: ChoicesKind, options: StreamOptions): StreamConverter {
-  const { model, relay, choices: asked } = options;
+  const { model, choices: asked } = options;
   const progress = createAnswerProgress({ choicesMax: kind.choicesMax, asked });
   const { begun, complete, usage } = progress;
   const repeated = createRepeatedChunks((data, chunk) => present(data, chunk));
@@ -52,12 +52,12 @@ export function createChunkConverter(kind: ChoicesKind, options: StreamOptions):
       }
       const known = repeated.read(data);
       if (known !== undefined) {
-        latest = () => parseChunk(data, relay);
+        latest = () => parseChunk(data);
         latestWritten = progress.followText(known.text);
         sample.add(known.text);
         return release(event(known.sent));
       }
-      const chunk = parseChunk(data, relay);
+      const chunk = parseChunk(data);
       latest = () => chunk;
       id ??= answerIdIn(chunk);
       latestWritten = progress.follow(chunk);

@@ -1,21 +1,17 @@
 import { isObject } from '../../is-object.ts';
-import { BackendError } from '../answers/backend-error.ts';
-import { backendMessageIn, brokenOff } from '../answers/backend-message.ts';
+import { notAnAnswer } from '../answers/backend-said.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
-import type { StreamOptions } from '../definition/answer-format.ts';
 import { type Chunk, chunkSchema } from './choices-schemas.ts';
 
 /**
- * Parses the data of one event of a streamed answer. Fails with `BackendError`, with the backend's own message if there is one.
+ * Parses the data of one event of a streamed answer. Fails with `BackendError`, with the backend's own error if it is one.
  */
-export function parseChunk(data: string, relay: StreamOptions['relay']): Chunk {
+export function parseChunk(data: string): Chunk {
   const value = parseBackendJson(data, 'an event');
   const chunk = isPlainChunk(value) ? value : chunkSchema.safeParse(value).data;
   // A chunk with an error is no chunk, even if it has other fields: passed on, it would be followed by [DONE].
   if (chunk !== undefined && chunk.error == null) return chunk;
-  const message = backendMessageIn(value);
-  if (message === undefined) throw new BackendError('unreadable', 'an event is not a chunk');
-  throw brokenOff(message, relay);
+  throw notAnAnswer(value, 'an event is not a chunk');
 }
 
 /**

@@ -123,7 +123,7 @@ function isMereText({ choices, usage }: Chunk): boolean {
 function patternOf(data: string, present: Present): Pattern | undefined {
   const given = split(data);
   const marked = given.around.reduce((before, after, index) => `${before}${mark} ${index}${after}`);
-  const chunk = parseChunk(marked, () => '');
+  const chunk = parseChunk(marked);
   const presented = present(marked, chunk);
   const { names, strings, around } = split(presented);
   const marks = given.names.map((_, index) => `${mark} ${index + 1}`);

@@ -20,6 +20,7 @@ const request: RequestFormat = {
     holdTools: ['messages'],
     outputFormat: ['response_format'],
   },
+  promptField: 'prompt',
   limitFields: ['max_tokens'],
 
   ask(completion: CompletionRequest) {
@@ -40,7 +41,7 @@ const request: RequestFormat = {
     const promptTokens = request.estimatePrompt(completion, text);
     return generationCost(completion, {
       promptTokens,
-      promptField: 'prompt',
+      promptField: request.promptField,
       limitField: 'max_tokens',
       prompts,
       model,

@@ -61,6 +61,8 @@ export interface VectorCutter {
 
 export interface StreamFormat {
   convert(options: StreamOptions): StreamConverter;
+  /** The data of the events that say what a whole answer says, for a backend that answers a stream request with one. */
+  eventsOf(answer: WholeAnswer): string[];
   /** For whole answers that are requested as streams: further fields that the request needs, and what makes the answer of it. */
   readonly assembly?: {
     readonly fields: Readonly<Record<string, unknown>>;
@@ -74,11 +76,9 @@ export interface StreamFormat {
 export type SizeBudget = { spend(bytes: number): void };
 
 /**
- * `relay` returns a backend's message as it may be logged. What is kept of an answer is spent of `budget`. `choices`: how many were asked
- * for.
+ * What is kept of an answer is spent of `budget`. `choices`: how many were asked for.
  */
 export type StreamOptions = AnswerContext & {
-  relay: (message: string) => string;
   budget: SizeBudget;
   choices: number;
 };

@@ -39,6 +39,8 @@ export interface RequestFormat {
   cost(request: object, priced: Priced): RequestCost;
   /** Estimates the tokens of the prompt of any object, also one that the schema would refuse. `text` is the object as JSON. */
   estimatePrompt(request: object, text: string): number;
+  /** The field with the prompt. */
+  readonly promptField: string;
   /** The names of the output limit: the service removes them from the client's request, and sends its own limit under them. */
   readonly limitFields: readonly string[];
   /** The prompt of a queued body, for the tokenizer. */

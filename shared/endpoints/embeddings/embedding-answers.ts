@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isObject } from '../../is-object.ts';
-import { BackendError } from '../answers/backend-error.ts';
+import { notAnAnswer } from '../answers/backend-said.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import { reportedTokens } from '../answers/reported-tokens.ts';
 import { answerBytesMax } from '../answers/size-budget.ts';
@@ -33,9 +33,10 @@ export const embeddingAnswers: AnswerFormat = {
   },
 
   parse(text): EmbeddingAnswer {
-    const parsed = answerSchema.safeParse(parseBackendJson(text, 'the answer'));
-    if (!parsed.success) throw new BackendError('unreadable', 'the answer has no data', { cause: parsed.error });
-    if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
+    const value = parseBackendJson(text, 'the answer');
+    const parsed = answerSchema.safeParse(value);
+    if (!parsed.success || parsed.data.error != null)
+      throw notAnAnswer(value, 'the answer has no data', { cause: parsed.error });
     return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
   },
   writtenIn: () => '',

@@ -15,13 +15,14 @@ const request: RequestFormat = {
     holdTools: ['messages'],
     outputFormat: ['response_format'],
   },
+  promptField: 'input',
   limitFields: [],
 
   ask: ({ model }: EmbeddingRequest) => ({
     ...{ model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} },
   }),
   cost: (embedding, { text }) =>
-    promptCost({ promptTokens: request.estimatePrompt(embedding, text), promptField: 'input' }),
+    promptCost({ promptTokens: request.estimatePrompt(embedding, text), promptField: request.promptField }),
   estimatePrompt: (embedding, text) => estimatePrompts(embedding, 'input', text),
 
   promptOf: (body) => promptsOf({ ...body }, 'input'),

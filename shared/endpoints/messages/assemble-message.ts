@@ -13,7 +13,7 @@ const eventCharacters = 64;
 
 /** Assembles a message from the events of a stream (Anthropic API reference, streaming messages). */
 export function createMessageAssembler(options: StreamOptions): AnswerAssembler {
-  return createEventAssembler(createMessageFormat(options), createMessageBuilder(options), options);
+  return createEventAssembler(createMessageFormat(options), createMessageBuilder(options));
 }
 
 function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { BackendError } from '../answers/backend-error.ts';
+import { notAnAnswer } from '../answers/backend-said.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import { reportedTokens } from '../answers/reported-tokens.ts';
 import type { AnswerFormat } from '../definition/answer-format.ts';
@@ -15,6 +15,7 @@ import { messageFields, messageHeaders } from './messages.ts';
 const request: RequestFormat = {
   schema: countRequestSchema,
   fields: { ...messageFields, published: publishedFields(countRequestSchema.shape) },
+  promptField: 'messages',
   limitFields: [],
 
   ask: ({ model }: CountRequest) => ({
@@ -23,7 +24,7 @@ const request: RequestFormat = {
   // It is reserved while it runs, because counting takes a backend or a worker as long as reading the prompt does.
   isFree: true,
   cost: (asked: CountRequest, { text }) =>
-    promptCost({ promptTokens: estimateMessagePrompt(asked, text), promptField: 'messages' }),
+    promptCost({ promptTokens: estimateMessagePrompt(asked, text), promptField: request.promptField }),
   estimatePrompt: estimateMessagePrompt,
   promptOf: messagesPrompt,
   choicesOf: () => 1,
@@ -33,9 +34,9 @@ const countSchema = z.looseObject({ input_tokens: reportedTokens });
 
 const answer: AnswerFormat = {
   parse(text) {
-    const parsed = countSchema.safeParse(parseBackendJson(text, 'the answer'));
-    if (!parsed.success)
-      throw new BackendError('unreadable', 'the answer has no input_tokens', { cause: parsed.error });
+    const value = parseBackendJson(text, 'the answer');
+    const parsed = countSchema.safeParse(value);
+    if (!parsed.success) throw notAnAnswer(value, 'the answer has no input_tokens', { cause: parsed.error });
     return { text, answer: parsed.data, usage: { promptTokens: 0, completionTokens: 0, cachedTokens: 0 } };
   },
   writtenIn: () => '',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { BackendError } from '../answers/backend-error.ts';
+import { notAnAnswer } from '../answers/backend-said.ts';
 import { cutFields } from '../answers/cut-text.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import { withMissing } from '../answers/with-missing.ts';
@@ -17,9 +17,10 @@ const messageSchema = z.looseObject({
 export type MessageAnswer = WholeAnswer & { answer: z.infer<typeof messageSchema> };
 
 export function parseMessage(text: string): MessageAnswer {
-  const parsed = messageSchema.safeParse(parseBackendJson(text, 'the answer'));
-  if (!parsed.success) throw new BackendError('unreadable', 'the answer is not a message', { cause: parsed.error });
-  if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
+  const value = parseBackendJson(text, 'the answer');
+  const parsed = messageSchema.safeParse(value);
+  if (!parsed.success || parsed.data.error != null)
+    throw notAnAnswer(value, 'the answer is not a message', { cause: parsed.error });
   return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
 }
 

@@ -1,5 +1,6 @@
 import { type ApiError, errorDetails, errorStatus } from '../../errors.ts';
 import { namedEvent } from '../answers/convert-events.ts';
+import { isPromptTooLong } from '../answers/prompt-too-long.ts';
 import type { ErrorFormat, StreamEnding } from '../definition/error-format.ts';
 
 /** Anthropic's types of errors by status (Anthropic API reference, errors). */
@@ -21,12 +22,20 @@ export const messageErrors: ErrorFormat = {
 };
 
 function errorOf(error: ApiError, requestId: string, details: Readonly<Record<string, unknown>>) {
-  const { code, message } = error;
+  const { code } = error;
   const { type: limit, ...fields } = details;
+  const message = isPromptTooLong(error) ? tooLongMessage(error) : error.message;
   const status = errorStatus(code);
   const type = types[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
   const inner = { type, message, code, ...fields, ...(limit !== undefined && { limit }) };
   return { type: 'error', error: inner, request_id: requestId };
+}
+
+/** In Anthropic's words: agents compact their history on them (contract.md#ms6-context). */
+function tooLongMessage({ fields }: ApiError): string {
+  const { prompt_tokens: tokens, context_tokens: most } = fields;
+  const numbers = tokens === undefined || most === undefined ? '' : `: ${tokens} tokens > ${most} maximum`;
+  return `prompt is too long${numbers}`;
 }
 
 /** A complete stream needs no further event, and one that broke off ends with `event: error`. */

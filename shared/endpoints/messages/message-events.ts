@@ -17,7 +17,7 @@ const endSchema = z.looseObject({ delta: z.looseObject({}), usage: z.unknown().o
 type Usage = Readonly<Record<string, unknown>>;
 
 export function createMessageConverter(options: StreamOptions): StreamConverter {
-  return createEventConverter(createMessageFormat(options), options);
+  return createEventConverter(createMessageFormat(options));
 }
 
 /** A model writes one block at a time, or a few. */

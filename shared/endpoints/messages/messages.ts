@@ -11,6 +11,7 @@ import { messageEnding, messageErrors } from './message-errors.ts';
 import { createMessageConverter } from './message-events.ts';
 import { estimateMessagePrompt, messagesPrompt } from './message-prompt.ts';
 import { type MessageRequest, messageRequestSchema } from './message-request.ts';
+import { messageAsEvents } from './whole-as-events.ts';
 
 export const messageFields = {
   media: ['messages', 'system'],
@@ -21,6 +22,7 @@ export const messageFields = {
 const request: RequestFormat = {
   schema: messageRequestSchema,
   fields: { ...messageFields, published: publishedFields(messageRequestSchema.shape) },
+  promptField: 'messages',
   limitFields: ['max_tokens'],
 
   ask(message: MessageRequest) {
@@ -30,7 +32,7 @@ const request: RequestFormat = {
   },
   cost(message: MessageRequest, { text, model }) {
     const promptTokens = estimateMessagePrompt(message, text);
-    return generationCost(message, { promptTokens, promptField: 'messages', limitField: 'max_tokens', model });
+    return generationCost(message, { promptTokens, promptField: request.promptField, limitField: 'max_tokens', model });
   },
   estimatePrompt: estimateMessagePrompt,
   promptOf: messagesPrompt,
@@ -44,6 +46,7 @@ const answer: AnswerFormat = {
   present: (message: MessageAnswer, tokens, context) => presentMessage(message, tokens, context),
   stream: {
     convert: createMessageConverter,
+    eventsOf: (message: MessageAnswer) => messageAsEvents(message),
     assembly: { fields: {}, create: createMessageAssembler },
     ending: () => messageEnding,
   },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { BackendError } from '../answers/backend-error.ts';
+import { notAnAnswer } from '../answers/backend-said.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import { reportedTokens } from '../answers/reported-tokens.ts';
 import { withMissing } from '../answers/with-missing.ts';
@@ -26,9 +26,10 @@ const usageSchema = z.union([
 /** Lists of documents by their relevance (Cohere's and Jina's API references, rerank). */
 export const rerankAnswers: AnswerFormat = {
   parse(text): RerankAnswer {
-    const parsed = answerSchema.safeParse(parseBackendJson(text, 'the answer'));
-    if (!parsed.success) throw new BackendError('unreadable', 'the answer has no results', { cause: parsed.error });
-    if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
+    const value = parseBackendJson(text, 'the answer');
+    const parsed = answerSchema.safeParse(value);
+    if (!parsed.success || parsed.data.error != null)
+      throw notAnAnswer(value, 'the answer has no results', { cause: parsed.error });
     const tokens = usageSchema.safeParse(parsed.data).data;
     const usage = tokens === undefined ? undefined : { promptTokens: tokens, completionTokens: 0, cachedTokens: 0 };
     return { text, answer: parsed.data, usage };

@@ -36,13 +36,14 @@ const request: RequestFormat = {
     holdTools: [],
     outputFormat: ['response_format'],
   },
+  promptField: 'documents',
   limitFields: [],
 
   ask: ({ model }: RerankRequest) => ({
     ...{ model, stream: false, includeUsage: false, assembled: false, choices: 1, fields: {} },
   }),
   cost(asked: RerankRequest, { text }) {
-    return promptCost({ promptTokens: request.estimatePrompt(asked, text), promptField: 'documents' });
+    return promptCost({ promptTokens: request.estimatePrompt(asked, text), promptField: request.promptField });
   },
   estimatePrompt: (asked: Sent, text) =>
     estimateWithMedia(asked, { text, fields: ['query', 'documents'], readMedia: readOpenAiMedia }) +

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { BackendError } from '../answers/backend-error.ts';
+import { notAnAnswer } from '../answers/backend-said.ts';
 import { cutFields } from '../answers/cut-text.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import type { AnswerContext, AnswerTokens, WholeAnswer } from '../definition/answer-format.ts';
@@ -18,9 +18,10 @@ const responseSchema = z.looseObject({
 export type ResponseAnswer = WholeAnswer & { answer: z.infer<typeof responseSchema> };
 
 export function parseResponse(text: string): ResponseAnswer {
-  const parsed = responseSchema.safeParse(parseBackendJson(text, 'the answer'));
-  if (!parsed.success) throw new BackendError('unreadable', 'the answer is no ended response', { cause: parsed.error });
-  if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
+  const value = parseBackendJson(text, 'the answer');
+  const parsed = responseSchema.safeParse(value);
+  if (!parsed.success || parsed.data.error != null)
+    throw notAnAnswer(value, 'the answer is no ended response', { cause: parsed.error });
   return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
 }
 

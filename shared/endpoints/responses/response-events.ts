@@ -1,6 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
-import { backendMessageIn, brokenOff } from '../answers/backend-message.ts';
+import { notAnAnswer } from '../answers/backend-said.ts';
 import {
   createEventAssembler,
   createEventConverter,
@@ -23,7 +23,7 @@ type Lifecycle = TypedEvent & { response: Json };
 const finalTypes = new Set(['response.completed', 'response.incomplete']);
 
 export function createResponseConverter(options: StreamOptions): StreamConverter {
-  return createEventConverter(createResponseFormat(options), options);
+  return createEventConverter(createResponseFormat(options));
 }
 
 /** Assembles a response: its last event has all of it, except that some servers leave out the output. */
@@ -36,7 +36,7 @@ export function createResponseAssembler(options: StreamOptions): AnswerAssembler
       return { text: JSON.stringify(answer), answer, usage };
     },
   };
-  return createEventAssembler(format, builder, options);
+  return createEventAssembler(format, builder);
 }
 
 /** Follows the named events of a streamed response (OpenAI API reference, streaming events of responses). */
@@ -51,7 +51,7 @@ function createResponseFormat(options: StreamOptions): EventFormat & { ended(): 
     take(event) {
       numbers.settle();
       output.take(event);
-      if (hasFailed(event)) throw brokenOff(messageOf(event), options.relay);
+      if (hasFailed(event)) throw notAnAnswer(event.response, 'the response has failed', { fault: 'interrupted' });
       const text = written.take(event);
       if (hasResponse(event)) {
         const known = { ...event, response: completeResponse(event.response, options, statusAfter(event.type)) };
@@ -126,10 +126,6 @@ function hasFailed({ type, response }: TypedEvent): boolean {
 /** The status of a response in an event of this type. */
 function statusAfter(type: string): string {
   return finalTypes.has(type) ? type.slice('response.'.length) : 'in_progress';
-}
-
-function messageOf({ response }: TypedEvent): string {
-  return backendMessageIn(response) ?? '';
 }
 
 /** The event with the properties that OpenAI's description requires: the event itself if it has all. */

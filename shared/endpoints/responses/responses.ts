@@ -9,6 +9,7 @@ import { createResponseEnding } from './response-ending.ts';
 import { createResponseAssembler, createResponseConverter } from './response-events.ts';
 import { estimateInput, inputPrompt } from './response-prompt.ts';
 import { type ResponseRequest, responseRequestSchema } from './response-request.ts';
+import { responseAsEvents } from './whole-as-events.ts';
 
 /** Fields that clients send, and no model server needs. They are dropped. */
 const dropped = ['client_metadata'];
@@ -23,6 +24,7 @@ const request: RequestFormat = {
     holdTools: ['input'],
     outputFormat: ['text', 'format'],
   },
+  promptField: 'input',
   limitFields: ['max_output_tokens'],
 
   ask: (response: ResponseRequest) => ({
@@ -32,7 +34,12 @@ const request: RequestFormat = {
   }),
   cost(response: ResponseRequest, { text, model }) {
     const promptTokens = estimateInput(response, text);
-    return generationCost(response, { promptTokens, promptField: 'input', limitField: 'max_output_tokens', model });
+    return generationCost(response, {
+      promptTokens,
+      promptField: request.promptField,
+      limitField: 'max_output_tokens',
+      model,
+    });
   },
   estimatePrompt: estimateInput,
   promptOf: inputPrompt,
@@ -46,6 +53,7 @@ const answer: AnswerFormat = {
   present: (response: ResponseAnswer, tokens, context) => presentResponse(response, tokens, context),
   stream: {
     convert: createResponseConverter,
+    eventsOf: (response: ResponseAnswer) => responseAsEvents(response),
     assembly: { fields: {}, create: createResponseAssembler },
     ending: createResponseEnding,
   },

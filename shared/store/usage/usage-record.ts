@@ -7,7 +7,8 @@ const milliseconds = z.int().nonnegative();
 export const usageMonthSchema = z.string().regex(/^\d{4}-\d{2}$/);
 
 /**
- * One call of a backend, by its own name of the model if it has one; or (`outcome` `lost`, no `backend`) a run whose worker died, of which
+ * One call of a backend, by its own name of the model if it has one. `rule` and `status` say what it answered if it gave no answer, and `isLoss` that
+ * the request may have caused its failure (contract.md#ms3-evidence). Or (`outcome` `lost`, no `backend`) a run whose worker died, of which
  * nothing else is known.
  */
 export const usageAttemptSchema = z.object({
@@ -15,6 +16,9 @@ export const usageAttemptSchema = z.object({
   backend: z.string().optional(),
   model: z.string().optional(),
   outcome: z.string(),
+  rule: z.string().optional(),
+  status: z.int().optional(),
+  isLoss: z.literal(true).optional(),
   durationMs: milliseconds.optional(),
 });
 

@@ -7,7 +7,7 @@ const attempt = (outcome: string, ms: number | null) => ({ location: 'on-prem' a
 test('the timeline has the queue, the first token and the answer, then each call', (t) => {
   const request = {
     ...{ queue_ms: 100, first_token_ms: 400, duration_ms: 1_000 },
-    attempts: [attempt('refused', 200), attempt('completed', 700)],
+    attempts: [attempt('refused', 200), attempt('answered', 700)],
   };
   t.deepEqual(
     phasesOf(request).map(({ name, kind, fromMs, toMs }) => [name, kind, fromMs, toMs]),
@@ -36,7 +36,7 @@ test('no part begins before the request or ends after it, whatever was measured'
     queue_ms: ms,
     first_token_ms: ms,
     duration_ms: ms,
-    attempts: fc.array(ms.map((took) => attempt('completed', took))),
+    attempts: fc.array(ms.map((took) => attempt('answered', took))),
   });
   const property = fc.property(request, (given) =>
     phasesOf(given).every(({ fromMs, toMs }) => 0 <= fromMs && fromMs <= toMs && toMs <= (given.duration_ms ?? 0)),

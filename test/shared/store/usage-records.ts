@@ -25,7 +25,7 @@ export function usageRecord(given: Partial<UsageRecord> = {}): UsageRecord {
     admittedAt,
     settledAt: new Date(admittedAt.getTime() + 2_000),
     runs: 1,
-    attempts: [{ run: 1, backend: 'onprem-a', outcome: 'completed', durationMs: 1_500 }],
+    attempts: [{ run: 1, backend: 'onprem-a', outcome: 'answered', durationMs: 1_500 }],
     promptTokens,
     completionTokens,
     cachedTokens: 0,

@@ -6,7 +6,7 @@ type Caller = { account: string; keyId: string; plan: string; models: readonly P
 export type PastModel = { model: string; tier: string };
 
 const outcomes = ['completed', 'failed', 'cancelled'] as const;
-const attemptOutcomes = { completed: 'completed', failed: 'status', cancelled: 'stopped' };
+const attemptOutcomes = { completed: 'answered', failed: 'failed', cancelled: 'stopped' };
 const dayMs = 86_400_000;
 
 /**

@@ -3,7 +3,7 @@ import { usageRecord } from '../../shared/store/usage-records.ts';
 import { type Asked, answerTo } from '../truth/ask.ts';
 import { type BackendCall, contradictionsIn, type Evidence } from '../truth/contradictions.ts';
 
-const attempts = [{ run: 1, backend: 'onprem-a', outcome: 'completed' }];
+const attempts = [{ run: 1, backend: 'onprem-a', outcome: 'answered' }];
 const tokens = { promptTokens: 5, completionTokens: 7 };
 const record = usageRecord({
   ...{ requestId: 'req_1', outcome: 'completed', counted: 'reported', runs: 1, attempts, ...tokens, chargedTokens: 12 },
@@ -33,7 +33,7 @@ test('finds nothing if all agree, even if a run was lost that had called a backe
     runs: 2,
     attempts: [
       { run: 1, outcome: 'lost' },
-      { run: 2, backend: 'onprem-a', outcome: 'completed' },
+      { run: 2, backend: 'onprem-a', outcome: 'answered' },
     ],
   });
   t.deepEqual(contradictionsIn({ ...truth, ...lost, calls: [{ ...call, state: 'aborted' }, call] }), []);

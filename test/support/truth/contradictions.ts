@@ -74,17 +74,17 @@ function wrongCharge(record: UsageRecord, calls: readonly BackendCall[]): string
   const is = (claim: boolean, what: string) => {
     if (!claim) wrong.push(`${requestId}: ${what}: ${show(record)}, calls ${show(calls)}`);
   };
-  const completed = record.attempts.filter(({ outcome }) => outcome === 'completed');
+  const answered = record.attempts.filter(({ outcome }) => outcome === 'answered');
   const isAnswered = record.outcome === 'completed';
   is(chargedTokens === promptTokens + completionTokens, 'is charged other tokens than it used');
-  is(completed.length === (isAnswered ? 1 : 0), 'has as many completed attempts as answers');
+  is(answered.length === (isAnswered ? 1 : 0), 'has as many answered attempts as answers');
   is(record.outcome !== 'lost' || chargedTokens === 0, 'is lost, but charged');
   if (counted === 'reported') is(producedBy(calls) >= chargedTokens, 'is charged more than was produced');
   if (counted === 'estimated') {
     is(promptTokens <= promptTokensMax(record, calls), 'is charged more than its prompt');
     is(completionTokens <= completionTokensMax(calls), 'is charged more than a model wrote');
   }
-  if (isAnswered) is(answeringCall(record, calls, completed[0]) !== undefined, 'differs from the count of its backend');
+  if (isAnswered) is(answeringCall(record, calls, answered[0]) !== undefined, 'differs from the count of its backend');
   return wrong;
 }
 

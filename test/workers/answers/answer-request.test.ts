@@ -54,11 +54,11 @@ const unexpected = () => {
 };
 const noReply = { started: unexpected, chunk: unexpected, end: unexpected, error: unexpected, interrupted: unexpected };
 
-async function outcomeOf(given: Given): Promise<unknown> {
+async function faultOf(given: Given): Promise<unknown> {
   try {
     return await ask(given);
   } catch (error) {
-    return (error as { outcome?: string }).outcome ?? error;
+    return (error as { fault?: string }).fault ?? error;
   }
 }
 
@@ -138,7 +138,8 @@ const failing: [Fault, string][] = [
   [{ badEvents: true }, 'unreadable'],
   [{ invalidUtf8: true }, 'unreadable'],
   [{ garbage: 'json' }, 'unreadable'],
-  [{ status: 422 }, 'refused_request'],
+  [{ garbage: 'html' }, 'unreadable'],
+  [{ status: 422 }, 'status'],
 ];
 
 function timeoutsFor(outcome: string): Partial<typeof short> {
@@ -152,7 +153,7 @@ for (const [fault, outcome] of failing) {
     server.fail(fault);
     // On a busy machine, an immediate failure can take longer than a timeout that is short enough for a test.
     const timeouts = timeoutsFor(outcome);
-    t.is(await outcomeOf({ url: server.url, timeouts }), outcome);
+    t.is(await faultOf({ url: server.url, timeouts }), outcome);
     t.not((await server.waitForCall(({ state }) => state !== 'running')).state, 'running');
   });
 }
@@ -163,7 +164,7 @@ test('an answer without [DONE] is complete when all its choices have ended, and 
   await using server = await startRawBackend((socket) => socket.write(rawAnswer(token(null) + token('stop'))));
   const one = await ask({ url: server.url });
   t.is(one.answer.choices[0].message.content, 'aa');
-  t.is(await outcomeOf({ url: server.url, request: asking('Hi', { n: 2 }) }), 'interrupted');
+  t.is(await faultOf({ url: server.url, request: asking('Hi', { n: 2 }) }), 'interrupted');
 });
 
 test('an assembled message that reached its own limit within the arguments of a tool is an answer', async (t) => {

@@ -1,10 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Registry } from 'prom-client';
+import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
+import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
 import type { Reply } from '../../../shared/jobs/replies.ts';
 import { createAnswerMetrics } from '../../../workers/answers/answer-metrics.ts';
 import { createFindAnswer } from '../../../workers/answers/find-answer.ts';
+import type { CallingRun } from '../../../workers/answers/run.ts';
 import { createRunLedger } from '../../../workers/answers/run-ledger.ts';
+import type { CallBackend } from '../../../workers/exchange/call-backend.ts';
 import { answerFor } from '../../stack/model-server.ts';
 import { heldAlone } from '../../support/answer-room.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
@@ -47,7 +51,7 @@ for (const stream of [false, true]) {
     const [record] = await side.records();
     t.deepEqual(
       record?.attempts.map(({ run, backend, outcome }) => [run, backend, outcome]),
-      [...names.map((name) => [1, name, 'status']), [1, 'onprem-a', 'completed']],
+      [...names.map((name) => [1, name, 'failed']), [1, 'onprem-a', 'answered']],
     );
     t.like(record, { outcome: 'completed', counted: 'reported' });
   });
@@ -68,30 +72,24 @@ test('there is no second round that could not end before the deadline', async (t
   t.deepEqual(side.calls(), [1, 1, 1]);
 });
 
-test('a request with only open breakers calls no backend, and lists them all', async (t) => {
+test('a request whose backends may not be called calls none, and lists them all', async (t) => {
   await using side = await openWorkerSide(given.redis, { retryBudget: noRetries });
-  for (const server of side.servers) server.fail({ status: 500 });
-  for (let requests = 0; requests < 5; requests++) await ask(side);
-  t.true(side.slots.allRefuse('medium-chat'));
-  const before = side.calls();
-  t.deepEqual(before, [5, 5, 5]);
+  for (const server of side.servers) server.fail({ status: 401 });
   t.like(await ask(side), exhausted(names));
-  t.deepEqual(side.calls(), before);
+  t.true(side.slots.allRefuse('medium-chat'));
+  const data = (await ask(side)) as { retryAfterMs: number };
+  t.like(data, exhausted(names));
+  t.true(data.retryAfterMs > 20_000 && data.retryAfterMs <= 30_000, String(data.retryAfterMs));
+  t.deepEqual(side.calls(), [1, 1, 1]);
   t.deepEqual((await side.records()).at(-1)?.attempts, []);
 });
 
-test('a backend with an open breaker is not listed as attempted if others were tried', async (t) => {
+test('a backend that may not be called is not listed as attempted if others were tried', async (t) => {
   await using side = await openWorkerSide(given.redis, { retryBudget: noRetries });
-  side.servers[0].fail({ status: 500 });
-  for (let requests = 0; requests < 5; requests++) {
-    // Else the second would be chosen before the first, which has failed before.
-    side.servers[1].fail({ status: 500, times: 1 });
-    await ask(side);
-  }
+  side.servers[0].fail({ status: 401 });
+  await ask(side);
   side.servers[1].fail({ status: 500 });
   side.servers[2].fail({ status: 500 });
-  const counters = side.slots.breakerStatuses().filter(({ model }) => model === 'medium-chat');
-  t.is(counters.find(({ backend }) => backend === 'onprem-a')?.breaker, 'open');
   const data = (await ask(side)) as { fields: { attempted: string[] } };
   t.false(data.fields.attempted.includes('onprem-a'));
   t.true(data.fields.attempted.includes('cloud'));
@@ -105,12 +103,20 @@ test('an invalid request is no failure of the backend, even if repeated', async 
   t.true(side.slots.breakerStatuses().every(({ breaker }) => breaker === 'closed'));
 });
 
-test('a backend that asked for a pause is not called during it, also not in a second round', async (t) => {
+test('a request waits for busy backends as for full ones, and none is called during its pause', async (t) => {
   await using side = await openWorkerSide(given.redis);
-  for (const server of side.servers) server.fail({ status: 429, retryAfterSeconds: 60 });
-  t.like(await ask(side), exhausted(names));
-  t.like(await ask(side), exhausted(names));
-  t.deepEqual(side.calls(), [1, 1, 1]);
+  let calls = 0;
+  const busy = async () => {
+    calls++;
+    throw new BackendError('status', 'busy', { status: 429, said: { words: '', kinds: [] }, retryAfterMs: 60_000 });
+  };
+  const ask = async () =>
+    findAnswerOf(side, { whole: busy, stream: busy })(runOf(await side.admit(), () => (calls < 3 ? 600_000 : 0)));
+  const found = await ask();
+  t.like(found, { outcome: 'exhausted', attempted: names });
+  t.true(found.outcome === 'exhausted' && found.retryAfterMs > 50_000 && found.retryAfterMs <= 60_000);
+  t.like(await ask(), { outcome: 'late' });
+  t.is(calls, 3);
   t.true(side.slots.breakerStatuses().every(({ breaker }) => breaker === 'closed'));
 });
 
@@ -140,37 +146,16 @@ test('an internal error while an answer is passed on is returned with what was d
   const job = await side.admit({ stream: true });
   const event = JSON.stringify({ model: job.model, choices: [{ index: 0, delta: { content: 'one two' } }] });
   const error = new TypeError('a bug');
-  const findAnswer = createFindAnswer({
-    ...{
-      slots: side.slots,
-      retryBudget: noRetries,
-      apiKeyOf: () => undefined,
-      firstTokenMs: () => 30_000,
-      models: () => ({}),
-      ownFields: () => ({}),
+  const findAnswer = findAnswerOf(side, {
+    whole: () => Promise.reject(error),
+    async stream(_call, reader) {
+      await reader.take(event);
+      throw error;
     },
-    callBackend: {
-      whole: () => Promise.reject(error),
-      async stream(_call, reader) {
-        await reader.take(event);
-        throw error;
-      },
-    },
-    metrics: createAnswerMetrics(new Registry()),
-    log: recordedLog().log,
   });
-  const ledger = createRunLedger({ run: 1, queueWaitMs: 0 });
-  const found = await findAnswer({
-    ...{
-      job,
-      ledger,
-      lane: 'interactive',
-      reply: { chunk: async () => {} },
-      held: heldAlone(),
-      reservation: undefined,
-    },
-    ...{ signal: new AbortController().signal, leftMs: () => 10_000, mayWaitMs: () => 0 },
-  });
+  const run = runOf(job, () => 0);
+  const { ledger } = run;
+  const found = await findAnswer(run);
   t.like(found, { outcome: 'fault', error });
   t.true(((await found.received?.())?.completionTokens ?? 0) > 0);
   t.deepEqual(
@@ -178,6 +163,35 @@ test('an internal error while an answer is passed on is returned with what was d
     [['onprem-a', 'fault']],
   );
 });
+
+/** Asks these backends, whatever they answer. */
+function findAnswerOf(side: WorkerSide, callBackend: CallBackend) {
+  return createFindAnswer({
+    slots: side.slots,
+    retryBudget: noRetries,
+    apiKeyOf: () => undefined,
+    firstTokenMs: () => 30_000,
+    models: () => ({}),
+    ownFields: () => ({}),
+    callBackend,
+    metrics: createAnswerMetrics(new Registry()),
+    log: recordedLog().log,
+  });
+}
+
+function runOf(job: InferenceJob, mayWaitMs: () => number): CallingRun {
+  return {
+    job,
+    ledger: createRunLedger({ run: 1, queueWaitMs: 0 }),
+    lane: 'interactive',
+    reply: { chunk: async () => {} },
+    held: heldAlone(),
+    reservation: undefined,
+    signal: new AbortController().signal,
+    leftMs: () => 10_000,
+    mayWaitMs,
+  };
+}
 
 const oneEach = { requestsAtOnce: 1 };
 
@@ -270,8 +284,8 @@ test('a client that leaves between two attempts is charged nothing, because no m
   await Promise.all(others);
 });
 
-test('a backend that is silent until the deadline has failed, also for whole answers', async (t) => {
-  await using side = await openWorkerSide(given.redis, { timeouts: { first_token_ms: 1 } });
+test('a backend that is silent until the deadline and fails its health test has failed, also for whole answers', async (t) => {
+  await using side = await openWorkerSide(given.redis, { timeouts: { first_token_ms: 1 }, test: async () => false });
   for (const server of side.servers) server.fail({ hang: true });
   const { controller, stop } = side.stopper();
   const jobs = await Promise.all(Array.from({ length: 15 }, () => side.admit()));

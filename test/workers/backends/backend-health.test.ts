@@ -11,6 +11,7 @@ function open(t: ExecutionContext) {
       states.push(state);
       changed.dispatchEvent(new Event(state));
     },
+    test: async () => true,
     probeMs: () => 600_000,
     random: () => 0,
     now: () => time,
@@ -34,10 +35,10 @@ test('the time to the first token is a mean that weighs the latest most, and is 
   const { served, pass } = open(t);
   t.is(served.firstTokenMs(), undefined);
   for (const ms of [100, 200]) {
-    const call = served.begin();
+    const call = served.begin('user:a');
     pass(ms);
     call.firstToken();
-    call.end('answered', 0);
+    call.end({ outcome: 'answered' });
   }
   t.is(served.firstTokenMs(), 130);
   pass(59_999);
@@ -48,21 +49,22 @@ test('the time to the first token is a mean that weighs the latest most, and is 
 
 test('a backend that has failed ranks as slower than any other until it has answered, also in one piece', (t) => {
   const { served } = open(t);
-  served.begin().end('failed', 0);
+  served.begin('user:a').end({ outcome: 'failed', evidence: 'backend' });
   t.is(served.firstTokenMs(), Number.MAX_SAFE_INTEGER);
-  served.begin().end('answered', 0);
+  served.begin('user:a').end({ outcome: 'answered' });
   t.is(served.firstTokenMs(), undefined);
 });
 
 test('the time of a backend that may be probed is unknown, so that it is found out', async (t) => {
   const { served, becomes } = open(t);
-  for (let failures = 0; failures < 5; failures++) served.begin().end('failed', 0);
+  for (let failures = 0; failures < 5; failures++)
+    served.begin('user:a').end({ outcome: 'failed', evidence: 'backend' });
   t.is(served.firstTokenMs(), Number.MAX_SAFE_INTEGER);
   await becomes('half-open');
   t.false(served.refuses());
   t.is(served.firstTokenMs(), undefined);
-  const probe = served.begin();
-  t.true(served.refuses());
+  const probe = served.begin('user:a');
+  t.true(served.isProbed());
   probe.firstToken();
-  t.false(served.refuses());
+  t.false(served.isProbed());
 });

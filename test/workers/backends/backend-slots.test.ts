@@ -3,7 +3,8 @@ import test, { type ExecutionContext } from 'ava';
 import { Registry } from 'prom-client';
 import { type PlanFile, parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { createBackendMetrics } from '../../../workers/backends/backend-metrics.ts';
-import { type Ask, createBackendSlots, type SlotAnswer } from '../../../workers/backends/backend-slots.ts';
+import { createBackendSlots, type SlotAnswer } from '../../../workers/backends/backend-slots.ts';
+import type { Ask } from '../../../workers/backends/candidates.ts';
 import type { Slot } from '../../../workers/backends/reservation.ts';
 import type { BreakerStatus } from '../../../workers/backends/served-backends.ts';
 import type { Share } from '../../../workers/shares/renew-shares.ts';
@@ -29,7 +30,13 @@ type Changed = { -readonly [Key in keyof PlanFile]: PlanFile[Key] } & {
   backends: Record<string, { url: string }>;
 };
 
-type Given = { requestsAtOnce?: number; perWorker?: boolean; shareOf?: () => Share; areSharesValid?: () => boolean };
+type Given = {
+  requestsAtOnce?: number;
+  perWorker?: boolean;
+  shareOf?: () => Share;
+  areSharesValid?: () => boolean;
+  contextOf?: (backend: string) => number | undefined;
+};
 
 function open(t: ExecutionContext, given: Given = {}) {
   let time = 0;
@@ -39,6 +46,7 @@ function open(t: ExecutionContext, given: Given = {}) {
   const slots = createBackendSlots({
     ...{ currentPlanFile: () => planFile, pools: () => ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
     ...(given.areSharesValid && { areSharesValid: given.areSharesValid }),
+    ...(given.contextOf && { contextOf: given.contextOf }),
     onBreaker: (counters) => changes.push(counters),
     onHungry: (backends) => hungry.push(...backends),
     random: () => 0.5,
@@ -49,7 +57,9 @@ function open(t: ExecutionContext, given: Given = {}) {
     slots.take({
       model: 'small-chat',
       lane: 'interactive',
+      holder: 'user:a',
       tried: new Set(),
+      promptTokensMin: 0,
       waitMs: 0,
       signal: new AbortController().signal,
       ...asked,
@@ -117,9 +127,9 @@ test('waiting jobs get free slots in the order of asking', async (t) => {
     return slot;
   });
   t.is(slots.waiting(), 2);
-  held.end('answered');
+  held.end({ outcome: 'answered' });
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' }, 'a new job does not overtake them');
-  (await waiting[0])?.end('answered');
+  (await waiting[0])?.end({ outcome: 'answered' });
   await waiting[1];
   t.deepEqual(got, ['first', 'second']);
   t.is(slots.waiting(), 0);
@@ -129,9 +139,9 @@ test('a job that waits for its backend does not get a slot of another backend', 
   const { slots, take } = open(t, { requestsAtOnce: 1 });
   const [a, b] = [await take(), await take()];
   const waiting = take({ model: 'only-a', ...waits });
-  b.end('answered');
+  b.end({ outcome: 'answered' });
   t.is(slots.waiting(), 1);
-  a.end('answered');
+  a.end({ outcome: 'answered' });
   t.is((await waiting).name, 'a');
 });
 
@@ -157,7 +167,8 @@ test('being full is no failure: no breaker has changed', async (t) => {
 
 test('five failures open the breaker of that backend for that model, and for no other', async (t) => {
   const { slots, changes, ask, take } = open(t);
-  for (let failures = 0; failures < 5; failures++) (await take({ model: 'only-a' })).end('failed');
+  for (let failures = 0; failures < 5; failures++)
+    (await take({ model: 'only-a' })).end({ outcome: 'failed', evidence: 'backend' });
   t.deepEqual(changes, [{ model: 'only-a', backend: 'a', breaker: 'open' }]);
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
   t.true(slots.allRefuse('only-a'));
@@ -170,18 +181,18 @@ test('a waiting job is refused when its last backend has failed', async (t) => {
   const calls = await Promise.all(Array.from({ length: 5 }, () => take({ model: 'only-a' })));
   const waiting = ask({ model: 'only-a', ...waits });
   // The first of them to end makes room, and the waiting job is in flight then.
-  for (const call of calls) call.end('failed');
+  for (const call of calls) call.end({ outcome: 'failed', evidence: 'backend' });
   const taken = await waiting;
   t.is(taken.outcome, 'slot');
   t.deepEqual(await ask({ model: 'only-a', ...waits }), { outcome: 'refused' });
 });
 
-test('a backend that asked for a pause is not called by that model for that time', async (t) => {
+test('a busy backend is not called for the time that it asks for, by any model, and jobs wait for it', async (t) => {
   const { ask, take, pass } = open(t);
-  (await take({ model: 'only-a' })).end('failed', 5_000);
-  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+  (await take({ tried: new Set(['b', 'cloud']) })).end({ outcome: 'busy', retryAfterMs: 5_000 });
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' });
   pass(4_999);
-  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' });
   pass(1);
   t.is((await take({ model: 'only-a' })).name, 'a');
 });
@@ -191,7 +202,7 @@ test('a job that waits for a full backend gets another one whose pause has ended
   const tried = new Set(['b']);
   const cloud = await take({ tried: new Set(['a', 'b']) });
   await take({ model: 'only-a' });
-  cloud.end('failed', 30);
+  cloud.end({ outcome: 'busy', retryAfterMs: 30 });
   const waiting = ask({ tried, ...waits });
   pass(30);
   const taken = await waiting;
@@ -205,11 +216,11 @@ test('of two idle backends the one with the recently faster first tokens is take
   b.firstToken();
   pass(10);
   a.firstToken();
-  for (const slot of [a, b]) slot.end('answered');
+  for (const slot of [a, b]) slot.end({ outcome: 'answered' });
   for (let calls = 0; calls < 3; calls++) {
     const slot = await take();
     t.is(slot.name, 'b');
-    slot.end('answered');
+    slot.end({ outcome: 'answered' });
   }
   pass(60_000);
   t.is((await take()).name, 'a', 'old samples are ignored');
@@ -218,15 +229,15 @@ test('of two idle backends the one with the recently faster first tokens is take
 test('a backend that has just failed comes after one that answers, even slowly, until it answers itself', async (t) => {
   const { take, pass } = open(t);
   const [a, b] = [await take(), await take()];
-  a.end('failed');
+  a.end({ outcome: 'failed', evidence: 'backend' });
   pass(9_000);
   b.firstToken();
-  b.end('answered');
+  b.end({ outcome: 'answered' });
   const [first, second] = [await take(), await take()];
   t.deepEqual([first.name, second.name], ['b', 'a']);
   pass(50);
   second.firstToken();
-  for (const slot of [first, second]) slot.end('answered');
+  for (const slot of [first, second]) slot.end({ outcome: 'answered' });
   t.is((await take()).name, 'a');
 });
 
@@ -234,21 +245,21 @@ test('if time has made room, waiting jobs come before a new one', async (t) => {
   const { ask, take, pass } = open(t, { requestsAtOnce: 1 });
   const cloud = await take({ tried: new Set(['a', 'b']) });
   const held = await take({ model: 'only-a' });
-  cloud.end('failed', 60_000);
+  cloud.end({ outcome: 'busy', retryAfterMs: 60_000 });
   const tried = new Set(['b']);
   const waiting = ask({ tried, ...waits });
   pass(60_000);
   t.deepEqual(await ask({ tried }), { outcome: 'late' });
   const taken = await waiting;
   t.is(taken.outcome === 'slot' && taken.slot.name, 'cloud');
-  held.end('answered');
+  held.end({ outcome: 'answered' });
 });
 
 test('a slot that is ended twice makes room once', async (t) => {
   const { slots, ask, take } = open(t, { requestsAtOnce: 2 });
   const [first] = [await take({ model: 'only-a' }), await take({ model: 'only-a' })];
-  first.end('answered');
-  first.end('failed');
+  first.end({ outcome: 'answered' });
+  first.end({ outcome: 'failed', evidence: 'backend' });
   t.deepEqual(slots.load()[0], { backend: 'a', calls: 1, limit: 2, share: 2 });
   await take({ model: 'only-a' });
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' });
@@ -257,15 +268,15 @@ test('a slot that is ended twice makes room once', async (t) => {
 test('of two pauses that a backend asks for, the longer one counts', async (t) => {
   const { ask, take, pass } = open(t);
   const [long, short] = [await take({ model: 'only-a' }), await take({ model: 'only-a' })];
-  long.end('failed', 5_000);
-  short.end('failed', 100);
+  long.end({ outcome: 'busy', retryAfterMs: 5_000 });
+  short.end({ outcome: 'busy', retryAfterMs: 100 });
   pass(4_999);
-  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' });
 });
 
 test('a client that leaves does not count against its backend', async (t) => {
   const { changes, take } = open(t);
-  for (let calls = 0; calls < 50; calls++) (await take({ model: 'only-a' })).end('abandoned');
+  for (let calls = 0; calls < 50; calls++) (await take({ model: 'only-a' })).end({ outcome: 'abandoned' });
   t.deepEqual(changes, []);
 });
 
@@ -292,11 +303,11 @@ test('free slots go to waiting requests before lines of batches', async (t) => {
     order.push('request');
     return taken;
   });
-  held.end('answered');
+  held.end({ outcome: 'answered' });
   for (const [index, waiting] of [request, ...lines].entries()) {
     const taken = await waiting;
     if (taken.outcome !== 'slot') return t.fail(`${index}: ${taken.outcome}`);
-    taken.slot.end('answered');
+    taken.slot.end({ outcome: 'answered' });
   }
   t.deepEqual(order, ['request', 'line 1', 'line 2']);
 });
@@ -328,11 +339,11 @@ test('a reserved slot is not used after shares have expired, and is released', a
   const reserved = slots.reserve('only-a', 'interactive');
   if (reserved.outcome !== 'reserved') return t.fail();
   areValid = false;
-  t.is(reserved.reservation.use(), undefined);
+  t.is(reserved.reservation.use('user:a'), undefined);
   t.is(slots.load()[0]?.calls, 0);
   areValid = true;
-  t.is(reserved.reservation.use(), undefined, 'it was released');
-  (await take({ model: 'only-a' })).end('answered');
+  t.is(reserved.reservation.use('user:a'), undefined, 'it was released');
+  (await take({ model: 'only-a' })).end({ outcome: 'answered' });
 });
 
 test('a slot that is reserved for longer than a job needs to begin is released', async (t) => {
@@ -340,7 +351,7 @@ test('a slot that is reserved for longer than a job needs to begin is released',
   const reserved = slots.reserve('only-a', 'interactive');
   if (reserved.outcome !== 'reserved') return t.fail();
   while (!slots.hasSlot('only-a', 'interactive')) await sleep(20);
-  t.is(reserved.reservation.use(), undefined);
+  t.is(reserved.reservation.use('user:a'), undefined);
   t.is(slots.load()[0]?.calls, 0);
 });
 
@@ -365,7 +376,7 @@ test('a stopping worker wants a backend only for jobs in progress', async (t) =>
   );
   const waiting = ask({ model: 'only-a', waitMs: 60_000 });
   t.deepEqual(needs(true), ['wants', 'stops', 'stops'], 'its first backend has failed');
-  slot.end('answered');
+  slot.end({ outcome: 'answered' });
   t.like(await waiting, { outcome: 'slot' });
 });
 
@@ -387,19 +398,20 @@ test('lines of batches leave an eighth of a backend free while clients call it, 
   const line = { ...only, lane: 'batch' } as const;
   for (let taken = 0; taken < 15; taken++) await take(line);
   const request = await take(only);
-  request.end('answered');
+  request.end({ outcome: 'answered' });
   t.deepEqual(await ask(line), { outcome: 'late' }, 'fourteen of sixteen are for lines');
   const others = [await take(only)];
   pass(4_999);
   t.deepEqual(await ask(line), { outcome: 'late' });
-  for (const other of others) other.end('answered');
+  for (const other of others) other.end({ outcome: 'answered' });
   pass(1);
   t.like(await ask(line), { outcome: 'slot' });
 });
 
 test('a backend keeps its breaker when the plan file is replaced, and starts with a new one at another address', async (t) => {
   const { slots, take, ask, replace } = open(t);
-  for (let failures = 0; failures < 5; failures++) (await take({ model: 'only-a' })).end('failed');
+  for (let failures = 0; failures < 5; failures++)
+    (await take({ model: 'only-a' })).end({ outcome: 'failed', evidence: 'backend' });
   replace({ requestsAtOnce: 3 });
   t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
   replace({}, ({ backends: { a } }) => Object.assign(a ?? {}, { url: 'http://127.0.0.1:9/v1' }));
@@ -433,7 +445,7 @@ test('a call of a backend that has gone ends normally, and counts against its li
   t.like(usesOf('a'), { limit: 4, inFlight: 1, need: 'stops' });
   t.false(slots.called().has('a'));
   held.firstToken();
-  held.end('failed');
+  held.end({ outcome: 'failed', evidence: 'backend' });
   t.is(usesOf('a'), undefined);
   t.deepEqual(changes, []);
   replace({ requestsAtOnce: 4 });
@@ -451,4 +463,78 @@ test('no gauge shows a backend that has gone', async (t) => {
   const metrics = await registry.metrics();
   t.notRegex(metrics, /^svc_backend_(breaker_state|calls|limit|share)\{.*backend="a"/m);
   t.regex(metrics, /svc_backend_limit\{backend="b"\} 2/);
+});
+
+test('a backend is asked last for an account whose requests have failed there, one call at a time, and as usual for others', async (t) => {
+  const { ask, take, changes } = open(t);
+  const failed = { outcome: 'failed', evidence: 'request' } as const;
+  const onlyA = { tried: new Set(['b', 'cloud']) };
+  for (let failures = 0; failures < 20; failures++) (await take(onlyA)).end(failed);
+  t.deepEqual(changes, [], 'one account alone opens no breaker');
+  const [first, second] = [await take(), await take()];
+  t.deepEqual([first.name, second.name], ['b', 'b']);
+  t.is((await take(onlyA)).name, 'a');
+  t.deepEqual(await ask(onlyA), { outcome: 'late' }, 'a call of this account is in flight there');
+  t.is((await take({ holder: 'user:b' })).name, 'a');
+});
+
+test('a reserved slot of a suspect backend is given up for another one, if the account has another one', async (t) => {
+  const { slots, take } = open(t);
+  for (const asked of [{ model: 'only-a' }, { tried: new Set(['b', 'cloud']) }])
+    (await take(asked)).end({ outcome: 'failed', evidence: 'request' });
+  const ask = {
+    lane: 'interactive',
+    holder: 'user:a',
+    tried: new Set<string>(),
+    promptTokensMin: 0,
+    waitMs: 0,
+  } as const;
+  const { signal } = new AbortController();
+  for (const [model, name] of [
+    ['small-chat', 'b'],
+    ['only-a', 'a'],
+  ] as const) {
+    const reserved = slots.reserve(model, 'interactive');
+    if (reserved.outcome !== 'reserved') throw new Error(reserved.outcome);
+    t.is(reserved.reservation.backend, 'a');
+    const taken = await slots.take({ ...ask, model, signal }, reserved.reservation);
+    t.is(taken.outcome === 'slot' && taken.slot.name, name);
+    t.is(
+      slots.load().reduce((sum, { calls }) => sum + calls, 0),
+      1,
+    );
+    if (taken.outcome === 'slot') taken.slot.end({ outcome: 'abandoned' });
+  }
+});
+
+test('a backend with too small a context is not asked', async (t) => {
+  const { take, ask } = open(t, { contextOf: (name) => ({ a: 8_192, b: 32_768 })[name] });
+  t.is((await take({ promptTokensMin: 8_191 })).name, 'a');
+  t.is((await take({ promptTokensMin: 8_192 })).name, 'b');
+  t.is((await take({ promptTokensMin: 32_768 })).name, 'cloud');
+  t.deepEqual(await ask({ model: 'only-a', promptTokensMin: 8_192 }), { outcome: 'refused' });
+});
+
+test('requests wait while a call tests a backend', async (t) => {
+  const { ask, take, changes } = open(t);
+  const failed = { outcome: 'failed', evidence: 'backend' } as const;
+  for (let failures = 0; failures < 5; failures++) (await take({ model: 'only-a' })).end(failed);
+  t.is(changes.at(-1)?.breaker, 'open');
+  while (changes.at(-1)?.breaker !== 'half-open') await sleep(50);
+  const probe = await take({ model: 'only-a' });
+  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'late' });
+  const waiting = take({ model: 'only-a', ...waits });
+  probe.firstToken();
+  t.is((await waiting).name, 'a');
+});
+
+test('a busy or loading backend counts nothing against it, and is alive to a probe if it is busy', async (t) => {
+  const { take, changes, pass } = open(t);
+  for (let times = 0; times < 20; times++) {
+    (await take({ model: 'only-a' })).end(
+      times % 2 === 0 ? { outcome: 'loading' } : { outcome: 'busy', retryAfterMs: 1 },
+    );
+    pass(1_000);
+  }
+  t.deepEqual(changes, []);
 });

@@ -3,7 +3,8 @@ import { type Candidate, chooseBackend } from '../../../workers/backends/choose-
 
 function backend(name: string, given: Partial<Candidate> = {}): Candidate {
   const location = name.startsWith('cloud') ? 'cloud' : 'on-prem';
-  return { name, location, refuses: false, inFlight: 0, requestsAtOnce: 4, firstTokenMs: 100, ...given };
+  const well = { refuses: false, isDelayed: false, isSuspect: false, hasOwnCall: false };
+  return { name, location, ...well, inFlight: 0, requestsAtOnce: 4, firstTokenMs: 100, ...given };
 }
 
 const full = { inFlight: 4 };
@@ -41,6 +42,21 @@ const table: { title: string; candidates: Candidate[]; chosen: string }[] = [
     title: 'one with a higher limit that still has room',
     candidates: [backend('a', full), backend('b', { inFlight: 5, requestsAtOnce: 6 })],
     chosen: 'b',
+  },
+  {
+    title: 'not one that is busy',
+    candidates: [backend('a', { isDelayed: true }), backend('b', { inFlight: 3 })],
+    chosen: 'b',
+  },
+  {
+    title: 'a suspect one after all others, also in the cloud',
+    candidates: [backend('a', { isSuspect: true }), backend('cloud', { inFlight: 3 })],
+    chosen: 'cloud',
+  },
+  {
+    title: 'a suspect one if no other has room',
+    candidates: [backend('a', { isSuspect: true }), backend('b', full)],
+    chosen: 'a',
   },
   {
     title: 'the cloud if the on-prem replicas refuse',

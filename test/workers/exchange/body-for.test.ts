@@ -7,16 +7,17 @@ const queued = {
   model: 'small-chat',
   endpoint: '/v1/chat/completions',
   outputTokensMax: 64,
+  limitFields: [] as string[],
   assembled: false,
   stream: false,
   choices: 1,
   body: '{"messages":[],"seed":9223372036854775807}',
 };
 
-test('a backend always gets the output limit, by both names, before everything else', (t) => {
+test('a backend always gets the output limit, before everything else', (t) => {
   t.is(
     bodyFor(queued, backend),
-    '{"model":"small-chat","max_tokens":64,"max_completion_tokens":64,"stream":false,"messages":[],"seed":9223372036854775807}',
+    '{"model":"small-chat","max_tokens":64,"stream":false,"messages":[],"seed":9223372036854775807}',
   );
   t.true(bodyFor(queued, { ...backend, model: 'a "b"' }).startsWith('{"model":"a \\"b\\"","max_tokens":64,'));
 });
@@ -31,6 +32,25 @@ test('a backend that accepts only one name gets that one', (t) => {
   }
 });
 
+test('the limit has the names that the client has used, unless the backend is known to accept only one', (t) => {
+  const limits = (limitFields: string[], known: Partial<Backend> = {}, limit = {}) => {
+    const { model, messages, seed, stream, ...sent } = JSON.parse(
+      bodyFor({ ...queued, limitFields }, { ...backend, ...known }, { limit }),
+    );
+    t.deepEqual([model, messages, typeof seed, stream], ['small-chat', [], 'number', false]);
+    return sent;
+  };
+  t.deepEqual(limits([]), { max_tokens: 64 });
+  t.deepEqual(limits(['max_tokens']), { max_tokens: 64 });
+  t.deepEqual(limits(['max_completion_tokens']), { max_completion_tokens: 64 });
+  t.deepEqual(limits(['max_tokens', 'max_completion_tokens']), { max_tokens: 64, max_completion_tokens: 64 });
+  const both = ['max_tokens', 'max_completion_tokens'];
+  t.deepEqual(limits(both, { outputLimitField: 'max_completion_tokens' }), { max_completion_tokens: 64 });
+  t.deepEqual(limits(both, { outputLimitField: 'max_tokens' }, { field: 'max_completion_tokens', tokens: 7 }), {
+    max_completion_tokens: 7,
+  });
+});
+
 test("a backend without whole answers as streams gets the client's own request", (t) => {
   const job = { ...queued, assembled: true };
   t.is(bodyFor(job, { ...backend, wholeAsStream: false }), bodyFor(queued, backend));
@@ -38,7 +58,7 @@ test("a backend without whole answers as streams gets the client's own request",
 
 test("an assembled answer is requested as a stream with usage, before the client's fields", (t) => {
   t.deepEqual(JSON.parse(bodyFor({ ...queued, assembled: true, body: '{"messages":[]}' }, backend)), {
-    ...{ model: 'small-chat', max_tokens: 64, max_completion_tokens: 64 },
+    ...{ model: 'small-chat', max_tokens: 64 },
     ...{ stream: true, stream_options: { include_usage: true }, messages: [] },
   });
 });

@@ -36,14 +36,14 @@ test('sends the key of the backend as its bearer token', async (t) => {
   await t.throwsAsync(backend.callBackend.whole(call, wholeText()), { message: 'the backend answered 401' });
 });
 
-/** The outcome of each fault for a whole answer and before the first token of a stream. */
+/** How a call with each fault ends, for a whole answer and before the first token of a stream. */
 const table: { fault: Fault; whole: string; stream?: string; timeouts?: typeof short }[] = [
   { fault: { resetBeforeHeaders: true }, whole: 'connection' },
   { fault: { garbage: 'http' }, whole: 'unreadable' },
   { fault: { status: 500 }, whole: 'status' },
   { fault: { status: 429, retryAfterSeconds: 60 }, whole: 'status' },
   { fault: { status: 404 }, whole: 'status' },
-  { fault: { status: 400, errorMessage: 'no' }, whole: 'refused_request' },
+  { fault: { status: 400, errorMessage: 'no' }, whole: 'status' },
   { fault: { invalidUtf8: true }, whole: 'unreadable' },
   { fault: { cutAfterChunks: 0 }, whole: 'connection' },
 ];
@@ -53,27 +53,27 @@ for (const { fault, whole, stream = whole } of table) {
     await using server = await startModelServer({ name: 'a' });
     await using backend = openBackend(server.url);
     server.fail(fault);
-    t.is(await outcomeOf(backend.whole()), whole);
+    t.is(await faultOf(backend.whole()), whole);
     const { text, error } = await readThrough(backend.stream());
     t.is(text, '');
-    t.is((error as { outcome?: string }).outcome, stream);
+    t.is((error as { fault?: string }).fault, stream);
   });
 }
 
-async function outcomeOf(call: Promise<string>): Promise<string> {
+async function faultOf(call: Promise<string>): Promise<string> {
   try {
     return await call;
   } catch (error) {
-    return (error as { outcome?: string }).outcome ?? String(error);
+    return (error as { fault?: string }).fault ?? String(error);
   }
 }
 
-test('a body that is not an event stream is unreadable, and its call ends', async (t) => {
+test('a body that is neither an event stream nor JSON is unreadable, and its call ends', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   await using backend = openBackend(server.url);
-  server.fail({ garbage: 'json' });
+  server.fail({ garbage: 'html' });
   const { error } = await readThrough(backend.stream());
-  t.like(error, { outcome: 'unreadable', message: 'the backend did not answer with an event stream' });
+  t.like(error, { fault: 'unreadable', message: 'the answer is neither an event stream nor JSON' });
 });
 
 test('the call of a silent backend ends: a stream at first_token_ms, a whole answer when its signal is aborted', async (t) => {
@@ -81,11 +81,11 @@ test('the call of a silent backend ends: a stream at first_token_ms, a whole ans
   await using backend = openBackend(server.url, short);
   server.fail({ hang: true });
   const { error } = await readThrough(backend.stream());
-  t.like(error, { outcome: 'first_token_timeout', message: 'no token within 250 ms' });
+  t.like(error, { fault: 'first_token_timeout', message: 'no token within 250 ms' });
   t.is((await server.waitForCall(({ stream, state }) => stream && state !== 'running')).state, 'aborted');
 
   const deadline = new AbortController();
-  const whole = outcomeOf(backend.whole(deadline.signal));
+  const whole = faultOf(backend.whole(deadline.signal));
   const { id } = await server.waitForCall(({ stream }) => !stream);
   t.is(await Promise.race([whole, elapsed(short.firstTokenMs * 3)]), 'still waiting', 'no timeout ends it');
   deadline.abort('deadline');
@@ -105,7 +105,21 @@ test('slow headers are awaited as long as the first token may take', async (t) =
   t.is(JSON.parse(await patient.whole()).choices[0].message.content, expected);
   t.is(textOf((await readThrough(patient.stream())).text), expected);
   await using impatient = openBackend(server.url, { firstTokenMs: 100 });
-  t.like((await readThrough(impatient.stream())).error, { outcome: 'first_token_timeout' });
+  t.like((await readThrough(impatient.stream())).error, { fault: 'first_token_timeout' });
+});
+
+test('a silent call continues to wait while its backend gives tokens to others', async (t) => {
+  await using server = await startModelServer({ name: 'a' });
+  server.fail({ hang: true });
+  await using backend = openBackend(server.url, short);
+  const asked: number[] = [];
+  const call = {
+    ...backend.call(true, AbortSignal.timeout(30_000)),
+    servesOthers: (withinMs: number) => asked.push(withinMs) < 3,
+  };
+  const reader = { isWhole: false, begun: () => false, take: () => false, takeWhole() {} };
+  await t.throwsAsync(backend.callBackend.stream(call, reader), { message: 'no token within 250 ms' });
+  t.deepEqual(asked, [250, 250, 250]);
 });
 
 test('a role alone is not the first token', async (t) => {
@@ -114,7 +128,7 @@ test('a role alone is not the first token', async (t) => {
   await using backend = openBackend(server.url, { firstTokenMs: 250 });
   const { text, error } = await readThrough(backend.stream());
   t.is(text, '');
-  t.like(error, { outcome: 'first_token_timeout' });
+  t.like(error, { fault: 'first_token_timeout' });
 });
 
 test('a stream that falls silent ends at idle_ms, with what came before', async (t) => {
@@ -124,7 +138,7 @@ test('a stream that falls silent ends at idle_ms, with what came before', async 
   const { text, error } = await readThrough(backend.stream());
   t.is(textOf(text), expected.slice(0, textOf(text).length));
   t.is(streamEvents(text).length, 4);
-  t.like(error, { outcome: 'idle_timeout', message: 'nothing for 250 ms' });
+  t.like(error, { fault: 'idle_timeout', message: 'nothing for 250 ms' });
   t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
 });
 
@@ -141,14 +155,14 @@ const begun: [Fault, string | undefined][] = [
   [{ endAfterChunks: 3 }, undefined],
 ];
 
-for (const [fault, outcome] of begun) {
-  test(`${JSON.stringify(fault)} ends a stream by ${outcome ?? 'its end'}, after what came before`, async (t) => {
+for (const [fault, failure] of begun) {
+  test(`${JSON.stringify(fault)} ends a stream by ${failure ?? 'its end'}, after what came before`, async (t) => {
     await using server = await startModelServer({ name: 'a' });
     server.fail(fault);
     await using backend = openBackend(server.url);
     const { text, error } = await readThrough(backend.stream());
     t.is(streamEvents(text).length, 4);
-    t.is((error as { outcome?: string } | undefined)?.outcome, outcome);
+    t.is((error as { fault?: string } | undefined)?.fault, failure);
   });
 }
 
@@ -156,7 +170,7 @@ test('events that are not JSON are unreadable', async (t) => {
   await using server = await startModelServer({ name: 'a' });
   server.fail({ badEvents: true });
   await using backend = openBackend(server.url);
-  t.like((await readThrough(backend.stream())).error, { outcome: 'unreadable' });
+  t.like((await readThrough(backend.stream())).error, { fault: 'unreadable' });
 });
 
 test('a whole answer without end is aborted at its limit', async (t) => {
@@ -165,7 +179,7 @@ test('a whole answer without end is aborted at its limit', async (t) => {
   await using backend = openBackend(server.url);
   const call = { ...backend.call(false, AbortSignal.timeout(30_000)), room: roomFor(4_194_304) };
   const error = await t.throwsAsync(backend.callBackend.whole(call, wholeText()));
-  t.like(error, { outcome: 'too_large', message: 'the answer is larger than 4194304 bytes' });
+  t.like(error, { fault: 'too_large', message: 'the answer is larger than 4194304 bytes' });
   t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
 });
 
@@ -183,7 +197,7 @@ test('an answer without room is not read, that time is no silence of its backend
   const room = createAnswerRoom({ held: budget.hold('user:alice'), bytesMax: 4_194_304 });
   const whole = many.callBackend.whole({ ...many.call(false, AbortSignal.timeout(30_000)), room }, wholeText());
   while (budget.paused() === 0) await new Promise(setImmediate);
-  t.like(await t.throwsAsync(none.whole()), { outcome: 'idle_timeout' }, 'as much time is over');
+  t.like(await t.throwsAsync(none.whole()), { fault: 'idle_timeout' }, 'as much time is over');
   t.true(budget.bytesHeld() < 131_072 + 2 * 65_536 + 1_024, `${budget.bytesHeld()} bytes are held`);
   other.release();
   t.is(await whole, body);

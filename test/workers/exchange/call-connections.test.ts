@@ -14,16 +14,16 @@ test('a refused connection is a failed connection', async (t) => {
   const server = await startRawBackend();
   await server[Symbol.asyncDispose]();
   await using backend = openBackend(server.url);
-  t.like(await t.throwsAsync(backend.whole()), { outcome: 'connection', message: 'the connection failed' });
-  t.like((await readThrough(backend.stream())).error, { outcome: 'connection' });
+  t.like(await t.throwsAsync(backend.whole()), { fault: 'connection', message: 'the connection failed' });
+  t.like((await readThrough(backend.stream())).error, { fault: 'connection' });
 });
 
 test('a connection that is not established within connect_ms is given up', async (t) => {
   // TLS is part of connecting, and this listener never answers its handshake.
   await using server = await startRawBackend();
   await using backend = openBackend(`https://127.0.0.1:${server.port}/v1`, { connectMs: 300 });
-  t.like(await t.throwsAsync(backend.whole()), { outcome: 'connect_timeout' });
-  t.like((await readThrough(backend.stream())).error, { outcome: 'connect_timeout' });
+  t.like(await t.throwsAsync(backend.whole()), { fault: 'connect_timeout' });
+  t.like((await readThrough(backend.stream())).error, { fault: 'connect_timeout' });
   await server.untilClosed();
   t.is(server.connections(), 2);
 });
@@ -112,32 +112,32 @@ for (const [title, answer] of unread) {
   test(`leaves no connection open with a backend that continues after ${title}`, async (t) => {
     await using server = await startRawBackend((socket) => socket.write(answer, 'latin1'));
     await using backend = openBackend(server.url);
-    t.like((await readThrough(backend.stream())).error, { outcome: 'unreadable' });
+    t.like((await readThrough(backend.stream())).error, { fault: 'unreadable' });
     if (!answer.endsWith('0\r\n\r\n')) await server.untilClosed();
     t.is(server.connections(), 1);
   });
 }
 
-const refusals: [string, string, { outcome: string; message: string }][] = [
+const refusals: [string, string, { fault: string; message: string }][] = [
   [
     'never ends',
     rawAnswer('{"error":', { status: '500 X', ended: false }),
-    { outcome: 'status', message: 'the backend answered 500' },
+    { fault: 'status', message: 'the backend answered 500' },
   ],
   [
     'of a refused request never ends',
     rawAnswer('{"error":', { status: '400 X', ended: false }),
-    { outcome: 'refused_request', message: 'The model server refused the request.' },
+    { fault: 'status', message: 'the backend answered 400' },
   ],
   [
     'is longer than the limit',
     rawAnswer(JSON.stringify({ detail: 'x'.repeat(1_000_000) }), { status: '422 X' }),
-    { outcome: 'refused_request', message: 'The model server refused the request.' },
+    { fault: 'status', message: 'the backend answered 422' },
   ],
   [
     'is not UTF-8',
     rawAnswer('{"detail":"gr\u00fcn"}', { status: '400 X' }),
-    { outcome: 'refused_request', message: 'gr\ufffd' },
+    { fault: 'status', message: 'the backend answered 400' },
   ],
 ];
 
@@ -146,8 +146,8 @@ for (const [title, answer, expected] of refusals) {
     await using server = await startRawBackend((socket) => socket.write(answer, 'latin1'));
     await using backend = openBackend(server.url);
     for (const error of [await t.throwsAsync(backend.whole()), (await readThrough(backend.stream())).error]) {
-      const { outcome, message } = error as { outcome?: string; message?: string };
-      t.is(outcome, expected.outcome);
+      const { fault, message } = error as { fault?: string; message?: string };
+      t.is(fault, expected.fault);
       t.true(message?.startsWith(expected.message), message);
     }
   });
@@ -164,7 +164,7 @@ for (const stream of [false, true]) {
       : backend.whole(stop.signal).catch((error) => ({ error }));
     await server.waitForCall(({ chunksSent }) => !stream || chunksSent > 2);
     stop.abort('cancelled');
-    t.like(await call, { error: { outcome: 'connection' } });
+    t.like(await call, { error: { fault: 'connection' } });
     t.is((await server.waitForCall(({ state }) => state !== 'running')).state, 'aborted');
     // The backend can see it a moment before the agent does.
     const open = () =>
@@ -177,8 +177,8 @@ for (const stream of [false, true]) {
 test('a call whose signal is already aborted sends nothing', async (t) => {
   await using server = await startRawBackend();
   await using backend = openBackend(server.url);
-  t.like(await t.throwsAsync(backend.whole(AbortSignal.abort('cancelled'))), { outcome: 'connection' });
-  t.like((await readThrough(backend.stream(AbortSignal.abort('cancelled')))).error, { outcome: 'connection' });
+  t.like(await t.throwsAsync(backend.whole(AbortSignal.abort('cancelled'))), { fault: 'connection' });
+  t.like((await readThrough(backend.stream(AbortSignal.abort('cancelled')))).error, { fault: 'connection' });
   // A connection made now is seen after all earlier ones.
   const probe = connect(server.port, '127.0.0.1');
   await once(probe, 'connect');

@@ -53,20 +53,21 @@ test("the service's fields replace the client's, and nothing else changes", (t) 
     endpoint: '/v1/chat/completions',
     model: 'small-chat',
     outputTokensMax: 64,
+    limitFields: [],
     assembled: false,
     stream: false,
     choices: 1,
     body,
   };
-  const head = '{"model":"small-chat","max_tokens":64,"max_completion_tokens":64,';
+  const head = '{"model":"small-chat","max_tokens":64,';
   const whole = '"stream":false,';
   const messages = '"messages":[{"content":"\\"priority\\":1"}]';
   t.is(
-    bodyFor(job, backend, { cache_salt: 'ours', priority: 7 }),
+    bodyFor(job, backend, { own: { cache_salt: 'ours', priority: 7 } }),
     `${head}"cache_salt":"ours","priority":7,${whole}${messages},"seed":9223372036854775807}`,
   );
   t.is(
-    bodyFor(job, backend, { priority: 7 }),
+    bodyFor(job, backend, { own: { priority: 7 } }),
     `${head}"priority":7,${whole}${messages},"seed":9223372036854775807,"cache_salt":"mine"}`,
   );
   t.is(bodyFor(job, backend), head + whole + body.slice(1));

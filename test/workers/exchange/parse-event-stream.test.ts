@@ -76,7 +76,7 @@ for (const [title, parts] of invalid) {
     for (const split of [[whole], bytes, Array.from(whole, (byte) => Uint8Array.of(byte)), ...splits]) {
       const { events, failure } = read(...split);
       t.true(failure instanceof BackendError);
-      t.is(failure?.outcome, 'unreadable');
+      t.is(failure?.fault, 'unreadable');
       t.deepEqual(events.flat(), ['before 🎉']);
     }
   });
@@ -93,7 +93,7 @@ for (const [title, first, more] of [
     for (; failure === undefined && characters < 10_000_000; characters += more.length) {
       failure = parse(Buffer.from(more), []);
     }
-    t.is(failure?.outcome, 'unreadable');
+    t.is(failure?.fault, 'unreadable');
     t.true(characters < 6_000_000, `${characters} characters were read`);
   });
 }

@@ -86,7 +86,7 @@ function openSubject(
           if (isHeld) free++;
           isHeld = false;
         };
-        return { outcome: 'reserved', reservation: { use: () => undefined, release } };
+        return { outcome: 'reserved', reservation: { backend: 'a', use: () => undefined, release } };
       },
       hasSlot: () => free > 0,
     };

@@ -344,12 +344,12 @@ test('models come and go while jobs wait: none is taken that has no backend here
   const ends: (() => void)[] = [];
   const work = {
     async processJob({ data, reservation }: Parameters<ProcessJob>[0]) {
-      const slot = reservation?.use();
+      const slot = reservation?.use('user:a');
       const end = Promise.withResolvers<void>();
       ends.push(end.resolve);
       jobs.emit('started', inferenceJobSchema.parse(data).model, slot?.name);
       await end.promise;
-      slot?.end('answered');
+      slot?.end({ outcome: 'answered' });
       return { outcome: 'done' } as const;
     },
     failLost: async () => {},

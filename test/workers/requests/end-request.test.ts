@@ -50,7 +50,7 @@ function createSubject({ settled = 'settled', oneConnection = true, runsForMs = 
     interrupted: say('interrupted'),
   };
   const ledger = createRunLedger({ run: 1, queueWaitMs: 40, now: () => now });
-  ledger.beginAttempt('onprem-a')('status');
+  ledger.beginAttempt('onprem-a')({ outcome: 'failed', rule: 'server-error', status: 500 });
   now = runsForMs;
   const run = { job: jobFor('svc:replies:x', {}), run: 1, taken: 1, takenAt: 0, reply, ledger };
   const answer = () => (settled instanceof Error ? settling.reject(settled) : settling.resolve(settled));
@@ -188,7 +188,7 @@ test('the report has the usage and the outcome, and the charge is prompt and com
     durationMs: 140,
     attempts: [
       { run: 1, backend: 'cloud', outcome: 'stopped' },
-      { run: 1, backend: 'onprem-a', outcome: 'status', durationMs: 0 },
+      { run: 1, backend: 'onprem-a', outcome: 'failed', rule: 'server-error', status: 500, durationMs: 0 },
     ],
     endedRuns: [1, 2],
   });

@@ -73,7 +73,7 @@ for (const stream of [false, true]) {
       record?.attempts.map(({ run, outcome }) => [run, outcome]),
       [
         [1, 'stopped'],
-        [2, 'completed'],
+        [2, 'answered'],
       ],
     );
   });
@@ -133,7 +133,8 @@ test('a run that is cancelled while it waits for a slot, after its calls have fa
   for (const taken of ['onprem-b', 'cloud']) {
     const tried = new Set(['onprem-a', 'onprem-b', 'cloud'].filter((name) => name !== taken));
     const signal = new AbortController().signal;
-    const room = await side.slots.take({ model: 'medium-chat', lane: 'interactive', tried, waitMs: 0, signal });
+    const ask = { model: 'medium-chat', lane: 'interactive', holder: 'user:b', tried, promptTokensMin: 0 } as const;
+    const room = await side.slots.take({ ...ask, waitMs: 0, signal });
     t.is(room.outcome, 'slot');
   }
   const { controller, stop } = side.stopper();
@@ -144,7 +145,7 @@ test('a run that is cancelled while it waits for a slot, after its calls have fa
   t.deepEqual(side.calls(), [1, 0, 0]);
   const [record] = await side.records();
   t.like(record, { outcome: 'cancelled', promptTokens: 0, completionTokens: 0, chargedTokens: 0 });
-  t.like(record?.attempts, { 0: { backend: 'onprem-a', outcome: 'status' }, length: 1 });
+  t.like(record?.attempts, { 0: { backend: 'onprem-a', outcome: 'failed' }, length: 1 });
 });
 
 test('the deadline ends a stream that has begun with its error code', async (t) => {
@@ -226,8 +227,8 @@ test('a run is measured by its outcome at each backend', async (t) => {
     values.map(({ labels, value }) => [labels.backend, labels.outcome, value]),
     [
       ['onprem-a', 'stopped', 1],
-      ['onprem-a', 'status', 1],
-      ['onprem-b', 'completed', 1],
+      ['onprem-a', 'failed', 1],
+      ['onprem-b', 'answered', 1],
     ],
   );
 });

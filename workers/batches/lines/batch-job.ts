@@ -30,6 +30,7 @@ export type LineRequest = Omit<
   | 'headers'
   | 'tokens'
   | 'outputTokensMax'
+  | 'limitFields'
   | 'choices'
   | 'assembled'
   | 'stream'

@@ -2,11 +2,11 @@ import type { Counter } from 'prom-client';
 import type { BatchResult } from '../../../shared/batches/batch.ts';
 import { isOver } from '../../../shared/batches/batch-states.ts';
 import { answerTooLarge } from '../../../shared/endpoints/answers/size-budget.ts';
-import { validationError } from '../../../shared/errors.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import { promptUsage, unknownUsage } from '../../answers/answer-request.ts';
-import type { Found } from '../../answers/find-answer.ts';
+import type { Found } from '../../answers/found.ts';
+import { refusedBy, tooLongFor } from '../../answers/refusals.ts';
 import type { CallingRun, Outcome, StopReason } from '../../answers/run.ts';
 import { textOfBody } from '../../replies/send-pieces.ts';
 import type { BatchJob } from './batch-job.ts';
@@ -44,7 +44,9 @@ export function createConcludeLine(deps: {
       case 'answered':
         return end(run, answeredLine(job, textOfBody(found.answer.body ?? ''), found.answer.usage), signal);
       case 'refused':
-        return end(run, refusedLine(job, validationError([{ path: 'body', message: found.message }])), signal);
+        return end(run, refusedLine(job, refusedBy(found.by, 'body')), signal);
+      case 'too_long':
+        return end(run, refusedLine(job, tooLongFor(job, found.numbers)), signal);
       case 'too_large': {
         const usage = await (found.produced?.() ?? unknownUsage(job));
         return end(run, failedLine(job, answerTooLarge(), usage), signal);

@@ -26,7 +26,7 @@ const unreadable: [string, string, string][] = [
 for (const [what, text, message] of unreadable) {
   test(`cannot read ${what}`, (t) => {
     const error = t.throws(() => parseBackendJson(text, 'an event'), { instanceOf: BackendError });
-    t.is(error?.outcome, 'unreadable');
+    t.is(error?.fault, 'unreadable');
     t.true(error?.message.startsWith(message), error?.message);
   });
 }

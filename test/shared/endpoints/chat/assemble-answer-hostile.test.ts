@@ -19,7 +19,7 @@ const call = (index: number | undefined, rest: object) => ({ tool_calls: [{ inde
 const named = (name: string | null, args: string) => ({ function: { name, arguments: args } });
 
 /** Sends events for as long as they are taken. Other tests of this process run in between. */
-async function outcomeOf(event: (count: number) => string, most = 5_000_000): Promise<Outcome> {
+async function faultOf(event: (count: number) => string, most = 5_000_000): Promise<Ended> {
   const assembler = createAnswerAssembler(streamOptions({ model: 'm' }));
   let taken = 0;
   try {
@@ -27,13 +27,13 @@ async function outcomeOf(event: (count: number) => string, most = 5_000_000): Pr
       assembler.take(event(taken));
       if (taken % 1_000 === 0) await nextTurn();
     }
-    return { outcome: undefined, taken };
+    return { fault: undefined, taken };
   } catch (error) {
-    return { outcome: (error as BackendError).outcome, taken };
+    return { fault: (error as BackendError).fault, taken };
   }
 }
 
-type Outcome = { outcome: string | undefined; taken: number };
+type Ended = { fault: string | undefined; taken: number };
 
 const long = 'x'.repeat(1_000_000);
 const endless: Record<string, [(count: number) => string, number]> = {
@@ -55,15 +55,15 @@ const counted = new Set(['choices', 'calls of tools']);
 
 for (const [what, [event, most]] of Object.entries(endless)) {
   test(`${what} without end: given up`, async (t) => {
-    const { outcome, taken } = await outcomeOf(event);
-    t.is(outcome, counted.has(what) ? 'unreadable' : 'too_large');
+    const { fault, taken } = await faultOf(event);
+    t.is(fault, counted.has(what) ? 'unreadable' : 'too_large');
     t.true(taken < most, `${taken} were taken`);
   });
 }
 
 test('repeated values take no memory', async (t) => {
   const again = chunk({ role: 'assistant' }, { x: long.slice(0, 50_000) }, { citations: [long.slice(0, 50_000)] });
-  t.deepEqual(await outcomeOf(() => again, 2_000), { outcome: undefined, taken: 2_000 });
+  t.deepEqual(await faultOf(() => again, 2_000), { fault: undefined, taken: 2_000 });
 });
 
 test('a large index takes no more memory than a small one', (t) => {
@@ -89,6 +89,6 @@ test('names of the prototype are ordinary names everywhere', (t) => {
 test('an event beyond the bounds of JSON is unreadable, and one at the max depth is assembled', (t) => {
   const eventOf = (levels: number) =>
     `{"choices":[{"index":0,"delta":{"content":"a","deep":${'['.repeat(levels)}${']'.repeat(levels)}}}]}`;
-  t.is(t.throws(() => assemblerOf(eventOf(125)), { instanceOf: BackendError })?.outcome, 'unreadable');
+  t.is(t.throws(() => assemblerOf(eventOf(125)), { instanceOf: BackendError })?.fault, 'unreadable');
   t.true(assemblerOf(eventOf(124)).answer().text.includes('['.repeat(124)));
 });

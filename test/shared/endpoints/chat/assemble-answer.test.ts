@@ -236,13 +236,13 @@ test('is complete by [DONE], or by an end of each choice that was asked for', (t
 });
 
 test('an invalid event, or one with an error, ends it', (t) => {
-  for (const [data, outcome] of [
+  for (const [data, fault] of [
     ['hello', 'unreadable'],
     ['{}', 'unreadable'],
-    ['{"error":{"message":"out of memory"}}', 'interrupted'],
-    [chunk({ content: 'a' }, {}, { error: { message: 'no' } }), 'interrupted'],
+    ['{"error":{"message":"out of memory"}}', 'said'],
+    [chunk({ content: 'a' }, {}, { error: { message: 'no' } }), 'said'],
   ] as const) {
-    t.is(t.throws(() => assembled(data), { instanceOf: BackendError })?.outcome, outcome);
+    t.is(t.throws(() => assembled(data), { instanceOf: BackendError })?.fault, fault);
   }
 });
 

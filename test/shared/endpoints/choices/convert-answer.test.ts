@@ -66,19 +66,9 @@ for (const reported of [
   });
 }
 
-for (const text of [
-  '',
-  '<html>',
-  '{"choices":',
-  'null',
-  '[]',
-  '{}',
-  '{"choices":"x"}',
-  '{"error":{"message":"no"}}',
-  '{"choices":[1]}',
-]) {
+for (const text of ['', '<html>', '{"choices":', 'null', '[]', '{}', '{"choices":"x"}', '{"choices":[1]}']) {
   test(`is not an answer: ${text === '' ? 'nothing' : text}`, (t) => {
-    t.is(t.throws(() => parseAnswer(text), { instanceOf: BackendError })?.outcome, 'unreadable');
+    t.is(t.throws(() => parseAnswer(text), { instanceOf: BackendError })?.fault, 'unreadable');
   });
 }
 
@@ -105,9 +95,10 @@ test('values that are nested too deeply are no text, and no error', (t) => {
 test('an answer with an error is rejected, also if it has other fields', (t) => {
   for (const error of [{ message: 'the key is hunter2' }, 'hunter2']) {
     const thrown = t.throws(() => parseAnswer(JSON.stringify({ ...given, error })), { instanceOf: BackendError });
-    t.is(thrown?.outcome, 'unreadable');
+    t.is(thrown?.fault, 'said');
     t.false(String(thrown?.message).includes('hunter2'));
   }
+  t.is(t.throws(() => parseAnswer('{"error":{}}'), { instanceOf: BackendError })?.fault, 'said');
   t.notThrows(() => parseAnswer(JSON.stringify({ ...given, error: null })));
 });
 
@@ -117,7 +108,7 @@ test('an answer beyond the bounds of JSON is unreadable, and the log probabiliti
   const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
   const wide = `[${'[],'.repeat(1_000_000)}[]]`;
   for (const text of [deep, wide]) {
-    t.is(t.throws(() => parseAnswer(answerWith(text)), { instanceOf: BackendError })?.outcome, 'unreadable');
+    t.is(t.throws(() => parseAnswer(answerWith(text)), { instanceOf: BackendError })?.fault, 'unreadable');
   }
   const token = { token: 'a', logprob: -0.1, bytes: [97] };
   const content = Array.from({ length: 4_096 }, () => ({ ...token, top_logprobs: Array(20).fill(token) }));

@@ -51,40 +51,35 @@ test('a chunk as model servers write it passes without the schema', (t) => {
 });
 
 test('a choice without an index has index 0, and a null error is ignored', (t) => {
-  t.like(
-    parseChunk('{"choices": [{"delta": {"content": "a"}}]}', (message) => message),
-    { choices: [{ index: 0 }] },
-  );
-  t.like(
-    parseChunk(
-      '{"choices": [{"index": 1, "delta": null, "finish_reason": null}], "error": null}',
-      (message) => message,
-    ),
-    {
-      choices: [{ index: 1 }],
-    },
-  );
+  t.like(parseChunk('{"choices": [{"delta": {"content": "a"}}]}'), { choices: [{ index: 0 }] });
+  t.like(parseChunk('{"choices": [{"index": 1, "delta": null, "finish_reason": null}], "error": null}'), {
+    choices: [{ index: 1 }],
+  });
 });
 
 const failures = [
-  ['not JSON', 'a secret text', { outcome: 'unreadable', message: 'an event is not JSON' }],
-  ['not a chunk', '{"choices": "none"}', { outcome: 'unreadable', message: 'an event is not a chunk' }],
+  ['not JSON', 'a secret text', { fault: 'unreadable', message: 'an event is not JSON' }],
+  ['not a chunk', '{"choices": "none"}', { fault: 'unreadable', message: 'an event is not a chunk' }],
   [
     'a chunk that is wrong in one field',
     '{"choices": [{"index": 0, "finish_reason": 1}]}',
-    { outcome: 'unreadable', message: 'an event is not a chunk' },
+    { fault: 'unreadable', message: 'an event is not a chunk' },
   ],
-  ['an error', '{"error": {"message": "out of memory"}}', { outcome: 'interrupted', message: 'out of memory' }],
+  [
+    'an error',
+    '{"error": {"message": "out of memory"}}',
+    { fault: 'said', message: 'the backend answered an error', said: { words: 'out of memory', kinds: [] } },
+  ],
   [
     'an error beside choices',
     '{"choices": [], "error": {"message": "out of memory"}}',
-    { outcome: 'interrupted', message: 'out of memory' },
+    { fault: 'said', message: 'the backend answered an error', said: { words: 'out of memory', kinds: [] } },
   ],
 ] as const;
 
 for (const [what, data, expected] of failures) {
-  test(`${what}: fails the call as ${expected.outcome}`, (t) => {
-    const error = t.throws(() => parseChunk(data, (message) => message), { instanceOf: BackendError });
+  test(`${what}: fails the call as ${expected.fault}`, (t) => {
+    const error = t.throws(() => parseChunk(data), { instanceOf: BackendError });
     t.like(error, expected);
   });
 }

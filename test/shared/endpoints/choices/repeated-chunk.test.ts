@@ -57,11 +57,7 @@ for (const [server, write] of Object.entries(servers)) {
     const texts = [' the', ' größe', '\n', ' "said"', '\\', '🎉', ' a', ' b', ' c', ' d'];
     const read = texts.map(write).filter((data) => {
       const found = repeated.read(data);
-      if (found === undefined)
-        repeated.learn(
-          data,
-          parseChunk(data, (message) => message),
-        );
+      if (found === undefined) repeated.learn(data, parseChunk(data));
       return found !== undefined;
     });
     t.true(read.length >= 8, `${read.length} of ${texts.length}`);
@@ -91,10 +87,7 @@ const unlike: Record<string, string> = {
 for (const [what, data] of Object.entries(unlike)) {
   test(`a chunk is parsed if ${what}`, (t) => {
     const repeated = createRepeatedChunks((given) => given);
-    repeated.learn(
-      text,
-      parseChunk(text, (message) => message),
-    );
+    repeated.learn(text, parseChunk(text));
     t.deepEqual(repeated.read(next), { text: 'b', sent: next });
     t.is(repeated.read(data), undefined);
   });
@@ -114,10 +107,7 @@ const notLearned: Record<string, string> = {
 for (const [what, data] of Object.entries(notLearned)) {
   test(`nothing is learned from a chunk that ${what}`, (t) => {
     const repeated = createRepeatedChunks((given) => given);
-    repeated.learn(
-      data,
-      parseChunk(data, (message) => message),
-    );
+    repeated.learn(data, parseChunk(data));
     t.is(repeated.read(data), undefined);
   });
 }
@@ -131,10 +121,7 @@ test('learning from a backend whose chunks always differ ends', (t) => {
   for (let turn = 0; turn < 1_000; turn++) {
     const data = `{"id":"${turn}",${head},${choice('"content":"a"')}}`;
     t.is(repeated.read(data), undefined);
-    repeated.learn(
-      data,
-      parseChunk(data, (message) => message),
-    );
+    repeated.learn(data, parseChunk(data));
   }
   t.true(presented < 10, `${presented} times`);
 });

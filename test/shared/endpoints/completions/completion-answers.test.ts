@@ -116,9 +116,9 @@ test('a cut whole answer keeps the beginning of each choice, and of its log prob
   }
 });
 
-const hostile: Record<string, [unknown, BackendError['outcome']]> = {
-  'an error': [{ error: { message: 'Dead.' } }, 'interrupted'],
-  'an error beside choices': [{ choices: [], error: { message: 'Dead.' } }, 'interrupted'],
+const hostile: Record<string, [unknown, BackendError['fault']]> = {
+  'an error': [{ error: { message: 'Dead.' } }, 'said'],
+  'an error beside choices': [{ choices: [], error: { message: 'Dead.' } }, 'said'],
   'no choices': [{}, 'unreadable'],
   'choices that are no list': [{ choices: {} }, 'unreadable'],
   'a text that is a number': [{ choices: [{ index: 0, text: 5 }] }, 'unreadable'],
@@ -126,10 +126,10 @@ const hostile: Record<string, [unknown, BackendError['outcome']]> = {
   'a model that is no text': [{ choices: [], model: {} }, 'unreadable'],
   'half an event': ['{"choices', 'unreadable'],
 };
-for (const [title, [event, outcome]] of Object.entries(hostile)) {
+for (const [title, [event, fault]] of Object.entries(hostile)) {
   test(`ends the stream as broken off: ${title}`, (t) => {
     const { converter } = converted(events.slice(0, 3));
-    t.is(t.throws(() => converter.take(textOf(event)), { instanceOf: BackendError }).outcome, outcome);
+    t.is(t.throws(() => converter.take(textOf(event)), { instanceOf: BackendError }).fault, fault);
   });
 }
 
@@ -138,7 +138,7 @@ test('choices without end are given up', (t) => {
   const begin = () => {
     for (let index = 0; index < 1_000_000; index++) converter.take(`{"choices":[{"index":${index},"text":""}]}`);
   };
-  t.is(t.throws(begin, { instanceOf: BackendError }).outcome, 'unreadable');
+  t.is(t.throws(begin, { instanceOf: BackendError }).fault, 'unreadable');
 });
 
 test('text counts also beside an empty message, in a stream and whole, and it is cut', (t) => {

@@ -62,7 +62,7 @@ const unreadable: Record<string, unknown> = {
 for (const [title, answer] of Object.entries(unreadable)) {
   test(`not taken for a message: ${title}`, (t) => {
     const error = t.throws(() => parseMessage(textOf(answer)), { instanceOf: BackendError });
-    t.is(error.outcome, 'unreadable');
+    t.is(error.fault, /error|failed/.test(title) ? 'said' : 'unreadable');
   });
 }
 

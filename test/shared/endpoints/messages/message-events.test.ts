@@ -142,8 +142,12 @@ test('a message is complete with its stop reason, or with its last event', (t) =
   t.false(complete(block, word, end()), 'it has no beginning');
 });
 
-const breaks: Record<string, [string | object, BackendError['outcome'], string]> = {
-  'an error event': [{ type: 'error', error: { type: 'api_error', message: 'Dead.' } }, 'interrupted', 'Dead.'],
+const breaks: Record<string, [string | object, BackendError['fault'], string]> = {
+  'an error event': [
+    { type: 'error', error: { type: 'api_error', message: 'Dead.' } },
+    'said',
+    'the backend answered an error',
+  ],
   'an error without a message': [{ type: 'error' }, 'unreadable', 'an event has no type'],
   'no type': [{ index: 0 }, 'unreadable', 'an event has no type'],
   'half an event': ['{"type":', 'unreadable', 'an event is not JSON'],
@@ -155,13 +159,13 @@ const breaks: Record<string, [string | object, BackendError['outcome'], string]>
   'an end of no block': [{ type: 'content_block_stop' }, 'unreadable', 'an event is no content_block_stop'],
   'an end without a delta': [{ type: 'message_delta' }, 'unreadable', 'an event is no message_delta'],
 };
-for (const [title, [event, outcome, message]] of Object.entries(breaks)) {
+for (const [title, [event, fault, message]] of Object.entries(breaks)) {
   test(`ends the stream as broken off: ${title}`, (t) => {
     const { converter } = converted([start(), block, word]);
     const error = t.throws(() => converter.take(typeof event === 'string' ? event : JSON.stringify(event)), {
       instanceOf: BackendError,
     });
-    t.is(error.outcome, outcome);
+    t.is(error.fault, fault);
     t.true(error.message.startsWith(message), error.message);
     t.false(converter.complete(() => 1));
   });
@@ -179,7 +183,7 @@ test('blocks without end are given up', (t) => {
     for (let index = 1; index < 200_000; index++) begin(index);
   };
   const error = t.throws(beginMany, { instanceOf: BackendError });
-  t.is(error.outcome, 'unreadable');
+  t.is(error.fault, 'unreadable');
 });
 
 const anyValue = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constant(undefined));

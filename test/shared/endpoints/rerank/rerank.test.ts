@@ -102,7 +102,9 @@ test('an answer passes as it came, except the name of the model and what is miss
 });
 
 test('anything else is no answer', (t) => {
-  for (const text of ['', '[]', '{}', '{"results":1}', '{"results":[],"error":{"message":"no"}}', '{"results":[1]}']) {
-    t.is(t.throws(() => parse(text), { instanceOf: BackendError })?.outcome, 'unreadable', text);
+  for (const text of ['', '[]', '{}', '{"results":1}', '{"results":[1]}']) {
+    t.is(t.throws(() => parse(text), { instanceOf: BackendError })?.fault, 'unreadable', text);
   }
+  const error = '{"results":[],"error":{"message":"no"}}';
+  t.is(t.throws(() => parse(error), { instanceOf: BackendError })?.fault, 'said');
 });

@@ -38,7 +38,7 @@ for (const [what, [event, most]] of Object.entries(endless)) {
       },
       { instanceOf: BackendError },
     );
-    t.is(error.outcome, 'too_large');
+    t.is(error.fault, 'too_large');
   });
 }
 
@@ -46,7 +46,7 @@ test('events without a token are not held back without end', (t) => {
   const converter = createResponseConverter(streamOptions({ model: 'm' }));
   const event = JSON.stringify({ type: 'response.in_progress', response: { instructions: long } });
   const error = t.throws(() => Array.from({ length: 40 }, () => converter.take(event)), { instanceOf: BackendError });
-  t.is(error.outcome, 'unreadable');
+  t.is(error.fault, 'unreadable');
 });
 
 const anyIndex = fc.oneof(fc.nat(3), fc.constantFrom(-1, 1.5, '0', null, undefined, 2 ** 40));

@@ -82,7 +82,7 @@ const unreadable: Record<string, unknown> = {
 for (const [title, answer] of Object.entries(unreadable)) {
   test(`not taken for an answer: ${title}`, (t) => {
     const error = t.throws(() => parseResponse(textOf(answer)), { instanceOf: BackendError });
-    t.is(error.outcome, 'unreadable');
+    t.is(error.fault, /error|failed/.test(title) ? 'said' : 'unreadable');
   });
 }
 

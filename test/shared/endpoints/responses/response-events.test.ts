@@ -196,16 +196,16 @@ test('sequence numbers only grow, whatever a server sends', (t) => {
 });
 
 const failed = (error: unknown) => ({ type: 'response.failed', response: { status: 'failed', error } });
-const breaks: Record<string, [Json | string, BackendError['outcome'], string]> = {
-  'an error event': [{ type: 'error', message: 'The engine is dead.' }, 'interrupted', 'The engine is dead.'],
-  'an error in it': [{ type: 'response.x', error: { message: 'Dead.' } }, 'interrupted', 'Dead.'],
-  'a failed response': [failed({ code: 'server_error', message: 'Dead.' }), 'interrupted', 'Dead.'],
+const breaks: Record<string, [Json | string, BackendError['fault'], string]> = {
+  'an error event': [{ type: 'error', message: 'The engine is dead.' }, 'said', 'the backend answered an error'],
+  'an error in it': [{ type: 'response.x', error: { message: 'Dead.' } }, 'said', 'the backend answered an error'],
+  'a failed response': [failed({ code: 'server_error', message: 'Dead.' }), 'said', 'the backend answered an error'],
   'an error in a response that has not failed': [
     { type: 'response.in_progress', response: { error: { message: 'Dead.' } } },
-    'interrupted',
-    'Dead.',
+    'said',
+    'the backend answered an error',
   ],
-  'a failed response that does not say why': [failed(null), 'interrupted', 'the backend broke off with an error'],
+  'a failed response that does not say why': [failed(null), 'interrupted', 'the response has failed'],
   'an error without a message': [{ type: 'error' }, 'unreadable', 'an event has no type'],
   'no type': [{ delta: 'x' }, 'unreadable', 'an event has no type'],
   'a type that is a number': [{ type: 5 }, 'unreadable', 'an event has no type'],
@@ -219,13 +219,13 @@ const breaks: Record<string, [Json | string, BackendError['outcome'], string]> =
     'an event is nested',
   ],
 };
-for (const [title, [event, outcome, message]] of Object.entries(breaks)) {
+for (const [title, [event, fault, message]] of Object.entries(breaks)) {
   test(`ends the stream as broken off: ${title}`, (t) => {
     const { converter } = converted(plain.slice(0, 6));
     const error = t.throws(() => converter.take(typeof event === 'string' ? event : JSON.stringify(event)), {
       instanceOf: BackendError,
     });
-    t.is(error.outcome, outcome);
+    t.is(error.fault, fault);
     t.true(error.message.startsWith(message), error.message);
     t.false(converter.complete(() => 1));
   });

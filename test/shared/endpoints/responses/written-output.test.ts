@@ -86,5 +86,5 @@ test('items without end are given up, and none is kept for events without text',
     },
     { instanceOf: BackendError },
   );
-  t.is(error.outcome, 'too_large');
+  t.is(error.fault, 'too_large');
 });

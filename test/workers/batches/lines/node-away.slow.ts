@@ -6,7 +6,7 @@ import { createAnswerBudget } from '../../../../shared/bytes/answer-budget.ts';
 import { createSeed } from '../../../../shared/limits/seeding/seed.ts';
 import { createSettle } from '../../../../shared/limits/settle.ts';
 import { leasesKey, queuePrefix } from '../../../../shared/redis/keys.ts';
-import type { Found } from '../../../../workers/answers/find-answer.ts';
+import type { Found } from '../../../../workers/answers/found.ts';
 import { type BatchJob, batchJobSchema } from '../../../../workers/batches/lines/batch-job.ts';
 import { requestIdOf } from '../../../../workers/batches/lines/ids.ts';
 import { createLineQueue } from '../../../../workers/batches/lines/line-queue.ts';

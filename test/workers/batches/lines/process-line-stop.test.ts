@@ -200,7 +200,7 @@ test('a shutdown requeues a line with its attempts, and another worker answers i
     record?.attempts.map(({ run, outcome: ended }) => [run, ended]),
     [
       [1, 'stopped'],
-      [2, 'completed'],
+      [2, 'answered'],
     ],
   );
   t.deepEqual(await side.charged(), { used: record?.chargedTokens ?? -1, reserved: 0 });

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { relayedText } from '../../../workers/exchange/relayed-text.ts';
+import { relayedText, withoutAddresses } from '../../../workers/outcomes/relayed-text.ts';
 
 const apiKey = 'correct/horse+battery=staple';
 const relayed = (text: string) => relayedText(text, apiKey);
@@ -150,3 +150,68 @@ test('a text has at most 500 characters, keeps its lines, and is processed quick
   for (const part of slow) relayed(part.repeat(60_000));
   t.true(process.cpuUsage(before).user < 3_000_000);
 });
+
+test('a message that is made to be slow to process is processed quickly', (t) => {
+  const slow = [
+    'a-'.repeat(30_000),
+    ':'.repeat(60_000),
+    '[:'.repeat(30_000),
+    `${'1.'.repeat(30_000)}:`,
+    'a.'.repeat(30_000),
+  ];
+  const before = process.cpuUsage();
+  for (const message of slow) relayedText(message, undefined);
+  t.true(process.cpuUsage(before).user < 2_000_000);
+});
+
+const addresses = [
+  'http://10.0.0.7:8000/v1/chat/completions?x=1',
+  'https://gpu-3.example.com',
+  'tcp://vllm:8000',
+  '10.0.0.7',
+  '10.0.0.7:8000',
+  '192.168.10.25',
+  '[::1]:8000',
+  '[2001:db8::1]',
+  '::1',
+  '2001:db8::1',
+  '2001:db8:0:1:2:3:4:5',
+  'fe80::1%eth0',
+  '::ffff:10.0.0.7',
+  'localhost:8000',
+  'host.internal:8084',
+  'gpu-3.example.com:443',
+  'vllm-0.models.svc.cluster.local:8000',
+  'vllm:8000',
+  '10gpu:8000',
+  'vllm.internal',
+  'host.docker.internal',
+];
+
+for (const address of addresses) {
+  test(`removes the address ${address}, alone and in a sentence`, (t) => {
+    t.is(withoutAddresses(address), '[address]');
+    t.is(withoutAddresses(`Connect to ${address} failed.`), 'Connect to [address] failed.');
+  });
+}
+
+const withoutAddress = [
+  'The prompt is too long: 9000 tokens, 8192 allowed.',
+  'messages[0]: content is missing',
+  'messages[2].content:12 expected a string',
+  'At 12:30 the model was unloaded.',
+  'since 2026-11-20T12:30:45Z, or 12:30:45.123',
+  'a ratio of 16:10 or 4:3:2:1',
+  'one image of 1:1024 tokens',
+  'no method bad::face',
+  'std::vector and Foo::Bar, temperature: 2.5, top_p:1.0, n::',
+  'max_tokens: 4096 is larger than max_model_len=2048',
+  'the model qwen2.5:72b is not loaded',
+  'Error code: 400 - {"object":"error"}',
+];
+
+for (const message of withoutAddress) {
+  test(`keeps unchanged: ${message}`, (t) => {
+    t.is(withoutAddresses(message), message);
+  });
+}

@@ -1,0 +1,75 @@
+import type { Evidence } from '../outcomes/outcome.ts';
+
+/**
+ * What speaks against a backend for a model, and against whom it speaks (contract.md#ms3-evidence). `holder`: an account; all devices are
+ * one.
+ */
+export interface EvidenceLog {
+  /** Notes a failure of this holder's request. True if it counts against the backend. */
+  weigh(evidence: Evidence, holder: string): boolean;
+  /** A health test has failed. */
+  noteFailedTest(): void;
+  /** Whether the backend may be ill only for this holder's requests: asked last, one call at a time. */
+  isSuspect(holder: string): boolean;
+  /** Holders for whom it is. */
+  suspects(): number;
+  /** A request of this holder was answered. */
+  clear(holder: string): void;
+}
+
+type Failure = { holder: string; at: number; counts: boolean };
+
+/** As long as a breaker remembers. */
+const windowMs = 20_000;
+const suspectMs = 30_000;
+/** More failures in the window, or more suspicious holders, change nothing. */
+const failuresMax = 200;
+const suspectsMax = 1_000;
+
+export function createEvidenceLog(now: () => number): EvidenceLog {
+  let failures: Failure[] = [];
+  let testFailedAt = Number.NEGATIVE_INFINITY;
+  const suspectUntil = new Map<string, number>();
+
+  /**
+   * As many failures of a holder count as others have: so one holder alone never opens a breaker, however often it fails, nor with a single
+   * failure of another.
+   */
+  function isShared(holder: string): boolean {
+    const own = failures.filter((failure) => failure.holder === holder && failure.counts).length;
+    return failures.filter((failure) => failure.holder !== holder).length > own;
+  }
+
+  function counts(evidence: Evidence, holder: string): boolean {
+    if (evidence === 'backend' || evidence === 'operator') return true;
+    const isTested = now() - testFailedAt < windowMs && evidence !== 'request';
+    return isTested || isShared(holder);
+  }
+
+  return {
+    weigh(evidence, holder) {
+      failures = failures.filter(({ at }) => now() - at < windowMs).slice(1 - failuresMax);
+      const failure = { holder, at: now(), counts: counts(evidence, holder) };
+      failures.push(failure);
+      if (!failure.counts) {
+        suspectUntil.delete(holder);
+        suspectUntil.set(holder, now() + suspectMs);
+        const [oldest] = suspectUntil.keys();
+        if (suspectUntil.size > suspectsMax && oldest !== undefined) suspectUntil.delete(oldest);
+      }
+      return failure.counts;
+    },
+    noteFailedTest() {
+      testFailedAt = now();
+    },
+    isSuspect(holder) {
+      const until = suspectUntil.get(holder);
+      if (until === undefined) return false;
+      if (until > now()) return true;
+      suspectUntil.delete(holder);
+      return false;
+    },
+    suspects: () => suspectUntil.size,
+    clear: (holder) => void suspectUntil.delete(holder),
+  };
+}
