@@ -21,7 +21,11 @@ export type ShareHolder = {
 
 export const pool = 'default';
 
-type Options = { limit: number; setTime: (ms: number) => Promise<void>; isOfSeveralPools?: boolean };
+export const notBusy = { busyCalls: 0, pause: undefined };
+
+type Renewal = Partial<Pick<BackendUse, 'isAsked' | 'busyCalls' | 'pause'>>;
+
+type Options = { limit: number | undefined; setTime: (ms: number) => Promise<void>; isOfSeveralPools?: boolean };
 
 /** Workers that share one backend's limit, on a clock that the test sets (milliseconds). */
 export function openSharesSide(redis: Redis, { limit, setTime, isOfSeveralPools = false }: Options) {
@@ -44,8 +48,9 @@ export function openSharesSide(redis: Redis, { limit, setTime, isOfSeveralPools 
       holders.push(holder);
       return holder;
     },
-    async renew(holder: ShareHolder, need: BackendUse['need'], isAsked = false) {
-      const use = { backend: 'a', limit, inFlight: holder.calls, need, isAsked, isOfSeveralPools };
+    /** `busy`: what the worker has learned of the backend since its last renewal. */
+    async renew(holder: ShareHolder, need: BackendUse['need'], { isAsked = false, ...busy }: Renewal = {}) {
+      const use = { backend: 'a', limit, inFlight: holder.calls, need, isAsked, isOfSeveralPools, ...notBusy, ...busy };
       const pools = need === 'stops' ? [] : [holder.pool];
       const renewed = await holder.renewShares(holder.hasRenewed ? 'known' : 'new', { pools, uses: [use] });
       holder.hasRenewed = true;

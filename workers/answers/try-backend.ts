@@ -152,7 +152,7 @@ function callOf(deps: Deps, { run, slot, traced, limit }: Calling): BackendCall 
     room: createAnswerRoom({ held: run.held, bytesMax }),
     signal,
     onToken: slot.noteToken,
-    servesOthers: slot.servesOthers,
+    isBusy: slot.isBusy,
   };
 }
 

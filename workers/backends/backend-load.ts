@@ -1,13 +1,14 @@
 import type { Lane } from '../../shared/lane.ts';
 import { oncePerObject } from '../../shared/once-per-object.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
-import { type BackendUse, batchCallsMax, type Share } from '../shares/renew-shares.ts';
+import { type BackendUse, batchCallsMax, noShare, type Share, unlimited } from '../shares/renew-shares.ts';
 import type { Candidate } from './choose-backend.ts';
+import type { Pauses } from './pauses.ts';
 
 /** The calls in flight of this process, and how many it may make, by backend. */
 export interface BackendLoad {
   callsOf(backend: string): number;
-  /** How many calls at once this process may make for a lane. */
+  /** How many calls at once this process may make for a lane: also less if the backend has shown that it has less room. */
   limitOf(backend: string, lane: Lane): number;
   /** Undefined if the backend has no limit, or a limit of each worker. */
   fleetLimitOf(backend: string): number | undefined;
@@ -19,7 +20,7 @@ export interface BackendLoad {
   noteFull(candidates: readonly Candidate[]): string[];
   /** What is in use and needed of backends with a fleet limit. `isWaiting`: jobs in progress wait for a slot. */
   uses(how: { isLeaving: boolean; isWaiting: boolean }): BackendUse[];
-  /** Calls in flight, `requests_at_once`, and this worker's share of it if it is a fleet limit, by backend. */
+  /** Calls in flight, `requests_at_once`, and this worker's share of it or of what the backend has shown to have room for, by backend. */
   report(): { backend: string; calls: number; limit: number | undefined; share: number | undefined }[];
 }
 
@@ -32,10 +33,12 @@ export function createBackendLoad(deps: {
   currentPlanFile: () => Pick<PlanFile, 'models' | 'backends'>;
   /** The backends that this process may call. */
   called: () => ReadonlySet<string>;
-  shareOf: (backend: string) => Share;
+  shareOf: (backend: string, unknown: Share) => Share;
+  /** What this worker has learned of a backend since the last time. */
+  news: Pauses['takeNews'];
   now: () => number;
 }): BackendLoad {
-  const { currentPlanFile, called, shareOf, now } = deps;
+  const { currentPlanFile, called, shareOf, news, now } = deps;
   const inFlight = new Map<string, number>();
   /** When a client last called a backend, and when a backend was last found full. */
   const askedAt = new Map<string, number>();
@@ -44,8 +47,8 @@ export function createBackendLoad(deps: {
   const limitsInUse = new Map<string, number>();
 
   const callsOf = (name: string) => inFlight.get(name) ?? 0;
-  const isAsked = (name: string) => now() - (askedAt.get(name) ?? Number.NEGATIVE_INFINITY) < askedForMs;
-  const isHungry = (name: string) => now() - (hungryAt.get(name) ?? Number.NEGATIVE_INFINITY) < hungryForMs;
+  const isWithin = (at: number | undefined, ms: number) => now() - (at ?? Number.NEGATIVE_INFINITY) < ms;
+  const isAsked = (name: string) => isWithin(askedAt.get(name), askedForMs);
 
   function fleetLimitOf(name: string): number | undefined {
     const { requestsAtOnce, perWorker } = currentPlanFile().backends[name] ?? {};
@@ -56,20 +59,22 @@ export function createBackendLoad(deps: {
   function useOf(backend: string, { isLeaving, isWaiting }: { isLeaving: boolean; isWaiting: boolean }): BackendUse[] {
     const isCalled = called().has(backend);
     const limit = isCalled ? fleetLimitOf(backend) : limitsInUse.get(backend);
-    if (limit === undefined) return [];
-    const wants = isCalled && isHungry(backend) && (!isLeaving || isWaiting);
+    if (!isCalled && limit === undefined) return [];
+    const wants = isCalled && isWithin(hungryAt.get(backend), hungryForMs) && (!isLeaving || isWaiting);
     const need = wants ? 'wants' : isLeaving || !isCalled ? 'stops' : 'idle';
     const isOfSeveralPools = backendsOfSeveralPools(currentPlanFile().models).has(backend);
-    return [{ backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend), isOfSeveralPools }];
+    const use = { backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend) } as const;
+    return [{ ...use, isOfSeveralPools, ...news(backend) }];
   }
 
   return {
     ...{ callsOf, fleetLimitOf },
     limitOf(name, lane) {
       const { requestsAtOnce, perWorker } = currentPlanFile().backends[name] ?? {};
-      if (requestsAtOnce === undefined) return Number.POSITIVE_INFINITY;
-      if (!perWorker) return shareOf(name)[lane === 'batch' ? 'batchCalls' : 'calls'];
-      return lane === 'batch' && isAsked(name) ? batchCallsMax(requestsAtOnce) : requestsAtOnce;
+      const isOfFleet = requestsAtOnce !== undefined && !perWorker;
+      const share = shareOf(name, isOfFleet ? noShare : unlimited)[lane === 'batch' ? 'batchCalls' : 'calls'];
+      if (requestsAtOnce === undefined || isOfFleet) return share;
+      return Math.min(share, lane === 'batch' && isAsked(name) ? batchCallsMax(requestsAtOnce) : requestsAtOnce);
     },
     begin(name) {
       inFlight.set(name, callsOf(name) + 1);
@@ -86,9 +91,7 @@ export function createBackendLoad(deps: {
     },
     noteAsked: (name) => void askedAt.set(name, now()),
     noteFull(candidates) {
-      const full = candidates.filter(
-        ({ refuses, inFlight: calls, requestsAtOnce }) => !refuses && calls >= requestsAtOnce,
-      );
+      const full = candidates.filter((each) => !each.refuses && each.inFlight >= each.requestsAtOnce);
       for (const { name } of full) hungryAt.set(name, now());
       return full.map(({ name }) => name);
     },
@@ -96,8 +99,8 @@ export function createBackendLoad(deps: {
     report: () =>
       [...called()].map((backend) => {
         const limit = currentPlanFile().backends[backend]?.requestsAtOnce;
-        const share = fleetLimitOf(backend) === undefined ? undefined : shareOf(backend).calls;
-        return { backend, calls: callsOf(backend), limit, share };
+        const { calls: share } = shareOf(backend, fleetLimitOf(backend) === undefined ? unlimited : noShare);
+        return { backend, calls: callsOf(backend), limit, share: Number.isFinite(share) ? share : undefined };
       }),
   };
 }

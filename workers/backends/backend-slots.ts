@@ -64,7 +64,7 @@ export function createBackendSlots(deps: {
   currentPlanFile: () => Pick<PlanFile, 'models' | 'backends' | 'timeouts'>;
   pools: () => readonly string[];
   /** This worker's share of a backend with a fleet limit. */
-  shareOf: (backend: string) => Share;
+  shareOf: (backend: string, unknown: Share) => Share;
   /** False if shares have expired. */
   areSharesValid?: (backend: string) => boolean;
   /** The context of a backend in tokens, if it is known. */
@@ -92,8 +92,8 @@ export function createBackendSlots(deps: {
     change();
   };
   const served = createServedBackends({ currentPlanFile, pools, onBreaker: reportBreaker, test, random, now });
-  const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, now });
-  const pauses = createPauses(now);
+  const pauses = createPauses({ now, onNews: (backend) => onHungry([backend]) });
+  const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, news: pauses.takeNews, now });
   const known = { currentPlanFile, served, load, pauses, contextOf };
   const candidatesOf = createCandidates(known);
   const reserveAt = createReserveAt({ ...known, areSharesValid, onFree: change });

@@ -1,7 +1,6 @@
 import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { noShare } from '../shares/renew-shares.ts';
 import type { Shares } from '../shares/start-share-renewal.ts';
 import { startShares } from '../shares/start-shares.ts';
 import type { BackendMetrics } from './backend-metrics.ts';
@@ -29,7 +28,7 @@ export function openSlots(deps: {
   let shares: Shares | undefined;
   const slots = createBackendSlots({
     ...{ currentPlanFile: planFile.current, pools, onChange, onBreaker: reportBreaker },
-    shareOf: (backend) => shares?.shareOf(backend) ?? noShare,
+    shareOf: (backend, unknown) => shares?.shareOf(backend, unknown) ?? unknown,
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
     onHungry: (backends) => shares?.renewSoon(backends),
   });
@@ -46,7 +45,8 @@ export function openSlots(deps: {
     shares = startShares({
       ...{ redis, workerId, pools, shutdown, log },
       uses: () => slots.uses(shutdown.aborted),
-      onRenewed() {
+      onRenewed(pauses) {
+        for (const [backend, pause] of pauses) slots.pauses.merge(backend, pause);
         slots.sharesChanged();
         deps.onRenewed();
       },

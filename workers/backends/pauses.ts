@@ -1,12 +1,14 @@
-/** Why a backend is not called for a while, although it may be well (contract.md#ms2-busy-and-loading). */
-export type PauseKind = 'busy' | 'loading' | 'account' | 'operator';
+import type { Pause, PauseKind } from '../shares/renew-shares.ts';
 
-export type Pause = { kind: PauseKind; leftMs: number };
-
-/** Pauses of backends, of this worker and of the fleet. A pause is for all models of a backend. */
+/**
+ * Pauses of backends, of this worker and of the fleet (contract.md#ms2-busy-and-loading). A pause is for all models of a backend.
+ */
 export interface Pauses {
-  /** The backend is busy. `retryAfterMs`: for as long as it says, else longer each time while it stays busy. */
-  busy(backend: string, retryAfterMs: number | undefined): void;
+  /**
+   * The backend is busy. `retryAfterMs`: for as long as it says, else longer each time while it stays busy. `calls`: those of this worker in
+   * flight, with the one that it refused.
+   */
+  busy(backend: string, asked: { retryAfterMs: number | undefined; calls: number }): void;
   loading(backend: string): void;
   /** It refuses the operator's own account. */
   refusesAccount(backend: string): void;
@@ -18,15 +20,20 @@ export interface Pauses {
   of(backend: string): Pause | undefined;
   /** Takes over what the fleet knows. */
   merge(backend: string, pause: Pause): void;
+  /** What this worker has learned of a backend since the last time. */
+  takeNews(backend: string): News;
 }
+
+type News = { busyCalls: number; pause: Pause | undefined };
 
 /** `busyMs` doubles up to `busyMsMax`. The others are fixed. */
 export const pauseMs = { busy: 250, busyMax: 2_000, askedMax: 60_000, loading: 1_000, account: 30_000 };
-/** It stays busy if it is busy again within this time after a pause. */
-const staysBusyMs = 1_000;
+/** It stays busy if the first calls after a pause find it busy. */
+const staysBusyMs = 250;
 
-export function createPauses(now: () => number): Pauses {
+export function createPauses({ now, onNews }: { now: () => number; onNews: (backend: string) => void }): Pauses {
   const pauses = new Map<string, Map<PauseKind, number>>();
+  const news = new Map<string, { busyCalls: number; kind: PauseKind; until: number }>();
   const steps = new Map<string, { ms: number; until: number }>();
 
   function pause(backend: string, kind: PauseKind, ms: number): void {
@@ -49,13 +56,27 @@ export function createPauses(now: () => number): Pauses {
     return ms;
   }
 
+  /** `calls`: undefined if it was not busy. Of several times the fewest count: the others were refused, too. */
+  function learn(backend: string, learned: { kind: PauseKind; ms: number; calls?: number }): void {
+    pause(backend, learned.kind, learned.ms);
+    const known = news.get(backend);
+    const calls = [known?.busyCalls, learned.calls].filter((count) => count !== undefined && count > 0) as number[]; // as filtered
+    const { kind, until } = { kind: learned.kind, until: now() + learned.ms };
+    const isLonger = known === undefined || until > known.until;
+    news.set(backend, {
+      ...(isLonger ? { kind, until } : known),
+      busyCalls: calls.length > 0 ? Math.min(...calls) : 0,
+    });
+    onNews(backend);
+  }
+
   return {
-    busy(backend, retryAfterMs) {
+    busy(backend, { retryAfterMs, calls }) {
       const asked = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, pauseMs.askedMax);
-      pause(backend, 'busy', asked ?? nextBusyMs(backend));
+      learn(backend, { kind: 'busy', ms: asked ?? nextBusyMs(backend), calls });
     },
-    loading: (backend) => pause(backend, 'loading', pauseMs.loading),
-    refusesAccount: (backend) => pause(backend, 'account', pauseMs.account),
+    loading: (backend) => learn(backend, { kind: 'loading', ms: pauseMs.loading }),
+    refusesAccount: (backend) => learn(backend, { kind: 'account', ms: pauseMs.account }),
     delays: (backend) => isPaused(backend, 'busy') || isPaused(backend, 'loading'),
     refuses: (backend) => isPaused(backend, 'account') || isPaused(backend, 'operator'),
     of(backend) {
@@ -63,5 +84,12 @@ export function createPauses(now: () => number): Pauses {
       return left.filter(({ leftMs }) => leftMs > 0).toSorted((one, other) => other.leftMs - one.leftMs)[0];
     },
     merge: (backend, { kind, leftMs }) => pause(backend, kind, leftMs),
+    takeNews(backend) {
+      const known = news.get(backend);
+      news.delete(backend);
+      if (known === undefined) return { busyCalls: 0, pause: undefined };
+      const leftMs = known.until - now();
+      return { busyCalls: known.busyCalls, pause: leftMs > 0 ? { kind: known.kind, leftMs } : undefined };
+    },
   };
 }

@@ -10,8 +10,8 @@ export interface Slot {
   firstToken(): void;
   /** A token has come. */
   noteToken(): void;
-  /** Whether the backend has given tokens to other calls within this time. */
-  servesOthers(withinMs: number): boolean;
+  /** Whether the backend has given tokens to other calls within this time, and none to this one: then it gets fewer calls. */
+  isBusy(withinMs: number): boolean;
   /** Only the first call has an effect. */
   end(end: SlotEnd): void;
 }
@@ -43,6 +43,7 @@ export function createReservation({
   health,
   pauses,
   tokens,
+  callsInFlight,
   mayCall,
   onUse,
   onFree,
@@ -52,6 +53,8 @@ export function createReservation({
   health: BackendHealth;
   pauses: Pick<Pauses, 'busy' | 'loading' | 'refusesAccount'>;
   tokens: TokenTime;
+  /** Of this process there. */
+  callsInFlight: () => number;
   /** Whether the backend may be called now. */
   mayCall: () => boolean;
   onUse: () => void;
@@ -74,7 +77,7 @@ export function createReservation({
   function endCall(call: TrackedCall, end: SlotEnd): void {
     switch (end.outcome) {
       case 'busy':
-        pauses.busy(name, end.retryAfterMs);
+        pauses.busy(name, { retryAfterMs: end.retryAfterMs, calls: callsInFlight() });
         call.end({ outcome: 'alive' });
         return;
       case 'loading':
@@ -112,7 +115,11 @@ export function createReservation({
           hasToken = true;
           tokens.at = performance.now();
         },
-        servesOthers: (withinMs) => !hasToken && performance.now() - tokens.at < withinMs,
+        isBusy(withinMs) {
+          const isBusy = !hasToken && performance.now() - tokens.at < withinMs;
+          if (isBusy) pauses.busy(name, { retryAfterMs: undefined, calls: callsInFlight() });
+          return isBusy;
+        },
         end(end) {
           if (state !== 'used') return;
           endCall(call, end);

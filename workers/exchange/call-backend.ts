@@ -25,8 +25,8 @@ export type BackendCall = {
   signal: AbortSignal;
   /** A token has come. */
   onToken(): void;
-  /** Whether the backend has given tokens to other calls within this time. */
-  servesOthers(withinMs: number): boolean;
+  /** Whether the backend has given tokens to other calls within this time, and none to this one. */
+  isBusy(withinMs: number): boolean;
 };
 
 /** Both fail with `BackendError`, or with the reader's error. When `signal` is aborted, the call and its connection end at once. */
@@ -76,7 +76,7 @@ export function createCallBackend({
   function expectToken<Result>(call: BackendCall, answer: Exchange<Result>): void {
     const { firstTokenMs } = timeouts();
     answer.expectWithin(firstTokenMs, () => {
-      if (call.servesOthers(firstTokenMs)) expectToken(call, answer);
+      if (call.isBusy(firstTokenMs)) expectToken(call, answer);
       else answer.fail(new BackendError('first_token_timeout', `no token within ${firstTokenMs} ms`));
     });
   }

@@ -6,19 +6,26 @@ local clock = redis.call('TIME')
 -- could renew because Redis was unavailable: then each worker gets back what it held (contract.md#o4-expiry-of-shares). Runs also when
 -- Redis is out of memory.
 -- KEYS[1]  hash: `worker <id>`: JSON, its pools and its shares by backend: [held, hungry (0 or 1), batch];
---          `backend <name>`: sums of these: workers held hungry heldByHungry batch short (hungry ones with less than their part),
---          askedAt: when a client last called it; starvedAt and starvedBy: pools whose workers want it and hold none of it;
+--          `backend <name>`: sums of these: workers held hungry heldByHungry batch short (hungry ones with less than their part)
+--          running (calls in flight), askedAt: when a client last called it; starvedAt and starvedBy: pools whose workers want it and
+--          hold none of it;
+--          `busy <name>`: limit: how many calls it has shown to have room for, 0 if that is not known; when it was last busy; when
+--          this limit has last grown; until when no call starts there, and why: `busy`, `loading`, `account` or `-`
+--          (contract.md#ms2-busy-and-loading);
 --          `held <name> of <pools>`: calls that workers of exactly these pools hold, of a backend that models of several pools have;
 --          `pool <name>`: how many workers it has, and which of them looks for stalled jobs;
 --          `renewedAt`: any share; `steadySince`: renewals have come without a gap; `grantFrom`: nothing is granted before
 -- KEYS[2]  sorted set: workers, by when their shares expire (milliseconds of this clock)
--- constants shareMs; gapMs: longer than a pause between two renewals while Redis and a worker are available; askedForMs: how long
+-- constants pauseMsMax; limitMax: a larger limit is none; growMs, doubleAfterMs, forgetMs: when the limit of a backend that was busy grows by one, doubles, and is forgotten; shareMs; gapMs: longer than a pause between two renewals while Redis and a worker are available; askedForMs: how long
 --          lines of batches leave room after a client's call; lifeMs of the keys
 -- ARGV     worker; `new`, `known` (it has renewed before) or `leaves`; how many pools; their names; then for each backend: name,
---          limit, batchMax (what lines of batches may use of it), in flight, `wants` (jobs wait for it), `idle` (none waits) or
---          `stops` (it takes no more jobs), 1 if a client has called it in the last seconds, else 0, 1 if models of several pools have it
+--          limit (0: none), batchMax (what lines of batches may use of it), in flight, `wants` (jobs wait for it), `idle` (none waits) or
+--          `stops` (it takes no more jobs), 1 if a client has called it in the last seconds, else 0, 1 if models of several pools have it,
+--          busyCalls: how many calls of the worker were in flight when it was busy (0: it was not), why it has paused since the last
+--          renewal (`-`: it has not), and for how many milliseconds from now
 -- returns  words separated by spaces: for each pool how many workers it has, and 1 if this one looks for stalled jobs, else 0;
---          then for each backend its share, and how much of it lines of batches may use
+--          then for each backend its share (-1: no limit), how much of it lines of batches may use, why it pauses, and for how many
+--          milliseconds from now
 local call, ceil, floor, max, min = redis.call, math.ceil, math.floor, math.max, math.min
 local format, match = string.format, string.match
 local sharesKey, expiriesKey = KEYS[1], KEYS[2]
@@ -30,8 +37,9 @@ local fieldsRead = {'renewedAt', 'steadySince', 'grantFrom', 'worker ' .. worker
 for index = 4, 3 + poolCount do fieldsRead[#fieldsRead + 1] = 'pool ' .. ARGV[index] end
 local ownPools = table.concat(ARGV, ',', 4, 3 + poolCount)
 local function heldField(name, ofPools) return 'held ' .. name .. ' of ' .. ofPools end
-for index = 4 + poolCount, #ARGV, 7 do
+for index = 4 + poolCount, #ARGV, 10 do
   fieldsRead[#fieldsRead + 1] = 'backend ' .. ARGV[index]
+  fieldsRead[#fieldsRead + 1] = 'busy ' .. ARGV[index]
   if ARGV[index + 6] == '1' then fieldsRead[#fieldsRead + 1] = heldField(ARGV[index], ownPools) end
 end
 local texts = {}
@@ -41,13 +49,14 @@ local function read(field)
   return texts[field]
 end
 
-local backends, pools, heldBy = {}, {}, {}
+local backends, pools, heldBy, busyness = {}, {}, {}, {}
 local function backendOf(name)
   if not backends[name] then
-    local workers, held, hungry, heldByHungry, batch, short, askedAt, starvedAt, starvedBy =
-      match(read('backend ' .. name) or '0 0 0 0 0 0 0 0 ', '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)')
+    local workers, held, hungry, heldByHungry, batch, short, running, askedAt, starvedAt, starvedBy =
+      match(read('backend ' .. name) or '0 0 0 0 0 0 0 0 0 ', '(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)')
     backends[name] = {workers = tonumber(workers), held = tonumber(held), hungry = tonumber(hungry),
-      heldByHungry = tonumber(heldByHungry), batch = tonumber(batch), short = tonumber(short), askedAt = tonumber(askedAt),
+      heldByHungry = tonumber(heldByHungry), batch = tonumber(batch), short = tonumber(short), running = tonumber(running),
+      askedAt = tonumber(askedAt),
       starvedAt = tonumber(starvedAt), starvedBy = starvedBy}
   end
   return backends[name]
@@ -64,10 +73,10 @@ local function heldOf(field)
   return heldBy[field]
 end
 local function count(name, ofPools, sign, share)
-  local backend, held, hungry, batch, short, isOfSeveral = backendOf(name), unpack(share)
+  local backend, held, hungry, batch, short, isOfSeveral, running = backendOf(name), unpack(share)
   backend.workers, backend.held = backend.workers + sign, backend.held + sign * held
   backend.hungry, backend.batch = backend.hungry + sign * hungry, backend.batch + sign * batch
-  backend.short = backend.short + sign * short
+  backend.short, backend.running = backend.short + sign * short, backend.running + sign * running
   if hungry == 1 then backend.heldByHungry = backend.heldByHungry + sign * held end
   if isOfSeveral == 1 then
     local field = heldField(name, ofPools)
@@ -108,6 +117,28 @@ if now - steadySince >= shareMs then
   end
 end
 
+-- How many calls a backend has room for, as its refusals show: those of the fleet when it was busy, less one.
+local function busyOf(name, configured, busyCalls, kind, pauseMs)
+  local text = read('busy ' .. name)
+  if not text and busyCalls == 0 and kind == '-' then return {limit = 0, pausedUntil = 0, kind = '-'} end
+  local limit, busyAt, grownAt, pausedUntil, pausedFor = match(text or '0 0 0 0 -', '(%d+) (%d+) (%d+) (%d+) (%S+)')
+  local busy = {limit = tonumber(limit), busyAt = min(tonumber(busyAt), now), grownAt = min(tonumber(grownAt), now),
+    pausedUntil = min(tonumber(pausedUntil), now + pauseMsMax), kind = pausedFor}
+  if busyCalls > 0 then
+    local seen = max(1, backendOf(name).running + busyCalls - 1)
+    busy.limit = busy.limit > 0 and min(busy.limit, seen) or seen
+    busy.busyAt, busy.grownAt = now, now
+  elseif busy.limit > 0 and now - busy.grownAt >= growMs then
+    busy.limit = now - busy.busyAt >= doubleAfterMs and busy.limit * 2 or busy.limit + 1
+    busy.grownAt = now
+  end
+  if now - busy.busyAt >= forgetMs or busy.limit >= (configured > 0 and configured or limitMax) then busy.limit = 0 end
+  if kind ~= '-' and now + pauseMs > busy.pausedUntil then busy.pausedUntil, busy.kind = now + pauseMs, kind end
+  busyness[name] = busy
+  return busy
+end
+local function batchMaxOf(limit) return limit == 1 and 1 or limit - max(1, floor(limit / 8)) end
+
 local answer, known = {}, {shares = {}, pools = {}}
 for index = 1, mode == 'leaves' and 0 or poolCount do
   local name = ARGV[3 + index]
@@ -117,40 +148,50 @@ for index = 1, mode == 'leaves' and 0 or poolCount do
   known.pools[index] = name
   answer[#answer + 1], answer[#answer + 2] = pool.workers, pool.checker == worker and 1 or 0
 end
-for index = 4 + poolCount, mode == 'leaves' and 0 or #ARGV, 7 do
-  local name, limit, batchMax, inFlight, need, asked, isOfSeveral = unpack(ARGV, index, index + 6)
-  limit, batchMax, inFlight = tonumber(limit), tonumber(batchMax), tonumber(inFlight)
+for index = 4 + poolCount, mode == 'leaves' and 0 or #ARGV, 10 do
+  local name, configured, batchMax, inFlight, need, asked, isOfSeveral, busyCalls, kind, pauseMs = unpack(ARGV, index, index + 9)
+  configured, batchMax, inFlight = tonumber(configured), tonumber(batchMax), tonumber(inFlight)
+  local busy = busyOf(name, configured, tonumber(busyCalls), kind, tonumber(pauseMs))
+  local limit = configured
+  if busy.limit > 0 then limit, batchMax = busy.limit, batchMaxOf(busy.limit) end
   local backend, hungry = backendOf(name), need == 'wants' and 1 or 0
   if asked == '1' then backend.askedAt = now end
-  local fair, wanted = ceil(limit / (backend.workers + 1)), inFlight
-  -- What workers without waiting jobs leave, divided among the others. Rounded up, so that all of it is used, and rounded down while
-  -- one of them has less than its part.
-  local part = (limit - (backend.held - backend.heldByHungry)) / (backend.hungry + 1)
-  local partMin = max(1, floor(part))
-  if need == 'wants' then
-    wanted = backend.short > 0 and partMin or max(fair, ceil(part))
-  elseif need == 'idle' then
-    -- While jobs wait in other workers, a worker without waiting jobs keeps one more call than it has in flight, within its fair share.
-    wanted = backend.hungry > 0 and min(floor(limit / (backend.workers + 1)), inFlight + 1) or fair
+  local share
+  if limit == 0 then
+    share = {inFlight, 0, 0, 0, tonumber(isOfSeveral), inFlight}
+    answer[#answer + 1], answer[#answer + 2] = -1, -1
+  else
+    local fair, wanted = ceil(limit / (backend.workers + 1)), inFlight
+    -- What workers without waiting jobs leave, divided among the others. Rounded up, so that all of it is used, and rounded down while
+    -- one of them has less than its part.
+    local part = (limit - (backend.held - backend.heldByHungry)) / (backend.hungry + 1)
+    local partMin = max(1, floor(part))
+    if need == 'wants' then
+      wanted = backend.short > 0 and partMin or max(fair, ceil(part))
+    elseif need == 'idle' then
+      -- While jobs wait in other workers, a worker without waiting jobs keeps one more call than it has in flight, within its fair share.
+      wanted = backend.hungry > 0 and min(floor(limit / (backend.workers + 1)), inFlight + 1) or fair
+    end
+    if now < grantFrom then wanted = min(wanted, inFlight) end
+    -- Workers of one set of pools take jobs of the same queues, so one of them is enough. If those of another set have none, a call is
+    -- left for them.
+    local isStarved = backend.starvedBy ~= '' and backend.starvedAt <= now and now - backend.starvedAt < gapMs
+    local isOthersTurn = isStarved and backend.starvedBy ~= ownPools
+    local granted = min(wanted, max(0, limit - backend.held - (isOthersTurn and 1 or 0)))
+    if isOfSeveral == '1' and not isOthersTurn then
+      local isHeld = max(granted, inFlight, heldOf(heldField(name, ownPools))) > 0
+      if isHeld then backend.starvedBy = '' elseif need == 'wants' then backend.starvedBy, backend.starvedAt = ownPools, now end
+    end
+    local isAsked = backend.askedAt <= now and now - backend.askedAt < askedForMs
+    local batchLimit = isAsked and batchMax or limit
+    local batch = min(granted, max(0, batchLimit - backend.batch), ceil(granted * batchLimit / limit))
+    local isShort = need == 'wants' and granted < partMin and 1 or 0
+    share = {max(granted, inFlight), hungry, batch, isShort, tonumber(isOfSeveral), inFlight}
+    answer[#answer + 1], answer[#answer + 2] = granted, batch
   end
-  if now < grantFrom then wanted = min(wanted, inFlight) end
-  -- Workers of one set of pools take jobs of the same queues, so one of them is enough. If those of another set have none, a call is
-  -- left for them.
-  local isStarved = backend.starvedBy ~= '' and backend.starvedAt <= now and now - backend.starvedAt < gapMs
-  local isOthersTurn = isStarved and backend.starvedBy ~= ownPools
-  local granted = min(wanted, max(0, limit - backend.held - (isOthersTurn and 1 or 0)))
-  if isOfSeveral == '1' and not isOthersTurn then
-    local isHeld = max(granted, inFlight, heldOf(heldField(name, ownPools))) > 0
-    if isHeld then backend.starvedBy = '' elseif need == 'wants' then backend.starvedBy, backend.starvedAt = ownPools, now end
-  end
-  local isAsked = backend.askedAt <= now and now - backend.askedAt < askedForMs
-  local batchLimit = isAsked and batchMax or limit
-  local batch = min(granted, max(0, batchLimit - backend.batch), ceil(granted * batchLimit / limit))
-  local isShort = need == 'wants' and granted < partMin and 1 or 0
-  local share = {max(granted, inFlight), hungry, batch, isShort, tonumber(isOfSeveral)}
   count(name, ownPools, 1, share)
   known.shares[name] = share
-  answer[#answer + 1], answer[#answer + 2] = granted, batch
+  answer[#answer + 1], answer[#answer + 2] = busy.kind, max(0, busy.pausedUntil - now)
 end
 
 local fields = {'renewedAt', format('%d', now), 'steadySince', format('%d', steadySince), 'grantFrom', format('%d', grantFrom)}
@@ -161,8 +202,12 @@ if mode ~= 'leaves' then
 end
 for name, pool in pairs(pools) do set('pool ' .. name, format('%d %s', pool.workers, pool.checker)) end
 for name, sums in pairs(backends) do
-  set('backend ' .. name, format('%d %d %d %d %d %d %d %d %s', sums.workers, sums.held, sums.hungry, sums.heldByHungry,
-    sums.batch, sums.short, sums.askedAt, sums.starvedAt, sums.starvedBy))
+  set('backend ' .. name, format('%d %d %d %d %d %d %d %d %d %s', sums.workers, sums.held, sums.hungry, sums.heldByHungry,
+    sums.batch, sums.short, sums.running, sums.askedAt, sums.starvedAt, sums.starvedBy))
+end
+for name, busy in pairs(busyness) do
+  if busy.limit == 0 and busy.pausedUntil <= now then call('HDEL', sharesKey, 'busy ' .. name)
+  else set('busy ' .. name, format('%d %d %d %d %s', busy.limit, busy.busyAt, busy.grownAt, busy.pausedUntil, busy.kind)) end
 end
 for field, held in pairs(heldBy) do set(field, format('%d', held)) end
 call('HSET', sharesKey, unpack(fields))

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import type { BackendUse, PoolMembership, RenewShares, Share } from './renew-shares.ts';
-import { noShare, shareMs } from './renew-shares.ts';
+import type { BackendUse, PoolMembership, Renewed, RenewShares, Share } from './renew-shares.ts';
+import { shareMs, unlimited } from './renew-shares.ts';
 
 /** This worker's shares of its backends' fleet limits. */
 export interface Shares extends AsyncDisposable {
-  /** Zero if there is no share, or if it has expired because Redis does not answer. */
-  shareOf(backend: string): Share;
+  /** `unknown` if there is no share, or if it has expired because Redis does not answer: for a backend with a limit, none. */
+  shareOf(backend: string, unknown: Share): Share;
   /** False if they have expired (contract.md#o4-expiry-of-shares). Then no call may begin, not even in a reserved slot. */
   areValid(backend: string): boolean;
   /** Renews the shares of these backends as soon as possible, at most five times a second. For jobs that wait. */
@@ -28,21 +28,19 @@ export function startShareRenewal(deps: {
   pools: () => readonly string[];
   /** What is in use and needed now. */
   uses: () => BackendUse[];
-  /** The shares may have changed. */
-  onRenewed: () => void;
+  /** The shares may have changed. `pauses`: those of backends that the fleet knows. */
+  onRenewed: (pauses: Renewed['pauses']) => void;
   /** Aborted when the process is asked to stop. Then it is no longer a worker of its pools. */
   shutdown: AbortSignal;
   log: Log;
   now?: () => number;
   pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }): Shares {
-  const { renewShares, uses, onRenewed, shutdown, log, now = () => performance.now(), pause = pauseUnless } = deps;
+  const { renewShares, uses, onRenewed, shutdown, log } = deps;
+  const { now = () => performance.now(), pause = pauseUnless } = deps;
   const closing = new AbortController();
-  let shares = new Map<string, Share>();
+  const known = createKnownShares(now);
   let pools = new Map<string, PoolMembership>();
-  let expiresAt = 0;
-  /** Calls in flight that were reported to Redis, until it answers. The grant may be as small, so no further calls begin meanwhile. */
-  let reported: ReadonlyMap<string, number> | undefined;
   let hasRenewed = false;
   let isFailing = false;
   let soon = Promise.withResolvers<void>();
@@ -51,23 +49,23 @@ export function startShareRenewal(deps: {
   async function renew(): Promise<void> {
     const sentAt = now();
     const sent = uses();
-    reported = new Map(sent.map(({ backend, inFlight }) => [backend, inFlight]));
+    let pauses: Renewed['pauses'] = new Map();
+    known.report(sent);
     try {
       const isMember = !shutdown.aborted;
       const renewal = { pools: isMember ? deps.pools() : [], uses: sent };
       const answer = await renewShares(hasRenewed ? 'known' : 'new', renewal);
-      ({ shares, pools } = answer);
-      // From before it was sent, so that it expires here before it expires in Redis.
-      expiresAt = sentAt + shareMs;
+      ({ pools, pauses } = answer);
+      known.set(answer.shares, sentAt);
       hasRenewed = true;
       isFailing = false;
     } catch (error) {
       if (!isFailing && !closing.signal.aborted) log.warn({ err: error }, 'shares of backends could not be renewed');
       isFailing = true;
     }
-    reported = undefined;
+    known.report([]);
     first.resolve();
-    onRenewed();
+    onRenewed(pauses);
   }
 
   async function renewUntilClosed(): Promise<void> {
@@ -80,19 +78,13 @@ export function startShareRenewal(deps: {
     }
   }
 
-  const areValid = () => now() < expiresAt;
   const renewing = renewUntilClosed();
   shutdown.addEventListener('abort', () => soon.resolve(), { once: true });
 
   return {
     renewed: first.promise,
-    shareOf(backend) {
-      const share = shares.get(backend);
-      if (share === undefined || !areValid()) return noShare;
-      const callsMax = reported?.get(backend) ?? share.calls;
-      return { calls: Math.min(callsMax, share.calls), batchCalls: Math.min(callsMax, share.batchCalls) };
-    },
-    areValid,
+    shareOf: known.shareOf,
+    areValid: known.areValid,
     renewSoon: () => soon.resolve(),
     membershipOf: (pool) => pools.get(pool) ?? { workers: 0, checksStalled: false },
     async [Symbol.asyncDispose]() {
@@ -108,4 +100,32 @@ export function startShareRenewal(deps: {
 
 async function pauseUnless(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => {});
+}
+
+/** The shares of the last renewal, until they expire. */
+function createKnownShares(now: () => number) {
+  let shares = new Map<string, Share>();
+  let expiresAt = 0;
+  /** Calls in flight that were reported to Redis, until it answers. The grant may be as small, so no further calls begin meanwhile. */
+  let reported = new Map<string, number>();
+  const areValid = () => now() < expiresAt;
+
+  return {
+    report(uses: readonly BackendUse[]): void {
+      reported = new Map(uses.map(({ backend, inFlight }) => [backend, inFlight]));
+    },
+    /** From before it was sent, so that it expires here before it expires in Redis. */
+    set(renewed: Map<string, Share>, sentAt: number): void {
+      shares = renewed;
+      expiresAt = sentAt + shareMs;
+    },
+    areValid,
+    shareOf(backend: string, unknown: Share): Share {
+      const share = shares.get(backend);
+      if (share === undefined || !areValid()) return unknown;
+      if (share === unlimited) return unlimited;
+      const callsMax = reported.get(backend) ?? share.calls;
+      return { calls: Math.min(callsMax, share.calls), batchCalls: Math.min(callsMax, share.batchCalls) };
+    },
+  };
 }

@@ -1,5 +1,5 @@
 import type { Redis } from '../../shared/redis/connections.ts';
-import { createRenewShares, noShare } from './renew-shares.ts';
+import { createRenewShares } from './renew-shares.ts';
 import { type Shares, startShareRenewal } from './start-share-renewal.ts';
 
 type Options = Omit<Parameters<typeof startShareRenewal>[0], 'renewShares'> & { redis: Redis; workerId: string };
@@ -18,7 +18,7 @@ export function startShares({ redis, workerId, ...deps }: Options): Shares {
 
   function onPoolsRenewed(): void {
     followUses();
-    deps.onRenewed();
+    deps.onRenewed(new Map());
   }
 
   /**
@@ -47,7 +47,7 @@ export function startShares({ redis, workerId, ...deps }: Options): Shares {
 
   return {
     renewed: Promise.all([ofPools, ...ofBackends.values()].map(({ renewed }) => renewed)).then(() => {}),
-    shareOf: (backend) => ofBackends.get(backend)?.shareOf(backend) ?? noShare,
+    shareOf: (backend, unknown) => ofBackends.get(backend)?.shareOf(backend, unknown) ?? unknown,
     areValid: (backend) => ofBackends.get(backend)?.areValid(backend) ?? false,
     renewSoon(backends) {
       for (const backend of backends) ofBackends.get(backend)?.renewSoon([backend]);

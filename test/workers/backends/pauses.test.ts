@@ -3,9 +3,11 @@ import { createPauses } from '../../../workers/backends/pauses.ts';
 
 function open() {
   let time = 0;
-  const pauses = createPauses(() => time);
+  const learned: string[] = [];
+  const pauses = createPauses({ now: () => time, onNews: (backend) => learned.push(backend) });
   return {
     pauses,
+    learned,
     pass: (ms: number) => {
       time += ms;
     },
@@ -15,7 +17,7 @@ function open() {
 
 test('a busy backend pauses as long as it asks, a minute at most', (t) => {
   const { pauses, left, pass } = open();
-  pauses.busy('a', 20_000);
+  pauses.busy('a', { retryAfterMs: 20_000, calls: 1 });
   t.is(left(), 20_000);
   t.true(pauses.delays('a'));
   t.false(pauses.refuses('a'));
@@ -23,7 +25,7 @@ test('a busy backend pauses as long as it asks, a minute at most', (t) => {
   pass(20_000);
   t.false(pauses.delays('a'));
   t.is(left(), undefined);
-  pauses.busy('a', 86_400_000);
+  pauses.busy('a', { retryAfterMs: 86_400_000, calls: 1 });
   t.is(left(), 60_000);
 });
 
@@ -31,22 +33,22 @@ test('a backend that does not say how long pauses for 0.25 s, twice as long each
   const { pauses, left, pass } = open();
   const seen: (number | undefined)[] = [];
   for (let times = 0; times < 6; times++) {
-    pauses.busy('a', undefined);
+    pauses.busy('a', { retryAfterMs: undefined, calls: 1 });
     seen.push(left());
     pass(left() ?? 0);
   }
   t.deepEqual(seen, [250, 500, 1_000, 2_000, 2_000, 2_000]);
-  pass(1_000);
-  pauses.busy('a', undefined);
-  t.is(left(), 250, 'it was well for a second');
+  pass(250);
+  pauses.busy('a', { retryAfterMs: undefined, calls: 1 });
+  t.is(left(), 250, 'the first calls after the pause were served');
 });
 
 test('calls that are refused together make one pause', (t) => {
   const { pauses, left, pass } = open();
-  for (let calls = 0; calls < 50; calls++) pauses.busy('a', undefined);
+  for (let calls = 0; calls < 50; calls++) pauses.busy('a', { retryAfterMs: undefined, calls: 1 });
   t.is(left(), 250);
   pass(100);
-  pauses.busy('a', undefined);
+  pauses.busy('a', { retryAfterMs: undefined, calls: 1 });
   t.is(left(), 150);
 });
 
@@ -67,9 +69,24 @@ test('a model that loads delays for a second, and an account that is refused for
 
 test('what the fleet knows is taken over if it is longer', (t) => {
   const { pauses, left } = open();
-  pauses.busy('a', 5_000);
+  pauses.busy('a', { retryAfterMs: 5_000, calls: 1 });
   pauses.merge('a', { kind: 'busy', leftMs: 1_000 });
   t.is(left(), 5_000);
   pauses.merge('a', { kind: 'busy', leftMs: 9_000 });
   t.is(left(), 9_000);
+});
+
+test('what is new is returned once: the longest pause, and the fewest calls with which the backend was busy', (t) => {
+  const { pauses, pass, learned } = open();
+  t.deepEqual(pauses.takeNews('a'), { busyCalls: 0, pause: undefined });
+  for (const calls of [12, 11, 9, 10]) pauses.busy('a', { retryAfterMs: undefined, calls });
+  pauses.busy('b', { retryAfterMs: 5_000, calls: 3 });
+  pass(50);
+  t.deepEqual(pauses.takeNews('a'), { busyCalls: 9, pause: { kind: 'busy', leftMs: 200 } });
+  t.deepEqual(pauses.takeNews('a'), { busyCalls: 0, pause: undefined });
+  pauses.loading('b');
+  t.deepEqual(pauses.takeNews('b'), { busyCalls: 3, pause: { kind: 'busy', leftMs: 4_950 } });
+  pauses.merge('c', { kind: 'busy', leftMs: 100 });
+  t.deepEqual(pauses.takeNews('c'), { busyCalls: 0, pause: undefined }, 'it came from the fleet');
+  t.deepEqual([...new Set(learned)], ['a', 'b']);
 });

@@ -115,7 +115,7 @@ test('a silent call continues to wait while its backend gives tokens to others',
   const asked: number[] = [];
   const call = {
     ...backend.call(true, AbortSignal.timeout(30_000)),
-    servesOthers: (withinMs: number) => asked.push(withinMs) < 3,
+    isBusy: (withinMs: number) => asked.push(withinMs) < 3,
   };
   const reader = { isWhole: false, begun: () => false, take: () => false, takeWhole() {} };
   await t.throwsAsync(backend.callBackend.stream(call, reader), { message: 'no token within 250 ms' });

@@ -18,7 +18,7 @@ test.before(async () => {
 test.after.always(() => own?.[Symbol.asyncDispose]());
 test.serial.beforeEach(() => own.redis.flushdb());
 
-async function open(limit: number, isOfSeveralPools = false): Promise<SharesSide> {
+async function open(limit: number | undefined, isOfSeveralPools = false): Promise<SharesSide> {
   const side = openSharesSide(own.redis, { limit, setTime, isOfSeveralPools });
   await side.pass(0);
   return side;
@@ -158,7 +158,7 @@ test.serial('a worker that renews after its share has expired, before another ha
   await side.renew(late, 'wants');
   await side.renew(other, 'wants');
   t.deepEqual([late.share.calls, other.share.calls].toSorted(), [4, 4]);
-  t.is(await own.redis.hget(sharesKey(), 'backend a'), '2 8 2 8 8 0 0 0 ');
+  t.is(await own.redis.hget(sharesKey(), 'backend a'), '2 8 2 8 8 0 0 0 0 ');
   t.is((await side.renew(late, 'wants')).pools.get(pool)?.workers, 2);
 });
 
@@ -251,7 +251,7 @@ test.serial(
     const batchCalls = () => holders.reduce((sum, { share }) => sum + share.batchCalls, 0);
     await renewAll(side, 4);
     t.is(batchCalls(), 16, 'no client sends requests');
-    for (const holder of holders) await side.renew(holder, 'wants', true);
+    for (const holder of holders) await side.renew(holder, 'wants', { isAsked: true });
     for (const holder of holders) await side.renew(holder, 'wants');
     t.is(batchCalls(), batchCallsMax(16));
     t.is(batchCallsMax(16), 14);
@@ -350,3 +350,85 @@ async function takeStep(side: SharesSide, random: Random, redisLostAt: number): 
   }
   return redisLostAt;
 }
+
+test.serial('a backend without a limit has none until it is busy: then the calls of the fleet, less one', async (t) => {
+  const side = await open(undefined);
+  const [first, second] = [side.join(), side.join()];
+  await side.renew(first, 'idle');
+  t.is(first.share.calls, Number.POSITIVE_INFINITY);
+  [first.calls, second.calls] = [6, 4];
+  await side.renew(first, 'idle');
+  await side.renew(second, 'wants', { busyCalls: 5 });
+  t.is(second.share.calls, 4, 'six are in flight elsewhere');
+});
+
+test.serial(
+  'the limit of a busy backend grows by one a second, doubles after five without being busy, and is forgotten after a minute',
+  async (t) => {
+    const side = await open(undefined);
+    const holder = side.join();
+    await side.renew(holder, 'wants', { busyCalls: 9 });
+    const seen: number[] = [holder.share.calls];
+    for (let second = 1; second <= 7; second++) {
+      await side.pass(500);
+      await side.renew(holder, 'wants');
+      await side.pass(500);
+      await side.renew(holder, 'wants');
+      seen.push(holder.share.calls);
+    }
+    t.deepEqual(seen, [8, 9, 10, 11, 12, 24, 48, 96]);
+    await side.renew(holder, 'wants', { busyCalls: 30 });
+    t.is(holder.share.calls, 29);
+    await side.renew(holder, 'wants', { busyCalls: 60 });
+    t.is(holder.share.calls, 29, 'it has been seen to be busy with fewer');
+    for (let half = 0; half < 120; half++) {
+      await side.pass(500);
+      await side.renew(holder, 'wants');
+    }
+    t.is(holder.share.calls, Number.POSITIVE_INFINITY);
+  },
+);
+
+test.serial('a configured limit is never exceeded, and what a busy backend has shown counts below it', async (t) => {
+  const side = await open(8);
+  const holder = side.join();
+  await side.renew(holder, 'wants', { busyCalls: 4 });
+  t.is(holder.share.calls, 3);
+  for (let second = 0; second < 20; second++) {
+    await side.pass(1_000);
+    await side.renew(holder, 'wants');
+    t.true(holder.share.calls <= 8);
+  }
+  t.is(holder.share.calls, 8);
+  await side.renew(holder, 'wants', { busyCalls: 1 });
+  t.is(holder.share.calls, 1, 'never none');
+});
+
+test.serial('a pause that one worker has learned of is known to all until it ends', async (t) => {
+  const side = await open(8);
+  const [first, second] = [side.join(), side.join()];
+  await side.renew(first, 'idle', { pause: { kind: 'busy', leftMs: 5_000 } });
+  t.deepEqual((await side.renew(second, 'idle')).pauses.get('a'), { kind: 'busy', leftMs: 5_000 });
+  await side.pass(1_000);
+  await side.renew(second, 'idle', { pause: { kind: 'loading', leftMs: 1_000 } });
+  t.deepEqual((await side.renew(first, 'idle')).pauses.get('a'), { kind: 'busy', leftMs: 4_000 });
+  await side.pass(4_000);
+  for (const holder of [first, second]) t.is((await side.renew(holder, 'idle')).pauses.size, 0);
+});
+
+test.serial('workers with waiting jobs share what a busy backend has room for', async (t) => {
+  const side = await open(undefined);
+  const holders = [side.join(), side.join(), side.join()];
+  for (const holder of holders) holder.calls = 3;
+  for (const holder of holders) await side.renew(holder, 'wants');
+  const [first] = holders;
+  if (first === undefined) return t.fail();
+  await side.renew(first, 'wants', { busyCalls: 4 });
+  for (const holder of holders) holder.calls = 0;
+  for (let round = 0; round < 3; round++) for (const holder of holders) await side.renew(holder, 'wants');
+  t.is(side.granted(), 9);
+  t.deepEqual(
+    holders.map(({ share }) => share.calls),
+    [3, 3, 3],
+  );
+});

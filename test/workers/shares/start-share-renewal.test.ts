@@ -1,6 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
-import { type BackendUse, type Renewed, type RenewShares, shareMs } from '../../../workers/shares/renew-shares.ts';
+import {
+  type BackendUse,
+  noShare,
+  type Renewed,
+  type RenewShares,
+  shareMs,
+} from '../../../workers/shares/renew-shares.ts';
 import { startShareRenewal } from '../../../workers/shares/start-share-renewal.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
@@ -24,6 +30,7 @@ function openSubject() {
       resolve({
         pools: new Map(pools.map((pool) => [pool, { workers: 2, checksStalled: true }])),
         shares: new Map(uses.map(({ backend }) => [backend, { calls, batchCalls: calls - 1 }])),
+        pauses: new Map(),
       });
     renewals.push({ mode, pools, uses, answer, fail: () => reject(new Error('Redis is unavailable')) });
     if (mode === 'leaves') answer(0);
@@ -39,7 +46,18 @@ function openSubject() {
     });
   const shares = startShareRenewal({
     ...{ renewShares, pools: () => ['default'], log, shutdown: shutdown.signal, now: () => now, pause },
-    uses: () => [{ backend: 'a', limit: 10, inFlight, need: 'wants', isAsked: false, isOfSeveralPools: false }],
+    uses: () => [
+      {
+        backend: 'a',
+        limit: 10,
+        inFlight,
+        need: 'wants',
+        isAsked: false,
+        isOfSeveralPools: false,
+        busyCalls: 0,
+        pause: undefined,
+      },
+    ],
     onRenewed: () => changes++,
   });
   return {
@@ -51,7 +69,7 @@ function openSubject() {
     pass: (ms: number) => {
       now += ms;
     },
-    calls: () => shares.shareOf('a').calls,
+    calls: () => shares.shareOf('a', noShare).calls,
     /** The next renewal, once it is requested. */
     async next(): Promise<Renewal> {
       const count = renewals.length;
@@ -77,7 +95,7 @@ test.serial(
     subject.renewals[0]?.answer(6);
     await subject.shares.renewed;
     t.is(subject.calls(), 6);
-    t.is(subject.shares.shareOf('another').calls, 0);
+    t.is(subject.shares.shareOf('another', noShare).calls, 0);
     subject.pass(shareMs - 401);
     t.is(subject.calls(), 6);
     t.true(subject.shares.areValid('a'));
@@ -96,7 +114,7 @@ test.serial('during a renewal, no more calls may begin than it has reported, or 
   const second = await subject.next();
   t.like(second, { mode: 'known', uses: [{ inFlight: 2 }] });
   t.is(subject.calls(), 2);
-  t.is(subject.shares.shareOf('a').batchCalls, 2);
+  t.is(subject.shares.shareOf('a', noShare).batchCalls, 2);
   second.answer(4);
   await settled();
   t.is(subject.calls(), 4);

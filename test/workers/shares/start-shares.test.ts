@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import type { Redis } from '../../../shared/redis/connections.ts';
-import type { BackendUse } from '../../../workers/shares/renew-shares.ts';
+import { type BackendUse, noShare } from '../../../workers/shares/renew-shares.ts';
 import { startShares } from '../../../workers/shares/start-shares.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -33,7 +33,15 @@ function asCluster(redis: Redis, onCall: (mode: string) => Promise<void>): Redis
 }
 
 test('in a cluster, the share of a backend that comes back is not ended by giving up the earlier one', async (t) => {
-  const use = { limit: 4, inFlight: 0, need: 'wants', isAsked: true, isOfSeveralPools: false } as const;
+  const use = {
+    limit: 4,
+    inFlight: 0,
+    need: 'wants',
+    isAsked: true,
+    isOfSeveralPools: false,
+    busyCalls: 0,
+    pause: undefined,
+  } as const;
   const modes: string[] = [];
   let uses: BackendUse[] = [{ backend: 'a', ...use }];
   let renewals = 0;
@@ -56,16 +64,24 @@ test('in a cluster, the share of a backend that comes back is not ended by givin
     pause: async () => void (await nextTurn()),
   });
   await shares.renewed;
-  t.is(shares.shareOf('a').calls, 4);
+  t.is(shares.shareOf('a', noShare).calls, 4);
   uses = [];
   while (!modes.includes('left')) await nextTurn();
-  while (shares.shareOf('a').calls === 0) await nextTurn();
+  while (shares.shareOf('a', noShare).calls === 0) await nextTurn();
   const changes = modes.filter((mode) => mode !== 'known');
   t.deepEqual(changes, ['new', 'leaves', 'left', 'new']);
 });
 
 test('in a cluster, a backend that has gone has no share, and all are given up at the end', async (t) => {
-  const use = { limit: 4, inFlight: 0, need: 'idle', isAsked: false, isOfSeveralPools: false } as const;
+  const use = {
+    limit: 4,
+    inFlight: 0,
+    need: 'idle',
+    isAsked: false,
+    isOfSeveralPools: false,
+    busyCalls: 0,
+    pause: undefined,
+  } as const;
   const left: string[] = [];
   let uses: BackendUse[] = [
     { backend: 'b', ...use },
@@ -73,7 +89,13 @@ test('in a cluster, a backend that has gone has no share, and all are given up a
   ];
   const shares = startShares({
     redis: asCluster(given.redis, async (mode) => void (mode === 'leaves' && left.push(mode))),
-    ...{ workerId: 'another', pools: () => ['default'], uses: () => uses, onRenewed() {}, log: recordedLog().log },
+    ...{
+      workerId: 'another',
+      pools: () => ['default'],
+      uses: () => uses,
+      onRenewed() {},
+      log: recordedLog().log,
+    },
     shutdown: new AbortController().signal,
     pause: async () => void (await nextTurn()),
   });
@@ -81,7 +103,7 @@ test('in a cluster, a backend that has gone has no share, and all are given up a
   t.deepEqual([shares.areValid('b'), shares.areValid('c'), shares.areValid('d')], [true, true, false]);
   uses = uses.slice(0, 1);
   while (left.length === 0) await nextTurn();
-  t.is(shares.shareOf('c').calls, 0);
+  t.is(shares.shareOf('c', noShare).calls, 0);
   t.false(shares.areValid('c'));
   t.true(shares.areValid('b'));
   await shares[Symbol.asyncDispose]();
