@@ -7,6 +7,7 @@ import { refuseOutsideKey } from '../../shared/key-scope.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
 import { type Span, traced } from '../../shared/tracing/span.ts';
 import { setHeaders } from '../api/set-headers.ts';
 import type { CheckCaller, DecideCharge } from '../callers/check-caller.ts';
@@ -95,6 +96,7 @@ export function admitRequest({
     if (refusal !== undefined) return { refusal };
     const report = lostReport({ ...call, keyId, plan, batch: null });
     const allowance = withShare(allowanceOf(caller, planFile), fairShare);
-    return { charge: { allowance, tokens: call.cost.tokens, report, timeouts: planFile.timeouts } };
+    const times = { timeouts: planFile.timeouts, queueMs: queueMsOf(planFile, call.model) };
+    return { charge: { allowance, tokens: call.cost.tokens, report, ...times } };
   }
 }

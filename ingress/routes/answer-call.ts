@@ -5,6 +5,7 @@ import { type HeldClaim, keepsAnswer, mayKeepAnswer, notKeptHeader } from '../..
 import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import type { Served } from '../../shared/jobs/replies.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
+import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
 import { queueAttributes } from '../../shared/tracing/queue-attributes.ts';
 import { type Span, traced } from '../../shared/tracing/span.ts';
 import { setHeaders } from '../api/set-headers.ts';
@@ -67,8 +68,9 @@ export function answerCall(
     const lease = stateOf(ctx, 'lease');
     const { requestId, account, admission, report, claim } = lease;
     const { keyId, plan } = report;
-    const { plans, timeouts } = stateOf(ctx, 'planFile');
-    const { queueMs, requestMs } = timeouts;
+    const planFile = stateOf(ctx, 'planFile');
+    const { plans } = planFile;
+    const { requestMs } = planFile.timeouts;
     const inFlight = stateOf(ctx, 'inFlight');
     const place = stateOf(ctx, 'place').takeOver();
     const priority = queueTurns.next({ model: call.model, plan, plans, inFlight, latest: place.latestTurn });
@@ -82,7 +84,7 @@ export function answerCall(
     const address = replyTo() ?? '';
     const disconnect = () => ctx.res.destroy();
     const reply = waitingRequests.expect({
-      ...{ lease, model: call.model, replyTo: address, queueMs, requestMs },
+      ...{ lease, model: call.model, replyTo: address, queueMs: queueMsOf(planFile, call.model), requestMs },
       ...{ place, disconnect, onQueued, onServed },
     });
     try {

@@ -42,6 +42,7 @@ export type CallableModel = {
   pool: string;
   endpoints: readonly string[];
   outputTokensMax?: number | undefined;
+  clampOutputTokens?: boolean | undefined;
 };
 
 /** The models of the plan file, and other names for them. */

@@ -19,8 +19,8 @@ local clock = redis.call('TIME')
 -- KEYS[14]  string: how many bytes all accounts may still reserve; there is no bound without it
 -- KEYS[15]  hash: the limit counters of the caller's key (parts/key-counters.lua), after the other keys; left out if that has no limits
 -- constants versionLifeMs: life of a version after its last renewal; use renews it once half of that has passed; readLifeMs:
---           longer than a read of the store may take; queueMs, requestMs, graceMs: time until the job's first start, time for
---           the request in total, and how long a lease outlives either; claimLifeMs: life of a claim; leaseLifeMs: how often a
+--           longer than a read of the store may take; requestMs, graceMs: time for the request in total, and how long a lease outlives
+--           it or the time until the job's first start; claimLifeMs: life of a claim; leaseLifeMs: how often a
 --           holder is checked; outboxLengthMax; repeatsFree: repeats of a claim that count for nothing; keptBytesMax: what an account may
 --           keep; claimBytes: what a claim counts for at least
 -- ARGV      version of the caller that was read, -1 for none; `known`, or `read` if it was read from the store after the
@@ -29,7 +29,7 @@ local clock = redis.call('TIME')
 --           -1 for none: requests and tokens per minute, requests per day, requests at once, tokens this month without top-ups;
 --           month (YYYY-MM) of the latest top-ups and their tokens; overage: the most tokens of this month beyond its allowance, 0 if
 --           overage is off, -1 if it has no bound; holder: the account's name in KEYS[9];
---           1 if the request counts against the minute and the day, 0 for a line of a batch; with KEYS[11]: the marks of its
+--           1 if the request counts against the minute and the day, 0 for a line of a batch; queueMs: time until the job's first start; with KEYS[11]: the marks of its
 --           body, separated by spaces, of which the claim gets the first, and the bytes to reserve for its answer, otherwise two empty
 --           ones if more follows; for a key with an end or with limits: its id, and when it ends, -1 for never; with KEYS[12]: its limits, -1 for none: requests and tokens per
 --           minute, tokens this month; and the month (YYYY-MM) since when it has had the last of these
@@ -43,7 +43,7 @@ local call, floor, format, match = redis.call, math.floor, string.format, string
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 local versionKey, fillKey, changesKey, countersKey, leasesKey, endsKey, lostKey, endedKey, holdersKey, outboxKey = unpack(KEYS)
 local version, how, token, request, report, tokens, perMinute, tokensPerMinute, perDay, atOnce, perMonth, topUpMonth,
-  topUpTokens, overageMax, holder, counts, bodyMarks, keepBytes, keyId, keyEndsAt, keyPerMinute, keyTokensPerMinute, keyPerMonth, keyLimitedSince = unpack(ARGV)
+  topUpTokens, overageMax, holder, counts, queueMs, bodyMarks, keepBytes, keyId, keyEndsAt, keyPerMinute, keyTokensPerMinute, keyPerMonth, keyLimitedSince = unpack(ARGV)
 local claimKey, keyCountersKey = bodyMarks and bodyMarks ~= '' and KEYS[11], keyPerMonth and KEYS[#KEYS]
 local keptAnswersKey, keptBytesKey, keptRoomKey = KEYS[12], KEYS[13], KEYS[14]
 
@@ -139,7 +139,7 @@ end
 local atText = format('%d', at)
 local isNewBucket = not isCounted or not window or floor(begun / bucketMs) ~= floor(at / bucketMs)
 local bucket = isCounted and (isNewBucket and atText or begun) or '0'
-local startBy, deadline, overage = at + queueMs, at + requestMs, isSpent and 1 or 0
+local startBy, deadline, overage = at + tonumber(queueMs), at + requestMs, isSpent and 1 or 0
 local lease = format('{"state":"admitted","run":0,"startBy":%d,"deadline":%d,"tokens":%d,"bucket":%s,"day":%d,"month":"%s",'
   .. '"overage":%d,"admittedAt":%s,%s%s"report":%s}', startBy, deadline, tokens, bucket, isCounted and day or 0, month, overage,
   atText, keyCountersKey and '"key":"' .. keyId .. '",' or '', keep > 0 and '"keep":' .. keep .. ',' or '', report)

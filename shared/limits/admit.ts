@@ -72,13 +72,14 @@ export type Allowance = {
 
 /**
  * `tokens` are reserved; `report` becomes the usage record if no process ends the request. `timeouts`: those of the plan file that the request
- * holds; omitted, those in force.
+ * holds; omitted, those in force. `queueMs`: the model's own.
  */
 export type Charge = {
   allowance: Allowance;
   tokens: number;
   report: UsageReport;
   timeouts?: LeaseTimeouts | undefined;
+  queueMs?: number | undefined;
 };
 
 type LeaseTimeouts = { queueMs: number; requestMs: number };
@@ -125,9 +126,9 @@ export function createAdmit(
     return loadScript(redis, { name, lua, ...(keys !== undefined && { numberOfKeys: keys }) });
   };
   // The times are constants of the script, so that no call sends them.
-  const loadAdmit = oncePerObject(({ queueMs, requestMs }: LeaseTimeouts) => {
+  const loadAdmit = oncePerObject(({ requestMs }: LeaseTimeouts) => {
     const claimLifeMs = requestMs + endedLifeMs;
-    const leaseTimes = { queueMs, requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs, claimLifeMs };
+    const leaseTimes = { requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs, claimLifeMs };
     const claims = { repeatsFree, keptBytesMax, claimBytes };
     return load('svcAdmit', 'admit', { constants: { ...leaseTimes, outboxLengthMax, ...claims } });
   });
@@ -150,9 +151,9 @@ export function createAdmit(
         ...(claim === undefined ? [] : [...claimKeysOf(account, claim.idempotencyKey), keptRoomKey(account)]),
         ...limitedKeyOf(request),
       ];
-      const answer = await ask(
-        loadAdmit(charge.timeouts ?? timeouts())(keys, [...versionArgs(request), ...chargeArgs(request, charge)]),
-      );
+      const { timeouts: times = timeouts(), queueMs = times.queueMs } = charge;
+      const args = [...versionArgs(request), ...chargeArgs(request, { ...charge, queueMs })];
+      const answer = await ask(loadAdmit(times)(keys, args));
       if (answer.outcome === 'counters' || answer.outcome === 'current') throw unexpected(answer);
       return answer;
     },
@@ -220,11 +221,8 @@ function keyArgs({ id, endsAt, limits }: LookKey): (string | number)[] {
   return [id, endsAt ?? never, ...limited];
 }
 
-function chargeArgs(
-  { account, requestId, lane = 'interactive', claim, key }: Look,
-  charge: Charge,
-): (string | number)[] {
-  const { allowance, tokens, report } = charge;
+function chargeArgs(look: Look, { allowance, tokens, report, queueMs }: Charge & { queueMs: number }) {
+  const { account, requestId, lane = 'interactive', claim, key } = look;
   const { topUp = noTopUp } = allowance;
   return [
     requestId,
@@ -240,6 +238,7 @@ function chargeArgs(
     allowance.overageEnabled ? (allowance.overageTokensPerMonth ?? noLimit) : noOverage,
     leaseHolderOf({ account, lane }),
     lane === 'interactive' ? 1 : 0,
+    queueMs,
     ...(claim === undefined && key === undefined ? [] : claimArgs(account, claim)),
     ...(key === undefined ? [] : keyArgs(key)),
   ];

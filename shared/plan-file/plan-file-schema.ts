@@ -60,6 +60,11 @@ const model = z.strictObject({
     .array(fieldName)
     .optional()
     .describe('Fields of requests that may reach a backend beyond the published ones. Default: [default]'),
+  queue_ms: milliseconds.optional().describe('Time until the job of a request starts. Default: timeouts.queue_ms'),
+  clamp_output_tokens: z
+    .boolean()
+    .optional()
+    .describe('true: a larger output limit of a client is lowered to output_tokens_max, instead of a 400'),
   extra_tools: z.array(name).optional().describe('Types of tools that requests may have beyond function and custom'),
 });
 
@@ -89,7 +94,11 @@ const backend = z.strictObject({
   output_limit_field: z
     .enum(['max_tokens', 'max_completion_tokens'])
     .optional()
-    .describe('The only field for the output limit that is sent. Default: both'),
+    .describe('The only field for the output limit that is sent. Default: those that the client has used'),
+  context_tokens_max: positive
+    .max(1_000_000_000)
+    .optional()
+    .describe('Tokens of its context, prompt and output together. Default: what it reports'),
   cache_salt: z
     .boolean()
     .optional()

@@ -2,6 +2,7 @@ import type { FleetProcess } from '../../shared/fleet/note-process.ts';
 import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { ParsedPlanFile, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { poolsOf } from '../../shared/plan-file/pools-of.ts';
+import { queueMsMax } from '../../shared/plan-file/queue-times.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { withRetiredModels } from './with-retired-models.ts';
 
@@ -36,13 +37,13 @@ export function createServedPlanFile(deps: {
   /** Since when every ingress works with the latest plan file. */
   let switchedAt: number | undefined;
   /** The longest of all whose requests may still wait. */
-  let queueMs = latest.planFile.timeouts.queueMs;
+  let queueMs = queueMsMax(latest.planFile);
 
   function serve(next: ParsedPlanFile): void {
     const earlier = planFile.current();
     latest = next;
     switchedAt = undefined;
-    queueMs = Math.max(queueMs, next.planFile.timeouts.queueMs);
+    queueMs = Math.max(queueMs, queueMsMax(next.planFile));
     const [before, after] = [poolsIn(earlier), poolsIn(next.planFile)];
     const served = withRetiredModels(next.planFile, earlier, {
       servesEarlier: (pool) => before.includes(pool),
@@ -63,7 +64,7 @@ export function createServedPlanFile(deps: {
       const haveSwitched = ingresses.every(({ generation }) => generation === latest.generation);
       switchedAt = haveSwitched ? (switchedAt ?? now()) : undefined;
       if (switchedAt === undefined || now() - switchedAt < queueMs + bodyMs) return;
-      queueMs = latest.planFile.timeouts.queueMs;
+      queueMs = queueMsMax(latest.planFile);
       planFile.replace(latest);
       log.info({ generation: latest.generation }, 'models that are no longer in the plan file are no longer served');
     },

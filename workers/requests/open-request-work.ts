@@ -2,6 +2,7 @@ import type { AnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import type { KeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { queueMsMax } from '../../shared/plan-file/queue-times.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { LimitMetrics } from '../../shared/process/metrics.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -43,7 +44,7 @@ export function openRequestWork(deps: {
 }): Disposable & { work: LaneWork } {
   const { currentPlanFile, redis, replyRedis, oneConnection, startRun, settle, findAnswer, control, metrics, log } =
     deps;
-  const queueMs = () => currentPlanFile().timeouts.queueMs;
+  const queueMs = () => queueMsMax(currentPlanFile());
   const owned = new DisposableStack();
   const endRequest = createEndRequest({ settle, oneConnection, keptAnswers: deps.keptAnswers, metrics, log });
   const replyFrames = createReplyFrames({ redis: replyRedis });

@@ -4,6 +4,7 @@ import { deadlineExceeded, replyLost, temporarilyUnavailable, toApiError, waited
 import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
 import { promptUsage } from '../answers/answer-request.ts';
@@ -50,7 +51,7 @@ export function createProcessRequest(deps: {
 
   return async function processRequest({ data, taken, signal, reservation }) {
     const takenAt = performance.now();
-    const { models, timeouts } = deps.currentPlanFile();
+    const planFile = deps.currentPlanFile();
     const job = inferenceJobSchema.parse(data);
     const start = await deps.startRun({ ...job, taken });
     const { run } = start;
@@ -69,7 +70,7 @@ export function createProcessRequest(deps: {
     const reply = createReplySender({ frames, replyTo, requestId, run, onGone, onFirstText, served, pieces });
     using span = traceRun(deps.tracing, { job, run, lane, queueWaitMs });
     const common: Run = { job, run, taken, takenAt, reply, ledger, span };
-    const pool = models[job.model]?.pool ?? 'none';
+    const pool = planFile.models[job.model]?.pool ?? 'none';
     if (start.outcome !== 'run') {
       span?.set({ 'svc.outcome': start.outcome });
       metrics.notStarted.inc({ pool, endpoint: job.endpoint, reason: start.outcome });
@@ -82,7 +83,7 @@ export function createProcessRequest(deps: {
     reply.started(deps.control, queueWaitMs);
     const releaseLease = deps.leases.hold(job);
     const unfollow = isKept ? () => {} : followReader(onGone);
-    const waitMs = Math.max(job.startBy - start.now, run > 1 ? timeouts.queueMs : 0);
+    const waitMs = Math.max(job.startBy - start.now, run > 1 ? queueMsOf(planFile, job.model) : 0);
     const startedAt = performance.now();
     const started: StartedRun = {
       ...{ ...common, lane, held, signal: deadline.signal, reservation },

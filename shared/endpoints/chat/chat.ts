@@ -40,12 +40,17 @@ const request: RequestFormat = {
 
   cost(chat: ChatRequest, { text, model }) {
     const promptTokens = estimateChatPrompt(chat, text);
-    return generationCost(chat, { promptTokens, promptField: request.promptField, limitField: 'max_tokens', model });
+    return generationCost(chat, {
+      promptTokens,
+      promptField: request.promptField,
+      limitFields: request.limitFields,
+      model,
+    });
   },
   estimatePrompt: estimateChatPrompt,
 
   promptOf: chatPrompt,
-  choicesOf: (body) => readOutputLimit({ ...body }, Number.POSITIVE_INFINITY).choices.value,
+  choicesOf: (body) => readOutputLimit({ ...body }, { outputTokensMax: Number.POSITIVE_INFINITY }).choices.value,
 };
 
 export const chatKind: ChoicesKind = {

@@ -42,7 +42,7 @@ const request: RequestFormat = {
     return generationCost(completion, {
       promptTokens,
       promptField: request.promptField,
-      limitField: 'max_tokens',
+      limitFields: request.limitFields,
       prompts,
       model,
     });
@@ -61,7 +61,7 @@ const request: RequestFormat = {
 };
 
 function choicesOfEach(body: object): number {
-  return readOutputLimit({ ...body }, Number.POSITIVE_INFINITY).choices.value;
+  return readOutputLimit({ ...body }, { outputTokensMax: Number.POSITIVE_INFINITY }).choices.value;
 }
 
 export const completionsKind: ChoicesKind = {

@@ -19,7 +19,10 @@ export type Asked = {
 };
 
 /** `text` is the queued body. Without `outputTokensMax`, the model generates nothing. */
-export type Priced = { text: string; model: { outputTokensMax?: number | undefined } };
+export type Priced = {
+  text: string;
+  model: { outputTokensMax?: number | undefined; clampOutputTokens?: boolean | undefined };
+};
 
 /** The texts of a prompt, and tokens that they do not show: of token ids, and around messages. */
 export type Prompt = { texts: string[]; tokens: number };

@@ -42,16 +42,19 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 /**
  * Reads the limits from the top level of a request, under any of their names, and from the objects that servers read. Of several limits the
  * largest counts. Fails with `VALIDATION_ERROR`, which names each field that is not a positive integer, exceeds `outputTokensMax` or 128
- * choices, or differs from one of these names only in case.
+ * choices, or differs from one of these names only in case. The fields in `clamped` are lowered to `outputTokensMax` instead.
  */
-export function readOutputLimit(request: Readonly<Record<string, unknown>>, outputTokensMax: number): OutputLimit {
+export function readOutputLimit(
+  request: Readonly<Record<string, unknown>>,
+  { outputTokensMax, clamped = [] }: { outputTokensMax: number; clamped?: readonly string[] },
+): OutputLimit {
   const places = placesIn(request);
   const issues: ValidationIssue[] = misspelt(places);
   const tokens: Asked[] = [];
   const choices: Asked[] = [];
   for (const { path, fields } of places) {
-    tokens.push(...readFields({ path, fields, names: limitNames, max: outputTokensMax }, issues));
-    choices.push(...readFields({ path, fields, names: choiceNames, max: choicesMax }, issues));
+    tokens.push(...readFields({ path, fields, names: limitNames, max: outputTokensMax, clamped }, issues));
+    choices.push(...readFields({ path, fields, names: choiceNames, max: choicesMax, clamped: [] }, issues));
   }
   if (issues.length > 0) throw validationError(issues);
   const most = largest(tokens);
@@ -69,18 +72,18 @@ function placesIn(request: Readonly<Record<string, unknown>>): FieldsAt[] {
   return places;
 }
 
-type Reading = FieldsAt & { names: readonly string[]; max: number };
+type Reading = FieldsAt & { names: readonly string[]; max: number; clamped: readonly string[] };
 
 /** A null field counts as omitted, as in model servers. */
-function readFields({ path, fields, names, max }: Reading, issues: ValidationIssue[]): Asked[] {
+function readFields({ path, fields, names, max, clamped }: Reading, issues: ValidationIssue[]): Asked[] {
   const asked: Asked[] = [];
   for (const name of names) {
     const given = fields[name];
     if (given === undefined || given === null || !Object.hasOwn(fields, name)) continue;
     const field = path + name;
     if (!isCount(given)) issues.push({ path: field, message: 'expected a positive whole number' });
-    else if (given > max) issues.push({ path: field, message: `expected at most ${max}` });
-    if (isCount(given)) asked.push({ value: given, field });
+    else if (given > max && !clamped.includes(field)) issues.push({ path: field, message: `expected at most ${max}` });
+    if (isCount(given)) asked.push({ value: clamped.includes(field) ? Math.min(given, max) : given, field });
   }
   return asked;
 }

@@ -32,7 +32,12 @@ const request: RequestFormat = {
   },
   cost(message: MessageRequest, { text, model }) {
     const promptTokens = estimateMessagePrompt(message, text);
-    return generationCost(message, { promptTokens, promptField: request.promptField, limitField: 'max_tokens', model });
+    return generationCost(message, {
+      promptTokens,
+      promptField: request.promptField,
+      limitFields: request.limitFields,
+      model,
+    });
   },
   estimatePrompt: estimateMessagePrompt,
   promptOf: messagesPrompt,

@@ -37,7 +37,7 @@ const request: RequestFormat = {
     return generationCost(response, {
       promptTokens,
       promptField: request.promptField,
-      limitField: 'max_output_tokens',
+      limitFields: request.limitFields,
       model,
     });
   },

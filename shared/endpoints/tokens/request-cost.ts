@@ -18,11 +18,11 @@ export type RequestCost = {
 type PromptSize = { promptTokens: number; promptField: string };
 
 type Generation = PromptSize & {
-  /** The name of the output limit, if the request does not set one. */
-  limitField: string;
+  /** The published names of the output limit; the first counts if the request does not set one. */
+  limitFields: readonly string[];
   /** The prompts in one request: each gets its own choices. */
   prompts?: number;
-  model: { outputTokensMax?: number | undefined };
+  model: { outputTokensMax?: number | undefined; clampOutputTokens?: boolean | undefined };
 };
 
 /**
@@ -32,10 +32,11 @@ type Generation = PromptSize & {
  */
 export function generationCost(
   request: object,
-  { promptTokens, promptField, limitField, prompts = 1, model }: Generation,
+  { promptTokens, promptField, limitFields, prompts = 1, model }: Generation,
 ): RequestCost {
-  const { outputTokensMax: most = 0 } = model;
-  const { tokens: asked, choices: each } = readOutputLimit({ ...request }, most);
+  const { outputTokensMax: most = 0, clampOutputTokens = false } = model;
+  const clamped = clampOutputTokens ? limitFields : [];
+  const { tokens: asked, choices: each } = readOutputLimit({ ...request }, { outputTokensMax: most, clamped });
   const outputTokensMax = asked?.value ?? most;
   const choices = each.value * prompts;
   return {
@@ -44,7 +45,7 @@ export function generationCost(
     choices,
     tokens: promptTokens + outputTokensMax * choices,
     promptField,
-    limitField: asked?.field ?? limitField,
+    limitField: asked?.field ?? limitFields[0] ?? promptField,
     choicesField: prompts > 1 ? promptField : each.field,
   };
 }

@@ -12,7 +12,11 @@ const caller: Caller = {
   furtherKey: { models: ['small-chat'], limits: { tokensPerMinute: 50 } },
 };
 const timeouts = { queueMs: 1_000, requestMs: 2_000 };
-const planFile = { plans: { free: { modelTiers: ['guest'], tokensPerMinute: 100 } }, timeouts } as unknown as PlanFile;
+const planFile = {
+  plans: { free: { modelTiers: ['guest'], tokensPerMinute: 100 } },
+  models: { 'small-chat': { queueMs: 60_000 } },
+  timeouts,
+} as unknown as PlanFile;
 const cost = { promptTokens: 5, outputTokensMax: 10, choices: 1, tokens: 15 };
 const fields = { promptField: 'messages', limitField: 'max_tokens', choicesField: 'n' };
 
@@ -35,8 +39,8 @@ async function askedFor({ model = 'small-chat', tier = 'guest', tokens = 15, ref
   return asked[0];
 }
 
-test('a request within its plan and its key is charged, with the time limits of its plan file', async (t) => {
-  t.like(await askedFor({}), { charge: { tokens: 15, report: { keyId: 'key_1' }, timeouts } });
+test('a request within its plan and its key is charged, with the time limits of its plan file and its model', async (t) => {
+  t.like(await askedFor({}), { charge: { tokens: 15, report: { keyId: 'key_1' }, timeouts, queueMs: 60_000 } });
 });
 
 test('what a key may do is decided first, also for a request that may be a repeat and finds a full queue', async (t) => {

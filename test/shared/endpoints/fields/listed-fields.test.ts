@@ -148,7 +148,7 @@ for (const field of harmful) {
 
 test('no default field costs more than is reserved', (t) => {
   for (const field of defaultExtraFields) {
-    const { tokens, choices } = readOutputLimit({ [field]: 1_000_000 }, 1);
+    const { tokens, choices } = readOutputLimit({ [field]: 1_000_000 }, { outputTokensMax: 1 });
     t.deepEqual({ tokens, choices: choices.value }, { tokens: undefined, choices: 1 }, field);
     t.false(format.published.has(field), field);
   }

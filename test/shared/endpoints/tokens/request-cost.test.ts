@@ -55,6 +55,24 @@ test('the output limit is the largest of all fields, or else the model’s, and 
   }
 });
 
+test('a model that clamps lowers a published limit that is larger, and refuses any other', (t) => {
+  const clamping = { m: { ...model, clampOutputTokens: true } };
+  const callOf = (fields: object) =>
+    readChat(parseJsonBody(new TextEncoder().encode(JSON.stringify({ model: 'm', messages, ...fields }))), clamping);
+  for (const fields of [
+    { max_tokens: 5_000 },
+    { max_completion_tokens: 5_000 },
+    { max_tokens: 5_000, max_completion_tokens: 7 },
+  ]) {
+    const call = callOf(fields);
+    t.is(call.outputTokensMax, 1_000);
+    for (const field of Object.keys(fields)) t.is(JSON.parse(bodyFor(call, backend))[field], 1_000);
+  }
+  t.is(callOf({ max_tokens: 7 }).outputTokensMax, 7);
+  for (const fields of [{ n_predict: 1_001 }, { max_tokens: 0 }, { n: 129 }])
+    t.throws(() => callOf(fields), { instanceOf: ApiError });
+});
+
 test('reserves for every choice that a server may generate', (t) => {
   const cases: [fields: object, choices: number, choicesField: string][] = [
     [{}, 1, 'n'],
