@@ -8,7 +8,8 @@ import {
   waitedTooLong,
 } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { interrupted, type Received, unknownUsage } from '../answers/answer-request.ts';
+import { interrupted, type Received } from '../answers/answer-request.ts';
+import { unknownUsage } from '../answers/answer-usage.ts';
 import type { Found } from '../answers/find-answer.ts';
 import type { Outcome, StartedRun, StopReason } from '../answers/run.ts';
 import type { LeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';

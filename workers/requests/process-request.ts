@@ -6,7 +6,7 @@ import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inferen
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
-import { promptUsage } from '../answers/answer-request.ts';
+import { promptUsage } from '../answers/answer-usage.ts';
 import type { FindAnswer, Found } from '../answers/find-answer.ts';
 import type { ProcessJob, Run, StartedRun, StopReason } from '../answers/run.ts';
 import { createRunLedger } from '../answers/run-ledger.ts';

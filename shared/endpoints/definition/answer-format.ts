@@ -1,7 +1,12 @@
 import type { StreamEnding } from './error-format.ts';
 
-/** Tokens as a backend reported them. `cachedTokens` are part of the prompt. */
-export type ReportedUsage = { promptTokens: number; completionTokens: number; cachedTokens: number };
+/** Tokens as a backend reported them. `cachedTokens` are part of the prompt. `isPartial`: text has come after the report. */
+export type ReportedUsage = {
+  promptTokens: number;
+  completionTokens: number;
+  cachedTokens: number;
+  isPartial?: true;
+};
 
 /** The tokens that the answer reports to its client. */
 export type AnswerTokens = Pick<ReportedUsage, 'promptTokens' | 'completionTokens'>;
@@ -75,12 +80,13 @@ export type SizeBudget = { spend(bytes: number): void };
 
 /**
  * `relay` returns a backend's message as it may be logged. What is kept of an answer is spent of `budget`. `choices`: how many were asked
- * for.
+ * for, of all `prompts`.
  */
 export type StreamOptions = AnswerContext & {
   relay: (message: string) => string;
   budget: SizeBudget;
   choices: number;
+  prompts: number;
 };
 
 /** What came with one event: the text of the model, and the backend's token count so far, if it reports one. */
@@ -94,7 +100,7 @@ export interface StreamProgress {
   begun(): boolean;
   /**
    * Whether the backend has reported the end of the answer. A stream that ends without it broke off
-   * (contract.md#q4-completeness).
+   * (contract.md#ms1-complete-answers).
    */
   complete(choicesAsked: () => number): boolean;
   /** What came with the event that was taken last. */

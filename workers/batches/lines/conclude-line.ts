@@ -5,7 +5,7 @@ import { answerTooLarge } from '../../../shared/endpoints/answers/size-budget.ts
 import { validationError } from '../../../shared/errors.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import { promptUsage, unknownUsage } from '../../answers/answer-request.ts';
+import { promptUsage, unknownUsage } from '../../answers/answer-usage.ts';
 import type { Found } from '../../answers/find-answer.ts';
 import type { CallingRun, Outcome, StopReason } from '../../answers/run.ts';
 import { textOfBody } from '../../replies/send-pieces.ts';
