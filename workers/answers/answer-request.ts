@@ -78,7 +78,7 @@ async function answerVectors(answering: Answering, format: AnswerFormat, vectors
   const usage = await usageOf(job, answer.usage, () => ({ sample: '', characters: 0 }));
   const body = cut.join(
     format.present(answer, usage, optionsOf(answering)),
-    await vectors.encode(cut.vectors, job.body),
+    await vectors.encode(cut.vectors, { body: job.body, budget: call.room }),
   );
   return { body, usage, id: answerIdIn(answer.answer), isOverLimit: false };
 }

@@ -69,6 +69,7 @@ export function createEventConverter(format: EventFormat, { relay }: Pick<Stream
       heldBefore = held();
       if (data === '[DONE]') return '';
       const event = parseEvent(data, relay);
+      if (event === undefined) return '';
       const taken = format.take(event);
       id ??= answerIdIn(event.response) ?? answerIdIn(event.message);
       sample.add(taken.text);
@@ -116,6 +117,7 @@ export function createEventAssembler(
       written = nothingWritten;
       if (data === '[DONE]') return;
       const event = parseEvent(data, relay);
+      if (event === undefined) return;
       const { text, tokens } = format.take(event);
       builder.take(event);
       id ??= answerIdIn(event.response) ?? answerIdIn(event.message);
@@ -133,14 +135,25 @@ export function createEventAssembler(
   };
 }
 
-function parseEvent(data: string, relay: StreamOptions['relay']): TypedEvent {
+/** Undefined for what is no event and no error, and is skipped (contract.md#ms9-what-is-skipped). */
+function parseEvent(data: string, relay: StreamOptions['relay']): TypedEvent | undefined {
+  if (data.trim() === '') return undefined;
   const value = parseBackendJson(data, 'an event');
   if (isObject(value) && typeof value.type === 'string' && value.type !== 'error' && value.error == null) {
     return value as TypedEvent; // its type was checked
   }
   const message = backendMessageIn(value);
+  if (message === undefined && isOther(value)) return undefined;
   if (message === undefined) throw new BackendError('unreadable', 'an event has no type');
   throw brokenOff(message, relay);
+}
+
+/** An event that has one of these and no type is broken: its text would be lost. */
+const contents = ['delta', 'message', 'content_block', 'response', 'item', 'part'];
+
+function isOther(value: unknown): boolean {
+  if (!isObject(value)) return value === null;
+  return value.type == null && value.error == null && contents.every((name) => value[name] === undefined);
 }
 
 /** An event by its name and its data, which is on one line. */

@@ -23,3 +23,9 @@ export function mapped<T>(list: readonly T[], change: (item: T, index: number) =
   const changed = list.map(change);
   return changed.every((item, index) => item === list[index]) ? list : changed;
 }
+
+/** Returns the object with this field as a text: JSON of any other value. */
+export function withText<T extends Json>(value: T, field: string): T {
+  const { [field]: given } = value;
+  return given == null || typeof given === 'string' ? value : { ...value, [field]: JSON.stringify(given) };
+}

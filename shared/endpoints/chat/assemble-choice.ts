@@ -1,7 +1,8 @@
 import { isObject } from '../../is-object.ts';
+import { withText } from '../answers/with-missing.ts';
 import type { AssembledChoice } from '../choices/assemble-choices.ts';
 import { type MergedDeltas, mergeDeltas } from '../choices/merge-deltas.ts';
-import { withText } from '../choices/number-tool-calls.ts';
+
 import type { SizeBudget } from '../definition/answer-format.ts';
 import { extendFunction, type MergedToolCalls, mergeToolCalls } from './merge-tool-calls.ts';
 

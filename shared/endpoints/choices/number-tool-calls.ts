@@ -1,6 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
-import { mapped } from '../answers/with-missing.ts';
+import { mapped, withText } from '../answers/with-missing.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -111,12 +111,6 @@ function withTextInput(part: Json): Json {
   return isSame
     ? part
     : { ...part, ...(textCalled && { function: textCalled }), ...(textCustom && { custom: textCustom }) };
-}
-
-/** Returns the object with this field as a text: JSON of any other value. */
-export function withText<T extends Json>(value: T, field: string): T {
-  const { [field]: given } = value;
-  return given == null || typeof given === 'string' ? value : { ...value, [field]: JSON.stringify(given) };
 }
 
 /**

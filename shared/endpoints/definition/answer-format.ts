@@ -43,8 +43,8 @@ export interface AnswerFormat {
 export interface VectorFormat {
   /** `mark`: a text that no backend can know. */
   createCutter(mark: string): VectorCutter;
-  /** The vectors as the body of the request asks for them. */
-  encode(vectors: readonly Vector[], body: string): Promise<readonly Vector[]>;
+  /** The vectors as the body of the request asks for them. What they grow by is spent of the budget. */
+  encode(vectors: readonly Vector[], asked: { body: string; budget: SizeBudget }): Promise<readonly Vector[]>;
 }
 
 /** One vector: its bytes as they came, in parts. */

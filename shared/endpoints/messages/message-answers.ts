@@ -1,15 +1,17 @@
 import { z } from 'zod';
 import { BackendError } from '../answers/backend-error.ts';
 import { cutFields } from '../answers/cut-text.ts';
+import { requireEnded } from '../answers/ended-reason.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
-import { withMissing } from '../answers/with-missing.ts';
+import { mapped, withMissing } from '../answers/with-missing.ts';
 import { writtenText } from '../answers/written.ts';
 import type { AnswerContext, AnswerTokens, WholeAnswer } from '../definition/answer-format.ts';
+import { isReason, publishedBlock } from './message-blocks.ts';
 import { presentUsage, readUsage } from './message-usage.ts';
 
 const messageSchema = z.looseObject({
   type: z.literal('message'),
-  model: z.string().optional(),
+  model: z.string().nullish(),
   content: z.array(z.looseObject({})),
 });
 
@@ -20,7 +22,10 @@ export function parseMessage(text: string): MessageAnswer {
   const parsed = messageSchema.safeParse(parseBackendJson(text, 'the answer'));
   if (!parsed.success) throw new BackendError('unreadable', 'the answer is not a message', { cause: parsed.error });
   if (parsed.data.error != null) throw new BackendError('unreadable', 'the answer names an error');
-  return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
+  const { stop_reason: reason, usage } = parsed.data;
+  requireEnded(reason);
+  if (!isReason(reason)) throw new BackendError('interrupted', 'the message has no stop_reason');
+  return { text, answer: parsed.data, usage: readUsage(usage) };
 }
 
 export function messageText({ answer }: MessageAnswer): string {
@@ -40,9 +45,11 @@ export function presentMessage(
   tokens: AnswerTokens,
   context: AnswerContext,
 ): string {
-  const complete = withMissing(answer, requiredOf(context));
+  const content = mapped(answer.content, (block, index) => publishedBlock(block, index, context));
+  const complete = withMissing(content === answer.content ? answer : { ...answer, content }, requiredOf(context));
   const isUnchanged = complete === answer && answer.model === context.model;
-  if (isUnchanged && usage?.completionTokens === tokens.completionTokens) return text;
+  const { promptTokens, completionTokens } = tokens;
+  if (isUnchanged && usage?.completionTokens === completionTokens && usage.promptTokens === promptTokens) return text;
   return JSON.stringify({ ...complete, model: context.model, usage: presentUsage(tokens, usage && answer.usage) });
 }
 

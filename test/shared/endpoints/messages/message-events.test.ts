@@ -133,19 +133,18 @@ test('text counts wherever it comes: in the message, at the start of a block, or
   t.is(textIn(block, piece({ type: 'signature_delta', signature: 'no' })), '');
 });
 
-test('a message is complete with its stop reason, or with its last event', (t) => {
+test('a message is complete with its stop reason', (t) => {
   const complete = (...events: object[]) => converted(events).converter.complete(() => 1);
   t.false(complete(start(), block, word));
   t.true(complete(start(), block, word, end()));
   t.false(complete(start(), block, word, end({ output_tokens: 1 }, null)), 'only a count of tokens');
-  t.true(complete(start(), block, word, { type: 'message_stop' }));
   t.false(complete(block, word, end()), 'it has no beginning');
 });
 
 const breaks: Record<string, [string | object, BackendError['outcome'], string]> = {
   'an error event': [{ type: 'error', error: { type: 'api_error', message: 'Dead.' } }, 'interrupted', 'Dead.'],
   'an error without a message': [{ type: 'error' }, 'unreadable', 'an event has no type'],
-  'no type': [{ index: 0 }, 'unreadable', 'an event has no type'],
+  'no type': [{ delta: {} }, 'unreadable', 'an event has no type'],
   'half an event': ['{"type":', 'unreadable', 'an event is not JSON'],
   'a start without a message': [{ type: 'message_start' }, 'unreadable', 'an event is no message_start'],
   'a block without an index': [{ ...block, index: undefined }, 'unreadable', 'an event is no content_block_start'],
