@@ -19,29 +19,31 @@ export async function usageOf(
   if (reported === undefined) return (await countUsage(job, text())).usage;
   const { promptTokens, completionTokens, cachedTokens } = reported;
   const { isFree } = endpointAt(job.endpoint).request;
-  const isPromptWhole = isFree || (promptTokens > 0 && promptsOf(job) === 1);
+  const prompts = promptsOf(job);
+  const isPromptWhole = isFree || (promptTokens > 0 && prompts === 1);
   const isOutputWhole = job.choices === 1 && reported.isPartial === undefined && completionTokens > 0;
   const written = text();
   if (isPromptWhole && (isOutputWhole || written.characters === 0))
     return { promptTokens, completionTokens, cachedTokens, estimated: false };
-  const { usage: own, ofPrompts } = await countUsage(job, written);
-  const atLeast = promptTokens > 0 ? Math.max(promptTokens, ofPrompts) : own.promptTokens;
-  const prompt = isPromptWhole ? promptTokens : atLeast;
+  const { usage: own, counted } = await countUsage(job, written);
+  // Several prompts are counted with a separator between them, which can be a token.
+  const ofPrompts = promptTokens > 0 ? Math.max(promptTokens, counted - (prompts - 1)) : own.promptTokens;
+  const prompt = isPromptWhole ? promptTokens : ofPrompts;
   const output = isOutputWhole ? completionTokens : Math.max(completionTokens, own.completionTokens);
   const estimated = prompt !== promptTokens || output !== completionTokens;
   return { promptTokens: prompt, completionTokens: output, cachedTokens, estimated };
 }
 
-/** `ofPrompts`: the tokens of the prompt by tokenizer. More of them may be charged. */
+/** `counted`: the tokens of the prompt by tokenizer. More of them may be charged. */
 async function countUsage(
   job: QueuedCall,
   { sample, characters }: Text,
-): Promise<{ usage: TokenUsage; ofPrompts: number }> {
+): Promise<{ usage: TokenUsage; counted: number }> {
   const all = Math.ceil((await countTokens(sample)) * Math.max(1, characters / Math.max(1, sample.length)));
   const { counted, charged } = await countPrompt(job);
   const repeats = endpointAt(job.endpoint).request.repeatsOfPrompt?.(job.body) ?? 0;
   const completionTokens = Math.max(0, all - repeats * counted);
-  return { usage: { ...noTokens, promptTokens: charged, completionTokens }, ofPrompts: counted };
+  return { usage: { ...noTokens, promptTokens: charged, completionTokens }, counted };
 }
 
 /** The body is parsed only if several choices were asked for, each of which can be of a prompt of its own. */

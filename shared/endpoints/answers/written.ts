@@ -23,9 +23,10 @@ function opaqueOf(name: string) {
 /** Types of parts that the provider has encrypted. */
 const encrypted = /encrypted|redacted/;
 const base64 = /^[\w+/-]{64,}={0,2}$/;
-/** Some servers write generated images into the text. A shorter text is not searched for them. */
+/** Some servers write generated images into the text. */
 const dataUrls = /data:[\w.+-]+\/[\w.+-]+;base64,[\w+/-]+={0,2}/g;
-const searchedCharactersMin = 1_024;
+/** A shorter text is not searched for them. */
+export const searchedCharactersMin = 1_024;
 
 /** Fields with the arguments of a tool call. If they are not a text, they are any JSON, and all of it was written. */
 const argumentFields = new Set(['input', 'arguments']);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ownText } from '../../own-text.ts';
+import { searchedCharactersMin } from '../answers/written.ts';
 import { type Chunk, writtenIn } from './choices-schemas.ts';
 import { usageIn } from './choices-usage.ts';
 import { parseChunk } from './parse-chunk.ts';
@@ -31,9 +32,6 @@ type Pattern = { names: string[]; given: string[]; sent: string[] | undefined };
 /** Limits the learning from a backend whose chunks differ in more than their text. */
 const lessonsMin = 4;
 const readsPerLesson = 4;
-
-/** A longer text may have what is no text, as an image. */
-const readCharactersMax = 4_096;
 
 /** Random, so no backend can send it. */
 const mark = randomUUID();
@@ -70,7 +68,8 @@ function readBy({ names, given, sent: around }: Pattern, data: string): Repeated
     if (around !== undefined) sent += around[index];
     if (index === names.length) break;
     const end = endOfString(data, at);
-    if (end < 0 || end - at > readCharactersMax) return undefined;
+    // A longer text may have what is no text, as an image.
+    if (end < 0 || end - at >= searchedCharactersMin) return undefined;
     const string = data.slice(at, end);
     const value = unescaped(string);
     if (value === undefined) return undefined;

@@ -46,13 +46,11 @@ export const embeddingAnswers: AnswerFormat = {
 
   present({ text, answer, usage }: EmbeddingAnswer, { promptTokens }, { model }) {
     const data = mapped(answer.data, (item, index) => withMissing(item, { object: 'embedding', index }));
-    const isWhole =
-      data === answer.data && answer.object !== undefined && usage !== undefined && hasTotal(answer.usage);
+    const isWhole = data === answer.data && answer.object != null && usage !== undefined && hasTotal(answer.usage);
     if (isWhole) return withModel({ text, answer }, model);
     const tokens = { prompt_tokens: promptTokens, total_tokens: promptTokens };
     return JSON.stringify({
-      object: 'list',
-      ...answer,
+      ...withMissing(answer, { object: 'list' }),
       data,
       model,
       usage: { ...(isObject(answer.usage) && answer.usage), ...tokens },
