@@ -1,35 +1,32 @@
-import { z } from 'zod';
 import { isObject } from '../../is-object.ts';
-import { reportedTokens } from '../answers/reported-tokens.ts';
-import { mapped, withMissing } from '../answers/with-missing.ts';
+import { tokensIn } from '../answers/reported-tokens.ts';
+import { withMissing } from '../answers/with-missing.ts';
 import type { AnswerTokens, ReportedUsage } from '../definition/answer-format.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 type Answer = Json & { choices: readonly Json[] };
 
-const optionalTokens = reportedTokens.nullish().catch(undefined);
-
-/** Usage as a backend reports it. Tokens that its cache had: OpenAI's field, Moonshot's, DeepSeek's. */
-const usageSchema = z.looseObject({
-  prompt_tokens: reportedTokens,
-  completion_tokens: reportedTokens,
-  total_tokens: optionalTokens,
-  prompt_tokens_details: z.looseObject({ cached_tokens: optionalTokens }).nullish().catch(undefined),
-  completion_tokens_details: z.looseObject({ reasoning_tokens: optionalTokens }).nullish().catch(undefined),
-  cached_tokens: optionalTokens,
-  prompt_cache_hit_tokens: optionalTokens,
-});
-
-/** Returns the tokens in a backend's `usage`, or undefined if there is none. */
+/**
+ * Returns the tokens in a backend's `usage`, or undefined if there is none. Tokens that its cache had are in OpenAI's field, Moonshot's or
+ * DeepSeek's. Called for every token of some servers, so without a schema.
+ */
 export function readUsage(usage: unknown): ReportedUsage | undefined {
-  const { data } = usageSchema.safeParse(usage);
-  if (data === undefined) return undefined;
-  const { prompt_tokens: promptTokens, completion_tokens: completed, prompt_tokens_details: details } = data;
-  const cached = Math.max(details?.cached_tokens ?? 0, data.cached_tokens ?? 0, data.prompt_cache_hit_tokens ?? 0);
+  if (!isObject(usage)) return undefined;
+  const [promptTokens, completed] = [tokensIn(usage.prompt_tokens), tokensIn(usage.completion_tokens)];
+  if (promptTokens === undefined || completed === undefined) return undefined;
+  const cached = Math.max(
+    tokensIn(usage.cached_tokens) ?? 0,
+    tokensIn(usage.prompt_cache_hit_tokens) ?? 0,
+    detail(usage.prompt_tokens_details, 'cached_tokens'),
+  );
   // xAI counts reasoning in the total only.
-  const uncounted = Math.max(0, (data.total_tokens ?? 0) - promptTokens - completed);
-  const reasoning = Math.min(uncounted, data.completion_tokens_details?.reasoning_tokens ?? 0);
+  const uncounted = Math.max(0, (tokensIn(usage.total_tokens) ?? 0) - promptTokens - completed);
+  const reasoning = Math.min(uncounted, detail(usage.completion_tokens_details, 'reasoning_tokens'));
   return { promptTokens, completionTokens: completed + reasoning, cachedTokens: Math.min(cached, promptTokens) };
+}
+
+function detail(details: unknown, name: string): number {
+  return isObject(details) ? (tokensIn(details[name]) ?? 0) : 0;
 }
 
 /**
@@ -58,15 +55,16 @@ export function usageIn({ usage, x_groq }: Json): unknown {
 
 /** Without any usage: that of the client is another. The object itself if it has none, also no null. */
 export function withoutUsage<T extends Answer>(answer: T): T {
-  const choices = mapped(answer.choices, (choice) => (choice.usage === undefined ? choice : without(choice)));
-  const hasOwn = answer.usage !== undefined || (isObject(answer.x_groq) && answer.x_groq.usage !== undefined);
-  if (!hasOwn && choices === answer.choices) return answer;
+  if (!hasUsage(answer) && !answer.choices.some(hasUsage)) return answer;
   const { x_groq, ...rest } = without(answer);
-  return {
-    ...rest,
-    ...(x_groq !== undefined && { x_groq: isObject(x_groq) ? without(x_groq) : x_groq }),
-    choices,
-  } as T; // only usage was left out
+  const choices = answer.choices.map((choice) => (hasUsage(choice) ? without(choice) : choice));
+  const group = x_groq === undefined ? {} : { x_groq: isObject(x_groq) ? without(x_groq) : x_groq };
+  const left: Answer = { ...rest, ...group, choices };
+  return left as T; // only usage was left out
+}
+
+function hasUsage({ usage, x_groq }: Json): boolean {
+  return usage !== undefined || (isObject(x_groq) && x_groq.usage !== undefined);
 }
 
 function without<T extends Json>({ usage: _, ...rest }: T): Json {

@@ -136,7 +136,7 @@ function createReports({ choices: asked, prompts }: Pick<Asked, 'choices' | 'pro
     },
     usage(): ReportedUsage | undefined {
       const sum = (reports: typeof after) => sumOfChoices([...reports.values()], asked / prompts);
-      const usage = sum(after) ?? sum(within) ?? only;
+      const usage = asked === 1 ? only : (sum(after) ?? sum(within) ?? only);
       return usage === undefined || !isBeforeText ? usage : { ...usage, isPartial: true };
     },
     latest: () => latest,

@@ -32,7 +32,7 @@ export function createChunkPresenter(kind: ChoicesKind, options: StreamOptions):
 
   function withCalls(choice: Choice): Choice {
     const { delta } = choice;
-    if (delta?.tool_calls == null && delta?.function_call == null) return choice;
+    if (delta == null || !hasCalls(choice)) return choice;
     const index = choice.index ?? 0;
     const calls = callsOf.get(index) ?? createNumberedCalls(callIdOf(options, index));
     callsOf.set(index, calls);
@@ -43,6 +43,7 @@ export function createChunkPresenter(kind: ChoicesKind, options: StreamOptions):
   return {
     take(chunk) {
       id ??= answerIdIn(chunk);
+      if (!chunk.choices.some(hasCalls)) return chunk;
       const choices = mapped(chunk.choices, withCalls);
       return choices === chunk.choices ? chunk : { ...chunk, choices: [...choices] };
     },
@@ -58,4 +59,8 @@ export function createChunkPresenter(kind: ChoicesKind, options: StreamOptions):
     }), // they are of ours
     id: () => id,
   };
+}
+
+function hasCalls({ delta }: Choice): boolean {
+  return delta?.tool_calls != null || delta?.function_call != null;
 }
