@@ -17,7 +17,7 @@ type Call = { fields: MergedDeltas; nested: Map<string, MergedDeltas> };
 export function mergeToolCalls(budget: SizeBudget): MergedToolCalls {
   const calls: Call[] = [];
   // An id that is missing is added when the answer is presented.
-  const numbered = createNumberedCalls(() => '');
+  const numbered = createNumberedCalls(() => '', budget);
 
   function nestedOf({ fields, nested }: Call, name: string, size: number): MergedDeltas {
     const present = nested.get(name);

@@ -1,6 +1,7 @@
 import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { mapped, withText } from '../answers/with-missing.ts';
+import type { SizeBudget } from '../definition/answer-format.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -19,18 +20,22 @@ export interface NumberedCalls {
   publish<T extends Json>(delta: T): T;
 }
 
-type Call = { number: number; given: unknown; id: unknown; name: unknown; input: string };
+/** `input`: the arguments so far, or undefined if they are too long. */
+type Call = { number: number; given: unknown; id: unknown; name: string | undefined; input: string | undefined };
 
 const callsMax = 128;
 /** Longer arguments are not checked, because each part would be parsed together with all earlier ones. */
 const inputLengthMax = 4_096;
+/** Memory of a call besides its texts. */
+const callCharacters = 64;
 
 /** Ids of one request: no longer than 40 characters, which is what providers accept. */
 export function callIdOf({ requestId }: { requestId: string }, choice: number): CallId {
   return (number) => `call_${requestId.replace('req_', '')}_${choice * callsMax + number}`;
 }
 
-export function createNumberedCalls(idOf: CallId): NumberedCalls {
+/** What is kept of calls is spent of the budget. */
+export function createNumberedCalls(idOf: CallId, budget: SizeBudget): NumberedCalls {
   const calls: Call[] = [];
 
   function continuedBy(part: Json): Call | undefined {
@@ -47,15 +52,32 @@ export function createNumberedCalls(idOf: CallId): NumberedCalls {
     const number = calls.length;
     const { index, id } = part;
     const isUsable = isText(id) && !calls.some((call) => call.id === id);
-    calls.push({ number, given: index ?? calls.at(-1)?.given, id, name: nameIn(part), input: inputIn(part) });
+    const given = typeof index === 'number' ? index : calls.at(-1)?.given;
+    budget.spend(callCharacters);
+    const call: Call = { number, given, id: undefined, name: undefined, input: '' };
+    calls.push(call);
+    keep(call, part);
     return withFields(part, { index: number, id: isUsable ? id : idOf(number), type: typeOf(part) });
+  }
+
+  function keep(call: Call, part: Json): void {
+    const [id, name, input] = [isText(part.id) ? part.id : undefined, nameIn(part), inputIn(part)];
+    if (call.id === undefined && id !== undefined) {
+      budget.spend(id.length);
+      call.id = id;
+    }
+    if (call.name === undefined && name !== undefined) {
+      budget.spend(name.length);
+      call.name = name;
+    }
+    const length = (call.input?.length ?? inputLengthMax) + input.length;
+    if (length <= inputLengthMax) budget.spend(input.length);
+    call.input = length <= inputLengthMax ? call.input + input : undefined;
   }
 
   function proceed(call: Call, part: Json): Json {
     const isNamed = call.name !== undefined;
-    call.name ??= nameIn(part);
-    if (!isText(call.id)) call.id = part.id;
-    if (call.input.length <= inputLengthMax) call.input += inputIn(part);
+    keep(call, part);
     const later = withFields(withoutTexts(part, ['id', 'type']), { index: call.number });
     const { function: called } = later;
     const nameless = isNamed && isObject(called) ? withoutTexts(called, ['name']) : called;
@@ -121,11 +143,11 @@ function isAnother(call: Call, part: Json): boolean {
   const name = nameIn(part);
   if (name === undefined) return false;
   if (call.name !== undefined && name !== call.name) return true;
-  return isText(part.id) && isText(call.id) ? part.id !== call.id : isJson(call.input);
+  return isText(part.id) && call.id !== undefined ? part.id !== call.id : isJson(call.input);
 }
 
-function isJson(text: string): boolean {
-  if (text.length > inputLengthMax) return false;
+function isJson(text: string | undefined): boolean {
+  if (text === undefined) return false;
   try {
     JSON.parse(text);
     return true;

@@ -34,7 +34,7 @@ export function createChunkPresenter(kind: ChoicesKind, options: StreamOptions):
     const { delta } = choice;
     if (delta == null || !hasCalls(choice)) return choice;
     const index = choice.index ?? 0;
-    const calls = callsOf.get(index) ?? createNumberedCalls(callIdOf(options, index));
+    const calls = callsOf.get(index) ?? createNumberedCalls(callIdOf(options, index), options.budget);
     callsOf.set(index, calls);
     const published = calls.publish(delta);
     return published === delta ? choice : { ...choice, delta: published };

@@ -4,6 +4,7 @@ import { createEventAssembler, type EventBuilder } from '../answers/convert-even
 import type { AnswerAssembler, StreamOptions } from '../definition/answer-format.ts';
 import { isReason, objectIn, publishedEvent } from './message-blocks.ts';
 import { createMessageFormat } from './message-events.ts';
+import { withCounts } from './message-usage.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 /** `json`: the arguments of a tool call so far. */
@@ -28,7 +29,7 @@ function createMessageBuilder(context: StreamOptions): EventBuilder {
   function addToMessage(fields: Json, counts: unknown): void {
     budget.spend(eventCharacters + JSON.stringify([fields, counts]).length);
     message = { ...message, ...fields };
-    if (isObject(counts)) usage = { ...usage, ...withoutNulls(counts) };
+    usage = withCounts(usage, counts);
   }
 
   function begin(index: unknown, block: Json): void {
@@ -112,8 +113,4 @@ function extend(block: Block, { type, estimated_tokens: _, ...delta }: Json): nu
 /** Arguments that end early, at the backend's limit or ours, are not JSON. */
 function ended({ fields, json }: Block): Json {
   return json === '' ? fields : { ...fields, input: objectIn(json) };
-}
-
-function withoutNulls(counts: Json): Json {
-  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== null));
 }

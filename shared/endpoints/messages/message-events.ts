@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { createEventConverter, type EventFormat, type TypedEvent } from '../answers/convert-events.ts';
 import { requireEnded } from '../answers/ended-reason.ts';
@@ -7,7 +8,7 @@ import { writtenText } from '../answers/written.ts';
 import type { AnswerTokens, StreamConverter, StreamOptions } from '../definition/answer-format.ts';
 import { requiredOf } from './message-answers.ts';
 import { isReason, publishedEvent } from './message-blocks.ts';
-import { presentUsage, readUsage } from './message-usage.ts';
+import { presentUsage, readUsage, withCounts } from './message-usage.ts';
 
 /** The events of a streamed message, as far as the service reads them (Anthropic API reference, streaming messages). */
 const startSchema = z.looseObject({ message: z.looseObject({ usage: z.unknown().optional() }) });
@@ -55,7 +56,7 @@ function createMessageEnd() {
 
   return {
     start(counts: unknown): void {
-      usage = usageOf(counts);
+      usage = isObject(counts) ? counts : {};
     },
     take({ delta, ...event }: z.infer<typeof endSchema>): void {
       const { stop_reason: given, ...rest } = delta ?? {};
@@ -63,9 +64,8 @@ function createMessageEnd() {
       // The backend has ended the message. What follows is only the event that says so.
       isEnded ||= isReason(given);
       end = { ...event, delta: { ...end.delta, ...rest, ...(isReason(given) && { stop_reason: given }) } };
-      const counts = withoutNulls(usageOf(event.usage));
-      usage = { ...usage, ...counts };
-      hasCounted ||= counts.output_tokens !== undefined;
+      usage = withCounts(usage, event.usage);
+      hasCounted ||= isObject(event.usage) && event.usage.output_tokens != null;
     },
     cut(): void {
       end = { delta: { stop_reason: 'max_tokens', stop_sequence: null } };
@@ -140,12 +140,4 @@ function parse<Schema extends z.ZodType>(schema: Schema, event: TypedEvent): z.i
   const parsed = schema.safeParse(event);
   if (!parsed.success) throw new BackendError('unreadable', `an event is no ${event.type}`, { cause: parsed.error });
   return parsed.data;
-}
-
-function usageOf(value: unknown): Usage {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
-}
-
-function withoutNulls(usage: Usage): Usage {
-  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== null));
 }

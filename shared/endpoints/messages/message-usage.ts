@@ -42,3 +42,15 @@ export function presentUsage({ promptTokens, completionTokens }: AnswerTokens, r
   const { output_tokens_details: _, ...rest } = reported;
   return { ...rest, ...input, output_tokens: completionTokens };
 }
+
+/** The usage with the counts of a later event. Null and zero do not replace a count. */
+export function withCounts(
+  usage: Readonly<Record<string, unknown>>,
+  counts: unknown,
+): Readonly<Record<string, unknown>> {
+  if (!isObject(counts)) return usage;
+  const counted = Object.entries(counts).filter(
+    ([name, count]) => count !== null && (count !== 0 || usage[name] == null),
+  );
+  return { ...usage, ...Object.fromEntries(counted) };
+}

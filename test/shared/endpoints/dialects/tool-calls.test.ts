@@ -242,6 +242,24 @@ test('calls without end are given up, in a stream and whole', (t) => {
   t.is(assembled(chat, calls).failed, 'unreadable');
 });
 
+test('what is kept of calls is bounded in a stream, too', (t) => {
+  const long = 'x'.repeat(1_000_000);
+  const endless = [
+    (index: number) => ({ index, id: `${index}${long}`, ...named('f', '') }),
+    (index: number) => ({ index, id: `call_${index}`, ...named(`${index}${long}`, '') }),
+  ];
+  for (const callAt of endless)
+    t.is(
+      streamed(
+        chat,
+        Array.from({ length: 100 }, (_, index) => part(callAt(index))),
+      ).failed,
+      'too_large',
+    );
+  const argumentsOnly = Array.from({ length: 20 }, () => part({ index: 0, id: 'a', ...named('f', long) }));
+  t.is(streamed(chat, argumentsOnly).failed, undefined);
+});
+
 const message = { id: 'msg_1', type: 'message', role: 'assistant', content: [], usage: { input_tokens: 1 } };
 
 test('messages: a call has an id and an object as its input, which comes as text', (t) => {

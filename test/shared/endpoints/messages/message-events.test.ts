@@ -79,6 +79,16 @@ test('the usage is that of the first and the last event together, with what the 
       { output_tokens: 9 },
       { promptTokens: 60, completionTokens: 9, cachedTokens: 50 },
     ],
+    [
+      { input_tokens: 3, cache_read_input_tokens: 50 },
+      { input_tokens: 0, output_tokens: 9, cache_read_input_tokens: 0 },
+      { promptTokens: 53, completionTokens: 9, cachedTokens: 50 },
+    ],
+    [
+      { input_tokens: 0, output_tokens: 0 },
+      { input_tokens: 3, output_tokens: 9 },
+      { promptTokens: 3, completionTokens: 9, cachedTokens: 0 },
+    ],
     [{ input_tokens: 3 }, undefined, undefined],
     [{ input_tokens: 3, output_tokens: 1 }, undefined, undefined],
     [{ input_tokens: 3, output_tokens: 1 }, { output_tokens: null }, undefined],
