@@ -22,9 +22,11 @@ function opaqueOf(name: string) {
 
 /** Types of parts that the provider has encrypted. */
 const encrypted = /encrypted|redacted/;
-const base64 = /^[\w+/-]{64,}={0,2}$/;
+const noBase64 = /[^\w+/=-]/;
+/** A shorter text in these fields counts. */
+const base64CharactersMin = 64;
 /** Some servers write generated images into the text. */
-const dataUrls = /data:[\w.+-]+\/[\w.+-]+;base64,[\w+/-]+={0,2}/g;
+const dataUrls = /data:[\w.+-]+\/[\w.+-]+(?:;[\w.+=-]+){0,4};base64,[\w+/-]+={0,2}/g;
 /** A shorter text is not searched for them. */
 export const searchedCharactersMin = 1_024;
 
@@ -53,7 +55,11 @@ export function writtenText(value: unknown, depth = 0): string {
 export function isWritten(name: string, value: unknown): boolean {
   const kind = kinds.get(name);
   if (kind === undefined) return true;
-  return kind === 'any' && !(typeof value === 'string' && (value.startsWith('data:') || base64.test(value)));
+  return kind === 'any' && !(typeof value === 'string' && isOpaque(value));
+}
+
+function isOpaque(text: string): boolean {
+  return text.startsWith('data:') || (text.length >= base64CharactersMin && !noBase64.test(text));
 }
 
 export function isEncrypted(part: { type?: unknown }): boolean {

@@ -21,7 +21,7 @@ export interface AssembledChoice {
 }
 
 /** Fields that are written below, kept separately (`usage`), or without meaning in a whole answer: OpenAI pads its chunks. */
-const notKept = new Set(['object', 'model', 'choices', 'usage', 'x_groq', 'error', 'obfuscation']);
+const notKept = new Set(['object', 'model', 'choices', 'usage', 'error', 'obfuscation']);
 
 /** Assembles an answer of this kind from the chunks of a stream. */
 export function createChoicesAssembler(

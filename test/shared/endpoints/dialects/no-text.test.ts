@@ -70,6 +70,8 @@ test('an image in the text counts for nothing, and the text around it does', (t)
   t.is(written, `abcHere ![it]() is.${short}`);
   t.like(events[3], { choices: [{ delta: { content } }] });
   t.is(parsed(chat, { choices: [{ message: { content } }] }).written, 'Here ![it]() is.');
+  const named = content.replace(';', ';charset=utf-8;name=a.png;');
+  t.is(streamed(chat, [says(named)]).written, 'Here ![it]() is.');
   t.is(parsed('/v1/completions', { choices: [{ text: content }] }).written, 'Here ![it]() is.');
 });
 
