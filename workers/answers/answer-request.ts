@@ -3,7 +3,6 @@ import { answerIdIn } from '../../shared/endpoints/answers/answer-id.ts';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type {
   AnswerFormat,
-  ReportedUsage,
   StreamFormat,
   StreamOptions,
   StreamProgress,
@@ -19,9 +18,8 @@ import type { BackendCall, CallBackend, StreamReader } from '../exchange/call-ba
 import { wholeText } from '../exchange/read-body.ts';
 import type { AnswerBody } from '../replies/send-pieces.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
-import { countPromptTokens, countTokens } from './count-tokens.ts';
+import { promptsOf, usageOf } from './answer-usage.ts';
 import { createOutputGuard, type OutputGuard } from './output-guard.ts';
-import { noTokens } from './usage-report.ts';
 
 type Answering = {
   job: QueuedCall;
@@ -79,7 +77,7 @@ async function answerVectors(answering: Answering, format: AnswerFormat, vectors
   const usage = await usageOf(job, answer.usage, () => ({ sample: '', characters: 0 }));
   const body = cut.join(
     format.present(answer, usage, optionsOf(answering)),
-    await vectors.encode(cut.vectors, job.body),
+    await vectors.encode(cut.vectors, { body: job.body, budget: call.room }),
   );
   return { body, usage, id: answerIdIn(answer.answer), isOverLimit: false };
 }
@@ -91,6 +89,7 @@ function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOption
     createdAt: Math.floor(Date.now() / 1_000),
     budget: call.room,
     choices: job.choices,
+    prompts: promptsOf(job),
   };
 }
 
@@ -203,45 +202,6 @@ async function readStream(
   }
   if (!reader.complete()) throw new BackendError('interrupted', 'the stream ended before it was complete');
   return { isCut: false };
-}
-
-/** The usage that the backend reported, else counted by tokenizer and marked as estimated. */
-async function usageOf(
-  job: QueuedCall,
-  reported: ReportedUsage | undefined,
-  text: () => { sample: string; characters: number },
-): Promise<TokenUsage> {
-  if (reported !== undefined) return { ...reported, estimated: false };
-  const { sample, characters } = text();
-  const all = Math.ceil((await countTokens(sample)) * Math.max(1, characters / Math.max(1, sample.length)));
-  const { counted: promptTokens, charged } = await countPrompt(job);
-  const repeats = endpointAt(job.endpoint).request.repeatsOfPrompt?.(job.body) ?? 0;
-  const completionTokens = Math.max(0, all - repeats * promptTokens);
-  return { ...noTokens, promptTokens: charged, completionTokens };
-}
-
-/** The usage of the prompt only, counted by tokenizer. */
-export async function promptUsage(job: QueuedCall): Promise<TokenUsage> {
-  return { ...noTokens, promptTokens: (await countPrompt(job)).charged };
-}
-
-/**
- * The usage of an answer of which nothing is known: the prompt, and all that was reserved for the output
- * (contract.md#ho5-proof-of-usage).
- */
-export async function unknownUsage(job: QueuedCall): Promise<TokenUsage> {
-  const choices = endpointAt(job.endpoint).request.choicesOf(JSON.parse(job.body));
-  return { ...(await promptUsage(job)), completionTokens: job.outputTokensMax * choices };
-}
-
-/**
- * The tokens of the prompt by tokenizer, and those that are charged: at least half of what admission has estimated, because a prompt can also
- * be what the tokenizer does not read (contract.md#ho5-proof-of-usage).
- */
-async function countPrompt(job: QueuedCall): Promise<{ counted: number; charged: number }> {
-  if (endpointAt(job.endpoint).request.isFree) return { counted: 0, charged: 0 };
-  const counted = await countPromptTokens(job);
-  return { counted, charged: Math.max(counted, Math.ceil(job.promptEstimate / 2)) };
 }
 
 /** The error for a client whose stream has begun when its backend breaks off. */

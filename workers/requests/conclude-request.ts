@@ -1,7 +1,8 @@
 import { answerTooLarge } from '../../shared/endpoints/answers/size-budget.ts';
 import { type ApiError, clientGone, deadlineExceeded, upstreamsExhausted, waitedTooLong } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { interrupted, type Received, unknownUsage } from '../answers/answer-request.ts';
+import { interrupted, type Received } from '../answers/answer-request.ts';
+import { unknownUsage } from '../answers/answer-usage.ts';
 import type { Found } from '../answers/found.ts';
 import { refusedBy, tooLongFor } from '../answers/refusals.ts';
 import type { Outcome, StartedRun, StopReason } from '../answers/run.ts';

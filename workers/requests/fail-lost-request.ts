@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
-import { promptUsage } from '../answers/answer-request.ts';
+import { promptUsage } from '../answers/answer-usage.ts';
 import { createRunLedger } from '../answers/run-ledger.ts';
 import type { StartRun } from '../leases/start-run.ts';
 import type { ReplyFrames } from '../replies/reply-frames.ts';

@@ -7,7 +7,7 @@ import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
-import { promptUsage } from '../answers/answer-request.ts';
+import { promptUsage } from '../answers/answer-usage.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
 import type { Found } from '../answers/found.ts';
 import type { ProcessJob, Run, StartedRun, StopReason } from '../answers/run.ts';

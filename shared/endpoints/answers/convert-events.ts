@@ -8,7 +8,7 @@ import {
   type WholeAnswer,
 } from '../definition/answer-format.ts';
 import { answerIdIn } from './answer-id.ts';
-import { notAnAnswer } from './backend-said.ts';
+import { notAnAnswer, readSaid } from './backend-said.ts';
 import { createHoldBack } from './hold-back.ts';
 import { parseBackendJson } from './parse-backend-json.ts';
 import { createSample } from './sample.ts';
@@ -67,6 +67,7 @@ export function createEventConverter(format: EventFormat): StreamConverter {
       heldBefore = held();
       if (data === '[DONE]') return '';
       const event = parseEvent(data);
+      if (event === undefined) return '';
       const taken = format.take(event);
       id ??= answerIdIn(event.response) ?? answerIdIn(event.message);
       sample.add(taken.text);
@@ -110,6 +111,7 @@ export function createEventAssembler(format: EventFormat, builder: EventBuilder)
       written = nothingWritten;
       if (data === '[DONE]') return;
       const event = parseEvent(data);
+      if (event === undefined) return;
       const { text, tokens } = format.take(event);
       builder.take(event);
       id ??= answerIdIn(event.response) ?? answerIdIn(event.message);
@@ -127,12 +129,23 @@ export function createEventAssembler(format: EventFormat, builder: EventBuilder)
   };
 }
 
-function parseEvent(data: string): TypedEvent {
+/** Undefined for what is no event and no error, and is skipped (contract.md#ms9-what-is-skipped). */
+function parseEvent(data: string): TypedEvent | undefined {
+  if (data.trim() === '') return undefined;
   const value = parseBackendJson(data, 'an event');
   if (isObject(value) && typeof value.type === 'string' && value.type !== 'error' && value.error == null) {
     return value as TypedEvent; // its type was checked
   }
+  if (isOther(value) && readSaid(value) === undefined) return undefined;
   throw notAnAnswer(value, 'an event has no type');
+}
+
+/** An event that has one of these and no type is broken: its text would be lost. */
+const contents = ['delta', 'message', 'content_block', 'response', 'item', 'part'];
+
+function isOther(value: unknown): boolean {
+  if (!isObject(value)) return value === null;
+  return value.type == null && value.error == null && contents.every((name) => value[name] === undefined);
 }
 
 /** An event by its name and its data, which is on one line. */

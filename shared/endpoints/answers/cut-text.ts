@@ -1,5 +1,5 @@
 import { isObject } from '../../is-object.ts';
-import { notWritten, writtenArguments } from './written.ts';
+import { isEncrypted, isWritten, writtenArguments } from './written.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -29,7 +29,7 @@ export function cutFields(fields: Json, budget: Budget): Record<string, unknown>
 }
 
 function cutField(name: string, value: unknown, budget: Budget): unknown {
-  if (name === 'name' || notWritten.has(name)) return value;
+  if (name === 'name' || !isWritten(name, value)) return value;
   const written = writtenArguments(name, value);
   if (written === undefined) return cutValue(value, budget);
   // A part of them would be other arguments.
@@ -46,7 +46,7 @@ function cutValue(value: unknown, budget: Budget): unknown {
     return kept.length < value.length ? kept.replace(/[\ud800-\udbff]$/, '') : kept;
   }
   if (Array.isArray(value)) return value.flatMap((item) => (budget.left > 0 ? [cutValue(item, budget)] : []));
-  return isObject(value) ? cutFields(value, budget) : value;
+  return isObject(value) && !isEncrypted(value) ? cutFields(value, budget) : value;
 }
 
 /** Cuts lists with an item for each token to this share. */

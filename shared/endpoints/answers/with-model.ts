@@ -3,7 +3,7 @@
  * millions of numbers.
  */
 export function withModel(
-  { text, answer }: { text: string; answer: { model?: string | undefined } },
+  { text, answer }: { text: string; answer: { model?: string | null | undefined } },
   model: string,
 ): string {
   if (answer.model === model) return text;

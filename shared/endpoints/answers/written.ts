@@ -1,26 +1,76 @@
 import { isObject } from '../../is-object.ts';
 
-/** Fields that label a part of an answer, or come with its text. The model has not written them, or not a second time. */
-export const notWritten: ReadonlySet<string> = new Set([
-  ...['role', 'id', 'type', 'call_id', 'status', 'signature', 'encrypted_content'],
-  ...['logprobs', 'annotations', 'citations', 'citation'],
+/**
+ * Fields that the model has not written, or not a second time. `label`: it labels a part of an answer, or comes with its text. `opaque`: it
+ * has no text, but an image, sound, a file, a signature, or what the provider has encrypted. `any`: text with some servers, and base64 or an
+ * address with others.
+ */
+const kinds: ReadonlyMap<string, 'label' | 'opaque' | 'any'> = new Map([
+  ...(['role', 'id', 'type', 'call_id', 'status', 'format', 'media_type', 'mime_type'] as const).map(labelOf),
+  ...(['logprobs', 'annotations', 'citations', 'citation'] as const).map(labelOf),
+  ...(['signature', 'thought_signature', 'encrypted_content', 'encrypted_index'] as const).map(opaqueOf),
+  ...(['images', 'image', 'image_url', 'audio_url', 'video_url', 'b64_json', 'file_data'] as const).map(opaqueOf),
+  ...(['data', 'result', 'url'] as const).map((name) => [name, 'any'] as const),
 ]);
+
+function labelOf(name: string) {
+  return [name, 'label'] as const;
+}
+function opaqueOf(name: string) {
+  return [name, 'opaque'] as const;
+}
+
+/** Types of parts that the provider has encrypted. */
+const encrypted = /encrypted|redacted/;
+const noBase64 = /[^\w+/=-]/;
+/** A shorter text in these fields counts. */
+const base64CharactersMin = 64;
+/** Some servers write generated images into the text. */
+const dataUrls = /data:[\w.+-]+\/[\w.+-]+(?:;[\w.+=-]+){0,4};base64,[\w+/-]+={0,2}/g;
+/** A shorter text is not searched for them. */
+export const searchedCharactersMin = 1_024;
 
 /** Fields with the arguments of a tool call. If they are not a text, they are any JSON, and all of it was written. */
 const argumentFields = new Set(['input', 'arguments']);
 
 const depthMax = 8;
 
-/** What the model wrote in a message or a part of one: every text in it, as content, reasoning or a tool call. */
+/**
+ * What the model wrote in a message or a part of one: every text in it, as content, reasoning or a tool call. What is no text has no part in
+ * it (contract.md#ms11-reported-usage).
+ */
 export function writtenText(value: unknown, depth = 0): string {
-  if (typeof value === 'string') return value;
-  if (typeof value !== 'object' || value === null || depth > depthMax) return '';
+  if (typeof value === 'string') return withoutDataUrls(value);
+  if (typeof value !== 'object' || value === null || depth > depthMax || isEncrypted(value)) return '';
   const fields: Readonly<Record<string, unknown>> = { ...value };
   let text = '';
   for (const name in fields) {
-    if (!notWritten.has(name)) text += writtenArguments(name, fields[name]) ?? writtenText(fields[name], depth + 1);
+    const field = fields[name];
+    if (isWritten(name, field)) text += writtenArguments(name, field) ?? writtenText(field, depth + 1);
   }
   return text;
+}
+
+/** Whether the model may have written a field with this name and value. */
+export function isWritten(name: string, value: unknown): boolean {
+  const kind = kinds.get(name);
+  if (kind === undefined) return true;
+  return kind === 'any' && !(typeof value === 'string' && isOpaque(value));
+}
+
+function isOpaque(text: string): boolean {
+  return text.startsWith('data:') || (text.length >= base64CharactersMin && !noBase64.test(text));
+}
+
+export function isEncrypted(part: { type?: unknown }): boolean {
+  return typeof part.type === 'string' && encrypted.test(part.type);
+}
+
+/** Whether a message or a part of one has any content: a text, or what is no text. */
+export function hasContent(value: unknown, depth = 0): boolean {
+  if (typeof value === 'string') return value !== '';
+  if (typeof value !== 'object' || value === null || depth > depthMax) return false;
+  return Object.entries(value).some(([name, field]) => kinds.get(name) !== 'label' && hasContent(field, depth + 1));
 }
 
 /** The arguments of a tool call as JSON; undefined if the field has none, or has them as a text. */
@@ -28,4 +78,9 @@ export function writtenArguments(name: string, value: unknown): string | undefin
   if (!argumentFields.has(name) || !(isObject(value) || Array.isArray(value))) return undefined;
   // A call begins without any.
   return Object.keys(value).length === 0 ? '' : JSON.stringify(value);
+}
+
+function withoutDataUrls(text: string): string {
+  if (text.length < searchedCharactersMin || !text.includes(';base64,')) return text;
+  return text.replace(dataUrls, '');
 }

@@ -1,6 +1,8 @@
 import { isObject } from '../../is-object.ts';
+import { withText } from '../answers/with-missing.ts';
 import type { AssembledChoice } from '../choices/assemble-choices.ts';
 import { type MergedDeltas, mergeDeltas } from '../choices/merge-deltas.ts';
+
 import type { SizeBudget } from '../definition/answer-format.ts';
 import { extendFunction, type MergedToolCalls, mergeToolCalls } from './merge-tool-calls.ts';
 
@@ -11,7 +13,7 @@ type Message = {
   call: MergedDeltas | undefined;
 };
 
-const joinedApart = new Set(['index', 'message', 'delta', 'logprobs']);
+const joinedApart = new Set(['index', 'message', 'delta', 'logprobs', 'usage']);
 
 /** Assembles a choice of a chat completion. */
 export function createChatChoice(budget: SizeBudget): AssembledChoice {
@@ -35,7 +37,7 @@ export function createChatChoice(budget: SizeBudget): AssembledChoice {
       }
       if (isObject(delta)) addToMessage(message, delta, { budget, size });
     },
-    cut: () => fields.replace('finish_reason', 'length', 0),
+    end: (reason) => fields.replace('finish_reason', reason, 0),
     toObject: () => ({
       message: presentMessage(message),
       logprobs: allLogprobs?.toObject() ?? null,
@@ -55,7 +57,7 @@ function addToMessage(message: Message, delta: Readonly<Record<string, unknown>>
     } else if (name === 'function_call') {
       if (!isObject(value)) continue;
       message.call ??= mergeDeltas(budget);
-      extendFunction(message.call, value, size);
+      extendFunction(message.call, withText(value, 'arguments'), size);
     } else if (name === 'role') {
       if (value) message.fields.replace(name, value, size);
     } else {

@@ -14,8 +14,8 @@ export type ChunkChoice = Chunk['choices'][number];
 /** A choice that arrives in parts. `size`: the characters of the event with a part. */
 export interface AssembledChoice {
   add(part: ChunkChoice, size: number): void;
-  /** Ends it as a backend would at its output limit. */
-  cut(): void;
+  /** Ends it for this reason. */
+  end(reason: 'length' | 'stop'): void;
   /** The choice without its index. */
   toObject(): object;
 }
@@ -31,9 +31,9 @@ export function createChoicesAssembler(
   return ({
     model,
     budget,
-    choices: asked,
+    ...asked
   }: StreamOptions): Omit<AnswerAssembler, 'answer'> & { answer(): BackendAnswer } => {
-    const progress = createAnswerProgress({ choicesMax, asked });
+    const progress = createAnswerProgress({ choicesMax, ...asked });
     const sample = createSample();
     const head = mergeDeltas(budget);
     const choices = new Map<number, AssembledChoice>();
@@ -50,19 +50,24 @@ export function createChoicesAssembler(
     return {
       take(data) {
         latestWritten = nothingWritten;
-        if (data === '[DONE]') return progress.finish();
+        if (data === '[DONE]') {
+          progress.finish();
+          for (const index of progress.endedByDone()) choiceOf(index).end('stop');
+          return;
+        }
         const chunk = parseChunk(data);
+        if (chunk === undefined) return;
         latestWritten = progress.follow(chunk);
         for (const name in chunk) if (!notKept.has(name)) head.replace(name, chunk[name], data.length);
         const size = data.length / Math.max(1, chunk.choices.length);
         for (const part of chunk.choices) {
           sample.add(writtenIn(part));
-          choiceOf(part.index).add(part, size);
+          choiceOf(part.index ?? 0).add(part, size);
         }
       },
       written: () => latestWritten,
       cut(choicesAsked) {
-        for (const index of progress.unfinished(choicesAsked)) choiceOf(index).cut();
+        for (const index of progress.unfinished(choicesAsked)) choiceOf(index).end('length');
       },
       begun: progress.begun,
       complete: progress.complete,

@@ -1,35 +1,27 @@
 import { z } from 'zod';
-import { reportedTokens } from '../answers/reported-tokens.ts';
 import { writtenText } from '../answers/written.ts';
 
 /**
- * Answers that consist of choices: chat completions and text completions. Known fields are checked; unknown fields pass through. Source:
- * the OpenAI API reference, chat completions and completions.
+ * Answers that consist of choices: chat completions and text completions. Known fields are checked; unknown fields pass through. Null means
+ * absent. Source: the OpenAI API reference, chat completions and completions.
  */
 
-/** Usage as a backend reports it. */
-export const usageSchema = z.looseObject({
-  prompt_tokens: reportedTokens,
-  completion_tokens: reportedTokens,
-  prompt_tokens_details: z.looseObject({ cached_tokens: reportedTokens.nullish() }).nullish().catch(undefined),
-});
-
-/** A whole answer. `usage` is checked separately: unreadable usage counts as missing. */
+/** A whole answer. Usage is checked separately: unreadable usage counts as missing. */
 export const choicesAnswerSchema = z.looseObject({
-  model: z.string().optional(),
-  choices: z.array(z.looseObject({ message: z.looseObject({}).optional(), text: z.string().optional() })),
+  model: z.string().nullish(),
+  choices: z.array(z.looseObject({ message: z.looseObject({}).nullish(), text: z.string().nullish() })),
 });
 
 export type ChoicesAnswer = z.infer<typeof choicesAnswerSchema>;
 
 /** One event of a streamed answer. */
 export const chunkSchema = z.looseObject({
-  model: z.string().optional(),
+  model: z.string().nullish(),
   choices: z.array(
     z.looseObject({
-      index: z.int().nonnegative().default(0),
+      index: z.int().nonnegative().nullish(),
       delta: z.looseObject({}).nullish(),
-      text: z.string().optional(),
+      text: z.string().nullish(),
       finish_reason: z.string().nullish(),
     }),
   ),
@@ -45,5 +37,5 @@ type Choice = { delta?: unknown; message?: unknown; text?: unknown };
  */
 export function writtenIn({ delta, message, text }: Choice): string {
   const inMessage = writtenText(delta ?? message);
-  return typeof text === 'string' && text.length > inMessage.length ? text : inMessage;
+  return typeof text === 'string' && text.length > inMessage.length ? writtenText(text) : inMessage;
 }

@@ -25,8 +25,8 @@ function cutChoice(choice: Choice, length: number, share: number): Choice {
   const budget = () => ({ left: Math.floor(length) });
   return {
     ...choice,
-    ...(message !== undefined && { message: cutFields(message, budget()) }),
-    ...(text !== undefined && cutFields({ text }, budget())),
+    ...(message != null && { message: cutFields(message, budget()) }),
+    ...(text != null && cutFields({ text }, budget())),
     ...(isObject(logprobs) && { logprobs: cutLists(logprobs, share) }),
     finish_reason: 'length',
   };

@@ -1,7 +1,8 @@
 import { BackendError } from '../answers/backend-error.ts';
-import type { ReportedUsage, Written } from '../definition/answer-format.ts';
+import { hasContent } from '../answers/written.ts';
+import type { ReportedUsage, StreamOptions, Written } from '../definition/answer-format.ts';
 import { type Chunk, writtenIn } from './choices-schemas.ts';
-import { readUsage } from './convert-answer.ts';
+import { readUsage, sumOfChoices, usageIn } from './choices-usage.ts';
 
 /** Follows a streamed answer to its end. */
 export interface AnswerProgress {
@@ -11,68 +12,133 @@ export interface AnswerProgress {
   followText(text: string): Written;
   /** `[DONE]` has come. */
   finish(): void;
-  /** Whether the answer proper has begun: a token came, or an end without tokens. A role alone is no token. */
+  /** Whether the answer proper has begun: a token or an image came, or an end without tokens. A role alone is no token. */
   begun(): boolean;
   /**
-   * Whether the backend has reported the end: by `[DONE]`, or by a `finish_reason` for each choice that it was asked for. A stream that
-   * ends without it broke off (contract.md#q4-completeness).
+   * Whether the backend has reported the end: by a `finish_reason` for each choice that it was asked for, or by `[DONE]` after one for each
+   * choice that has begun, or for none. A stream that ends without it broke off (contract.md#ms1-complete-answers).
    */
   complete(choicesAsked: () => number): boolean;
   /** Of the choices asked for, and others that have begun: those that had not finished before the latest chunk. */
   unfinished(choicesAsked: number): number[];
-  /** The last readable usage: as tokens, and as the backend reported it. */
+  /** The choices that `[DONE]` has ended, because none has a `finish_reason`. */
+  endedByDone(): number[];
+  /** The last readable usage, or the sum of those of several choices: as tokens. The last one also as the backend reported it. */
   usage(): ReportedUsage | undefined;
   reportedUsage(): unknown;
 }
 
-/** `asked`: the choices that were asked for. Beside several, a usage is that of one: the sum is in a chunk without choices. */
-export function createAnswerProgress({ choicesMax, asked }: { choicesMax: number; asked: number }): AnswerProgress {
+type Choice = Chunk['choices'][number];
+type Asked = { choicesMax: number } & Pick<StreamOptions, 'choices' | 'prompts'>;
+
+export function createAnswerProgress({ choicesMax, choices: asked, prompts }: Asked): AnswerProgress {
   let begun = false;
   let done = false;
-  let usage: ReportedUsage | undefined;
-  let reportedUsage: unknown;
   const open = new Set<number>();
   const finished = new Set<number>();
   const finishedLatest = new Set<number>();
+  const reports = createReports({ choices: asked, prompts });
+
+  function followChoice(choice: Choice): string {
+    const { finish_reason: reason } = choice;
+    const index = choice.index ?? 0;
+    open.add(index);
+    if (open.size > choicesMax) throw new BackendError('unreadable', `there are more than ${choicesMax} choices`);
+    if (reason && !finished.has(index)) finishedLatest.add(index);
+    if (reason) finished.add(index);
+    const text = writtenIn(choice);
+    // A message is whole, and comes with or after the text.
+    begun ||= Boolean(reason) || ((choice.delta ?? choice.text) != null && (text !== '' || hasContent(choice.delta)));
+    return text;
+  }
+
+  function takeReports(chunk: Chunk): boolean {
+    const { choices } = chunk;
+    let isReported = false;
+    for (const { index, usage } of choices) {
+      if (usage != null && reports.addOfChoice(index ?? 0, usage)) isReported = true;
+    }
+    // Beside several choices, it is that of one, so far.
+    const usage = asked === 1 || choices.length === 0 ? usageIn(chunk) : undefined;
+    return (usage != null && reports.addAfter([...finished].at(-1), usage)) || isReported;
+  }
 
   return {
-    follow({ choices, usage: reported }) {
-      let text = '';
+    follow(chunk) {
       finishedLatest.clear();
-      for (const choice of choices) {
-        const { index, finish_reason } = choice;
-        open.add(index);
-        if (open.size > choicesMax) throw new BackendError('unreadable', `there are more than ${choicesMax} choices`);
-        if (finish_reason && !finished.has(index)) finishedLatest.add(index);
-        if (finish_reason) finished.add(index);
-        const part = writtenIn(choice);
-        text += part;
-        // A message is whole, and comes with or after the text.
-        begun ||= Boolean(finish_reason) || ((choice.delta ?? choice.text) != null && part !== '');
-      }
-      const isOfAll = asked === 1 || choices.length === 0;
-      const readable = reported == null || !isOfAll ? undefined : readUsage(reported);
-      if (readable === undefined) return { text, tokens: undefined };
-      usage = readable;
-      reportedUsage = reported;
-      return { text, tokens: readable.completionTokens };
+      let text = '';
+      for (const choice of chunk.choices) text += followChoice(choice);
+      if (text !== '') reports.textCame();
+      const isReported = takeReports(chunk);
+      // Beside text, no tokens are no report.
+      return { text, tokens: (isReported && reports.usage()?.completionTokens) || undefined };
     },
     followText(text) {
       finishedLatest.clear();
       begun = true;
+      reports.textCame();
       return { text, tokens: undefined };
     },
     finish() {
       done = true;
     },
     begun: () => begun,
-    complete: (choicesAsked) => begun && (done || (finished.size === open.size && finished.size >= choicesAsked())),
+    complete(choicesAsked) {
+      if (!begun) return false;
+      const areAllFinished = finished.size === open.size;
+      return done ? areAllFinished || finished.size === 0 : areAllFinished && finished.size >= choicesAsked();
+    },
     unfinished(choicesAsked) {
       const all = new Set([...Array.from({ length: choicesAsked }, (_, index) => index), ...open]);
       const isOpen = (index: number) => !finished.has(index) || finishedLatest.has(index);
-      return [...all].filter(isOpen).toSorted((one, other) => one - other);
+      return inOrder([...all].filter(isOpen));
     },
-    usage: () => usage,
-    reportedUsage: () => reportedUsage,
+    endedByDone: () => (done && finished.size === 0 ? inOrder([...open]) : []),
+    usage: reports.usage,
+    reportedUsage: reports.latest,
+  };
+}
+
+function inOrder(indexes: readonly number[]): number[] {
+  return indexes.toSorted((one, other) => one - other);
+}
+
+/** The usages that were reported. With one choice, only the last one counts. */
+function createReports({ choices: asked, prompts }: Pick<Asked, 'choices' | 'prompts'>) {
+  /** By choice: reported in it, and reported after its end. */
+  const within = new Map<number, ReportedUsage>();
+  const after = new Map<number, ReportedUsage>();
+  let only: ReportedUsage | undefined;
+  let latest: unknown;
+  let isBeforeText = false;
+
+  /** False if it cannot be read. */
+  function add(reported: unknown, keep: (usage: ReportedUsage) => void): boolean {
+    const usage = readUsage(reported);
+    if (usage === undefined) return false;
+    keep(usage);
+    latest = reported;
+    isBeforeText = false;
+    return true;
+  }
+  function keepOnly(usage: ReportedUsage): void {
+    only = usage;
+  }
+
+  return {
+    addOfChoice: (index: number, reported: unknown) =>
+      add(reported, asked === 1 ? keepOnly : (usage) => within.set(index, usage)),
+    /** `ended`: the choice that has ended last. Some servers report each choice alone, others all of them after the last one. */
+    addAfter: (ended: number | undefined, reported: unknown) =>
+      add(reported, asked === 1 || ended === undefined ? keepOnly : (usage) => after.set(ended, usage)),
+    textCame(): void {
+      isBeforeText = true;
+    },
+    usage(): ReportedUsage | undefined {
+      const sum = (reports: typeof after) => sumOfChoices([...reports.values()], asked / prompts);
+      const usage = asked === 1 ? only : (sum(after) ?? sum(within) ?? only);
+      return usage === undefined || !isBeforeText ? usage : { ...usage, isPartial: true };
+    },
+    latest: () => latest,
   };
 }

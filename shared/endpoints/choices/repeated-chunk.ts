@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { ownText } from '../../own-text.ts';
+import { searchedCharactersMin } from '../answers/written.ts';
 import { type Chunk, writtenIn } from './choices-schemas.ts';
+import { usageIn } from './choices-usage.ts';
 import { parseChunk } from './parse-chunk.ts';
 
 /** A chunk that was not parsed: the model's text in it, and the JSON for the client. */
@@ -66,7 +68,8 @@ function readBy({ names, given, sent: around }: Pattern, data: string): Repeated
     if (around !== undefined) sent += around[index];
     if (index === names.length) break;
     const end = endOfString(data, at);
-    if (end < 0) return undefined;
+    // A longer text may have what is no text, as an image.
+    if (end < 0 || end - at >= searchedCharactersMin) return undefined;
     const string = data.slice(at, end);
     const value = unescaped(string);
     if (value === undefined) return undefined;
@@ -105,14 +108,16 @@ function unescaped(string: string): string | undefined {
 }
 
 /** Only its text matters. */
-function isMereText({ choices, usage }: Chunk): boolean {
-  const [choice] = choices;
+function isMereText(chunk: Chunk): boolean {
+  const [choice, ...others] = chunk.choices;
   return (
-    choices.length === 1 &&
-    usage == null &&
-    !choice?.finish_reason &&
-    (choice?.delta ?? choice?.text) != null &&
-    writtenIn(choice ?? {}) !== ''
+    choice !== undefined &&
+    others.length === 0 &&
+    (usageIn(chunk) ?? choice.usage) == null &&
+    !choice.finish_reason &&
+    (choice.delta ?? choice.text) != null &&
+    choice.delta?.tool_calls == null &&
+    writtenIn(choice) !== ''
   );
 }
 
@@ -124,6 +129,7 @@ function patternOf(data: string, present: Present): Pattern | undefined {
   const given = split(data);
   const marked = given.around.reduce((before, after, index) => `${before}${mark} ${index}${after}`);
   const chunk = parseChunk(marked);
+  if (chunk === undefined) return undefined;
   const presented = present(marked, chunk);
   const { names, strings, around } = split(presented);
   const marks = given.names.map((_, index) => `${mark} ${index + 1}`);

@@ -1,5 +1,6 @@
 import { mapped, withMissing } from '../answers/with-missing.ts';
 import type { AnswerContext } from '../definition/answer-format.ts';
+import { callIdOf, withWholeCalls } from './number-tool-calls.ts';
 
 /** What differs between the endpoints whose answers are choices. */
 export type ChoicesKind = {
@@ -21,14 +22,14 @@ export type ChoicesKind = {
 type Json = Readonly<Record<string, unknown>>;
 type Answer = Json & { choices: readonly Json[] };
 
-/** Returns a whole answer with all properties that OpenAI's description requires: the answer itself if none is missing. */
+/** Returns a whole answer as OpenAI's description requires it: the answer itself if nothing is missing or has another form. */
 export function completeAnswer<T extends Answer>(answer: T, kind: ChoicesKind, context: AnswerContext): T {
   const { message: required } = kind;
   const choices = mapped(answer.choices, (choice, index) => {
-    const whole = withMissing(choice, { index, ...kind.choice });
+    const whole = withMissing(withReason(choice), { index, ...kind.choice });
     if (required === undefined) return whole;
-    const { message } = whole as { message?: Json }; // the schema has checked it
-    const complete = withMissing(message ?? {}, required);
+    const { message } = whole as { message: Json }; // the schema has checked it
+    const complete = withWholeCalls(withMissing(message, required), callIdOf(context, index));
     return complete === message ? whole : { ...whole, message: complete };
   });
   return withMissing(withChoices(answer, choices), headOf(kind.object, kind, context));
@@ -36,8 +37,13 @@ export function completeAnswer<T extends Answer>(answer: T, kind: ChoicesKind, c
 
 /** Does the same for a chunk. */
 export function completeChunk<T extends Answer>(chunk: T, kind: ChoicesKind, context: AnswerContext): T {
-  const choices = mapped(chunk.choices, (choice) => withMissing(choice, { index: 0, ...kind.chunkChoice }));
+  const choices = mapped(chunk.choices, (choice) => withMissing(withReason(choice), { index: 0, ...kind.chunkChoice }));
   return withMissing(withChoices(chunk, choices), headOf(kind.chunkObject, kind, context));
+}
+
+/** Some servers send an empty reason for none. */
+function withReason(choice: Json): Json {
+  return choice.finish_reason === '' ? { ...choice, finish_reason: null } : choice;
 }
 
 function headOf(object: string, { idPrefix }: ChoicesKind, { requestId, createdAt, model }: AnswerContext): Json {

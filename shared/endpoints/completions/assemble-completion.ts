@@ -11,8 +11,8 @@ export function createCompletionChoice(budget: SizeBudget): AssembledChoice {
   let allLogprobs: MergedDeltas | undefined;
   return {
     add(part, size) {
-      const { text, logprobs, finish_reason: reason, index: _, ...others } = part;
-      if (text !== undefined) fields.extend('text', text, size);
+      const { text, logprobs, finish_reason: reason, index: _, usage: _usage, ...others } = part;
+      if (text != null) fields.extend('text', text, size);
       // Some servers send an empty reason for none.
       if (reason !== undefined) fields.replace('finish_reason', reason || null, size);
       for (const name in others) fields.replace(name, others[name], size);
@@ -20,7 +20,7 @@ export function createCompletionChoice(budget: SizeBudget): AssembledChoice {
       allLogprobs ??= mergeDeltas(budget);
       for (const name in logprobs) allLogprobs.extend(name, logprobs[name], size);
     },
-    cut: () => fields.replace('finish_reason', 'length', 0),
+    end: (reason) => fields.replace('finish_reason', reason, 0),
     toObject: () => ({
       text: '',
       logprobs: allLogprobs?.toObject() ?? null,

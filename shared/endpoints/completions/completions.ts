@@ -50,6 +50,7 @@ const request: RequestFormat = {
   estimatePrompt: (completion, text) => estimatePrompts(completion, 'prompt', text),
 
   promptOf: (body) => promptsOf({ ...body }, 'prompt'),
+  promptsIn: (body: { prompt?: unknown }) => promptsIn(body.prompt).prompts,
   choicesOf: (body: { prompt?: unknown }) => choicesOfEach(body) * promptsIn(body.prompt).prompts,
   repeatsOfPrompt(body) {
     // Most bodies need not be parsed: a quote inside of a string is escaped, so this is never a part of the prompt.

@@ -1,7 +1,12 @@
 import type { StreamEnding } from './error-format.ts';
 
-/** Tokens as a backend reported them. `cachedTokens` are part of the prompt. */
-export type ReportedUsage = { promptTokens: number; completionTokens: number; cachedTokens: number };
+/** Tokens as a backend reported them. `cachedTokens` are part of the prompt. `isPartial`: text has come after the report. */
+export type ReportedUsage = {
+  promptTokens: number;
+  completionTokens: number;
+  cachedTokens: number;
+  isPartial?: true;
+};
 
 /** The tokens that the answer reports to its client. */
 export type AnswerTokens = Pick<ReportedUsage, 'promptTokens' | 'completionTokens'>;
@@ -38,8 +43,8 @@ export interface AnswerFormat {
 export interface VectorFormat {
   /** `mark`: a text that no backend can know. */
   createCutter(mark: string): VectorCutter;
-  /** The vectors as the body of the request asks for them. */
-  encode(vectors: readonly Vector[], body: string): Promise<readonly Vector[]>;
+  /** The vectors as the body of the request asks for them. What they grow by is spent of the budget. */
+  encode(vectors: readonly Vector[], asked: { body: string; budget: SizeBudget }): Promise<readonly Vector[]>;
 }
 
 /** One vector: its bytes as they came, in parts. */
@@ -76,11 +81,12 @@ export interface StreamFormat {
 export type SizeBudget = { spend(bytes: number): void };
 
 /**
- * What is kept of an answer is spent of `budget`. `choices`: how many were asked for.
+ * What is kept of an answer is spent of `budget`. `choices`: how many were asked for, of all `prompts`.
  */
 export type StreamOptions = AnswerContext & {
   budget: SizeBudget;
   choices: number;
+  prompts: number;
 };
 
 /** What came with one event: the text of the model, and the backend's token count so far, if it reports one. */
@@ -94,7 +100,7 @@ export interface StreamProgress {
   begun(): boolean;
   /**
    * Whether the backend has reported the end of the answer. A stream that ends without it broke off
-   * (contract.md#q4-completeness).
+   * (contract.md#ms1-complete-answers).
    */
   complete(choicesAsked: () => number): boolean;
   /** What came with the event that was taken last. */

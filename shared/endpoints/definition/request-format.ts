@@ -50,6 +50,8 @@ export interface RequestFormat {
   promptOf(body: object): Prompt;
   /** How often the answer repeats the prompt, which then does not count as output. `body` is a queued body as text. */
   repeatsOfPrompt?(body: string): number;
+  /** How many prompts a queued body has, each with choices of its own. Undefined for one. */
+  promptsIn?(body: object): number;
   /** The number of choices that tokens were reserved for, in a queued body. */
   choicesOf(body: object): number;
 }

@@ -9,15 +9,17 @@ import { withModel } from '../answers/with-model.ts';
 import type { AnswerFormat, ReportedUsage, WholeAnswer } from '../definition/answer-format.ts';
 import { createVectorCutter } from './cut-vectors.ts';
 import { vectorsAsBase64 } from './vectors-as-base64.ts';
+import { vectorsAsNumbers } from './vectors-as-numbers.ts';
 
 const answerSchema = z.looseObject({
-  model: z.string().optional(),
+  model: z.string().nullish(),
   data: z.array(z.looseObject({})),
 });
 
 type EmbeddingAnswer = WholeAnswer & { answer: z.infer<typeof answerSchema> };
 
-const usageSchema = z.looseObject({ prompt_tokens: reportedTokens });
+/** Zero for a prompt is no report. */
+const usageSchema = z.looseObject({ prompt_tokens: reportedTokens.positive() });
 
 function readUsage(usage: unknown): ReportedUsage | undefined {
   const tokens = usageSchema.safeParse(usage).data?.prompt_tokens;
@@ -29,7 +31,8 @@ export const embeddingAnswers: AnswerFormat = {
   bytesMax: answerBytesMax.vectors,
   vectors: {
     createCutter: createVectorCutter,
-    encode: async (vectors, body) => (asksForBase64(body) ? vectorsAsBase64(vectors) : vectors),
+    encode: (vectors, { body, budget }) =>
+      asksForBase64(body) ? vectorsAsBase64(vectors) : vectorsAsNumbers(vectors, budget),
   },
 
   parse(text): EmbeddingAnswer {
@@ -44,13 +47,11 @@ export const embeddingAnswers: AnswerFormat = {
 
   present({ text, answer, usage }: EmbeddingAnswer, { promptTokens }, { model }) {
     const data = mapped(answer.data, (item, index) => withMissing(item, { object: 'embedding', index }));
-    const isWhole =
-      data === answer.data && answer.object !== undefined && usage !== undefined && hasTotal(answer.usage);
+    const isWhole = data === answer.data && answer.object != null && usage !== undefined && hasTotal(answer.usage);
     if (isWhole) return withModel({ text, answer }, model);
     const tokens = { prompt_tokens: promptTokens, total_tokens: promptTokens };
     return JSON.stringify({
-      object: 'list',
-      ...answer,
+      ...withMissing(answer, { object: 'list' }),
       data,
       model,
       usage: { ...(isObject(answer.usage) && answer.usage), ...tokens },
@@ -66,5 +67,5 @@ function asksForBase64(body: string): boolean {
 }
 
 function hasTotal(usage: unknown): boolean {
-  return isObject(usage) && usage.total_tokens !== undefined;
+  return isObject(usage) && usage.total_tokens != null;
 }

@@ -2,7 +2,9 @@ import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { createEventAssembler, type EventBuilder } from '../answers/convert-events.ts';
 import type { AnswerAssembler, StreamOptions } from '../definition/answer-format.ts';
+import { isReason, objectIn, publishedEvent } from './message-blocks.ts';
 import { createMessageFormat } from './message-events.ts';
+import { withCounts } from './message-usage.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 /** `json`: the arguments of a tool call so far. */
@@ -16,7 +18,8 @@ export function createMessageAssembler(options: StreamOptions): AnswerAssembler 
   return createEventAssembler(createMessageFormat(options), createMessageBuilder(options));
 }
 
-function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
+function createMessageBuilder(context: StreamOptions): EventBuilder {
+  const { model, budget } = context;
   const blocks = new Map<unknown, Block>();
   let message: Json = {};
   let usage: Json = {};
@@ -26,7 +29,7 @@ function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
   function addToMessage(fields: Json, counts: unknown): void {
     budget.spend(eventCharacters + JSON.stringify([fields, counts]).length);
     message = { ...message, ...fields };
-    if (isObject(counts)) usage = { ...usage, ...withoutNulls(counts) };
+    usage = withCounts(usage, counts);
   }
 
   function begin(index: unknown, block: Json): void {
@@ -35,7 +38,8 @@ function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
   }
 
   return {
-    take({ type, ...event }) {
+    take(given) {
+      const { type, ...event } = publishedEvent(given, context);
       const { index, delta } = event;
       if (type === 'message_start' && isObject(event.message)) {
         const { content, usage: counts, ...fields } = event.message;
@@ -50,7 +54,8 @@ function createMessageBuilder({ model, budget }: StreamOptions): EventBuilder {
         budget.spend(eventCharacters + extend(block, delta));
       } else if (type === 'message_delta' && isObject(delta)) {
         const { delta: _, usage: counts, ...others } = event;
-        addToMessage({ ...others, ...delta }, counts);
+        const reason = isReason(delta.stop_reason) ? delta.stop_reason : message.stop_reason;
+        addToMessage({ ...others, ...delta, stop_reason: reason }, counts);
       }
     },
     cut() {
@@ -107,14 +112,5 @@ function extend(block: Block, { type, estimated_tokens: _, ...delta }: Json): nu
 
 /** Arguments that end early, at the backend's limit or ours, are not JSON. */
 function ended({ fields, json }: Block): Json {
-  if (json === '') return fields;
-  try {
-    return { ...fields, input: JSON.parse(json) };
-  } catch {
-    return { ...fields, input: {} };
-  }
-}
-
-function withoutNulls(counts: Json): Json {
-  return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== null));
+  return json === '' ? fields : { ...fields, input: objectIn(json) };
 }

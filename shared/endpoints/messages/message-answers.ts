@@ -1,15 +1,18 @@
 import { z } from 'zod';
+import { BackendError } from '../answers/backend-error.ts';
 import { notAnAnswer } from '../answers/backend-said.ts';
 import { cutFields } from '../answers/cut-text.ts';
+import { requireEnded } from '../answers/ended-reason.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
-import { withMissing } from '../answers/with-missing.ts';
+import { mapped, withMissing } from '../answers/with-missing.ts';
 import { writtenText } from '../answers/written.ts';
 import type { AnswerContext, AnswerTokens, WholeAnswer } from '../definition/answer-format.ts';
+import { isReason, publishedBlock } from './message-blocks.ts';
 import { presentUsage, readUsage } from './message-usage.ts';
 
 const messageSchema = z.looseObject({
   type: z.literal('message'),
-  model: z.string().optional(),
+  model: z.string().nullish(),
   content: z.array(z.looseObject({})),
 });
 
@@ -21,7 +24,10 @@ export function parseMessage(text: string): MessageAnswer {
   const parsed = messageSchema.safeParse(value);
   if (!parsed.success || parsed.data.error != null)
     throw notAnAnswer(value, 'the answer is not a message', { cause: parsed.error });
-  return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
+  const { stop_reason: reason, usage } = parsed.data;
+  requireEnded(reason);
+  if (!isReason(reason)) throw new BackendError('interrupted', 'the message has no stop_reason');
+  return { text, answer: parsed.data, usage: readUsage(usage) };
 }
 
 export function messageText({ answer }: MessageAnswer): string {
@@ -41,9 +47,11 @@ export function presentMessage(
   tokens: AnswerTokens,
   context: AnswerContext,
 ): string {
-  const complete = withMissing(answer, requiredOf(context));
+  const content = mapped(answer.content, (block, index) => publishedBlock(block, index, context));
+  const complete = withMissing(content === answer.content ? answer : { ...answer, content }, requiredOf(context));
   const isUnchanged = complete === answer && answer.model === context.model;
-  if (isUnchanged && usage?.completionTokens === tokens.completionTokens) return text;
+  const { promptTokens, completionTokens } = tokens;
+  if (isUnchanged && usage?.completionTokens === completionTokens && usage.promptTokens === promptTokens) return text;
   return JSON.stringify({ ...complete, model: context.model, usage: presentUsage(tokens, usage && answer.usage) });
 }
 

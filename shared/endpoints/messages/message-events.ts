@@ -1,18 +1,21 @@
 import { z } from 'zod';
+import { isObject } from '../../is-object.ts';
 import { BackendError } from '../answers/backend-error.ts';
 import { createEventConverter, type EventFormat, type TypedEvent } from '../answers/convert-events.ts';
+import { requireEnded } from '../answers/ended-reason.ts';
 import { withMissing } from '../answers/with-missing.ts';
 import { writtenText } from '../answers/written.ts';
-import type { StreamConverter, StreamOptions } from '../definition/answer-format.ts';
+import type { AnswerTokens, StreamConverter, StreamOptions } from '../definition/answer-format.ts';
 import { requiredOf } from './message-answers.ts';
-import { presentUsage, readUsage } from './message-usage.ts';
+import { isReason, publishedEvent } from './message-blocks.ts';
+import { presentUsage, readUsage, withCounts } from './message-usage.ts';
 
 /** The events of a streamed message, as far as the service reads them (Anthropic API reference, streaming messages). */
 const startSchema = z.looseObject({ message: z.looseObject({ usage: z.unknown().optional() }) });
 const blockSchema = z.looseObject({ index: z.int().nonnegative(), content_block: z.looseObject({}) });
 const deltaSchema = z.looseObject({ index: z.int().nonnegative(), delta: z.looseObject({}) });
 const stopSchema = z.looseObject({ index: z.int().nonnegative() });
-const endSchema = z.looseObject({ delta: z.looseObject({}), usage: z.unknown().optional() });
+const endSchema = z.looseObject({ delta: z.looseObject({}).nullable(), usage: z.unknown().optional() });
 
 type Usage = Readonly<Record<string, unknown>>;
 
@@ -44,35 +47,59 @@ function createOpenBlocks() {
   };
 }
 
+/** The end of a message, and its usage. Some servers send further deltas after the one with the reason. */
+function createMessageEnd() {
+  let end: Usage & { delta?: Usage } = {};
+  let isEnded = false;
+  let usage: Usage = {};
+  let hasCounted = false;
+
+  return {
+    start(counts: unknown): void {
+      usage = isObject(counts) ? counts : {};
+    },
+    take({ delta, ...event }: z.infer<typeof endSchema>): void {
+      const { stop_reason: given, ...rest } = delta ?? {};
+      requireEnded(given);
+      // The backend has ended the message. What follows is only the event that says so.
+      isEnded ||= isReason(given);
+      end = { ...event, delta: { ...end.delta, ...rest, ...(isReason(given) && { stop_reason: given }) } };
+      usage = withCounts(usage, event.usage);
+      hasCounted ||= isObject(event.usage) && event.usage.output_tokens != null;
+    },
+    cut(): void {
+      end = { delta: { stop_reason: 'max_tokens', stop_sequence: null } };
+    },
+    isEnded: () => isEnded,
+    /** The first event has a count of output tokens, too, from before there was any. */
+    usage: () => (hasCounted ? readUsage(usage) : undefined),
+    event(tokens: AnswerTokens): TypedEvent {
+      const delta = withMissing(end.delta ?? {}, { stop_reason: 'end_turn', stop_sequence: null });
+      const presented = presentUsage(tokens, readUsage(usage) === undefined ? undefined : usage);
+      return { ...end, type: 'message_delta', delta, usage: presented };
+    },
+  };
+}
+
 /** Follows the events of a streamed message. */
 export function createMessageFormat(options: StreamOptions): EventFormat {
   const blocks = createOpenBlocks();
+  const end = createMessageEnd();
   let hasStarted = false;
-  let usage: Usage = {};
-  let hasCounted = false;
-  let end: z.infer<typeof endSchema> | undefined;
-  let isComplete = false;
-
-  /** The first event has a count of output tokens, too, from before there was any. */
-  const reported = () => (hasCounted ? readUsage(usage) : undefined);
 
   function start(event: TypedEvent): TypedEvent {
     const { message } = parse(startSchema, event);
     hasStarted = true;
-    usage = usageOf(message.usage);
+    end.start(message.usage);
     const required = { ...requiredOf(options), content: [], usage: { input_tokens: 0, output_tokens: 0 } };
     const complete = withMissing(message, required);
     if (complete === message && message.model === options.model) return event;
     return { ...event, message: { ...complete, model: options.model } };
   }
 
-  function count(counts: Usage): void {
-    usage = { ...usage, ...counts };
-    hasCounted ||= counts.output_tokens !== undefined;
-  }
-
   return {
-    take(event) {
+    take(given) {
+      const event = publishedEvent(given, options);
       blocks.settle();
       switch (event.type) {
         case 'message_start':
@@ -89,29 +116,23 @@ export function createMessageFormat(options: StreamOptions): EventFormat {
           blocks.end(parse(stopSchema, event).index);
           return { event, text: '' };
         case 'message_delta':
-          end = parse(endSchema, event);
-          count(withoutNulls(usageOf(end.usage)));
-          // The backend has ended the message. What follows is only the event that says so.
-          isComplete ||= typeof end.delta.stop_reason === 'string';
-          return { event: undefined, text: '', tokens: reported()?.completionTokens };
+          end.take(parse(endSchema, event));
+          // Beside text, no tokens are no report.
+          return { event: undefined, text: '', tokens: end.usage()?.completionTokens || undefined };
         case 'message_stop':
-          isComplete = true;
+          if (!end.isEnded()) throw new BackendError('interrupted', 'the message stopped without a stop_reason');
           return { event: undefined, text: '' };
         default:
           return { event, text: '' };
       }
     },
-    complete: () => hasStarted && isComplete,
-    usage: reported,
+    complete: () => hasStarted && end.isEnded(),
+    usage: end.usage,
     cut() {
-      end = { delta: { stop_reason: 'max_tokens', stop_sequence: null } };
+      end.cut();
       return blocks.list().map((index) => ({ type: 'content_block_stop', index }));
     },
-    end(tokens) {
-      const delta = withMissing(end?.delta ?? {}, { stop_reason: 'end_turn', stop_sequence: null });
-      const presented = presentUsage(tokens, readUsage(usage) === undefined ? undefined : usage);
-      return [{ type: 'message_delta', ...end, delta, usage: presented }, { type: 'message_stop' }];
-    },
+    end: (tokens) => [end.event(tokens), { type: 'message_stop' }],
   };
 }
 
@@ -119,12 +140,4 @@ function parse<Schema extends z.ZodType>(schema: Schema, event: TypedEvent): z.i
   const parsed = schema.safeParse(event);
   if (!parsed.success) throw new BackendError('unreadable', `an event is no ${event.type}`, { cause: parsed.error });
   return parsed.data;
-}
-
-function usageOf(value: unknown): Usage {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
-}
-
-function withoutNulls(usage: Usage): Usage {
-  return Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== null));
 }

@@ -37,7 +37,20 @@ export function readUsage(usage: unknown): ReportedUsage | undefined {
 export function presentUsage({ promptTokens, completionTokens }: AnswerTokens, reported?: unknown): object {
   const counts = { cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };
   if (!isObject(reported)) return { input_tokens: promptTokens, ...counts, output_tokens: completionTokens };
-  if (reported.output_tokens === completionTokens) return reported;
+  const input = readUsage(reported)?.promptTokens === 0 ? { input_tokens: promptTokens } : {};
+  if (reported.output_tokens === completionTokens) return { ...reported, ...input };
   const { output_tokens_details: _, ...rest } = reported;
-  return { ...rest, output_tokens: completionTokens };
+  return { ...rest, ...input, output_tokens: completionTokens };
+}
+
+/** The usage with the counts of a later event. Null and zero do not replace a count. */
+export function withCounts(
+  usage: Readonly<Record<string, unknown>>,
+  counts: unknown,
+): Readonly<Record<string, unknown>> {
+  if (!isObject(counts)) return usage;
+  const counted = Object.entries(counts).filter(
+    ([name, count]) => count !== null && (count !== 0 || usage[name] == null),
+  );
+  return { ...usage, ...Object.fromEntries(counted) };
 }

@@ -1,5 +1,6 @@
 import { isObject } from '../../is-object.ts';
-import { mapped, withMissing } from '../answers/with-missing.ts';
+import type { TypedEvent } from '../answers/convert-events.ts';
+import { mapped, withMissing, withText } from '../answers/with-missing.ts';
 import type { AnswerContext } from '../definition/answer-format.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -8,13 +9,10 @@ type Json = Readonly<Record<string, unknown>>;
  * Returns a response with all properties that OpenAI's description requires, and with the client's name of the model. `status` stands for a
  * missing one.
  */
-export function completeResponse(
-  response: Json,
-  { requestId, createdAt, model }: AnswerContext,
-  status = 'completed',
-): Json {
+export function completeResponse(response: Json, context: AnswerContext, status = 'completed'): Json {
+  const { requestId, createdAt, model } = context;
   const output = Array.isArray(response.output)
-    ? mapped(response.output, (item, index) => completeItem(item, index))
+    ? mapped(response.output, (item, index) => completeItem(item, { context, index }))
     : [];
   const complete = withMissing(response, {
     ...{ id: `resp_${requestId}`, object: 'response', created_at: createdAt, status, model },
@@ -33,7 +31,10 @@ const itemProperties: Readonly<Record<string, Json>> = {
 };
 const withStatus = new Set<unknown>(['message', 'function_call']);
 
-export function completeItem(item: unknown, index = 0, status = 'completed'): unknown {
+type Place = { context: Pick<AnswerContext, 'requestId'>; index: number; status?: string };
+
+export function completeItem(given: unknown, { context, index, status = 'completed' }: Place): unknown {
+  const item = publishedItem(given, index, context);
   if (!isObject(item)) return item;
   const properties = itemProperties[String(item.type)] ?? {};
   const required = { id: `item_${index}`, ...properties, ...(withStatus.has(item.type) && { status }) };
@@ -55,4 +56,25 @@ const eventProperties: Readonly<Record<string, Json>> = {
 
 export function requiredOfEvent(type: string): Json {
   return eventProperties[type] ?? {};
+}
+
+/** By type of an item that calls a tool: the member with what the tool gets, and the event that has it, too. */
+const inputs: Readonly<Record<string, string>> = { function_call: 'arguments', custom_tool_call: 'input' };
+const inputEvent = /^response\.(?:function_call_arguments|custom_tool_call_input)\.(?:delta|done)$/;
+
+/** Returns an item as OpenAI publishes calls of tools, with an id and a text as its input (contract.md#ms12-tool-calls-and-lists). */
+function publishedItem(item: unknown, index: number, { requestId }: Place['context']): unknown {
+  if (!isObject(item)) return item;
+  const input = inputs[String(item.type)];
+  if (input === undefined) return item;
+  const hasId = typeof item.call_id === 'string' && item.call_id !== '';
+  const call = withText(item, input);
+  return hasId ? call : { ...call, call_id: `call_${requestId.replace('req_', '')}_${index}` };
+}
+
+/** Does the same for an event with such an item, or with a part of its input. */
+export function publishedEvent(event: TypedEvent, context: Place['context']): TypedEvent {
+  if (inputEvent.test(event.type)) return ['delta', 'arguments', 'input'].reduce(withText, event);
+  const item = publishedItem(event.item, Number(event.output_index) || 0, context);
+  return item === event.item ? event : { ...event, item };
 }

@@ -1,18 +1,22 @@
 import { z } from 'zod';
+import { BackendError } from '../answers/backend-error.ts';
 import { notAnAnswer } from '../answers/backend-said.ts';
 import { cutFields } from '../answers/cut-text.ts';
+import { requireEnded } from '../answers/ended-reason.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import type { AnswerContext, AnswerTokens, WholeAnswer } from '../definition/answer-format.ts';
 import { completeResponse } from './required-properties.ts';
 import { presentUsage, readUsage } from './response-usage.ts';
 import { outputText } from './written-output.ts';
 
-/** A response that is `in_progress` would have to be asked for again. */
 const responseSchema = z.looseObject({
-  model: z.string().optional(),
-  status: z.enum(['completed', 'incomplete']).optional(),
+  model: z.string().nullish(),
+  status: z.string().nullish(),
   output: z.array(z.looseObject({})),
 });
+
+/** A response that is `in_progress` would have to be asked for again. */
+const ends = new Set(['completed', 'incomplete']);
 
 /** A whole response (OpenAI API reference, responses). */
 export type ResponseAnswer = WholeAnswer & { answer: z.infer<typeof responseSchema> };
@@ -21,7 +25,10 @@ export function parseResponse(text: string): ResponseAnswer {
   const value = parseBackendJson(text, 'the answer');
   const parsed = responseSchema.safeParse(value);
   if (!parsed.success || parsed.data.error != null)
-    throw notAnAnswer(value, 'the answer is no ended response', { cause: parsed.error });
+    throw notAnAnswer(value, 'the answer is no response', { cause: parsed.error });
+  const { status } = parsed.data;
+  requireEnded(status);
+  if (status != null && !ends.has(status)) throw new BackendError('unreadable', 'the answer is no ended response');
   return { text, answer: parsed.data, usage: readUsage(parsed.data.usage) };
 }
 

@@ -8,11 +8,18 @@ import {
   type EventFormat,
   type TypedEvent,
 } from '../answers/convert-events.ts';
+import { requireEnded } from '../answers/ended-reason.ts';
 import { withMissing } from '../answers/with-missing.ts';
-import type { AnswerAssembler, StreamConverter, StreamOptions } from '../definition/answer-format.ts';
+import type { AnswerAssembler, AnswerContext, StreamConverter, StreamOptions } from '../definition/answer-format.ts';
 import { closeOutput } from './close-output.ts';
 import { createOutputProgress } from './output-progress.ts';
-import { completeItem, completePart, completeResponse, requiredOfEvent } from './required-properties.ts';
+import {
+  completeItem,
+  completePart,
+  completeResponse,
+  publishedEvent,
+  requiredOfEvent,
+} from './required-properties.ts';
 import { cutShort } from './response-answers.ts';
 import { presentUsage, readUsage } from './response-usage.ts';
 import { createWrittenOutput } from './written-output.ts';
@@ -48,20 +55,22 @@ function createResponseFormat(options: StreamOptions): EventFormat & { ended(): 
   let final: Lifecycle | undefined;
 
   return {
-    take(event) {
+    take(given) {
       numbers.settle();
+      const event = publishedEvent(given, options);
       output.take(event);
       if (hasFailed(event)) throw notAnAnswer(event.response, 'the response has failed', { fault: 'interrupted' });
+      requireEnded(statusIn(event));
       const text = written.take(event);
       if (hasResponse(event)) {
         const known = { ...event, response: completeResponse(event.response, options, statusAfter(event.type)) };
         response = known.response;
         if (!finalTypes.has(event.type)) return { event: numbers.given(known), text };
         final = known;
-        return { event: undefined, text, tokens: readUsage(known.response.usage)?.completionTokens };
+        return { event: undefined, text, tokens: readUsage(known.response.usage)?.completionTokens || undefined };
       }
       if (finalTypes.has(event.type)) throw new BackendError('unreadable', `an event is no ${event.type}`);
-      return { event: numbers.given(completeEvent(event, output.nameAt)), text };
+      return { event: numbers.given(completeEvent(event, output.nameAt, options)), text };
     },
     complete: () => final !== undefined,
     usage: () => readUsage(final?.response.usage),
@@ -123,15 +132,21 @@ function hasFailed({ type, response }: TypedEvent): boolean {
   return type === 'response.failed' || (isObject(response) && response.error != null);
 }
 
+/** Beside an event of its own, some servers end a response with the event of a complete one. */
+function statusIn({ type, response }: TypedEvent): unknown {
+  return type === 'response.cancelled' ? 'cancelled' : isObject(response) && response.status;
+}
+
 /** The status of a response in an event of this type. */
 function statusAfter(type: string): string {
   return finalTypes.has(type) ? type.slice('response.'.length) : 'in_progress';
 }
 
 /** The event with the properties that OpenAI's description requires: the event itself if it has all. */
-function completeEvent(event: TypedEvent, nameAt: (index: unknown) => unknown): TypedEvent {
+function completeEvent(event: TypedEvent, nameAt: (index: unknown) => unknown, context: AnswerContext): TypedEvent {
   const status = event.type.endsWith('.added') ? 'in_progress' : 'completed';
-  const item = event.item === undefined ? undefined : completeItem(event.item, Number(event.output_index) || 0, status);
+  const index = Number(event.output_index) || 0;
+  const item = event.item === undefined ? undefined : completeItem(event.item, { context, index, status });
   const part = event.part === undefined ? undefined : completePart(event.part);
   const isCallDone = event.type === 'response.function_call_arguments.done';
   const complete = withMissing(event, isCallDone ? { name: nameAt(event.output_index) } : requiredOfEvent(event.type));

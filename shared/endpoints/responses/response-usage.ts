@@ -8,13 +8,18 @@ const usageSchema = z.looseObject({
   input_tokens: reportedTokens,
   output_tokens: reportedTokens,
   input_tokens_details: z.looseObject({ cached_tokens: reportedTokens.nullish() }).nullish().catch(undefined),
+  output_tokens_details: z.looseObject({ reasoning_tokens: reportedTokens.nullish() }).nullish().catch(undefined),
+  total_tokens: reportedTokens.nullish().catch(undefined),
 });
 
 /** Returns the tokens in a backend's `usage`, or undefined if there is none. */
 export function readUsage(usage: unknown): ReportedUsage | undefined {
   const { data } = usageSchema.safeParse(usage);
   if (data === undefined) return undefined;
-  const { input_tokens: promptTokens, output_tokens: completionTokens, input_tokens_details: details } = data;
+  const { input_tokens: promptTokens, output_tokens: counted, input_tokens_details: details } = data;
+  // As in a chat completion, some count reasoning in the total only.
+  const uncounted = Math.max(0, (data.total_tokens ?? 0) - promptTokens - counted);
+  const completionTokens = counted + Math.min(uncounted, data.output_tokens_details?.reasoning_tokens ?? 0);
   return { promptTokens, completionTokens, cachedTokens: Math.min(details?.cached_tokens ?? 0, promptTokens) };
 }
 
@@ -30,12 +35,13 @@ export function presentUsage({ promptTokens, completionTokens }: AnswerTokens, r
   const kept = isObject(reported) && own !== undefined ? reported : {};
   const input = isObject(kept.input_tokens_details) ? kept.input_tokens_details : {};
   const output = isSame && isObject(kept.output_tokens_details) ? kept.output_tokens_details : {};
+  const shown = own?.promptTokens || promptTokens;
   return {
     ...kept,
-    input_tokens: own?.promptTokens ?? promptTokens,
+    input_tokens: shown,
     input_tokens_details: withMissing(input, { cached_tokens: 0, cache_write_tokens: 0 }),
     output_tokens: completionTokens,
     output_tokens_details: withMissing(output, noReasoning),
-    total_tokens: (own?.promptTokens ?? promptTokens) + completionTokens,
+    total_tokens: shown + completionTokens,
   };
 }

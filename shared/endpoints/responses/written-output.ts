@@ -21,6 +21,9 @@ function itemText(item: unknown): string {
   return writtenText(Object.fromEntries(Object.entries(item).filter(([name]) => !besideText.has(name))));
 }
 
+/** Sound has no text; its transcript has events of its own. */
+const textDelta = /(?<!audio)\.delta$/;
+
 /** Characters written in one item, by the kind of event that had them, and how many of them were returned. */
 type ItemLengths = { byEvent: Map<string, number>; returned: number };
 
@@ -72,7 +75,7 @@ export function createWrittenOutput(budget: SizeBudget) {
       const stage = type.endsWith('.done') ? 'done' : 'added';
       const whole = kind !== undefined && stage === 'done' ? event[textMembers[kind]] : undefined;
       return (
-        (typeof delta === 'string' && type.endsWith('.delta') ? beyondOthers(index, 'delta', delta) : '') +
+        (typeof delta === 'string' && textDelta.test(type) ? beyondOthers(index, 'delta', delta) : '') +
         (typeof whole === 'string' ? beyondOthers(index, 'done', whole) : '') +
         (isObject(part) ? beyondOthers(index, `part ${stage}`, writtenText(part)) : '') +
         (isObject(item) ? beyondOthers(index, `item ${stage}`, itemText(item)) : '') +

@@ -29,7 +29,8 @@ test('a completion has the text, the usage and the model, and is charged exactly
 
 test('each prompt in each form gets its choices, whole and streamed, and all are charged', async (t) => {
   const account = await openAccount(shared.stack(), 'completions-prompts');
-  const prompts = ['Hi', ['Hi', 'Grüße'], [5, 6, 7], [[5], [6, 7]]];
+  // The stand-in has as many tokens for these texts as our tokenizer: of several prompts the larger count is charged.
+  const prompts = ['Hi', ['Hi', 'Ho'], [5, 6, 7], [[5], [6, 7]]];
   const charged = [];
   for (const prompt of prompts) {
     const asked = { prompt, n: 2, max_tokens: 9 };

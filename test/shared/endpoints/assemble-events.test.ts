@@ -176,7 +176,7 @@ test('what the provider read and wrote for a compaction counts as prompt, and th
     { type: 'compaction', input_tokens: 'x' },
   ];
   const counts = { output_tokens: 20, iterations };
-  const whole = { ...start.message, usage: { ...start.message.usage, ...counts } };
+  const whole = { ...start.message, stop_reason: 'end_turn', usage: { ...start.message.usage, ...counts } };
   const usage = { promptTokens: 8 + 180_007 + 3_500, completionTokens: 20, cachedTokens: 10 };
   const assembled = assemble(messages, [start, block(0, { type: 'text', text: 'Hi' }), end({}, counts)]);
   const parsed = endpointAt(messages).answer.parse(JSON.stringify(whole));

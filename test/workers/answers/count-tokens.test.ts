@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { countTokens as countExactly } from 'gpt-tokenizer/encoding/o200k_base';
-import { promptUsage } from '../../../workers/answers/answer-request.ts';
+import { promptUsage } from '../../../workers/answers/answer-usage.ts';
 import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
 import { seededRandom } from '../../support/random.ts';
 import { jobFor } from '../../support/worker-side.ts';

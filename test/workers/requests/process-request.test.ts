@@ -268,10 +268,20 @@ for (const [endpoint, limit, answerBytesMax] of [
   });
 }
 
-for (const encoding_format of ['float', 'base64'] as const) {
-  test(`a large answer of vectors arrives in pieces, in ${encoding_format}`, async (t) => {
-    const vector = Array.from({ length: 1_024 }, (_, index) => Math.fround(Math.sin(index)));
-    const data = Array.from({ length: 100 }, (_, index) => ({ object: 'embedding', index, embedding: vector }));
+/** The encoding that the backend answers with, and the one that the client asked for. */
+const encodings = [
+  ['float', 'float'],
+  ['float', 'base64'],
+  ['base64', 'float'],
+  ['base64', 'base64'],
+] as const;
+for (const [sent, encoding_format] of encodings) {
+  test(`a large answer of vectors that are ${sent} arrives in pieces, as ${encoding_format}`, async (t) => {
+    // Numbers that 32 bits have exactly, in few digits.
+    const vector = Array.from({ length: 1_024 }, (_, index) => Math.round(64 + 64 * Math.sin(index)) / 64);
+    const encoded = Buffer.from(Float32Array.from(vector).buffer).toString('base64');
+    const embedding = sent === 'float' ? vector : encoded;
+    const data = Array.from({ length: 100 }, (_, index) => ({ object: 'embedding', index, embedding }));
     const usage = { prompt_tokens: 100, total_tokens: 100 };
     const text = JSON.stringify({ object: 'list', model: 'theirs', data, usage });
     await using backend = await startRawBackend((socket) => socket.end(rawAnswer(text, { type: 'application/json' })));
@@ -290,8 +300,7 @@ for (const encoding_format of ['float', 'base64'] as const) {
     const pieces = replies.flatMap((reply) => (reply.kind === 'piece' ? [reply.data] : []));
     t.true(pieces.length > 1);
     t.true(pieces.every(({ length }) => length <= 262_144));
-    const expected =
-      encoding_format === 'float' ? vector : Buffer.from(Float32Array.from(vector).buffer).toString('base64');
+    const expected = encoding_format === 'float' ? vector : encoded;
     t.deepEqual(JSON.parse(Buffer.from(pieces.join(''), 'latin1').toString()), {
       object: 'list',
       model: 'medium-chat',

@@ -4,7 +4,7 @@ import { isOver } from '../../../shared/batches/batch-states.ts';
 import { answerTooLarge } from '../../../shared/endpoints/answers/size-budget.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import { promptUsage, unknownUsage } from '../../answers/answer-request.ts';
+import { promptUsage, unknownUsage } from '../../answers/answer-usage.ts';
 import type { Found } from '../../answers/found.ts';
 import { refusedBy, tooLongFor } from '../../answers/refusals.ts';
 import type { CallingRun, Outcome, StopReason } from '../../answers/run.ts';

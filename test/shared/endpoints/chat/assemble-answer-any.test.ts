@@ -28,7 +28,7 @@ const message: fc.Arbitrary<Cut> = fc
     others: fc
       .uniqueArray(fc.constantFrom('reasoning_content', 'reasoning', 'refusal', 'x_said'), { maxLength: 4 })
       .chain((names) => fc.tuple(...names.map(textField))),
-    calls: fc.array(call, { maxLength: 3 }),
+    calls: fc.uniqueArray(call, { maxLength: 3, selector: ({ id }) => id }),
     repeated: fc.boolean(),
   })
   .map(({ content, others, calls, repeated }) => {

@@ -135,7 +135,7 @@ test('a content that mixes text and parts loses nothing', (t) => {
 const call = (index: number | undefined, rest: object) => ({ tool_calls: [{ index, ...rest }] });
 const named = (name: string | null, args: string) => ({ function: { name, arguments: args } });
 
-test('tool calls are joined by their index, and have no index in the result', (t) => {
+test('tool calls are joined by their index, are in the order of their beginnings, and have no index in the result', (t) => {
   const deltas = [
     { role: 'assistant', content: '' },
     call(1, { id: 'c1', type: 'function', ...named('time', '') }),
@@ -147,8 +147,8 @@ test('tool calls are joined by their index, and have no index in the result', (t
   t.deepEqual(messageOf(...deltas), {
     ...{ ...assistant, content: null },
     tool_calls: [
-      { id: 'c0', type: 'function', function: { name: 'weather', arguments: '{}' } },
       { id: 'c1', type: 'function', function: { name: 'time', arguments: '{"a":1}' } },
+      { id: 'c0', type: 'function', function: { name: 'weather', arguments: '{}' } },
     ],
   });
 });
@@ -238,7 +238,7 @@ test('is complete by [DONE], or by an end of each choice that was asked for', (t
 test('an invalid event, or one with an error, ends it', (t) => {
   for (const [data, fault] of [
     ['hello', 'unreadable'],
-    ['{}', 'unreadable'],
+    ['[]', 'unreadable'],
     ['{"error":{"message":"out of memory"}}', 'said'],
     [chunk({ content: 'a' }, {}, { error: { message: 'no' } }), 'said'],
   ] as const) {

@@ -2,12 +2,8 @@ import test from 'ava';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
 import { writtenText } from '../../../../shared/endpoints/answers/written.ts';
 import { chatKind } from '../../../../shared/endpoints/chat/chat.ts';
-import {
-  answerText,
-  parseAnswer,
-  presentAnswer,
-  readUsage,
-} from '../../../../shared/endpoints/choices/convert-answer.ts';
+import { readUsage } from '../../../../shared/endpoints/choices/choices-usage.ts';
+import { answerText, parseAnswer, presentAnswer } from '../../../../shared/endpoints/choices/convert-answer.ts';
 import { streamOptions } from '../../../support/stream-options.ts';
 
 const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8, prompt_tokens_details: { cached_tokens: 1 } };

@@ -1,6 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { chatKind } from '../../../../shared/endpoints/chat/chat.ts';
+import type { Chunk } from '../../../../shared/endpoints/choices/choices-schemas.ts';
 import { createChunkConverter } from '../../../../shared/endpoints/choices/convert-chunks.ts';
 import { parseChunk } from '../../../../shared/endpoints/choices/parse-chunk.ts';
 import { createRepeatedChunks } from '../../../../shared/endpoints/choices/repeated-chunk.ts';
@@ -9,6 +10,12 @@ import { streamOptions } from '../../../support/stream-options.ts';
 
 const head = '"object":"chat.completion.chunk","created":1754000000,"model":"m"';
 const choice = (delta: string, rest = '') => `"choices":[{"index":0,"delta":{${delta}},"finish_reason":null${rest}}]`;
+/** A chunk. */
+function parsed(data: string): Chunk {
+  const chunk = parseChunk(data);
+  if (chunk === undefined) throw new Error('this is no chunk');
+  return chunk;
+}
 const quoted = (text: string) => JSON.stringify(text);
 
 /** The chunks of different model servers, by their text. */
@@ -57,7 +64,7 @@ for (const [server, write] of Object.entries(servers)) {
     const texts = [' the', ' größe', '\n', ' "said"', '\\', '🎉', ' a', ' b', ' c', ' d'];
     const read = texts.map(write).filter((data) => {
       const found = repeated.read(data);
-      if (found === undefined) repeated.learn(data, parseChunk(data));
+      if (found === undefined) repeated.learn(data, parsed(data));
       return found !== undefined;
     });
     t.true(read.length >= 8, `${read.length} of ${texts.length}`);
@@ -87,7 +94,7 @@ const unlike: Record<string, string> = {
 for (const [what, data] of Object.entries(unlike)) {
   test(`a chunk is parsed if ${what}`, (t) => {
     const repeated = createRepeatedChunks((given) => given);
-    repeated.learn(text, parseChunk(text));
+    repeated.learn(text, parsed(text));
     t.deepEqual(repeated.read(next), { text: 'b', sent: next });
     t.is(repeated.read(data), undefined);
   });
@@ -107,7 +114,7 @@ const notLearned: Record<string, string> = {
 for (const [what, data] of Object.entries(notLearned)) {
   test(`nothing is learned from a chunk that ${what}`, (t) => {
     const repeated = createRepeatedChunks((given) => given);
-    repeated.learn(data, parseChunk(data));
+    repeated.learn(data, parsed(data));
     t.is(repeated.read(data), undefined);
   });
 }
@@ -121,7 +128,7 @@ test('learning from a backend whose chunks always differ ends', (t) => {
   for (let turn = 0; turn < 1_000; turn++) {
     const data = `{"id":"${turn}",${head},${choice('"content":"a"')}}`;
     t.is(repeated.read(data), undefined);
-    repeated.learn(data, parseChunk(data));
+    repeated.learn(data, parsed(data));
   }
   t.true(presented < 10, `${presented} times`);
 });

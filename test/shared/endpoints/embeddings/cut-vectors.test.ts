@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
 import { createVectorCutter } from '../../../../shared/endpoints/embeddings/cut-vectors.ts';
 import { vectorsAsBase64 } from '../../../../shared/endpoints/embeddings/vectors-as-base64.ts';
+import { vectorsAsNumbers } from '../../../../shared/endpoints/embeddings/vectors-as-numbers.ts';
 
 /** The answer without its vectors, and with them again. Fails as the cutter and the parser of the rest do. */
 function cutIn(pieces: readonly Buffer[]) {
@@ -171,6 +172,56 @@ test('an answer that comes byte by byte takes no more memory for each byte', (t)
   const { vectors, joined } = cutIn(Array.from(bytes, (byte) => Buffer.of(byte)));
   t.true(joined.equals(bytes));
   t.true((vectors[0]?.length ?? 0) < 2_048);
+});
+
+test('base64 is converted into floats, and anything else stays', async (t) => {
+  const numbers = [0.1, -1.5e-7, 0, 3.4028234e38, 1e-45, 12];
+  const bytes = Buffer.from(Float32Array.from(numbers).buffer);
+  const special = Buffer.from(Float32Array.of(1, Number.NaN, Number.POSITIVE_INFINITY).buffer);
+  const given = [
+    `"${bytes.toString('base64')}"`,
+    '"AACAPwAAAEA="',
+    `"${special.toString('base64')}"`,
+    '[0.1, 2]',
+    '""',
+    '"no base64!"',
+    '"AAAA"',
+  ];
+  let spent = 0;
+  const budget = { spend: (more: number) => (spent += more) };
+  const converted = await vectorsAsNumbers(
+    given.map((text) => [Buffer.from(text.slice(0, 3)), Buffer.from(text.slice(3))].filter(({ length }) => length > 0)),
+    budget,
+  );
+  const texts = converted.map((parts) => Buffer.concat(parts).toString());
+  t.deepEqual(
+    Array.from(JSON.parse(texts[0] ?? ''), Math.fround as (value: unknown) => number),
+    numbers.map(Math.fround),
+  );
+  t.deepEqual(texts.slice(1), ['[1,2]', '[1,null,null]', '[0.1, 2]', '""', '"no base64!"', '"AAAA"']);
+  t.true(spent > 0 && spent < 100, `${spent}`);
+});
+
+test('vectors that are converted let other work run, and what they grow by is bounded', async (t) => {
+  const many = Buffer.from(new Float32Array(100_000).fill(1 / 3).buffer).toString('base64');
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const [vector = []] = await vectorsAsNumbers([[Buffer.from(`"${many}"`)]], { spend() {} });
+  isOver = true;
+  t.true(turns >= 5, `${turns}`);
+  const numbers: number[] = JSON.parse(Buffer.concat(vector).toString());
+  t.is(numbers.length, 100_000);
+  t.true(numbers.every((number) => Math.fround(number) === Math.fround(1 / 3)));
+  const full = new Error('full');
+  const spend = () => {
+    throw full;
+  };
+  t.is(await t.throwsAsync(vectorsAsNumbers([[Buffer.from(`"${many}"`)]], { spend })), full);
 });
 
 test('floats are converted into base64 as OpenAI’s clients read it, and anything else stays', async (t) => {

@@ -13,6 +13,7 @@ const context = { model: 'm', requestId: 'req_1', createdAt: 1_700_000_000 };
 const asked = { model: 'm', max_tokens: 1_000, messages: [{ role: 'user', content: 'think aloud' }] };
 const { whole, promptTokens, completionTokens } = backendAnswer('/v1/messages', asked);
 const tokens = { promptTokens, completionTokens };
+const empty = { type: 'message', stop_reason: 'end_turn' };
 const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
 const presented = (answer: unknown, used = tokens, model = 'm') =>
   JSON.parse(presentMessage(parseMessage(textOf(answer)), used, { ...context, model }));
@@ -26,26 +27,23 @@ test('another name of the model is replaced, and nothing else', (t) => {
 });
 
 test('properties that a server leaves out are added', (t) => {
-  t.deepEqual(presented({ type: 'message', content: [] }, { promptTokens: 3, completionTokens: 1 }), {
+  t.deepEqual(presented({ ...empty, content: [] }, { promptTokens: 3, completionTokens: 1 }), {
     ...{ id: 'msg_req_1', type: 'message', role: 'assistant', model: 'm', content: [] },
-    ...{ stop_reason: null, stop_sequence: null },
+    ...{ stop_reason: 'end_turn', stop_sequence: null },
     usage: { input_tokens: 3, output_tokens: 1, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
   });
 });
 
 test('the prompt is what no cache has, what the cache had, and what it keeps', (t) => {
   const usage = { input_tokens: 3, output_tokens: 2, cache_read_input_tokens: 50, cache_creation_input_tokens: 7 };
-  const parsed = parseMessage(textOf({ type: 'message', content: [], usage }));
+  const parsed = parseMessage(textOf({ ...empty, content: [], usage }));
   t.deepEqual(parsed.usage, { promptTokens: 60, completionTokens: 2, cachedTokens: 50 });
-  t.deepEqual(
-    presented({ type: 'message', content: [], usage }, { promptTokens: 60, completionTokens: 2 }).usage,
-    usage,
-  );
+  t.deepEqual(presented({ ...empty, content: [], usage }, { promptTokens: 60, completionTokens: 2 }).usage, usage);
 });
 
 test('a usage above what may be charged is lowered', (t) => {
   const usage = { input_tokens: 3, output_tokens: 500, output_tokens_details: { thinking_tokens: 400 }, vendor: 1 };
-  t.deepEqual(presented({ type: 'message', content: [], usage }, { promptTokens: 3, completionTokens: 100 }).usage, {
+  t.deepEqual(presented({ ...empty, content: [], usage }, { promptTokens: 3, completionTokens: 100 }).usage, {
     ...{ input_tokens: 3, output_tokens: 100, vendor: 1 },
   });
 });
@@ -80,7 +78,7 @@ test('cut to any share, the message keeps its beginning and says that it ended a
 
 test('a cut call of a tool keeps its name and its id', (t) => {
   const content = [{ type: 'tool_use', id: 'toolu_1', name: 'weather', input: { place: 'x'.repeat(100) } }];
-  const cut = cutMessage(parseMessage(textOf({ type: 'message', content })), 0.5);
+  const cut = cutMessage(parseMessage(textOf({ ...empty, content })), 0.5);
   t.like(cut.answer.content[0], { type: 'tool_use', id: 'toolu_1', name: 'weather' });
 });
 
@@ -106,7 +104,7 @@ test('the arguments of a tool call count as they were written, with their names 
   const input = { id: 'x', status: 'y', numbers: [1, 2, 3], nested: { deep: true } };
   const parsed = parseMessage(
     textOf({
-      type: 'message',
+      ...empty,
       content: [
         { type: 'text', text: 'Hi' },
         { type: 'tool_use', id: 'no', name: 'f', input },

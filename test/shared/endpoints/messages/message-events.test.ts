@@ -79,6 +79,16 @@ test('the usage is that of the first and the last event together, with what the 
       { output_tokens: 9 },
       { promptTokens: 60, completionTokens: 9, cachedTokens: 50 },
     ],
+    [
+      { input_tokens: 3, cache_read_input_tokens: 50 },
+      { input_tokens: 0, output_tokens: 9, cache_read_input_tokens: 0 },
+      { promptTokens: 53, completionTokens: 9, cachedTokens: 50 },
+    ],
+    [
+      { input_tokens: 0, output_tokens: 0 },
+      { input_tokens: 3, output_tokens: 9 },
+      { promptTokens: 3, completionTokens: 9, cachedTokens: 0 },
+    ],
     [{ input_tokens: 3 }, undefined, undefined],
     [{ input_tokens: 3, output_tokens: 1 }, undefined, undefined],
     [{ input_tokens: 3, output_tokens: 1 }, { output_tokens: null }, undefined],
@@ -133,12 +143,11 @@ test('text counts wherever it comes: in the message, at the start of a block, or
   t.is(textIn(block, piece({ type: 'signature_delta', signature: 'no' })), '');
 });
 
-test('a message is complete with its stop reason, or with its last event', (t) => {
+test('a message is complete with its stop reason', (t) => {
   const complete = (...events: object[]) => converted(events).converter.complete(() => 1);
   t.false(complete(start(), block, word));
   t.true(complete(start(), block, word, end()));
   t.false(complete(start(), block, word, end({ output_tokens: 1 }, null)), 'only a count of tokens');
-  t.true(complete(start(), block, word, { type: 'message_stop' }));
   t.false(complete(block, word, end()), 'it has no beginning');
 });
 
@@ -149,7 +158,7 @@ const breaks: Record<string, [string | object, BackendError['fault'], string]> =
     'the backend answered an error',
   ],
   'an error without a message': [{ type: 'error' }, 'unreadable', 'an event has no type'],
-  'no type': [{ index: 0 }, 'unreadable', 'an event has no type'],
+  'no type': [{ delta: {} }, 'unreadable', 'an event has no type'],
   'half an event': ['{"type":', 'unreadable', 'an event is not JSON'],
   'a start without a message': [{ type: 'message_start' }, 'unreadable', 'an event is no message_start'],
   'a block without an index': [{ ...block, index: undefined }, 'unreadable', 'an event is no content_block_start'],

@@ -101,10 +101,39 @@ test('an answer passes as it came, except the name of the model and what is miss
   });
 });
 
+/** Answers of other servers; the results that the client gets. */
+const dialects: Record<string, [unknown, object[]]> = {
+  'a list, as of TEI': [
+    [
+      { index: 1, score: 0.75, text: 'Cats sleep.' },
+      { index: 0, score: 0 },
+    ],
+    [
+      { index: 1, relevance_score: 0.75, document: { text: 'Cats sleep.' } },
+      { index: 0, relevance_score: 0 },
+    ],
+  ],
+  'a list with the usual names': [[{ index: 0, relevance_score: 0.25 }], results],
+  'results as data, as of Voyage': [{ object: 'list', data: results }, results],
+  'results with the names of TEI': [{ results: [{ index: 0, score: 0.25 }] }, results],
+  'null for results beside data': [{ results: null, data: results }, results],
+};
+for (const [title, [given, expected]] of Object.entries(dialects)) {
+  test(`accepted, and presented as the usual results: ${title}`, (t) => {
+    const answer = JSON.parse(
+      present(parse(JSON.stringify(given)), { promptTokens: 7, completionTokens: 0 }, streamOptions({ model: 'm' })),
+    );
+    t.like(answer, { id: 'rerank-req_1', model: 'm', usage: { total_tokens: 7 } });
+    t.deepEqual(answer.results, expected);
+    t.false('data' in answer);
+  });
+}
+
 test('anything else is no answer', (t) => {
-  for (const text of ['', '[]', '{}', '{"results":1}', '{"results":[1]}']) {
+  for (const text of ['', '[]', '{}', '{"results":1}', '{"results":[1]}', '[5]', '{"data":{}}']) {
     t.is(t.throws(() => parse(text), { instanceOf: BackendError })?.fault, 'unreadable', text);
   }
-  const error = '{"results":[],"error":{"message":"no"}}';
-  t.is(t.throws(() => parse(error), { instanceOf: BackendError })?.fault, 'said');
+  for (const text of ['{"results":[],"error":{"message":"no"}}', '[{"error":{"message":"no"}}]']) {
+    t.is(t.throws(() => parse(text), { instanceOf: BackendError })?.fault, 'said', text);
+  }
 });

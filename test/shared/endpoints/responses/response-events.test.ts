@@ -210,7 +210,7 @@ const breaks: Record<string, [Json | string, BackendError['fault'], string]> = {
   'no type': [{ delta: 'x' }, 'unreadable', 'an event has no type'],
   'a type that is a number': [{ type: 5 }, 'unreadable', 'an event has no type'],
   'a list': ['[]', 'unreadable', 'an event has no type'],
-  null: ['null', 'unreadable', 'an event has no type'],
+  'a number': ['5', 'unreadable', 'an event has no type'],
   'half an event': ['{"type":"respo', 'unreadable', 'an event is not JSON'],
   'an end without its response': [{ type: 'response.completed' }, 'unreadable', 'an event is no response.completed'],
   'an event that is nested too deeply': [
