@@ -33,13 +33,13 @@ async function requireIdle(t: ExecutionContext, { name, stream }: Asked): Promis
     body: JSON.stringify({ model: 'slow', stream, ...body }),
   });
   const left = t.throwsAsync(answer.then((response) => response.text()));
-  await until('the engine works', async () => (await engine.busySlots()) === 1);
+  await until('the engine works', async () => (await engine.busySlots()).length === 1);
   if (stream) await answer;
   client.abort();
   await left;
   const leftAt = performance.now();
   try {
-    await until('the engine is idle', async () => (await engine.busySlots()) === 0, 5_000);
+    await until('the engine is idle', async () => (await engine.busySlots()).length === 0, 5_000);
     t.log(`idle after ${Math.round(performance.now() - leftAt)} ms`);
   } catch (error) {
     await engine.restart(); // for the next test

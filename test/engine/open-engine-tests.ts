@@ -93,7 +93,7 @@ export function openEngineTests<Names extends string>(
     enginesOf: (name: Names): Engine[] => engines.get(name) ?? [],
     /** A new account, named for the test. */
     account: (t: ExecutionContext, name = t.title): Promise<Account> =>
-      openAccount(stack, name.replace(/\W+/g, '-').slice(-60)),
+      openAccount(stack, name.replace(/\W+/g, '-').slice(0, 60)),
   };
 }
 

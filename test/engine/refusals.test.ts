@@ -73,9 +73,12 @@ failingEngineTest('texts that the engine answers with 500 do not take its model 
 
 failingEngineTest('a text that is too long for a vector is the client’s error', async (t) => {
   const { openai } = await account(t);
-  const error = await t.throwsAsync(async () => void (await openai.embeddings.create({ model: 'embed', input: long })), {
-    instanceOf: APIError,
-  });
+  const error = await t.throwsAsync(
+    async () => void (await openai.embeddings.create({ model: 'embed', input: long })),
+    {
+      instanceOf: APIError,
+    },
+  );
   t.is(error?.status, 400);
   t.regex(error?.message ?? '', /too large to process/);
 });

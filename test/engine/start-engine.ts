@@ -14,7 +14,9 @@ const startWithinMs = 60_000;
 const stopWithinMs = 2_000;
 const pollMs = 20;
 const kinds = { embed: 'embed', rank: 'rank' } as const;
-const slotsSchema = z.array(z.object({ is_processing: z.boolean() }));
+const slotsSchema = z.array(
+  z.object({ is_processing: z.boolean(), next_token: z.array(z.object({ n_decoded: z.number() })).default([]) }),
+);
 
 export interface Engine extends AsyncDisposable {
   /** Without `/v1`. */
@@ -24,16 +26,16 @@ export interface Engine extends AsyncDisposable {
   /** The status of its health: 503 while it loads its model. Undefined while it does not listen. */
   health(): Promise<number | undefined>;
   untilReady(): Promise<void>;
-  /** How many of its slots work. */
-  busySlots(): Promise<number>;
+  /** The tokens that each of its slots that work has generated so far. */
+  busySlots(): Promise<number[]>;
   /** Its own count, as `prompt_tokens_total`. */
   count(metric: string): Promise<number>;
   /** Sends a signal. Waits for the end if the signal ends a process. */
   kill(signal: NodeJS.Signals): Promise<void>;
   /** Ends it as a supervisor does: SIGKILL soon after SIGTERM. */
   stop(): Promise<void>;
-  /** Stops it if it runs, and starts it on the same port. Resolves when it is ready. */
-  restart(): Promise<void>;
+  /** Stops it if it runs, and starts it on the same port. Resolves when it is ready, unless that is not to be awaited. */
+  restart(wishes?: { isAwaited: boolean }): Promise<void>;
   /** What it wrote last. */
   log(): string;
 }
@@ -47,15 +49,12 @@ type Options = {
   contextTokens: number;
   /** Default: a free one. */
   port?: number;
-  /** Default: true. */
-  isAwaited?: boolean;
 };
 
 /**
- * Starts llama.cpp's server with one of the models that were made for it. Resolves when it is ready, unless it is not to be awaited. It ends
- * with this process, even if that is killed.
+ * Starts llama.cpp's server with one of the models that were made for it. Resolves when it is ready. It ends with this process, even if that is killed.
  */
-export async function startEngine({ isAwaited = true, ...options }: Options): Promise<Engine> {
+export async function startEngine(options: Options): Promise<Engine> {
   const { port = await freePort() } = options;
   const url = `http://127.0.0.1:${port}`;
   let running = spawnEngine({ ...options, port });
@@ -81,7 +80,7 @@ export async function startEngine({ isAwaited = true, ...options }: Options): Pr
     await running.ended;
     clearTimeout(late);
   }
-  if (isAwaited) await untilReady();
+  await untilReady();
   return {
     url,
     port,
@@ -92,7 +91,8 @@ export async function startEngine({ isAwaited = true, ...options }: Options): Pr
     untilReady,
     async busySlots() {
       const slots = slotsSchema.parse(await (await get('/slots')).json());
-      return slots.filter(({ is_processing }) => is_processing).length;
+      const busy = slots.filter(({ is_processing }) => is_processing);
+      return busy.map(({ next_token: [generated] }) => generated?.n_decoded ?? 0);
     },
     async count(metric) {
       const [, value] = new RegExp(`^llamacpp:${metric} (\\S+)$`, 'm').exec(await (await get('/metrics')).text()) ?? [];
@@ -104,10 +104,10 @@ export async function startEngine({ isAwaited = true, ...options }: Options): Pr
       if (!['SIGSTOP', 'SIGCONT'].includes(signal)) await running.ended;
     },
     stop,
-    async restart() {
+    async restart({ isAwaited } = { isAwaited: true }) {
       await stop();
       running = spawnEngine({ ...options, port });
-      await untilReady();
+      if (isAwaited) await untilReady();
     },
     log: () => running.log(),
     [Symbol.asyncDispose]: stop,
