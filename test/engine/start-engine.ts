@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { basename } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
@@ -23,6 +24,8 @@ export interface Engine extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   readonly pid: number;
+  /** A part of its command line. */
+  readonly command: string;
   /** The status of its health: 503 while it loads its model. Undefined while it does not listen. */
   health(): Promise<number | undefined>;
   untilReady(): Promise<void>;
@@ -84,6 +87,7 @@ export async function startEngine(options: Options): Promise<Engine> {
   return {
     url,
     port,
+    command: basename(script),
     get pid() {
       return running.child.pid ?? 0; // a spawned child has one
     },

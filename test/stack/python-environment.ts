@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -43,8 +43,14 @@ export async function providePython({ name, packages, modules, onStep = () => {}
       await installByApt({ what: 'Python', packages: ['python3', 'python3-venv'], advice });
     }
     onStep(`Installing the Python packages ${requirements.join(', ')} …`);
-    await run('python3', ['-m', 'venv', making], { timeout: withinMs });
-    await run(pythonIn(making), ['-m', 'pip', 'install', '--quiet', ...requirements], { timeout: withinMs });
+    try {
+      await run('python3', ['-m', 'venv', making], { timeout: withinMs });
+      await run(pythonIn(making), ['-m', 'pip', 'install', '--quiet', ...requirements], { timeout: withinMs });
+    } catch (cause) {
+      const { stderr = '' } = cause as { stderr?: string }; // of a program that failed
+      const [why = 'see the cause'] = stderr.trim().split('\n').slice(-1);
+      throw new Error(`${requirements.join(' and ')} could not be installed by pip: ${why}`, { cause });
+    }
   });
   if (await isComplete()) return pythonIn(folder);
   throw new Error(`${requirements.join(' and ')} are installed, but cannot be imported.`);
@@ -74,11 +80,18 @@ async function makeOnce(
   await mkdir(cache, { recursive: true });
   using _lock = await takeLock(`${folder}.lock`);
   if (await isMade()) return;
-  const making = `${folder}.making`; // left by a process that was killed, or none
-  await rm(making, { recursive: true, force: true });
-  await make(making);
-  await rm(folder, { recursive: true, force: true });
-  await rename(making, folder);
+  const making = `${folder}.making.`;
+  // Left by processes that were killed. What they had started may still write there.
+  const left = (await readdir(cache)).map((name) => join(cache, name)).filter((path) => path.startsWith(making));
+  for (const path of left) await rm(path, { recursive: true, force: true });
+  const own = `${making}${randomUUID()}`;
+  try {
+    await make(own);
+    await rm(folder, { recursive: true, force: true });
+    await rename(own, folder);
+  } finally {
+    await rm(own, { recursive: true, force: true });
+  }
 }
 
 /** The lock is one of the operating system, on an empty file: it ends with this process, in whichever way that ends. */
