@@ -2,11 +2,14 @@ import test, { type ExecutionContext } from 'ava';
 import { ask, type Ending, forms, isHonest } from './ask.ts';
 import { openEngineTests, until } from './open-engine-tests.ts';
 
-const generating = ['chat', 'completions', 'responses', 'messages'];
-const slow = { model: 'slow', slots: 2, contextTokens: 4_096, endpoints: generating } as const;
-const { engineTestAlone, enginesOf, account } = openEngineTests(
+const slow = { model: 'slow', slots: 2, contextTokens: 4_096, endpoints: forms } as const;
+const { engineTestAlone, failingEngineTest, enginesOf, account } = openEngineTests(
   test,
-  { ended: { ...slow, count: 2 }, frozen: { ...slow, count: 2 } },
+  {
+    ended: { ...slow, count: 2 },
+    frozen: { ...slow, count: 2 },
+    late: { model: 'late', slots: 2, contextTokens: 2_048, endpoints: ['chat'] },
+  },
   // A frozen engine is given up after these.
   { timeouts: { first_token_ms: 3_000, idle_ms: 3_000, connect_ms: 20_000 } },
 );
@@ -22,8 +25,8 @@ type Load = { model: 'ended' | 'frozen'; fault: () => Promise<void> };
  * Clients of every endpoint, streamed and whole, ask one request after another. Once both engines are in the middle of answers, something happens to the first one.
  * As many requests as clients are begun after that.
  */
-async function endingsUnder(t: ExecutionContext, { model, fault }: Load): Promise<Ending[]> {
-  const service = await account(t);
+async function endingsUnder({ model, fault }: Load): Promise<Ending[]> {
+  const service = await account();
   const endings: Ending[] = [];
   let remaining = Number.POSITIVE_INFINITY;
   async function client(number: number): Promise<void> {
@@ -61,7 +64,7 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     const [victim] = enginesOf('ended');
     requireHonest(
       t,
-      await endingsUnder(t, {
+      await endingsUnder({
         model: 'ended',
         fault: async () => (signal === 'SIGTERM' ? victim?.stop() : victim?.kill(signal)),
       }),
@@ -72,6 +75,27 @@ for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
 
 engineTestAlone('one of two engines is frozen under load: no answer that says complete is cut', async (t) => {
   const [victim] = enginesOf('frozen');
-  requireHonest(t, await endingsUnder(t, { model: 'frozen', fault: async () => victim?.kill('SIGSTOP') }));
+  requireHonest(t, await endingsUnder({ model: 'frozen', fault: async () => victim?.kill('SIGSTOP') }));
   await victim?.kill('SIGCONT');
+});
+
+const late = { form: 'chat', model: 'late', limit: 20 } as const;
+
+for (const stream of [true, false]) {
+  // Its 503 that says so is a failure today.
+  failingEngineTest(`a ${stream ? 'streamed' : 'whole'} answer waits for an engine that loads its model`, async (t) => {
+    const service = await account();
+    const [engine] = enginesOf('late');
+    await engine?.restart({ isAwaited: false });
+    await until('the engine says that it loads', async () => (await engine?.health()) === 503);
+    const ending = await ask(service, { ...late, stream });
+    t.like(ending, { status: 200, isComplete: true, tokens: late.limit }, JSON.stringify(ending));
+  });
+}
+
+engineTestAlone('an engine is used once it has loaded its model', async (t) => {
+  const service = await account();
+  await enginesOf('late')[0]?.untilReady();
+  await until('it answers', async () => (await ask(service, { ...late, stream: true })).isComplete, 60_000);
+  t.pass();
 });

@@ -1,4 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
+import { forms } from './ask.ts';
 import { openEngineTests, until } from './open-engine-tests.ts';
 
 /** The engine would need a minute for it. */
@@ -6,7 +7,7 @@ const tokens = 16_000;
 const { engineTestAlone, enginesOf, account } = openEngineTests(test, {
   slow: {
     ...{ model: 'slow', slots: 2, contextTokens: 32_768, outputTokensMax: tokens },
-    endpoints: ['chat', 'completions', 'responses', 'messages'],
+    endpoints: forms,
   },
 });
 
@@ -22,7 +23,7 @@ type Asked = { name: keyof typeof calls; stream: boolean };
 
 /** A client leaves an answer that the engine works on. Its slot must be free soon, and long before the answer would have ended. */
 async function requireIdle(t: ExecutionContext, { name, stream }: Asked): Promise<void> {
-  const { key, url } = await account(t);
+  const { key, url } = await account();
   const [engine] = enginesOf('slow');
   if (engine === undefined) throw new Error('there is no engine');
   const { path, body } = calls[name];
@@ -60,7 +61,7 @@ for (const name of ['chat', 'completion', 'response', 'message'] as const) {
 }
 
 engineTestAlone('more clients than slots: none is refused, and none waits inside the engine', async (t) => {
-  const { openai } = await account(t);
+  const { openai } = await account();
   const [engine] = enginesOf('slow');
   const limit = 100;
   let waited = 0;

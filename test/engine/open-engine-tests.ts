@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ExecutionContext, TestFn } from 'ava';
+import type { TestFn } from 'ava';
 import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
 import { type Account, openAccount } from '../support/endpoints/open-account.ts';
 import { skipTest } from '../support/skip-test.ts';
@@ -52,6 +52,7 @@ export function openEngineTests<Names extends string>(
   const parts = new AsyncDisposableStack();
   const engines = new Map<string, Engine[]>();
   let stack: Stack;
+  let accounts = 0;
   test.before(async () => {
     const named = Object.entries<Replicas>(replicas);
     for (const [name, { count = 1, model, slots, contextTokens }] of named) {
@@ -91,9 +92,8 @@ export function openEngineTests<Names extends string>(
     failingEngineTest: test.serial.failing,
     stack: () => stack,
     enginesOf: (name: Names): Engine[] => engines.get(name) ?? [],
-    /** A new account, named for the test. */
-    account: (t: ExecutionContext, name = t.title): Promise<Account> =>
-      openAccount(stack, name.replace(/\W+/g, '-').slice(0, 60)),
+    /** A new account. */
+    account: (): Promise<Account> => openAccount(stack, `account-${++accounts}`),
   };
 }
 

@@ -1,10 +1,11 @@
 import { APIError as AnthropicError } from '@anthropic-ai/sdk';
 import test from 'ava';
 import { APIError } from 'openai';
+import { forms } from './ask.ts';
 import { openEngineTests } from './open-engine-tests.ts';
 
 const { engineTestAlone, failingEngineTest, account } = openEngineTests(test, {
-  chat: { model: 'chat', slots: 4, contextTokens: 1_024, endpoints: ['chat', 'completions', 'responses', 'messages'] },
+  chat: { model: 'chat', slots: 4, contextTokens: 1_024, endpoints: forms },
   pictured: { model: 'chat', slots: 4, contextTokens: 1_024, endpoints: ['chat'] },
   embed: { model: 'embed', slots: 4, contextTokens: 512, endpoints: ['embeddings'] },
 });
@@ -15,7 +16,7 @@ const long = 'the water of a river '.repeat(1_000);
 const picture = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } };
 
 failingEngineTest('a prompt beyond the context, in the words that OpenAI’s clients know', async (t) => {
-  const { openai } = await account(t);
+  const { openai } = await account();
   const messages = [{ role: 'user' as const, content: long }];
   const asked = { model: 'chat', messages, max_tokens: 8 };
   for (const ask of [
@@ -30,7 +31,7 @@ failingEngineTest('a prompt beyond the context, in the words that OpenAI’s cli
 });
 
 failingEngineTest('a prompt beyond the context, in the words that Anthropic’s clients know', async (t) => {
-  const { anthropic } = await account(t);
+  const { anthropic } = await account();
   const asked = { model: 'chat', messages: [{ role: 'user' as const, content: long }], max_tokens: 8 };
   for (const stream of [false, true]) {
     const error = await t.throwsAsync(async () => void (await anthropic.messages.create({ ...asked, stream })), {
@@ -42,7 +43,7 @@ failingEngineTest('a prompt beyond the context, in the words that Anthropic’s 
 });
 
 failingEngineTest('pictures that the engine answers with 500 do not take its model from another account', async (t) => {
-  const [one, other] = [await account(t, 'pictures'), await account(t, 'no pictures')];
+  const [one, other] = [await account(), await account()];
   const content = [{ type: 'text' as const, text: 'What is it?' }, picture];
   for (let turn = 0; turn < 6; turn++) {
     const answer = await one.post('/v1/chat/completions', { model: 'pictured', messages: [{ role: 'user', content }] });
@@ -52,7 +53,7 @@ failingEngineTest('pictures that the engine answers with 500 do not take its mod
 });
 
 failingEngineTest('a picture for a model that reads text only is the client’s error', async (t) => {
-  const { openai } = await account(t);
+  const { openai } = await account();
   const content = [{ type: 'text' as const, text: 'What is it?' }, picture];
   const asked = { model: 'pictured', messages: [{ role: 'user' as const, content }], max_tokens: 8 };
   const error = await t.throwsAsync(async () => void (await openai.chat.completions.create(asked)), {
@@ -63,7 +64,7 @@ failingEngineTest('a picture for a model that reads text only is the client’s 
 });
 
 failingEngineTest('texts that the engine answers with 500 do not take its model from another account', async (t) => {
-  const [one, other] = [await account(t, 'long texts'), await account(t, 'short texts')];
+  const [one, other] = [await account(), await account()];
   for (let turn = 0; turn < 6; turn++) {
     const answer = await one.post('/v1/embeddings', { model: 'embed', input: long });
     t.true(answer.status >= 400, await answer.text());
@@ -72,7 +73,7 @@ failingEngineTest('texts that the engine answers with 500 do not take its model 
 });
 
 failingEngineTest('a text that is too long for a vector is the client’s error', async (t) => {
-  const { openai } = await account(t);
+  const { openai } = await account();
   const error = await t.throwsAsync(
     async () => void (await openai.embeddings.create({ model: 'embed', input: long })),
     {
@@ -84,7 +85,7 @@ failingEngineTest('a text that is too long for a vector is the client’s error'
 });
 
 engineTestAlone('after all these refusals the engine answers', async (t) => {
-  const { openai } = await account(t);
+  const { openai } = await account();
   const { usage } = await openai.chat.completions.create({ model: 'chat', messages: short, max_tokens: 8 });
   t.true((usage?.completion_tokens ?? 0) > 0);
 });

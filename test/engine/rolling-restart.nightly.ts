@@ -6,7 +6,7 @@ import type { Engine } from './start-engine.ts';
 const { engineTestAlone, failingEngineTest, enginesOf, account } = openEngineTests(test, {
   slow: {
     ...{ model: 'slow', count: 2, slots: 2, contextTokens: 4_096 },
-    endpoints: ['chat', 'completions', 'responses', 'messages'],
+    endpoints: forms,
   },
 });
 
@@ -20,7 +20,7 @@ type Answer = Ending & { stream: boolean };
 
 /** Clients ask one request after another while each engine restarts several times. The next one restarts after `untilNext`. */
 async function answersUnder(t: ExecutionContext, untilNext: (restarted: Engine) => Promise<void>): Promise<Answer[]> {
-  const service = await account(t);
+  const service = await account();
   const answers: Answer[] = [];
   let isOver = false;
   async function client(number: number): Promise<void> {
