@@ -6,6 +6,7 @@ const chatting = { slots: 4, contextTokens: 4_096, endpoints: forms };
 const { engineTest, engineTestAlone, failingEngineTest, enginesOf, account } = openEngineTests(test, {
   chat: { ...chatting, model: 'chat', count: 2 },
   tools: { ...chatting, model: 'tools' },
+  several: { ...chatting, model: 'chat' },
   embed: { model: 'embed', slots: 4, contextTokens: 512, endpoints: ['embeddings'] },
   rank: { model: 'rank', slots: 4, contextTokens: 512, endpoints: ['rerank'] },
 });
@@ -224,4 +225,22 @@ failingEngineTest('four choices are charged as what was generated', async (t) =>
   const { completionTokens } = await asked.usageWith(1);
   const now = await counted('chat');
   t.true(completionTokens >= 0.8 * (now.completionTokens - before.completionTokens), String(completionTokens));
+});
+
+// The engine's streams of several prompts begin with `data: null`, which is taken for a failure of the backend.
+failingEngineTest('a completion of several prompts, whole and streamed', async (t) => {
+  const { openai } = await account();
+  const asked = { model: 'several', prompt: ['Hello', 'water', 'winter'], max_tokens: limit };
+  const { choices } = await openai.completions.create(asked);
+  t.is(choices.length, 3);
+  const chunks = await Array.fromAsync(await openai.completions.create({ ...asked, stream: true }));
+  const ended = chunks.flatMap(({ choices }) => choices).filter(({ finish_reason }) => finish_reason);
+  t.deepEqual(ended.map(({ index }) => index).toSorted(), [0, 1, 2]);
+});
+
+// The engine says `end_turn`, and names the sequence.
+failingEngineTest('a message that ended at a stop sequence says so', async (t) => {
+  const { anthropic } = await account();
+  const asked = { model: 'chat', messages, max_tokens: 4_000, stop_sequences: ['e'] };
+  t.like(await anthropic.messages.create(asked), { stop_reason: 'stop_sequence', stop_sequence: 'e' });
 });

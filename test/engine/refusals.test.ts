@@ -7,6 +7,7 @@ import { openEngineTests } from './open-engine-tests.ts';
 const { engineTestAlone, failingEngineTest, account } = openEngineTests(test, {
   chat: { model: 'chat', slots: 4, contextTokens: 1_024, endpoints: forms },
   pictured: { model: 'chat', slots: 4, contextTokens: 1_024, endpoints: ['chat'] },
+  history: { model: 'tools', slots: 4, contextTokens: 1_024, endpoints: ['chat'] },
   embed: { model: 'embed', slots: 4, contextTokens: 512, endpoints: ['embeddings'] },
 });
 
@@ -15,6 +16,7 @@ const long = 'the water of a river '.repeat(1_000);
 /** No picture: only what its first bytes would be. */
 const picture = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } };
 
+// The code is `VALIDATION_ERROR`.
 failingEngineTest('a prompt beyond the context, in the words that OpenAI’s clients know', async (t) => {
   const { openai } = await account();
   const messages = [{ role: 'user' as const, content: long }];
@@ -30,6 +32,7 @@ failingEngineTest('a prompt beyond the context, in the words that OpenAI’s cli
   }
 });
 
+// The words are the engine's.
 failingEngineTest('a prompt beyond the context, in the words that Anthropic’s clients know', async (t) => {
   const { anthropic } = await account();
   const asked = { model: 'chat', messages: [{ role: 'user' as const, content: long }], max_tokens: 8 };
@@ -42,6 +45,7 @@ failingEngineTest('a prompt beyond the context, in the words that Anthropic’s 
   }
 });
 
+// After the first of them the other account gets 503.
 failingEngineTest('pictures that the engine answers with 500 do not take its model from another account', async (t) => {
   const [one, other] = [await account(), await account()];
   const content = [{ type: 'text' as const, text: 'What is it?' }, picture];
@@ -52,6 +56,7 @@ failingEngineTest('pictures that the engine answers with 500 do not take its mod
   }
 });
 
+// It is 503.
 failingEngineTest('a picture for a model that reads text only is the client’s error', async (t) => {
   const { openai } = await account();
   const content = [{ type: 'text' as const, text: 'What is it?' }, picture];
@@ -63,6 +68,26 @@ failingEngineTest('a picture for a model that reads text only is the client’s 
   t.regex(error?.message ?? '', /image input is not supported/);
 });
 
+// An error in the request that the engine answers with 500.
+failingEngineTest(
+  'a tool call in a history whose arguments are no JSON does not take the model from others',
+  async (t) => {
+    const [one, other] = [await account(), await account()];
+    const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city": ' } };
+    const messages = [
+      ...short,
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'call_1', content: 'rain' },
+    ];
+    for (let turn = 0; turn < 6; turn++) {
+      const answer = await one.post('/v1/chat/completions', { model: 'history', messages, max_tokens: 8 });
+      t.true(answer.status >= 400, await answer.text());
+      await other.openai.chat.completions.create({ model: 'history', messages: short, max_tokens: 8 });
+    }
+  },
+);
+
+// After the first of them the other account gets 503.
 failingEngineTest('texts that the engine answers with 500 do not take its model from another account', async (t) => {
   const [one, other] = [await account(), await account()];
   for (let turn = 0; turn < 6; turn++) {
@@ -72,6 +97,7 @@ failingEngineTest('texts that the engine answers with 500 do not take its model 
   }
 });
 
+// It is 503.
 failingEngineTest('a text that is too long for a vector is the client’s error', async (t) => {
   const { openai } = await account();
   const error = await t.throwsAsync(
