@@ -1,18 +1,25 @@
 import { relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { aborted, shutdownSignal } from '../../shared/process/shutdown.ts';
+import { type StartedEngines, startEngines } from '../engine/start-engines.ts';
 import { freePort } from './free-port.ts';
+import type { StackModel } from './plan.ts';
 import { dataDirectory, type TakenDirectory, takeDirectory } from './running-stack.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';
 import { startedAliases, startedModels, startedPrices } from './started-models.ts';
 
-const usage = `Usage: npm start [-- --quiet] [--watch] [--data <folder>] [--free-ports]
+const usage = `Usage: npm start [-- --quiet] [--watch] [--engine] [--data <folder>] [--free-ports]
 Runs the whole service on this machine until Ctrl-C; its data is kept in .data/.
 --quiet       prints no warnings and errors of the ingress and the worker
 --watch       restarts the ingress and the worker when their source changes (the same as npm run dev)
+--engine      has llama.cpp's server with small random models in place of the simulated model servers (needs Python)
 --data        keeps the data in this folder
 --free-ports  listens on free ports instead of the usual ones; the plan file keeps those of the model servers`;
+
+const enginePorts = [8084, 8085, 8086, 8087, 8088];
+/** Own changes of `plans.yaml` stay beside it. */
+const enginePlan = 'engine-plans.yaml';
 
 const shutdown = AbortSignal.any([shutdownSignal(), endOfNpm()]);
 /** The last warning of each process: it has several connections to a part that is away. */
@@ -28,7 +35,7 @@ if (options?.help) {
   await run(options);
 }
 
-type Options = { quiet: boolean; watch: boolean; data: string; 'free-ports': boolean };
+type Options = { quiet: boolean; watch: boolean; engine: boolean; data: string; 'free-ports': boolean };
 
 function readArguments() {
   try {
@@ -36,6 +43,7 @@ function readArguments() {
       options: {
         quiet: { type: 'boolean', default: false },
         watch: { type: 'boolean', default: false },
+        engine: { type: 'boolean', default: false },
         data: { type: 'string', default: dataDirectory },
         'free-ports': { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
@@ -48,31 +56,15 @@ function readArguments() {
   }
 }
 
-async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Promise<void> {
-  const directory = resolve(data);
+async function run(wishes: Options): Promise<void> {
+  const directory = resolve(wishes.data);
   try {
     await using taken = await takeDirectory(directory);
-    console.log('Starting Redis, the identity provider, three simulated model servers, an ingress and a worker …');
-    const starting = startStack({
-      directory,
-      watch,
-      redisUrl: process.env.REDIS_URL || undefined,
-      databaseUrl: process.env.DATABASE_URL || undefined,
-      ports: freePorts ? { ingress: await freePort() } : usualPorts(),
-      modelServers: { firstTokenMs: 100, tokensPerSecond: 50 },
-      models: startedModels,
-      aliases: startedAliases,
-      prices: startedPrices,
-      webhooks: true,
-      // A restart waits for requests in flight. Half a minute is too long for a developer.
-      env: { ...openTelemetryVariables(), ...(watch && { SHUTDOWN_GRACE_MS: '1000' }) },
-      onLine: quiet ? () => {} : show,
-    });
-    const started = await Promise.race([starting, aborted(shutdown)]);
+    const started = await Promise.race([start(directory, wishes), aborted(shutdown)]);
     // A start can wait for a part that is away. Its processes end with this one, and so does the lock, not before.
     if (started === undefined) process.exit();
-    await using stack = started;
-    await introduce(stack, taken);
+    await using running = started;
+    await introduce(running, taken);
     await aborted(shutdown);
     console.log('Stopping …');
     taken.withdraw();
@@ -82,6 +74,35 @@ async function run({ quiet, watch, data, 'free-ports': freePorts }: Options): Pr
   }
   // Keep-alive connections of clients would keep the process alive.
   process.exit();
+}
+
+type Running = AsyncDisposable & { stack: Stack; engines: StartedEngines | undefined };
+
+async function start(directory: string, { quiet, watch, engine, 'free-ports': freePorts }: Options): Promise<Running> {
+  await using started = new AsyncDisposableStack();
+  const servers = engine ? 'five engines' : 'three simulated model servers';
+  console.log(`Starting Redis, the identity provider, ${servers}, an ingress and a worker …`);
+  const engines = engine ? started.use(await startEngines(freePorts ? [] : enginePorts, console.log)) : undefined;
+  const stack = started.use(
+    await startStack({
+      directory,
+      watch,
+      redisUrl: process.env.REDIS_URL || undefined,
+      databaseUrl: process.env.DATABASE_URL || undefined,
+      ports: freePorts ? { ingress: await freePort() } : usualPorts(engine),
+      modelServers: { firstTokenMs: 100, tokensPerSecond: 50 },
+      models: startedModels,
+      ...(engines && { planName: enginePlan, backends: engines.backends, models: engines.models }),
+      aliases: startedAliases,
+      prices: startedPrices,
+      webhooks: true,
+      // A restart waits for requests in flight. Half a minute is too long for a developer.
+      env: { ...openTelemetryVariables(), ...(watch && { SHUTDOWN_GRACE_MS: '1000' }) },
+      onLine: quiet ? () => {} : show,
+    }),
+  );
+  const owned = started.move();
+  return { stack, engines, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 /** Aborted when npm has ended: it passes on every signal except SIGKILL. */
@@ -101,32 +122,34 @@ function openTelemetryVariables(): Record<string, string> {
   return Object.fromEntries(given);
 }
 
-function usualPorts() {
+function usualPorts(engine: boolean) {
   const operations = Number(process.env.OPS_PORT ?? 8081);
   return {
     ingress: Number(process.env.PORT ?? 8080),
     identity: 8083,
-    models: [8084, 8085, 8086] as [number, number, number],
+    ...(!engine && { models: [8084, 8085, 8086] as [number, number, number] }),
     operations: [operations, operations + 1] as [number, number],
   };
 }
 
-async function introduce(stack: Stack, { announce }: TakenDirectory): Promise<void> {
+async function introduce({ stack, engines }: Running, { announce }: TakenDirectory): Promise<void> {
   const { issuer, clientSecret } = stack.identity;
   const { directory, redisUrl, databaseUrl, planFile } = stack;
   const url = stack.ingresses[0]?.url ?? stack.baseUrl;
-  const processes = stack.started().map(({ pid, command }) => ({ pid, command }));
+  const started = [...stack.started(), ...(engines?.engines ?? [])];
+  const processes = started.map(({ pid, command }) => ({ pid, command }));
   announce({ issuer, clientSecret, service: { url, redisUrl, databaseUrl, planFile }, processes });
+  const servers = engines?.engines ?? stack.modelServers;
   const token = await stack.identity.token('alice');
   const headers = `-H "authorization: Bearer $KEY" -H 'content-type: application/json'`;
   console.log(`
 API                ${url}
                    for OpenAI's SDKs ${url}/openai/v1, for Anthropic's ${url}
-Models             ${modelsShown()}
+Models             ${modelsShown(engines?.models ?? startedModels)}
 Console            ${url}/console (sign in with any name; olga is an operator)
 Operations         ${stack.ingresses[0]?.operationsUrl}/readyz (ingress), ${stack.workers[0]?.operationsUrl}/readyz (worker)
 Identity provider  ${issuer}
-Model servers      ${stack.modelServers.map((server) => server.url).join(', ')}
+Model servers      ${servers.map((server) => server.url).join(', ')}
 Redis              ${stack.redisUrl.replace(/\/\/[^@/]*@/, '//')}
 Data               ${relative('', directory)}/
 
@@ -149,8 +172,8 @@ curl -s ${url}/openai/v1/embeddings ${headers} \\
 ready ${url}`);
 }
 
-function modelsShown(): string {
-  const models = Object.entries(startedModels).map(([name, { endpoints = [] }]) => `${name} (${endpoints.join(', ')})`);
+function modelsShown(served: Readonly<Record<string, StackModel>>): string {
+  const models = Object.entries(served).map(([name, { endpoints = [] }]) => `${name} (${endpoints.join(', ')})`);
   const aliases = Object.entries(startedAliases).map(([alias, model]) => `${alias} (${model})`);
   return [...models, ...aliases].join('\n                   ');
 }

@@ -4,6 +4,7 @@ import { stringify } from 'yaml';
 export type BackendSettings = {
   /** The address of the test's own backend, instead of a model server of the stack. */
   url?: string;
+  location?: 'on-prem' | 'cloud';
   requests_at_once?: number;
   api_key_env?: string;
   whole_as_stream?: boolean;

@@ -7,6 +7,7 @@ import { Redis } from 'ioredis';
 import { untilEnded } from './earlier-process.ts';
 import { findRedis, redisName } from './find-redis.ts';
 import { freePort } from './free-port.ts';
+import { guardProcess } from './guard-process.ts';
 
 export { findRedis } from './find-redis.ts';
 
@@ -25,8 +26,8 @@ const portAttempts = 5;
 /** Redis writes its process id into it before it opens its data. */
 const pidFile = 'redis.pid';
 
-/** Starts a guard that holds only a pipe from this process. It ends Redis when the pipe breaks, in whichever way this process died. */
-const guardScript = 'read -r _; kill -CONT "$1" && kill -TERM "$1"';
+/** A frozen Redis handles no other signal. */
+const endScript = 'kill -CONT "$1" && kill -TERM "$1"';
 
 export interface RedisServer {
   readonly url: string;
@@ -114,15 +115,9 @@ async function start({ program, ...wanted }: Start) {
     stdio: 'ignore',
   });
   const { pid = 0 } = child; // a spawned child has one
-  const guard = spawn('/bin/sh', ['-c', guardScript, 'sh', String(pid)], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  });
-  guard.unref();
+  guardProcess(child, endScript);
   await once(child, 'spawn');
-  const ended = once(child, 'exit').then(() => {
-    guard.kill('SIGKILL'); // its process id may soon belong to another process
-  });
+  const ended = once(child, 'exit');
   try {
     await untilAnswering(child, port);
   } catch (error) {

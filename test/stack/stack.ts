@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type IdentityProvider, startIdentityProvider } from './identity-provider.ts';
 import { type ModelServer, type ModelServerOptions, startModelServer } from './model-server.ts';
-import { type BackendSettings, planFileFor, type StackModel, type StackPrice } from './plan.ts';
+import { type BackendSettings, planFileFor, type StackBackend, type StackModel, type StackPrice } from './plan.ts';
 import { type Remains, requireNoFullKeys } from './search-keys.ts';
 import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
 import { type StackRedis, startStackRedis } from './stack-redis.ts';
@@ -24,6 +24,8 @@ export type StackOptions = {
   /** Default: a private Redis. */
   redisUrl?: string | undefined;
   databaseUrl?: string | undefined;
+  /** A plan file in `directory` that is written again at each start. Default: `plans.yaml`, where own changes stay. */
+  planName?: string | undefined;
   timeouts?: Record<string, number>;
   /** Bounds of files and batches. */
   batch?: Record<string, number>;
@@ -33,7 +35,7 @@ export type StackOptions = {
   plans?: Record<string, object>;
   /** Models that are added to the default ones. */
   models?: Record<string, StackModel>;
-  /** Further settings of each backend of the plan file, by name. */
+  /** Further settings of each backend of the plan file, and further backends, by name. */
   backends?: Record<string, BackendSettings>;
   /** Hosts that media may be fetched from. */
   mediaHosts?: readonly string[];
@@ -89,9 +91,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const directory = options.directory ?? (await temporaryDirectory(started, remains));
   await mkdir(directory, { recursive: true });
 
-  const planFile = join(directory, 'plans.yaml');
-  const keptPlan = await readFile(planFile, 'utf8').catch(() => undefined);
-  const keptPorts = await readModelPorts(directory);
+  const { planName } = options;
+  const planFile = join(directory, planName ?? 'plans.yaml');
+  const keptPlan = planName === undefined ? await readFile(planFile, 'utf8').catch(() => undefined) : undefined;
+  const keptPorts = planName === undefined ? await readModelPorts(directory) : [];
   const startServer = async (name: string, index: 0 | 1 | 2) =>
     started.use(await startModelServer({ name, port: keptPorts[index] ?? ports?.models?.[index] ?? 0, ...pace }));
   const modelServers: Stack['modelServers'] = [
@@ -116,14 +119,18 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const [first, second, cloud] = modelServers;
   const { timeouts = {}, plans = {}, models = {}, batch = {}, mediaHosts = [], guests = {} } = options;
   const { aliases = {}, prices = {}, backends: given = {} } = options;
-  const backends = {
-    'onprem-a': { url: first.url, location: 'on-prem' as const, ...given['onprem-a'] },
-    'onprem-b': { url: second.url, location: 'on-prem' as const, ...given['onprem-b'] },
-    cloud: { url: cloud.url, location: 'cloud' as const, model: 'upstream-model', ...given.cloud },
+  const backends: Record<string, StackBackend> = {
+    'onprem-a': { url: first.url, location: 'on-prem' },
+    'onprem-b': { url: second.url, location: 'on-prem' },
+    cloud: { url: cloud.url, location: 'cloud', model: 'upstream-model' },
   };
+  for (const [name, more] of Object.entries(given)) {
+    backends[name] = { ...(backends[name] ?? { url: '', location: 'on-prem' }), ...more };
+  }
   // Own changes of an existing file stay. Where it still names the model servers of the stack, these listen there.
   if (keptPlan === undefined) {
-    await writeFile(join(directory, modelPortsFile), JSON.stringify(modelServers.map(({ port }) => port)));
+    const ports = JSON.stringify(modelServers.map(({ port }) => port));
+    if (planName === undefined) await writeFile(join(directory, modelPortsFile), ports);
     const settings = { backends, timeouts, plans, models, batch, mediaHosts, aliases, guests, prices };
     await writeFile(planFile, planFileFor(settings));
   }

@@ -1,11 +1,12 @@
+import { provideEngine } from '../engine/provide-engine.ts';
 import { findRedis } from '../stack/redis-server.ts';
 import { provideChromium } from '../support/browser/find-chromium.ts';
-import { providePython } from '../support/documentation/provide-python.ts';
+import { provideExamplesPython } from '../support/documentation/run-examples.ts';
 
 /** Installs missing programs once, before several test files would do so at the same time. Throws if a test could not run without one. */
 export async function prepare(): Promise<void> {
   await findRedis();
-  for (const provide of [provideChromium, providePython]) {
+  for (const provide of [provideChromium, provideExamplesPython, provideEngine]) {
     await provide().catch((error: unknown) => {
       // Tests that need it are reported as skipped.
       if (process.env.CI === 'true') throw error;

@@ -57,14 +57,17 @@ function withTimeLimit(t: ExecutionContext, prove: Implementation): unknown {
 /** A hook gets no argument from ava, because it runs after ava has started all tests. Hooks of one file run at the same time. */
 function declareInTurn(names: readonly string[], title: string, run: Implementation): void {
   const hook = run as () => unknown;
-  const others = names.filter((name) => !['serial', 'before', 'after', 'always'].includes(name));
+  const others = names.filter((name) => !['serial', 'before', 'after', 'always', 'failing'].includes(name));
   const isHook = names.includes('before') || names.includes('after');
   const isOther =
     isHook && (run.length > 0 || names.includes('serial') || names.includes('after') !== names.includes('always'));
   if (others.length > 0 || isOther) throw new Error(`${title}: test.${names.join('.')} cannot be run file by file`);
   if (names.includes('before')) beforeTests(file, hook);
   else if (names.includes('after')) declareLater(() => ava.after.always(title, afterTests(file, hook)));
-  else declareLater(() => ava(title, inFileTurn(file, { isSerial: names.includes('serial'), run })));
+  else {
+    const declare = names.includes('failing') ? ava.failing : ava;
+    declareLater(() => declare(title, inFileTurn(file, { isSerial: names.includes('serial'), run })));
+  }
 }
 
 export type { TestFn };

@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { providePython } from '../../stack/python-environment.ts';
 import type { Example } from './page-examples.ts';
 
 type Runnable = Extract<Example, { role: 'run' }>;
@@ -15,14 +14,9 @@ export type Ran = { example: Example; output: string; failed?: string };
 const execute = promisify(execFile);
 const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url));
 const runMs = 90_000;
-const importMs = 120_000;
-/** For creating the environment and checking that it is complete. */
-const environmentMs = 600_000;
 /** The official packages, by name. */
 const packages = { openai: '3.54.0', anthropic: '2.14.0' };
 const names = Object.keys(packages);
-const requirements = Object.entries(packages).map(([name, version]) => `${name}==${version}`);
-const environment = join(modules, '.cache', ['python', ...requirements].join('-').replaceAll('==', '-'));
 
 /** A temporary folder for the examples of one page, in which Node finds this project's packages. */
 export async function openExampleFolder(): Promise<AsyncDisposable & { path: string }> {
@@ -67,46 +61,15 @@ async function run(command: string, args: readonly string[], { folder, env }: Pl
 /** Why examples in Python are skipped. */
 export const noPython = `there is no Python with the packages ${names.join(' and ')}, and none could be created`;
 
-/**
- * The Python of an environment with the official packages, kept with this project's packages and reused; created again if it is incomplete.
- * Undefined without Python, or if they cannot be installed within ten minutes; the reason is written to standard error.
- */
+/** The Python of an environment with the official packages. Throws if there is none and none can be created. */
+export function provideExamplesPython(): Promise<string> {
+  return providePython({ name: 'python', packages, modules: names });
+}
+
+/** Undefined if there is none; the reason is written to standard error. */
 export async function findPython(): Promise<string | undefined> {
-  const signal = AbortSignal.timeout(environmentMs);
-  if (await hasPackages(environment, signal)) return pythonIn(environment);
-  const making = `${environment}-${randomUUID()}`;
-  try {
-    await makeEnvironment(making, signal);
-    // Another process may have created it meanwhile, and be using it.
-    if (await hasPackages(environment, signal)) return pythonIn(environment);
-    await rm(environment, { recursive: true, force: true });
-    // `bin/python` finds its packages relative to its own path, so a complete environment can be moved to its place.
-    await rename(making, environment);
-    return pythonIn(environment);
-  } catch (error) {
-    if (await hasPackages(environment, AbortSignal.timeout(importMs))) return pythonIn(environment);
+  return provideExamplesPython().catch((error: unknown) => {
     console.error('There is no Python with the packages of the examples:', error);
     return undefined;
-  } finally {
-    await rm(making, { recursive: true, force: true });
-  }
-}
-
-async function makeEnvironment(folder: string, signal: AbortSignal): Promise<void> {
-  await mkdir(dirname(folder), { recursive: true });
-  await execute('python3', ['-m', 'venv', folder], { signal });
-  await execute(pythonIn(folder), ['-m', 'pip', 'install', '--quiet', ...requirements], { signal });
-  if (!(await hasPackages(folder, signal))) throw new Error('they were installed, but cannot be imported');
-}
-
-async function hasPackages(folder: string, signal: AbortSignal): Promise<boolean> {
-  if (!existsSync(pythonIn(folder))) return false;
-  return execute(pythonIn(folder), ['-c', `import ${names.join(', ')}`], { signal }).then(
-    () => true,
-    () => false,
-  );
-}
-
-function pythonIn(folder: string): string {
-  return join(folder, 'bin', 'python');
+  });
 }

@@ -1,0 +1,80 @@
+import test, { type ExecutionContext } from 'ava';
+import { ask, type Ending, forms, isHonest } from './ask.ts';
+import { openEngineTests, until } from './open-engine-tests.ts';
+import type { Engine } from './start-engine.ts';
+
+const { engineTestAlone, failingEngineTest, enginesOf, account } = openEngineTests(test, {
+  slow: {
+    ...{ model: 'slow', count: 2, slots: 2, contextTokens: 4_096 },
+    endpoints: forms,
+  },
+});
+
+/** A third of a second of an engine that does nothing else. */
+const limit = 100;
+/** More than the slots of both engines. */
+const clients = 6;
+const rounds = 5;
+
+type Answer = Ending & { stream: boolean };
+
+/** Clients ask one request after another while each engine restarts several times. The next one restarts after `untilNext`. */
+async function answersUnder(t: ExecutionContext, untilNext: (restarted: Engine) => Promise<void>): Promise<Answer[]> {
+  const service = await account();
+  const answers: Answer[] = [];
+  let isOver = false;
+  async function client(number: number): Promise<void> {
+    for (let turn = number; !isOver; turn++) {
+      const form = forms[turn % forms.length] ?? 'chat';
+      const stream = turn % 8 < 4 || number % 2 === 0;
+      answers.push({ stream, ...(await ask(service, { form, stream, model: 'slow', limit })) });
+    }
+  }
+  const asking = Array.from({ length: clients }, (_, number) => client(number));
+  await until('all slots work', async () => {
+    const busy = await Promise.all(enginesOf('slow').map((engine) => engine.busySlots()));
+    return busy.flat().length === 4;
+  });
+  for (let round = 0; round < rounds; round++) {
+    for (const engine of enginesOf('slow')) {
+      await engine.restart();
+      await untilNext(engine);
+    }
+  }
+  isOver = true;
+  await Promise.all(asking);
+
+  const failed = answers.filter(({ isComplete }) => !isComplete);
+  t.log(`${rounds * 2} restarts, ${answers.length - failed.length} complete answers, ${failed.length} with an error`);
+  for (const [what, some] of Map.groupBy(failed, kindOf)) t.log(`${some.length} ${what}`);
+  const wrong = answers.filter((answer) => !isHonest(answer, limit));
+  t.deepEqual(wrong, []);
+  return answers;
+}
+
+engineTestAlone(
+  'a rolling restart under load: no answer that says complete is cut, and each other one has its error',
+  async (t) => {
+    const answers = await answersUnder(t, (engine) =>
+      until('the service uses it again', async () => (await engine.busySlots()).length > 0, 60_000),
+    );
+    t.true(answers.filter(({ isComplete }) => isComplete).length > clients * rounds);
+    // A stream is interrupted, or a request finds neither engine: one restarts, and the other is just being tried again.
+    const kinds = answers.filter(({ isComplete }) => !isComplete).map(kindOf);
+    t.deepEqual(
+      kinds.filter((kind) => !/: 200 UPSTREAM_INTERRUPTED$|: 503 UPSTREAMS_EXHAUSTED$/.test(kind)),
+      [],
+    );
+  },
+);
+
+// An engine that is ready again is not called for some seconds, and requests are refused with 503 meanwhile.
+failingEngineTest('each engine restarts once the other one is ready: requests wait for the one that is', async (t) => {
+  const answers = await answersUnder(t, (engine) => engine.untilReady());
+  t.false(answers.some(({ status }) => status === 503));
+});
+
+function kindOf({ status, stream, error = '' }: Answer): string {
+  const [code = 'without a code'] = /[A-Z]+_[A-Z_]+/.exec(error) ?? [];
+  return `${stream ? 'streamed' : 'whole'}: ${status} ${code}`;
+}
