@@ -47,6 +47,8 @@ const parts = new AsyncDisposableStack();
 let stack: Stack;
 let evidence: ReturnType<typeof createRequestEvidence>;
 let key: string;
+/** Of another account: failures count against a backend if requests of two have them. */
+let otherKey: string;
 
 test.before(async () => {
   await loadTokenizer(); // it would block the model servers, which are in this process, when the first client has left
@@ -64,6 +66,7 @@ test.before(async () => {
   const store = parts.use(await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog()));
   evidence = createRequestEvidence(stack, store);
   key = await stack.mintKey('alice');
+  otherKey = await stack.mintKey('bob');
 });
 
 test.after.always(async () => {
@@ -71,12 +74,15 @@ test.after.always(async () => {
   await evidence?.untilNothingIsOpen();
 });
 
-function post(model: string, way: Way, signal = AbortSignal.timeout(30_000)): Promise<Response> {
-  return chat({ url: stack.ingresses[0]?.url ?? '', key, question, model, fields: ways[way], signal });
+type Given = { withKey?: string; signal?: AbortSignal };
+
+function post(model: string, way: Way, given: Given = {}): Promise<Response> {
+  const { withKey = key, signal = AbortSignal.timeout(30_000) } = given;
+  return chat({ url: stack.ingresses[0]?.url ?? '', key: withKey, question, model, fields: ways[way], signal });
 }
 
-async function ask({ model, way }: { model: string; way: Way }) {
-  const response = await post(model, way);
+async function ask({ model, way }: { model: string; way: Way }, withKey = key) {
+  const response = await post(model, way, { withKey });
   return readEnding(response.status, await response.text(), { stream: way === 'streamed', answer }).ending;
 }
 
@@ -110,7 +116,7 @@ faultTest(
 async function isCutOff(t: ExecutionContext, ill: (typeof ills)[number]): Promise<number> {
   const { model, fault } = ill;
   stack.modelServers[0].fail(fault, model);
-  await several(5, () => ask(ill));
+  await Promise.all([several(5, () => ask(ill)), several(5, () => ask(ill, otherKey))]);
   // On a busy machine its first probe may already be due.
   t.regex((await evidence.breakers(model))['onprem-a'] ?? '', /^(open|half-open)$/);
   return calls(model).length;
@@ -177,7 +183,7 @@ async function leave(t: ExecutionContext, way: Way): Promise<number[]> {
   // Only the client's leaving can end them before `patientMs`.
   server.fail(way === 'as it came' ? { untilHealed: true } : { endless: true, chunkMs: 50 }, model);
   const gone = new AbortController();
-  const asked = several(6, async () => (await post(model, way, gone.signal)).text());
+  const asked = several(6, async () => (await post(model, way, { signal: gone.signal })).text());
   const isUnderWay = ({ chunksSent }: { chunksSent: number }) => way === 'as it came' || chunksSent > 3;
   while (calls(model).filter(isUnderWay).length < 6) await sleep(askEveryMs);
   gone.abort();
@@ -226,16 +232,12 @@ faultTest(
   {
     id: '17h',
     done: 'a backend asks for a pause (Retry-After)',
-    promised: 'it is not called for that time, and its breaker stays closed',
+    promised: 'requests wait for it, it is not called for that time, and its breaker stays closed',
   },
   async (t, see) => {
     const one = { model: 'paused', way: 'streamed' } as const;
     stack.modelServers[0].fail({ status: 429, retryAfterSeconds: 5, times: 1 }, 'paused');
-    t.deepEqual(await ask(one), exhausted(['onprem-a']));
-    t.deepEqual(await ask(one), exhausted(['onprem-a']));
-    t.is(calls('paused').length, 1);
-    t.deepEqual(await evidence.breakers('paused'), { 'onprem-a': 'closed' });
-    while ((await ask(one)).kind !== 'answer') await sleep(askEveryMs);
+    t.deepEqual(await ask(one), { kind: 'answer' });
     const [first, second] = calls('paused');
     const pauseMs = (second?.startedAt ?? 0) - (first?.startedAt ?? 0);
     t.true(pauseMs >= 4_950, `${pauseMs} ms`);

@@ -119,7 +119,7 @@ export function answering(pieces: Pieces, job: QueuedCall) {
       body,
       room: roomFor(),
       signal,
-      ...{ onToken() {}, isBusy: () => false },
+      ...{ onHead() {}, onToken() {}, isBusy: () => false },
     },
   };
 }

@@ -125,7 +125,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     cloud: { url: cloud.url, location: 'cloud', model: 'upstream-model' },
   };
   for (const [name, more] of Object.entries(given)) {
-    backends[name] = { ...(backends[name] ?? { url: '', location: 'on-prem' }), ...more };
+    // A further one without an address is at the first model server.
+    backends[name] = { ...(backends[name] ?? { url: first.url, location: 'on-prem' }), ...more };
   }
   // Own changes of an existing file stay. Where it still names the model servers of the stack, these listen there.
   if (keptPlan === undefined) {

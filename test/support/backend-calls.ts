@@ -31,7 +31,7 @@ export function openBackend(
     const options = stream ? { stream, stream_options: { include_usage: true } } : {};
     const body = JSON.stringify({ model: 'm', messages, ...options });
     const sent = { path: '/chat/completions', headers: {}, apiKey: undefined, requestId: 'req_1', body };
-    return { backend, ...sent, room: roomFor(), signal, onToken() {}, isBusy: () => false };
+    return { backend, ...sent, room: roomFor(), signal, onHead() {}, onToken() {}, isBusy: () => false };
   }
 
   return {

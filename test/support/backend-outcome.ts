@@ -14,20 +14,35 @@ export const nameOf = (way: Way) => way.replaceAll(' ', '-');
 
 /**
  * The result of a fault of one backend. `attempt` is the recorded outcome of its call. `moves on`: another backend is called, or none is
- * left (`pauses`: the backend asked for a pause). `breaks off`: the client already has a part. `runs out`: the deadline ends the call,
+ * left (`isPaused`: this one is not called for 30 s). `isTimed`: a time limit ends the call. `waits`: another backend is called, or the request waits for this one. `is elsewhere`:
+ * another backend is called, or none has the route. `breaks off`: the client already has a part. `runs out`: the deadline ends the call,
  * which counts against the backend only if it had sent nothing until then (`isSilent`). `is refused`: the request is invalid.
  * `is too large`: so is its answer, and it is unknown how much was produced.
  */
 export type Outcome =
-  | { what: 'moves on'; attempt: string; pauses?: boolean }
-  | { what: 'breaks off'; attempt: string }
+  | { what: 'moves on'; attempt: string; isPaused?: boolean; isTimed?: boolean }
+  | { what: 'waits'; attempt: 'busy' | 'loading' }
+  | { what: 'is elsewhere'; attempt: 'not_offered'; status: number }
+  | { what: 'breaks off'; attempt: string; isTimed?: boolean }
   | { what: 'answers'; counted: 'reported' | 'estimated' }
   | { what: 'runs out'; isSilent?: boolean }
-  | { what: 'is refused' }
+  | { what: 'is refused'; status: number }
   | { what: 'is too large' };
 
 /** One way to call a model whose first backend has a fault. The second, if there is one, has none. */
 export type Case = { model: string; backends: string[]; way: Way; outcome: Outcome };
+
+/**
+ * The name of the first backend of a case. A pause is for all models of a backend, and one that is silent while others get tokens is busy: so
+ * each such case has a backend of its own, at the first model server.
+ */
+export function firstBackendOf(outcome: Outcome, name: string): string {
+  const isOwn = outcome.what === 'waits' || endsInTime(outcome) || (outcome.what === 'moves on' && outcome.isPaused);
+  return isOwn ? `onprem-a-${name}` : 'onprem-a';
+}
+
+/** The model server of a backend. */
+export const serverOf = (backend: string) => (backend.startsWith('onprem-a') ? 'onprem-a' : backend);
 
 export const exhausted = (attempted: string[]): Ending => ({
   ...{ kind: 'error', status: 503, code: 'UPSTREAMS_EXHAUSTED', tier: 'guest' },
@@ -39,7 +54,13 @@ export function endingOf({ backends, way, outcome }: Case): Ending {
   switch (outcome.what) {
     case 'answers':
       return { kind: 'answer' };
+    case 'is elsewhere':
+      // What no backend implements is the client's mistake.
+      if (backends.length === 1 && outcome.status === 501)
+        return { kind: 'error', status: 400, code: 'VALIDATION_ERROR' };
+      return backends.length > 1 ? { kind: 'answer' } : exhausted(backends);
     case 'moves on':
+    case 'waits':
       return backends.length > 1 ? { kind: 'answer' } : exhausted(backends);
     case 'breaks off':
       return { kind: 'part', code: 'UPSTREAM_INTERRUPTED' };
@@ -47,34 +68,37 @@ export function endingOf({ backends, way, outcome }: Case): Ending {
       if (way === 'streamed') return { kind: 'part', code: 'DEADLINE_EXCEEDED' };
       return { kind: 'error', status: 504, code: 'DEADLINE_EXCEEDED' };
     case 'is refused':
+      if (outcome.status === 413) return { kind: 'error', status: 413, code: 'PAYLOAD_TOO_LARGE' };
+      return { kind: 'error', status: 400, code: 'VALIDATION_ERROR' };
     case 'is too large':
       return { kind: 'error', status: 400, code: 'VALIDATION_ERROR' };
   }
 }
 
-/** The backend calls in order, with their outcomes. If all backends fail there is one more round. */
+/** The attempts in order, with their outcomes. If all backends fail there is one more round. */
 export function attemptsOf({ backends: [first = '', second], outcome }: Case): [backend: string, how: string][] {
   switch (outcome.what) {
     case 'answers':
-      return [[first, 'completed']];
-    case 'moves on': {
+      return [[first, 'answered']];
+    case 'moves on':
+    case 'waits':
+    case 'is elsewhere': {
       const failed: [string, string] = [first, outcome.attempt];
-      if (second !== undefined) return [failed, [second, 'completed']];
-      // A backend that asked for a pause is not called again.
-      return outcome.pauses ? [failed] : [failed, failed];
+      if (second !== undefined) return [failed, [second, 'answered']];
+      return outcome.what === 'moves on' && !outcome.isPaused ? [failed, failed] : [failed];
     }
     case 'breaks off':
       return [[first, outcome.attempt]];
     case 'runs out':
       return [[first, 'stopped']];
     case 'is refused':
-      return [[first, 'refused_request']];
+      return [[first, 'refused']];
     case 'is too large':
       return [[first, 'too_large']];
   }
 }
 
-/** Whether the failure counts against the backend. */
+/** Whether the failure counts against the backend, if requests of two accounts have it. */
 export const fails = (outcome: Outcome) =>
   outcome.what === 'moves on' ||
   outcome.what === 'breaks off' ||
@@ -82,7 +106,7 @@ export const fails = (outcome: Outcome) =>
 
 /** Whether a time limit ends the call. */
 export const endsInTime = (outcome: Outcome) =>
-  outcome.what === 'runs out' || ('attempt' in outcome && outcome.attempt.endsWith('timeout'));
+  outcome.what === 'runs out' || ('isTimed' in outcome && outcome.isTimed === true);
 
 /** Of the models of a stack. */
 const outputTokensMax = 4_096;
@@ -95,7 +119,8 @@ export async function chargeOf({ outcome }: Case, { text, request, reported }: G
   const promptTokens = await chargedPrompt({ endpoint: '/v1/chat/completions', request });
   if (outcome.what === 'is too large') return { promptTokens, completionTokens: outputTokensMax, counted: 'estimated' };
   if (text === '') return { promptTokens: 0, completionTokens: 0, counted: 'estimated' };
-  const isReported = outcome.what === 'moves on' || (outcome.what === 'answers' && outcome.counted === 'reported');
+  const movesOn = ['moves on', 'waits', 'is elsewhere'].includes(outcome.what);
+  const isReported = movesOn || (outcome.what === 'answers' && outcome.counted === 'reported');
   if (isReported) return { ...reported, counted: 'reported' };
   return { promptTokens, completionTokens: await countTokens(text), counted: 'estimated' };
 }

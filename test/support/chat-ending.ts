@@ -30,6 +30,8 @@ function readStream(body: string, answer: string, unlike: Ending): { ending: End
   if (last === '[DONE]') return { ending: text === answer ? { kind: 'answer' } : unlike, text };
   const { code, type, message, param } = last?.error ?? {};
   const isFrame = code !== undefined && typeof type === 'string' && typeof message === 'string' && param === null;
-  const isPart = text !== '' && answer.repeat(Math.ceil(text.length / answer.length)).startsWith(text);
+  const isBeginning = answer.repeat(Math.ceil(text.length / answer.length)).startsWith(text);
+  // A stream that begins late has comments before its error.
+  const isPart = text === '' ? body.startsWith(':') : isBeginning;
   return { ending: isFrame && isPart && !body.includes('[DONE]') ? { kind: 'part', code } : unlike, text };
 }

@@ -2,11 +2,16 @@ import type { Served } from '../../shared/jobs/replies.ts';
 import type { UsageAttempt } from '../../shared/store/usage/usage-record.ts';
 import type { AttemptOutcome } from '../outcomes/outcome.ts';
 
+const waits: ReadonlySet<AttemptOutcome> = new Set(['busy', 'loading']);
+
 export type AttemptEnd = Pick<UsageAttempt, 'rule' | 'status' | 'isLoss'> & { outcome: AttemptOutcome };
 
 /** Records what one run of a job does, for its usage record. Times are milliseconds since the request was admitted. */
 export interface RunLedger {
-  /** A call of a backend begins, with its own name of the model if it has one. Call the returned function at its end. */
+  /**
+   * A call of a backend begins, with its own name of the model if it has one. Call the returned function at its end. Calls that find a
+   * backend busy for the same reason are one attempt.
+   */
   beginAttempt(backend: string, model?: string): (end: AttemptEnd) => void;
   /** The first token of the backend that answers. The last call counts. */
   firstToken(): void;
@@ -41,7 +46,12 @@ export function createRunLedger({
       latestBackend = backend;
       return (end) => {
         const durationMs = Math.round(now() - begunAt);
-        attempts.push({ run, backend, ...(model !== undefined && { model }), ...end, durationMs });
+        // A request that waits for a busy backend asks it again and again.
+        const known = attempts.find(
+          (each) => waits.has(end.outcome) && each.backend === backend && each.rule === end.rule,
+        );
+        if (known !== undefined) known.durationMs = (known.durationMs ?? 0) + durationMs;
+        else attempts.push({ run, backend, ...(model !== undefined && { model }), ...end, durationMs });
       };
     },
     firstToken() {

@@ -73,7 +73,8 @@ export function createTryBackend(deps: Deps): TryBackend {
     }
 
     function call(limit: CallLimit): Promise<Answered> {
-      const given = { job, call: callOf(deps, { run, slot, traced, limit }), callBackend, reply: run.reply };
+      const called = callOf(deps, { run, slot, traced, limit, onHead: progress.noteHead });
+      const given = { job, call: called, callBackend, reply: run.reply };
       return (job.stream ? answerStream : answerWhole)({ ...given, ...progress.callbacks });
     }
 
@@ -88,7 +89,7 @@ export function createTryBackend(deps: Deps): TryBackend {
       return { outcome: 'answered', answer, ...progress.soFar() };
     } catch (error) {
       run.held.release();
-      const wasSilent = !progress.hasBegun() && performance.now() - begunAt >= deps.firstTokenMs();
+      const wasSilent = !progress.hasHead() && performance.now() - begunAt >= deps.firstTokenMs();
       const { attempt, slotEnd, result } = failureOf(error, { signal, hasText: hasText(), wasSilent });
       end(attempt, slotEnd);
       if (result.outcome === 'failed')
@@ -107,7 +108,7 @@ type Failure = {
     | { outcome: 'fault'; error: unknown };
 };
 
-/** `wasSilent`: nothing had come in the time for the first token. */
+/** `wasSilent`: the backend had not begun to answer in the time for the first token. */
 function failureOf(
   error: unknown,
   { signal, hasText, wasSilent }: { signal: AbortSignal; hasText: boolean; wasSilent: boolean },
@@ -134,9 +135,9 @@ function failureOf(
   return { attempt, slotEnd: slotEndOf(decision), result: { outcome: 'failed', decision } };
 }
 
-type Calling = { run: CallingRun; slot: Slot; traced: AttemptSpan; limit: CallLimit };
+type Calling = { run: CallingRun; slot: Slot; traced: AttemptSpan; limit: CallLimit; onHead: () => void };
 
-function callOf(deps: Deps, { run, slot, traced, limit }: Calling): BackendCall {
+function callOf(deps: Deps, { run, slot, traced, limit, onHead }: Calling): BackendCall {
   const { job, signal } = run;
   const { backend } = slot;
   const { answer: format } = endpointAt(job.endpoint);
@@ -151,6 +152,7 @@ function callOf(deps: Deps, { run, slot, traced, limit }: Calling): BackendCall 
     body: bodyFor(job, backend, { own: deps.ownFields(run, backend), limit }),
     room: createAnswerRoom({ held: run.held, bytesMax }),
     signal,
+    onHead,
     onToken: slot.noteToken,
     isBusy: slot.isBusy,
   };
@@ -196,7 +198,7 @@ function createAttemptLog(log: Log) {
 
 /** What has come of an answer so far. `onToken` is called at the first token, with the backend's id of the answer. */
 function createProgress(onToken: (id: string | undefined) => void) {
-  let hasBegun = false;
+  let hasHead = false;
   let produced: Received | undefined;
   let received: Received | undefined;
   return {
@@ -205,12 +207,14 @@ function createProgress(onToken: (id: string | undefined) => void) {
         produced = used;
       },
       onFirstToken({ isDelivered, id }: { isDelivered: boolean; id: string | undefined }): void {
-        hasBegun = true;
         if (isDelivered) received = produced;
         onToken(id);
       },
     },
-    hasBegun: () => hasBegun,
+    noteHead(): void {
+      hasHead = true;
+    },
+    hasHead: () => hasHead,
     soFar: () => ({ received, produced }),
   };
 }

@@ -1,5 +1,5 @@
 import type { Evidence } from '../outcomes/outcome.ts';
-import { type Breaker, type BreakerState, createBreaker } from './breaker.ts';
+import { type Breaker, type BreakerState, createBreaker, type WatchedCall } from './breaker.ts';
 import { createEvidenceLog } from './evidence.ts';
 import { createRecentOutcomes, type RecentOutcomes } from './recent-outcomes.ts';
 
@@ -43,13 +43,7 @@ const latestWeight = 0.3;
 /** A backend that has just failed ranks as slower than any other, even if it failed quickly. */
 export const failedMs = Number.MAX_SAFE_INTEGER;
 
-export function createBackendHealth({
-  onBreaker,
-  test,
-  probeMs,
-  random,
-  now,
-}: {
+export function createBackendHealth(deps: {
   onBreaker: (state: BreakerState) => void;
   /** Asks the backend for its health: false if that fails. */
   test: () => Promise<boolean>;
@@ -57,15 +51,14 @@ export function createBackendHealth({
   random: () => number;
   now: () => number;
 }): BackendHealth {
+  const { onBreaker, test, probeMs, random, now } = deps;
   const breaker: Breaker = createBreaker({ onChange: onBreaker, probeMs, random });
   const outcomes = createRecentOutcomes(now);
   const evidence = createEvidenceLog(now);
   const calls = createCallCounts();
   const pace = createPace(now);
 
-  /** What the request may have caused does not count, but a test of the backend does. */
-  async function testAfter(watched: ReturnType<Breaker['watch']>): Promise<void> {
-    if (await test()) return;
+  function failTest(watched: WatchedCall): void {
     evidence.noteFailedTest();
     pace.noteFailure();
     watched.failed();
@@ -83,30 +76,28 @@ export function createBackendHealth({
     begin(holder) {
       const begunAt = now();
       const watched = breaker.watch();
-      let answers = false;
+      let [answers, hasSucceeded] = [false, false];
       calls.add(holder, 1);
 
       function fail(of: Evidence): boolean {
         outcomes.note('failed');
-        const counts = evidence.weigh(of, holder);
-        if (counts) {
+        if (evidence.weigh(of, holder)) {
           if (!answers) pace.noteFailure();
           watched.failed();
-        } else {
-          // A probe has proved nothing.
-          watched.abandoned();
-          void testAfter(watched);
+          return true;
         }
-        return counts;
+        // What the request may have caused proves nothing, but a test of the backend does.
+        watched.abandoned();
+        void test().then((isWell) => isWell || failTest(watched));
+        return false;
       }
 
       function succeed(): void {
         outcomes.note('answered');
         evidence.clear(holder);
-        if (answers) return;
         // An answer in one piece shows that the backend answers, but not how soon it began.
         pace.forgetFailure();
-        watched.succeeded();
+        if (!hasSucceeded) watched.succeeded();
       }
 
       return {
@@ -114,7 +105,9 @@ export function createBackendHealth({
           if (answers) return;
           answers = true;
           pace.note(now() - begunAt);
-          watched.succeeded();
+          // For a suspect account the first token proves nothing: its answers may always break off.
+          hasSucceeded = !evidence.isSuspect(holder);
+          if (hasSucceeded) watched.succeeded();
         },
         end(end) {
           calls.add(holder, -1);

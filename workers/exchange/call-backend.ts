@@ -23,6 +23,8 @@ export type BackendCall = {
   body: string;
   room: AnswerRoom;
   signal: AbortSignal;
+  /** The backend has begun to answer. */
+  onHead(): void;
   /** A token has come. */
   onToken(): void;
   /** Whether the backend has given tokens to other calls within this time, and none to this one. */
@@ -87,7 +89,7 @@ export function createCallBackend({
         ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'application/json') },
         onOpen: (answer) => call.room.readFrom(answer.source),
         readerOf: (head, answer) =>
-          refusalOf(head, answer) ??
+          refusalOf(call, head, answer) ??
           readWhole(answer, { ...wholeOptions(call, answer), body, onWhole: answer.succeed }),
       }),
     stream(call, reader) {
@@ -97,7 +99,7 @@ export function createCallBackend({
           call.room.readFrom(answer.source);
           if (!reader.isWhole) expectToken(call, answer);
         },
-        readerOf: (head, answer) => refusalOf(head, answer) ?? readByFirstByte((kind) => readerOf(kind, answer)),
+        readerOf: (head, answer) => refusalOf(call, head, answer) ?? readByFirstByte((kind) => readerOf(kind, answer)),
       });
 
       function readerOf(kind: AnswerKind, answer: Exchange<StreamEnd>): BodyReader {
@@ -142,7 +144,8 @@ function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOption
 }
 
 /** For every status except 2xx. */
-function refusalOf<Result>(head: Head, answer: Exchange<Result>): BodyReader | undefined {
+function refusalOf<Result>(call: BackendCall, head: Head, answer: Exchange<Result>): BodyReader | undefined {
+  call.onHead();
   return head.status < 300 ? undefined : readRefusal(answer, head);
 }
 

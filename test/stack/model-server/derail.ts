@@ -10,6 +10,7 @@ export const derailments = [
   'a closed connection',
   'an error event',
   'a failed event',
+  'an abort',
   'half an event',
   'invalid UTF-8',
   'a broken chunk',
@@ -64,6 +65,9 @@ export async function derail(
     case 'a failed event':
       res.end(textOf((form.failedEvent ?? form.errorEvent)(errorMessage), sent));
       return;
+    case 'an abort':
+      res.end(abortOf(form, sent) ?? end);
+      return;
     case 'half an event':
       res.end(`${upToText}and\n\n${end}`);
       return;
@@ -75,6 +79,17 @@ export async function derail(
     case 'a broken chunk':
       res.socket?.end('this is no length of a chunk\r\n');
   }
+}
+
+/**
+ * The end of a stream whose server was stopped: vLLM says `finish_reason: "abort"`, and then what ends a complete stream. Undefined if the
+ * format has nothing before that.
+ */
+function abortOf(form: Answered['form'], sent: number): string | undefined {
+  if (form.failedEvent !== undefined) return textOf(form.failedEvent('The engine was stopped.'), sent);
+  const open = textOf(form.emptyEvent, sent);
+  const aborted = open.replace('"finish_reason":null', '"finish_reason":"abort"');
+  return aborted === open ? undefined : aborted + textOf(form.end, sent + 1);
 }
 
 /** Writes the same text endlessly, as fast as it is read. */

@@ -94,7 +94,7 @@ async function answered(events: readonly object[], given: Partial<InferenceJob>)
       headers: {},
     },
     ...{ apiKey: undefined, requestId: 'r', body: '', room: roomFor(), signal: AbortSignal.timeout(30_000) },
-    ...{ onToken() {}, isBusy: () => false },
+    ...{ onHead() {}, onToken() {}, isBusy: () => false },
   };
   let sent = '';
   const reply = {

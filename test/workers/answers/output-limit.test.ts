@@ -66,7 +66,7 @@ async function ask(
     body: '',
     room: roomFor(),
     signal: AbortSignal.timeout(30_000),
-    ...{ onToken() {}, isBusy: () => false },
+    ...{ onHead() {}, onToken() {}, isBusy: () => false },
   };
   let text = '';
   const reported: number[] = [];
@@ -190,7 +190,7 @@ test('text that is still being counted when its call is aborted is not delivered
     body: '',
     room: roomFor(),
     signal: aborting.signal,
-    ...{ onToken() {}, isBusy: () => false },
+    ...{ onHead() {}, onToken() {}, isBusy: () => false },
   };
   const reply = { chunk: async () => t.fail() };
   const answering = answerStream({ job, call, callBackend, reply, onCalling() {}, onFirstToken() {} });

@@ -16,7 +16,7 @@ export const chatForm = openAiForm({
   wholeUpToText: '{"choices":[{"index":0,"message":{"role":"assistant","content":"',
   eventUpToText: 'data: {"choices":[{"index":0,"delta":{"content":"',
   eventAfterText: '"},"finish_reason":null}]}\n\n',
-  emptyEvent: 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n',
+  emptyEvent: 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n',
 });
 
 /** The complete reply as JSON. */
