@@ -1,0 +1,35 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import test from 'ava';
+import { openScripted } from '../../support/endpoints/open-scripted.ts';
+import { chunk, dataOf, type Scripted } from '../../support/endpoints/scripted-backend.ts';
+
+const idleMs = 2_000;
+/** Sends comments for twice as long as it may be silent, before or after its first token. */
+const thinking = (isFirst: boolean): Scripted => ({
+  async write(response) {
+    const begin = dataOf(chunk({ role: 'assistant', content: 'Hi' }));
+    if (!isFirst) response.write(begin);
+    for (const endsAt = performance.now() + 2 * idleMs; performance.now() < endsAt; await sleep(idleMs / 10))
+      response.write(': working\n\n');
+    response.end((isFirst ? begin : '') + dataOf(chunk({ content: ' there' }, 'stop')) + dataOf('[DONE]'));
+  },
+});
+
+const { account, asked } = openScripted(
+  test,
+  { before: () => thinking(true), after: () => thinking(false) },
+  { models: { before: ['before'], after: ['after'] }, timeouts: { first_token_ms: idleMs, idle_ms: idleMs } },
+);
+
+for (const model of ['before', 'after']) {
+  test(`a server that sends comments ${model} its first token is not given up, and is asked once`, async (t) => {
+    const { openai } = await account();
+    const ask = { model, messages: [{ role: 'user' as const, content: 'Hello' }] };
+    const [whole, streamed] = await Promise.all([
+      openai.chat.completions.create(ask),
+      openai.chat.completions.stream(ask).finalChatCompletion(),
+    ]);
+    for (const { choices } of [whole, streamed]) t.is(choices[0]?.message.content, 'Hi there');
+    t.is(asked(model).length, 2);
+  });
+}
