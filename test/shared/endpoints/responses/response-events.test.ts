@@ -1,5 +1,6 @@
 import test from 'ava';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
+import { promptTooLong } from '../../../../shared/endpoints/answers/prompt-too-long.ts';
 import { createResponseEnding } from '../../../../shared/endpoints/responses/response-ending.ts';
 import { createResponseConverter } from '../../../../shared/endpoints/responses/response-events.ts';
 import { ApiError } from '../../../../shared/errors.ts';
@@ -289,4 +290,14 @@ test('a broken stream ends with one error event, which continues the numbers and
   t.is(ending.complete(), '');
   const error = await t.throwsAsync(sdkResponse(sent + last));
   t.like(error, { code: 'UPSTREAM_INTERRUPTED', type: 'server_error', param: null, message: 'It broke off.' });
+});
+
+test('a stream whose prompt is too long ends with the event on which Codex compacts its history', (t) => {
+  const broken = createResponseEnding().broken(promptTooLong('input', { contextTokens: 8_192 }), 'req_1');
+  const [event] = namedEvents(broken);
+  t.is(event?.name, 'response.failed');
+  t.like(event?.data, {
+    sequence_number: 0,
+    response: { id: 'resp_req_1', status: 'failed', error: { code: 'context_length_exceeded' } },
+  });
 });

@@ -17,8 +17,18 @@ const thinking = (isFirst: boolean): Scripted => ({
 
 const { account, asked } = openScripted(
   test,
-  { before: () => thinking(true), after: () => thinking(false) },
-  { models: { before: ['before'], after: ['after'] }, timeouts: { first_token_ms: idleMs, idle_ms: idleMs } },
+  {
+    before: () => thinking(true),
+    after: () => thinking(false),
+    limited: () => ({
+      ...{ status: 429, headers: { 'retry-after': '40' } },
+      body: { error: { message: 'Slow down', code: 'rate_limit_exceeded' } },
+    }),
+  },
+  {
+    models: { before: ['before'], after: ['after'], limited: ['limited'] },
+    timeouts: { first_token_ms: idleMs, idle_ms: idleMs, queue_ms: 10_000 },
+  },
 );
 
 for (const model of ['before', 'after']) {
@@ -33,3 +43,14 @@ for (const model of ['before', 'after']) {
     t.is(asked(model).length, 2);
   });
 }
+
+test('the response says when a server that is busy may be asked again', async (t) => {
+  const { post } = await account();
+  const messages = [{ role: 'user', content: 'Hello' }];
+  const answer = await post('/v1/chat/completions', { model: 'limited', messages });
+  t.is(answer.status, 503);
+  t.like(await answer.json(), { code: 'UPSTREAMS_EXHAUSTED', attempted: ['limited'] });
+  const seconds = Number(answer.headers.get('retry-after'));
+  t.true(seconds >= 15 && seconds <= 30, `after ${seconds} s`);
+  t.is(asked('limited').length, 1, 'it was not asked again meanwhile');
+});
