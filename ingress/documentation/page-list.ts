@@ -24,6 +24,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
     names: [
       'operating',
       'configuration',
+      'model-servers',
       'observability',
       'redis',
       'mongodb',

@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../../shared/bytes/clock.ts';
 import type { StreamEnding } from '../../shared/endpoints/definition/error-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { ApiError, temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
@@ -34,9 +35,10 @@ export function answerCall(
     replyTo: () => string | undefined;
     /** How long the status of a stream waits for the first event (contract.md#d6-held-status). */
     heldBackMs?: number;
+    clock?: Clock;
   },
 ): Stage {
-  const { queues, queueTurns, waitingRequests, replyTo, heldBackMs = 10_000 } = deps;
+  const { queues, queueTurns, waitingRequests, replyTo, heldBackMs = 10_000, clock = systemClock } = deps;
 
   return async function answerCall(ctx) {
     const { endpoint, stream } = stateOf(ctx, 'call');
@@ -57,7 +59,7 @@ export function answerCall(
     else ctx.res.once('close', leave);
     if (stream) {
       const headers = claim === undefined ? {} : notKeptHeader;
-      ctx.state.usage = await writeEventStream(ctx, reply, { heldBackMs, ending: endingOf(endpoint), headers });
+      ctx.state.usage = await writeEventStream(ctx, reply, { heldBackMs, ending: endingOf(endpoint), headers, clock });
       return;
     }
     await answerWhole(ctx, reply, endpoint);

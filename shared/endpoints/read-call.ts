@@ -2,6 +2,7 @@ import { validationError } from '../errors.ts';
 import { exactly, type SentJson } from '../json/exact-json.ts';
 import { validationIssuesOf } from '../validation-issues.ts';
 import type { Endpoint } from './definition/endpoint.ts';
+import type { Asked } from './definition/request-format.ts';
 import type { ListedFields } from './fields/listed-fields.ts';
 import type { RequestCost } from './tokens/request-cost.ts';
 
@@ -65,7 +66,7 @@ type Options = CallableModels & {
 export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): ReadCall {
   const { request } = endpoint;
   if (request.isPlain?.(sent.value) !== true) checkFields(endpoint, sent.value, options);
-  const { fields, members = {}, model: named, ...asked } = request.ask(sent.value);
+  const { fields, changes = {}, model: named, ...asked } = request.ask(sent.value);
   const { name, model } = modelOf(named, endpoint, options);
   const exact: Readonly<Record<string, unknown>> = { ...exactly(sent) };
   const hintless = options.rule.withoutHints(exact, name);
@@ -73,7 +74,7 @@ export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): 
   const replaced = { ...hintless, ...fields, model: undefined, service_tier: undefined, stream: undefined };
   const unlimited = Object.fromEntries(request.limitFields.map((name) => [name, undefined]));
   // Fields that the worker inserts in front are removed: if a field occurs twice, some servers use the last.
-  const body = JSON.stringify({ ...withMembers(exact, members), ...replaced, ...unlimited });
+  const body = JSON.stringify({ ...changed(exact, changes), ...replaced, ...unlimited });
   const cost = request.cost(sent.value, { text: body, model });
   return {
     ...{ endpoint: endpoint.path, ...asked, model: name, tier: model.tier, pool: model.pool },
@@ -84,10 +85,9 @@ export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): 
   };
 }
 
-function withMembers(request: object, added: Readonly<Record<string, object>>): object {
-  const sent: Readonly<Record<string, unknown>> = { ...request };
-  const merged = Object.entries(added).map(([name, members]) => [name, Object.assign({}, sent[name], members)]);
-  return merged.length === 0 ? request : { ...sent, ...Object.fromEntries(merged) };
+function changed(sent: Readonly<Record<string, unknown>>, changes: NonNullable<Asked['changes']>): object {
+  const entries = Object.entries(changes).map(([name, change]) => [name, change(sent[name])]);
+  return entries.length === 0 ? sent : { ...sent, ...Object.fromEntries(entries) };
 }
 
 function checkFields({ request }: Endpoint, value: object, { rule, aliases }: Options): void {

@@ -3,7 +3,7 @@ import { ask, type Ending, forms, isHonest } from './ask.ts';
 import { openEngineTests, until } from './open-engine-tests.ts';
 
 const slow = { model: 'slow', slots: 2, contextTokens: 4_096, endpoints: forms } as const;
-const { engineTestAlone, failingEngineTest, enginesOf, account } = openEngineTests(
+const { engineTestAlone, enginesOf, account } = openEngineTests(
   test,
   {
     ended: { ...slow, count: 2 },
@@ -82,8 +82,7 @@ engineTestAlone('one of two engines is frozen under load: no answer that says co
 const late = { form: 'chat', model: 'late', limit: 20 } as const;
 
 for (const stream of [true, false]) {
-  // Its 503 that says so is a failure today.
-  failingEngineTest(`a ${stream ? 'streamed' : 'whole'} answer waits for an engine that loads its model`, async (t) => {
+  engineTestAlone(`a ${stream ? 'streamed' : 'whole'} answer waits for an engine that loads its model`, async (t) => {
     const service = await account();
     const [engine] = enginesOf('late');
     await engine?.restart({ isAwaited: false });

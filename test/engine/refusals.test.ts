@@ -4,7 +4,7 @@ import { APIError } from 'openai';
 import { forms } from './ask.ts';
 import { openEngineTests } from './open-engine-tests.ts';
 
-const { engineTestAlone, failingEngineTest, account } = openEngineTests(test, {
+const { engineTestAlone, account } = openEngineTests(test, {
   chat: { model: 'chat', slots: 4, contextTokens: 1_024, endpoints: forms },
   pictured: { model: 'chat', slots: 4, contextTokens: 1_024, endpoints: ['chat'] },
   history: { model: 'tools', slots: 4, contextTokens: 1_024, endpoints: ['chat'] },
@@ -16,8 +16,7 @@ const long = 'the water of a river '.repeat(1_000);
 /** No picture: only what its first bytes would be. */
 const picture = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } };
 
-// The code is `VALIDATION_ERROR`.
-failingEngineTest('a prompt beyond the context, in the words that OpenAI’s clients know', async (t) => {
+engineTestAlone('a prompt beyond the context, in the words that OpenAI’s clients know', async (t) => {
   const { openai } = await account();
   const messages = [{ role: 'user' as const, content: long }];
   const asked = { model: 'chat', messages, max_tokens: 8 };
@@ -32,8 +31,7 @@ failingEngineTest('a prompt beyond the context, in the words that OpenAI’s cli
   }
 });
 
-// The words are the engine's.
-failingEngineTest('a prompt beyond the context, in the words that Anthropic’s clients know', async (t) => {
+engineTestAlone('a prompt beyond the context, in the words that Anthropic’s clients know', async (t) => {
   const { anthropic } = await account();
   const asked = { model: 'chat', messages: [{ role: 'user' as const, content: long }], max_tokens: 8 };
   for (const stream of [false, true]) {
@@ -45,8 +43,7 @@ failingEngineTest('a prompt beyond the context, in the words that Anthropic’s 
   }
 });
 
-// After the first of them the other account gets 503.
-failingEngineTest('pictures that the engine answers with 500 do not take its model from another account', async (t) => {
+engineTestAlone('pictures that the engine answers with 500 do not take its model from another account', async (t) => {
   const [one, other] = [await account(), await account()];
   const content = [{ type: 'text' as const, text: 'What is it?' }, picture];
   for (let turn = 0; turn < 6; turn++) {
@@ -56,8 +53,7 @@ failingEngineTest('pictures that the engine answers with 500 do not take its mod
   }
 });
 
-// It is 503.
-failingEngineTest('a picture for a model that reads text only is the client’s error', async (t) => {
+engineTestAlone('a picture for a model that reads text only is the client’s error', async (t) => {
   const { openai } = await account();
   const content = [{ type: 'text' as const, text: 'What is it?' }, picture];
   const asked = { model: 'pictured', messages: [{ role: 'user' as const, content }], max_tokens: 8 };
@@ -68,8 +64,7 @@ failingEngineTest('a picture for a model that reads text only is the client’s 
   t.regex(error?.message ?? '', /image input is not supported/);
 });
 
-// An error in the request that the engine answers with 500.
-failingEngineTest(
+engineTestAlone(
   'a tool call in a history whose arguments are no JSON does not take the model from others',
   async (t) => {
     const [one, other] = [await account(), await account()];
@@ -87,8 +82,7 @@ failingEngineTest(
   },
 );
 
-// After the first of them the other account gets 503.
-failingEngineTest('texts that the engine answers with 500 do not take its model from another account', async (t) => {
+engineTestAlone('texts that the engine answers with 500 do not take its model from another account', async (t) => {
   const [one, other] = [await account(), await account()];
   for (let turn = 0; turn < 6; turn++) {
     const answer = await one.post('/v1/embeddings', { model: 'embed', input: long });
@@ -97,8 +91,7 @@ failingEngineTest('texts that the engine answers with 500 do not take its model 
   }
 });
 
-// It is 503.
-failingEngineTest('a text that is too long for a vector is the client’s error', async (t) => {
+engineTestAlone('a text that is too long for a vector is the client’s error', async (t) => {
   const { openai } = await account();
   const error = await t.throwsAsync(
     async () => void (await openai.embeddings.create({ model: 'embed', input: long })),

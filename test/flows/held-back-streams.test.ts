@@ -25,6 +25,6 @@ test('a stream whose model takes more than ten seconds begins with a comment and
   t.is(call?.chunksSent ?? 0, 0, 'before the model has sent anything');
   server.heal(model);
   const text = await response.text();
-  t.true(text.startsWith(': waiting\n\ndata: '));
+  t.true(text.startsWith(': waiting\ndata: '));
   t.is(streamedText(text), answerFor([{ role: 'user', content: question }]));
 });

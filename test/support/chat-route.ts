@@ -132,6 +132,7 @@ export async function startChatRoute(
       suspensions,
       requestsToEnd,
       replyTo: () => 'svc:replies:1',
+      clock,
       ...waits,
     }),
   );

@@ -44,9 +44,9 @@ export type StreamEvent = {
 /** The events of a stream that was read to its end, `[DONE]` unparsed. */
 export function streamEvents(body: string): (StreamEvent | '[DONE]')[] {
   return body
-    .split('\n\n')
-    .filter((event) => event.startsWith('data: '))
-    .map((event) => event.slice('data: '.length))
+    .split('\n')
+    .filter((line) => line.startsWith('data: '))
+    .map((line) => line.slice('data: '.length))
     .map((data) => (data === '[DONE]' ? data : (JSON.parse(data) as StreamEvent))); // written by the service itself
 }
 

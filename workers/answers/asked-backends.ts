@@ -74,7 +74,9 @@ export function createAskedBackends({ slots, job }: Deps): AskedBackends {
         return 'wait';
       }
       if (outcome === 'too_long') {
-        tooLong = { promptTokens: decision.promptTokens ?? tooLong?.promptTokens, contextTokens };
+        const largest = Math.max(contextTokens ?? 0, tooLong?.contextTokens ?? 0);
+        const promptTokens = decision.promptTokens ?? tooLong?.promptTokens;
+        tooLong = { promptTokens, contextTokens: largest > 0 ? largest : undefined };
         promptTokensMin = Math.max(promptTokensMin, contextTokens ?? 0);
       } else if (outcome === 'not_offered') notOffered.set(name, decision);
       else hasFailed = true;

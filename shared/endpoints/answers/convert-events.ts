@@ -18,7 +18,9 @@ export type TypedEvent = Readonly<Record<string, unknown>> & { readonly type: st
 
 /** What an event means for its stream. */
 export type TakenEvent = {
-  /** The event for the client. Undefined if it is kept until the end. */
+  /** Events of ours that come before it. */
+  before?: readonly TypedEvent[];
+  /** The event for the client. Undefined if it is kept until the end, or left out. */
   event: TypedEvent | undefined;
   /** What the model wrote in it. */
   text: string;
@@ -73,9 +75,9 @@ export function createEventConverter(format: EventFormat): StreamConverter {
       sample.add(taken.text);
       begun ||= taken.text !== '' || format.complete();
       written = { text: taken.text, tokens: taken.tokens };
-      return release(
-        taken.event === undefined ? '' : namedEvent(taken.event, taken.event === event ? data : undefined),
-      );
+      const { before = [], event: sent } = taken;
+      const own = before.map((event) => namedEvent(event)).join('');
+      return release(own + (sent === undefined ? '' : namedEvent(sent, sent === event ? data : undefined)));
     },
     begun: () => begun,
     complete: format.complete,

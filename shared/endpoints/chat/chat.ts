@@ -3,7 +3,7 @@ import { choicesAnswers } from '../choices/choices-answers.ts';
 import type { ChoicesKind } from '../choices/required-properties.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
-import { usageAtEnd } from '../fields/common-fields.ts';
+import { withUsageAtEnd } from '../fields/common-fields.ts';
 import { choicesMax, readOutputLimit } from '../fields/output-limit.ts';
 import { publishedFields } from '../fields/refused-fields.ts';
 import { generationCost } from '../tokens/request-cost.ts';
@@ -34,7 +34,7 @@ const request: RequestFormat = {
       choices: chat.n ?? 1,
       // The client's fields would contradict the stream that the worker requests.
       fields: assembled ? { stream_options: undefined } : {},
-      members: stream ? { stream_options: usageAtEnd } : {},
+      changes: stream ? { stream_options: withUsageAtEnd } : {},
     };
   },
 

@@ -14,8 +14,8 @@ export type Asked = {
   choices: number;
   /** Fields of the queued body that replace the client's. Undefined removes a field. */
   fields: Readonly<Record<string, unknown>>;
-  /** Members that are added to objects in the queued body. */
-  members?: Readonly<Record<string, object>>;
+  /** What fields of the queued body are made of the client's. */
+  changes?: Readonly<Record<string, (sent: unknown) => unknown>>;
 };
 
 /** `text` is the queued body. Without `outputTokensMax`, the model generates nothing. */

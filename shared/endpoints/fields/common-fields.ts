@@ -35,4 +35,6 @@ export const streamOptions = z
   .meta({ description: 'With `stream` only.' });
 
 /** What the service asks for in `stream_options`: whether there is a usage in every chunk is the operator's setting, `usage_in_chunks`. */
-export const usageAtEnd = { include_usage: true, continuous_usage_stats: undefined };
+export function withUsageAtEnd(options: unknown): object {
+  return Object.assign({}, options, { include_usage: true, continuous_usage_stats: undefined });
+}

@@ -7,7 +7,7 @@ import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import { mapped, withMissing } from '../answers/with-missing.ts';
 import { writtenText } from '../answers/written.ts';
 import type { AnswerContext, AnswerTokens, WholeAnswer } from '../definition/answer-format.ts';
-import { isReason, publishedBlock } from './message-blocks.ts';
+import { isReason, publishedBlock, publishedEnd } from './message-blocks.ts';
 import { presentUsage, readUsage } from './message-usage.ts';
 
 const messageSchema = z.looseObject({
@@ -48,7 +48,8 @@ export function presentMessage(
   context: AnswerContext,
 ): string {
   const content = mapped(answer.content, (block, index) => publishedBlock(block, index, context));
-  const complete = withMissing(content === answer.content ? answer : { ...answer, content }, requiredOf(context));
+  const published = publishedEnd(content === answer.content ? answer : { ...answer, content });
+  const complete = withMissing(published, requiredOf(context));
   const isUnchanged = complete === answer && answer.model === context.model;
   const { promptTokens, completionTokens } = tokens;
   if (isUnchanged && usage?.completionTokens === completionTokens && usage.promptTokens === promptTokens) return text;

@@ -29,13 +29,20 @@ export function objectIn(text: unknown): Json {
   }
 }
 
-/** Does the same for an event that begins a block, or continues the input of one, which comes as text. */
+/** Some servers name the sequence at which a message has ended, and say that it ended without one (contract.md#ms12-tool-calls-and-lists). */
+export function publishedEnd<T extends Json>(end: T): T {
+  return end.stop_reason === 'end_turn' && isReason(end.stop_sequence) ? { ...end, stop_reason: 'stop_sequence' } : end;
+}
+
+/** Does the same for an event that begins a block, continues the input of one, which comes as text, or ends the message. */
 export function publishedEvent(event: TypedEvent, context: Context): TypedEvent {
   const { type, index, content_block: given, delta } = event;
   if (type === 'content_block_start' && isObject(given)) {
     const block = publishedBlock(given, index, context);
     return block === given ? event : { ...event, content_block: block };
   }
-  if (!isObject(delta) || delta.type !== 'input_json_delta' || !isObject(delta.partial_json)) return event;
+  if (!isObject(delta)) return event;
+  if (type === 'message_delta') return { ...event, delta: publishedEnd(delta) };
+  if (delta.type !== 'input_json_delta' || !isObject(delta.partial_json)) return event;
   return { ...event, delta: { ...delta, partial_json: JSON.stringify(delta.partial_json) } };
 }

@@ -23,28 +23,35 @@ export function createMessageConverter(options: StreamOptions): StreamConverter 
   return createEventConverter(createMessageFormat(options));
 }
 
-/** A model writes one block at a time, or a few. */
-const openBlocksMax = 10_000;
-
-/** The blocks that were begun and not ended. A change is made when its event was sent, which is when the next one comes. */
-function createOpenBlocks() {
-  const open = new Set<number>();
-  let pending = () => {};
+/**
+ * The block that was begun and not ended. Blocks come one after another (Anthropic API reference, streaming messages), and SDKs take the end
+ * of a block for that of the latest one. Some servers end all blocks at the end of the message. A change is made when its event was sent,
+ * which is when the next one comes.
+ */
+function createOpenBlock() {
+  let open: number | undefined;
+  let next: number | undefined;
   return {
     settle(): void {
-      pending();
-      pending = () => {};
+      open = next;
     },
-    begin(index: number): void {
-      if (open.size >= openBlocksMax)
-        throw new BackendError('unreadable', `more than ${openBlocksMax} blocks are open`);
-      pending = () => open.add(index);
+    /** Returns the end of the block before it, if that is still open. */
+    begin(index: number): TypedEvent[] {
+      next = index;
+      return open === undefined || open === index ? [] : [endOf(open)];
     },
-    end(index: number): void {
-      pending = () => open.delete(index);
+    /** Whether the block is open: otherwise its end was sent. */
+    end(index: number): boolean {
+      if (open !== index) return false;
+      next = undefined;
+      return true;
     },
-    list: () => [...open],
+    cut: () => (open === undefined ? [] : [endOf(open)]),
   };
+}
+
+function endOf(index: number): TypedEvent {
+  return { type: 'content_block_stop', index };
 }
 
 /** The end of a message, and its usage. Some servers send further deltas after the one with the reason. */
@@ -83,7 +90,7 @@ function createMessageEnd() {
 
 /** Follows the events of a streamed message. */
 export function createMessageFormat(options: StreamOptions): EventFormat {
-  const blocks = createOpenBlocks();
+  const blocks = createOpenBlock();
   const end = createMessageEnd();
   let hasStarted = false;
 
@@ -106,15 +113,13 @@ export function createMessageFormat(options: StreamOptions): EventFormat {
           return { event: start(event), text: writtenText(parse(startSchema, event).message.content) };
         case 'content_block_start': {
           const { index, content_block: block } = parse(blockSchema, event);
-          blocks.begin(index);
           // The name of a tool is no token yet: until one comes, another backend can take over.
-          return { event, text: writtenText({ ...block, name: undefined }) };
+          return { before: blocks.begin(index), event, text: writtenText({ ...block, name: undefined }) };
         }
         case 'content_block_delta':
           return { event, text: writtenText(parse(deltaSchema, event).delta) };
         case 'content_block_stop':
-          blocks.end(parse(stopSchema, event).index);
-          return { event, text: '' };
+          return { event: blocks.end(parse(stopSchema, event).index) ? event : undefined, text: '' };
         case 'message_delta':
           end.take(parse(endSchema, event));
           // Beside text, no tokens are no report.
@@ -130,7 +135,7 @@ export function createMessageFormat(options: StreamOptions): EventFormat {
     usage: end.usage,
     cut() {
       end.cut();
-      return blocks.list().map((index) => ({ type: 'content_block_stop', index }));
+      return blocks.cut();
     },
     end: (tokens) => [end.event(tokens), { type: 'message_stop' }],
   };

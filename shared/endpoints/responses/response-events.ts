@@ -12,6 +12,7 @@ import { requireEnded } from '../answers/ended-reason.ts';
 import { withMissing } from '../answers/with-missing.ts';
 import type { AnswerAssembler, AnswerContext, StreamConverter, StreamOptions } from '../definition/answer-format.ts';
 import { closeOutput } from './close-output.ts';
+import { createOutputNumbers } from './number-output.ts';
 import { createOutputProgress } from './output-progress.ts';
 import {
   completeItem,
@@ -48,6 +49,7 @@ export function createResponseAssembler(options: StreamOptions): AnswerAssembler
 
 /** Follows the named events of a streamed response (OpenAI API reference, streaming events of responses). */
 function createResponseFormat(options: StreamOptions): EventFormat & { ended(): Json } {
+  const places = createOutputNumbers(options.budget);
   const output = createOutputProgress(options.budget);
   const written = createWrittenOutput(options.budget);
   const numbers = createNumbers();
@@ -57,13 +59,14 @@ function createResponseFormat(options: StreamOptions): EventFormat & { ended(): 
   return {
     take(given) {
       numbers.settle();
-      const event = publishedEvent(given, options);
+      const event = publishedEvent(places.number(given), options);
       output.take(event);
       if (hasFailed(event)) throw notAnAnswer(event.response, 'the response has failed', { fault: 'interrupted' });
       requireEnded(statusIn(event));
       const text = written.take(event);
       if (hasResponse(event)) {
-        const known = { ...event, response: completeResponse(event.response, options, statusAfter(event.type)) };
+        const inOrder = withOutput(event.response, places.inOrder);
+        const known = { ...event, response: completeResponse(inOrder, options, statusAfter(event.type)) };
         response = known.response;
         if (!finalTypes.has(event.type)) return { event: numbers.given(known), text };
         final = known;
@@ -135,6 +138,11 @@ function hasFailed({ type, response }: TypedEvent): boolean {
 /** Beside an event of its own, some servers end a response with the event of a complete one. */
 function statusIn({ type, response }: TypedEvent): unknown {
   return type === 'response.cancelled' ? 'cancelled' : isObject(response) && response.status;
+}
+
+function withOutput(response: Json, change: (output: readonly unknown[]) => readonly unknown[]): Json {
+  const output = Array.isArray(response.output) ? change(response.output) : response.output;
+  return output === response.output ? response : { ...response, output };
 }
 
 /** The status of a response in an event of this type. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isObject } from '../../is-object.ts';
+import { mapped } from '../answers/with-missing.ts';
 import { listOf } from '../fields/checked-lists.ts';
 import { areFewTexts, streamFlag, temperature, topP } from '../fields/common-fields.ts';
 
@@ -13,6 +14,14 @@ function isReference(item: unknown): boolean {
   if (!isObject(item)) return false;
   const { type, role, id } = item;
   return type === 'item_reference' || (type == null && role === undefined && id !== undefined);
+}
+
+/** An item with a role is a message, also without a type, but llama.cpp refuses one of the assistant without it. */
+export function withTypes(input: unknown): unknown {
+  const isUntyped = (item: unknown) => isObject(item) && item.type == null && item.role != null;
+  return Array.isArray(input)
+    ? mapped(input, (item) => (isUntyped(item) ? { ...item, type: 'message' } : item))
+    : input;
 }
 
 const input = z

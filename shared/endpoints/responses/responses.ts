@@ -8,7 +8,7 @@ import { cutResponse, parseResponse, presentResponse, type ResponseAnswer, respo
 import { createResponseEnding } from './response-ending.ts';
 import { createResponseAssembler, createResponseConverter } from './response-events.ts';
 import { estimateInput, inputPrompt } from './response-prompt.ts';
-import { type ResponseRequest, responseRequestSchema } from './response-request.ts';
+import { type ResponseRequest, responseRequestSchema, withTypes } from './response-request.ts';
 import { responseAsEvents } from './whole-as-events.ts';
 
 /** Fields that clients send, and no model server needs. They are dropped. */
@@ -31,6 +31,7 @@ const request: RequestFormat = {
     ...{ model: response.model, stream: response.stream === true, includeUsage: true, choices: 1 },
     assembled: response.stream !== true && meansTheSameInStream(response, knownFields),
     fields: { ...unsent, ...Object.fromEntries(dropped.map((name) => [name, undefined])), store: false },
+    changes: { input: withTypes },
   }),
   cost(response: ResponseRequest, { text, model }) {
     const promptTokens = estimateInput(response, text);

@@ -53,12 +53,15 @@ test('a stream sends nothing before its first event, and only its events after t
   t.is(await response.text(), `${chunk('a').data}${chunk('b').data}data: [DONE]\n\n`);
 });
 
+const comment = ': waiting\n';
+const silenceMs = 15_000;
+
 /** Reads until this many comments have arrived; the rest of the response stays readable. */
 async function readComments(response: Response, count: number) {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (reader === undefined) throw new Error('a response without a body');
   let text = '';
-  while (text.split(': waiting\n\n').length <= count) text += (await reader.read()).value ?? '';
+  while (text.split(comment).length <= count) text += (await reader.read()).value ?? '';
   return {
     text,
     async rest() {
@@ -69,18 +72,40 @@ async function readComments(response: Response, count: number) {
   };
 }
 
-test('a stream that waits long is 200 with repeated comments until its first event', async (t) => {
+test('a stream that waits long is 200 with a comment, and one more after each 15 s of silence', async (t) => {
   const route = await startChatRoute(t, { heldBackMs: 20 });
   const response = await route.post(true);
   t.is(response.status, 200);
   t.is(response.headers.get('content-type'), 'text/event-stream; charset=utf-8');
+  await route.clock.advance(2 * silenceMs);
   const { text, rest } = await readComments(response, 3);
-  t.regex(text, /^(: waiting\n\n)+$/);
+  t.is(text, comment.repeat(3));
   const request = await route.queued();
   t.is(route.places(), 1, 'it still waits');
   route.say(request, [started, chunk('a'), end]);
-  t.regex(await rest(), /^(: waiting\n\n)*data: .*\n\ndata: \[DONE\]\n\n$/);
+  t.is(await rest(), `${chunk('a').data}data: [DONE]\n\n`);
   t.is(route.places(), 0);
+});
+
+test('a stream that pauses between its events gets a comment after each 15 s of silence, and not before', async (t) => {
+  const route = await startChatRoute(t, { heldBackMs: never });
+  const answer = route.post(true);
+  const request = await route.queued();
+  let sent = 0;
+  const say = (content: ReplyContent) => route.say(request, [content], sent++);
+  say(started);
+  say(chunk('a'));
+  const response = await answer;
+  await route.clock.advance(silenceMs - 1);
+  say(chunk('b'));
+  await route.clock.advance(silenceMs - 1);
+  say(chunk('c'));
+  await route.clock.advance(3 * silenceMs);
+  say(chunk('d'));
+  say(end);
+  const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((text) => chunk(text).data);
+  t.is(await response.text(), `${a}${b}${c}${comment.repeat(3)}${d}data: [DONE]\n\n`);
+  t.is(route.clock.pending(), 0, 'its timer has ended');
 });
 
 test('a stream that fails after comments ends with a frame with its error code, and no [DONE]', async (t) => {
@@ -88,7 +113,7 @@ test('a stream that fails after comments ends with a frame with its error code, 
   const { text, rest } = await readComments(await route.post(true), 1);
   route.say(await route.queued(), [started, failure]);
   const error = { code: 'UPSTREAMS_EXHAUSTED', type: 'server_error', message: 'No server answered.', param: null };
-  t.is((text + (await rest())).replaceAll(': waiting\n\n', ''), `data: ${JSON.stringify({ error })}\n\n`);
+  t.is((text + (await rest())).replaceAll(comment, ''), `data: ${JSON.stringify({ error })}\n\n`);
 });
 
 test('an official SDK ignores the comments of a stream, and reports its failure as an error', async (t) => {
@@ -99,7 +124,10 @@ test('an official SDK ignores the comments of a stream, and reports its failure 
 
   // It resolves with the headers: the first comment has been sent by then.
   const whole = await ask();
-  route.say(await route.queued(), [started, chunk('a'), chunk('b'), end]);
+  const request = await route.queued();
+  route.say(request, [started, chunk('a')]);
+  await route.clock.advance(silenceMs);
+  route.say(request, [chunk('b'), end], 2);
   const texts = (await Array.fromAsync(whole)).map(({ choices }) => choices[0]?.delta.content);
   t.is(texts.join(''), 'ab');
 
@@ -112,7 +140,9 @@ test('an official SDK ignores the comments of a stream, and reports its failure 
 test('a client that disconnects between two comments cancels its job', async (t) => {
   const route = await startChatRoute(t, { heldBackMs: 20 });
   const leaving = new AbortController();
-  await readComments(await route.post(true, leaving.signal), 2);
+  const response = await route.post(true, leaving.signal);
+  await route.clock.advance(silenceMs);
+  await readComments(response, 2);
   const request = await route.queued();
   leaving.abort();
   while (route.cancelled.length === 0) await sleep(1);

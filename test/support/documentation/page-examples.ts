@@ -11,6 +11,7 @@ export type Example = { text: string; under: string } & (
         | 'stream'
         | 'line'
         | 'plan'
+        | 'backends'
         | 'settings'
         | 'query'
         | 'diagram'
@@ -52,6 +53,7 @@ function exampleOf(text: string, info: string, under: string): Example {
   if (info === 'text stream') return { text, under, role: 'stream' };
   if (info === 'jsonl line') return { text, under, role: 'line' };
   if (info === 'yaml plan') return { text, under, role: 'plan' };
+  if (info === 'yaml backends') return { text, under, role: 'backends' };
   if (info === 'text diagram') return { text, under, role: 'diagram' };
   if (info === 'promql query') return { text, under, role: 'query' };
   if (info === 'sh rights') return { text, under, role: 'rights' };

@@ -17,12 +17,14 @@ export async function sdkResponse(text: string) {
   return { events, response: await stream.finalResponse() };
 }
 
-/** What the official SDK makes of a streamed message. Throws as it throws. */
+/** What the official SDK makes of a streamed message. `blocks`: what it reports as each block ends. Throws as it throws. */
 export async function sdkMessage(text: string) {
   const client = new Anthropic({ ...settings, fetch: answering(text) });
   const stream = client.messages.stream({ model: 'm', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] });
+  const blocks: unknown[] = [];
+  stream.on('contentBlock', (block) => blocks.push(block));
   const events = await Array.fromAsync(stream);
-  return { events, message: await stream.finalMessage() };
+  return { events, blocks, message: await stream.finalMessage() };
 }
 
 /** What the official SDK makes of a streamed text completion. Throws as it throws. */

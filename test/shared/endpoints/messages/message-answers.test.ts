@@ -34,6 +34,12 @@ test('properties that a server leaves out are added', (t) => {
   });
 });
 
+test('a message that ended at a stop sequence says so', (t) => {
+  const ended = (end: object) => presented({ ...empty, content: [], ...end });
+  t.like(ended({ stop_sequence: '.' }), { stop_reason: 'stop_sequence', stop_sequence: '.' });
+  t.like(ended({ stop_sequence: null }), { stop_reason: 'end_turn', stop_sequence: null });
+});
+
 test('the prompt is what no cache has, what the cache had, and what it keeps', (t) => {
   const usage = { input_tokens: 3, output_tokens: 2, cache_read_input_tokens: 50, cache_creation_input_tokens: 7 };
   const parsed = parseMessage(textOf({ ...empty, content: [], usage }));

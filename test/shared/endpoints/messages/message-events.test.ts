@@ -185,14 +185,33 @@ test('an event of an unknown type passes; [DONE] is dropped', (t) => {
   t.deepEqual(ready.slice(-2), ['event: a new one\ndata: {"type":"a new\\none"}\n\n', '']);
 });
 
-test('blocks without end are given up', (t) => {
-  const { converter } = converted([start(), block, word]);
-  const begin = (index: number) => converter.take(JSON.stringify({ ...block, index }));
-  const beginMany = () => {
-    for (let index = 1; index < 200_000; index++) begin(index);
+test('each block ends before the next one begins, also if the server ends all of them at the end', async (t) => {
+  const [text, more] = ['Hi', ' there'].map((piece) => ({ type: 'text_delta', text: piece }));
+  const tool = (index: number, id: string) => [
+    { type: 'content_block_start', index, content_block: { type: 'tool_use', id, name: 'weather' } },
+    { type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: '{"city":' } },
+    { type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: '"Bern"}' } },
+  ];
+  const stop = (index: number) => ({ type: 'content_block_stop', index });
+  const words = [block, { ...word, delta: text }, { ...word, delta: more }];
+  const late = [...words, ...tool(1, 'a'), ...tool(2, 'b'), stop(0), stop(1), stop(2)];
+  const inTime = [...words, stop(0), ...tool(1, 'a'), stop(1), ...tool(2, 'b'), stop(2)];
+  const [sent, expected] = [late, inTime].map((events) => whole([start(), ...events, end({}, 'tool_use')]));
+  t.deepEqual(namedEvents(sent ?? ''), namedEvents(expected ?? ''));
+  const { message, blocks } = await sdkMessage(sent ?? '');
+  t.deepEqual(blocks, message.content);
+  t.like(message.content, [{ type: 'text', text: 'Hi there' }, { id: 'a', input: { city: 'Bern' } }, { id: 'b' }]);
+});
+
+test('a message that ended at a stop sequence says so', (t) => {
+  const ended = (stop_sequence: unknown, stop_reason = 'end_turn') => {
+    const last = { type: 'message_delta', delta: { stop_reason, stop_sequence }, usage: {} };
+    return namedEvents(whole([start(), block, word, last])).at(-2)?.data.delta;
   };
-  const error = t.throws(beginMany, { instanceOf: BackendError });
-  t.is(error.fault, 'unreadable');
+  t.deepEqual(ended('.'), { stop_reason: 'stop_sequence', stop_sequence: '.' });
+  t.deepEqual(ended('.', 'max_tokens'), { stop_reason: 'max_tokens', stop_sequence: '.' });
+  t.deepEqual(ended(null), { stop_reason: 'end_turn', stop_sequence: null });
+  t.like(ended(''), { stop_reason: 'end_turn' });
 });
 
 const anyValue = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constant(undefined));

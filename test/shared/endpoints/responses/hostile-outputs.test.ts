@@ -16,7 +16,8 @@ const endless: Record<string, [(count: number) => object, number]> = {
   'text in one place': [() => delta(0, { content_index: 0, delta: long }), 40],
   'places of text': [(count) => delta(0, { content_index: count, delta: 'x'.repeat(1_000) }), 40_000],
   'names of places': [(count) => delta(0, { content_index: count, item_id: `${long}${count}`, delta: '' }), 40],
-  'empty places of text': [(count) => delta(0, { content_index: `${long}${count}`, delta: '' }), 40],
+  'empty places of text': [(count) => delta(0, { content_index: 0, summary_index: `${long}${count}`, delta: '' }), 40],
+  'items that end at once': [(count) => ({ type: 'response.output_item.done', item: { id: `${long}${count}` } }), 40],
   items: [(count) => added(count, { id: `i${count}`, type: 'message', content: [long] }), 40],
   'texts that are done at once': [
     (count) => ({ type: 'response.output_text.done', output_index: 0, content_index: count, text: long }),

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
+import { promptTooLong } from '../../../../shared/endpoints/answers/prompt-too-long.ts';
 import { createResponseEnding } from '../../../../shared/endpoints/responses/response-ending.ts';
 import { createResponseConverter } from '../../../../shared/endpoints/responses/response-events.ts';
 import { ApiError } from '../../../../shared/errors.ts';
@@ -147,6 +148,48 @@ test('the end of a function call names its function, also if an older server doe
   t.deepEqual(namedEvents(whole(nameless)), namedEvents(whole(events)));
 });
 
+/** The stream without these members of its events. */
+const without = (events: readonly (string | Json)[], ...names: string[]) =>
+  events.map((event) => {
+    const all: Json = typeof event === 'string' ? JSON.parse(event) : event;
+    return Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)));
+  });
+const places = ['output_index', 'content_index', 'summary_index'];
+
+test('items and parts are numbered by the ids of items, also of items that take turns', async (t) => {
+  const lacking = without(partedStream, ...places);
+  t.deepEqual(namedEvents(whole(lacking)), namedEvents(whole(partedStream)));
+  const { response } = await sdkResponse(whole(lacking));
+  t.deepEqual(
+    response.output.map(({ id }) => id),
+    ['rs_0', 'msg_1', 'ctc_2'],
+  );
+  for (const none of [null, 'one', -1, 0.5, 1e15]) {
+    const wrong = partedStream.map((data) => JSON.parse(data, (name, value) => (places.includes(name) ? none : value)));
+    t.deepEqual(namedEvents(whole(wrong)), namedEvents(whole(partedStream)), String(none));
+  }
+});
+
+test('items and parts are numbered by their order where events name no item', (t) => {
+  const inOrder = partedStream.filter((data) => !/"(?:item_id|id)":"ctc_2"|custom_tool_call_input/.test(data));
+  const lacking = without(inOrder, ...places, 'item_id');
+  t.deepEqual(namedEvents(whole(lacking)), namedEvents(whole(inOrder)));
+});
+
+test('the output of the last event is in the order of the numbers', (t) => {
+  const [last, ...rest] = partedStream.map((data) => JSON.parse(data)).reverse();
+  const reversed = { ...last, response: { ...last.response, output: last.response.output.toReversed() } };
+  const events = [...rest.reverse(), reversed];
+  t.deepEqual(namedEvents(whole(without(events, ...places))), namedEvents(whole(partedStream)));
+});
+
+test('items that are not known before their end are numbered in its order', (t) => {
+  const done = (id: string) => ({ type: 'response.output_item.done', item: { id, type: 'message', content: ['a'] } });
+  const { ready } = converted([{ type: 'response.created', response: { id: 'r' } }, done('x'), done('y'), done('z')]);
+  const numbers = namedEvents(ready.join('')).map(({ data }) => data.output_index);
+  t.deepEqual(numbers, [undefined, 0, 1, 2]);
+});
+
 const numbered = (...numbers: unknown[]) =>
   [plain[0] ?? '', ...numbers.map(() => plain.find(isToken) ?? '')].map((data, at) => {
     const { sequence_number: _, ...event } = JSON.parse(data);
@@ -247,4 +290,14 @@ test('a broken stream ends with one error event, which continues the numbers and
   t.is(ending.complete(), '');
   const error = await t.throwsAsync(sdkResponse(sent + last));
   t.like(error, { code: 'UPSTREAM_INTERRUPTED', type: 'server_error', param: null, message: 'It broke off.' });
+});
+
+test('a stream whose prompt is too long ends with the event on which Codex compacts its history', (t) => {
+  const broken = createResponseEnding().broken(promptTooLong('input', { contextTokens: 8_192 }), 'req_1');
+  const [event] = namedEvents(broken);
+  t.is(event?.name, 'response.failed');
+  t.like(event?.data, {
+    sequence_number: 0,
+    response: { id: 'resp_req_1', status: 'failed', error: { code: 'context_length_exceeded' } },
+  });
 });

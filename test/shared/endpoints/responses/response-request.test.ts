@@ -45,6 +45,18 @@ test('every published field is accepted in each of its types', (t) => {
   t.deepEqual(Object.keys(schema.shape).sort(), [...Object.keys(published), 'model', 'input'].sort());
 });
 
+test('an item with a role and without a type is sent as a message', (t) => {
+  const sent = (value: unknown) => JSON.parse(callOf(responses, { input: value }).body).input;
+  const answer = { role: 'assistant', content: 'Hi' };
+  const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' };
+  t.deepEqual(sent([{ ...answer, type: null }, answer, call]), [
+    { ...answer, type: 'message' },
+    { ...answer, type: 'message' },
+    call,
+  ]);
+  t.is(sent('Hi'), 'Hi');
+});
+
 test('items of every kind are accepted, also with fields that are not known', (t) => {
   const items = [
     { role: 'user', content: 'Hi' },
