@@ -18,7 +18,6 @@ import { loadTokenizer } from './answers/count-tokens.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
 import { openSlots } from './backends/open-slots.ts';
 import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
-import { createBackendChecks } from './exchange/backend-checks.ts';
 import { listenForControl, waitForControl } from './listen-for-control.ts';
 import { startMaintenance } from './maintenance/start-maintenance.ts';
 import { warnOfLargePlans } from './memory/warn-of-large-plans.ts';
@@ -52,14 +51,13 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const answering = openAnswering(config, registry);
   const { current: currentPlanFile } = planFile;
   const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, metrics, tracing, log, ...answering };
-  const connectMs = () => currentPlanFile().timeouts.connectMs;
-  const connections = parts.use(await openConnections({ config, connectMs, log }));
+  const connections = parts.use(await openConnections({ config, currentPlanFile, log }));
   const { store, redis, upkeepRedis, replyRedis } = connections;
   let queues: QueuesServed | undefined;
   let supervisor: BatchSupervisor | undefined;
   let drainer: UsageDrainer | undefined;
   const backends = openSlots({
-    ...{ ...common, redis: upkeepRedis },
+    ...{ ...common, ...connections, redis: upkeepRedis },
     onChange: () => queues?.slotsChanged(),
     onRenewed: () => void queues?.checkFull().catch(() => {}), // the next renewal checks again
   });
@@ -163,14 +161,13 @@ type OperationsDeps = {
 } & Pick<Parameters<typeof listenForOperations>[0], 'registry' | 'state' | 'details' | 'log'>;
 
 /** Starts the operations listener, with checks of Redis, the store and the backends. */
-function openOperations({ config, currentPlanFile, pools, connections, slots, workerId, ...deps }: OperationsDeps) {
-  const { upkeepRedis, replyUpkeepRedis, store, agent } = connections;
+function openOperations({ config, currentPlanFile, connections, slots, workerId, ...deps }: OperationsDeps) {
+  const { upkeepRedis, replyUpkeepRedis, store, checks } = connections;
   const queues = () =>
     Object.entries(currentPlanFile().models).flatMap(([model, { pool }]) =>
-      pools().includes(pool) ? [queuePrefix(model)] : [],
+      deps.pools().includes(pool) ? [queuePrefix(model)] : [],
     );
   const checkWrites = createCheckWrites(upkeepRedis);
-  const checksOf = createBackendChecks({ agent, apiKeyOf: config.apiKeyOf });
   const nodeChecks = () => ({
     ...checkWritesOfNodes('redis', upkeepRedis),
     ...(replyUpkeepRedis !== upkeepRedis && checkWritesOfNodes('replyRedis', replyUpkeepRedis)),
@@ -182,7 +179,7 @@ function openOperations({ config, currentPlanFile, pools, connections, slots, wo
       redis: () => checkWrites(queues()),
       replyRedis: () => replyUpkeepRedis.exists(controlStreamKey(workerId)),
     },
-    checks: () => ({ store: () => store.ping(), ...checksOf(slots.called()), ...nodeChecks() }),
+    checks: () => ({ store: () => store.ping(), ...checks.of(slots.called()), ...nodeChecks() }),
   });
 }
 

@@ -1,6 +1,9 @@
+import type { AskBackend } from '../../shared/backends/ask-backend.ts';
 import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { BackendChecks } from '../backend-state/backend-checks.ts';
+import { followFacts } from '../backend-state/follow-facts.ts';
 import type { Shares } from '../shares/start-share-renewal.ts';
 import { startShares } from '../shares/start-shares.ts';
 import type { BackendMetrics } from './backend-metrics.ts';
@@ -14,6 +17,8 @@ type OpenedSlots = Disposable & { slots: BackendSlots; startShares(): Shares };
 export function openSlots(deps: {
   planFile: Pick<PlanFileInForce, 'current' | 'onReplaced'>;
   pools: () => readonly string[];
+  ask: AskBackend;
+  checks: Pick<BackendChecks, 'test'>;
   redis: Redis;
   workerId: string;
   /** A slot may be free now. */
@@ -26,14 +31,21 @@ export function openSlots(deps: {
 }): OpenedSlots {
   const { planFile, pools, redis, workerId, onChange, shutdown, metrics, log } = deps;
   let shares: Shares | undefined;
+  const called = () => slots.called();
+  const facts = followFacts({ ask: deps.ask, currentPlanFile: planFile.current, called, log });
   const slots = createBackendSlots({
     ...{ currentPlanFile: planFile.current, pools, onChange, onBreaker: reportBreaker },
+    ...{ test: deps.checks.test, contextOf: facts.contextOf },
     shareOf: (backend, unknown) => shares?.shareOf(backend, unknown) ?? unknown,
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
     onHungry: (backends) => shares?.renewSoon(backends),
   });
   metrics.observeBackends(slots);
-  planFile.onReplaced(slots.follow);
+  planFile.onReplaced(() => {
+    slots.follow();
+    void facts.look();
+  });
+  void facts.look();
 
   function reportBreaker({ backend, model, breaker }: BreakerStatus): void {
     if (breaker === 'open') metrics.breakerOpened.inc({ backend, model });
@@ -54,5 +66,11 @@ export function openSlots(deps: {
     return shares;
   }
 
-  return { slots, startShares: openShares, [Symbol.dispose]: slots[Symbol.dispose] };
+  return {
+    ...{ slots, startShares: openShares },
+    [Symbol.dispose]() {
+      facts[Symbol.dispose]();
+      slots[Symbol.dispose]();
+    },
+  };
 }
