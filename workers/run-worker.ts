@@ -65,7 +65,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 
   const state = followProcessState(shutdown);
   const running = () => queues?.running() ?? 0;
-  const details = () => ({ planFile: opened.status(), running: running(), breakers: slots.breakerStatuses() });
+  const details = () => ({ planFile: opened.status(), running: running(), ...describeBackends(slots) });
   const operations = await openOperations({ ...common, connections, slots, registry, state: state.current, details });
   parts.use(operations);
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
@@ -134,6 +134,14 @@ function createMetrics(registry: Registry, config: Pick<WorkerConfig, 'concurren
   return metrics;
 }
 
+function describeBackends({ breakerStatuses, pauses }: BackendSlots) {
+  return { breakers: breakerStatuses(), pauses: roundedPauses({ pauses }) };
+}
+
+function roundedPauses({ pauses }: Pick<BackendSlots, 'pauses'>) {
+  return pauses.all().map((pause) => ({ ...pause, leftMs: Math.ceil(pause.leftMs) }));
+}
+
 /** What this worker does now, as operators see it. */
 function describeLoad({ slots, running }: { slots: BackendSlots; running: () => number }): WorkerLoad {
   return {
@@ -141,6 +149,7 @@ function describeLoad({ slots, running }: { slots: BackendSlots; running: () => 
     backends: slots
       .load()
       .map(({ backend, calls, share }) => ({ backend, calls, ...(share !== undefined && { share }) })),
+    pauses: roundedPauses(slots),
     health: slots
       .seenHealth()
       .map(({ firstTokenMs, ...seen }) => ({ ...seen, ...(firstTokenMs !== undefined && { firstTokenMs }) })),

@@ -1,9 +1,11 @@
 import type { AskBackend } from '../../shared/backends/ask-backend.ts';
+import { createBackendPauses } from '../../shared/fleet/backend-pauses.ts';
 import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { BackendChecks } from '../backend-state/backend-checks.ts';
 import { followFacts } from '../backend-state/follow-facts.ts';
+import { followOperatorPauses } from '../backend-state/follow-operator-pauses.ts';
 import type { Shares } from '../shares/start-share-renewal.ts';
 import { startShares } from '../shares/start-shares.ts';
 import type { BackendMetrics } from './backend-metrics.ts';
@@ -32,7 +34,8 @@ export function openSlots(deps: {
   const { planFile, pools, redis, workerId, onChange, shutdown, metrics, log } = deps;
   let shares: Shares | undefined;
   const called = () => slots.called();
-  const facts = followFacts({ ask: deps.ask, currentPlanFile: planFile.current, called, log });
+  const owned = new DisposableStack();
+  const facts = owned.use(followFacts({ ask: deps.ask, currentPlanFile: planFile.current, called, log }));
   const slots = createBackendSlots({
     ...{ currentPlanFile: planFile.current, pools, onChange, onBreaker: reportBreaker },
     ...{ test: deps.checks.test, contextOf: facts.contextOf },
@@ -40,6 +43,7 @@ export function openSlots(deps: {
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
     onHungry: (backends) => shares?.renewSoon(backends),
   });
+  owned.use(slots);
   metrics.observeBackends(slots);
   planFile.onReplaced(() => {
     slots.follow();
@@ -54,7 +58,16 @@ export function openSlots(deps: {
   }
 
   function openShares(): Shares {
-    shares = startShares({
+    const pauses = owned.use(
+      followOperatorPauses({
+        ...{ backendPauses: createBackendPauses(redis), log },
+        called: () => [...slots.called().keys()],
+        set(backend, leftMs) {
+          if (slots.pauses.setByOperator(backend, leftMs)) slots.sharesChanged();
+        },
+      }),
+    );
+    const opened = startShares({
       ...{ redis, workerId, pools, shutdown, log },
       uses: () => slots.uses(shutdown.aborted),
       onRenewed(pauses) {
@@ -63,14 +76,12 @@ export function openSlots(deps: {
         deps.onRenewed();
       },
     });
-    return shares;
+    shares = opened;
+    return { ...opened, renewed: Promise.all([opened.renewed, pauses.look()]).then(() => {}) };
   }
 
   return {
     ...{ slots, startShares: openShares },
-    [Symbol.dispose]() {
-      facts[Symbol.dispose]();
-      slots[Symbol.dispose]();
-    },
+    [Symbol.dispose]: () => owned.dispose(),
   };
 }
