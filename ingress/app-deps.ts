@@ -1,6 +1,7 @@
 import type { ApplyTopUpCode } from '../shared/account-changes/apply-top-up-code.ts';
 import type { ChangeAccount } from '../shared/account-changes/change-account.ts';
 import type { RecordedChange } from '../shared/account-changes/recorded-change.ts';
+import type { BackendPauses } from '../shared/fleet/backend-pauses.ts';
 import type { KeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import type { SuspensionWatch } from '../shared/limits/watch-suspensions.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
@@ -79,6 +80,7 @@ export type AppDeps = SettingsDeps &
     waitingRequests: WaitingRequests;
     suspensions: Pick<SuspensionWatch, 'follow'>;
     requestsToEnd: RequestsToEnd;
+    backendPauses: BackendPauses;
     readCountersOf: ReadCountersOf;
     replyTo: () => string | undefined;
     documentation: Documentation;

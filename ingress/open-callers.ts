@@ -1,6 +1,7 @@
 import { createApplyTopUpCode } from '../shared/account-changes/apply-top-up-code.ts';
 import { createChangeAccount } from '../shared/account-changes/change-account.ts';
 import { createRecordedChange } from '../shared/account-changes/recorded-change.ts';
+import { createBackendPauses } from '../shared/fleet/backend-pauses.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
 import { createAskLimits } from '../shared/limits/ask-limits.ts';
 import type { Release } from '../shared/limits/release.ts';
@@ -62,10 +63,11 @@ export function openCallers({ config, currentPlanFile, redis, store, release, ou
   };
   const suspensions = owned.use(watchSuspensions({ redis, look: lookAtAccount, log }));
   const requestsToEnd = owned.use(createRequestsToEnd({ redis, log }));
+  const backendPauses = createBackendPauses(redis);
   const changeAccount = createChangeAccount({ redis, store, log });
   const changeRecorded = createRecordedChange({ changeAccount, store, log });
   return {
-    ...{ keyUse, guestKeys, sharedCallers, callers, suspensions, requestsToEnd, readCountersOf },
+    ...{ keyUse, guestKeys, sharedCallers, callers, suspensions, requestsToEnd, backendPauses, readCountersOf },
     checkCaller: createCheckCaller({ admit, release, askLimits, keyUse }),
     ...{ changeAccount, changeRecorded },
     applyTopUpCode: createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }),

@@ -58,6 +58,7 @@ import { retrieveAccountUsage } from './routes/operators/accounts/account-usage.
 import { listAccounts, retrieveAccount } from './routes/operators/accounts/accounts.ts';
 import { cancelAnyBatch } from './routes/operators/actions/cancel-any-batch.ts';
 import { endRequest } from './routes/operators/actions/end-request.ts';
+import { pauseBackend, resumeBackend } from './routes/operators/actions/pause-backend.ts';
 import { revokeAccountKey } from './routes/operators/actions/revoke-account-key.ts';
 import { retrieveAllUsage } from './routes/operators/all-usage.ts';
 import { listAudit } from './routes/operators/audit.ts';
@@ -219,6 +220,9 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   router.get('/admin/requests/:request', withSignIn, check, asOperator, retrieveAnyRequest(deps));
   router.post('/admin/requests/:request/cancel', withSignIn, check, asOperator, readSettings, endRequest(deps));
   router.get('/admin/fleet', withSignIn, check, asOperator, retrieveFleet(deps));
+  const pausing = '/admin/fleet/backends/:backend/pause';
+  router.put(pausing, withSignIn, check, asOperator, readSettings, pauseBackend(deps));
+  router.delete(pausing, withSignIn, check, asOperator, resumeBackend(deps));
   router.get('/admin/settings', withSignIn, check, asOperator, retrieveSettings(deps));
 }
 

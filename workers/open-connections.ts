@@ -1,10 +1,13 @@
-import type { Agent } from 'undici';
+import { type AskBackend, createAskBackend } from '../shared/backends/ask-backend.ts';
+import { type BackendAgents, createBackendAgents } from '../shared/backends/backend-agents.ts';
+import { type BackendKeys, followBackendKeys } from '../shared/backends/backend-keys.ts';
 import { greetStore, openStore } from '../shared/open-store.ts';
+import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { WorkerConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import { connectForRequests, connectForWork, type Redis } from '../shared/redis/connections.ts';
 import type { Store } from '../shared/store/store.ts';
-import { createBackendAgent } from './exchange/call-backend.ts';
+import { type BackendChecks, createBackendChecks } from './backend-state/backend-checks.ts';
 
 /** `oneConnection`: replies use the same connection to Redis as everything else, so commands arrive in the order in which they are sent. */
 export type Connections = AsyncDisposable & {
@@ -23,18 +26,20 @@ export type Connections = AsyncDisposable & {
   connectControlReader: () => Redis;
   /** The same for the markers of queues. */
   connectJobReader: () => Redis;
-  agent: Agent;
+  agents: BackendAgents;
+  keys: BackendKeys;
+  ask: AskBackend;
+  checks: BackendChecks;
 };
 
 /** Opens the connections to the store, to Redis and to the backends. Does not wait until Redis answers. */
 export async function openConnections({
   config,
-  connectMs,
+  currentPlanFile,
   log,
 }: {
   config: WorkerConfig;
-  /** How long a connection to a backend may take to open. */
-  connectMs: () => number;
+  currentPlanFile: () => PlanFile;
   log: Log;
 }): Promise<Connections> {
   const owned = new AsyncDisposableStack();
@@ -53,7 +58,16 @@ export async function openConnections({
   const oneConnection = isSame && !redis.isCluster;
   const connectControlReader = () => connectForWork(config.replyRedisUrl, log, settingOf(config.replyRedisUrl));
   const connectJobReader = () => connectForWork(config.redisUrl, log);
-  const agent = owned.adopt(createBackendAgent(connectMs), (opened) => opened.destroy());
+  const agents = owned.use(createBackendAgents(() => currentPlanFile().timeouts.connectMs));
+  const keys = owned.use(
+    followBackendKeys({
+      variableOf: config.variableOf,
+      backends: () => currentPlanFile().backends,
+      onUnreadable: (file, err) =>
+        log.error({ err, file }, 'the file of an API key cannot be used; the earlier key stays in use'),
+    }),
+  );
+  const ask = createAskBackend({ agents, keys });
   return {
     ...{
       store,
@@ -64,7 +78,10 @@ export async function openConnections({
       oneConnection,
       connectControlReader,
       connectJobReader,
-      agent,
+      agents,
+      keys,
+      ask,
+      checks: createBackendChecks({ ask, backends: () => currentPlanFile().backends }),
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -1,4 +1,5 @@
-import type { Agent } from 'undici';
+import type { BackendAgents } from '../shared/backends/backend-agents.ts';
+import type { BackendKeys } from '../shared/backends/backend-keys.ts';
 import type { AnswerBudget } from '../shared/bytes/answer-budget.ts';
 import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import type { Lane } from '../shared/lane.ts';
@@ -33,7 +34,7 @@ type LanesWork = Disposable & { work: Readonly<Record<Lane, LaneWork>>; batches:
 
 /** Opens the work on requests and on lines of batches. */
 export function openLaneWork(deps: {
-  config: Pick<WorkerConfig, 'apiKeyOf' | 'keyPeppers'>;
+  config: Pick<WorkerConfig, 'keyPeppers'>;
   currentPlanFile: () => PlanFile;
   store: Store;
   redis: Redis;
@@ -43,7 +44,8 @@ export function openLaneWork(deps: {
   replyUpkeepRedis: Redis;
   /** Replies use the same connection as settling. */
   oneConnection: boolean;
-  agent: Agent;
+  agents: BackendAgents;
+  keys: BackendKeys;
   workerId: string;
   slots: BackendSlots;
   answers: AnswerBudget;
@@ -58,7 +60,7 @@ export function openLaneWork(deps: {
   tracing: Tracing | undefined;
   log: Log;
 }): LanesWork {
-  const { config, currentPlanFile, redis, upkeepRedis, replyUpkeepRedis, agent, slots, drainer, metrics, log } = deps;
+  const { config, currentPlanFile, redis, upkeepRedis, replyUpkeepRedis, agents, slots, drainer, metrics, log } = deps;
   const timeouts = () => currentPlanFile().timeouts;
   const owned = new DisposableStack();
   const notifyDrainer = owned.use(
@@ -70,9 +72,9 @@ export function openLaneWork(deps: {
     ? settleAndNotify(createSettle(upkeepRedis, { attemptsMax: 1 }), notifyDrainer)
     : settle;
   const findAnswer = createFindAnswer({
-    ...{ slots, retryBudget: createRetryBudget(), apiKeyOf: config.apiKeyOf, metrics, log },
+    ...{ slots, retryBudget: createRetryBudget(), apiKeyOf: deps.keys.of, metrics, log },
     tracing: deps.tracing,
-    callBackend: createCallBackend({ agent, timeouts }),
+    callBackend: createCallBackend({ agents, timeouts }),
     ownFields: createOwnFields({ plans: () => currentPlanFile().plans, pepper: config.keyPeppers[0] }),
     firstTokenMs: () => timeouts().firstTokenMs,
     models: () => currentPlanFile().models,

@@ -18,7 +18,6 @@ import { loadTokenizer } from './answers/count-tokens.ts';
 import type { BackendSlots } from './backends/backend-slots.ts';
 import { openSlots } from './backends/open-slots.ts';
 import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
-import { createBackendChecks } from './exchange/backend-checks.ts';
 import { listenForControl, waitForControl } from './listen-for-control.ts';
 import { startMaintenance } from './maintenance/start-maintenance.ts';
 import { warnOfLargePlans } from './memory/warn-of-large-plans.ts';
@@ -52,14 +51,13 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const answering = openAnswering(config, registry);
   const { current: currentPlanFile } = planFile;
   const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, metrics, tracing, log, ...answering };
-  const connectMs = () => currentPlanFile().timeouts.connectMs;
-  const connections = parts.use(await openConnections({ config, connectMs, log }));
+  const connections = parts.use(await openConnections({ config, currentPlanFile, log }));
   const { store, redis, upkeepRedis, replyRedis } = connections;
   let queues: QueuesServed | undefined;
   let supervisor: BatchSupervisor | undefined;
   let drainer: UsageDrainer | undefined;
   const backends = openSlots({
-    ...{ ...common, redis: upkeepRedis },
+    ...{ ...common, ...connections, redis: upkeepRedis },
     onChange: () => queues?.slotsChanged(),
     onRenewed: () => void queues?.checkFull().catch(() => {}), // the next renewal checks again
   });
@@ -67,7 +65,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
 
   const state = followProcessState(shutdown);
   const running = () => queues?.running() ?? 0;
-  const details = () => ({ planFile: opened.status(), running: running(), breakers: slots.breakerStatuses() });
+  const details = () => ({ planFile: opened.status(), running: running(), ...describeBackends(slots) });
   const operations = await openOperations({ ...common, connections, slots, registry, state: state.current, details });
   parts.use(operations);
   log.info({ port: operations.port }, 'operations listener is up; waiting for Redis');
@@ -136,6 +134,14 @@ function createMetrics(registry: Registry, config: Pick<WorkerConfig, 'concurren
   return metrics;
 }
 
+function describeBackends({ breakerStatuses, pauses }: BackendSlots) {
+  return { breakers: breakerStatuses(), pauses: roundedPauses({ pauses }) };
+}
+
+function roundedPauses({ pauses }: Pick<BackendSlots, 'pauses'>) {
+  return pauses.all().map((pause) => ({ ...pause, leftMs: Math.ceil(pause.leftMs) }));
+}
+
 /** What this worker does now, as operators see it. */
 function describeLoad({ slots, running }: { slots: BackendSlots; running: () => number }): WorkerLoad {
   return {
@@ -143,6 +149,7 @@ function describeLoad({ slots, running }: { slots: BackendSlots; running: () => 
     backends: slots
       .load()
       .map(({ backend, calls, share }) => ({ backend, calls, ...(share !== undefined && { share }) })),
+    pauses: roundedPauses(slots),
     health: slots
       .seenHealth()
       .map(({ firstTokenMs, ...seen }) => ({ ...seen, ...(firstTokenMs !== undefined && { firstTokenMs }) })),
@@ -163,14 +170,13 @@ type OperationsDeps = {
 } & Pick<Parameters<typeof listenForOperations>[0], 'registry' | 'state' | 'details' | 'log'>;
 
 /** Starts the operations listener, with checks of Redis, the store and the backends. */
-function openOperations({ config, currentPlanFile, pools, connections, slots, workerId, ...deps }: OperationsDeps) {
-  const { upkeepRedis, replyUpkeepRedis, store, agent } = connections;
+function openOperations({ config, currentPlanFile, connections, slots, workerId, ...deps }: OperationsDeps) {
+  const { upkeepRedis, replyUpkeepRedis, store, checks } = connections;
   const queues = () =>
     Object.entries(currentPlanFile().models).flatMap(([model, { pool }]) =>
-      pools().includes(pool) ? [queuePrefix(model)] : [],
+      deps.pools().includes(pool) ? [queuePrefix(model)] : [],
     );
   const checkWrites = createCheckWrites(upkeepRedis);
-  const checksOf = createBackendChecks({ agent, apiKeyOf: config.apiKeyOf });
   const nodeChecks = () => ({
     ...checkWritesOfNodes('redis', upkeepRedis),
     ...(replyUpkeepRedis !== upkeepRedis && checkWritesOfNodes('replyRedis', replyUpkeepRedis)),
@@ -182,7 +188,7 @@ function openOperations({ config, currentPlanFile, pools, connections, slots, wo
       redis: () => checkWrites(queues()),
       replyRedis: () => replyUpkeepRedis.exists(controlStreamKey(workerId)),
     },
-    checks: () => ({ store: () => store.ping(), ...checksOf(slots.called()), ...nodeChecks() }),
+    checks: () => ({ store: () => store.ping(), ...checks.of(slots.called()), ...nodeChecks() }),
   });
 }
 

@@ -171,6 +171,11 @@ const auditedChange = z.strictObject({
     .meta({ description: 'A key; in the audit trail only if an operator has revoked it.' }),
   batchCancelled: z.string().optional().meta({ description: 'A batch that an operator has cancelled.' }),
   requestEnded: z.string().optional().meta({ description: 'A request that an operator has ended.' }),
+  backendPaused: z
+    .strictObject({ backend: z.string(), minutes: z.int() })
+    .optional()
+    .meta({ description: 'A backend that this operator has paused.' }),
+  backendResumed: z.string().optional().meta({ description: 'A backend whose pause this operator has ended.' }),
 });
 const accountChange = z.strictObject({
   at: time,

@@ -5,14 +5,21 @@ import { presentPlanFile } from '../plan-file/present-plan-file.ts';
 import { planFilePath, shownPlanFile } from '../plan-file/show-plan-file.ts';
 import type { CheckPlanArguments } from './check-plan-arguments.ts';
 import { planChanges, planEffects } from './plan-changes.ts';
+import { probeBackends } from './probe-backends.ts';
 
 const answerMs = 10_000;
 
-/** Lines to print, and whether the file can be used. `isValid` is false also if the comparison failed. */
+/** Lines to print, and whether the file can be used. `isValid` is false also if the comparison failed, or a backend is not well. */
 type Report = { lines: string[]; isValid: boolean };
 
-/** Checks a plan file, and compares it with the one of a running ingress if there is an address. */
-export async function checkPlan({ file, against }: CheckPlanArguments): Promise<Report> {
+/**
+ * Checks a plan file, compares it with the one of a running ingress if there is an address, and probes its backends if that is asked for,
+ * with the keys that `variableOf` returns.
+ */
+export async function checkPlan(
+  { file, against, probe }: CheckPlanArguments,
+  variableOf: (name: string) => string | undefined,
+): Promise<Report> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => error);
   if (typeof text !== 'string') return { lines: [unreadable(file, text.code).message], isValid: false };
   const parsed = parsePlanFile(text);
@@ -21,12 +28,18 @@ export async function checkPlan({ file, against }: CheckPlanArguments): Promise<
     return { lines: [...lines, counted(lines.length, 'issue')], isValid: false };
   }
   const valid = `${file} is valid; its generation is ${parsed.generation}`;
-  if (against === undefined) return { lines: [valid], isValid: true };
-  const compared = await compare(parsed, against).catch((error: unknown) => ({
+  const compared = against === undefined ? nothing : await compareOrReport(parsed, against);
+  const probed = probe ? await probeBackends(parsed.planFile, { variableOf }) : { lines: [], isWell: true };
+  return { lines: [valid, ...compared.lines, ...probed.lines], isValid: compared.isValid && probed.isWell };
+}
+
+const nothing: Report = { lines: [], isValid: true };
+
+function compareOrReport(parsed: ParsedPlanFile, against: URL): Promise<Report> {
+  return compare(parsed, against).catch((error: unknown) => ({
     lines: [`${against.href} does not answer: ${reasonOf(error)}`],
     isValid: false,
   }));
-  return { lines: [valid, ...compared.lines], isValid: compared.isValid };
 }
 
 async function compare({ planFile, generation }: ParsedPlanFile, against: URL): Promise<Report> {

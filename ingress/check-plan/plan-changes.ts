@@ -23,9 +23,14 @@ export function planEffects(before: ShownPlanFile, after: ShownPlanFile): string
     ...newOf('backends', 'api_key_env').map(
       (name) => `Workers need the variable ${name}, or the file is invalid for them.`,
     ),
+    ...fileFields.flatMap((field) =>
+      newOf('backends', field).map((file) => `Workers need the file ${file}, or the plan file is invalid for them.`),
+    ),
     ...gone.map((name) => `New requests for "${name}" are refused. Those that wait or run are ended by the workers.`),
   ];
 }
+
+const fileFields = ['api_key_file', 'ca_file', 'client_cert_file', 'client_key_file'];
 
 function changesAt(path: string, before: unknown, after: unknown): string[] {
   if (isDeepStrictEqual(before, after)) return [];

@@ -1,3 +1,4 @@
+import { readVariable } from '../../shared/process/config.ts';
 import { checkPlan } from './check-plan.ts';
 import { parseCheckPlanArguments, usageText } from './check-plan-arguments.ts';
 
@@ -10,7 +11,7 @@ export async function runCheckPlan(): Promise<void> {
   } else if (given === 'help') {
     process.stdout.write(usageText);
   } else {
-    const { lines, isValid } = await checkPlan(given);
+    const { lines, isValid } = await checkPlan(given, readVariable());
     process.stdout.write(`${lines.join('\n')}\n`);
     process.exitCode = isValid ? 0 : 1;
   }

@@ -15,6 +15,13 @@ const backendHealthSchema = z.object({
   firstTokenMs: count.optional(),
   answered: count,
   failed: count,
+  suspects: count.default(0),
+});
+
+const backendPauseSchema = z.object({
+  backend: z.string(),
+  kind: z.enum(['busy', 'loading', 'account', 'operator']),
+  leftMs: count,
 });
 
 export const workerLoadSchema = z.object({
@@ -23,6 +30,7 @@ export const workerLoadSchema = z.object({
   waiting: count,
   backends: z.array(backendLoadSchema),
   health: z.array(backendHealthSchema),
+  pauses: z.array(backendPauseSchema).default([]),
 });
 
 export const ingressLoadSchema = z.object({
@@ -37,7 +45,8 @@ export const processLoadSchema = z.discriminatedUnion('kind', [workerLoadSchema,
 /**
  * What a worker does now. `running`: jobs in progress. `waiting`: those of them that wait for another backend. `backends`: its calls in
  * flight and its share of a limit of the whole fleet. `health`: as this worker has seen it, for each model: `firstTokenMs` is recent, and
- * `answered` and `failed` are the calls of about the last minute.
+ * `answered` and `failed` are the calls of about the last minute, and `suspects` the accounts that ask it last. `pauses`: why it does not call
+ * backends for a while.
  */
 export type WorkerLoad = z.infer<typeof workerLoadSchema>;
 

@@ -6,7 +6,7 @@ export type Camel<T> = T extends readonly (infer Item)[]
     : T;
 
 /** Their keys are names that the operator has chosen. */
-export const namedSections = new Set(['plans', 'models', 'aliases', 'backends', 'prices']);
+export const namedSections = new Set(['plans', 'models', 'aliases', 'backends', 'prices', 'headers', 'query']);
 
 /** Returns a frozen copy whose objects have no prototype, so that looking up a model named `constructor` finds nothing. */
 export function camelCase<T>(value: T, keysAreNames = false): Camel<T> {

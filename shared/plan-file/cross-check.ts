@@ -22,7 +22,17 @@ const readable = z.object({
   ),
   models: named(z.object({ backends: items, endpoints: items, output_tokens_max: z.unknown().optional() })),
   aliases: named(z.string()),
-  backends: named(z.unknown()),
+  backends: named(
+    z.object({
+      url: z.string().optional().catch(undefined),
+      api_key_env: z.unknown().optional(),
+      api_key_file: z.unknown().optional(),
+      api_key_header: z.unknown().optional(),
+      ca_file: z.unknown().optional(),
+      client_cert_file: z.unknown().optional(),
+      client_key_file: z.unknown().optional(),
+    }),
+  ),
   prices: named(z.unknown()),
 });
 
@@ -32,7 +42,8 @@ type Readable = z.infer<typeof readable>;
 export function crossCheck(value: unknown): PathIssue[] {
   const { success, data } = readable.safeParse(value);
   if (!success) return [];
-  return [checkDefaultPlan, checkModels, checkAliases, checkGuestPlan, checkOverage].flatMap((check) => check(data));
+  const checks = [checkDefaultPlan, checkModels, checkAliases, checkGuestPlan, checkOverage, checkBackends];
+  return checks.flatMap((check) => check(data));
 }
 
 /** False if the section is not readable: then it is not known what it has. */
@@ -64,6 +75,24 @@ function checkModels({ models = {}, backends }: Readable): PathIssue[] {
     });
     if (generating === undefined || limit !== undefined) return missing;
     return [{ path: ['models', model, 'output_tokens_max'], message: `is required for ${generating}` }, ...missing];
+  });
+}
+
+/** Which settings of the key and of TLS need each other, and which exclude each other. */
+function checkBackends({ backends = {} }: Readable): PathIssue[] {
+  return Object.entries(backends).flatMap(([name, settings = {}]) => {
+    const has = (field: keyof typeof settings) => settings[field] !== undefined;
+    const issue = (field: keyof typeof settings, message: string) => [{ path: ['backends', name, field], message }];
+    const isPlain = settings.url?.startsWith('http:') === true;
+    const ofTls = (['ca_file', 'client_cert_file', 'client_key_file'] as const).filter(has);
+    const hasKey = has('api_key_env') || has('api_key_file');
+    return [
+      ...(has('api_key_env') && has('api_key_file') ? issue('api_key_file', 'is not allowed with api_key_env') : []),
+      ...(has('api_key_header') && !hasKey ? issue('api_key_header', 'needs api_key_env or api_key_file') : []),
+      ...(has('client_cert_file') && !has('client_key_file') ? issue('client_cert_file', 'needs client_key_file') : []),
+      ...(has('client_key_file') && !has('client_cert_file') ? issue('client_key_file', 'needs client_cert_file') : []),
+      ...(isPlain ? ofTls.flatMap((field) => issue(field, 'needs an address that begins with https')) : []),
+    ];
   });
 }
 

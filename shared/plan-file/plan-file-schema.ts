@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { endpointNames } from '../endpoints/routes.ts';
 import { isMediaHost } from '../media-hosts.ts';
+import { backendSchema } from './backend-schema.ts';
 import { priceFields } from './plan-prices.ts';
 
 /** The plan file as its text has it: names in snake case, units in the names. */
@@ -68,48 +69,6 @@ const model = z.strictObject({
   extra_tools: z.array(name).optional().describe('Types of tools that requests may have beyond function and custom'),
 });
 
-const backend = z.strictObject({
-  url: z.url({ protocol: /^https?$/ }).describe('The address of the OpenAI-compatible API'),
-  location: z.enum(['on-prem', 'cloud']).describe('Backends on-prem are called before those in a cloud'),
-  requests_at_once: positive.optional().describe('Calls at once, of all workers together'),
-  per_worker: z.boolean().optional().describe('Makes requests_at_once the limit of each worker'),
-  model: z
-    .string()
-    .min(1)
-    .max(256)
-    .optional()
-    .describe('The model name that is sent to the backend. Default: the name of the model here'),
-  api_key_env: z
-    .string()
-    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of an environment variable')
-    .optional()
-    .describe('The variable in the environment of workers with the API key of the backend'),
-  whole_as_stream: z.boolean().optional().describe('false: answers that are not streamed are not requested as streams'),
-  usage_in_chunks: z
-    .boolean()
-    .optional()
-    .describe(
-      'Asks for the usage in every chunk of a stream, so that one that ends early is charged exactly (vLLM, SGLang)',
-    ),
-  output_limit_field: z
-    .enum(['max_tokens', 'max_completion_tokens'])
-    .optional()
-    .describe('The only field for the output limit that is sent. Default: those that the client has used'),
-  context_tokens_max: positive
-    .max(1_000_000_000)
-    .optional()
-    .describe('Tokens of its context, prompt and output together. Default: what it reports'),
-  cache_salt: z
-    .boolean()
-    .optional()
-    .describe('Sends a salt for each account, so that accounts do not share cached prompts'),
-  priority: z.boolean().optional().describe('Sends the priority of the plan'),
-  relay_messages: z
-    .boolean()
-    .optional()
-    .describe('false: clients get a fixed sentence instead of the messages of the backend'),
-});
-
 const pebibyte = 1_125_899_906_842_624;
 
 const batch = z.strictObject({
@@ -156,7 +115,7 @@ export const planFileSchema = z.strictObject({
     .describe('Plans by name. A limit that is left out does not apply. guest-device is required'),
   models: z.record(name, model).describe('Models by the names that clients use'),
   aliases: z.record(name, name).default({}).describe('Other names of models'),
-  backends: z.record(name, backend).describe('Backends by name'),
+  backends: z.record(name, backendSchema).describe('Backends by name'),
   batch: batch.prefault({}).describe('Bounds of files and batches'),
   timeouts: timeouts.prefault({}).describe('Time limits in milliseconds'),
   ...priceFields,

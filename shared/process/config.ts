@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
+import { fileIssuesOf } from '../plan-file/backend-files.ts';
 import { missingVariables } from '../plan-file/missing-variables.ts';
 import { parseInThread } from '../plan-file/parse-in-thread.ts';
-import { type Backend, type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.ts';
+import { type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.ts';
 import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file/plan-file-source.ts';
 import { poolsOf } from '../plan-file/pools-of.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
@@ -67,12 +68,12 @@ export function readIngressConfig(env: Environment = process.env) {
 }
 
 /**
- * Reads a worker's settings, frozen. `pools`: undefined if it serves all pools of the plan file. `apiKeyOf` returns the API key of a backend
- * that has one. Throws `ConfigError`.
+ * Reads a worker's settings, frozen. `pools`: undefined if it serves all pools of the plan file. `variableOf` returns the variable that
+ * `api_key_env` of a backend names. Throws `ConfigError`.
  */
 export function readWorkerConfig(env: Environment = process.env) {
   const { settings, planFile } = readSettings(workerSettings, env, {
-    always: (plan) => missingVariables(plan, env),
+    always: (plan) => [...missingVariables(plan, readVariable(env)), ...fileIssuesOf(plan)],
     // Later, the last model of a pool may be removed while its workers run.
     atStart: (plan, { POOLS }) => unknownPools(plan, POOLS === undefined ? [] : list.parse(POOLS)),
   });
@@ -80,11 +81,16 @@ export function readWorkerConfig(env: Environment = process.env) {
     pools: settings.POOLS === undefined ? undefined : [...new Set(settings.POOLS)],
     concurrency: settings.CONCURRENCY,
     batchConcurrency: settings.BATCH_CONCURRENCY,
-    apiKeyOf: ({ apiKeyEnv }: Pick<Backend, 'apiKeyEnv'>) => (apiKeyEnv === undefined ? undefined : env[apiKeyEnv]),
+    variableOf: readVariable(env),
     keyPeppers: settings.KEY_PEPPER,
     ...bothConfig(settings),
     planFile,
   });
+}
+
+/** Returns the variables with API keys of backends, by their names. */
+export function readVariable(env: Environment = process.env): (name: string) => string | undefined {
+  return (name) => env[name];
 }
 
 /** Reads the settings of `npm run reconcile`, frozen. Throws `ConfigError`. */

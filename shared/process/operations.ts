@@ -22,11 +22,11 @@ export function followProcessState(shutdown: AbortSignal): { current: () => Proc
 }
 
 /** Checks whether a dependency of the process answers; throws if it does not. */
-export type Check = () => Promise<unknown>;
+export type Check<Result = unknown> = () => Promise<Result>;
 
 /** Returns the same check, run at most once per `ms`, no matter how many requests use it: health checks must not load the dependency. */
-export function atMostEvery(ms: number, check: Check): Check {
-  let latest: { at: number; result: Promise<unknown> } | undefined;
+export function atMostEvery<Result>(ms: number, check: Check<Result>): Check<Result> {
+  let latest: { at: number; result: Promise<Result> } | undefined;
   return function checkAgain() {
     if (latest === undefined || performance.now() - latest.at >= ms)
       latest = { at: performance.now(), result: check() };

@@ -59,5 +59,10 @@ function sharesTag(group: string | undefined): string {
   return group === undefined ? '{shares}' : `{shares:${group}}`;
 }
 
+/** String: an operator has paused this backend. Expires when the pause ends. */
+export function backendPauseKey(backend: string): string {
+  return `svc:backend-paused:${backend}`;
+}
+
 /** Sorted set: the requests that operators end, by the time when they asked for it (milliseconds). Expires a minute after the last. */
 export const requestsToEndKey = 'svc:requests-to-end';

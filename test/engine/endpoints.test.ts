@@ -1,4 +1,6 @@
 import test from 'ava';
+import { probeBackends } from '../../ingress/check-plan/probe-backends.ts';
+import { parsedPlan } from '../support/parsed-plan.ts';
 import { ask, forms } from './ask.ts';
 import { openEngineTests, until } from './open-engine-tests.ts';
 
@@ -286,4 +288,15 @@ engineTest('a message that ended at a stop sequence says so', async (t) => {
   const ended = { stop_reason: 'stop_sequence', stop_sequence: 'e' } as const;
   t.like(await anthropic.messages.create(asked), ended);
   t.like(await anthropic.messages.stream(asked).finalMessage(), ended);
+});
+
+engineTest('what it says of itself: its version, the context of a slot, and its slots', async (t) => {
+  const { planFile } = parsedPlan(({ models, backends }) => {
+    Object.assign(backends['onprem-a'], { url: `${enginesOf('chat')[0]?.url}/v1`, health: 'health' });
+    Reflect.deleteProperty(backends, 'cloud');
+    Object.assign(models['small-chat'], { backends: ['onprem-a'] });
+  });
+  const { lines, isWell } = await probeBackends(planFile, { variableOf: () => undefined });
+  t.true(isWell, lines.join());
+  t.regex(lines.join(), /^onprem-a: llama\.cpp \S+, \d+ ms, has small-chat, context 4096, 4 at once$/);
 });

@@ -105,7 +105,7 @@ export function callOf(endpoint: string, stream: boolean): QueuedCall {
 
 /** The unchanged call of a backend, on a connection that delivers these pieces. */
 export function answering(pieces: Pieces, job: QueuedCall) {
-  const callBackend = createCallBackend({ agent: fakeAgent(pieces), timeouts: () => timeouts });
+  const callBackend = createCallBackend({ agents: { of: () => fakeAgent(pieces) }, timeouts: () => timeouts });
   const signal = new AbortController().signal;
   return {
     job,

@@ -1,7 +1,8 @@
+import { createBackendAgents } from '../../shared/backends/backend-agents.ts';
 import { chatKind } from '../../shared/endpoints/chat/chat.ts';
 import { createChunkConverter } from '../../shared/endpoints/choices/convert-chunks.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
-import { type BackendCall, createBackendAgent, createCallBackend } from '../../workers/exchange/call-backend.ts';
+import { type BackendCall, createCallBackend } from '../../workers/exchange/call-backend.ts';
 import { wholeText } from '../../workers/exchange/read-body.ts';
 import { roomFor } from './answer-room.ts';
 import { streamOptions } from './stream-options.ts';
@@ -23,8 +24,8 @@ export function openBackend(
   timeouts: Partial<Timeouts> = {},
   asked: AbortSignal = AbortSignal.timeout(30_000),
 ) {
-  const agent = createBackendAgent(() => ({ ...patient, ...timeouts }).connectMs);
-  const callBackend = createCallBackend({ agent, timeouts: () => ({ ...patient, ...timeouts }) });
+  const agents = createBackendAgents(() => ({ ...patient, ...timeouts }).connectMs);
+  const callBackend = createCallBackend({ agents, timeouts: () => ({ ...patient, ...timeouts }) });
   const backend: Backend = { url, location: 'on-prem' };
 
   function call(stream: boolean, signal: AbortSignal): BackendCall {
@@ -35,7 +36,7 @@ export function openBackend(
   }
 
   return {
-    agent,
+    agent: agents.of(backend),
     callBackend,
     call,
     whole: (signal = asked) => callBackend.whole(call(false, signal), wholeText()),
@@ -49,7 +50,7 @@ export function openBackend(
         const take = (data: string) => onReady(converter.take(data)) === true;
         return callBackend.stream(call(true, signal), { isWhole: false, take, takeWhole() {}, begun: converter.begun });
       },
-    [Symbol.asyncDispose]: () => agent.destroy(),
+    [Symbol.asyncDispose]: () => agents[Symbol.asyncDispose](),
   };
 }
 

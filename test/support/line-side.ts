@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
+import { createBackendAgents } from '../../shared/backends/backend-agents.ts';
 import type { Batch } from '../../shared/batches/batch.ts';
 import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { callerOf } from '../../shared/caller.ts';
@@ -30,7 +31,7 @@ import type { LineEvent, SendLineEvent } from '../../workers/batches/lines/line-
 import { createProcessLine } from '../../workers/batches/lines/process-line.ts';
 import { watchBatches } from '../../workers/batches/lines/watch-batches.ts';
 import { createWriteResults } from '../../workers/batches/lines/write-results.ts';
-import { createBackendAgent, createCallBackend } from '../../workers/exchange/call-backend.ts';
+import { createCallBackend } from '../../workers/exchange/call-backend.ts';
 import { createOwnFields } from '../../workers/exchange/own-fields.ts';
 import { createEndLeases } from '../../workers/leases/end-leases.ts';
 import { createStartRun } from '../../workers/leases/start-run.ts';
@@ -105,10 +106,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const registry = new Registry();
   const metrics = createWorkerMetrics(registry);
   const currentPlanFile = () => planFile;
-  const agent = parts.adopt(
-    createBackendAgent(() => planFile.timeouts.connectMs),
-    (opened) => opened.destroy(),
-  );
+  const agents = parts.use(createBackendAgents(() => planFile.timeouts.connectMs));
   const slots = parts.use(
     createBackendSlots({ currentPlanFile, pools: () => ['default', 'large'], shareOf: wholeLimits(planFile) }),
   );
@@ -158,7 +156,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     }),
     findAnswer: createFindAnswer({
       ...{ slots, metrics, log, apiKeyOf: () => undefined, retryBudget: createRetryBudget(), random: () => 0 },
-      callBackend: createCallBackend({ agent, timeouts: () => planFile.timeouts }),
+      callBackend: createCallBackend({ agents, timeouts: () => planFile.timeouts }),
       ownFields: createOwnFields({ plans: () => planFile.plans, pepper: undefined }),
       firstTokenMs: () => planFile.timeouts.firstTokenMs,
       models: () => planFile.models,

@@ -66,7 +66,10 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
     const common = { planFile, pools: () => [pool], workerId: randomUUID(), metrics, log };
     const onChange = () => worker?.slotsChanged();
     const openForBackends = () =>
-      openSlots({ ...common, redis: given.redis, onChange, onRenewed() {}, shutdown: shutdown.signal });
+      openSlots({
+        ...{ ...common, redis: given.redis, onChange, onRenewed() {}, shutdown: shutdown.signal },
+        ...{ ask: () => Promise.reject(new Error('no backend answers')), checks: { test: async () => true } },
+      });
     const backends = wishes.ofBackends ? openForBackends() : undefined;
     t.teardown(() => backends?.[Symbol.dispose]());
     let worker: QueuesServed | undefined;

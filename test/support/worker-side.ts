@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
+import { createBackendAgents } from '../../shared/backends/backend-agents.ts';
 import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import { createKeptAnswers } from '../../shared/idempotency/kept-answer.ts';
 import { type InferenceJob, inferenceJobSchema } from '../../shared/jobs/inference-job.ts';
@@ -11,7 +12,7 @@ import { createFindAnswer, type FindAnswer } from '../../workers/answers/find-an
 import type { StopReason } from '../../workers/answers/run.ts';
 import { createBackendSlots } from '../../workers/backends/backend-slots.ts';
 import { createRetryBudget, type RetryBudget } from '../../workers/backends/retry-budget.ts';
-import { createBackendAgent, createCallBackend } from '../../workers/exchange/call-backend.ts';
+import { createCallBackend } from '../../workers/exchange/call-backend.ts';
 import { createOwnFields } from '../../workers/exchange/own-fields.ts';
 import { createMarkStreaming } from '../../workers/leases/mark-streaming.ts';
 import { createRenewLeases } from '../../workers/leases/renew-leases.ts';
@@ -62,10 +63,7 @@ export async function openWorkerSide(
   ];
   const planFile = planFor({ servers, ...planned });
   const currentPlanFile = () => planFile;
-  const agent = parts.adopt(
-    createBackendAgent(() => planFile.timeouts.connectMs),
-    (opened) => opened.destroy(),
-  );
+  const agents = parts.use(createBackendAgents(() => planFile.timeouts.connectMs));
   const slots = parts.use(
     createBackendSlots({ currentPlanFile, pools: () => ['default', 'large'], shareOf: wholeLimits(planFile), test }),
   );
@@ -88,7 +86,7 @@ export async function openWorkerSide(
         slots,
         retryBudget,
         apiKeyOf: () => undefined,
-        callBackend: createCallBackend({ agent, timeouts: () => planFile.timeouts }),
+        callBackend: createCallBackend({ agents, timeouts: () => planFile.timeouts }),
         ownFields: createOwnFields({ plans: () => planFile.plans, pepper: undefined }),
         firstTokenMs: () => planFile.timeouts.firstTokenMs,
         models: () => planFile.models,

@@ -18,6 +18,7 @@ export function createBackendMetrics(registry: Registry) {
     observeBackends(slots: BackendSlots): void {
       observeBreakers(registry, slots, breakerOpened);
       observeLoad(registry, slots);
+      observePauses(registry, slots);
     },
   };
 }
@@ -69,6 +70,19 @@ function observeLoad(registry: Registry, { load, waiting }: BackendSlots): void 
     registers: [registry],
     collect() {
       this.set(waiting());
+    },
+  });
+}
+
+function observePauses(registry: Registry, { pauses }: BackendSlots): void {
+  new Gauge({
+    name: 'svc_backend_paused',
+    help: 'Backends that this worker does not call for a while, by why: busy, loading, account (its account there is refused) or operator; 1 while it lasts',
+    labelNames: ['backend', 'kind'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { backend, kind } of pauses.all()) this.set({ backend, kind }, 1);
     },
   });
 }

@@ -36,7 +36,7 @@ export interface BackendSlots extends Disposable {
   /** Milliseconds until the first backend of the model may be called. */
   callableInMs(model: string): number;
   /** Why backends are not called for a while. */
-  pauses: Pick<Pauses, 'of' | 'merge'>;
+  pauses: Pick<Pauses, 'of' | 'all' | 'merge' | 'setByOperator'>;
   /** The backends of a model, in the order of the plan file. */
   namesOf(model: string): string[];
   /** True if no backend of the model may be called. */

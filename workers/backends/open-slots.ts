@@ -1,6 +1,11 @@
+import type { AskBackend } from '../../shared/backends/ask-backend.ts';
+import { createBackendPauses } from '../../shared/fleet/backend-pauses.ts';
 import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import type { BackendChecks } from '../backend-state/backend-checks.ts';
+import { followFacts } from '../backend-state/follow-facts.ts';
+import { followOperatorPauses } from '../backend-state/follow-operator-pauses.ts';
 import type { Shares } from '../shares/start-share-renewal.ts';
 import { startShares } from '../shares/start-shares.ts';
 import type { BackendMetrics } from './backend-metrics.ts';
@@ -14,6 +19,8 @@ type OpenedSlots = Disposable & { slots: BackendSlots; startShares(): Shares };
 export function openSlots(deps: {
   planFile: Pick<PlanFileInForce, 'current' | 'onReplaced'>;
   pools: () => readonly string[];
+  ask: AskBackend;
+  checks: Pick<BackendChecks, 'test'>;
   redis: Redis;
   workerId: string;
   /** A slot may be free now. */
@@ -26,14 +33,23 @@ export function openSlots(deps: {
 }): OpenedSlots {
   const { planFile, pools, redis, workerId, onChange, shutdown, metrics, log } = deps;
   let shares: Shares | undefined;
+  const called = () => slots.called();
+  const owned = new DisposableStack();
+  const facts = owned.use(followFacts({ ask: deps.ask, currentPlanFile: planFile.current, called, log }));
   const slots = createBackendSlots({
     ...{ currentPlanFile: planFile.current, pools, onChange, onBreaker: reportBreaker },
+    ...{ test: deps.checks.test, contextOf: facts.contextOf },
     shareOf: (backend, unknown) => shares?.shareOf(backend, unknown) ?? unknown,
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
     onHungry: (backends) => shares?.renewSoon(backends),
   });
+  owned.use(slots);
   metrics.observeBackends(slots);
-  planFile.onReplaced(slots.follow);
+  planFile.onReplaced(() => {
+    slots.follow();
+    void facts.look();
+  });
+  void facts.look();
 
   function reportBreaker({ backend, model, breaker }: BreakerStatus): void {
     if (breaker === 'open') metrics.breakerOpened.inc({ backend, model });
@@ -42,7 +58,16 @@ export function openSlots(deps: {
   }
 
   function openShares(): Shares {
-    shares = startShares({
+    const pauses = owned.use(
+      followOperatorPauses({
+        ...{ backendPauses: createBackendPauses(redis), log },
+        called: () => [...slots.called().keys()],
+        set(backend, leftMs) {
+          if (slots.pauses.setByOperator(backend, leftMs)) slots.sharesChanged();
+        },
+      }),
+    );
+    const opened = startShares({
       ...{ redis, workerId, pools, shutdown, log },
       uses: () => slots.uses(shutdown.aborted),
       onRenewed(pauses) {
@@ -51,8 +76,12 @@ export function openSlots(deps: {
         deps.onRenewed();
       },
     });
-    return shares;
+    shares = opened;
+    return { ...opened, renewed: Promise.all([opened.renewed, pauses.look()]).then(() => {}) };
   }
 
-  return { slots, startShares: openShares, [Symbol.dispose]: slots[Symbol.dispose] };
+  return {
+    ...{ slots, startShares: openShares },
+    [Symbol.dispose]: () => owned.dispose(),
+  };
 }

@@ -18,6 +18,10 @@ export interface Pauses {
   refuses(backend: string): boolean;
   /** The longest that is left. */
   of(backend: string): Pause | undefined;
+  /** All that last now. */
+  all(): (Pause & { backend: string })[];
+  /** An operator has paused the backend for this time from now on; 0: not. True if that is a change. */
+  setByOperator(backend: string, leftMs: number): boolean;
   /** Takes over what the fleet knows. */
   merge(backend: string, pause: Pause): void;
   /** What this worker has learned of a backend since the last time. */
@@ -44,6 +48,11 @@ export function createPauses({ now, onNews }: { now: () => number; onNews: (back
 
   function isPaused(backend: string, kind: PauseKind): boolean {
     return (pauses.get(backend)?.get(kind) ?? 0) > now();
+  }
+
+  function leftOf(backend: string): Pause[] {
+    const left = [...(pauses.get(backend) ?? [])].map(([kind, until]) => ({ kind, leftMs: until - now() }));
+    return left.filter(({ leftMs }) => leftMs > 0);
   }
 
   /** Calls that were refused together are one sign. */
@@ -79,9 +88,13 @@ export function createPauses({ now, onNews }: { now: () => number; onNews: (back
     refusesAccount: (backend) => learn(backend, { kind: 'account', ms: pauseMs.account }),
     delays: (backend) => isPaused(backend, 'busy') || isPaused(backend, 'loading'),
     refuses: (backend) => isPaused(backend, 'account') || isPaused(backend, 'operator'),
-    of(backend) {
-      const left = [...(pauses.get(backend) ?? [])].map(([kind, until]) => ({ kind, leftMs: until - now() }));
-      return left.filter(({ leftMs }) => leftMs > 0).toSorted((one, other) => other.leftMs - one.leftMs)[0];
+    of: (backend) => leftOf(backend).toSorted((one, other) => other.leftMs - one.leftMs)[0],
+    all: () => [...pauses.keys()].flatMap((backend) => leftOf(backend).map((left) => ({ backend, ...left }))),
+    setByOperator(backend, leftMs) {
+      const wasPaused = isPaused(backend, 'operator');
+      pauses.get(backend)?.delete('operator');
+      if (leftMs > 0) pause(backend, 'operator', leftMs);
+      return wasPaused !== leftMs > 0;
     },
     merge: (backend, { kind, leftMs }) => pause(backend, kind, leftMs),
     takeNews(backend) {

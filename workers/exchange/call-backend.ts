@@ -1,4 +1,5 @@
-import { Agent, buildConnector, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
+import { addressOf, headersOf } from '../../shared/backends/backend-request.ts';
 import { BackendError } from '../../shared/endpoints/answers/backend-error.ts';
 import type { Backend, Timeouts } from '../../shared/plan-file/plan-file.ts';
 import type { TraceContext } from '../../shared/tracing/span.ts';
@@ -46,29 +47,17 @@ export interface CallBackend {
 /** `isWhole`: a whole answer was asked for, which comes when it is complete: it has no limit for its first token. */
 export type StreamReader = EventReader & { isWhole: boolean; takeWhole(text: string): void };
 
-/** Opens connections to all backends. undici's own timeouts for answers are off, because they do not cover a backend that falls silent. */
-export function createBackendAgent(connectMs: () => number): Agent {
-  let connector = createConnector(connectMs());
-  return new Agent({
-    ...{ headersTimeout: 0, bodyTimeout: 0 },
-    connect(options, callback) {
-      if (connector.timeout !== connectMs()) connector = createConnector(connectMs());
-      connector.connect(options, callback);
-    },
-  });
-}
-
-function createConnector(timeout: number) {
-  return { timeout, connect: buildConnector({ timeout }) };
-}
-
 export function createCallBackend({
-  agent,
+  agents,
   timeouts,
 }: {
-  agent: Pick<Dispatcher, 'dispatch'>;
+  agents: { of(backend: Backend): Pick<Dispatcher, 'dispatch'> };
   timeouts: () => Pick<Timeouts, 'firstTokenMs' | 'idleMs'>;
 }): CallBackend {
+  function given(call: BackendCall, accept: string) {
+    return { dispatcher: agents.of(call.backend), signal: call.signal, request: requestOf(call, accept) };
+  }
+
   function expectBytes<Result>({ expectWithin, fail }: Exchange<Result>): void {
     const { idleMs } = timeouts();
     expectWithin(idleMs, () => fail(new BackendError('idle_timeout', `nothing for ${idleMs} ms`)));
@@ -86,7 +75,7 @@ export function createCallBackend({
   return {
     whole: <Whole>(call: BackendCall, body: WholeBody<Whole>) =>
       exchange<Whole>({
-        ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'application/json') },
+        ...given(call, 'application/json'),
         onOpen: (answer) => call.room.readFrom(answer.source),
         readerOf: (head, answer) =>
           refusalOf(call, head, answer) ??
@@ -94,7 +83,7 @@ export function createCallBackend({
       }),
     stream(call, reader) {
       return exchange<StreamEnd>({
-        ...{ dispatcher: agent, signal: call.signal, request: requestOf(call, 'text/event-stream') },
+        ...given(call, 'text/event-stream'),
         onOpen(answer) {
           call.room.readFrom(answer.source);
           if (!reader.isWhole) expectToken(call, answer);
@@ -133,11 +122,11 @@ function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOption
     method: 'POST',
     headers: {
       ...call.headers,
+      ...headersOf(backend, apiKey),
       'content-type': 'application/json',
       accept,
       'x-request-id': requestId,
       ...trace,
-      ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     },
     body,
   };
@@ -147,22 +136,4 @@ function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOption
 function refusalOf<Result>(call: BackendCall, head: Head, answer: Exchange<Result>): BodyReader | undefined {
   call.onHead();
   return head.status < 300 ? undefined : readRefusal(answer, head);
-}
-
-type Base = { origin: string; pathname: string };
-
-/** Parsing a URL takes as long as everything else for a request. */
-const bases = new WeakMap<Backend, Base>();
-
-/** Returns the address of a path of the OpenAI API at this backend. */
-export function addressOf(backend: Backend, path: string): { origin: string; path: string } {
-  const { origin, pathname } = bases.get(backend) ?? readBase(backend);
-  return { origin, path: pathname + path };
-}
-
-function readBase(backend: Backend): Base {
-  const { origin, pathname } = new URL(backend.url);
-  const base = { origin, pathname: pathname.replace(/\/$/, '') };
-  bases.set(backend, base);
-  return base;
 }

@@ -1,8 +1,11 @@
 import { h } from 'preact';
+import { useState } from 'preact/hooks';
 import type { FleetView } from '../../routes/operators/fleet.ts';
+import type { Api } from '../api/api.ts';
 import { StateBadge, type Tone } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { formatCount, formatMs } from '../page/format.ts';
+import { PauseCell, PauseDialog } from './backend-pause.ts';
 
 type Backend = FleetView['backends'][number];
 type Health = Backend['models'][number];
@@ -10,13 +13,15 @@ type Health = Backend['models'][number];
 type Row = { backend: Backend; health: Health | undefined };
 
 /** Each backend with its calls, and its health for each model, of all workers together. */
-export function BackendTable({ fleet: { backends } }: { fleet: FleetView }) {
+export function BackendTable({ fleet: { backends }, api, reload }: { fleet: FleetView; api: Api; reload: () => void }) {
+  const [asking, setAsking] = useState<string>();
+  const asked = backends.find(({ backend }) => backend === asking);
   const rows = backends.flatMap((backend): Row[] =>
     backend.models.length === 0
       ? [{ backend, health: undefined }]
       : backend.models.map((health) => ({ backend, health })),
   );
-  return h(Table<Row>, {
+  const table = h(Table<Row>, {
     caption: 'Backends by model; answered and failed calls of about the last minute',
     rows,
     rowKey: ({ backend, health }) => `${backend.backend} ${health?.model}`,
@@ -25,6 +30,11 @@ export function BackendTable({ fleet: { backends } }: { fleet: FleetView }) {
       { title: 'Model', cell: ({ health }) => health?.model ?? '–', sortBy: ({ health }) => health?.model },
       { title: 'Location', cell: ({ backend }) => backend.location },
       { title: 'Breaker', cell: ({ health }) => (health === undefined ? '–' : h(StateBadge, breakerState(health))) },
+      {
+        title: 'Pause',
+        cell: ({ backend }) => h(PauseCell, { backend, ask: () => setAsking(backend.backend) }),
+        holds: 'text',
+      },
       {
         title: 'Calls',
         cell: ({ backend }) => callsOf(backend),
@@ -56,6 +66,8 @@ export function BackendTable({ fleet: { backends } }: { fleet: FleetView }) {
       },
     ],
   });
+  const close = () => setAsking(undefined);
+  return [table, asked !== undefined && h(PauseDialog, { key: asking, backend: asked, api, done: reload, close })];
 }
 
 function callsOf({ calls, limit, per_worker: isPerWorker }: Backend): string {

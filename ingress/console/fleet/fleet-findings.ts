@@ -21,6 +21,7 @@ export function findingsIn({ pools, backends, workers, ingresses }: FleetView): 
     ...pools.flatMap(({ models }) => models.flatMap(queueOf)),
     ...modelsOf(backends).flatMap(({ model, seen }) => outage(model, seen)),
     ...backends.flatMap(({ backend, models }) => models.flatMap((health) => failing(backend, health))),
+    ...backends.flatMap(pausesOf),
     ...backends.flatMap(fullness),
     ...pools.flatMap(({ pool, models }) =>
       models.flatMap(({ model, oldest_ms: ms }) =>
@@ -75,6 +76,16 @@ function failing(backend: string, { model, breakers, answered, failed }: Health)
   const isFailing = failed > 0 && failed / (answered + failed) > failedShareMax;
   const text = `${backend} fails for ${model}: ${failed} of ${answered + failed} calls in the last minute.`;
   return isFailing ? [warning(text, `${key} fails`)] : [];
+}
+
+function pausesOf({ backend, paused, pauses }: Backend): Finding[] {
+  const has = (kind: Backend['pauses'][number]['kind']) => pauses.some((pause) => pause.kind === kind);
+  const account = `${backend} refuses the account of this service there: look at its key, its credit and its bill.`;
+  return [
+    ...(has('account') ? [bad(account)] : []),
+    ...(paused === null ? [] : [warning(`${backend} is paused by ${paused.by}.`, `${backend} paused`)]),
+    ...(has('loading') ? [warning(`${backend} loads its model.`)] : []),
+  ];
 }
 
 function fullness({ backend, calls, limit, per_worker: isPerWorker }: Backend): Finding[] {

@@ -24,7 +24,7 @@ export function FleetPage({ api }: { api: Api }) {
         h('h2', null, 'Pools'),
         h(PoolTable, { fleet }),
         h('h2', null, 'Backends'),
-        h(BackendTable, { fleet }),
+        h(BackendTable, { fleet, api, reload: loaded.reload }),
         h('h2', null, 'Workers'),
         h(WorkerTable, { fleet }),
         h('h2', null, 'Ingresses'),

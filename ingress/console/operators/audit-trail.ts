@@ -45,7 +45,17 @@ const rest: readonly Column<AuditRecord>[] = [
 ];
 
 function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
-  const { plan, suspended, overageEnabled, topUp, keyRevoked, batchCancelled, requestEnded } = change;
+  const {
+    plan,
+    suspended,
+    overageEnabled,
+    topUp,
+    keyRevoked,
+    batchCancelled,
+    requestEnded,
+    backendPaused,
+    backendResumed,
+  } = change;
   return [
     plan && `plan ${plan.from} to ${plan.to}`,
     suspended !== undefined && (suspended ? 'suspended' : 'resumed'),
@@ -60,6 +70,8 @@ function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
       'request ended: ',
       h(ShortId, { id: requestEnded, what: 'request ID', href: foundLink(requestEnded) }),
     ],
+    backendPaused && `backend ${backendPaused.backend} paused for ${formatCount(backendPaused.minutes)} min`,
+    backendResumed && `pause of backend ${backendResumed} ended`,
   ].filter((words) => words !== undefined && words !== false);
 }
 

@@ -10,6 +10,7 @@ import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-f
 import * as keys from '../../routes/keys/key-schemas.ts';
 import { settingsBody } from '../../routes/operators/accounts/account-settings.ts';
 import { reasonOnly } from '../../routes/operators/accounts/reason.ts';
+import { pauseBody, pausedBackend } from '../../routes/operators/actions/pause-backend.ts';
 import { foundThings } from '../../routes/operators/find.ts';
 import { fleet } from '../../routes/operators/fleet.ts';
 import { serviceSettings } from '../../routes/operators/settings.ts';
@@ -42,6 +43,7 @@ export const requestSchemas = {
   AccountSettings: settingsBody,
   NewTopUpCodes: codes.newCodesBody,
   Reason: reasonOnly,
+  PauseBackend: pauseBody,
 };
 
 /** The responses, in the same way. */
@@ -81,6 +83,7 @@ export const answerSchemas = {
   PlanList: answers.planList,
   ServiceSettings: serviceSettings,
   Fleet: fleet,
+  PausedBackend: pausedBackend,
   FoundThings: foundThings,
   OperatorRequest: operatorRequest,
   OperatorRequestList: operatorRequestList,

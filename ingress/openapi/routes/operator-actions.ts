@@ -7,6 +7,15 @@ const reason = { schema: 'Reason', example: { reason: 'It blocks a model server.
 
 const cancelling = { ...anyBatch, status: 'cancelling', cancelling_at: 1_767_229_200 };
 
+const paused = {
+  object: 'backend_pause',
+  backend: 'onprem-a',
+  paused: {
+    ...{ since: '2026-03-01T09:00:00.000Z', ends_at: '2026-03-01T09:30:00.000Z' },
+    ...{ by: 'user:olga', reason: 'A new driver.' },
+  },
+} as const;
+
 const unknownUntilItsEnd = {
   ...{ queue_ms: null, first_token_ms: null, duration_ms: null, attempts: [], usage: null, charged_tokens: null },
 };
@@ -49,5 +58,31 @@ export const operatorActionRoutes = {
       example: { ...anyRequest, ...{ state: 'streaming', outcome: null, answer_id: null }, ...unknownUntilItsEnd },
     },
     refusals: [...refusedHead.signIn, 'NOT_FOUND', 'CONFLICT', ...refusedBody],
+  },
+  'PUT /admin/fleet/backends/:backend/pause': {
+    id: 'pauseBackend',
+    tag: 'Operators',
+    summary: 'Pause a backend',
+    description:
+      'Workers start no call of it, from a second or two later on; calls in flight go on. The pause ends by itself after these minutes, or with DELETE. Replaces an earlier pause. Adds an audit record to the account of the operator.',
+    credential: 'operator',
+    body: { schema: 'PauseBackend', example: { minutes: 30, reason: 'A new driver.' } },
+    answer: { description: 'The pause.', schema: 'PausedBackend', example: paused },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND', ...refusedBody],
+  },
+  'DELETE /admin/fleet/backends/:backend/pause': {
+    id: 'resumeBackend',
+    tag: 'Operators',
+    summary: 'End the pause of a backend',
+    description:
+      'Workers call it again within a second or two. Adds an audit record to the account of the operator, unless the backend is not paused.',
+    credential: 'operator',
+    query: reasonOnly,
+    answer: {
+      description: 'The backend is not paused.',
+      schema: 'PausedBackend',
+      example: { ...paused, paused: null },
+    },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND'],
   },
 } as const satisfies RouteDescriptions;

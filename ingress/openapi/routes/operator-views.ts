@@ -27,6 +27,8 @@ const fleet = {
       limit: 8,
       per_worker: false,
       shares: 8,
+      paused: null,
+      pauses: [{ kind: 'busy', workers: 1, left_ms: 250 }],
       models: [
         {
           model: 'small-chat',
@@ -34,6 +36,7 @@ const fleet = {
           first_token_ms: 180,
           answered: 42,
           failed: 1,
+          suspects: 0,
         },
       ],
     },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { BackendPauses } from '../../../shared/fleet/backend-pauses.ts';
 import type { FleetProcess } from '../../../shared/fleet/note-process.ts';
 import type { IngressLoad, ProcessLoad, WorkerLoad } from '../../../shared/fleet/process-load.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
@@ -6,6 +7,7 @@ import { redisUnavailable } from '../../../shared/redis/connections.ts';
 import type { KnownFleet } from '../../plan-file/open-plan-file.ts';
 import type { observeQueues } from '../../queue/observe-queues.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
+import { operatorPause, presentPause } from './actions/pause-backend.ts';
 
 const count = z.int().nonnegative();
 const ms = z.number().nonnegative();
@@ -28,6 +30,17 @@ const modelHealth = z.strictObject({
   first_token_ms: ms.nullable().meta({ description: 'Recent, the mean of all workers; null if none has called it.' }),
   answered: count.meta({ description: 'Calls of about the last minute that were answered.' }),
   failed: count.meta({ description: 'Calls of about the last minute that failed.' }),
+  suspects: count.meta({
+    description: 'Accounts that have failed there without proof against the backend, of all workers: they ask it last.',
+  }),
+});
+
+const pause = z.strictObject({
+  kind: z.enum(['busy', 'loading', 'account']).meta({
+    description: 'It is busy, loads its model, or refuses the account of the operator there.',
+  }),
+  workers: count.meta({ description: 'The workers that keep this pause.' }),
+  left_ms: ms.meta({ description: 'The longest that is left.' }),
 });
 
 export const fleet = z.strictObject({
@@ -58,6 +71,8 @@ export const fleet = z.strictObject({
       shares: count
         .nullable()
         .meta({ description: 'The sum of the shares of all workers; null without a limit of the whole fleet.' }),
+      paused: operatorPause.meta({ description: 'By an operator; null if none has paused it.' }),
+      pauses: z.array(pause).meta({ description: 'Why workers do not call it for a while, besides `paused`.' }),
       models: z.array(modelHealth),
     }),
   ),
@@ -69,17 +84,19 @@ export type FleetDeps = {
   fleet: KnownFleet & Pick<ReturnType<typeof observeQueues>, 'depths' | 'poolWorkers'>;
   /** Requests that may wait in the queue of one model (QUEUE_DEPTH_MAX). */
   queueDepthMax: number;
+  backendPauses: Pick<BackendPauses, 'read'>;
 };
 
 /**
  * `GET /admin/fleet`: all processes, pools and backends as they are now, from what the processes note every two seconds. The load of a
  * process of another release is null if it cannot be read.
  */
-export function retrieveFleet({ fleet, queueDepthMax }: FleetDeps): Stage {
+export function retrieveFleet({ fleet, queueDepthMax, backendPauses }: FleetDeps): Stage {
   return async function retrieveFleet(ctx) {
     const { backends, models } = stateOf(ctx, 'planFile');
-    const [loads, depths, poolWorkers] = await redisUnavailable(
-      Promise.all([fleet.loads(), fleet.depths(), fleet.poolWorkers()]),
+    const paused = backendPauses.read(Object.keys(backends));
+    const [loads, depths, poolWorkers, pauses] = await redisUnavailable(
+      Promise.all([fleet.loads(), fleet.depths(), fleet.poolWorkers(), paused]),
     );
     const processes = fleet.processes().toSorted((one, other) => one.startedAt - other.startedAt);
     const ofKind = (kind: FleetProcess['kind']) => processes.filter((process) => process.kind === kind);
@@ -106,7 +123,10 @@ export function retrieveFleet({ fleet, queueDepthMax }: FleetDeps): Stage {
           .filter((name) => models[name]?.pool === pool)
           .map((name) => presentModel(name, { depths, ingressLoads, queueDepthMax })),
       })),
-      backends: Object.entries(backends).map(([name, backend]) => presentBackend(name, backend, workerLoads)),
+      backends: Object.entries(backends).map(([name, backend]) => ({
+        ...presentBackend(name, backend, workerLoads),
+        paused: presentPause(pauses.get(name) ?? null),
+      })),
     } satisfies FleetView;
   };
 }
@@ -150,7 +170,7 @@ function presentBackend(
   name: string,
   { location, requestsAtOnce, perWorker }: Backend,
   loads: ReadonlyMap<string, WorkerLoad>,
-): FleetView['backends'][number] {
+): Omit<FleetView['backends'][number], 'paused'> {
   const all = [...loads.values()];
   const uses = all.flatMap(({ backends }) => backends.filter(({ backend }) => backend === name));
   const byModel = Map.groupBy(
@@ -162,8 +182,17 @@ function presentBackend(
     ...{ backend: name, location, calls: sum(uses.map(({ calls }) => calls)) },
     ...{ limit: requestsAtOnce ?? null, per_worker: perWorker ?? false },
     shares: isShared ? sum(uses.map(({ share = 0 }) => share)) : null,
+    pauses: presentPauses(all.flatMap(({ pauses }) => pauses.filter(({ backend }) => backend === name))),
     models: [...byModel].map(([model, seen]) => ({ model, ...presentHealth(seen) })),
   };
+}
+
+function presentPauses(kept: WorkerLoad['pauses']): FleetView['backends'][number]['pauses'] {
+  return (['busy', 'loading', 'account'] as const).flatMap((kind) => {
+    const ofKind = kept.filter((each) => each.kind === kind);
+    if (ofKind.length === 0) return [];
+    return [{ kind, workers: ofKind.length, left_ms: Math.max(...ofKind.map(({ leftMs }) => leftMs)) }];
+  });
 }
 
 function presentHealth(seen: readonly Seen[]): Omit<FleetView['backends'][number]['models'][number], 'model'> {
@@ -175,6 +204,7 @@ function presentHealth(seen: readonly Seen[]): Omit<FleetView['backends'][number
     first_token_ms: times.length === 0 ? null : Math.round(sum(times) / times.length),
     answered: sum(seen.map(({ answered }) => answered)),
     failed: sum(seen.map(({ failed }) => failed)),
+    suspects: sum(seen.map(({ suspects }) => suspects)),
   };
 }
 

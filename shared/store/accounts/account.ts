@@ -35,6 +35,8 @@ const changeSchema = z.object({
   topUp: topUp.optional(),
   batchCancelled: z.string().optional(),
   requestEnded: z.string().optional(),
+  backendPaused: z.object({ backend: z.string(), minutes: z.int().positive() }).optional(),
+  backendResumed: z.string().optional(),
 });
 
 export const monthTopUpSchema = z.object({ month: z.string(), tokens: z.int().positive() });
@@ -79,7 +81,8 @@ export type EndedKey = z.infer<typeof endedKeySchema>;
 
 /**
  * `keyMinted`, `keyRevoked`, `keyChanged` (a further key) and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has
- * its id. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `origin` exists while the change is made:
+ * its id. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `backendPaused` and
+ * `backendResumed` are in the account of the operator who did that. `origin` exists while the change is made:
  * the account's document does not keep it, but its audit record does.
  */
 export type Change = z.infer<typeof changeSchema> & { origin?: Origin };
@@ -96,6 +99,8 @@ export const auditedChangeSchema = changeSchema.pick({
   keyRevoked: true,
   batchCancelled: true,
   requestEnded: true,
+  backendPaused: true,
+  backendResumed: true,
 });
 
 /** The sum of all top-ups of the allowance of `month` (`YYYY-MM`, UTC). */

@@ -3,13 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
-import { checkPlan } from '../../../ingress/check-plan/check-plan.ts';
+import { checkPlan as checkPlanWith } from '../../../ingress/check-plan/check-plan.ts';
 import { parseCheckPlanArguments } from '../../../ingress/check-plan/check-plan-arguments.ts';
 import { showPlanFile } from '../../../ingress/plan-file/show-plan-file.ts';
 import { generationOf } from '../../../shared/plan-file/plan-file.ts';
 import { parsedPlan } from '../../support/parsed-plan.ts';
 import { planText } from '../../support/plan-text.ts';
 import { serveApp } from '../../support/serve-app.ts';
+
+const variables: Record<string, string> = { GPU_KEY: 'key-of-the-gpu' };
+const checkPlan = (given: { file: string; against: URL | undefined; probe?: boolean }) =>
+  checkPlanWith({ probe: false, ...given }, (name) => variables[name]);
 
 async function fileWith(t: ExecutionContext, text: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'check-plan-'));
@@ -103,12 +107,77 @@ test('an ingress that does not answer is reported', async (t) => {
 });
 
 test('arguments that are not understood are refused', (t) => {
-  t.deepEqual(parseCheckPlanArguments(['a.yaml']), { file: 'a.yaml', against: undefined });
+  t.deepEqual(parseCheckPlanArguments(['a.yaml']), { file: 'a.yaml', against: undefined, probe: false });
   t.deepEqual(parseCheckPlanArguments(['--against', 'http://127.0.0.1:8081', 'a.yaml']), {
     file: 'a.yaml',
     against: new URL('http://127.0.0.1:8081'),
+    probe: false,
   });
+  t.like(parseCheckPlanArguments(['--probe', 'a.yaml']), { probe: true });
   t.is(parseCheckPlanArguments(['--help']), 'help');
   for (const wrong of [[], ['a', 'b'], ['a', '--force'], ['a', '--against'], ['a', '--against', 'ingress']])
     t.is(parseCheckPlanArguments(wrong), undefined, wrong.join(' '));
+});
+
+/** A model server that answers these paths with JSON, or with a status. */
+async function serverWith(t: ExecutionContext, answers: Record<string, object | number>, wantedKey?: string) {
+  const app = new Koa();
+  app.use(async (ctx) => {
+    const answer =
+      wantedKey === undefined || ctx.get('authorization') === `Bearer ${wantedKey}` ? answers[ctx.path] : 401;
+    if (typeof answer === 'object') ctx.body = answer;
+    else ctx.status = answer ?? 404;
+  });
+  const served = await serveApp(app);
+  t.teardown(() => served[Symbol.dispose]());
+  return `${served.url}/v1`;
+}
+
+test('a probe prints a line for each backend, and fails if one is not well', async (t) => {
+  const list = (...data: object[]) => ({ object: 'list', data });
+  const vllm = list({ id: 'small-chat', owned_by: 'vllm', max_model_len: 32_768 });
+  const [well, silent, keyless, other, unlisted, dead] = await Promise.all([
+    serverWith(t, { '/v1/models': vllm, '/version': { version: '0.33.0' } }, variables.GPU_KEY),
+    serverWith(t, { '/v1/models': 503 }),
+    serverWith(t, { '/v1/models': vllm }, 'another-key'),
+    serverWith(t, { '/v1/models': list(...['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((id) => ({ id }))) }),
+    serverWith(t, {}),
+    serverWith(t, { '/v1/models': vllm, '/health': 503 }),
+  ]);
+  const probed = async (names: readonly string[]) => {
+    const location = 'on-prem';
+    const all: Record<string, object> = {
+      well: { url: well, location, api_key_env: 'GPU_KEY' },
+      silent: { url: silent, location },
+      keyless: { url: keyless, location, api_key_env: 'GPU_KEY' },
+      other: { url: other, location },
+      unlisted: { url: unlisted, location },
+      dead: { url: dead, location, health: 'health' },
+      away: { url: 'http://127.0.0.1:1/v1', location },
+      unset: { url: well, location, api_key_env: 'NO_KEY' },
+      unread: { url: well, location, api_key_file: '/none/key' },
+    };
+    const text = planText((plan) => {
+      Object.assign(plan, { backends: Object.fromEntries(names.map((name) => [name, all[name]])) });
+      Object.assign(plan.models['small-chat'], { backends: names });
+    });
+    const { lines, isValid } = await checkPlan({ file: await fileWith(t, text), against: undefined, probe: true });
+    return { lines: lines.slice(1).map((line) => line.replace(/\d+ ms/, '9 ms')), isValid };
+  };
+  const failing = ['silent', 'keyless', 'other', 'dead', 'away', 'unset', 'unread'];
+  const { lines, isValid } = await probed(['well', 'unlisted', ...failing]);
+  t.false(isValid);
+  t.deepEqual(lines, [
+    'well: vLLM 0.33.0, 9 ms, has small-chat, context 32768',
+    'unlisted: 404: it does not list its models',
+    'silent: 503: it does not list its models',
+    'keyless: 401: its key is refused',
+    'other: does not have small-chat (it has a, b, c, d, e, 2 more)',
+    'dead: its health test fails: the backend answered 503',
+    'away: no connection (ECONNREFUSED)',
+    'unset: NO_KEY is required: it holds the API key of the backend "unset"',
+    'unread: backends.unread.api_key_file /none/key: cannot be read (ENOENT)',
+  ]);
+  t.true((await probed(['well', 'unlisted'])).isValid);
+  for (const name of failing) t.false((await probed([name])).isValid, name);
 });

@@ -5,10 +5,11 @@ import type { FleetView } from '../../../ingress/routes/operators/fleet.ts';
 const process = { id: 'p', generation: 'aaa', started_at: '2026-03-01T09:00:00.000Z' };
 const health = {
   ...{ model: 'small-chat', breakers: { closed: 2, 'half-open': 0, open: 0 } },
-  ...{ first_token_ms: 100, answered: 90, failed: 0 },
+  ...{ first_token_ms: 100, answered: 90, failed: 0, suspects: 0 },
 };
 const backend: FleetView['backends'][number] = {
   ...{ backend: 'a', location: 'on-prem', calls: 3, limit: 8, per_worker: false, shares: 8, models: [health] },
+  ...{ paused: null, pauses: [] },
 };
 const queue = { model: 'small-chat', queued: { interactive: 0, batch: 0 }, queue_max: 2_000, oldest_ms: 0 };
 const well: FleetView = {
@@ -52,6 +53,23 @@ test('each fault is said in words, the worst first', (t) => {
     'warning: The processes work with different plan files. See Settings.',
     'warning: What 1 process of another release does is not known.',
   ]);
+});
+
+test('pauses are found: a refused account, an operator’s, and a model that loads; a busy backend is usual', (t) => {
+  const left = { workers: 2, left_ms: 900 };
+  const pauses = [
+    { kind: 'busy', ...left },
+    { kind: 'loading', ...left },
+    { kind: 'account', ...left },
+  ] as const;
+  const times = { since: '2026-03-01T09:00:00.000Z', ends_at: '2026-03-01T09:30:00.000Z' };
+  const paused = { ...times, by: 'user:olga', reason: null };
+  t.deepEqual(texts({ backends: [{ ...backend, paused, pauses: [...pauses] }] }), [
+    'bad: a refuses the account of this service there: look at its key, its credit and its bill.',
+    'warning: a is paused by user:olga.',
+    'warning: a loads its model.',
+  ]);
+  t.deepEqual(texts({ backends: [{ ...backend, pauses: [pauses[0]] }] }), []);
 });
 
 test('a queue that is full or filling is found, one with many lines of batches is not', (t) => {

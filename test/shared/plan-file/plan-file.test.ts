@@ -523,3 +523,64 @@ test('each invalid price is named: too many digits, no decimal number, no day, a
   for (const currency of ['usd', 'US', 'EURO', '5'])
     t.deepEqual(faultsOfPrices(`currency: ${currency}`).length, 1, currency);
 });
+
+test('the key, the headers, the certificates and the health test of a backend', (t) => {
+  const settings = {
+    ...{ url: 'https://a/v1', location: 'cloud', api_key_file: '/run/secrets/key', api_key_header: 'api-key' },
+    ...{ headers: { 'x-team_name': 'a b' }, query: { 'api-version': '2026-01-01', $filter: '' }, health: '/up?x=1' },
+    ...{ ca_file: 'ca.pem', client_cert_file: 'cert.pem', client_key_file: 'key.pem' },
+  };
+  const { $filter: _, ...query } = settings.query;
+  const { cloud } = planFileOf(
+    planText(({ backends }) => Object.assign(backends, { cloud: { ...settings, query } })),
+  ).backends;
+  t.like(cloud, { apiKeyFile: '/run/secrets/key', apiKeyHeader: 'api-key', health: '/up?x=1', caFile: 'ca.pem' });
+  t.deepEqual({ ...cloud?.headers }, { 'x-team_name': 'a b' });
+  t.deepEqual({ ...cloud?.query }, { 'api-version': '2026-01-01' });
+});
+
+test('fixed headers and parameters have no secrets, and headers none that the service sets', (t) => {
+  const issuesOf = (fixed: object) => faultsWith(({ backends }) => Object.assign(backends.cloud, fixed));
+  const secret = 'may hold a secret: use api_key_header with api_key_env or api_key_file';
+  for (const name of [
+    ...['authorization', 'Authorization', 'x-api-key', 'api-key', 'cookie', 'proxy-authorization', 'x-auth-token'],
+    ...['ocp-apim-subscription-key', 'x-goog-api-key', 'x-amz-security-token', 'x-client-secret', 'x-auth', 'apikey'],
+  ])
+    t.deepEqual(issuesOf({ headers: { [name]: 'x' } }), [`backends.cloud.headers.${name}: ${secret}`], name);
+  for (const name of ['key', 'api_key', 'access_token', 'sig', 'code', 'password'])
+    t.deepEqual(issuesOf({ query: { [name]: 'x' } }), [`backends.cloud.query.${name}: ${secret}`], name);
+  for (const name of ['host', 'content-type', 'x-request-id', 'traceparent', 'connection', 'te', 'transfer-encoding'])
+    t.deepEqual(
+      issuesOf({ headers: { [name]: 'x' } }),
+      [`backends.cloud.headers.${name}: is set by the service`],
+      name,
+    );
+  for (const fixed of [
+    ...[{ 'X-Team': 'x' }, { 'x team': 'x' }, { 'x-team': 'a\r\nb: c' }, { 'x-team': ' a' }, { 'x-team': 'ä' }],
+    ...[{ 'x-team': '' }, { 'x-team': 'a'.repeat(1_025) }, { 'x-team': 1 }],
+    Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`x-${index}`, 'x'])),
+  ])
+    t.is(issuesOf({ headers: fixed }).length, 1, JSON.stringify(fixed));
+  t.is(issuesOf({ query: { 'a&b': 'x' } }).length, 1);
+  t.deepEqual(
+    issuesOf({ headers: { 'x-keyboard': 'a', 'x-tokenizer': 'b', 'x-author': 'c' }, query: { v: 'ä&=' } }),
+    [],
+  );
+});
+
+test('settings of a key or of TLS that exclude or need each other are named', (t) => {
+  const issuesOf = (settings: object) => faultsWith(({ backends }) => Object.assign(backends.cloud, settings));
+  const at = (field: string, message: string) => `backends.cloud.${field}: ${message}`;
+  t.deepEqual(issuesOf({ api_key_file: 'k' }), [at('api_key_file', 'is not allowed with api_key_env')]);
+  t.deepEqual(issuesOf({ api_key_env: undefined, api_key_header: 'api-key' }), [
+    at('api_key_header', 'needs api_key_env or api_key_file'),
+  ]);
+  t.deepEqual(issuesOf({ client_cert_file: 'c' }), [at('client_cert_file', 'needs client_key_file')]);
+  t.deepEqual(issuesOf({ client_key_file: 'c' }), [at('client_key_file', 'needs client_cert_file')]);
+  t.deepEqual(issuesOf({ url: 'http://a/v1', ca_file: 'c' }), [
+    at('ca_file', 'needs an address that begins with https'),
+  ]);
+  for (const health of ['model', 'health/', '', '/a b', '/a#b', 'http://x'])
+    t.is(issuesOf({ health }).length, 1, health);
+  for (const health of ['models', 'health', 'ready', '/', '/v1/up?x=1']) t.deepEqual(issuesOf({ health }), []);
+});

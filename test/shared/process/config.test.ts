@@ -123,7 +123,7 @@ test('an ingress starts with the required settings only, all others have their d
 });
 
 test('a worker starts with the required settings only, all others have their defaults', (t) => {
-  const { planFile: plan, apiKeyOf, ...config } = readWorkerConfig(worker);
+  const { planFile: plan, variableOf, ...config } = readWorkerConfig(worker);
   t.deepEqual(config, {
     answerBudgetBytes: 100_663_296,
     pools: undefined,
@@ -142,8 +142,8 @@ test('a worker starts with the required settings only, all others have their def
     shutdownGraceMs: 30_000,
   });
   t.deepEqual(poolsOf(plan.initial.planFile), ['default']);
-  t.is(apiKeyOf({ apiKeyEnv: 'CLOUD_API_KEY' }), 'key of the cloud');
-  t.is(apiKeyOf({}), undefined);
+  t.is(variableOf('CLOUD_API_KEY'), 'key of the cloud');
+  t.is(variableOf('OTHER_API_KEY'), undefined);
 });
 
 test('reconcile needs only the store, Redis and the plan file, and no API key', (t) => {

@@ -10,7 +10,11 @@ const planFile = { backends: { a: { location: 'cloud', requestsAtOnce: 9 } }, mo
 
 const worker = (calls: number): ProcessLoad => ({
   ...{ kind: 'worker', running: calls, waiting: 0, backends: [{ backend: 'a', calls, share: calls }] },
-  health: [{ backend: 'a', model: 'm', breaker: 'closed', answered: calls, failed: 0 }],
+  health: [{ backend: 'a', model: 'm', breaker: 'closed', answered: calls, failed: 0, suspects: calls }],
+  pauses: [
+    { backend: 'a', kind: 'busy', leftMs: 100 * calls },
+    { backend: 'a', kind: 'operator', leftMs: 60_000 },
+  ],
 });
 
 test('the load of a process that has left is not counted', async (t) => {
@@ -29,12 +33,20 @@ test('the load of a process that has left is not counted', async (t) => {
     depths: async () => [],
     poolWorkers: async () => [{ pool: 'default', workers: 2 }],
   };
-  app.use(retrieveFleet({ fleet, queueDepthMax: 2_000 }));
+  const pause = { since: 0, until: 60_000, by: 'user:olga', reason: null };
+  const backendPauses = { read: async () => new Map([['a', pause]]) };
+  app.use(retrieveFleet({ fleet, queueDepthMax: 2_000, backendPauses }));
   await using served = await serveApp(app);
   const { workers, backends } = (await (await fetch(served.url)).json()) as Record<string, object[]>;
   t.like(workers, [
     { id: 'one', running: 2 },
     { id: 'two', running: null },
   ]);
-  t.like(backends, [{ calls: 2, shares: 2, models: [{ answered: 2, breakers: { closed: 1 } }] }]);
+  t.like(backends, [{ calls: 2, shares: 2, models: [{ answered: 2, suspects: 2, breakers: { closed: 1 } }] }]);
+  t.like(backends, [
+    {
+      pauses: [{ kind: 'busy', workers: 1, left_ms: 200 }],
+      paused: { since: '1970-01-01T00:00:00.000Z', ends_at: '1970-01-01T00:01:00.000Z', by: 'user:olga', reason: null },
+    },
+  ]);
 });

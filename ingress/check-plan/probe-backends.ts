@@ -1,0 +1,90 @@
+import { type AskBackend, askMs, createAskBackend, testHealth } from '../../shared/backends/ask-backend.ts';
+import { createBackendAgents } from '../../shared/backends/backend-agents.ts';
+import { askFacts, type BackendFacts, modelNamesAt } from '../../shared/backends/backend-facts.ts';
+import { followBackendKeys } from '../../shared/backends/backend-keys.ts';
+import { fileIssuesOf } from '../../shared/plan-file/backend-files.ts';
+import { missingVariables } from '../../shared/plan-file/missing-variables.ts';
+import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
+
+/** What one backend has answered, in words. */
+type Probed = { text: string; isWell: boolean };
+
+const namesShown = 5;
+
+/**
+ * Asks each backend for its health, its models and what it says of itself, with the keys of this process. Returns a line for each, in the
+ * order of the plan file, and whether all are well.
+ */
+export async function probeBackends(
+  planFile: Pick<PlanFile, 'models' | 'backends' | 'timeouts'>,
+  { variableOf, timeoutMs = askMs }: { variableOf: (name: string) => string | undefined; timeoutMs?: number },
+): Promise<{ lines: string[]; isWell: boolean }> {
+  const { backends, timeouts } = planFile;
+  await using parts = new AsyncDisposableStack();
+  const agents = parts.use(createBackendAgents(() => timeouts.connectMs));
+  // Files that cannot be read are found below.
+  const keys = parts.use(followBackendKeys({ variableOf, backends: () => backends, onUnreadable() {} }));
+  const ask = createAskBackend({ agents, keys, timeoutMs });
+  const probed = await Promise.all(
+    Object.entries(backends).map(async ([name, backend]) => {
+      const own = { backends: { [name]: backend } };
+      const [missing] = [...missingVariables(own, variableOf), ...fileIssuesOf(own)];
+      if (missing !== undefined) return { name, text: `${missing.path} ${missing.message}`, isWell: false };
+      return { name, ...(await probe(ask, backend, modelNamesAt(planFile, name))) };
+    }),
+  );
+  return {
+    lines: probed.map(({ name, text }) => `${name}: ${text}`),
+    isWell: probed.every(({ isWell }) => isWell),
+  };
+}
+
+async function probe(ask: AskBackend, backend: Backend, names: readonly string[]): Promise<Probed> {
+  const startedAt = performance.now();
+  try {
+    const facts = await askFacts(ask, backend, names);
+    const ms = Math.round(performance.now() - startedAt);
+    if ('refused' in facts) return refusedBy(facts.refused);
+    if (backend.health !== undefined) {
+      const health = await testHealth(ask, backend).catch((error: unknown) => ({ failure: failureOf(error) }));
+      if ('failure' in health) return { text: `its health test fails: ${health.failure}`, isWell: false };
+    }
+    return described(facts, names, ms);
+  } catch (error) {
+    return { text: failureOf(error), isWell: false };
+  }
+}
+
+function refusedBy(status: number): Probed {
+  if (status === 401 || status === 403) return { text: `${status}: its key is refused`, isWell: false };
+  return { text: `${status}: it does not list its models`, isWell: status < 500 };
+}
+
+function described(
+  { engine, models, missing, contextTokens, slots }: BackendFacts,
+  names: readonly string[],
+  ms: number,
+) {
+  if (missing.length > 0) {
+    const has = models.length === 0 ? 'no model' : shortList(models);
+    return { text: `does not have ${shortList(missing)} (it has ${has})`, isWell: false };
+  }
+  const parts = [engine, `${ms} ms`];
+  if (names.length > 0) parts.push(`has ${shortList(names)}`);
+  if (contextTokens !== undefined) parts.push(`context ${contextTokens}`);
+  if (slots !== undefined) parts.push(`${slots} at once`);
+  return { text: parts.join(', '), isWell: true };
+}
+
+function shortList(names: readonly string[]): string {
+  const left = names.length - namesShown;
+  return [...names.slice(0, namesShown), ...(left > 0 ? [`${left} more`] : [])].join(', ');
+}
+
+function failureOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'no connection';
+  if (error.name === 'TimeoutError') return 'no answer in time';
+  const { code, message } = error as NodeJS.ErrnoException; // errors of sockets have a code
+  if (message.startsWith('the backend answered ')) return message;
+  return code === undefined ? 'no connection' : `no connection (${code})`;
+}

@@ -1,0 +1,75 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Agent, buildConnector } from 'undici';
+import { readTlsFiles, secureContextOf, type TlsFiles, type TlsTexts } from '../plan-file/backend-files.ts';
+import type { Backend } from '../plan-file/plan-file.ts';
+
+/** The connections to backends: of one agent, except those of backends with certificates of their own. */
+export interface BackendAgents extends AsyncDisposable {
+  of(backend: TlsFiles): Agent;
+}
+
+/** undici's own timeouts for answers are off, because they do not cover a backend that falls silent. */
+export function createBackendAgents(connectMs: () => number): BackendAgents {
+  const common = createAgent({ connectMs, files: {} });
+  /** As many as there are different settings in the plan files of this process. */
+  const own = new Map<string, Agent>();
+
+  function ownAgent({ caFile, clientCertFile, clientKeyFile }: TlsFiles): Agent {
+    const files = { caFile, clientCertFile, clientKeyFile };
+    const name = JSON.stringify(files);
+    const agent = own.get(name) ?? createAgent({ connectMs, files });
+    own.set(name, agent);
+    return agent;
+  }
+
+  return {
+    of: (backend) => (hasCertificates(backend) ? ownAgent(backend) : common),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([common, ...own.values()].map((agent) => agent.destroy()));
+    },
+  };
+}
+
+function hasCertificates({ caFile, clientCertFile }: Pick<Backend, 'caFile' | 'clientCertFile'>): boolean {
+  return caFile !== undefined || clientCertFile !== undefined;
+}
+
+type Connector = { timeout: number; texts: TlsTexts | undefined; connect: buildConnector.connector };
+
+/** The files are read for each new connection: a certificate that is replaced is used by the next one. */
+function createAgent({ connectMs, files }: { connectMs: () => number; files: TlsFiles }): Agent {
+  let latest: Connector | undefined;
+
+  function connectorFor(texts: TlsTexts | undefined): Connector {
+    if (latest?.timeout !== connectMs() || !isDeepStrictEqual(latest.texts, texts))
+      latest = createConnector(connectMs(), texts);
+    return latest;
+  }
+
+  /** While the files are being replaced, they may be missing or not fit each other: then the earlier ones stay in use. */
+  async function connectorOfFiles(): Promise<Connector> {
+    try {
+      return connectorFor(await readTlsFiles(files));
+    } catch (error) {
+      if (latest === undefined) throw error;
+      return latest;
+    }
+  }
+
+  return new Agent({
+    ...{ headersTimeout: 0, bodyTimeout: 0 },
+    connect(options, callback) {
+      if (!hasCertificates(files)) connectorFor(undefined).connect(options, callback);
+      else
+        connectorOfFiles().then(
+          ({ connect }) => connect(options, callback),
+          (error: Error) => callback(error, null),
+        );
+    },
+  });
+}
+
+function createConnector(timeout: number, texts: TlsTexts | undefined): Connector {
+  const tls = texts === undefined ? {} : { secureContext: secureContextOf(texts) };
+  return { timeout, texts, connect: buildConnector({ timeout, ...tls }) };
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { type Redis, readStrings, redisUnavailable } from '../redis/connections.ts';
+import { backendPauseKey } from '../redis/coordination-keys.ts';
+import { storedJson } from '../store/adapters/stored-json.ts';
+
+/** `since` and `until`: milliseconds of Redis's clock. */
+const pauseSchema = z.object({ since: z.number(), until: z.number(), by: z.string(), reason: z.string().nullable() });
+
+/** A pause of a backend that an operator has set. */
+export type BackendPause = z.infer<typeof pauseSchema>;
+
+/** The pauses that operators have set. Each ends by itself, because its key expires. Redis keeps them, as it keeps everything else. */
+export interface BackendPauses {
+  /** Replaces an earlier pause. Fails with `SERVICE_UNAVAILABLE`. */
+  set(backend: string, pause: BackendPause): Promise<void>;
+  /** No effect if it is not paused. Fails with `SERVICE_UNAVAILABLE`. */
+  end(backend: string): Promise<void>;
+  /** The pauses of these backends; null for one that is not paused, and none for one whose node of a cluster is unavailable. */
+  read(backends: readonly string[]): Promise<ReadonlyMap<string, BackendPause | null>>;
+}
+
+export function createBackendPauses(redis: Redis): BackendPauses {
+  return {
+    async set(backend, pause) {
+      const lifeMs = Math.max(1, Math.ceil(pause.until - pause.since));
+      await redisUnavailable(redis.set(backendPauseKey(backend), JSON.stringify(pause), 'PX', lifeMs));
+    },
+    async end(backend) {
+      await redisUnavailable(redis.del(backendPauseKey(backend)));
+    },
+    async read(backends) {
+      const texts = backends.length === 0 ? [] : await readStrings(redis, backends.map(backendPauseKey));
+      return new Map(
+        backends.flatMap((backend, index) => {
+          const text = texts[index];
+          if (text === undefined) return [];
+          return [[backend, text === null ? null : (readPause(text) ?? null)] as const];
+        }),
+      );
+    },
+  };
+}
+
+/** Another release may describe it in another way. */
+function readPause(text: string): BackendPause | undefined {
+  return storedJson.pipe(pauseSchema).safeParse(text).data;
+}

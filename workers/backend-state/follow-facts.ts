@@ -1,0 +1,75 @@
+import type { AskBackend } from '../../shared/backends/ask-backend.ts';
+import { askFacts, type BackendFacts, modelNamesAt } from '../../shared/backends/backend-facts.ts';
+import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
+import type { Log } from '../../shared/process/log.ts';
+import { repeatWhile } from '../../shared/process/repeat-while.ts';
+
+/** What backends say of themselves (contract.md#ms14-settings-of-a-backend). */
+export interface FollowedFacts extends Disposable {
+  /** The context of a backend in tokens: that of the plan file, else what it has reported. */
+  contextOf(backend: string): number | undefined;
+  /** Asks the backends whose time has come. The first time, those without a limit are named in the log. */
+  look(): Promise<void>;
+}
+
+const lookEveryMs = 30_000;
+/** One that has not answered is asked at the next look. */
+const askAgainMs = 300_000;
+
+/** Asks in the background: no request waits for it. */
+export function followFacts(deps: {
+  ask: AskBackend;
+  currentPlanFile: () => Pick<PlanFile, 'models' | 'backends'>;
+  /** The backends that this process may call, by their names. */
+  called: () => ReadonlyMap<string, Backend>;
+  log: Pick<Log, 'warn' | 'debug'>;
+  now?: () => number;
+}): FollowedFacts {
+  const { ask, currentPlanFile, called, log, now = () => performance.now() } = deps;
+  /** By the settings, so those of a new plan file are asked at once. */
+  const known = new WeakMap<Backend, { facts: BackendFacts | undefined; dueAt: number }>();
+  let hasNamed = false;
+
+  async function askOne(name: string, backend: Backend): Promise<void> {
+    const earlier = known.get(backend);
+    if (earlier !== undefined && now() < earlier.dueAt) return;
+    known.set(backend, { facts: earlier?.facts, dueAt: now() + lookEveryMs / 2 });
+    try {
+      const said = await askFacts(ask, backend, modelNamesAt(currentPlanFile(), name));
+      known.set(backend, { facts: 'refused' in said ? undefined : said, dueAt: now() + askAgainMs });
+    } catch (error) {
+      log.debug({ err: error, backend: name }, 'a backend has not said what it serves');
+    }
+  }
+
+  async function look(): Promise<void> {
+    const backends = [...called()];
+    await Promise.all(backends.map(([name, backend]) => askOne(name, backend)));
+    if (hasNamed) return;
+    hasNamed = true;
+    for (const [name, backend] of backends) {
+      if (backend.requestsAtOnce !== undefined) continue;
+      const { engine, slots } = known.get(backend)?.facts ?? {};
+      const said = { backend: name, ...(engine !== undefined && { engine }), ...(slots !== undefined && { slots }) };
+      log.warn(said, 'a backend has no requests_at_once in the plan file: it gets any number of calls at once');
+    }
+  }
+
+  const looking = repeatWhile({
+    ...{ everyMs: lookEveryMs, work: look, isNeeded: () => true },
+    onFailure(error) {
+      throw error;
+    },
+  });
+  looking.begin();
+
+  return {
+    contextOf(name) {
+      const backend = currentPlanFile().backends[name];
+      if (backend === undefined) return undefined;
+      return backend.contextTokensMax ?? known.get(backend)?.facts?.contextTokens;
+    },
+    look,
+    [Symbol.dispose]: looking[Symbol.dispose],
+  };
+}
