@@ -11,7 +11,7 @@ import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 /** A new worker sends the text of a script at first. This is the script of BullMQ that removes a finished job from its queue. */
 const finishing = 'Move job from active to a finished status';
-/** Only settling an answered request sends this, once for the request and once for its one attempt. */
+/** Only settling an answered request sends this, once. */
 const settling = '"outcome":"completed"';
 const streamed = everyForm.filter(({ hasStreams }) => hasStreams);
 
@@ -79,7 +79,7 @@ faultTest(
     const { stack, proxy, witnesses, agent } = scene;
     const [server] = stack.modelServers;
     server.fail({ untilHealed: true });
-    const sent = proxy.swallow([{ text: settling, count: 2 * (1 + streamed.length) }]);
+    const sent = proxy.swallow([{ text: settling, count: 1 + streamed.length }]);
     const whole = ask(witnesses.wish('Whole?'), agent);
     const streams = streamed.map((form) =>
       ask({ ...witnesses.wish(`Streamed at ${form.path}?`), form, stream: true, includeUsage: true }, agent),
