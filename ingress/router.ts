@@ -220,9 +220,8 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   router.get('/admin/requests/:request', withSignIn, check, asOperator, retrieveAnyRequest(deps));
   router.post('/admin/requests/:request/cancel', withSignIn, check, asOperator, readSettings, endRequest(deps));
   router.get('/admin/fleet', withSignIn, check, asOperator, retrieveFleet(deps));
-  const pausing = '/admin/fleet/backends/:backend/pause';
-  router.put(pausing, withSignIn, check, asOperator, readSettings, pauseBackend(deps));
-  router.delete(pausing, withSignIn, check, asOperator, resumeBackend(deps));
+  router.post('/admin/fleet/backends/:backend/pause', withSignIn, check, asOperator, readSettings, pauseBackend(deps));
+  router.delete('/admin/fleet/backends/:backend/pause', withSignIn, check, asOperator, resumeBackend(deps));
   router.get('/admin/settings', withSignIn, check, asOperator, retrieveSettings(deps));
 }
 

@@ -47,6 +47,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'runbooks/first-token-slow',
       'runbooks/model-down',
       'runbooks/backend-not-called',
+      'runbooks/backend-account-refused',
       'runbooks/backends-retried',
       'runbooks/output-limit-ignored',
       'runbooks/pool-without-workers',

@@ -64,6 +64,15 @@ export function operatorActionCases(cast: Cast, device: string) {
       t.is(changes.filter((change) => 'keyRevoked' in change && change.keyRevoked === id).length, 1);
     },
   });
+  const pausing = '/admin/fleet/backends/onprem-a/pause';
+  const pause = (body: unknown = { minutes: 1 }, of = 'onprem-a') => post(`/admin/fleet/backends/${of}/pause`, body);
+  const resume = (query = '', of = 'onprem-a') =>
+    callTo('DELETE', `/admin/fleet/backends/${of}/pause${query}`)({ bearer: cast.operator });
+  const isPaused = (reason: string | null): Pick<Case, 'check'> => ({
+    check: (t, body) => t.like(body, { backend: 'onprem-a', paused: { reason } }),
+  });
+  const isNotPaused: Pick<Case, 'check'> = { check: (t, body) => t.like(body, { paused: null }) };
+  const noBackends = ['none', 'constructor', '%24ne', '__proto__', '%zz', 'a%2Fb'];
   const [firstOver = ''] = cast.batchesOver;
   return {
     'DELETE /admin/accounts/:account/keys/key_:key': [
@@ -105,6 +114,29 @@ export function operatorActionCases(cast: Cast, device: string) {
       ...['req_01KBN4V4W0R2E9Z6Y5QH3T8MXA', 'x', 'chatcmpl-1', '%zz'].map((id) =>
         notFound(`"${id}"`, request(id), { says: 'only in the log' }),
       ),
+    ],
+    'POST /admin/fleet/backends/:backend/pause': [
+      ...operators(callTo('POST', pausing), { minutes: 1 }),
+      ...bodyCases(callTo('POST', pausing), { minutes: 1 }, cast.operator),
+      ...reasons((reason) => pause({ minutes: 1, reason })),
+      ...[0, 1_441, 1.5, '5', null].map((minutes) =>
+        invalid(`${minutes} minutes`, pause({ minutes }), { says: 'minutes: ' }),
+      ),
+      invalid('no minutes', pause({}), { says: 'minutes: ' }),
+      invalid('an unknown field', pause({ minutes: 1, until: 1 }), { says: 'until: is not known' }),
+      ok('a day, with a reason', pause({ minutes: 1_440, reason: 'why' }), isPaused('why')),
+      ok('a shorter one', pause(), isPaused(null)),
+      ...noBackends.map((name) =>
+        notFound(`the backend "${name}"`, pause(undefined, name), { says: 'no such backend' }),
+      ),
+    ],
+    'DELETE /admin/fleet/backends/:backend/pause': [
+      ...operators(callTo('DELETE', pausing)),
+      ...reasons((reason) => resume(`?reason=${encodeURIComponent(String(reason))}`)),
+      invalid('an unknown parameter', resume('?why=x'), { says: 'why: is not known' }),
+      ok('one that is paused', resume('?reason=done'), isNotPaused),
+      ok('one that is not', resume(), isNotPaused),
+      ...noBackends.map((name) => notFound(`the backend "${name}"`, resume('', name), { says: 'no such backend' })),
     ],
   } satisfies Partial<Record<Route, Case[]>>;
 }

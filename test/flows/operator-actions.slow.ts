@@ -1,4 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
+import type { FleetView } from '../../ingress/routes/operators/fleet.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { chat, streamEvents } from '../support/chat.ts';
@@ -121,6 +122,54 @@ test.serial('a key that an operator revokes stops working on every ingress, with
   t.is((await onB.models(key)).status, 200, 'the default key still works');
   const record = { actor: 'user:olga', address: '198.51.100.9', change: { keyRevoked: other.id } };
   t.like(await operator.auditOf('user:eve'), { length: 1, 0: { ...record, reason: 'It is in a public repository.' } });
+});
+
+test.serial('a backend that an operator pauses gets no new calls, and those in flight go on', async (t) => {
+  const key = await onA.newKey('pam');
+  const ask = (stream = false) =>
+    chat({ url: urlOf(1), key, question: 'Hello?', stream, fields: { max_tokens: 4_000 } });
+  const until = async (status: number) => {
+    for (;;) {
+      const response = await ask();
+      const text = await response.text();
+      if (response.status === status) return { text, headers: response.headers };
+    }
+  };
+  const fleet = async () => (await operator.operate('GET', '/admin/fleet')).body as unknown as FleetView; // documented
+  const names = (await fleet()).backends.map(({ backend }) => backend);
+  answersAre(t, { endless: true, chunkMs: 20 });
+  const stream = (await ask(true)).body?.getReader();
+  await stream?.read();
+  for (const server of stack.modelServers) server.heal();
+  const pausing = (name: string) => `/admin/fleet/backends/${encodeURIComponent(name)}/pause`;
+  for (const name of names) {
+    const { status, body } = await operator.operate('POST', pausing(name), { minutes: 5, reason: 'A new driver.' });
+    t.is(status, 200);
+    t.like(body, { object: 'backend_pause', backend: name, paused: { by: 'user:olga', reason: 'A new driver.' } });
+  }
+  const refused = await until(503);
+  t.like(JSON.parse(refused.text), { code: 'UPSTREAMS_EXHAUSTED' });
+  t.is(refused.headers.get('retry-after'), '60', 'the longest that a client is told to wait');
+  const before = stack.modelServers.reduce((sum, { calls }) => sum + calls().length, 0);
+  t.is((await ask()).status, 503);
+  t.is(
+    stack.modelServers.reduce((sum, { calls }) => sum + calls().length, 0),
+    before,
+    'no backend is called',
+  );
+  t.false((await stream?.read())?.done, 'the call in flight goes on');
+  await stream?.cancel();
+  t.true((await fleet()).backends.every(({ paused }) => paused?.by === 'user:olga'));
+  const ready = (await (await fetch(`${stack.workers[0]?.operationsUrl}/readyz`)).json()) as { pauses: object[] };
+  t.is(ready.pauses.filter((pause) => 'kind' in pause && pause.kind === 'operator').length, names.length);
+  for (const name of names) t.is((await operator.operate('DELETE', pausing(name))).status, 200);
+  await until(200);
+  t.is((await operator.operate('DELETE', pausing(names[0] ?? ''))).status, 200);
+  const records = (await operator.auditOf('user:olga')).map(({ change, reason }) => ({ change, reason })).toReversed();
+  t.deepEqual(records, [
+    ...names.map((backend) => ({ change: { backendPaused: { backend, minutes: 5 } }, reason: 'A new driver.' })),
+    ...names.map((backendResumed) => ({ change: { backendResumed }, reason: null })),
+  ]);
 });
 
 async function assertRevoked(

@@ -43,7 +43,7 @@ export function PauseDialog({ backend: { backend, paused }, api, done, close }: 
       await api.call(path + query, { method: 'DELETE' });
     } else {
       const body = { minutes: Number(minutes), ...(why !== '' && { reason: why }) };
-      await api.call(path, { method: 'PUT', body });
+      await api.call(path, { method: 'POST', body });
     }
     done();
   }

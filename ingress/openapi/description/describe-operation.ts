@@ -52,6 +52,7 @@ const pathDetails: Record<string, { description: string; example: string }> = {
   webhook: { description: 'The id of a webhook endpoint.', example: 'wh_01KBN4V4W0R2E9Z6Y5QH3T8MXA' },
   event: { description: 'The id of an event.', example: 'evt_5f1c0a7be2d94c3f8a60d1b2c3e4f506' },
   code: { description: 'The id of a top-up code.', example: 'tuc_01KJMMA2KV0000015QP5D3J9J9' },
+  backend: { description: 'The name of a backend in the plan file.', example: 'onprem-a' },
   account: { description: '`user:<sub>`, or `device:<SHA-256 of its id>`.', example: 'user:alice' },
 };
 

@@ -59,7 +59,7 @@ export const operatorActionRoutes = {
     },
     refusals: [...refusedHead.signIn, 'NOT_FOUND', 'CONFLICT', ...refusedBody],
   },
-  'PUT /admin/fleet/backends/:backend/pause': {
+  'POST /admin/fleet/backends/:backend/pause': {
     id: 'pauseBackend',
     tag: 'Operators',
     summary: 'Pause a backend',

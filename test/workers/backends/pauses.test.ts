@@ -90,3 +90,25 @@ test('what is new is returned once: the longest pause, and the fewest calls with
   t.deepEqual(pauses.takeNews('c'), { busyCalls: 0, pause: undefined }, 'it came from the fleet');
   t.deepEqual([...new Set(learned)], ['a', 'b']);
 });
+
+test('an operator’s pause refuses calls until its end or until the operator ends it, beside other pauses', (t) => {
+  const { pauses, pass } = open();
+  t.false(pauses.setByOperator('a', 0));
+  t.true(pauses.setByOperator('a', 60_000));
+  t.false(pauses.setByOperator('a', 59_000), 'it is paused as before');
+  pauses.loading('a');
+  t.true(pauses.refuses('a'));
+  t.false(pauses.refuses('b'));
+  t.deepEqual(pauses.all(), [
+    { backend: 'a', kind: 'operator', leftMs: 59_000 },
+    { backend: 'a', kind: 'loading', leftMs: 1_000 },
+  ]);
+  t.deepEqual(pauses.takeNews('a').pause?.kind, 'loading', 'other workers learn of it from the operator');
+  t.true(pauses.setByOperator('a', 0), 'a shorter time replaces a longer one');
+  t.false(pauses.refuses('a'));
+  t.true(pauses.delays('a'));
+  pauses.setByOperator('a', 5_000);
+  pass(5_000);
+  t.false(pauses.refuses('a'));
+  t.deepEqual(pauses.all(), []);
+});

@@ -41,7 +41,7 @@ export const pausedBackend = z.strictObject({
 type Deps = { backendPauses: BackendPauses; changeRecorded: RecordedChange };
 
 /**
- * `PUT /admin/fleet/backends/{backend}/pause`: workers start no call of the backend for these minutes, from a second or two later on; calls
+ * `POST /admin/fleet/backends/{backend}/pause`: workers start no call of the backend for these minutes, from a second or two later on; calls
  * in flight go on. Replaces an earlier pause. Each call leaves an audit record of the operator, before the pause begins.
  */
 export function pauseBackend({ backendPauses, changeRecorded }: Deps): Stage {
