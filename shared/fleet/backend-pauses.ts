@@ -9,7 +9,7 @@ const pauseSchema = z.object({ since: z.number(), until: z.number(), by: z.strin
 /** A pause of a backend that an operator has set. */
 export type BackendPause = z.infer<typeof pauseSchema>;
 
-/** The pauses that operators have set. Each ends by itself, because its key expires. Redis keeps them, as it keeps everything else. */
+/** The pauses that operators have set. Each ends when its key expires. Redis keeps them, as it keeps everything else. */
 export interface BackendPauses {
   /** Replaces an earlier pause. Fails with `SERVICE_UNAVAILABLE`. */
   set(backend: string, pause: BackendPause): Promise<void>;

@@ -149,7 +149,7 @@ test.serial('a backend that an operator pauses gets no new calls, and those in f
   }
   const refused = await until(503);
   t.like(JSON.parse(refused.text), { code: 'UPSTREAMS_EXHAUSTED' });
-  t.is(refused.headers.get('retry-after'), '60', 'the longest that a client is told to wait');
+  t.is(refused.headers.get('retry-after'), '60', 'the longest time of this header');
   const before = stack.modelServers.reduce((sum, { calls }) => sum + calls().length, 0);
   t.is((await ask()).status, 503);
   t.is(
@@ -157,7 +157,7 @@ test.serial('a backend that an operator pauses gets no new calls, and those in f
     before,
     'no backend is called',
   );
-  t.false((await stream?.read())?.done, 'the call in flight goes on');
+  t.false((await stream?.read())?.done, 'the call in flight continues');
   await stream?.cancel();
   t.true((await fleet()).backends.every(({ paused }) => paused?.by === 'user:olga'));
   const ready = (await (await fetch(`${stack.workers[0]?.operationsUrl}/readyz`)).json()) as { pauses: object[] };

@@ -64,7 +64,7 @@ export const operatorActionRoutes = {
     tag: 'Operators',
     summary: 'Pause a backend',
     description:
-      'Workers start no call of it, from a second or two later on; calls in flight go on. The pause ends by itself after these minutes, or with DELETE. Replaces an earlier pause. Adds an audit record to the account of the operator.',
+      'Workers start no call of it, from a second or two later on; calls in flight go on. The pause ends after these minutes, or with DELETE. Replaces an earlier pause. Adds an audit record to the account of the operator.',
     credential: 'operator',
     body: { schema: 'PauseBackend', example: { minutes: 30, reason: 'A new driver.' } },
     answer: { description: 'The pause.', schema: 'PausedBackend', example: paused },

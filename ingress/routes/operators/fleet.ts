@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { BackendPauses } from '../../../shared/fleet/backend-pauses.ts';
+import type { BackendPause, BackendPauses } from '../../../shared/fleet/backend-pauses.ts';
 import type { FleetProcess } from '../../../shared/fleet/note-process.ts';
 import type { IngressLoad, ProcessLoad, WorkerLoad } from '../../../shared/fleet/process-load.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
@@ -7,7 +7,6 @@ import { redisUnavailable } from '../../../shared/redis/connections.ts';
 import type { KnownFleet } from '../../plan-file/open-plan-file.ts';
 import type { observeQueues } from '../../queue/observe-queues.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
-import { operatorPause, presentPause } from './actions/pause-backend.ts';
 
 const count = z.int().nonnegative();
 const ms = z.number().nonnegative();
@@ -34,6 +33,16 @@ const modelHealth = z.strictObject({
     description: 'Accounts that have failed there without proof against the backend, of all workers: they ask it last.',
   }),
 });
+
+/** Null if no operator has paused the backend. */
+export const operatorPause = z
+  .strictObject({
+    since: z.iso.datetime(),
+    ends_at: z.iso.datetime(),
+    by: z.string().meta({ description: 'The account of the operator.' }),
+    reason: z.string().nullable(),
+  })
+  .nullable();
 
 const pause = z.strictObject({
   kind: z.enum(['busy', 'loading', 'account']).meta({
@@ -185,6 +194,12 @@ function presentBackend(
     pauses: presentPauses(all.flatMap(({ pauses }) => pauses.filter(({ backend }) => backend === name))),
     models: [...byModel].map(([model, seen]) => ({ model, ...presentHealth(seen) })),
   };
+}
+
+export function presentPause(pause: BackendPause | null): z.infer<typeof operatorPause> {
+  if (pause === null) return null;
+  const { since, until, by, reason } = pause;
+  return { since: new Date(since).toISOString(), ends_at: new Date(until).toISOString(), by, reason };
 }
 
 function presentPauses(kept: WorkerLoad['pauses']): FleetView['backends'][number]['pauses'] {

@@ -11,7 +11,7 @@ test.after.always(() => own?.[Symbol.asyncDispose]());
 
 const pause = { since: 1_000_000, until: 1_060_000, by: 'user:olga', reason: null };
 
-test.serial('a pause is what was set last, until it ends by itself or by an operator', async (t) => {
+test.serial('a pause is what was set last, until its time is over or an operator ends it', async (t) => {
   const pauses = createBackendPauses(own.redis);
   t.deepEqual(
     [...(await pauses.read(['a', 'b:/@']))],

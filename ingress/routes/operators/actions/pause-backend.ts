@@ -9,6 +9,7 @@ import { parseBody } from '../../../api/json-body.ts';
 import { parseQuery } from '../../../api/list-query.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../../../request-state.ts';
 import { reason, reasonOnly } from '../accounts/reason.ts';
+import { operatorPause, presentPause } from '../fleet.ts';
 import { type By, byOperator } from './record-action.ts';
 
 const minutesMax = 1_440;
@@ -18,19 +19,9 @@ export const pauseBody = z.strictObject({
     .int()
     .min(1)
     .max(minutesMax)
-    .meta({ description: 'After this time the pause ends by itself.', examples: [30] }),
+    .meta({ description: 'The pause ends after this time.', examples: [30] }),
   reason: reason.meta({ description: 'The reason, for the audit trail and the fleet.' }),
 });
-
-/** Null if no operator has paused the backend. */
-export const operatorPause = z
-  .strictObject({
-    since: z.iso.datetime(),
-    ends_at: z.iso.datetime(),
-    by: z.string().meta({ description: 'The account of the operator.' }),
-    reason: z.string().nullable(),
-  })
-  .nullable();
 
 export const pausedBackend = z.strictObject({
   object: z.literal('backend_pause'),
@@ -69,12 +60,6 @@ export function resumeBackend({ backendPauses, changeRecorded }: Deps): Stage {
     }
     ctx.body = present(backend, null);
   };
-}
-
-export function presentPause(pause: BackendPause | null): z.infer<typeof operatorPause> {
-  if (pause === null) return null;
-  const { since, until, by, reason } = pause;
-  return { since: new Date(since).toISOString(), ends_at: new Date(until).toISOString(), by, reason };
 }
 
 function present(backend: string, pause: BackendPause | null): z.infer<typeof pausedBackend> {
