@@ -144,8 +144,8 @@ test('the calls of model servers are attempts, with their locations and without 
   const found = await lookOnceEnded(t, key, response.headers.get('x-request-id') ?? '');
   if (typeof found === 'number') return t.fail(`${found}`);
   t.like(found.attempts, [
-    { location: 'on-prem', outcome: 'status' },
-    { location: 'cloud', outcome: 'completed' },
+    { location: 'on-prem', outcome: 'failed' },
+    { location: 'cloud', outcome: 'answered' },
   ]);
   t.false(/onprem|upstream-model|http/.test(JSON.stringify(found)));
 

@@ -119,7 +119,7 @@ for (const stream of [false, true]) {
     t.deepEqual(call.events, ['first token']);
     t.true(Number(call.attributes['gen_ai.response.time_to_first_chunk']) > 0);
     t.like(call.attributes, {
-      ...{ 'svc.backend': 'onprem-a', 'svc.outcome': 'completed', 'svc.location': 'on-prem' },
+      ...{ 'svc.backend': 'onprem-a', 'svc.outcome': 'answered', 'svc.location': 'on-prem' },
       ...{ 'server.address': '127.0.0.1', 'server.port': stack.modelServers[0].port },
       ...{ 'gen_ai.operation.name': 'chat', 'gen_ai.provider.name': 'openai', 'gen_ai.request.model': 'one-chat' },
       ...{ 'gen_ai.request.stream': true, 'gen_ai.usage.input_tokens': line.promptTokens },
@@ -134,9 +134,9 @@ test('each call of a backend is a span with its outcome: one fails, the next ans
   const [failed, answered] = [find('chat two-chat'), find('chat upstream-model')];
   for (const call of [failed, answered]) t.is(call.parentSpanId, find('process two-chat').spanId);
   t.true(failed.isError);
-  t.like(failed.attributes, { 'svc.backend': 'onprem-b', 'svc.outcome': 'status', 'error.type': 'status' });
+  t.like(failed.attributes, { 'svc.backend': 'onprem-b', 'svc.outcome': 'failed', 'error.type': 'failed' });
   t.false(answered.isError);
-  t.like(answered.attributes, { 'svc.backend': 'cloud', 'svc.outcome': 'completed' });
+  t.like(answered.attributes, { 'svc.backend': 'cloud', 'svc.outcome': 'answered' });
   t.is(find(route).attributes['svc.backend'], 'cloud');
 });
 

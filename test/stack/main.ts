@@ -7,7 +7,7 @@ import type { StackModel } from './plan.ts';
 import { dataDirectory, type TakenDirectory, takeDirectory } from './running-stack.ts';
 import type { LogLine } from './service-process.ts';
 import { type Stack, startStack } from './stack.ts';
-import { startedAliases, startedModels, startedPrices } from './started-models.ts';
+import { startedAliases, startedBackends, startedModels, startedPrices } from './started-models.ts';
 
 const usage = `Usage: npm start [-- --quiet] [--watch] [--engine] [--data <folder>] [--free-ports]
 Runs the whole service on this machine until Ctrl-C; its data is kept in .data/.
@@ -92,6 +92,7 @@ async function start(directory: string, { quiet, watch, engine, 'free-ports': fr
       ports: freePorts ? { ingress: await freePort() } : usualPorts(engine),
       modelServers: { firstTokenMs: 100, tokensPerSecond: 50 },
       models: startedModels,
+      backends: startedBackends,
       ...(engines && { planName: enginePlan, backends: engines.backends, models: engines.models }),
       aliases: startedAliases,
       prices: startedPrices,

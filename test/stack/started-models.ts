@@ -1,5 +1,5 @@
 import { endpointNames, generatingNames } from '../../shared/endpoints/routes.ts';
-import type { StackModel, StackPrice } from './plan.ts';
+import type { BackendSettings, StackModel, StackPrice } from './plan.ts';
 
 const others = endpointNames.filter((name) => !generatingNames.includes(name));
 
@@ -13,6 +13,10 @@ export const startedModels: Record<string, StackModel> = {
 
 /** A name that a model had before. */
 export const startedAliases: Record<string, string> = { 'old-chat': 'small-chat' };
+
+/** A simulated model server answers as many at once as it is asked. */
+const simulated: BackendSettings = { requests_at_once: 64 };
+export const startedBackends = { 'onprem-a': simulated, 'onprem-b': simulated, cloud: simulated };
 
 /** Prices of all these models. */
 export const startedPrices: Record<string, readonly StackPrice[]> = {

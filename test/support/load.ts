@@ -54,7 +54,8 @@ function isError(text: string): boolean {
 
 type Load = {
   url: () => string;
-  key: string;
+  /** The clients use them in turn. */
+  keys: readonly string[];
   name: string;
   clients?: number;
   model?: string;
@@ -66,10 +67,11 @@ type Load = {
 const refusedPauseMs = 250;
 
 /** Clients that send one question after another until they are stopped. Each `id` is used once. */
-export function startLoad({ url, key, name, clients = 12, model, streamedEvery = 3 }: Load) {
+export function startLoad({ url, keys, name, clients = 12, model, streamedEvery = 3 }: Load) {
   const endings: Ending[] = [];
   let stopped = false;
   const running = Array.from({ length: clients }, async (_, client) => {
+    const key = keys[client % keys.length] ?? '';
     for (let index = 0; !stopped; index++) {
       const id = `${name}-${client}-${index}-${index % streamedEvery === 0 ? 's' : 'w'}`;
       const ending = await ask({ url: url(), key, id, model });

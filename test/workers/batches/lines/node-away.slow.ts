@@ -78,7 +78,14 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
     const batch = batches.get(account) ?? '';
     return batchJobSchema.parse({
       ...{ requestId: requestIdOf(batch, line, 1), account, keyId: '', model: 'small-chat', tier: 'guest' },
-      ...{ endpoint: '/v1/chat/completions', stream: false, includeUsage: false, assembled: true, choices: 1 },
+      ...{
+        endpoint: '/v1/chat/completions',
+        stream: false,
+        includeUsage: false,
+        assembled: true,
+        choices: 1,
+        limitFields: [],
+      },
       ...{
         outputTokensMax: 1,
         promptEstimate: 0,
