@@ -10,13 +10,13 @@ local clock = redis.call('TIME')
 --          running (calls in flight), askedAt: when a client last called it; starvedAt and starvedBy: pools whose workers want it and
 --          hold none of it;
 --          `busy <name>`: limit: how many calls it has shown to have room for, 0 if that is not known; when it was last busy; when
---          this limit has last grown; until when no call starts there, and why: `busy`, `loading`, `account` or `-`
+--          this limit has last grown; how long after a refusal it grows; until when no call starts there, and why: `busy`, `loading`, `account` or `-`
 --          (contract.md#ms2-busy-and-loading);
 --          `held <name> of <pools>`: calls that workers of exactly these pools hold, of a backend that models of several pools have;
 --          `pool <name>`: how many workers it has, and which of them looks for stalled jobs;
 --          `renewedAt`: any share; `steadySince`: renewals have come without a gap; `grantFrom`: nothing is granted before
 -- KEYS[2]  sorted set: workers, by when their shares expire (milliseconds of this clock)
--- constants pauseMsMax; limitMax: a larger limit is none; growMs, doubleAfterMs, forgetMs: when the limit of a backend that was busy grows by one, doubles, and is forgotten; shareMs; gapMs: longer than a pause between two renewals while Redis and a worker are available; askedForMs: how long
+-- constants pauseMsMax; limitMax: a larger limit is none; growMs, waitMsMax, doubleAfterMs, forgetMs: when the limit of a backend that was busy grows by one (at least and at most), doubles, and is forgotten; shareMs; gapMs: longer than a pause between two renewals while Redis and a worker are available; askedForMs: how long
 --          lines of batches leave room after a client's call; lifeMs of the keys
 -- ARGV     worker; `new`, `known` (it has renewed before) or `leaves`; how many pools; their names; then for each backend: name,
 --          limit (0: none), batchMax (what lines of batches may use of it), in flight, `wants` (jobs wait for it), `idle` (none waits) or
@@ -117,19 +117,26 @@ if now - steadySince >= shareMs then
   end
 end
 
--- How many calls a backend has room for, as its refusals show: those of the fleet when it was busy, less one.
+-- How many calls a backend has room for, as its refusals show: those of the fleet when it was busy, less one. Those of other workers are
+-- of their last renewal, so one refusal lowers a known limit by a quarter, or one, at most. It grows once waitMs after a refusal, then faster. If it was
+-- refused as soon as it grew, it has found its limit: each further try, which costs a pause, comes later.
 local function busyOf(name, configured, busyCalls, kind, pauseMs)
   local text = read('busy ' .. name)
   if not text and busyCalls == 0 and kind == '-' then return {limit = 0, pausedUntil = 0, kind = '-'} end
-  local limit, busyAt, grownAt, pausedUntil, pausedFor = match(text or '0 0 0 0 -', '(%d+) (%d+) (%d+) (%d+) (%S+)')
+  local limit, busyAt, grownAt, waitMs, pausedUntil, pausedFor =
+    match(text or format('0 0 0 %d 0 -', growMs), '(%d+) (%d+) (%d+) (%d+) (%d+) (%S+)')
   local busy = {limit = tonumber(limit), busyAt = min(tonumber(busyAt), now), grownAt = min(tonumber(grownAt), now),
-    pausedUntil = min(tonumber(pausedUntil), now + pauseMsMax), kind = pausedFor}
+    waitMs = tonumber(waitMs), pausedUntil = min(tonumber(pausedUntil), now + pauseMsMax), kind = pausedFor}
+  local hasGrown = busy.grownAt > busy.busyAt
   if busyCalls > 0 then
     local seen = max(1, backendOf(name).running + busyCalls - 1)
-    busy.limit = busy.limit > 0 and min(busy.limit, seen) or seen
+    if busy.limit > 0 and hasGrown then busy.waitMs = min(max(2 * busy.waitMs, 20 * pauseMs), waitMsMax) end
+    busy.limit = busy.limit > 0 and min(busy.limit, max(seen, min(busy.limit - 1, ceil(busy.limit * 3 / 4)))) or seen
     busy.busyAt, busy.grownAt = now, now
-  elseif busy.limit > 0 and now - busy.grownAt >= growMs then
-    busy.limit = now - busy.busyAt >= doubleAfterMs and busy.limit * 2 or busy.limit + 1
+  elseif busy.limit > 0 and now - busy.grownAt >= (hasGrown and growMs or busy.waitMs) then
+    local isFree = hasGrown and now - busy.busyAt >= busy.waitMs + doubleAfterMs
+    if hasGrown then busy.waitMs = growMs end
+    busy.limit = isFree and busy.limit * 2 or busy.limit + 1
     busy.grownAt = now
   end
   if now - busy.busyAt >= forgetMs or busy.limit >= (configured > 0 and configured or limitMax) then busy.limit = 0 end
@@ -207,7 +214,8 @@ for name, sums in pairs(backends) do
 end
 for name, busy in pairs(busyness) do
   if busy.limit == 0 and busy.pausedUntil <= now then call('HDEL', sharesKey, 'busy ' .. name)
-  else set('busy ' .. name, format('%d %d %d %d %s', busy.limit, busy.busyAt, busy.grownAt, busy.pausedUntil, busy.kind)) end
+  else set('busy ' .. name,
+    format('%d %d %d %d %d %s', busy.limit, busy.busyAt, busy.grownAt, busy.waitMs, busy.pausedUntil, busy.kind)) end
 end
 for field, held in pairs(heldBy) do set(field, format('%d', held)) end
 call('HSET', sharesKey, unpack(fields))

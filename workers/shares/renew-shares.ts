@@ -58,7 +58,7 @@ export type RenewShares = (
 export const shareMs = 2_000;
 const constants = {
   ...{ shareMs, gapMs: 1_000, askedForMs: 5_000, lifeMs: 172_800_000 },
-  ...{ growMs: 1_000, doubleAfterMs: 5_000, forgetMs: 60_000, pauseMsMax: 60_000, limitMax: 10_000 },
+  ...{ growMs: 1_000, waitMsMax: 30_000, doubleAfterMs: 5_000, forgetMs: 60_000, pauseMsMax: 60_000, limitMax: 10_000 },
 };
 
 /** `group`: the backend whose shares have their own keys; undefined if all backends have the same keys. */

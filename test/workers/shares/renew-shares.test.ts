@@ -363,7 +363,7 @@ test.serial('a backend without a limit has none until it is busy: then the calls
 });
 
 test.serial(
-  'the limit of a busy backend grows by one a second, doubles after five without being busy, and is forgotten after a minute',
+  'the limit of a busy backend grows by one a second, doubles after five more without being busy, and is forgotten after a minute',
   async (t) => {
     const side = await open(undefined);
     const holder = side.join();
@@ -376,16 +376,51 @@ test.serial(
       await side.renew(holder, 'wants');
       seen.push(holder.share.calls);
     }
-    t.deepEqual(seen, [8, 9, 10, 11, 12, 24, 48, 96]);
-    await side.renew(holder, 'wants', { busyCalls: 30 });
-    t.is(holder.share.calls, 29);
+    t.deepEqual(seen, [8, 9, 10, 11, 12, 13, 26, 52]);
+    await side.renew(holder, 'wants', { busyCalls: 50 });
+    t.is(holder.share.calls, 49);
     await side.renew(holder, 'wants', { busyCalls: 60 });
-    t.is(holder.share.calls, 29, 'it has been seen to be busy with fewer');
+    t.is(holder.share.calls, 49, 'it has been seen to be busy with fewer');
     for (let half = 0; half < 120; half++) {
       await side.pass(500);
       await side.renew(holder, 'wants');
     }
     t.is(holder.share.calls, Number.POSITIVE_INFINITY);
+  },
+);
+
+test.serial('one refusal lowers a known limit by a quarter at most, and by one at least', async (t) => {
+  const side = await open(undefined);
+  const holder = side.join();
+  const seen: number[] = [];
+  for (const busyCalls of [41, 2, 2, 10, 1, 1, 1, 1, 1, 1, 1, 1, 1]) {
+    await side.renew(holder, 'wants', { busyCalls });
+    seen.push(holder.share.calls);
+  }
+  t.deepEqual(seen, [40, 30, 23, 18, 14, 11, 9, 7, 6, 5, 4, 3, 2]);
+});
+
+test.serial(
+  'a limit that is refused as soon as it grows is tried later each time, at most every half minute',
+  async (t) => {
+    const side = await open(undefined);
+    const holder = side.join();
+    const pause = { kind: 'busy', leftMs: 250 } as const;
+    await side.renew(holder, 'wants', { busyCalls: 5, pause });
+    const waits: number[] = [];
+    for (let tries = 0; tries < 5; tries++) {
+      let seconds = 0;
+      while (holder.share.calls === 4) {
+        await side.pass(500);
+        await side.renew(holder, 'wants');
+        seconds += 0.5;
+      }
+      t.is(holder.share.calls, 5);
+      await side.renew(holder, 'wants', { busyCalls: 5, pause });
+      t.is(holder.share.calls, 4);
+      waits.push(seconds);
+    }
+    t.deepEqual(waits, [1, 5, 10, 20, 30]);
   },
 );
 
