@@ -45,7 +45,7 @@ export function openEngineTests<Names extends string>(
       throw files;
     };
     return {
-      ...{ engineTest: test.skip, engineTestAlone: test.serial.skip, failingEngineTest: test.serial.skip },
+      ...{ engineTest: test.skip, engineTestAlone: test.serial.skip },
       ...{ stack: none, enginesOf: none, account: none },
     };
   }
@@ -88,8 +88,6 @@ export function openEngineTests<Names extends string>(
     engineTest: test,
     /** For tests that read what all requests of an engine change. */
     engineTestAlone: test.serial,
-    /** For what the service does not do yet. */
-    failingEngineTest: test.serial.failing,
     stack: () => stack,
     enginesOf: (name: Names): Engine[] => engines.get(name) ?? [],
     /** A new account. */

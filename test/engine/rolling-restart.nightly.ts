@@ -3,7 +3,7 @@ import { ask, type Ending, forms, isHonest } from './ask.ts';
 import { openEngineTests, until } from './open-engine-tests.ts';
 import type { Engine } from './start-engine.ts';
 
-const { engineTestAlone, failingEngineTest, enginesOf, account } = openEngineTests(test, {
+const { engineTestAlone, enginesOf, account } = openEngineTests(test, {
   slow: {
     ...{ model: 'slow', count: 2, slots: 2, contextTokens: 4_096 },
     endpoints: forms,
@@ -68,8 +68,7 @@ engineTestAlone(
   },
 );
 
-// An engine that is ready again is not called for some seconds, and requests are refused with 503 meanwhile.
-failingEngineTest('each engine restarts once the other one is ready: requests wait for the one that is', async (t) => {
+engineTestAlone('each engine restarts once the other one is ready: requests wait for the one that is', async (t) => {
   const answers = await answersUnder(t, (engine) => engine.untilReady());
   t.false(answers.some(({ status }) => status === 503));
 });

@@ -59,7 +59,7 @@ async function untilBreaker(model: string, backend: string, state: string): Prom
   while ((await breakersOf(model))[backend] !== state) await sleep(20);
 }
 
-/** What one account's requests suffer closes a backend to nobody. */
+/** A breaker opens for failures of two accounts. */
 const twoAccounts = (name: string) =>
   Promise.all([unlimitedKey(stack, `${name}-first`), unlimitedKey(stack, `${name}-second`)]);
 

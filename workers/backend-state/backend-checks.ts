@@ -5,13 +5,13 @@ import { atMostEvery, type Check } from '../../shared/process/operations.ts';
 import { createSingleFlight } from '../../shared/single-flight.ts';
 
 const checkEveryMs = 10_000;
-const testEveryMs = 1_000;
+const testEveryMs = 100;
 
 /** Tests of the health of backends, each as its `health` says. */
 export interface BackendChecks {
   /** Checks by their names, each run at most every ten seconds. */
   of(backends: ReadonlyMap<string, Backend>): Record<string, Check>;
-  /** False if the test fails. Each backend has one at a time and at most one a second: all that ask meanwhile get its result. */
+  /** False if the test fails. Each backend has one at a time and at most ten a second: all that ask meanwhile get its result. */
   test(backend: string): Promise<boolean>;
 }
 

@@ -1,5 +1,5 @@
 import type { Evidence } from '../outcomes/outcome.ts';
-import { type Breaker, type BreakerState, createBreaker, type WatchedCall } from './breaker.ts';
+import { type Breaker, type BreakerState, createBreaker, createLook, type WatchedCall } from './breaker.ts';
 import { createEvidenceLog } from './evidence.ts';
 import { createRecentOutcomes, type RecentOutcomes } from './recent-outcomes.ts';
 
@@ -22,8 +22,10 @@ export interface BackendHealth extends Disposable {
   breaker(): BreakerState;
   /** It must not be called: its breaker is open. */
   refuses(): boolean;
-  /** A call tests it. Others wait for its result. */
+  /** A call or a health test shows whether it may be called. Others wait for its result. */
   isProbed(): boolean;
+  /** A request would call it: if it could not be reached, it is tested, so that one that is back is called at once. */
+  lookAgain(): void;
   /** Asked last for this holder's requests, and one call at a time. */
   isSuspect(holder: string): boolean;
   /** Calls of a holder in flight. */
@@ -47,16 +49,19 @@ export function createBackendHealth(deps: {
   onBreaker: (state: BreakerState) => void;
   /** Asks the backend for its health: false if that fails. */
   test: () => Promise<boolean>;
+  /** A test has ended that calls waited for. */
+  onLooked?: () => void;
   probeMs: () => number;
   random: () => number;
   now: () => number;
 }): BackendHealth {
-  const { onBreaker, test, probeMs, random, now } = deps;
+  const { onBreaker, test, onLooked = () => {}, probeMs, random, now } = deps;
   const breaker: Breaker = createBreaker({ onChange: onBreaker, probeMs, random });
   const outcomes = createRecentOutcomes(now);
   const evidence = createEvidenceLog(now);
   const calls = createCallCounts();
   const pace = createPace(now);
+  const look = createLook({ breaker, test, onEnd: onLooked, now });
 
   function failTest(watched: WatchedCall): void {
     evidence.noteFailedTest();
@@ -66,11 +71,9 @@ export function createBackendHealth(deps: {
 
   return {
     breaker: breaker.state,
-    refuses: () => breaker.state() === 'open',
-    isProbed: () => breaker.state() === 'probing',
-    isSuspect: evidence.isSuspect,
-    callsOf: calls.of,
-    suspects: evidence.suspects,
+    refuses: () => breaker.state() === 'open' && !look.isTesting(),
+    isProbed: () => breaker.state() === 'probing' || look.isTesting(),
+    ...{ lookAgain: look.begin, callsOf: calls.of, isSuspect: evidence.isSuspect, suspects: evidence.suspects },
     firstTokenMs: () => (breaker.state() === 'half-open' ? undefined : pace.firstTokenMs()),
     recent: outcomes.sum,
     begin(holder) {
@@ -81,6 +84,7 @@ export function createBackendHealth(deps: {
 
       function fail(of: Evidence): boolean {
         outcomes.note('failed');
+        look.noteFailure(of);
         if (evidence.weigh(of, holder)) {
           if (!answers) pace.noteFailure();
           watched.failed();

@@ -87,16 +87,18 @@ export function createBackendSlots(deps: {
     alike: (ask) => JSON.stringify([ask.model, candidatesOf(ask).map((each) => [each.name, hasRoom(each)])]),
     late: { outcome: 'late' },
   });
-  const reportBreaker = (status: BreakerStatus) => {
-    onBreaker(status);
-    change();
-  };
-  const served = createServedBackends({ currentPlanFile, pools, onBreaker: reportBreaker, test, random, now });
+  const served = createServedBackends({
+    ...{ currentPlanFile, pools, test, random, now, onLooked: change },
+    onBreaker(status) {
+      onBreaker(status);
+      change();
+    },
+  });
   const pauses = createPauses({ now, onNews: (backend) => onHungry([backend]) });
   const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, news: pauses.takeNews, now });
-  const known = { currentPlanFile, served, load, pauses, contextOf };
-  const candidatesOf = createCandidates(known);
-  const reserveAt = createReserveAt({ ...known, areSharesValid, onFree: change });
+  const parts = { currentPlanFile, served, load, pauses, contextOf };
+  const candidatesOf = createCandidates(parts);
+  const reserveAt = createReserveAt({ ...parts, areSharesValid, onFree: change });
 
   function change(): void {
     waiting.serve();
@@ -104,6 +106,7 @@ export function createBackendSlots(deps: {
   }
 
   function choose(ask: Parameters<typeof candidatesOf>[0]): Choice {
+    served.lookAgain(ask.model);
     const left = candidatesOf(ask);
     const full = load.noteFull(left);
     if (full.length > 0) onHungry(full);
@@ -129,15 +132,14 @@ export function createBackendSlots(deps: {
     hasSlot: (model, lane) => chooseBackend(candidatesOf({ model, lane }), { lane, random }).outcome !== 'full',
     async take(ask, reservation) {
       if (ask.signal.aborted) return { outcome: 'late' };
-      const reserved = reservation && useReserved(reservation, ask, candidatesOf(ask));
-      if (reserved !== undefined) return { outcome: 'slot', slot: reserved };
+      const slot = reservation && useReserved(reservation, ask, candidatesOf(ask));
+      if (slot !== undefined) return { outcome: 'slot', slot };
       // Jobs that wait go first, also if room has come with time.
       waiting.serve();
       return answer(ask) ?? (ask.waitMs > 0 ? waiting.wait(ask) : { outcome: 'late' });
     },
-    ...createModelFacts({ currentPlanFile, served, contextOf, candidatesOf, pauses }),
-    pauses,
-    ...{ breakerStatuses: served.breakerStatuses, seenHealth: served.seenHealth },
+    ...createModelFacts({ ...parts, candidatesOf }),
+    ...{ pauses, breakerStatuses: served.breakerStatuses, seenHealth: served.seenHealth },
     uses: (isLeaving) => load.uses({ isLeaving, isWaiting: waiting.count() > 0 }),
     ...{ load: load.report, waiting: waiting.count, sharesChanged: change },
     follow() {
@@ -145,8 +147,7 @@ export function createBackendSlots(deps: {
       waiting.serve();
     },
     [Symbol.dispose]() {
-      waiting[Symbol.dispose]();
-      served[Symbol.dispose]();
+      for (const part of [waiting, served]) part[Symbol.dispose]();
     },
   };
 }

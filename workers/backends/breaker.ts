@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import CircuitBreaker from 'opossum';
+import type { Evidence } from '../outcomes/outcome.ts';
 
 /** `open`: not called. `half-open`: the next call is the probe. `probing`: the probe is in flight. */
 export type BreakerState = 'closed' | 'open' | 'half-open' | 'probing';
@@ -17,6 +19,8 @@ export interface WatchedCall {
 
 export interface Breaker extends Disposable {
   state(): BreakerState;
+  /** Something else than time shows that the backend may be well: the next call is the probe. No effect unless it is open. */
+  halfOpen(): void;
   /** Watches a call that is about to be made. Only if the state is `closed` or `half-open`. */
   watch(): WatchedCall;
 }
@@ -112,6 +116,7 @@ export function createBreaker(deps: {
 
   return {
     state: () => (circuit.state() === 'half-open' && isProbing ? 'probing' : circuit.state()),
+    halfOpen: circuit.halfOpen,
     watch: () => (circuit.state() === 'closed' ? watchClosed() : watchProbe()),
     [Symbol.dispose]: circuit.shutdown,
   };
@@ -119,33 +124,103 @@ export function createBreaker(deps: {
 
 /** An opossum circuit. It is replaced when it closes, because it would keep the failures that opened it, and open again at the next one. */
 function createCircuit(resetTimeout: number, onChange: (state: BreakerState) => void) {
-  let circuit = open();
+  let circuit = begin();
+  /** It is half-open before its time has come. */
+  let isEarly = false;
 
-  function open() {
-    const opened = new CircuitBreaker((outcome: Promise<void>) => outcome, { ...options, resetTimeout });
-    opened.on('open', () => onChange('open'));
-    opened.on('halfOpen', () => onChange('half-open'));
-    opened.on('close', () => {
-      opened.shutdown();
-      circuit = open();
+  function begin() {
+    const begun = new CircuitBreaker((outcome: Promise<void>) => outcome, { ...options, resetTimeout });
+    begun.on('open', () => onChange('open'));
+    begun.on('halfOpen', () => {
+      if (!isEarly) onChange('half-open');
+      isEarly = false;
+    });
+    begun.on('close', () => {
+      begun.shutdown();
+      circuit = begin();
+      isEarly = false;
       onChange('closed');
     });
-    return opened;
+    return begun;
+  }
+
+  function open(): void {
+    // Calls of a backend can end after it has gone from the plan file.
+    if (circuit.isShutdown) return;
+    const wasEarly = isEarly;
+    isEarly = false;
+    if (wasEarly) onChange('open');
+    else circuit.open();
   }
 
   return {
     state(): BreakerState {
       if (circuit.closed) return 'closed';
-      return circuit.halfOpen ? 'half-open' : 'open';
+      return circuit.halfOpen || isEarly ? 'half-open' : 'open';
     },
     record(outcome: Promise<void>): void {
       // A circuit that was shut down ignores the outcome, and nothing else would handle its failure.
       outcome.catch(() => {});
       circuit.fire(outcome).catch(() => {}); // the failure that is recorded
     },
-    // Calls of a backend can end after it has gone from the plan file.
-    open: () => void (circuit.isShutdown || circuit.open()),
+    open,
+    halfOpen(): void {
+      if (circuit.isShutdown || isEarly || !circuit.opened) return;
+      isEarly = true;
+      onChange('half-open');
+    },
     close: () => void (circuit.isShutdown || circuit.close()),
     shutdown: () => circuit.shutdown(),
+  };
+}
+
+/** Tests of a backend that could not be reached, so that one that is back is called at once (contract.md#q2-breakers). */
+export interface Look {
+  noteFailure(evidence: Evidence): void;
+  /** A request would call the backend. */
+  begin(): void;
+  /** Requests wait for its result. */
+  isTesting(): boolean;
+}
+
+const lookEveryMs = 100;
+/** A later result is none. */
+const lookMsMax = 250;
+
+export function createLook(deps: {
+  breaker: Pick<Breaker, 'state' | 'halfOpen'>;
+  /** Asks the backend for its health: false if that fails. */
+  test: () => Promise<boolean>;
+  onEnd: () => void;
+  now: () => number;
+}): Look {
+  const { breaker, test, onEnd, now } = deps;
+  let [couldBeReached, isTesting] = [true, false];
+  /** A test has said that it is well, and no call has shown it since. */
+  let isClaimed = false;
+  let endedAt = Number.NEGATIVE_INFINITY;
+
+  async function look(): Promise<void> {
+    isTesting = true;
+    const isWell = await Promise.race([test(), sleep(lookMsMax, false, { ref: false })]);
+    [isTesting, endedAt] = [false, now()];
+    if (isWell) {
+      isClaimed = true;
+      breaker.halfOpen();
+    }
+    onEnd();
+  }
+
+  return {
+    isTesting: () => isTesting,
+    noteFailure(evidence) {
+      couldBeReached = evidence !== 'backend';
+    },
+    begin() {
+      const state = breaker.state();
+      if (state === 'closed') isClaimed = false;
+      if (state !== 'open' || couldBeReached || isClaimed || isTesting || now() - endedAt < lookEveryMs) return;
+      void look();
+    },
   };
 }

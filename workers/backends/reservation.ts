@@ -82,7 +82,7 @@ export function createReservation({
         return;
       case 'loading':
         pauses.loading(name);
-        call.end({ outcome: 'abandoned' });
+        call.end({ outcome: 'alive' });
         return;
       case 'failed': {
         const counts = call.end(end);

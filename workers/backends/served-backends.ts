@@ -13,6 +13,8 @@ export type BreakerStatus = { model: string; backend: string; breaker: Exclude<B
 export interface ServedBackends extends Disposable {
   /** In the order of the plan file. */
   ofModel(model: string): ReadonlyMap<string, BackendHealth>;
+  /** A request is to be sent: of those that could not be reached, some may be back. */
+  lookAgain(model: string): void;
   names(): ReadonlySet<string>;
   breakerStatuses(): BreakerStatus[];
   seenHealth(): SeenHealth[];
@@ -30,10 +32,12 @@ export function createServedBackends(deps: {
   onBreaker: (status: BreakerStatus) => void;
   /** Asks a backend for its health: false if that fails. */
   test: (backend: string) => Promise<boolean>;
+  /** A test has ended that calls waited for. */
+  onLooked: () => void;
   random: () => number;
   now: () => number;
 }): ServedBackends {
-  const { currentPlanFile, pools, onBreaker, test, random, now } = deps;
+  const { currentPlanFile, pools, onBreaker, test, onLooked, random, now } = deps;
   const probeMs = () => currentPlanFile().timeouts.firstTokenMs;
   let served = new Map<string, Map<string, Served>>();
   let healths = new Map<string, ReadonlyMap<string, BackendHealth>>();
@@ -66,11 +70,14 @@ export function createServedBackends(deps: {
 
   function serve(model: string, backend: string): BackendHealth {
     const report = (state: BreakerState) => onBreaker({ model, backend, breaker: shown(state) });
-    return createBackendHealth({ onBreaker: report, test: () => test(backend), probeMs, random, now });
+    return createBackendHealth({ onBreaker: report, test: () => test(backend), onLooked, probeMs, random, now });
   }
 
   return {
     ofModel: (model) => healths.get(model) ?? none,
+    lookAgain(model) {
+      for (const health of healths.get(model)?.values() ?? []) health.lookAgain();
+    },
     names: () => names,
     breakerStatuses: () =>
       [...healths].flatMap(([model, backends]) =>

@@ -32,7 +32,7 @@ export type Evidence = 'backend' | 'request' | 'silence' | 'operator' | 'operato
  */
 export type Treatment = {
   next: 'none' | 'any' | 'with a larger context';
-  breaker: 'success' | 'alive' | 'nothing' | 'by evidence';
+  breaker: 'success' | 'alive' | 'by evidence';
   pause: 'none' | 'as it asks, or longer each time' | 'a second';
   waits: boolean;
   /** What the client gets if no backend is left. */
@@ -49,7 +49,7 @@ export const treatments: Readonly<Record<Outcome, Treatment>> = {
   refused: { ...answered, client: 'its words, as 400' },
   too_long: { ...answered, next: 'with a larger context', client: 'too long, as 400' },
   busy: { ...unavailable, pause: 'as it asks, or longer each time', waits: true },
-  loading: { ...unavailable, breaker: 'nothing', pause: 'a second', waits: true },
+  loading: { ...unavailable, pause: 'a second', waits: true },
   not_offered: unavailable,
   failed: failure,
   interrupted: failure,

@@ -36,6 +36,8 @@ type Given = {
   shareOf?: (backend: string, unknown: Share) => Share;
   areSharesValid?: () => boolean;
   contextOf?: (backend: string) => number | undefined;
+  /** The result of a health test. */
+  isWell?: () => boolean;
 };
 
 function open(t: ExecutionContext, given: Given = {}) {
@@ -47,6 +49,7 @@ function open(t: ExecutionContext, given: Given = {}) {
     ...{ currentPlanFile: () => planFile, pools: () => ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
     ...(given.areSharesValid && { areSharesValid: given.areSharesValid }),
     ...(given.contextOf && { contextOf: given.contextOf }),
+    test: async () => given.isWell?.() ?? true,
     onBreaker: (counters) => changes.push(counters),
     onHungry: (backends) => hungry.push(...backends),
     random: () => 0.5,
@@ -166,18 +169,39 @@ test('being full is no failure: no breaker has changed', async (t) => {
 });
 
 test('five failures open the breaker of that backend for that model, and for no other', async (t) => {
-  const { slots, changes, ask, take } = open(t);
+  const { slots, changes, ask, take } = open(t, { isWell: () => false });
   for (let failures = 0; failures < 5; failures++)
     (await take({ model: 'only-a' })).end({ outcome: 'failed', evidence: 'backend' });
   t.deepEqual(changes, [{ model: 'only-a', backend: 'a', breaker: 'open' }]);
-  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+  t.deepEqual(await ask({ model: 'only-a', ...waits }), { outcome: 'refused' });
   t.true(slots.allRefuse('only-a'));
   t.false(slots.allRefuse('small-chat'));
   t.is((await take()).name, 'a');
 });
 
+test('a backend that could not be reached is tested for a request, which waits, and calls it if it is back', async (t) => {
+  let isWell = false;
+  const { slots, pass, ask, take } = open(t, { isWell: () => isWell });
+  for (let failures = 0; failures < 5; failures++)
+    (await take({ model: 'only-a' })).end({ outcome: 'failed', evidence: 'backend' });
+  t.deepEqual(await ask({ model: 'only-a', ...waits }), { outcome: 'refused' });
+  isWell = true;
+  t.deepEqual(await ask({ model: 'only-a', ...waits }), { outcome: 'refused' }, 'it was just tested');
+  pass(100);
+  const asked = [1, 2, 3].map(() => ask({ model: 'only-a', ...waits }));
+  t.false(slots.allRefuse('only-a'));
+  const probe = await asked[0];
+  if (probe?.outcome !== 'slot') return t.fail(probe?.outcome);
+  t.is(await Promise.race([asked[1], asked[2], 'they wait for its result']), 'they wait for its result');
+  probe.slot.firstToken();
+  t.deepEqual(
+    (await Promise.all(asked)).map(({ outcome }) => outcome),
+    ['slot', 'slot', 'slot'],
+  );
+});
+
 test('a waiting job is refused when its last backend has failed', async (t) => {
-  const { ask, take } = open(t, { requestsAtOnce: 5 });
+  const { ask, take } = open(t, { requestsAtOnce: 5, isWell: () => false });
   const calls = await Promise.all(Array.from({ length: 5 }, () => take({ model: 'only-a' })));
   const waiting = ask({ model: 'only-a', ...waits });
   // The first of them to end makes room, and the waiting job is in flight then.
@@ -413,11 +437,11 @@ test('lines of batches leave an eighth of a backend free while clients call it, 
 });
 
 test('a backend keeps its breaker when the plan file is replaced, and starts with a new one at another address', async (t) => {
-  const { slots, take, ask, replace } = open(t);
+  const { slots, take, ask, replace } = open(t, { isWell: () => false });
   for (let failures = 0; failures < 5; failures++)
     (await take({ model: 'only-a' })).end({ outcome: 'failed', evidence: 'backend' });
   replace({ requestsAtOnce: 3 });
-  t.deepEqual(await ask({ model: 'only-a' }), { outcome: 'refused' });
+  t.deepEqual(await ask({ model: 'only-a', ...waits }), { outcome: 'refused' });
   replace({}, ({ backends: { a } }) => Object.assign(a ?? {}, { url: 'http://127.0.0.1:9/v1' }));
   t.is((await take({ model: 'only-a' })).backend.url, 'http://127.0.0.1:9/v1');
   t.true(slots.breakerStatuses().every(({ breaker }) => breaker === 'closed'));

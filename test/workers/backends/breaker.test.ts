@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { type Breaker, type BreakerState, createBreaker } from '../../../workers/backends/breaker.ts';
+import { type Breaker, type BreakerState, createBreaker, createLook } from '../../../workers/backends/breaker.ts';
 
 const resetMs = 20;
 
@@ -202,4 +202,123 @@ test('a probe without an answer in time has failed; if it answers later, that co
   t.is(breaker.state(), 'closed');
   await settle(() => slow.failed());
   t.is(breaker.state(), 'closed');
+});
+
+test('an open breaker that is half-opened early lets the probe through at once, and opens or closes with it', async (t) => {
+  const { breaker, changes } = open(t);
+  breaker.halfOpen();
+  t.is(breaker.state(), 'closed', 'it is not open');
+  for (const proves of [false, true]) {
+    if (breaker.state() === 'closed') await failUntilOpen(breaker);
+    breaker.halfOpen();
+    breaker.halfOpen();
+    t.is(breaker.state(), 'half-open');
+    const probe = breaker.watch();
+    t.is(breaker.state(), 'probing');
+    await settle(() => (proves ? probe.succeeded() : probe.failed()));
+    t.is(breaker.state(), proves ? 'closed' : 'open');
+  }
+  t.deepEqual(changes, ['open', 'half-open', 'open', 'half-open', 'closed']);
+  await failUntilOpen(breaker);
+  t.is(breaker.state(), 'open', 'it opens as before');
+});
+
+test('its time comes while the probe is in flight: there is no second one', async (t) => {
+  const { breaker, changes } = open(t, { resetMs });
+  await failUntilOpen(breaker);
+  breaker.halfOpen();
+  const probe = breaker.watch();
+  await sleep(3 * resetMs);
+  t.is(breaker.state(), 'probing');
+  await settle(() => probe.failed());
+  t.deepEqual(changes, ['open', 'half-open', 'open']);
+});
+
+function openLook(t: ExecutionContext) {
+  const awake = setInterval(() => {}, 1_000); // its own timer keeps no process alive
+  t.teardown(() => clearInterval(awake));
+  const side = { state: 'open' as BreakerState, time: 0, tests: 0, ends: 0, isWell: async () => false };
+  const look = createLook({
+    breaker: {
+      state: () => side.state,
+      halfOpen() {
+        side.state = 'half-open';
+      },
+    },
+    test() {
+      side.tests++;
+      return side.isWell();
+    },
+    onEnd: () => side.ends++,
+    now: () => side.time,
+  });
+  async function begin(): Promise<void> {
+    look.begin();
+    await nextTurn();
+    side.time += 100;
+  }
+  return { side, look, begin };
+}
+
+test('a backend that could not be reached is tested at most ten times a second, and may be called once it is well', async (t) => {
+  const { side, look, begin } = openLook(t);
+  look.noteFailure('backend');
+  look.begin();
+  t.true(look.isTesting(), 'requests wait for it');
+  look.begin();
+  await nextTurn();
+  t.false(look.isTesting());
+  look.begin();
+  t.deepEqual([side.tests, side.ends, side.state], [1, 1, 'open']);
+  side.time += 100;
+  await begin();
+  t.is(side.tests, 2);
+  side.isWell = async () => true;
+  await begin();
+  t.deepEqual([side.tests, side.ends, side.state], [3, 3, 'half-open']);
+});
+
+test('it is not tested while it may be called, nor if it could be reached', async (t) => {
+  const { side, look, begin } = openLook(t);
+  await begin();
+  for (const evidence of ['request', 'silence', 'operator'] as const) {
+    look.noteFailure('backend');
+    look.noteFailure(evidence);
+    await begin();
+  }
+  look.noteFailure('backend');
+  for (const state of ['closed', 'half-open', 'probing'] as const) {
+    side.state = state;
+    await begin();
+  }
+  t.is(side.tests, 0);
+});
+
+test('one that says that it is well and fails is not believed again until a call has succeeded', async (t) => {
+  const { side, look, begin } = openLook(t);
+  side.isWell = async () => true;
+  for (let failures = 0; failures < 3; failures++) {
+    look.noteFailure('backend');
+    side.state = 'open';
+    await begin();
+  }
+  t.is(side.tests, 1);
+  side.state = 'closed';
+  await begin();
+  side.state = 'open';
+  await begin();
+  t.is(side.tests, 2);
+});
+
+test('requests do not wait for one that does not answer its test', async (t) => {
+  const { side, look } = openLook(t);
+  const answers: ((isWell: boolean) => void)[] = [];
+  side.isWell = () => new Promise((resolve) => answers.push(resolve));
+  look.noteFailure('backend');
+  look.begin();
+  while (look.isTesting()) await nextTurn();
+  t.deepEqual([side.ends, side.state], [1, 'open']);
+  answers[0]?.(true);
+  await nextTurn();
+  t.is(side.state, 'open');
 });

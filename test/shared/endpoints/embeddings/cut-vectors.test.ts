@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import test from 'ava';
 import fc from 'fast-check';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
@@ -92,9 +93,9 @@ test('bytes that JSON does not allow are refused, wherever they are', (t) => {
         }
         const expected = parsed(() => JSON.parse(bytes.toString()));
         const found = parsed(() => JSON.parse(cutIn(inPieces(bytes, at)).joined.toString()));
-        // What is cut is stricter only with texts: they have to be plain.
+        // Bytes that are no text are refused. What is cut is stricter only with texts: they have to be plain.
         if (found !== undefined) t.deepEqual(found, expected);
-        else if (expected !== undefined)
+        else if (expected !== undefined && isUtf8(bytes))
           t.regex(bytes.toString(), /"embedding" ?:\s*("|.*(\[[^\]]*[^0-9eE+\-.,\s[\]nul]))/s);
       },
     ),
