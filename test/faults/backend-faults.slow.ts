@@ -66,7 +66,7 @@ test.before(async () => {
     .flat()
     .map(({ model, backends, outcome }) => [
       model,
-      { ...place, backends, ...(outcome.what === 'waits' && { queue_ms: 1_000 }) },
+      { ...place, backends, ...(outcome.what === 'waits' && backends.length === 1 && { queue_ms: 4_000 }) },
     ]);
   const ownBackends = Object.fromEntries([...cases.values()].flat().map(({ backends: [first = ''] }) => [first, {}]));
   const all = { ...place, backends: ['onprem-a', 'onprem-b', 'cloud'] };

@@ -84,10 +84,10 @@ let key: string;
 
 test.before(async () => {
   await loadTokenizer(); // it would block the model servers, which are in this process, in the middle of a case
-  const models = cases.map(({ model, backends, outcome }) => [
-    model,
-    { ...everyEndpoint.everything, backends, ...(outcome.what === 'waits' && { queue_ms: 1_000 }) },
-  ]);
+  const models = cases.map(({ model, backends, outcome }) => {
+    const waits = outcome.what === 'waits' && backends.length === 1;
+    return [model, { ...everyEndpoint.everything, backends, ...(waits && { queue_ms: 4_000 }) }];
+  });
   stack = parts.use(
     await startStack({
       models: { ...Object.fromEntries(models), ...everyEndpoint },
