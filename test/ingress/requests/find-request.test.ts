@@ -81,22 +81,22 @@ test('an ended request has all of its record, and locations instead of backends'
   const admittedAt = await side.admit(id);
   await side.start(id);
   const attempts = [
-    { run: 1, backend: 'gpu-1', outcome: 'connection', durationMs: 12 },
-    { run: 1, backend: 'gone', outcome: 'status', durationMs: 5 },
-    { run: 1, backend: 'constructor', outcome: 'status', durationMs: 6 },
-    { run: 1, backend: 'rented', model: 'their-name', outcome: 'completed', durationMs: 1_200 },
+    { run: 1, backend: 'gpu-1', outcome: 'failed', durationMs: 12 },
+    { run: 1, backend: 'gone', outcome: 'failed', durationMs: 5 },
+    { run: 1, backend: 'constructor', outcome: 'failed', durationMs: 6 },
+    { run: 1, backend: 'rented', model: 'their-name', outcome: 'answered', durationMs: 1_200 },
   ];
   const counts = { promptTokens: 9, completionTokens: 12, tokens: 21, counted: 'estimated' as const };
   await side.settle(id, { ...counts, queueWaitMs: 3, firstTokenMs: 400, durationMs: 1_300, attempts, answerId: 'x-1' });
   const expected = {
     ...{ id, answer_id: 'x-1', object: 'request' as const, endpoint: '/v1/chat/completions', model: 'small-chat' },
-    ...{ state: 'ended' as const, outcome: 'completed' as const, created_at: Math.floor(admittedAt / 1000) },
+    ...{ state: 'ended' as const, outcome: 'answered' as const, created_at: Math.floor(admittedAt / 1000) },
     ...{ queue_ms: 3, first_token_ms: 400, duration_ms: 1_300 },
     attempts: [
-      { location: 'on-prem' as const, outcome: 'connection', ms: 12 },
-      { location: null, outcome: 'status', ms: 5 },
-      { location: null, outcome: 'status', ms: 6 },
-      { location: 'cloud' as const, outcome: 'completed', ms: 1_200 },
+      { location: 'on-prem' as const, outcome: 'failed', ms: 12 },
+      { location: null, outcome: 'failed', ms: 5 },
+      { location: null, outcome: 'failed', ms: 6 },
+      { location: 'cloud' as const, outcome: 'answered', ms: 1_200 },
     ],
     usage: { prompt_tokens: 9, completion_tokens: 12, total_tokens: 21, estimated: true },
     ...{ charged_tokens: 21, key_id: 'key_01' },

@@ -65,7 +65,7 @@ test("a stream is charged between the client's text and the sent text, plus one 
 test('a complete response that no client received is charged what was produced, and nothing if no backend was called', async (t) => {
   t.deepEqual(await wrongIn({ gone: whole, promptTokens, completionTokens: 0 }), []);
   t.deepEqual(await wrongIn({ gone: whole, promptTokens: 0, completionTokens: 0, attempts: [] }), []);
-  const failed = [{ run: 1, backend: 'onprem-a', outcome: 'connection' }];
+  const failed = [{ run: 1, backend: 'onprem-a', outcome: 'failed' }];
   t.deepEqual(await wrongIn({ gone: whole, promptTokens: 0, completionTokens: 0, attempts: failed }), []);
   t.not((await wrongIn({ gone: whole, promptTokens: 0, completionTokens: 0 })).length, 0);
   t.not((await wrongIn({ gone: whole, promptTokens, completionTokens: 0, attempts: [] })).length, 0);
