@@ -90,7 +90,7 @@ test('an ended request has all of its record, and locations instead of backends'
   await side.settle(id, { ...counts, queueWaitMs: 3, firstTokenMs: 400, durationMs: 1_300, attempts, answerId: 'x-1' });
   const expected = {
     ...{ id, answer_id: 'x-1', object: 'request' as const, endpoint: '/v1/chat/completions', model: 'small-chat' },
-    ...{ state: 'ended' as const, outcome: 'answered' as const, created_at: Math.floor(admittedAt / 1000) },
+    ...{ state: 'ended' as const, outcome: 'completed' as const, created_at: Math.floor(admittedAt / 1000) },
     ...{ queue_ms: 3, first_token_ms: 400, duration_ms: 1_300 },
     attempts: [
       { location: 'on-prem' as const, outcome: 'failed', ms: 12 },
