@@ -272,15 +272,11 @@ faultTest(
         for (const name of [model, 'upstream-model']) server.fail({ status: 504 }, name);
       await saveUpRounds();
       const { ending, requestId } = await ask({ model, way });
-      t.deepEqual(ending, exhausted(['onprem-a', 'onprem-b', 'cloud']));
-      t.deepEqual(evidence.calls(requestId).toSorted(), [
-        'cloud',
-        'cloud',
-        'onprem-a',
-        'onprem-a',
-        'onprem-b',
-        'onprem-b',
-      ]);
+      const calls = evidence.calls(requestId);
+      const asked = calls.slice(0, 3);
+      t.deepEqual(ending, exhausted(asked));
+      t.deepEqual([asked.toSorted(), asked[2]], [['cloud', 'onprem-a', 'onprem-b'], 'cloud']);
+      t.deepEqual(calls.toSorted(), [...asked, ...asked].toSorted());
     }
     await leavesNothingOpen(t);
     see(`${everyWay.length} of ${everyWay.length} ways: 3 backends named once, each called twice`);
