@@ -9,6 +9,8 @@ export interface Pauses {
    * flight, with the one that it refused.
    */
   busy(backend: string, asked: { retryAfterMs: number | undefined; calls: number }): void;
+  /** A call there was answered, so it has room for another one: if it is busy and has asked for no time, the pause ends. */
+  answered(backend: string): void;
   loading(backend: string): void;
   /** It refuses the operator's own account. */
   refusesAccount(backend: string): void;
@@ -28,81 +30,120 @@ export interface Pauses {
   takeNews(backend: string): News;
 }
 
+/** `full`: it is busy, and has not said for how long. */
+type Kind = PauseKind | 'full';
+
 type News = { busyCalls: number; pause: Pause | undefined };
 
-/** `busyMs` doubles up to `busyMsMax`. The others are fixed. */
-export const pauseMs = { busy: 250, busyMax: 2_000, askedMax: 60_000, loading: 1_000, account: 30_000 };
-/** It stays busy if the first calls after a pause find it busy. */
-const staysBusyMs = 250;
+/** `full` doubles up to `fullMax`. The others are fixed. */
+export const pauseMs = { full: 250, fullMax: 2_000, askedMax: 60_000, loading: 1_000, account: 30_000 };
+/** It stays full if the first calls after a pause find it busy. */
+const staysFullMs = 250;
 
 export function createPauses({ now, onNews }: { now: () => number; onNews: (backend: string) => void }): Pauses {
-  const pauses = new Map<string, Map<PauseKind, number>>();
-  const news = new Map<string, { busyCalls: number; kind: PauseKind; until: number }>();
-  const steps = new Map<string, { ms: number; until: number }>();
+  const pauses = new Map<string, Map<Kind, number>>();
+  const news = createNews(now);
+  const steps = createSteps(now);
 
-  function pause(backend: string, kind: PauseKind, ms: number): void {
-    const ofBackend = pauses.get(backend) ?? new Map<PauseKind, number>();
+  function pause(backend: string, { kind, ms }: { kind: Kind; ms: number }): void {
+    const ofBackend = pauses.get(backend) ?? new Map<Kind, number>();
     ofBackend.set(kind, Math.max(ofBackend.get(kind) ?? 0, now() + ms));
     pauses.set(backend, ofBackend);
   }
 
-  function isPaused(backend: string, kind: PauseKind): boolean {
+  function isPaused(backend: string, kind: Kind): boolean {
     return (pauses.get(backend)?.get(kind) ?? 0) > now();
   }
 
   function leftOf(backend: string): Pause[] {
-    const left = [...(pauses.get(backend) ?? [])].map(([kind, until]) => ({ kind, leftMs: until - now() }));
+    const left = [...(pauses.get(backend) ?? [])].map(([kind, until]) => ({
+      kind: kind === 'full' ? ('busy' as const) : kind,
+      leftMs: until - now(),
+    }));
     return left.filter(({ leftMs }) => leftMs > 0);
   }
 
-  /** Calls that were refused together are one sign. */
-  function nextBusyMs(backend: string): number {
-    const step = steps.get(backend);
-    if (step !== undefined && now() < step.until) return step.until - now();
-    const ms =
-      step !== undefined && now() < step.until + staysBusyMs ? Math.min(2 * step.ms, pauseMs.busyMax) : pauseMs.busy;
-    steps.set(backend, { ms, until: now() + ms });
-    return ms;
+  function tell(backend: string, learned: Learned): void {
+    news.add(backend, learned);
+    onNews(backend);
   }
 
-  /** `calls`: undefined if it was not busy. Of several times the fewest count: the others were refused, too. */
-  function learn(backend: string, learned: { kind: PauseKind; ms: number; calls?: number }): void {
-    pause(backend, learned.kind, learned.ms);
-    const known = news.get(backend);
-    const calls = [known?.busyCalls, learned.calls].filter((count) => count !== undefined && count > 0) as number[]; // as filtered
-    const { kind, until } = { kind: learned.kind, until: now() + learned.ms };
-    const isLonger = known === undefined || until > known.until;
-    news.set(backend, {
-      ...(isLonger ? { kind, until } : known),
-      busyCalls: calls.length > 0 ? Math.min(...calls) : 0,
-    });
-    onNews(backend);
+  function learn(backend: string, learned: Learned): void {
+    pause(backend, learned);
+    tell(backend, learned);
   }
 
   return {
     busy(backend, { retryAfterMs, calls }) {
-      const asked = retryAfterMs === undefined ? undefined : Math.min(retryAfterMs, pauseMs.askedMax);
-      learn(backend, { kind: 'busy', ms: asked ?? nextBusyMs(backend), calls });
+      const ms = Math.min(retryAfterMs ?? 0, pauseMs.askedMax);
+      if (retryAfterMs !== undefined) {
+        pauses.get(backend)?.delete('full');
+        pause(backend, { kind: 'busy', ms });
+      } else if (!isPaused(backend, 'busy')) pause(backend, { kind: 'full', ms: steps.nextMs(backend) });
+      // The other workers need no pause of a backend whose room they know.
+      tell(backend, { kind: 'busy', ms, calls });
+    },
+    answered(backend) {
+      steps.forget(backend);
+      pauses.get(backend)?.delete('full');
     },
     loading: (backend) => learn(backend, { kind: 'loading', ms: pauseMs.loading }),
     refusesAccount: (backend) => learn(backend, { kind: 'account', ms: pauseMs.account }),
-    delays: (backend) => isPaused(backend, 'busy') || isPaused(backend, 'loading'),
+    delays: (backend) => (['busy', 'full', 'loading'] as const).some((kind) => isPaused(backend, kind)),
     refuses: (backend) => isPaused(backend, 'account') || isPaused(backend, 'operator'),
     of: (backend) => leftOf(backend).toSorted((one, other) => other.leftMs - one.leftMs)[0],
     all: () => [...pauses.keys()].flatMap((backend) => leftOf(backend).map((left) => ({ backend, ...left }))),
     setByOperator(backend, leftMs) {
       const wasPaused = isPaused(backend, 'operator');
       pauses.get(backend)?.delete('operator');
-      if (leftMs > 0) pause(backend, 'operator', leftMs);
+      if (leftMs > 0) pause(backend, { kind: 'operator', ms: leftMs });
       return wasPaused !== leftMs > 0;
     },
-    merge: (backend, { kind, leftMs }) => pause(backend, kind, leftMs),
-    takeNews(backend) {
+    merge: (backend, { kind, leftMs }) => pause(backend, { kind, ms: leftMs }),
+    takeNews: news.take,
+  };
+}
+
+/** `calls`: undefined if it was not busy. */
+type Learned = { kind: PauseKind; ms: number; calls?: number };
+
+/** What the fleet is to know: the longest pause, and the fewest calls at which the backend was busy. */
+function createNews(now: () => number) {
+  const news = new Map<string, { busyCalls: number; kind: PauseKind; until: number }>();
+  return {
+    add(backend: string, { kind, ms, calls }: Learned): void {
+      const known = news.get(backend);
+      const counts = [known?.busyCalls, calls].filter((count) => count !== undefined && count > 0) as number[]; // as filtered
+      const until = now() + ms;
+      const isLonger = known === undefined || until > known.until;
+      news.set(backend, {
+        ...(isLonger ? { kind, until } : known),
+        busyCalls: counts.length > 0 ? Math.min(...counts) : 0,
+      });
+    },
+    take(backend: string): News {
       const known = news.get(backend);
       news.delete(backend);
       if (known === undefined) return { busyCalls: 0, pause: undefined };
       const leftMs = known.until - now();
       return { busyCalls: known.busyCalls, pause: leftMs > 0 ? { kind: known.kind, leftMs } : undefined };
     },
+  };
+}
+
+/** The times of pauses for which a backend has not asked. */
+function createSteps(now: () => number) {
+  const steps = new Map<string, { ms: number; until: number }>();
+  return {
+    /** Calls that were refused together are one sign. */
+    nextMs(backend: string): number {
+      const step = steps.get(backend);
+      if (step !== undefined && now() < step.until) return step.until - now();
+      const staysFull = step !== undefined && now() < step.until + staysFullMs;
+      const ms = staysFull ? Math.min(2 * step.ms, pauseMs.fullMax) : pauseMs.full;
+      steps.set(backend, { ms, until: now() + ms });
+      return ms;
+    },
+    forget: (backend: string) => void steps.delete(backend),
   };
 }

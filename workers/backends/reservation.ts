@@ -51,7 +51,7 @@ export function createReservation({
   name: string;
   backend: Backend;
   health: BackendHealth;
-  pauses: Pick<Pauses, 'busy' | 'loading' | 'refusesAccount'>;
+  pauses: Pick<Pauses, 'busy' | 'answered' | 'loading' | 'refusesAccount'>;
   tokens: TokenTime;
   /** Of this process there. */
   callsInFlight: () => number;
@@ -89,6 +89,10 @@ export function createReservation({
         if (counts && end.evidence.startsWith('operator')) pauses.refusesAccount(name);
         return;
       }
+      case 'answered':
+        pauses.answered(name);
+        call.end(end);
+        return;
       default:
         call.end(end);
     }

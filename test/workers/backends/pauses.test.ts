@@ -43,6 +43,25 @@ test('a backend that does not say how long pauses for 0.25 s, twice as long each
   t.is(left(), 250, 'the first calls after the pause were served');
 });
 
+test('an answer of a full backend ends the pause, unless it has asked for one', (t) => {
+  const { pauses, left, pass } = open();
+  for (let times = 0; times < 3; times++) {
+    pauses.busy('a', { retryAfterMs: undefined, calls: 2 });
+    pass(left() ?? 0);
+  }
+  pauses.busy('a', { retryAfterMs: undefined, calls: 2 });
+  t.is(left(), 2_000);
+  pauses.answered('a');
+  t.false(pauses.delays('a'));
+  pauses.busy('a', { retryAfterMs: undefined, calls: 2 });
+  t.is(left(), 250, 'it begins again');
+  pauses.busy('a', { retryAfterMs: 3_000, calls: 2 });
+  pauses.answered('a');
+  t.is(left(), 3_000);
+  pauses.busy('a', { retryAfterMs: undefined, calls: 2 });
+  t.deepEqual(pauses.all(), [{ backend: 'a', kind: 'busy', leftMs: 3_000 }]);
+});
+
 test('calls that are refused together make one pause', (t) => {
   const { pauses, left, pass } = open();
   for (let calls = 0; calls < 50; calls++) pauses.busy('a', { retryAfterMs: undefined, calls: 1 });
@@ -82,7 +101,7 @@ test('what is new is returned once: the longest pause, and the fewest calls with
   for (const calls of [12, 11, 9, 10]) pauses.busy('a', { retryAfterMs: undefined, calls });
   pauses.busy('b', { retryAfterMs: 5_000, calls: 3 });
   pass(50);
-  t.deepEqual(pauses.takeNews('a'), { busyCalls: 9, pause: { kind: 'busy', leftMs: 200 } });
+  t.deepEqual(pauses.takeNews('a'), { busyCalls: 9, pause: undefined }, 'it has asked for no pause');
   t.deepEqual(pauses.takeNews('a'), { busyCalls: 0, pause: undefined });
   pauses.loading('b');
   t.deepEqual(pauses.takeNews('b'), { busyCalls: 3, pause: { kind: 'busy', leftMs: 4_950 } });
