@@ -196,7 +196,7 @@ export function createLook(deps: {
 }): Look {
   const { breaker, test, onEnd, now } = deps;
   let [couldBeReached, isTesting] = [true, false];
-  /** A test has said that it is well, and no call has shown it since. */
+  /** A test has said that it is well, and neither a call nor a later test has shown anything since. */
   let isClaimed = false;
   let endedAt = Number.NEGATIVE_INFINITY;
 
@@ -204,10 +204,8 @@ export function createLook(deps: {
     isTesting = true;
     const isWell = await Promise.race([test(), sleep(lookMsMax, false, { ref: false })]);
     [isTesting, endedAt] = [false, now()];
-    if (isWell) {
-      isClaimed = true;
-      breaker.halfOpen();
-    }
+    if (isWell && !isClaimed) breaker.halfOpen();
+    isClaimed = isWell;
     onEnd();
   }
 
@@ -219,7 +217,7 @@ export function createLook(deps: {
     begin() {
       const state = breaker.state();
       if (state === 'closed') isClaimed = false;
-      if (state !== 'open' || couldBeReached || isClaimed || isTesting || now() - endedAt < lookEveryMs) return;
+      if (state !== 'open' || couldBeReached || isTesting || now() - endedAt < lookEveryMs) return;
       void look();
     },
   };

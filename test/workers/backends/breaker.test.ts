@@ -294,20 +294,23 @@ test('it is not tested while it may be called, nor if it could be reached', asyn
   t.is(side.tests, 0);
 });
 
-test('one that says that it is well and fails is not believed again until a call has succeeded', async (t) => {
+test('one that says that it is well and fails is not believed again until a call has succeeded or a test has failed', async (t) => {
   const { side, look, begin } = openLook(t);
   side.isWell = async () => true;
-  for (let failures = 0; failures < 3; failures++) {
+  async function halfOpens(): Promise<boolean> {
     look.noteFailure('backend');
     side.state = 'open';
     await begin();
+    return side.state !== 'open';
   }
-  t.is(side.tests, 1);
+  t.deepEqual([await halfOpens(), await halfOpens(), await halfOpens()], [true, false, false]);
   side.state = 'closed';
   await begin();
-  side.state = 'open';
-  await begin();
-  t.is(side.tests, 2);
+  t.deepEqual([await halfOpens(), await halfOpens()], [true, false]);
+  side.isWell = async () => false;
+  t.false(await halfOpens());
+  side.isWell = async () => true;
+  t.deepEqual([await halfOpens(), await halfOpens()], [true, false], 'it was away in between');
 });
 
 test('requests do not wait for one that does not answer its test', async (t) => {
