@@ -18,13 +18,15 @@ browserTestAlone('an operator gets from "customer says 503" to its cause', async
   const keys = createKeyClient(stack());
   const bearer = await keys.newKey('customer');
   for (const server of stack().modelServers) server.fail({ status: 500 });
-  const ask = () => keys.send('POST', '/v1/chat/completions', { bearer, body });
-  const failed = await ask();
+  const ask = (key: string) => keys.send('POST', '/v1/chat/completions', { bearer: key, body });
+  const failed = await ask(bearer);
   t.is(failed.status, 503);
   const requestId = failed.headers.get('x-request-id') ?? '';
-  for (let asked = 0; asked < 12; asked += 1) t.is((await ask()).status, 503); // until the breakers are open
+  // Until the breakers are open, which failures of one account do not do.
+  const another = await keys.newKey('another-customer');
+  for (let asked = 0; asked < 12; asked += 1) t.is((await ask(asked % 2 === 0 ? bearer : another)).status, 503);
   // Breakers open again after each probe, however long the browser takes.
-  using _asking = keepAsking(ask);
+  using _asking = keepAsking(() => ask(another));
 
   await using console = await openConsole();
   const { page } = console;
