@@ -44,20 +44,29 @@ async function probe(ask: AskBackend, backend: Backend, names: readonly string[]
   try {
     const facts = await askFacts(ask, backend, names);
     const ms = Math.round(performance.now() - startedAt);
-    if ('refused' in facts) return refusedBy(facts.refused);
-    if (backend.health !== undefined) {
-      const health = await testHealth(ask, backend).catch((error: unknown) => ({ failure: failureOf(error) }));
-      if ('failure' in health) return { text: `its health test fails: ${health.failure}`, isWell: false };
-    }
-    return described(facts, names, ms);
+    const found = 'refused' in facts ? unlisted(facts.refused, backend) : described(facts, names, ms);
+    if (!found.isWell || backend.health === undefined) return found;
+    const health = await testHealth(ask, backend).catch((error: unknown) => ({ failure: failureOf(error) }));
+    return 'failure' in health ? { text: `its health test fails: ${health.failure}`, isWell: false } : found;
   } catch (error) {
     return { text: failureOf(error), isWell: false };
   }
 }
 
-function refusedBy(status: number): Probed {
-  if (status === 401 || status === 403) return { text: `${status}: its key is refused`, isWell: false };
-  return { text: `${status}: it does not list its models`, isWell: status < 500 };
+const meanings: Readonly<Record<number, string>> = {
+  401: 'its key is refused',
+  402: 'its account is refused',
+  403: 'its key is refused',
+  429: 'it is busy, or its account has no quota left',
+};
+
+/** Some servers have no list of models. Then only a health test of another path can show that the address is right. */
+function unlisted(status: number, { health }: Backend): Probed {
+  if (![404, 405, 501].includes(status))
+    return { text: `${status}: ${meanings[status] ?? 'it does not answer with a list of models'}`, isWell: false };
+  const text = `${status}: it does not list its models`;
+  if (health !== undefined) return { text, isWell: true };
+  return { text: `${text}; check its url, or set its health to a path that it has`, isWell: false };
 }
 
 function described(

@@ -136,13 +136,16 @@ async function serverWith(t: ExecutionContext, answers: Record<string, object | 
 test('a probe prints a line for each backend, and fails if one is not well', async (t) => {
   const list = (...data: object[]) => ({ object: 'list', data });
   const vllm = list({ id: 'small-chat', owned_by: 'vllm', max_model_len: 32_768 });
-  const [well, silent, keyless, other, unlisted, dead] = await Promise.all([
+  const [well, silent, keyless, other, unlisted, dead, poor, full, page] = await Promise.all([
     serverWith(t, { '/v1/models': vllm, '/version': { version: '0.33.0' } }, variables.GPU_KEY),
     serverWith(t, { '/v1/models': 503 }),
     serverWith(t, { '/v1/models': vllm }, 'another-key'),
     serverWith(t, { '/v1/models': list(...['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((id) => ({ id }))) }),
-    serverWith(t, {}),
+    serverWith(t, { '/health': {} }),
     serverWith(t, { '/v1/models': vllm, '/health': 503 }),
+    serverWith(t, { '/v1/models': 402 }),
+    serverWith(t, { '/v1/models': 429 }),
+    serverWith(t, { '/v1/models': { says: 'hello' } }),
   ]);
   const probed = async (names: readonly string[]) => {
     const location = 'on-prem';
@@ -151,7 +154,12 @@ test('a probe prints a line for each backend, and fails if one is not well', asy
       silent: { url: silent, location },
       keyless: { url: keyless, location, api_key_env: 'GPU_KEY' },
       other: { url: other, location },
-      unlisted: { url: unlisted, location },
+      unlisted: { url: unlisted, location, health: 'health' },
+      elsewhere: { url: unlisted.replace('/v1', ''), location },
+      'unlisted-dead': { url: silent.replace('/v1', ''), location, health: '/v1/models' },
+      poor: { url: poor, location },
+      full: { url: full, location },
+      page: { url: page, location },
       dead: { url: dead, location, health: 'health' },
       away: { url: 'http://127.0.0.1:1/v1', location },
       unset: { url: well, location, api_key_env: 'NO_KEY' },
@@ -164,13 +172,21 @@ test('a probe prints a line for each backend, and fails if one is not well', asy
     const { lines, isValid } = await checkPlan({ file: await fileWith(t, text), against: undefined, probe: true });
     return { lines: lines.slice(1).map((line) => line.replace(/\d+ ms/, '9 ms')), isValid };
   };
-  const failing = ['silent', 'keyless', 'other', 'dead', 'away', 'unset', 'unread'];
+  const failing = [
+    ...['silent', 'elsewhere', 'unlisted-dead', 'poor', 'full', 'page'],
+    ...['keyless', 'other', 'dead', 'away', 'unset', 'unread'],
+  ];
   const { lines, isValid } = await probed(['well', 'unlisted', ...failing]);
   t.false(isValid);
   t.deepEqual(lines, [
     'well: vLLM 0.33.0, 9 ms, has small-chat, context 32768',
     'unlisted: 404: it does not list its models',
-    'silent: 503: it does not list its models',
+    'silent: 503: it does not answer with a list of models',
+    'elsewhere: 404: it does not list its models; check its url, or set its health to a path that it has',
+    'unlisted-dead: its health test fails: the backend answered 503',
+    'poor: 402: its account is refused',
+    'full: 429: it is busy, or its account has no quota left',
+    'page: 200: it does not answer with a list of models',
     'keyless: 401: its key is refused',
     'other: does not have small-chat (it has a, b, c, d, e, 2 more)',
     'dead: its health test fails: the backend answered 503',
