@@ -56,10 +56,12 @@ export function fileIssuesOf({ backends }: Pick<PlanFile, 'backends'>): Validati
     };
     const readPem = (file: string) => readAtOnce(file, certificateBytesMax);
     const cert = (file: string) => secureContextOf({ cert: readPem(file), key: readPem(clientKeyFile ?? file) });
+    const ofKey = issueOf('client_key_file', clientKeyFile, readPem);
     return [
       ...issueOf('api_key_file', apiKeyFile, readKeyFileAtOnce),
       ...issueOf('ca_file', caFile, (file) => secureContextOf({ ca: readPem(file) })),
-      ...issueOf('client_cert_file', clientCertFile, cert),
+      ...ofKey,
+      ...(ofKey.length === 0 ? issueOf('client_cert_file', clientCertFile, cert) : []),
     ];
   });
 }

@@ -22,7 +22,9 @@ const reservedHeaders = new Set([
 
 /** By the words of names that providers give to headers and parameters with keys. */
 const secretName =
-  /(?:^|[-_.])(?:auth|authorization|authentication|key|apikey|subscription-key|token|secret|password|credentials?|cookie2?|sig|signature|code)(?:$|[-_.])/i;
+  /(?:^|[-_.])(?:auth|authorization|authentication|bearer|jwt|session|key|apikey|subscription-key|token|(?:access|api|auth)token|secret|passw(?:or)?d|pwd|credentials?|cookie2?|sig|signature|code)(?:$|[-_.])/i;
+/** `accessToken` has the words of `access-token`. */
+const inWords = (name: string) => name.replaceAll(/([a-z0-9])([A-Z])/g, '$1-$2');
 
 const [heldBySecret, heldByService] = [
   'may hold a secret: use api_key_header with api_key_env or api_key_file',
@@ -35,7 +37,7 @@ function namedValues(value: z.ZodString, faultOf: (name: string) => string | und
     const names = Object.keys(values);
     if (names.length > namedValuesMax) ctx.addIssue({ code: 'custom', message: `has more than ${namedValuesMax}` });
     for (const name of names) {
-      const message = secretName.test(name) ? heldBySecret : faultOf(name);
+      const message = secretName.test(inWords(name)) ? heldBySecret : faultOf(name);
       if (message !== undefined) ctx.addIssue({ code: 'custom', path: [name], message });
     }
   });

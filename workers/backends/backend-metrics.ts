@@ -17,6 +17,7 @@ export function createBackendMetrics(registry: Registry) {
     /** Registers the gauges that are read at each scrape. */
     observeBackends(slots: BackendSlots): void {
       observeBreakers(registry, slots, breakerOpened);
+      observeSuspects(registry, slots);
       observeLoad(registry, slots);
       observePauses(registry, slots);
     },
@@ -37,6 +38,19 @@ function observeBreakers(registry: Registry, { breakerStatuses }: BackendSlots, 
         this.set({ backend, model }, breakerValues[breaker]);
         opened.inc({ backend, model }, 0); // a series that begins with its first event hides that event from alerts
       }
+    },
+  });
+}
+
+function observeSuspects(registry: Registry, { seenHealth }: BackendSlots): void {
+  new Gauge({
+    name: 'svc_backend_suspects',
+    help: 'Accounts whose requests failed at a backend, and may be the reason: they ask it last, for half a minute; 0 is left out',
+    labelNames: ['backend', 'model'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { backend, model, suspects } of seenHealth()) if (suspects > 0) this.set({ backend, model }, suspects);
     },
   });
 }

@@ -69,7 +69,7 @@ export function createEvidenceLog(now: () => number): EvidenceLog {
       suspectUntil.delete(holder);
       return false;
     },
-    suspects: () => suspectUntil.size,
+    suspects: () => [...suspectUntil.values()].filter((until) => until > now()).length,
     clear: (holder) => void suspectUntil.delete(holder),
   };
 }

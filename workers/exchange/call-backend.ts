@@ -121,8 +121,8 @@ function requestOf(call: BackendCall, accept: string): Dispatcher.DispatchOption
     ...addressOf(backend, path),
     method: 'POST',
     headers: {
-      ...call.headers,
       ...headersOf(backend, apiKey),
+      ...call.headers,
       'content-type': 'application/json',
       accept,
       'x-request-id': requestId,

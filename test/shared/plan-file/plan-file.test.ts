@@ -545,6 +545,7 @@ test('fixed headers and parameters have no secrets, and headers none that the se
   for (const name of [
     ...['authorization', 'Authorization', 'x-api-key', 'api-key', 'cookie', 'proxy-authorization', 'x-auth-token'],
     ...['ocp-apim-subscription-key', 'x-goog-api-key', 'x-amz-security-token', 'x-client-secret', 'x-auth', 'apikey'],
+    ...['bearer', 'accesstoken', 'x-jwt', 'x-session'],
   ])
     t.deepEqual(issuesOf({ headers: { [name]: 'x' } }), [`backends.cloud.headers.${name}: ${secret}`], name);
   for (const name of ['key', 'api_key', 'access_token', 'sig', 'code', 'password'])
