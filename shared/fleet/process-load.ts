@@ -18,9 +18,13 @@ const backendHealthSchema = z.object({
   suspects: count.default(0),
 });
 
+/** Why a backend is not called for a while, although it may be well. */
+export const pauseKinds = ['busy', 'loading', 'account', 'operator'] as const;
+export type PauseKind = (typeof pauseKinds)[number];
+
 const backendPauseSchema = z.object({
   backend: z.string(),
-  kind: z.enum(['busy', 'loading', 'account', 'operator']),
+  kind: z.enum(pauseKinds),
   leftMs: count,
 });
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from '../../shared/redis/connections.ts';
 import {
+  type BackendNews,
   type BackendUse,
   createRenewShares,
   type RenewShares,
@@ -15,7 +16,7 @@ export type ShareHolder = {
   calls: number;
   share: Share;
   expiresAt: number;
-  hasRenewed: boolean;
+  renewals: number;
   renewShares: RenewShares;
 };
 
@@ -23,7 +24,7 @@ export const pool = 'default';
 
 export const notBusy = { busyCalls: 0, pause: undefined };
 
-type Renewal = Partial<Pick<BackendUse, 'isAsked' | 'busyCalls' | 'pause'>>;
+type Renewal = Partial<Pick<BackendUse, 'isAsked'> & BackendNews & { isRepeated: boolean }>;
 
 type Options = { limit: number | undefined; setTime: (ms: number) => Promise<void>; isOfSeveralPools?: boolean };
 
@@ -44,23 +45,25 @@ export function openSharesSide(redis: Redis, { limit, setTime, isOfSeveralPools 
       const id = randomUUID();
       const none = { calls: 0, batchCalls: 0 };
       const renewShares = createRenewShares(redis, { workerId: id });
-      const holder = { id, pool: ofPool, calls: 0, share: none, expiresAt: 0, hasRenewed: false, renewShares };
+      const holder = { id, pool: ofPool, calls: 0, share: none, expiresAt: 0, renewals: 0, renewShares };
       holders.push(holder);
       return holder;
     },
-    /** `busy`: what the worker has learned of the backend since its last renewal. */
-    async renew(holder: ShareHolder, need: BackendUse['need'], { isAsked = false, ...busy }: Renewal = {}) {
+    /** `busy`: what the worker has learned of the backend since its last renewal. `isRepeated`: the last renewal is sent once more. */
+    async renew(holder: ShareHolder, need: BackendUse['need'], given: Renewal = {}) {
+      const { isAsked = false, isRepeated = false, ...busy } = given;
       const use = { backend: 'a', limit, inFlight: holder.calls, need, isAsked, isOfSeveralPools, ...notBusy, ...busy };
       const pools = need === 'stops' ? [] : [holder.pool];
-      const renewed = await holder.renewShares(holder.hasRenewed ? 'known' : 'new', { pools, uses: [use] });
-      holder.hasRenewed = true;
+      const mode = holder.renewals > 0 ? 'known' : 'new';
+      if (!isRepeated) holder.renewals++;
+      const renewed = await holder.renewShares(mode, { number: holder.renewals, pools, uses: [use] });
       holder.share = renewed.shares.get('a') ?? { calls: 0, batchCalls: 0 };
       holder.expiresAt = now + shareMs;
       return renewed;
     },
     async leave(holder: ShareHolder): Promise<void> {
       holders.splice(holders.indexOf(holder), 1);
-      await holder.renewShares('leaves', { pools: [], uses: [] });
+      await holder.renewShares('leaves', { number: holder.renewals + 1, pools: [], uses: [] });
     },
     kill(holder: ShareHolder): void {
       holders.splice(holders.indexOf(holder), 1);

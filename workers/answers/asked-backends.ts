@@ -3,7 +3,7 @@ import type { BackendSlots } from '../backends/backend-slots.ts';
 import type { Ask } from '../backends/candidates.ts';
 import type { Slot } from '../backends/reservation.ts';
 import type { Decision } from '../outcomes/decide-outcome.ts';
-import { treatments } from '../outcomes/outcome.ts';
+import { type Treatment, treatments } from '../outcomes/outcome.ts';
 import type { Found, TooLong } from './found.ts';
 import type { CallingRun } from './run.ts';
 
@@ -30,18 +30,14 @@ const estimateFactorMax = 8;
 const retryAfter = { msMin: 1_000, msMax: 60_000 };
 
 type Deps = {
-  slots: Pick<BackendSlots, 'namesOf' | 'called' | 'contextMax' | 'callableInMs'>;
-  job: Pick<QueuedCall, 'model' | 'promptEstimate' | 'earlierRuns'>;
+  slots: Pick<BackendSlots, 'namesOf' | 'called' | 'contextOf' | 'callableInMs'>;
+  job: Pick<QueuedCall, 'model' | 'promptEstimate' | 'choices' | 'outputTokensMax' | 'earlierRuns'>;
 };
 
 export function createAskedBackends({ slots, job }: Deps): AskedBackends {
   const attempted: string[] = [];
   const lost = { onPrem: 0, cloud: 0 };
-  const notOffered = new Map<string, Decision>();
-  let promptTokensMin = Math.floor(job.promptEstimate / estimateFactorMax);
-  let tooLong: TooLong | undefined;
-  let hasFailed = false;
-  let isBusy = false;
+  const decisions = createDecisions(slots, job);
 
   for (const { backend, isLoss } of job.earlierRuns.flatMap(({ attempts }) => attempts)) {
     if (isLoss && backend !== undefined) lose(slots.called().get(backend)?.location ?? 'on-prem');
@@ -51,55 +47,89 @@ export function createAskedBackends({ slots, job }: Deps): AskedBackends {
     lost[location === 'cloud' ? 'cloud' : 'onPrem']++;
   }
 
-  /** If a backend with the room for it has failed, a retry may succeed. */
-  function isTooLong(): boolean {
-    return !hasFailed && !isBusy && (tooLong !== undefined || promptTokensMin >= slots.contextMax(job.model));
-  }
-
-  /** What all backends that were asked do not implement is the client's mistake. */
-  function unimplemented(): Decision | undefined {
-    const all = attempted.map((name) => notOffered.get(name));
-    return all.every((decision) => decision?.status === 501) ? all[0] : undefined;
-  }
-
   return {
     attempted,
     begin(backend) {
       if (!attempted.includes(backend)) attempted.push(backend);
     },
     note({ name, backend }, decision) {
-      const { outcome, contextTokens } = decision;
-      if (treatments[outcome].waits) {
-        isBusy = true;
-        return 'wait';
-      }
-      if (outcome === 'too_long') {
-        const largest = Math.max(contextTokens ?? 0, tooLong?.contextTokens ?? 0);
-        const promptTokens = decision.promptTokens ?? tooLong?.promptTokens;
-        tooLong = { promptTokens, contextTokens: largest > 0 ? largest : undefined };
-        promptTokensMin = Math.max(promptTokensMin, contextTokens ?? 0);
-      } else if (outcome === 'not_offered') notOffered.set(name, decision);
-      else hasFailed = true;
+      decisions.note(name, decision);
+      if (treatments[decision.outcome].waits) return 'wait';
       if (decision.isLoss) lose(backend.location);
       return 'ask others';
     },
-    limits: () => ({ only: lost.onPrem >= onPremLossesMax ? 'cloud' : undefined, promptTokensMin }),
+    limits: () => ({
+      only: lost.onPrem >= onPremLossesMax ? 'cloud' : undefined,
+      promptTokensMin: decisions.promptTokensMin(),
+    }),
     mayAskMore: () => lost.onPrem < onPremLossesMax || lost.cloud === 0,
-    mayHelpToTryAgain: () => hasFailed && lost.onPrem < onPremLossesMax,
+    mayHelpToTryAgain: () => decisions.hasFailed() && lost.onPrem < onPremLossesMax,
     result({ lane }) {
-      if (isTooLong()) {
-        const contextMax = slots.contextMax(job.model);
-        const known = Number.isFinite(contextMax) ? contextMax : undefined;
-        return { outcome: 'too_long', numbers: { contextTokens: known, ...tooLong } };
-      }
-      const refusal = unimplemented();
+      if (decisions.areTooLong()) return { outcome: 'too_long', numbers: decisions.numbers() };
+      const refusal = decisions.unimplemented();
       if (refusal !== undefined) return { outcome: 'refused', by: refusal };
       // A line that found all backends busy is not to blame: it comes again later.
-      if (lane === 'batch' && isBusy && !hasFailed) return { outcome: 'late' };
+      if (lane === 'batch' && decisions.isAnyBusy() && !decisions.hasFailed()) return { outcome: 'late' };
       const callableInMs = slots.callableInMs(job.model);
       const retryAfterMs = Math.min(Math.max(Math.ceil(callableInMs), retryAfter.msMin), retryAfter.msMax);
       const names = attempted.length > 0 ? attempted : slots.namesOf(job.model);
       return { outcome: 'exhausted', attempted: names, retryAfterMs };
     },
   };
+}
+
+/** The last decision of each backend that was asked, and what they mean together. */
+function createDecisions(slots: Deps['slots'], job: Deps['job']) {
+  const decisions = new Map<string, Decision>();
+  let promptTokens: number | undefined;
+  let contextTokens = 0;
+  let promptTokensMin = hasOnePrompt(job) ? Math.floor(job.promptEstimate / estimateFactorMax) : 0;
+
+  function treatmentBy(name: string): Treatment | undefined {
+    const outcome = decisions.get(name)?.outcome;
+    return outcome && treatments[outcome];
+  }
+
+  const some = (isLike: (treatment: Treatment) => boolean) =>
+    [...decisions.values()].some(({ outcome }) => isLike(treatments[outcome]));
+
+  function isTooLongFor(name: string): boolean {
+    if (treatmentBy(name)?.client === 'too long, as 400') return true;
+    return promptTokensMin >= (slots.contextOf(name) ?? Number.POSITIVE_INFINITY);
+  }
+
+  return {
+    note(name: string, decision: Decision): void {
+      decisions.set(name, decision);
+      if (treatments[decision.outcome].next !== 'with a larger context') return;
+      promptTokens = decision.promptTokens ?? promptTokens;
+      contextTokens = Math.max(contextTokens, decision.contextTokens ?? 0);
+      promptTokensMin = Math.max(promptTokensMin, contextTokens);
+    },
+    /** Lower bound of the tokens of the prompt. */
+    promptTokensMin: () => promptTokensMin,
+    hasFailed: () => some(({ breaker }) => breaker === 'by evidence'),
+    isAnyBusy: () => some(({ waits }) => waits),
+    /** No backend has room for the prompt. One that is only busy, away or paused may have, so a retry may succeed. */
+    areTooLong(): boolean {
+      const offering = slots.namesOf(job.model).filter((name) => decisions.get(name)?.outcome !== 'not_offered');
+      return offering.length > 0 && offering.every(isTooLongFor);
+    },
+    /** With the largest context that a backend has named, or is known to have. */
+    numbers(): TooLong {
+      const known = slots.namesOf(job.model).map((name) => slots.contextOf(name) ?? 0);
+      const largest = Math.max(contextTokens, ...known);
+      return { promptTokens, contextTokens: largest > 0 ? largest : undefined };
+    },
+    /** What no backend of the model implements is the client's mistake. */
+    unimplemented(): Decision | undefined {
+      const all = slots.namesOf(job.model).map((name) => decisions.get(name));
+      return all.every((decision) => decision?.status === 501) ? all[0] : undefined;
+    },
+  };
+}
+
+/** An estimate of several prompts says nothing about the longest of them. */
+export function hasOnePrompt({ choices, outputTokensMax }: Pick<QueuedCall, 'choices' | 'outputTokensMax'>): boolean {
+  return choices === 1 && outputTokensMax > 0;
 }

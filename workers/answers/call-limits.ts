@@ -4,6 +4,7 @@ import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { Slot } from '../backends/reservation.ts';
 import { type CallLimit, otherLimitField } from '../exchange/body-for.ts';
 import { type Decision, decideOutcome } from '../outcomes/decide-outcome.ts';
+import { hasOnePrompt } from './asked-backends.ts';
 
 /** The output limits that backends get (contract.md#ms7-output-limit). */
 export interface CallLimits {
@@ -45,7 +46,8 @@ export function createCallLimits({
   function first(job: QueuedCall, { name, backend }: Pick<Slot, 'name' | 'backend'>): CallLimit {
     const field = accepted.get(backend)?.get(job.model);
     const left = (contextOf(name) ?? Number.POSITIVE_INFINITY) - job.promptEstimate;
-    const isLess = job.limitFields.length === 0 && left >= leftTokensMin && left < job.outputTokensMax;
+    const isOurs = job.limitFields.length === 0 && hasOnePrompt(job);
+    const isLess = isOurs && left >= leftTokensMin && left < job.outputTokensMax;
     return { ...(field !== undefined && { field }), ...(isLess && { tokens: left }) };
   }
 

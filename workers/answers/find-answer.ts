@@ -5,6 +5,7 @@ import type { BackendSlots, SlotAnswer } from '../backends/backend-slots.ts';
 import type { Slot } from '../backends/reservation.ts';
 import type { RetryBudget } from '../backends/retry-budget.ts';
 import type { Decision } from '../outcomes/decide-outcome.ts';
+import { treatments } from '../outcomes/outcome.ts';
 import { relayedText } from '../outcomes/relayed-text.ts';
 import type { AnswerMetrics } from './answer-metrics.ts';
 import { type AskedBackends, createAskedBackends } from './asked-backends.ts';
@@ -89,7 +90,7 @@ export function createFindAnswer(
       if (attempt.outcome !== 'failed') return attempt;
       if (received !== undefined) return { outcome: 'interrupted', received };
       const decision = { ...attempt.decision, words: wordsFor(slot, attempt.decision) };
-      if (decision.outcome === 'refused') return { outcome: 'refused', by: decision, produced };
+      if (treatments[decision.outcome].next === 'none') return { outcome: 'refused', by: decision, produced };
       if (asked.note(slot, decision) === 'ask others') tried.add(slot.name);
     }
     return { outcome: 'none left' };

@@ -160,9 +160,9 @@ function callOf(deps: Deps, { run, slot, traced, limit, onHead }: Calling): Back
 
 /** What the end of a call shows about its backend, by the table of outcomes. */
 function slotEndOf({ outcome, evidence = 'request', retryAfterMs }: Decision): SlotEnd {
-  if (outcome === 'busy') return { outcome, retryAfterMs };
-  if (outcome === 'loading') return { outcome };
-  const { breaker } = treatments[outcome];
+  const { breaker, pause } = treatments[outcome];
+  if (pause === 'as it asks, or longer each time') return { outcome: 'busy', retryAfterMs };
+  if (pause === 'a second') return { outcome: 'loading' };
   if (breaker === 'by evidence') return { outcome: 'failed', evidence };
   return { outcome: breaker === 'success' ? 'answered' : 'alive' };
 }

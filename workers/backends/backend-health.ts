@@ -91,7 +91,7 @@ export function createBackendHealth(deps: {
           return true;
         }
         // What the request may have caused proves nothing, but a test of the backend does.
-        watched.abandoned();
+        watched.unproven();
         void test().then((isWell) => isWell || failTest(watched));
         return false;
       }

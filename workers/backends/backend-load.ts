@@ -3,7 +3,6 @@ import { oncePerObject } from '../../shared/once-per-object.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { type BackendUse, batchCallsMax, noShare, type Share, unlimited } from '../shares/renew-shares.ts';
 import type { Candidate } from './choose-backend.ts';
-import type { Pauses } from './pauses.ts';
 
 /** The calls in flight of this process, and how many it may make, by backend. */
 export interface BackendLoad {
@@ -34,11 +33,9 @@ export function createBackendLoad(deps: {
   /** The backends that this process may call. */
   called: () => ReadonlySet<string>;
   shareOf: (backend: string, unknown: Share) => Share;
-  /** What this worker has learned of a backend since the last time. */
-  news: Pauses['takeNews'];
   now: () => number;
 }): BackendLoad {
-  const { currentPlanFile, called, shareOf, news, now } = deps;
+  const { currentPlanFile, called, shareOf, now } = deps;
   const inFlight = new Map<string, number>();
   /** When a client last called a backend, and when a backend was last found full. */
   const askedAt = new Map<string, number>();
@@ -63,8 +60,7 @@ export function createBackendLoad(deps: {
     const wants = isCalled && isWithin(hungryAt.get(backend), hungryForMs) && (!isLeaving || isWaiting);
     const need = wants ? 'wants' : isLeaving || !isCalled ? 'stops' : 'idle';
     const isOfSeveralPools = backendsOfSeveralPools(currentPlanFile().models).has(backend);
-    const use = { backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend) } as const;
-    return [{ ...use, isOfSeveralPools, ...news(backend) }];
+    return [{ backend, limit, inFlight: callsOf(backend), need, isAsked: isAsked(backend), isOfSeveralPools }];
   }
 
   return {

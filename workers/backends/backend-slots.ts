@@ -4,7 +4,7 @@ import type { BackendUse, Share } from '../shares/renew-shares.ts';
 import { type BackendLoad, createBackendLoad } from './backend-load.ts';
 import { probeAfterMs } from './breaker.ts';
 import { type Ask, createCandidates, createReserveAt } from './candidates.ts';
-import { type Candidate, type Choice, chooseBackend, hasRoom } from './choose-backend.ts';
+import { type Candidate, type Choice, chooseBackend, hasRoom, isHeldBack } from './choose-backend.ts';
 import { createPauses, type Pauses } from './pauses.ts';
 import type { Reservation, Slot } from './reservation.ts';
 import { type BreakerStatus, createServedBackends, type SeenHealth, type ServedBackends } from './served-backends.ts';
@@ -31,12 +31,10 @@ export interface BackendSlots extends Disposable {
   take(ask: Ask, reservation?: Reservation): Promise<SlotAnswer>;
   /** The context of a backend in tokens, if it is known. */
   contextOf(backend: string): number | undefined;
-  /** The largest context of the model's backends in tokens; infinite if that of any is unknown. */
-  contextMax(model: string): number;
   /** Milliseconds until the first backend of the model may be called. */
   callableInMs(model: string): number;
   /** Why backends are not called for a while. */
-  pauses: Pick<Pauses, 'of' | 'all' | 'merge' | 'setByOperator'>;
+  pauses: Pick<Pauses, 'of' | 'all' | 'merge' | 'takeNews' | 'keepNews' | 'setByOperator'>;
   /** The backends of a model, in the order of the plan file. */
   namesOf(model: string): string[];
   /** True if no backend of the model may be called. */
@@ -83,9 +81,9 @@ export function createBackendSlots(deps: {
   const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = deps;
   const { contextOf = () => undefined, test = async () => true } = deps;
   const waiting = createWaitingJobs<Ask, SlotAnswer>({
-    answer,
+    ...{ answer, late: { outcome: 'late' } },
     alike: (ask) => JSON.stringify([ask.model, candidatesOf(ask).map((each) => [each.name, hasRoom(each)])]),
-    late: { outcome: 'late' },
+    isHeldBack: (ask) => candidatesOf(ask).some(isHeldBack),
   });
   const served = createServedBackends({
     ...{ currentPlanFile, pools, test, random, now, onLooked: change },
@@ -95,7 +93,7 @@ export function createBackendSlots(deps: {
     },
   });
   const pauses = createPauses({ now, onNews: (backend) => onHungry([backend]) });
-  const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, news: pauses.takeNews, now });
+  const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, now });
   const parts = { currentPlanFile, served, load, pauses, contextOf };
   const candidatesOf = createCandidates(parts);
   const reserveAt = createReserveAt({ ...parts, areSharesValid, onFree: change });
@@ -152,16 +150,21 @@ export function createBackendSlots(deps: {
   };
 }
 
-/** The slot that is reserved, unless the request may not use it, or the backend is suspect for its account and another one is not. */
+/**
+ * The slot that is reserved, unless the request may not use it, or the backend is suspect for its account and another one is not, or already
+ * has a call of it.
+ */
 function useReserved(reservation: Reservation, ask: Ask, candidates: readonly Candidate[]): Slot | undefined {
   const reserved = candidates.find(({ name }) => name === reservation.backend);
-  const isBest = reserved?.isSuspect === false || candidates.every(({ isSuspect, refuses }) => isSuspect || refuses);
+  const isBest =
+    reserved?.isSuspect === false ||
+    (!reserved?.hasOwnCall && candidates.every(({ isSuspect, refuses }) => isSuspect || refuses));
   if (reserved !== undefined && isBest) return reservation.use(ask.holder);
   reservation.release();
   return undefined;
 }
 
-type Facts = Pick<BackendSlots, 'namesOf' | 'allRefuse' | 'contextOf' | 'contextMax' | 'callableInMs' | 'called'>;
+type Facts = Pick<BackendSlots, 'namesOf' | 'allRefuse' | 'contextOf' | 'callableInMs' | 'called'>;
 
 /** What is known of the backends, and of those of a model. */
 function createModelFacts({
@@ -184,7 +187,6 @@ function createModelFacts({
     namesOf,
     allRefuse: (model) => candidates(model).every(({ refuses }) => refuses),
     contextOf,
-    contextMax: (model) => Math.max(0, ...namesOf(model).map((name) => contextOf(name) ?? Number.POSITIVE_INFINITY)),
     callableInMs: (model) => Math.min(...candidates(model).map(waitOf)),
     called() {
       const { backends } = currentPlanFile();

@@ -15,6 +15,8 @@ export interface WatchedCall {
   alive(): void;
   /** The call ended before it could show anything, because the client left. After an abandoned probe the breaker opens again. */
   abandoned(): void;
+  /** The call has failed, perhaps through its own request. After such a probe the next call is one. */
+  unproven(): void;
 }
 
 export interface Breaker extends Disposable {
@@ -85,7 +87,7 @@ export function createBreaker(deps: {
         circuit.record(Promise.reject(new Error('a call failed')));
         if (++failuresInARow >= failuresInARowMax) circuit.open();
       },
-      ...{ alive() {}, abandoned() {} },
+      ...{ alive() {}, abandoned() {}, unproven() {} },
     };
   }
 
@@ -111,6 +113,10 @@ export function createBreaker(deps: {
         answered?.failed();
       },
       abandoned: failToProve,
+      unproven() {
+        clearTimeout(late);
+        if (answered === undefined && era === begunIn) isProbing = false;
+      },
     };
   }
 

@@ -52,6 +52,11 @@ export function hasRoom({ inFlight, requestsAtOnce, isDelayed, isSuspect, hasOwn
   return inFlight < requestsAtOnce && !isDelayed && !(isSuspect && hasOwnCall);
 }
 
+/** Another account may call it now: this one has a call there, and may have only one. */
+export function isHeldBack({ refuses, isSuspect, hasOwnCall }: Candidate): boolean {
+  return !refuses && isSuspect && hasOwnCall;
+}
+
 function draw(candidates: readonly Candidate[], random: () => number): Candidate[] {
   if (candidates.length < many) return [...candidates];
   const one = Math.floor(random() * candidates.length);

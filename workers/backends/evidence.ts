@@ -41,13 +41,14 @@ export function createEvidenceLog(now: () => number): EvidenceLog {
   }
 
   function counts(evidence: Evidence, holder: string): boolean {
-    if (evidence === 'backend' || evidence === 'operator') return true;
     const isTested = now() - testFailedAt < windowMs && evidence !== 'request';
     return isTested || isShared(holder);
   }
 
   return {
     weigh(evidence, holder) {
+      // What was not the fault of a request says nothing about another one.
+      if (evidence === 'backend' || evidence === 'operator') return true;
       failures = failures.filter(({ at }) => now() - at < windowMs).slice(1 - failuresMax);
       const failure = { holder, at: now(), counts: counts(evidence, holder) };
       failures.push(failure);

@@ -70,6 +70,7 @@ export function openSlots(deps: {
     const opened = startShares({
       ...{ redis, workerId, pools, shutdown, log },
       uses: () => slots.uses(shutdown.aborted),
+      ...{ takeNews: slots.pauses.takeNews, keepNews: slots.pauses.keepNews },
       onRenewed(pauses) {
         for (const [backend, pause] of pauses) slots.pauses.merge(backend, pause);
         slots.sharesChanged();

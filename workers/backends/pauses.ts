@@ -1,4 +1,5 @@
-import type { Pause, PauseKind } from '../shares/renew-shares.ts';
+import type { PauseKind } from '../../shared/fleet/process-load.ts';
+import type { BackendNews, Pause } from '../shares/renew-shares.ts';
 
 /**
  * Pauses of backends, of this worker and of the fleet (contract.md#ms2-busy-and-loading). A pause is for all models of a backend.
@@ -27,13 +28,13 @@ export interface Pauses {
   /** Takes over what the fleet knows. */
   merge(backend: string, pause: Pause): void;
   /** What this worker has learned of a backend since the last time. */
-  takeNews(backend: string): News;
+  takeNews(backend: string): BackendNews;
+  /** The fleet does not know it yet. */
+  keepNews(backend: string, news: BackendNews): void;
 }
 
 /** `full`: it is busy, and has not said for how long. */
 type Kind = PauseKind | 'full';
-
-type News = { busyCalls: number; pause: Pause | undefined };
 
 /** `full` doubles up to `fullMax`. The others are fixed. */
 export const pauseMs = { full: 250, fullMax: 2_000, askedMax: 60_000, loading: 1_000, account: 30_000 };
@@ -101,6 +102,11 @@ export function createPauses({ now, onNews }: { now: () => number; onNews: (back
     },
     merge: (backend, { kind, leftMs }) => pause(backend, { kind, ms: leftMs }),
     takeNews: news.take,
+    keepNews(backend, { busyCalls, pause }) {
+      if (busyCalls === 0 && pause === undefined) return;
+      const calls = busyCalls > 0 ? { calls: busyCalls } : {};
+      news.add(backend, { kind: pause?.kind ?? 'busy', ms: pause?.leftMs ?? 0, ...calls });
+    },
   };
 }
 
@@ -121,7 +127,7 @@ function createNews(now: () => number) {
         busyCalls: counts.length > 0 ? Math.min(...counts) : 0,
       });
     },
-    take(backend: string): News {
+    take(backend: string): BackendNews {
       const known = news.get(backend);
       news.delete(backend);
       if (known === undefined) return { busyCalls: 0, pause: undefined };

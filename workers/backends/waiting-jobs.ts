@@ -10,13 +10,15 @@ export interface WaitingJobs<Ask extends WaitingAsk, Result> extends Disposable 
   count(): number;
 }
 
-type WaitingAsk = { lane: Lane; waitMs: number; signal: AbortSignal };
+type WaitingAsk = { lane: Lane; holder: string; waitMs: number; signal: AbortSignal };
 
 type WaitingRules<Ask, Result> = {
   /** Undefined if the job has to wait. A result that is returned has been taken. */
   answer: (ask: Ask) => Result | undefined;
   /** Equal for jobs that would get the same result: if one of a lane has to wait, the others are skipped. */
   alike: (ask: Ask) => string;
+  /** Whether a job that has to wait does so because of its own account: then only those of this account are skipped. */
+  isHeldBack: (ask: Ask) => boolean;
   late: Result;
 };
 
@@ -26,7 +28,7 @@ const serveEveryMs = 250;
 export function createWaitingJobs<Ask extends WaitingAsk, Result>(
   deps: WaitingRules<Ask, Result>,
 ): WaitingJobs<Ask, Result> {
-  const { answer, alike, late } = deps;
+  const { answer, alike, isHeldBack, late } = deps;
   const waiting = new Map<(result: Result) => void, { ask: Ask; kind: string }>();
 
   /** Of 500 jobs that wait for one model, only one is checked. */
@@ -34,10 +36,11 @@ export function createWaitingJobs<Ask extends WaitingAsk, Result>(
     for (const lane of lanes) {
       const kept = new Set<string>();
       for (const [settle, { ask, kind }] of waiting) {
-        if (ask.lane !== lane || kept.has(kind)) continue;
+        const ofHolder = `${kind} ${ask.holder}`;
+        if (ask.lane !== lane || kept.has(kind) || kept.has(ofHolder)) continue;
         const result = answer(ask);
-        if (result === undefined) kept.add(kind);
-        else settle(result);
+        if (result !== undefined) settle(result);
+        else kept.add(isHeldBack(ask) ? ofHolder : kind);
       }
     }
   }

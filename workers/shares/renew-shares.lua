@@ -5,7 +5,7 @@ local clock = redis.call('TIME')
 -- more calls in flight than it is granted holds as many until they end. A share expires shareMs after its last renewal, except if no worker
 -- could renew because Redis was unavailable: then each worker gets back what it held (contract.md#o4-expiry-of-shares). Runs also when
 -- Redis is out of memory.
--- KEYS[1]  hash: `worker <id>`: JSON, its pools and its shares by backend: [held, hungry (0 or 1), batch];
+-- KEYS[1]  hash: `worker <id>`: JSON, its pools, the number of its last renewal, and its shares by backend: [held, hungry (0 or 1), batch];
 --          `backend <name>`: sums of these: workers held hungry heldByHungry batch short (hungry ones with less than their part)
 --          running (calls in flight), askedAt: when a client last called it; starvedAt and starvedBy: pools whose workers want it and
 --          hold none of it;
@@ -18,7 +18,7 @@ local clock = redis.call('TIME')
 -- KEYS[2]  sorted set: workers, by when their shares expire (milliseconds of this clock)
 -- constants pauseMsMax; limitMax: a larger limit is none; growMs, waitMsMax, doubleAfterMs, forgetMs: when the limit of a backend that was busy grows by one (at least and at most), doubles, and is forgotten; shareMs; gapMs: longer than a pause between two renewals while Redis and a worker are available; askedForMs: how long
 --          lines of batches leave room after a client's call; lifeMs of the keys
--- ARGV     worker; `new`, `known` (it has renewed before) or `leaves`; how many pools; their names; then for each backend: name,
+-- ARGV     worker; `new`, `known` (it has renewed before) or `leaves`; the number of this renewal; how many pools; their names; then for each backend: name,
 --          limit (0: none), batchMax (what lines of batches may use of it), in flight, `wants` (jobs wait for it), `idle` (none waits) or
 --          `stops` (it takes no more jobs), 1 if a client has called it in the last seconds, else 0, 1 if models of several pools have it,
 --          busyCalls: how many calls of the worker were in flight when it was busy (0: it was not), why it has paused since the last
@@ -29,15 +29,15 @@ local clock = redis.call('TIME')
 local call, ceil, floor, max, min = redis.call, math.ceil, math.floor, math.max, math.min
 local format, match = string.format, string.match
 local sharesKey, expiriesKey = KEYS[1], KEYS[2]
-local worker, mode, poolCount = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local worker, mode, number, poolCount = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 
 -- What every renewal reads, with one command. The rest is needed only if a worker has died.
 local fieldsRead = {'renewedAt', 'steadySince', 'grantFrom', 'worker ' .. worker}
-for index = 4, 3 + poolCount do fieldsRead[#fieldsRead + 1] = 'pool ' .. ARGV[index] end
-local ownPools = table.concat(ARGV, ',', 4, 3 + poolCount)
+for index = 5, 4 + poolCount do fieldsRead[#fieldsRead + 1] = 'pool ' .. ARGV[index] end
+local ownPools = table.concat(ARGV, ',', 5, 4 + poolCount)
 local function heldField(name, ofPools) return 'held ' .. name .. ' of ' .. ofPools end
-for index = 4 + poolCount, #ARGV, 10 do
+for index = 5 + poolCount, #ARGV, 10 do
   fieldsRead[#fieldsRead + 1] = 'backend ' .. ARGV[index]
   fieldsRead[#fieldsRead + 1] = 'busy ' .. ARGV[index]
   if ARGV[index + 6] == '1' then fieldsRead[#fieldsRead + 1] = heldField(ARGV[index], ownPools) end
@@ -83,10 +83,12 @@ local function count(name, ofPools, sign, share)
     heldBy[field] = heldOf(field) + sign * held
   end
 end
+local isRepeated = false
 local function takeOut(id)
   local text = read('worker ' .. id)
   if not text then return end
   local known = cjson.decode(text)
+  if id == worker then isRepeated = known.number == number end
   for name, share in pairs(known.shares) do count(name, table.concat(known.pools, ','), -1, share) end
   for _, name in pairs(known.pools) do
     local pool = poolOf(name)
@@ -146,18 +148,19 @@ local function busyOf(name, configured, busyCalls, kind, pauseMs)
 end
 local function batchMaxOf(limit) return limit == 1 and 1 or limit - max(1, floor(limit / 8)) end
 
-local answer, known = {}, {shares = {}, pools = {}}
+local answer, known = {}, {shares = {}, pools = {}, number = number}
 for index = 1, mode == 'leaves' and 0 or poolCount do
-  local name = ARGV[3 + index]
+  local name = ARGV[4 + index]
   local pool = poolOf(name)
   pool.workers = pool.workers + 1
   if pool.wasOwn or pool.checker == '' then pool.checker = worker end
   known.pools[index] = name
   answer[#answer + 1], answer[#answer + 2] = pool.workers, pool.checker == worker and 1 or 0
 end
-for index = 4 + poolCount, mode == 'leaves' and 0 or #ARGV, 10 do
+for index = 5 + poolCount, mode == 'leaves' and 0 or #ARGV, 10 do
   local name, configured, batchMax, inFlight, need, asked, isOfSeveral, busyCalls, kind, pauseMs = unpack(ARGV, index, index + 9)
   configured, batchMax, inFlight = tonumber(configured), tonumber(batchMax), tonumber(inFlight)
+  if isRepeated then busyCalls, kind = '0', '-' end
   local busy = busyOf(name, configured, tonumber(busyCalls), kind, tonumber(pauseMs))
   local limit = configured
   if busy.limit > 0 then limit, batchMax = busy.limit, batchMaxOf(busy.limit) end

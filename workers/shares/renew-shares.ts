@@ -1,3 +1,4 @@
+import { type PauseKind, pauseKinds } from '../../shared/fleet/process-load.ts';
 import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 import { sharesExpiryKey, sharesKey } from '../../shared/redis/coordination-keys.ts';
 import { loadLua } from '../../shared/redis/load-lua.ts';
@@ -7,8 +8,7 @@ import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
  * What a worker uses and needs of a backend. `limit`: concurrent calls of the whole fleet; undefined if there is no limit, except the one that
  * the backend shows by being busy (contract.md#ms2-busy-and-loading). `wants`: jobs wait for it; `idle`: none
  * waits; `stops`: this worker takes no more jobs. `isAsked`: a client has called it in the last seconds. `isOfSeveralPools`: models of
- * several pools have it, so workers of one pool could keep it from those of another. `busyCalls`: how many calls of this worker were in flight
- * when it was busy since the last renewal, 0 if it was not; `pause`: for how long it is not called, as this worker has learned since then.
+ * several pools have it, so workers of one pool could keep it from those of another.
  */
 export type BackendUse = {
   backend: string;
@@ -17,9 +17,13 @@ export type BackendUse = {
   need: 'wants' | 'idle' | 'stops';
   isAsked: boolean;
   isOfSeveralPools: boolean;
-  busyCalls: number;
-  pause: Pause | undefined;
 };
+
+/**
+ * What a worker has learned of a backend since its last renewal. `busyCalls`: how many calls of this worker were in flight when it was busy, 0
+ * if it was not; `pause`: for how long it is not called.
+ */
+export type BackendNews = { busyCalls: number; pause: Pause | undefined };
 
 /**
  * Concurrent calls that a worker may make to a backend. A line of a batch may be called only while fewer than `batchCalls` calls are in
@@ -30,9 +34,6 @@ export type Share = { calls: number; batchCalls: number };
 export const noShare: Share = { calls: 0, batchCalls: 0 };
 export const unlimited: Share = { calls: Number.POSITIVE_INFINITY, batchCalls: Number.POSITIVE_INFINITY };
 
-/** Why a backend is not called for a while, although it may be well. */
-export const pauseKinds = ['busy', 'loading', 'account', 'operator'] as const;
-export type PauseKind = (typeof pauseKinds)[number];
 export type Pause = { kind: PauseKind; leftMs: number };
 
 /** `workers`: how many workers of the pool are alive. `checksStalled`: only this one looks for stalled jobs. */
@@ -46,12 +47,12 @@ export type Renewed = {
 };
 
 /**
- * Renews all shares of a worker (decisions.md#shares-instead-of-a-lease-for-each-call). Idempotent. `new`: the worker has never renewed.
- * `leaves`: it gives up its shares.
+ * Renews all shares of a worker (decisions.md#shares-instead-of-a-lease-for-each-call). Idempotent: of calls with the same `number`, one counts
+ * what is new. `new`: the worker has never renewed. `leaves`: it gives up its shares.
  */
 export type RenewShares = (
   mode: 'new' | 'known' | 'leaves',
-  renewal: { pools: readonly string[]; uses: readonly BackendUse[] },
+  renewal: { number: number; pools: readonly string[]; uses: readonly (BackendUse & BackendNews)[] },
 ) => Promise<Renewed>;
 
 /** How long a share lasts after its last renewal. */
@@ -68,7 +69,7 @@ export function createRenewShares(
 ): RenewShares {
   const lua = loadLua(new URL('./renew-shares.lua', import.meta.url), constants);
   const call = loadScript(redis, { name: 'svcRenewShares', lua, numberOfKeys: 2 });
-  return async (mode, { pools, uses }) => {
+  return async (mode, { number, pools, uses }) => {
     const ofBackends = uses.flatMap(({ backend, limit = 0, inFlight, need, isAsked, isOfSeveralPools, ...busy }) => {
       const flags = [isAsked ? 1 : 0, isOfSeveralPools ? 1 : 0];
       const pause = [busy.pause?.kind ?? '-', Math.ceil(busy.pause?.leftMs ?? 0)];
@@ -76,7 +77,7 @@ export function createRenewShares(
     });
     const answer = await call(
       [sharesKey(group), sharesExpiryKey(group)],
-      [workerId, mode, pools.length, ...pools, ...ofBackends],
+      [workerId, mode, number, pools.length, ...pools, ...ofBackends],
     );
     return mode === 'leaves'
       ? { pools: new Map(), shares: new Map(), pauses: new Map() }
@@ -89,7 +90,7 @@ export function batchCallsMax(limit: number): number {
   return limit === 1 ? 1 : limit - Math.max(1, Math.floor(limit / 8));
 }
 
-function readAnswer(answer: unknown, { pools, uses }: Parameters<RenewShares>[1]): Renewed {
+function readAnswer(answer: unknown, { pools, uses }: Omit<Parameters<RenewShares>[1], 'number'>): Renewed {
   const words = wordsOf(answer);
   let read = 0;
   const next = () => intOf(words[read++]);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import type { BackendUse, PoolMembership, Renewed, RenewShares, Share } from './renew-shares.ts';
+import type { BackendNews, BackendUse, PoolMembership, Renewed, RenewShares, Share } from './renew-shares.ts';
 import { shareMs, unlimited } from './renew-shares.ts';
 
 /** This worker's shares of its backends' fleet limits. */
@@ -28,6 +28,9 @@ export function startShareRenewal(deps: {
   pools: () => readonly string[];
   /** What is in use and needed now. */
   uses: () => BackendUse[];
+  /** What is new of a backend, and what is to be told the next time because it did not reach Redis. */
+  takeNews: (backend: string) => BackendNews;
+  keepNews: (backend: string, news: BackendNews) => void;
   /** The shares may have changed. `pauses`: those of backends that the fleet knows. */
   onRenewed: (pauses: Renewed['pauses']) => void;
   /** Aborted when the process is asked to stop. Then it is no longer a worker of its pools. */
@@ -41,6 +44,7 @@ export function startShareRenewal(deps: {
   const closing = new AbortController();
   const known = createKnownShares(now);
   let pools = new Map<string, PoolMembership>();
+  let renewals = 0;
   let hasRenewed = false;
   let isFailing = false;
   let soon = Promise.withResolvers<void>();
@@ -48,18 +52,19 @@ export function startShareRenewal(deps: {
 
   async function renew(): Promise<void> {
     const sentAt = now();
-    const sent = uses();
+    const sent = uses().map((use) => ({ ...use, ...deps.takeNews(use.backend) }));
     let pauses: Renewed['pauses'] = new Map();
     known.report(sent);
     try {
       const isMember = !shutdown.aborted;
-      const renewal = { pools: isMember ? deps.pools() : [], uses: sent };
+      const renewal = { number: ++renewals, pools: isMember ? deps.pools() : [], uses: sent };
       const answer = await renewShares(hasRenewed ? 'known' : 'new', renewal);
       ({ pools, pauses } = answer);
       known.set(answer.shares, sentAt);
       hasRenewed = true;
       isFailing = false;
     } catch (error) {
+      for (const { backend, busyCalls, pause: learned } of sent) deps.keepNews(backend, { busyCalls, pause: learned });
       if (!isFailing && !closing.signal.aborted) log.warn({ err: error }, 'shares of backends could not be renewed');
       isFailing = true;
     }
@@ -92,7 +97,7 @@ export function startShareRenewal(deps: {
       await within(leaveMs, renewing);
       await within(
         leaveMs,
-        renewShares('leaves', { pools: [], uses: [] }).catch(() => {}),
+        renewShares('leaves', { number: ++renewals, pools: [], uses: [] }).catch(() => {}),
       );
     },
   };

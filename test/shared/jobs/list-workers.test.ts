@@ -14,7 +14,7 @@ test.after.always(() => own?.[Symbol.asyncDispose]());
 
 test('lists the workers of a pool, or all, except those that are dead or take no more jobs', async (t) => {
   for (const [workerId, pools] of Object.entries({ one: ['a'], both: ['a', 'b'], leaving: [], dead: ['a'] }))
-    await createRenewShares(own.redis, { workerId })('new', { pools, uses: [] });
+    await createRenewShares(own.redis, { workerId })('new', { number: 1, pools, uses: [] });
   await own.redis.zadd(sharesExpiryKey(), 1, 'dead');
   const listWorkers = createListWorkers(own.redis);
   t.deepEqual((await listWorkers('a')).toSorted(), ['both', 'one']);

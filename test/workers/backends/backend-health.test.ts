@@ -68,3 +68,17 @@ test('the time of a backend that may be probed is unknown, so that it is found o
   probe.firstToken();
   t.false(served.isProbed());
 });
+
+test('a probe that fails through its own request leaves the next one to another request, and its account alone', async (t) => {
+  const { served, becomes } = open(t);
+  for (let failures = 0; failures < 5; failures++)
+    served.begin('user:a').end({ outcome: 'failed', evidence: 'backend' });
+  await becomes('half-open');
+  for (let times = 0; times < 3; times++) {
+    served.begin('user:poisoned').end({ outcome: 'failed', evidence: 'request' });
+    t.false(served.refuses());
+    t.false(served.isProbed());
+  }
+  served.begin('user:well').firstToken();
+  t.is(served.breaker(), 'closed');
+});

@@ -8,8 +8,13 @@ test('a breaker is counted from zero, so that its first opening is an increase, 
   const registry = new Registry();
   const metrics = createBackendMetrics(registry);
   const pauses = createPauses({ now: () => 0, onNews() {} });
-  const slots: Pick<BackendSlots, 'breakerStatuses' | 'load' | 'waiting' | 'pauses'> = {
+  const slots: Pick<BackendSlots, 'breakerStatuses' | 'seenHealth' | 'load' | 'waiting' | 'pauses'> = {
     breakerStatuses: () => [{ backend: 'onprem-a', model: 'small-chat', breaker: 'closed' }],
+    seenHealth: () =>
+      [2, 0].map((suspects, index) => ({
+        ...{ backend: 'onprem-a', model: `chat-${index}`, breaker: 'closed', firstTokenMs: undefined, suspects },
+        ...{ answered: 0, failed: 0 },
+      })),
     load: () => [],
     waiting: () => 0,
     pauses,
@@ -20,6 +25,8 @@ test('a breaker is counted from zero, so that its first opening is an increase, 
   t.true((await registry.metrics()).includes(`${series} 0\n`));
   metrics.breakerOpened.inc({ backend: 'onprem-a', model: 'small-chat' });
   t.true((await registry.metrics()).includes(`${series} 1\n`));
+  t.regex(await registry.metrics(), /^svc_backend_suspects\{backend="onprem-a",model="chat-0"\} 2$/m);
+  t.notRegex(await registry.metrics(), /chat-1/);
   pauses.refusesAccount('onprem-a');
   pauses.setByOperator('onprem-b', 1_000);
   const paused = (await registry.metrics()).split('\n').filter((line) => line.startsWith('svc_backend_paused{'));

@@ -535,6 +535,24 @@ test('a reserved slot of a suspect backend is given up for another one, if the a
   }
 });
 
+test('an account has one call at a backend that is suspect for it, also in reserved slots', async (t) => {
+  const { slots, take } = open(t);
+  (await take({ model: 'only-a' })).end({ outcome: 'failed', evidence: 'request' });
+  const reserved = [1, 2].map(() => slots.reserve('only-a', 'interactive'));
+  const ask = { model: 'only-a', lane: 'interactive', holder: 'user:a', tried: new Set<string>() } as const;
+  const { signal } = new AbortController();
+  const taken = await Promise.all(
+    reserved.map((each) => {
+      if (each.outcome !== 'reserved') throw new Error(each.outcome);
+      return slots.take({ ...ask, promptTokensMin: 0, waitMs: 0, signal }, each.reservation);
+    }),
+  );
+  t.deepEqual(
+    taken.map(({ outcome }) => outcome),
+    ['slot', 'late'],
+  );
+});
+
 test('a backend with too small a context is not asked', async (t) => {
   const { take, ask } = open(t, { contextOf: (name) => ({ a: 8_192, b: 32_768 })[name] });
   t.is((await take({ promptTokensMin: 8_191 })).name, 'a');

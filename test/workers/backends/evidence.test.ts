@@ -62,9 +62,12 @@ test('failures count for 20 s, and suspicion ends after 30 s or with an answer',
   pass(20_000);
   t.is(counted('request', 'user:b', 1), 0);
   t.true(log.isSuspect('user:a'));
+  t.is(log.suspects(), 2);
   pass(10_000);
+  t.is(log.suspects(), 1, 'also if the account never asks again');
   t.false(log.isSuspect('user:a'));
   t.true(log.isSuspect('user:b'));
+  t.is(log.suspects(), 1);
   log.clear('user:b');
   t.false(log.isSuspect('user:b'));
 });

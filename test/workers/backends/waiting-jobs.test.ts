@@ -2,7 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import type { Lane } from '../../../shared/lane.ts';
 import { createWaitingJobs } from '../../../workers/backends/waiting-jobs.ts';
 
-type Ask = { name: string; lane: Lane; waitMs: number; signal: AbortSignal };
+type Ask = { name: string; holder: string; lane: Lane; waitMs: number; signal: AbortSignal };
 
 /** Jobs that wait for the given amount of room. */
 function open(t: ExecutionContext) {
@@ -10,14 +10,15 @@ function open(t: ExecutionContext) {
   const served: string[] = [];
   let asked = 0;
   const waiting = createWaitingJobs<Ask, string>({
-    answer({ name }) {
+    answer({ name, holder }) {
       asked++;
-      if (room === 0) return undefined;
+      if (room === 0 || holder === 'user:held-back') return undefined;
       room--;
       served.push(name);
       return `room for ${name}`;
     },
     alike: ({ name }) => name.split(' ')[0] ?? '',
+    isHeldBack: ({ holder }) => holder === 'user:held-back',
     late: 'late',
   });
   t.teardown(() => waiting[Symbol.dispose]());
@@ -26,7 +27,7 @@ function open(t: ExecutionContext) {
     ...{ waiting, served },
     asked: () => asked,
     wait: (name: string, lane: Lane = 'interactive', given: Partial<Ask> = {}) =>
-      waiting.wait({ name, lane, waitMs: 60_000, signal, ...given }),
+      waiting.wait({ name, holder: 'user:a', lane, waitMs: 60_000, signal, ...given }),
     give(more: number): void {
       room += more;
       waiting.serve();
@@ -45,6 +46,15 @@ test('lines of batches get room after all requests, and each lane in the order o
   void wait('request 3');
   give(2);
   t.deepEqual(served, ['request 1', 'request 2', 'line 1', 'request 3', 'line 2']);
+});
+
+test('a job that is held back by its own account holds back only those of this account', (t) => {
+  const { wait, give, served, asked } = open(t);
+  for (let each = 1; each <= 100; each += 1) void wait(`request ${each}`, 'interactive', { holder: 'user:held-back' });
+  void wait('request 101');
+  give(1);
+  t.deepEqual(served, ['request 101']);
+  t.is(asked(), 2);
 });
 
 test('of jobs that would get the same result, one is checked if there is no room for it', (t) => {
@@ -85,11 +95,12 @@ test('room that comes only with time is found without a call', async (t) => {
   const waiting = createWaitingJobs<Ask, string>({
     answer: () => (isRoom ? 'room' : undefined),
     alike: () => '',
+    isHeldBack: () => false,
     late: 'late',
   });
   t.teardown(() => waiting[Symbol.dispose]());
   const { signal } = new AbortController();
-  const line = waiting.wait({ name: 'line', lane: 'batch', waitMs: 10_000, signal });
+  const line = waiting.wait({ name: 'line', holder: 'user:a', lane: 'batch', waitMs: 10_000, signal });
   const held = setTimeout(() => {}, 10_000); // its timer keeps no process alive
   isRoom = true;
   t.is(await line, 'room');

@@ -400,6 +400,19 @@ test.serial('one refusal lowers a known limit by a quarter at most, and by one a
   t.deepEqual(seen, [40, 30, 23, 18, 14, 11, 9, 7, 6, 5, 4, 3, 2]);
 });
 
+test.serial('a renewal that is sent again lowers no limit once more', async (t) => {
+  const side = await open(undefined);
+  const holder = side.join();
+  await side.renew(holder, 'wants', { busyCalls: 41 });
+  const refused = { busyCalls: 2, pause: { kind: 'busy', leftMs: 5_000 } } as const;
+  await side.renew(holder, 'wants', refused);
+  t.is(holder.share.calls, 30);
+  await side.pass(500);
+  const again = await side.renew(holder, 'wants', { ...refused, isRepeated: true });
+  t.is(holder.share.calls, 30);
+  t.deepEqual(again.pauses.get('a'), { kind: 'busy', leftMs: 4_500 });
+});
+
 test.serial(
   'a limit that is refused as soon as it grows is tried later each time, at most every half minute',
   async (t) => {

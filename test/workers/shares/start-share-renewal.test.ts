@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import {
+  type BackendNews,
   type BackendUse,
   noShare,
   type Renewed,
@@ -9,9 +10,11 @@ import {
 } from '../../../workers/shares/renew-shares.ts';
 import { startShareRenewal } from '../../../workers/shares/start-share-renewal.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { notBusy } from '../../support/shares-side.ts';
 
 type Renewal = {
   mode: string;
+  number: number;
   pools: readonly string[];
   uses: readonly BackendUse[];
   answer: (calls: number) => void;
@@ -24,7 +27,7 @@ function openSubject() {
   let inFlight = 0;
   const renewals: Renewal[] = [];
   let changes = 0;
-  const renewShares: RenewShares = (mode, { pools, uses }) => {
+  const renewShares: RenewShares = (mode, { number, pools, uses }) => {
     const { promise, resolve, reject } = Promise.withResolvers<Renewed>();
     const answer = (calls: number) =>
       resolve({
@@ -32,7 +35,7 @@ function openSubject() {
         shares: new Map(uses.map(({ backend }) => [backend, { calls, batchCalls: calls - 1 }])),
         pauses: new Map(),
       });
-    renewals.push({ mode, pools, uses, answer, fail: () => reject(new Error('Redis is unavailable')) });
+    renewals.push({ mode, number, pools, uses, answer, fail: () => reject(new Error('Redis is unavailable')) });
     if (mode === 'leaves') answer(0);
     return promise;
   };
@@ -44,6 +47,7 @@ function openSubject() {
       pauses.push({ ms, end: resolve });
       signal.addEventListener('abort', () => resolve());
     });
+  const news: BackendNews[] = [];
   const shares = startShareRenewal({
     ...{ renewShares, pools: () => ['default'], log, shutdown: shutdown.signal, now: () => now, pause },
     uses: () => [
@@ -54,14 +58,14 @@ function openSubject() {
         need: 'wants',
         isAsked: false,
         isOfSeveralPools: false,
-        busyCalls: 0,
-        pause: undefined,
       },
     ],
+    takeNews: () => news.splice(0)[0] ?? notBusy,
+    keepNews: (_backend, kept) => void news.push(kept),
     onRenewed: () => changes++,
   });
   return {
-    ...{ shares, shutdown, lines, renewals, pauses },
+    ...{ shares, shutdown, lines, renewals, pauses, news },
     changes: () => changes,
     setInFlight: (calls: number) => {
       inFlight = calls;
@@ -122,6 +126,26 @@ test.serial('during a renewal, no more calls may begin than it has reported, or 
   const third = await subject.next();
   t.is(subject.calls(), 4, 'it was not granted more');
   third.answer(4);
+  await subject.shares[Symbol.asyncDispose]();
+});
+
+test.serial('what a worker has learned is sent once, and again if it did not reach Redis', async (t) => {
+  const subject = openSubject();
+  subject.renewals[0]?.answer(6);
+  await settled();
+  const learned = { busyCalls: 3, pause: { kind: 'busy', leftMs: 5_000 } } as const;
+  subject.news.push(learned);
+  const failing = await subject.next();
+  t.like(failing, { number: 2, uses: [learned] });
+  failing.fail();
+  await settled();
+  const sent = await subject.next();
+  t.like(sent, { number: 3, uses: [learned] });
+  sent.answer(6);
+  await settled();
+  const last = await subject.next();
+  t.like(last, { number: 4, uses: [notBusy] });
+  last.answer(6);
   await subject.shares[Symbol.asyncDispose]();
 });
 

@@ -5,6 +5,7 @@ import { type BackendUse, noShare } from '../../../workers/shares/renew-shares.t
 import { startShares } from '../../../workers/shares/start-shares.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
+import { notBusy } from '../../support/shares-side.ts';
 
 let given: RedisDatabase;
 
@@ -32,6 +33,8 @@ function asCluster(redis: Redis, onCall: (mode: string) => Promise<void>): Redis
   });
 }
 
+const noNews = { takeNews: () => notBusy, keepNews() {} };
+
 test('in a cluster, the share of a backend that comes back is not ended by giving up the earlier one', async (t) => {
   const use = {
     limit: 4,
@@ -39,8 +42,6 @@ test('in a cluster, the share of a backend that comes back is not ended by givin
     need: 'wants',
     isAsked: true,
     isOfSeveralPools: false,
-    busyCalls: 0,
-    pause: undefined,
   } as const;
   const modes: string[] = [];
   let uses: BackendUse[] = [{ backend: 'a', ...use }];
@@ -60,6 +61,7 @@ test('in a cluster, the share of a backend that comes back is not ended by givin
     }),
     ...{ workerId: 'worker', pools: () => ['default'], uses: () => uses, shutdown: shutdown.signal },
     onRenewed: () => void renewals++,
+    ...noNews,
     log: recordedLog().log,
     pause: async () => void (await nextTurn()),
   });
@@ -79,8 +81,6 @@ test('in a cluster, a backend that has gone has no share, and all are given up a
     need: 'idle',
     isAsked: false,
     isOfSeveralPools: false,
-    busyCalls: 0,
-    pause: undefined,
   } as const;
   const left: string[] = [];
   let uses: BackendUse[] = [
@@ -94,6 +94,7 @@ test('in a cluster, a backend that has gone has no share, and all are given up a
       pools: () => ['default'],
       uses: () => uses,
       onRenewed() {},
+      ...noNews,
       log: recordedLog().log,
     },
     shutdown: new AbortController().signal,
