@@ -117,7 +117,7 @@ export const whenDown: readonly Row[] = [
   },
   {
     unavailable: 'a route or a model that a backend does not have',
-    newRequests: 'the next one; without one 503; no breaker opens',
+    newRequests: 'the next one; without one 503, or 400 if all answer 501; no breaker opens',
     inFlight: 'unaffected',
     shownBy: ['17o'],
   },
