@@ -75,12 +75,12 @@ function observeLoad(registry: Registry, { load, waiting }: BackendSlots): void 
   );
   observe(
     'svc_backend_share',
-    'Concurrent calls that this worker may make to a backend whose limit applies to the whole fleet',
+    'Concurrent calls that this worker may make: its part of the limit, or of what a busy backend has room for',
     ({ share }) => share,
   );
   new Gauge({
     name: 'svc_jobs_waiting_for_backend',
-    help: 'Jobs in progress in this worker whose backend failed and that wait for a slot of another backend',
+    help: 'Jobs in progress in this worker that wait for a slot, because a backend failed, was busy or loads its model',
     registers: [registry],
     collect() {
       this.set(waiting());

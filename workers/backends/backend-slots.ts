@@ -44,7 +44,7 @@ export interface BackendSlots extends Disposable {
   /** For each backend with a fleet limit, what is in use here and needed. `isLeaving`: only for jobs in progress. */
   uses(isLeaving: boolean): BackendUse[];
   load: BackendLoad['report'];
-  /** The number of jobs in progress that wait for a slot, because another backend has failed. */
+  /** The number of jobs in progress that wait for a slot, because a backend has failed, was busy or loads its model. */
   waiting(): number;
   /** Shares have changed. */
   sharesChanged(): void;

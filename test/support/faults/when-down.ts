@@ -110,6 +110,25 @@ export const whenDown: readonly Row[] = [
     shownBy: ['17a', '17b'],
   },
   {
+    unavailable: 'a backend that is busy or loads its model',
+    newRequests: 'the next one; without one they wait up to `queue_ms`, then 503; no breaker opens',
+    inFlight: 'unaffected',
+    shownBy: ['17n', '17u', '17v'],
+  },
+  {
+    unavailable: 'a route or a model that a backend does not have',
+    newRequests: 'the next one; without one 503, or 400 if all answer 501; no breaker opens',
+    inFlight: 'unaffected',
+    shownBy: ['17o'],
+  },
+  {
+    unavailable: 'backends that the requests of one account break or silence',
+    newRequests:
+      'a request that breaks them: two on-prem backends, then one in a cloud, once, then 503; one on which they stay silent: the next one after `first_token_ms`; those of other accounts: answered, and no breaker opens',
+    inFlight: 'as when a backend is away',
+    shownBy: ['17p', '17q', '17r', '17s', '17t'],
+  },
+  {
     unavailable: 'all backends of a model',
     newRequests: '503 `UPSTREAMS_EXHAUSTED` with the backends that were tried; at once if their breakers are open',
     inFlight: 'the same',
