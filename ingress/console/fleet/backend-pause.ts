@@ -50,7 +50,7 @@ export function PauseDialog({ backend: { backend, paused }, api, done, close }: 
 
   const what = isPaused
     ? 'Workers call it again within two seconds.'
-    : 'Calls in flight go on. Workers start no new ones.';
+    : 'Calls in flight continue. Workers start no new ones. If no other backend of a model is left, its requests get 503.';
   return h(
     ConfirmDialog,
     {

@@ -19,7 +19,7 @@ export function findingsIn({ pools, backends, workers, ingresses }: FleetView): 
       count === 0 ? [bad(`The pool ${pool} has no worker: its requests wait, and then get 503.`)] : [],
     ),
     ...pools.flatMap(({ models }) => models.flatMap(queueOf)),
-    ...modelsOf(backends).flatMap(({ model, seen }) => outage(model, seen)),
+    ...modelsOf(backends).flatMap(({ model, served }) => outage(model, served)),
     ...backends.flatMap(({ backend, models }) => models.flatMap((health) => failing(backend, health))),
     ...backends.flatMap(pausesOf),
     ...backends.flatMap(fullness),
@@ -51,18 +51,28 @@ function silent(processes: readonly { waiting: number | null }[]): Finding[] {
   return [warning(`What ${who} is not known.`)];
 }
 
+type Served = { isPaused: boolean; hasFailed: boolean };
+
+/** The backends of each model. */
 function modelsOf(backends: readonly Backend[]) {
-  const seen = backends.flatMap(({ models }) => models);
-  return [...Map.groupBy(seen, ({ model }) => model)].map(([model, each]) => ({ model, seen: each }));
+  const served = backends.flatMap(({ paused, pauses, models }) =>
+    models.map(({ model, breakers }) => ({
+      model,
+      isPaused: paused !== null || pauses.some(({ kind }) => kind === 'account'),
+      hasFailed: breakers.closed === 0 && breakers.open > 0,
+    })),
+  );
+  return [...Map.groupBy(served, ({ model }) => model)].map(([model, each]) => ({ model, served: each }));
 }
 
 /** No worker may call any backend of the model. */
-function outage(model: string, seen: readonly Health[]): Finding[] {
-  const isDown = seen.length > 0 && seen.every(({ breakers }) => breakers.closed === 0 && breakers.open > 0);
-  return isDown ? [bad(`${model} is down: all its backends fail.`)] : [];
+function outage(model: string, served: readonly Served[]): Finding[] {
+  if (served.length === 0 || !served.every(({ isPaused, hasFailed }) => isPaused || hasFailed)) return [];
+  const why = served.every(({ hasFailed }) => hasFailed) ? 'all its backends fail' : 'its backends are paused or fail';
+  return [bad(`${model} is down: ${why}.`)];
 }
 
-function failing(backend: string, { model, breakers, answered, failed }: Health): Finding[] {
+function failing(backend: string, { model, breakers, answered, failed, suspects }: Health): Finding[] {
   const { open, 'half-open': halfOpen } = breakers;
   const key = `${backend} ${model}`;
   if (open > 0) {
@@ -74,7 +84,8 @@ function failing(backend: string, { model, breakers, answered, failed }: Health)
     return [warning(text, `${key} half-open`)];
   }
   const isFailing = failed > 0 && failed / (answered + failed) > failedShareMax;
-  const text = `${backend} fails for ${model}: ${failed} of ${answered + failed} calls in the last minute.`;
+  const askedLast = suspects > 0 ? ` It is asked last by ${counted(suspects, 'account')}.` : '';
+  const text = `${backend} fails for ${model}: ${failed} of ${answered + failed} calls in the last minute.${askedLast}`;
   return isFailing ? [warning(text, `${key} fails`)] : [];
 }
 

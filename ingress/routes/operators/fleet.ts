@@ -79,7 +79,10 @@ export const fleet = z.strictObject({
       per_worker: z.boolean().meta({ description: 'Whether the limit applies to each worker.' }),
       shares: count
         .nullable()
-        .meta({ description: 'The sum of the shares of all workers; null without a limit of the whole fleet.' }),
+        .meta({
+          description:
+            'The sum of the shares of all workers: of its limit, or of what it has shown to have room for. Null if there is neither.',
+        }),
       paused: operatorPause.meta({ description: 'By an operator; null if none has paused it.' }),
       pauses: z.array(pause).meta({ description: 'Why workers do not call it for a while, besides `paused`.' }),
       models: z.array(modelHealth),
@@ -186,11 +189,11 @@ function presentBackend(
     all.flatMap(({ health }) => health.filter(({ backend }) => backend === name)),
     ({ model }) => model,
   );
-  const isShared = requestsAtOnce !== undefined && !perWorker;
+  const isLimited = (requestsAtOnce !== undefined && !perWorker) || uses.some(({ share }) => share !== undefined);
   return {
     ...{ backend: name, location, calls: sum(uses.map(({ calls }) => calls)) },
     ...{ limit: requestsAtOnce ?? null, per_worker: perWorker ?? false },
-    shares: isShared ? sum(uses.map(({ share = 0 }) => share)) : null,
+    shares: isLimited ? sum(uses.map(({ share = 0 }) => share)) : null,
     pauses: presentPauses(all.flatMap(({ pauses }) => pauses.filter(({ backend }) => backend === name))),
     models: [...byModel].map(([model, seen]) => ({ model, ...presentHealth(seen) })),
   };

@@ -45,6 +45,10 @@ test('each fault is said in words, the worst first', (t) => {
     'warning: b fails for small-chat: 1 of 9 calls in the last minute.',
     'warning: b is full: 8 of 8 calls.',
   ]);
+  const forOne = { ...health, answered: 1, failed: 1, suspects: 1 };
+  t.deepEqual(texts({ backends: [{ ...backend, models: [forOne] }] }), [
+    'warning: a fails for small-chat: 1 of 2 calls in the last minute. It is asked last by 1 account.',
+  ]);
   const tested = { ...health, breakers: { closed: 0, 'half-open': 2, open: 0 } };
   t.deepEqual(texts({ backends: [{ ...backend, models: [tested] }] }), [
     'warning: a has failed for small-chat: its next call tests it, in 2 workers.',
@@ -65,11 +69,19 @@ test('pauses are found: a refused account, an operator’s, and a model that loa
   const times = { since: '2026-03-01T09:00:00.000Z', ends_at: '2026-03-01T09:30:00.000Z' };
   const paused = { ...times, by: 'user:olga', reason: null };
   t.deepEqual(texts({ backends: [{ ...backend, paused, pauses: [...pauses] }] }), [
+    'bad: small-chat is down: its backends are paused or fail.',
     'bad: a refuses the account of this service there: look at its key, its credit and its bill.',
     'warning: a is paused by user:olga.',
     'warning: a loads its model.',
   ]);
   t.deepEqual(texts({ backends: [{ ...backend, pauses: [pauses[0]] }] }), []);
+  const failing = { ...backend, backend: 'b', models: [broken] };
+  t.true(
+    texts({ backends: [{ ...backend, paused }, failing] }).includes(
+      'bad: small-chat is down: its backends are paused or fail.',
+    ),
+  );
+  t.false(texts({ backends: [{ ...backend, paused }, backend] }).some((text) => text.includes('is down')));
 });
 
 test('a queue that is full or filling is found, one with many lines of batches is not', (t) => {
