@@ -19,7 +19,10 @@ export interface BackendLoad {
   noteFull(candidates: readonly Candidate[]): string[];
   /** What is in use and needed of backends with a fleet limit. `isWaiting`: jobs in progress wait for a slot. */
   uses(how: { isLeaving: boolean; isWaiting: boolean }): BackendUse[];
-  /** Calls in flight, `requests_at_once`, and this worker's share of it or of what the backend has shown to have room for, by backend. */
+  /**
+   * By backend: calls in flight, `requests_at_once`, and this worker's share of it or of what the backend has shown to have room for; undefined if
+   * there is none, or if the limit is of each worker.
+   */
   report(): { backend: string; calls: number; limit: number | undefined; share: number | undefined }[];
 }
 
@@ -94,9 +97,10 @@ export function createBackendLoad(deps: {
     uses: (how) => [...new Set([...called(), ...limitsInUse.keys()])].flatMap((backend) => useOf(backend, how)),
     report: () =>
       [...called()].map((backend) => {
-        const limit = currentPlanFile().backends[backend]?.requestsAtOnce;
+        const { requestsAtOnce: limit, perWorker } = currentPlanFile().backends[backend] ?? {};
         const { calls: share } = shareOf(backend, fleetLimitOf(backend) === undefined ? unlimited : noShare);
-        return { backend, calls: callsOf(backend), limit, share: Number.isFinite(share) ? share : undefined };
+        const isOfFleet = Number.isFinite(share) && !perWorker;
+        return { backend, calls: callsOf(backend), limit, share: isOfFleet ? share : undefined };
       }),
   };
 }
