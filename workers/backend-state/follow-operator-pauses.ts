@@ -21,11 +21,15 @@ export function followOperatorPauses(deps: {
   wallClock?: () => number;
 }): FollowedPauses {
   const { backendPauses, called, set, log, wallClock = Date.now } = deps;
+  let followed = new Set<string>();
 
   async function look(): Promise<void> {
     try {
+      const names = new Set(called());
+      for (const name of followed) if (!names.has(name)) set(name, 0);
+      followed = names;
       // While Redis has it, a pause has not ended, whatever this clock says.
-      for (const [backend, pause] of await backendPauses.read(called()))
+      for (const [backend, pause] of await backendPauses.read([...names]))
         set(backend, pause === null ? 0 : Math.max(2 * lookEveryMs, pause.until - wallClock()));
     } catch (error) {
       log.debug({ err: error }, 'cannot determine which backends operators have paused');

@@ -7,11 +7,12 @@ const pause = { since: 0, until: 60_000, by: 'user:olga', reason: null };
 
 function open(read: () => Promise<ReadonlyMap<string, BackendPause | null>>, time = 10_000) {
   const left: [string, number][] = [];
+  const names = ['a', 'b'];
   const followed = followOperatorPauses({
-    ...{ backendPauses: { read }, called: () => ['a', 'b'], log: recordedLog().log, wallClock: () => time },
+    ...{ backendPauses: { read }, called: () => names, log: recordedLog().log, wallClock: () => time },
     set: (backend, leftMs) => left.push([backend, leftMs]),
   });
-  return { followed, left };
+  return { followed, left, names };
 }
 
 test('a pause lasts as long as is left of it, and a backend without one is called', async (t) => {
@@ -20,6 +21,18 @@ test('a pause lasts as long as is left of it, and a backend without one is calle
   await followed.look();
   t.deepEqual(left, [
     ['a', 50_000],
+    ['b', 0],
+  ]);
+});
+
+test('of a backend that has left the plan file no pause is kept', async (t) => {
+  const { followed, left, names } = open(async () => new Map([['a', pause] as const]));
+  using _followed = followed;
+  await followed.look();
+  names.splice(0);
+  await followed.look();
+  t.deepEqual(left.slice(1, 3), [
+    ['a', 0],
     ['b', 0],
   ]);
 });
