@@ -143,7 +143,10 @@ async function checkCall(call: Call, text: string): Promise<void> {
   for (const backend of backends) {
     const sent = JSON.parse(bodyFor(call, backend));
     require(isDeepStrictEqual(withoutOurs(sent), asked), `${backend.url} receives other fields`);
-    require(sent.max_tokens === outputTokensMax, 'the output limit differs');
+    const limits = ['max_tokens', 'max_completion_tokens'].map((field) => sent[field]);
+    const named = call.limitFields.length > 0 ? call.limitFields : ['max_tokens'];
+    require(named.every((field) => sent[field] === outputTokensMax), 'the output limit differs');
+    require(limits.filter((limit) => limit !== undefined).length === named.length, 'another output limit is sent');
     require(!('service_tier' in sent), 'service_tier is sent');
     require((sent.stream === true) === (call.stream || call.assembled), 'stream differs');
   }

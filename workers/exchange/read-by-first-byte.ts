@@ -4,7 +4,7 @@ import type { BodyReader } from './exchange.ts';
 /** Server-sent events, or one JSON. */
 export type AnswerKind = 'events' | 'JSON';
 
-/** White space, and the bytes of a byte order mark: any answer may begin with them. */
+/** White space, and the bytes of a byte order mark: any answer may begin with them. No reader gets them. */
 const skipped = new Set([0x20, 0x09, 0x0a, 0x0d, 0xef, 0xbb, 0xbf]);
 /** Of the fields of an event (`data`, `event`, `id`, `retry`) and of a comment. */
 const eventBytes = new Set([...'deir:'].map((first) => first.charCodeAt(0)));
@@ -18,12 +18,11 @@ export function readByFirstByte(readerOf: (kind: AnswerKind) => BodyReader): Bod
   let reader: BodyReader | undefined;
   return {
     take(bytes) {
-      if (reader === undefined) {
-        const first = bytes.find((byte) => !skipped.has(byte));
-        if (first === undefined) return;
-        reader = readerOf(kindOf(first));
-      }
-      reader.take(bytes);
+      if (reader !== undefined) return reader.take(bytes);
+      const begin = bytes.findIndex((byte) => !skipped.has(byte));
+      if (begin === -1) return;
+      reader = readerOf(kindOf(bytes[begin] ?? 0));
+      reader.take(bytes.subarray(begin));
     },
     end: () => (reader ?? readerOf('events')).end(),
     breakOff: (error) => (reader ?? readerOf('events')).breakOff(error),
