@@ -151,7 +151,7 @@ export async function answerStream(answering: Answering): Promise<Answered> {
   };
   const complete = () => converter.complete(() => job.choices);
   const read = await readStream({ call, callBackend }, { isWhole: false, begun: converter.begun, take, complete });
-  const isCut = read.whole === undefined ? read.isCut : await takeAll(format, read.whole, take);
+  const isCut = read.whole === undefined ? read.isCut : await takeAll(format, read.whole, { take, complete });
   if (isCut) {
     begin();
     await send(converter.cut(job.choices));
@@ -167,10 +167,20 @@ function streamFormatOf({ stream }: AnswerFormat): StreamFormat {
   return stream;
 }
 
-/** Takes the events of an answer that came whole. True if the rest was cut. */
-async function takeAll(format: AnswerFormat, text: string, take: StreamReader['take']): Promise<boolean> {
-  for (const data of streamFormatOf(format).eventsOf(format.parse(text))) if (await take(data)) return true;
+/** Takes the events of an answer that came whole, which its end completes as `[DONE]` does. True if the rest was cut. */
+async function takeAll(
+  format: AnswerFormat,
+  text: string,
+  { take, complete }: Pick<EventsReader, 'take' | 'complete'>,
+): Promise<boolean> {
+  const events = streamFormatOf(format).eventsOf(format.parse(text));
+  for (const data of [...events, '[DONE]']) if (await take(data)) return true;
+  requireComplete(complete);
   return false;
+}
+
+function requireComplete(complete: EventsReader['complete']): void {
+  if (!complete()) throw new BackendError('interrupted', 'the answer ended before it was complete');
 }
 
 /** Whether the answer exceeds its limit. An answer that is complete and has no more text does not. */
@@ -183,10 +193,12 @@ function isPassed(guard: OutputGuard, progress: StreamProgress, job: QueuedCall)
 
 type Calling = Pick<Answering, 'call' | 'callBackend'>;
 
+type EventsReader = Omit<StreamReader, 'takeWhole'> & { complete(): boolean };
+
 /** `isCut`: the stream was cut before its end. `whole`: the text of an answer that came in one JSON. */
 async function readStream(
   { call, callBackend }: Calling,
-  reader: Omit<StreamReader, 'takeWhole'> & { complete(): boolean },
+  reader: EventsReader,
 ): Promise<{ isCut: boolean; whole?: string }> {
   let whole = '';
   const takeWhole = (text: string) => {
@@ -200,7 +212,7 @@ async function readStream(
     // A complete answer stays complete, even if its connection fails afterwards.
     if (!(error instanceof BackendError && reader.complete())) throw error;
   }
-  if (!reader.complete()) throw new BackendError('interrupted', 'the stream ended before it was complete');
+  requireComplete(reader.complete);
   return { isCut: false };
 }
 

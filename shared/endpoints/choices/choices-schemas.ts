@@ -9,7 +9,7 @@ import { writtenText } from '../answers/written.ts';
 /** A whole answer. Usage is checked separately: unreadable usage counts as missing. */
 export const choicesAnswerSchema = z.looseObject({
   model: z.string().nullish(),
-  choices: z.array(z.looseObject({ message: z.looseObject({}).nullish(), text: z.string().nullish() })),
+  choices: z.array(z.looseObject({ message: z.looseObject({}).nullish(), text: z.string().nullish() })).min(1),
 });
 
 export type ChoicesAnswer = z.infer<typeof choicesAnswerSchema>;

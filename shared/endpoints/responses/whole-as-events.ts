@@ -7,7 +7,8 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** The events of a stream that say what a whole response says (OpenAI API reference, streaming events of responses). */
 export function responseAsEvents({ answer }: ResponseAnswer): string[] {
-  const { output, usage, status = 'completed', ...response } = answer;
+  const { output, usage, status: given, ...response } = answer;
+  const status = given ?? 'completed';
   const begun = { ...response, status: 'in_progress', output: [] };
   const ended = { ...response, status, output, ...(usage !== undefined && { usage }) };
   const events: TypedEvent[] = [

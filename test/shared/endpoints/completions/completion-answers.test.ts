@@ -42,18 +42,19 @@ test('properties that a server leaves out are added', (t) => {
 });
 
 test('a usage that is missing, partial or wrong is replaced, and one that is too large is lowered', (t) => {
+  const choices = [{ text: 'a' }];
   const used = { promptTokens: 3, completionTokens: 2 };
   const counted = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
   for (const usage of [undefined, null, {}, { prompt_tokens: 3 }, { prompt_tokens: 3, completion_tokens: '2' }, 'x'])
-    t.deepEqual(presented({ choices: [], usage }, used).usage, counted, JSON.stringify(usage));
-  t.deepEqual(presented({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } }, used).usage, counted);
+    t.deepEqual(presented({ choices, usage }, used).usage, counted, JSON.stringify(usage));
+  t.deepEqual(presented({ choices, usage: { prompt_tokens: 3, completion_tokens: 2 } }, used).usage, counted);
   const large = {
     prompt_tokens: 3,
     completion_tokens: 900,
     completion_tokens_details: { reasoning_tokens: 800 },
     vendor: 1,
   };
-  t.deepEqual(presented({ choices: [], usage: large }, used).usage, { ...counted, vendor: 1 });
+  t.deepEqual(presented({ choices, usage: large }, used).usage, { ...counted, vendor: 1 });
 });
 
 test('a stream passes byte for byte, and its usage comes last, if it was asked for', (t) => {
