@@ -58,7 +58,13 @@ export async function openConnections({
   const oneConnection = isSame && !redis.isCluster;
   const connectControlReader = () => connectForWork(config.replyRedisUrl, log, settingOf(config.replyRedisUrl));
   const connectJobReader = () => connectForWork(config.redisUrl, log);
-  const agents = owned.use(createBackendAgents(() => currentPlanFile().timeouts.connectMs));
+  const agents = owned.use(
+    createBackendAgents({
+      connectMs: () => currentPlanFile().timeouts.connectMs,
+      onUnreadable: (files, err) =>
+        log.error({ err, ...files }, 'the certificates of a backend cannot be used; the earlier ones stay in use'),
+    }),
+  );
   const keys = owned.use(
     followBackendKeys({
       variableOf: config.variableOf,

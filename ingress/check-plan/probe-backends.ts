@@ -21,7 +21,7 @@ export async function probeBackends(
 ): Promise<{ lines: string[]; isWell: boolean }> {
   const { backends, timeouts } = planFile;
   await using parts = new AsyncDisposableStack();
-  const agents = parts.use(createBackendAgents(() => timeouts.connectMs));
+  const agents = parts.use(createBackendAgents({ connectMs: () => timeouts.connectMs, onUnreadable() {} }));
   // Files that cannot be read are found below.
   const keys = parts.use(followBackendKeys({ variableOf, backends: () => backends, onUnreadable() {} }));
   const ask = createAskBackend({ agents, keys, timeoutMs });

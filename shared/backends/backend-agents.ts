@@ -8,16 +8,22 @@ export interface BackendAgents extends AsyncDisposable {
   of(backend: TlsFiles): Agent;
 }
 
+/**
+ * `onUnreadable`: called once until the certificates can be used again, while the earlier ones stay in use. The error has nothing of the
+ * files.
+ */
+type Deps = { connectMs: () => number; onUnreadable: (files: TlsFiles, error: unknown) => void };
+
 /** undici's own timeouts for answers are off, because they do not cover a backend that falls silent. */
-export function createBackendAgents(connectMs: () => number): BackendAgents {
-  const common = createAgent({ connectMs, files: {} });
+export function createBackendAgents(deps: Deps): BackendAgents {
+  const common = createAgent({ ...deps, files: {} });
   /** As many as there are different settings in the plan files of this process. */
   const own = new Map<string, Agent>();
 
   function ownAgent({ caFile, clientCertFile, clientKeyFile }: TlsFiles): Agent {
     const files = { caFile, clientCertFile, clientKeyFile };
     const name = JSON.stringify(files);
-    const agent = own.get(name) ?? createAgent({ connectMs, files });
+    const agent = own.get(name) ?? createAgent({ ...deps, files });
     own.set(name, agent);
     return agent;
   }
@@ -37,8 +43,9 @@ function hasCertificates({ caFile, clientCertFile }: Pick<Backend, 'caFile' | 'c
 type Connector = { timeout: number; texts: TlsTexts | undefined; connect: buildConnector.connector };
 
 /** The files are read for each new connection: a certificate that is replaced is used by the next one. */
-function createAgent({ connectMs, files }: { connectMs: () => number; files: TlsFiles }): Agent {
+function createAgent({ connectMs, onUnreadable, files }: Deps & { files: TlsFiles }): Agent {
   let latest: Connector | undefined;
+  let isFailing = false;
 
   function connectorFor(texts: TlsTexts | undefined): Connector {
     if (latest?.timeout !== connectMs() || !isDeepStrictEqual(latest.texts, texts))
@@ -49,9 +56,13 @@ function createAgent({ connectMs, files }: { connectMs: () => number; files: Tls
   /** While the files are being replaced, they may be missing or not fit each other: then the earlier ones stay in use. */
   async function connectorOfFiles(): Promise<Connector> {
     try {
-      return connectorFor(await readTlsFiles(files));
+      const connector = connectorFor(await readTlsFiles(files));
+      isFailing = false;
+      return connector;
     } catch (error) {
       if (latest === undefined) throw error;
+      if (!isFailing) onUnreadable(files, error);
+      isFailing = true;
       return latest;
     }
   }

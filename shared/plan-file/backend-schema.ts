@@ -6,7 +6,7 @@ const positive = z.int().positive();
 const filePath = z.string().min(1).max(4_096);
 
 /** The first one takes the key as Bearer. */
-export const apiKeyHeaders = ['authorization', 'x-api-key', 'api-key'] as const;
+const apiKeyHeaders = ['authorization', 'x-api-key', 'api-key'] as const;
 
 const namedValuesMax = 16;
 const headerName = /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/;

@@ -7,6 +7,10 @@ export type BackendSettings = {
   location?: 'on-prem' | 'cloud';
   requests_at_once?: number;
   api_key_env?: string;
+  api_key_file?: string;
+  api_key_header?: string;
+  headers?: Record<string, string>;
+  query?: Record<string, string>;
   whole_as_stream?: boolean;
   cache_salt?: boolean;
   priority?: boolean;

@@ -24,7 +24,7 @@ export function openBackend(
   timeouts: Partial<Timeouts> = {},
   asked: AbortSignal = AbortSignal.timeout(30_000),
 ) {
-  const agents = createBackendAgents(() => ({ ...patient, ...timeouts }).connectMs);
+  const agents = createBackendAgents({ connectMs: () => ({ ...patient, ...timeouts }).connectMs, onUnreadable() {} });
   const callBackend = createCallBackend({ agents, timeouts: () => ({ ...patient, ...timeouts }) });
   const backend: Backend = { url, location: 'on-prem' };
 
@@ -48,7 +48,9 @@ export function openBackend(
       (onReady) => {
         const converter = createChunkConverter(chatKind, streamOptions({ model: 'm' }));
         const take = (data: string) => onReady(converter.take(data)) === true;
-        return callBackend.stream(call(true, signal), { isWhole: false, take, takeWhole() {}, begun: converter.begun });
+        const hasText = () => converter.written().text !== '';
+        const reader = { isWhole: false, take, takeWhole() {}, begun: converter.begun, hasText };
+        return callBackend.stream(call(true, signal), reader);
       },
     [Symbol.asyncDispose]: () => agents[Symbol.asyncDispose](),
   };

@@ -106,7 +106,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   const registry = new Registry();
   const metrics = createWorkerMetrics(registry);
   const currentPlanFile = () => planFile;
-  const agents = parts.use(createBackendAgents(() => planFile.timeouts.connectMs));
+  const agents = parts.use(createBackendAgents({ connectMs: () => planFile.timeouts.connectMs, onUnreadable() {} }));
   const slots = parts.use(
     createBackendSlots({ currentPlanFile, pools: () => ['default', 'large'], shareOf: wholeLimits(planFile) }),
   );

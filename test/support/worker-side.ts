@@ -63,7 +63,7 @@ export async function openWorkerSide(
   ];
   const planFile = planFor({ servers, ...planned });
   const currentPlanFile = () => planFile;
-  const agents = parts.use(createBackendAgents(() => planFile.timeouts.connectMs));
+  const agents = parts.use(createBackendAgents({ connectMs: () => planFile.timeouts.connectMs, onUnreadable() {} }));
   const slots = parts.use(
     createBackendSlots({ currentPlanFile, pools: () => ['default', 'large'], shareOf: wholeLimits(planFile), test }),
   );

@@ -115,6 +115,7 @@ async function assemble(answering: Answering, format: AnswerFormat, guard: Outpu
         if (!before && assembler.begun()) onFirstToken({ isDelivered: false, id: assembler.id() });
         return isPassed(guard, assembler, job);
       },
+      hasText: () => assembler.written().text !== '',
       complete: () => assembler.complete(() => job.choices),
     },
   );
@@ -150,7 +151,9 @@ export async function answerStream(answering: Answering): Promise<Answered> {
       : passed.then((isOver) => isOver || call.signal.aborted || deliver(ready));
   };
   const complete = () => converter.complete(() => job.choices);
-  const read = await readStream({ call, callBackend }, { isWhole: false, begun: converter.begun, take, complete });
+  const hasText = () => converter.written().text !== '';
+  const reader = { isWhole: false, begun: converter.begun, hasText, take, complete };
+  const read = await readStream({ call, callBackend }, reader);
   const isCut = read.whole === undefined ? read.isCut : await takeAll(format, read.whole, { take, complete });
   if (isCut) {
     begin();

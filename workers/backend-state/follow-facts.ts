@@ -13,8 +13,13 @@ export interface FollowedFacts extends Disposable {
 }
 
 const lookEveryMs = 30_000;
-/** One that has not answered is asked at the next look. */
+/** One that has not answered, or not now, is asked at the next look. */
 const askAgainMs = 300_000;
+
+/** Whether it says so only for now: it is busy, loads or restarts. */
+function isPassing(status: number): boolean {
+  return status === 429 || status >= 500;
+}
 
 /** Asks in the background: no request waits for it. */
 export function followFacts(deps: {
@@ -36,6 +41,7 @@ export function followFacts(deps: {
     known.set(backend, { facts: earlier?.facts, dueAt: now() + lookEveryMs / 2 });
     try {
       const said = await askFacts(ask, backend, modelNamesAt(currentPlanFile(), name));
+      if ('refused' in said && isPassing(said.refused)) return;
       known.set(backend, { facts: 'refused' in said ? undefined : said, dueAt: now() + askAgainMs });
     } catch (error) {
       log.debug({ err: error, backend: name }, 'a backend has not said what it serves');

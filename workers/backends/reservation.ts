@@ -8,7 +8,7 @@ export interface Slot {
   backend: Backend;
   /** The backend answers. */
   firstToken(): void;
-  /** A token has come. */
+  /** Events with text have come. */
   noteToken(): void;
   /** Whether the backend has given tokens to other calls within this time, and none to this one: then it gets fewer calls. */
   isBusy(withinMs: number): boolean;
@@ -31,7 +31,7 @@ export interface Reservation {
   release(): void;
 }
 
-/** When the backend last gave a token to any call of this process, by `performance.now()`. */
+/** When the backend last gave text to any call of this process, by `performance.now()`. */
 export type TokenTime = { at: number };
 
 /** A job begins within milliseconds, unless Redis or the store is slow. After this time, other jobs get the slot. */

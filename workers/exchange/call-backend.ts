@@ -26,9 +26,9 @@ export type BackendCall = {
   signal: AbortSignal;
   /** The backend has begun to answer. */
   onHead(): void;
-  /** A token has come. */
+  /** Events with text have come: only comments and pings are no tokens. */
   onToken(): void;
-  /** Whether the backend has given tokens to other calls within this time, and none to this one. */
+  /** Whether the backend has given tokens to other calls within this time, and this one still waits for its first. */
   isBusy(withinMs: number): boolean;
 };
 
@@ -44,8 +44,11 @@ export interface CallBackend {
   stream(call: BackendCall, reader: StreamReader): Promise<StreamEnd>;
 }
 
-/** `isWhole`: a whole answer was asked for, which comes when it is complete: it has no limit for its first token. */
-export type StreamReader = EventReader & { isWhole: boolean; takeWhole(text: string): void };
+/**
+ * `isWhole`: a whole answer was asked for, which comes when it is complete: it has no limit for its first token. `hasText`: whether the event
+ * that was taken last has text.
+ */
+export type StreamReader = EventReader & { isWhole: boolean; hasText(): boolean; takeWhole(text: string): void };
 
 export function createCallBackend({
   agents,
@@ -88,11 +91,14 @@ export function createCallBackend({
           call.room.readFrom(answer.source);
           if (!reader.isWhole) expectToken(call, answer);
         },
-        readerOf: (head, answer) => refusalOf(call, head, answer) ?? readByFirstByte((kind) => readerOf(kind, answer)),
+        readerOf: (head, answer) =>
+          refusalOf(call, head, answer) ??
+          readByFirstByte({ readerOf: (kind) => readerOf(kind, answer), onBlank: () => expectNext(answer) }),
       });
 
       function readerOf(kind: AnswerKind, answer: Exchange<StreamEnd>): BodyReader {
-        if (kind === 'events') return readEvents({ exchange: answer, reader, expectNext: () => expectNext(answer) });
+        if (kind === 'events')
+          return readEvents({ exchange: answer, reader: { ...reader, take }, expectNext: () => expectNext(answer) });
         const onWhole = (text: string) => {
           reader.takeWhole(text);
           answer.succeed('whole');
@@ -100,11 +106,15 @@ export function createCallBackend({
         return readWhole(answer, { ...wholeOptions(call, answer), body: wholeText(), onWhole });
       }
 
+      function take(data: string): boolean | Promise<boolean> {
+        const taken = reader.take(data);
+        if (reader.hasText()) call.onToken();
+        return taken;
+      }
+
       function expectNext(answer: Exchange<StreamEnd>): void {
-        if (reader.begun()) {
-          call.onToken();
-          expectBytes(answer);
-        } else if (reader.isWhole) answer.relax();
+        if (reader.begun()) expectBytes(answer);
+        else if (reader.isWhole) answer.relax();
         else expectToken(call, answer);
       }
     },

@@ -218,7 +218,7 @@ function createHandler({
 
   return {
     onRequestStart: (controller) => call.open(controller),
-    // undici calls this when it has written the last of the request.
+    // undici calls this when it has passed the last of the request to the socket. The kernel may not have it yet.
     onRequestSent() {
       wasSent = true;
     },

@@ -12,15 +12,22 @@ const jsonBytes = new Set([...'{['].map((first) => first.charCodeAt(0)));
 
 /**
  * Reads an answer by what it is, which its first byte shows: proxies and servers give streams any media type (contract.md#ms10-media-types).
- * An answer that is neither is `unreadable`.
+ * An answer that is neither is `unreadable`. `onBlank` is called for bytes before it: any byte is a sign of life
+ * (contract.md#ms8-signs-of-life).
  */
-export function readByFirstByte(readerOf: (kind: AnswerKind) => BodyReader): BodyReader {
+export function readByFirstByte({
+  readerOf,
+  onBlank,
+}: {
+  readerOf: (kind: AnswerKind) => BodyReader;
+  onBlank: () => void;
+}): BodyReader {
   let reader: BodyReader | undefined;
   return {
     take(bytes) {
       if (reader !== undefined) return reader.take(bytes);
       const begin = bytes.findIndex((byte) => !skipped.has(byte));
-      if (begin === -1) return;
+      if (begin === -1) return onBlank();
       reader = readerOf(kindOf(bytes[begin] ?? 0));
       reader.take(bytes.subarray(begin));
     },

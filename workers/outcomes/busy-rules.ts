@@ -14,10 +14,10 @@ export const busyRules: readonly Rule[] = [
   },
   {
     id: 'loading',
-    engine: 'Ollama 0.33, TGI 3, Dynamo 1.7, Hugging Face Inference',
+    engine: 'Ollama 0.33, TGI 3, Dynamo 1.7, KServe, Hugging Face Inference',
     ...loading,
     sentence:
-      /\bmodel\b.{0,80}\b(?:is (?:currently )?loading|is being loaded|is starting|not (?:yet )?(?:loaded|ready))\b/i,
+      /^(?:the )?model(?: (?:with name )?['"`]?[\w.:/@+-]{1,200}['"`]?)? (?:is )?(?:currently |still )?(?:loading|being loaded|starting(?: up)?|not (?:yet )?(?:loaded|ready)(?: yet)?)(?:[.,;] ?(?:please )?(?:wait|retry|try again)(?: later| shortly| in a (?:moment|minute|few \w{1,10}))?)?[.!]?$/i,
     example: { fault: 'status', status: 503, words: 'Model llama is currently loading' },
   },
   {

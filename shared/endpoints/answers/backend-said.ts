@@ -4,6 +4,8 @@ import { BackendError, type BackendFault, type Said } from './backend-error.ts';
 type Json = Readonly<Record<string, unknown>>;
 
 const plainTextMax = 500;
+/** The rest of longer words is not read: no rule has to search a whole answer. */
+const wordsMax = 2_000;
 const kindMax = 80;
 const kindFields = ['code', 'type', 'status', 'error_type', 'error_code', 'reason'] as const;
 
@@ -17,7 +19,7 @@ export function readSaid(value: unknown): Said | undefined {
   const levels = [value, inner, isObject(inner) ? inner.error : undefined].filter(isObject);
   const words = [inner, value].map(wordsOf).find((found) => found !== '') ?? '';
   return {
-    words,
+    words: beginningOf(words),
     kinds: [...new Set(levels.flatMap(kindsOf))],
     ...numbersOf(levels),
     ...paramOf(levels),
@@ -50,6 +52,11 @@ export function notAnAnswer(
 /** Whether an object without `error` is an error: it has words where errors have them. */
 function saysError({ message, detail, errors }: Json): boolean {
   return wordsOf(message) !== '' || wordsOf(detail) !== '' || (Array.isArray(errors) && errors.length > 0);
+}
+
+/** Up to the last space, because half a credential would not be recognized. An ellipsis shows rules that it is no whole sentence. */
+function beginningOf(words: string): string {
+  return words.length <= wordsMax ? words : words.slice(0, wordsMax).replace(/\S+$/, '…');
 }
 
 function wordsOf(value: unknown): string {

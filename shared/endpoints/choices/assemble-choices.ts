@@ -9,7 +9,7 @@ import { mergeDeltas } from './merge-deltas.ts';
 import { parseChunk } from './parse-chunk.ts';
 import type { ChoicesKind } from './required-properties.ts';
 
-export type ChunkChoice = Chunk['choices'][number];
+type ChunkChoice = Chunk['choices'][number];
 
 /** A choice that arrives in parts. `size`: the characters of the event with a part. */
 export interface AssembledChoice {

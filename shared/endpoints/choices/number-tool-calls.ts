@@ -70,9 +70,10 @@ export function createNumberedCalls(idOf: CallId, budget: SizeBudget): NumberedC
       budget.spend(name.length);
       call.name = name;
     }
-    const length = (call.input?.length ?? inputLengthMax) + input.length;
-    if (length <= inputLengthMax) budget.spend(input.length);
-    call.input = length <= inputLengthMax ? call.input + input : undefined;
+    if (call.input === undefined) return;
+    const isShort = call.input.length + input.length <= inputLengthMax;
+    if (isShort) budget.spend(input.length);
+    call.input = isShort ? call.input + input : undefined;
   }
 
   function proceed(call: Call, part: Json): Json {

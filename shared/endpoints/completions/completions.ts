@@ -65,7 +65,7 @@ function choicesOfEach(body: object): number {
   return readOutputLimit({ ...body }, { outputTokensMax: Number.POSITIVE_INFINITY }).choices.value;
 }
 
-export const completionsKind: ChoicesKind = {
+const completionsKind: ChoicesKind = {
   object: 'text_completion',
   chunkObject: 'text_completion',
   idPrefix: 'cmpl-',

@@ -12,8 +12,24 @@ const error = (code: number, type: string) => ({ message: `No: ${quoted}`, type,
 const status = (code: number, type: string) => (): Scripted => ({ status: code, body: { error: error(code, type) } });
 const firstEvent = (code: number, type: string) => () => ({ events: [{ type: 'error', error: error(code, type) }] });
 
+const says = (code: number, message: string, type = 'server_error') => ({
+  status: code,
+  body: { error: { message, type, code, param: quoted } },
+});
+const tooLong = `This model's maximum context length is 8 tokens. However, you sent 9 tokens: ${quoted}`;
+
 const scripts = {
   'refused-400': status(400, 'invalid_request_error'),
+  'refused-403': status(403, 'content_policy_violation'),
+  'refused-501': status(501, 'not_supported_error'),
+  'account-401': status(401, 'authentication_error'),
+  'account-402': status(402, quoted),
+  'account-403': status(403, 'permission_error'),
+  'account-400': status(400, 'billing_error'),
+  'absent-404': status(404, 'NotFoundError'),
+  'failed-503': status(503, quoted),
+  'loading-503': () => says(503, `Model ${quoted} is loading`),
+  'too-long-400': () => says(400, tooLong, 'invalid_request_error'),
   'failed-500': status(500, 'server_error'),
   'busy-429': status(429, quoted),
   'refused-in-stream': firstEvent(400, 'invalid_request_error'),
@@ -52,15 +68,20 @@ test('what a server quotes of a request in its refusals reaches the client of th
     const seen = wishes.map(async ([path, wish]) => {
       const answer = await service.post(path, wish);
       const text = await answer.text();
+      const isTooLong = model.startsWith('too-long');
       const isWorded = model.startsWith('refused');
-      t.is(text.includes(quoted), isWorded, `${path} ${JSON.stringify(wish)}: ${answer.status} ${text}`);
-      if (isWorded) t.is(answer.status, 400);
+      const about = `${path} ${JSON.stringify(wish)}: ${answer.status} ${text}`;
+      // Below /v1/messages the words are those of Anthropic.
+      if (!isTooLong) t.is(text.includes(quoted), isWorded, about);
+      if (isTooLong || isWorded) t.is(answer.status, 400, about);
     });
     await Promise.all(seen);
     await service.usageWith(2 * asks.length);
   });
   await Promise.all(asking);
 
+  for (const { operationsUrl } of [...stack().ingresses, ...stack().workers])
+    t.false((await (await fetch(`${operationsUrl}/metrics`)).text()).includes(quoted), operationsUrl);
   const redis = openRedis(stack().redisUrl);
   t.teardown(() => redis.disconnect());
   t.false((await contentsOf(redis)).includes(quoted));

@@ -34,7 +34,7 @@ test('a backend with its own authority is trusted, shown the certificate of this
   const [server, client] = await Promise.all(['server', 'client'].map((name) => makeCertificate(folder, name)));
   if (server === undefined || client === undefined) throw new Error('no certificates');
   const url = await serve(t, server, [client]);
-  const agents = createBackendAgents(() => 20_000);
+  const agents = createBackendAgents({ connectMs: () => 20_000, onUnreadable() {} });
   t.teardown(() => agents[Symbol.asyncDispose]());
   const ask = async (files: Parameters<typeof agents.of>[0]) => {
     const { body } = await agents.of(files).request({ origin: url, path: '/', method: 'GET' });
@@ -61,7 +61,11 @@ test('a certificate that is replaced is used by the next connection, and the ear
   const files = { caFile: server.certFile, clientCertFile: join(folder, 'cert'), clientKeyFile: join(folder, 'key') };
   await copyFile(first.certFile, files.clientCertFile);
   await copyFile(first.keyFile, files.clientKeyFile);
-  const agents = createBackendAgents(() => 20_000);
+  const reported: unknown[] = [];
+  const agents = createBackendAgents({
+    connectMs: () => 20_000,
+    onUnreadable: (of, error) => reported.push([of, (error as Error).message]),
+  });
   t.teardown(() => agents[Symbol.asyncDispose]());
   const ask = async () => {
     const { body } = await agents.of(files).request({ origin: url, path: '/', method: 'GET' });
@@ -69,11 +73,13 @@ test('a certificate that is replaced is used by the next connection, and the ear
   };
   t.is(await ask(), 'first');
   await copyFile(second.certFile, files.clientCertFile);
-  t.is(await ask(), 'first', 'its key is not there yet');
+  for (let call = 0; call < 3; call++) t.is(await ask(), 'first', 'its key is not there yet');
+  t.deepEqual(reported, [[files, 'has no certificate in PEM that fits its key']], 'once, without a word of the files');
   await copyFile(second.keyFile, files.clientKeyFile);
   t.is(await ask(), 'second');
   await rm(files.clientKeyFile);
-  t.is(await ask(), 'second');
+  for (let call = 0; call < 3; call++) t.is(await ask(), 'second');
+  t.is(reported.length, 2, 'once more, because it could be used in between');
 });
 
 test('certificates that cannot be used are issues, without a word of the files', async (t) => {
@@ -89,6 +95,7 @@ test('certificates that cannot be used are issues, without a word of the files',
       mixed: { ...common, clientCertFile: one.certFile, clientKeyFile: other.keyFile },
       text: { ...common, caFile: text, clientCertFile: text, clientKeyFile: one.keyFile },
       folder: { ...common, caFile: folder },
+      keyless: { ...common, clientCertFile: one.certFile, clientKeyFile: join(folder, 'none') },
     },
   });
   t.deepEqual(issues, [
@@ -99,5 +106,6 @@ test('certificates that cannot be used are issues, without a word of the files',
     { path: 'backends.text.ca_file', message: `${text}: has no certificate in PEM` },
     { path: 'backends.text.client_cert_file', message: `${text}: has no certificate in PEM that fits its key` },
     { path: 'backends.folder.ca_file', message: `${folder}: is not a regular file` },
+    { path: 'backends.keyless.client_key_file', message: `${join(folder, 'none')}: cannot be read (ENOENT)` },
   ]);
 });

@@ -6,13 +6,14 @@ import { recordedLog } from '../../support/recorded-log.ts';
 
 function open(answer: () => object | undefined) {
   let time = 0;
+  let status = 200;
   let { planFile } = parsedPlan(({ backends }) => Object.assign(backends.cloud, { context_tokens_max: 777 }));
   const asked: string[] = [];
   const ask: AskBackend = async (_backend, { origin, path }) => {
     asked.push(origin + path);
     const body = answer();
     if (body === undefined) throw new Error('no connection');
-    return { status: 200, headers: {}, text: JSON.stringify(body) };
+    return { status, headers: {}, text: JSON.stringify(body) };
   };
   const { log, lines } = recordedLog();
   const called = () => new Map(Object.entries(planFile.backends).filter(([name]) => name === 'onprem-a'));
@@ -21,6 +22,9 @@ function open(answer: () => object | undefined) {
     ...{ facts, asked, lines },
     replace(next: typeof planFile) {
       planFile = next;
+    },
+    answerWith(next: number) {
+      status = next;
     },
     pass(ms: number) {
       time += ms;
@@ -63,6 +67,36 @@ test('a backend is asked every five minutes, and at the next look if it has not 
   pass(30_000);
   await facts.look();
   t.is(facts.contextOf('onprem-a'), 200);
+});
+
+for (const status of [429, 500, 503]) {
+  test(`what a backend said stays while it answers ${status}, and it is asked at the next look`, async (t) => {
+    const { facts, asked, pass, answerWith } = open(() => models(100));
+    using _facts = facts;
+    await facts.look();
+    pass(300_000);
+    answerWith(status);
+    await facts.look();
+    t.is(facts.contextOf('onprem-a'), 100);
+    pass(30_000);
+    asked.length = 0;
+    await facts.look();
+    t.regex(asked[0] ?? '', /\/v1\/models$/);
+  });
+}
+
+test('what a backend said is forgotten when it no longer lists its models', async (t) => {
+  const { facts, asked, pass, answerWith } = open(() => models(100));
+  using _facts = facts;
+  await facts.look();
+  pass(300_000);
+  answerWith(404);
+  await facts.look();
+  t.is(facts.contextOf('onprem-a'), undefined);
+  pass(30_000);
+  asked.length = 0;
+  await facts.look();
+  t.deepEqual(asked, []);
 });
 
 test('after the plan file has changed it is asked at once', async (t) => {

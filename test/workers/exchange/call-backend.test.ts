@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import test from 'ava';
 import { createAnswerBudget } from '../../../shared/bytes/answer-budget.ts';
 import { inTurn } from '../../../shared/turns/in-turn.ts';
@@ -117,9 +120,79 @@ test('a silent call continues to wait while its backend gives tokens to others',
     ...backend.call(true, AbortSignal.timeout(30_000)),
     isBusy: (withinMs: number) => asked.push(withinMs) < 3,
   };
-  const reader = { isWhole: false, begun: () => false, take: () => false, takeWhole() {} };
+  const reader = { isWhole: false, begun: () => false, hasText: () => false, take: () => false, takeWhole() {} };
   await t.throwsAsync(backend.callBackend.stream(call, reader), { message: 'no token within 250 ms' });
   t.deepEqual(asked, [250, 250, 250]);
+});
+
+test('only events with text are tokens: pings, comments and events without text are none', async (t) => {
+  const parts = [
+    'data: {"a":1}',
+    ': ping',
+    'data: {"text":"x"}',
+    ': ping',
+    'event: ping',
+    'data: {"text":"y"}\n\ndata: {}',
+  ];
+  const writes = [...parts, 'data: [DONE]'].map((part) => `${part}\n\n`);
+  const write = async (socket: Socket) => {
+    socket.write(rawAnswer('', { ended: false }));
+    for (const part of writes) {
+      socket.write(`${part.length.toString(16)}\r\n${part}\r\n`);
+      await elapsed(5);
+    }
+  };
+  await using server = await startRawBackend(write);
+  await using backend = openBackend(server.url);
+  const tokens: string[] = [];
+  let latest = '';
+  const reader = {
+    ...{ isWhole: false, begun: () => latest !== '', hasText: () => latest.includes('text'), takeWhole() {} },
+    take(data: string) {
+      latest = data;
+      return false;
+    },
+  };
+  const call = { ...backend.call(true, AbortSignal.timeout(30_000)), onToken: () => tokens.push(latest) };
+  t.is(await backend.callBackend.stream(call, reader), 'done');
+  t.deepEqual(tokens, ['{"text":"x"}', '{"text":"y"}']);
+});
+
+test('blank lines before the first event extend the wait for it', async (t) => {
+  const write = async (socket: Socket) => {
+    socket.write(rawAnswer('', { ended: false }));
+    for (let line = 0; line < 6; line++) {
+      await elapsed(300);
+      socket.write('1\r\n\n\r\n');
+    }
+    const event = 'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
+    socket.write(`${event.length.toString(16)}\r\n${event}\r\n`);
+  };
+  await using server = await startRawBackend(write);
+  await using backend = openBackend(server.url, { firstTokenMs: 1_000 });
+  const { text, error } = await readThrough(backend.stream());
+  t.is(error, undefined);
+  t.is(textOf(text), 'Hi');
+});
+
+test('the version that a client names wins over a fixed header of the backend', async (t) => {
+  const got: unknown[] = [];
+  const server = createServer(({ headers }, response) => {
+    got.push([headers['anthropic-version'], headers['x-team']]);
+    response.end('{}');
+  }).listen(0, '127.0.0.1');
+  t.teardown(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP listener has one
+  await using backend = openBackend(`http://127.0.0.1:${port}/v1`);
+  const call = backend.call(false, AbortSignal.timeout(30_000));
+  const fixed = { ...call.backend, headers: { 'anthropic-version': '2023-01-01', 'x-team': 'a' } };
+  for (const headers of [{}, { 'anthropic-version': '2023-06-01' }])
+    await backend.callBackend.whole({ ...call, backend: fixed, headers }, wholeText());
+  t.deepEqual(got, [
+    ['2023-01-01', 'a'],
+    ['2023-06-01', 'a'],
+  ]);
 });
 
 test('a role alone is not the first token', async (t) => {

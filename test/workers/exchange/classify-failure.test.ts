@@ -32,6 +32,8 @@ const retryAfter: [string, Record<string, string>, number | undefined][] = [
   ['no wait', { 'retry-after': '0' }, undefined],
   ['a date', { 'retry-after': new Date(now + 30_000).toUTCString() }, 30_000],
   ['milliseconds', { 'retry-after-ms': '250', 'retry-after': '1' }, 250],
+  ['a quarter of a second at least', { 'retry-after-ms': '0.001' }, 250],
+  ['a date that is nearly now', { 'retry-after': new Date(now).toUTCString(), 'retry-after-ms': '0' }, undefined],
   ['a minute at most', { 'retry-after': '86400' }, 60_000],
   ['a past date', { 'retry-after': new Date(now - 30_000).toUTCString() }, undefined],
   ['not a time', { 'retry-after': 'soon' }, undefined],

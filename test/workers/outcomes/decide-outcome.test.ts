@@ -2,6 +2,7 @@ import test from 'ava';
 import { BackendError } from '../../../shared/endpoints/answers/backend-error.ts';
 import { readSaid, readSaidBody } from '../../../shared/endpoints/answers/backend-said.ts';
 import { decide, decideOutcome, rules } from '../../../workers/outcomes/decide-outcome.ts';
+import { operatorRules } from '../../../workers/outcomes/operator-rules.ts';
 import { treatments } from '../../../workers/outcomes/outcome.ts';
 
 for (const rule of rules) {
@@ -25,6 +26,13 @@ const answers: readonly (readonly [status: number, body: unknown, outcome: strin
   ...[429, 529].map((status) => [status, {}, 'busy'] as const),
   [503, {}, 'failed'],
   [503, { error: { message: 'Loading model', type: 'unavailable_error', code: 503 } }, 'loading'],
+  [503, { error: 'Model meta-llama/Llama-3.1-8B is currently loading', estimated_time: 20 }, 'loading'],
+  [503, { detail: 'The model is being loaded.' }, 'loading'],
+  [503, { error: { message: "Model 'llama' is not ready yet, please try again later." } }, 'loading'],
+  [503, { error: 'Model with name llama is not ready.' }, 'loading'],
+  [503, { error: { message: 'Cannot render "the model x is starting"' } }, 'failed'],
+  [503, { error: { message: 'Model x is starting is no role of a message' } }, 'failed'],
+  [503, { detail: [{ loc: ['body', 'messages', 0], msg: 'Model x is loading' }] }, 'failed'],
   [503, { error: 'server busy, please try again.  maximum pending requests exceeded' }, 'busy'],
   [503, { message: 'The request queue is full.', object: 'error', code: 503 }, 'busy'],
   [
@@ -93,33 +101,63 @@ test('a code or type that is not of a known vocabulary is kept nowhere', (t) => 
   t.deepEqual(kinds, ['invalid_request_error']);
 });
 
-/** Words that pause a backend if they are its own, in places where they are a client's. */
-const ofOperators = [
-  'Your credit balance is too low to access the API. Please go to Plans & Billing to upgrade or purchase credits.',
-  'insufficient_quota',
-  'billing_not_active',
-  'API key not valid. Please pass a valid API key.',
-  'User location is not supported for the API use.',
-  'invalid_api_key',
-];
-for (const words of ofOperators) {
-  test(`a client's own words pause nothing: ${words}`, (t) => {
+/** Words that pause a backend if they are its own: all codes, and all forms of the sentences. */
+const ofOperators = operatorRules.flatMap((rule) => {
+  const sentences = rule.sentence === undefined ? [] : [rule.example.words ?? '', ...formsOf(rule.sentence)];
+  return [...(rule.kinds ?? []), ...sentences].map((words) => ({ rule, words }));
+});
+
+/** What a sentence without repetitions accepts. None of one that is not whole. */
+function formsOf({ source }: RegExp): string[] {
+  if (!/^\^.*\$$/.test(source)) return [];
+  const digits = source.slice(1, -1).replace(/\\d\{(\d)\}/g, (_, count: string) => '1'.repeat(Number(count)));
+  return expanded(digits).map((form) => form.replaceAll('\\', ''));
+}
+
+/** One form for each alternative of each group. */
+function expanded(source: string): string[] {
+  const group = /\(\?:([^()]*)\)(\?)?/.exec(source);
+  if (group === null) return [source];
+  const [all, alternatives = '', isOptional] = group;
+  const forms = [...alternatives.split('|'), ...(isOptional === undefined ? [] : [''])];
+  return forms.flatMap((form) => expanded(source.replace(all, form)));
+}
+
+test('the words that pause a backend are all that the rules have', (t) => {
+  t.true(ofOperators.length >= 30, String(ofOperators.length));
+  for (const { rule, words } of ofOperators.filter(({ rule }) => rule.sentence !== undefined))
+    t.regex(words, rule.sentence ?? /^$/);
+});
+
+test('words that pause a backend pause nothing where a client wrote them: a message, a name of a tool, a field', (t) => {
+  for (const { words } of ofOperators) {
     const quotes = [
       { error: { message: `Invalid message: "${words}"`, type: 'invalid_request_error' } },
+      { error: { message: `${words} is not a role` } },
       { error: { message: `tools.0.name: '${words}' does not match`, param: words } },
       { detail: [{ loc: ['body', words], msg: 'Extra inputs are not permitted' }] },
       { detail: [{ loc: ['body', 'messages', 0], msg: words }] },
-      { error: { message: words, type: 'invalid_request_error', param: 'messages' } }.error.message === words
-        ? { error: { message: `${words} is not a role` } }
-        : {},
+      { error: { message: `Invalid message: ${'x '.repeat(5_000)}${words}` } },
+      { error: { message: `${words} ${'x '.repeat(5_000)}` } },
+      { error: { message: `${words} ${'x'.repeat(5_000)}` } },
     ];
     for (const body of quotes) {
-      const said = readSaidBody(JSON.stringify(body));
-      const { outcome } = decideOutcome(new BackendError('status', 'x', { status: 400, said }), { hasText: false });
-      t.is(outcome, 'refused', JSON.stringify(body));
+      for (const [status, outcome] of [
+        [400, 'refused'],
+        [429, 'busy'],
+      ] as const) {
+        const said = readSaidBody(JSON.stringify(body));
+        const decision = decideOutcome(new BackendError('status', 'x', { status, said }), { hasText: false });
+        t.is(decision.outcome, outcome, `${status} ${JSON.stringify(body).slice(0, 200)}`);
+      }
     }
-  });
-}
+  }
+});
+
+test('of long words only the beginning is read, up to a space', (t) => {
+  const said = readSaid({ error: { message: `${'word '.repeat(399)}${'k'.repeat(4_194_304)}` } });
+  t.is(said?.words, `${'word '.repeat(399)}…`);
+});
 
 test('words are found wherever servers put them', (t) => {
   const words = 'The role is unknown.';

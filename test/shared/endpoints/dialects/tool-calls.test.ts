@@ -1,5 +1,5 @@
 import test from 'ava';
-import { callIdOf } from '../../../../shared/endpoints/choices/number-tool-calls.ts';
+import { callIdOf, createNumberedCalls } from '../../../../shared/endpoints/choices/number-tool-calls.ts';
 import { assembled, type Json, parsed, streamed } from '../../../support/endpoints/dialect.ts';
 
 const chat = '/v1/chat/completions';
@@ -337,4 +337,13 @@ test('an id that the service makes has at most 40 characters, which is what prov
   const ulid = '01KBN4V4W0R2E9Z6Y5QH3T8MXA';
   t.is(callIdOf({ requestId: `req_${ulid}` }, 0)(2), `call_${ulid}_2`);
   for (const requestId of [`req_${ulid}`, `req_${ulid}-123456`]) t.true(callIdOf({ requestId }, 0)(0).length <= 40);
+});
+
+test('of arguments that are too long nothing more is kept, also after an empty part', (t) => {
+  let spent = 0;
+  const { number } = createNumberedCalls(made, { spend: (size) => (spent += size) });
+  number([{ index: 0, id: 'a', function: { name: 'f', arguments: 'x'.repeat(5_000) } }]);
+  const before = spent;
+  for (const text of ['', 'y'.repeat(1_000)]) number([{ index: 0, function: { arguments: text } }]);
+  t.is(spent, before);
 });
