@@ -77,12 +77,10 @@ export const fleet = z.strictObject({
       calls: count.meta({ description: 'In flight, of all workers.' }),
       limit: count.nullable().meta({ description: '`requests_at_once`; null if there is none.' }),
       per_worker: z.boolean().meta({ description: 'Whether the limit applies to each worker.' }),
-      shares: count
-        .nullable()
-        .meta({
-          description:
-            'The sum of the shares of all workers: of its limit, or of what it has shown to have room for. Null if there is neither.',
-        }),
+      shares: count.nullable().meta({
+        description:
+          'The sum of the shares of all workers: of its limit, or of what it has shown to have room for. Null if there is neither.',
+      }),
       paused: operatorPause.meta({ description: 'By an operator; null if none has paused it.' }),
       pauses: z.array(pause).meta({ description: 'Why workers do not call it for a while, besides `paused`.' }),
       models: z.array(modelHealth),
