@@ -1,5 +1,12 @@
 import type { Evidence } from '../outcomes/outcome.ts';
-import { type Breaker, type BreakerState, createBreaker, createLook, type WatchedCall } from './breaker.ts';
+import {
+  type Breaker,
+  type BreakerState,
+  createBreaker,
+  createLook,
+  probeAfterMs,
+  type WatchedCall,
+} from './breaker.ts';
 import { createEvidenceLog } from './evidence.ts';
 import { createRecentOutcomes, type RecentOutcomes } from './recent-outcomes.ts';
 
@@ -20,8 +27,11 @@ export type CallEnd = { outcome: 'answered' | 'alive' | 'abandoned' } | { outcom
 /** The health of a backend for one model. */
 export interface BackendHealth extends Disposable {
   breaker(): BreakerState;
-  /** It must not be called: its breaker is open. */
-  refuses(): boolean;
+  /**
+   * It must not be called: its breaker is open, or the next call is a probe, and a request of this holder has just failed there, which proved
+   * nothing.
+   */
+  refuses(holder?: string): boolean;
   /** A call or a health test shows whether it may be called. Others wait for its result. */
   isProbed(): boolean;
   /** A request would call it: if it could not be reached, it is tested, so that one that is back is called at once. */
@@ -70,12 +80,13 @@ export function createBackendHealth(deps: {
   }
 
   return {
-    breaker: breaker.state,
-    refuses: () => breaker.state() === 'open' && !look.isTesting(),
+    refuses: (holder = '') =>
+      (breaker.state() === 'open' && !look.isTesting()) ||
+      (breaker.state() === 'half-open' && evidence.hasFailedWithin(holder, probeAfterMs)),
     isProbed: () => breaker.state() === 'probing' || look.isTesting(),
-    ...{ lookAgain: look.begin, callsOf: calls.of, isSuspect: evidence.isSuspect, suspects: evidence.suspects },
+    ...{ breaker: breaker.state, recent: outcomes.sum, lookAgain: look.begin, callsOf: calls.of },
+    ...{ isSuspect: evidence.isSuspect, suspects: evidence.suspects },
     firstTokenMs: () => (breaker.state() === 'half-open' ? undefined : pace.firstTokenMs()),
-    recent: outcomes.sum,
     begin(holder) {
       const begunAt = now();
       const watched = breaker.watch();

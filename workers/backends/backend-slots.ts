@@ -159,7 +159,7 @@ function useReserved(reservation: Reservation, ask: Ask, candidates: readonly Ca
   const isBest =
     reserved?.isSuspect === false ||
     (!reserved?.hasOwnCall && candidates.every(({ isSuspect, refuses }) => isSuspect || refuses));
-  if (reserved !== undefined && isBest) return reservation.use(ask.holder);
+  if (reserved?.refuses === false && isBest) return reservation.use(ask.holder);
   reservation.release();
   return undefined;
 }

@@ -153,10 +153,13 @@ function createCircuit(resetTimeout: number, onChange: (state: BreakerState) => 
   function open(): void {
     // Calls of a backend can end after it has gone from the plan file.
     if (circuit.isShutdown) return;
-    const wasEarly = isEarly;
-    isEarly = false;
-    if (wasEarly) onChange('open');
-    else circuit.open();
+    if (isEarly) {
+      // Its time begins again.
+      isEarly = false;
+      circuit.shutdown();
+      circuit = begin();
+    }
+    circuit.open();
   }
 
   return {
@@ -208,10 +211,11 @@ export function createLook(deps: {
 
   async function look(): Promise<void> {
     isTesting = true;
-    const isWell = await Promise.race([test(), sleep(lookMsMax, false, { ref: false })]);
+    const isWell = await Promise.race([test(), sleep(lookMsMax, undefined, { ref: false })]);
     [isTesting, endedAt] = [false, now()];
     if (isWell && !isClaimed) breaker.halfOpen();
-    isClaimed = isWell;
+    // A late result says nothing.
+    isClaimed = isWell ?? isClaimed;
     onEnd();
   }
 

@@ -44,7 +44,7 @@ export function createCandidates({ currentPlanFile, served, load, pauses, contex
         {
           name,
           location,
-          refuses: health.refuses() || pauses.refuses(name),
+          refuses: health.refuses(holder) || pauses.refuses(name),
           isDelayed: health.isProbed() || pauses.delays(name),
           isSuspect: health.isSuspect(holder),
           hasOwnCall: health.callsOf(holder) > 0,

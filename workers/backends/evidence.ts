@@ -11,6 +11,8 @@ export interface EvidenceLog {
   noteFailedTest(): void;
   /** Whether the backend may be ill only for this holder's requests: asked last, one call at a time. */
   isSuspect(holder: string): boolean;
+  /** A request of this holder has failed there within this time, in milliseconds, and made it suspect. */
+  hasFailedWithin(holder: string, ms: number): boolean;
   /** Holders for whom it is. */
   suspects(): number;
   /** A request of this holder was answered. */
@@ -70,6 +72,7 @@ export function createEvidenceLog(now: () => number): EvidenceLog {
       suspectUntil.delete(holder);
       return false;
     },
+    hasFailedWithin: (holder, ms) => (suspectUntil.get(holder) ?? 0) - suspectMs > now() - ms,
     suspects: () => [...suspectUntil.values()].filter((until) => until > now()).length,
     clear: (holder) => void suspectUntil.delete(holder),
   };

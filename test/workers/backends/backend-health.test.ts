@@ -69,15 +69,18 @@ test('the time of a backend that may be probed is unknown, so that it is found o
   t.false(served.isProbed());
 });
 
-test('a probe that fails through its own request leaves the next one to another request, and its account alone', async (t) => {
-  const { served, becomes } = open(t);
+test('a probe that fails through its own request leaves the next one to another request, and one of its account comes later', async (t) => {
+  const { served, becomes, pass } = open(t);
   for (let failures = 0; failures < 5; failures++)
     served.begin('user:a').end({ outcome: 'failed', evidence: 'backend' });
   await becomes('half-open');
   for (let times = 0; times < 3; times++) {
+    t.false(served.refuses('user:poisoned'));
     served.begin('user:poisoned').end({ outcome: 'failed', evidence: 'request' });
-    t.false(served.refuses());
+    t.true(served.refuses('user:poisoned'), 'it probes again after five seconds');
+    t.false(served.refuses('user:well'));
     t.false(served.isProbed());
+    pass(5_000);
   }
   served.begin('user:well').firstToken();
   t.is(served.breaker(), 'closed');
