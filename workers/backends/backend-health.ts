@@ -88,8 +88,7 @@ export function createBackendHealth(deps: {
     ...{ isSuspect: evidence.isSuspect, suspects: evidence.suspects },
     firstTokenMs: () => (breaker.state() === 'half-open' ? undefined : pace.firstTokenMs()),
     begin(holder) {
-      const begunAt = now();
-      const watched = breaker.watch();
+      const [begunAt, watched] = [now(), breaker.watch()];
       let [answers, hasSucceeded] = [false, false];
       calls.add(holder, 1);
 
