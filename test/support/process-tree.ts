@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export type TreeProcess = { pid: number; command: string };
@@ -30,10 +31,11 @@ export async function stillRunning(processes: readonly TreeProcess[], withinMs: 
   }
 }
 
+/** False for one that has ended and whose parent, which may be the init process, does not know yet. */
 function isRunning(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    return true;
+    if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8') !== '';
+    return process.kill(pid, 0);
   } catch {
     return false;
   }
