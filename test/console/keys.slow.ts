@@ -171,6 +171,7 @@ browserTest('the default key is created, rotated with and without a grace, and r
   t.is(await models(second), 401);
   t.is(await models(third), 2);
 
+  await rowOf(page, masked(third)).getByText('active').waitFor(); // before that, the button is of the second key
   await page.getByRole('button', { name: 'Revoke default' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await page.getByText('You have no active key').waitFor();
