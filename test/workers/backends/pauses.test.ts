@@ -110,6 +110,19 @@ test('what is new is returned once: the longest pause, and the fewest calls with
   t.deepEqual([...new Set(learned)], ['a', 'b']);
 });
 
+test('news that did not reach the fleet are new once more', (t) => {
+  const { pauses, pass, learned } = open();
+  for (const calls of [9, 7]) pauses.busy('a', { retryAfterMs: 5_000, calls });
+  const news = pauses.takeNews('a');
+  pauses.busy('a', { retryAfterMs: undefined, calls: 8 });
+  pauses.keepNews('a', news);
+  pauses.keepNews('b', { busyCalls: 0, pause: undefined });
+  pass(1_000);
+  t.deepEqual(pauses.takeNews('a'), { busyCalls: 7, pause: { kind: 'busy', leftMs: 4_000 } });
+  t.deepEqual(pauses.takeNews('b'), { busyCalls: 0, pause: undefined });
+  t.false(learned.includes('b'));
+});
+
 test('an operator’s pause refuses calls until its end or until the operator ends it, beside other pauses', (t) => {
   const { pauses, pass } = open();
   t.false(pauses.setByOperator('a', 0));

@@ -6,10 +6,17 @@ import type { ProcessLoad } from '../../../../shared/fleet/process-load.ts';
 import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import { serveApp } from '../../../support/serve-app.ts';
 
-const planFile = { backends: { a: { location: 'cloud', requestsAtOnce: 9 } }, models: {} } as unknown as PlanFile; // all that the route reads
+const location = 'cloud';
+const backends = { a: { location, requestsAtOnce: 9 }, learned: { location }, unlimited: { location } };
+const planFile = { backends, models: {} } as unknown as PlanFile; // all that the route reads
 
 const worker = (calls: number): ProcessLoad => ({
-  ...{ kind: 'worker', running: calls, waiting: 0, backends: [{ backend: 'a', calls, share: calls }] },
+  ...{ kind: 'worker', running: calls, waiting: 0 },
+  backends: [
+    { backend: 'a', calls, share: calls },
+    { backend: 'learned', calls, share: 3 },
+    { backend: 'unlimited', calls },
+  ],
   health: [{ backend: 'a', model: 'm', breaker: 'closed', answered: calls, failed: 0, suspects: calls }],
   pauses: [
     { backend: 'a', kind: 'busy', leftMs: 100 * calls },
@@ -37,16 +44,16 @@ test('the load of a process that has left is not counted', async (t) => {
   const backendPauses = { read: async () => new Map([['a', pause]]) };
   app.use(retrieveFleet({ fleet, queueDepthMax: 2_000, backendPauses }));
   await using served = await serveApp(app);
-  const { workers, backends } = (await (await fetch(served.url)).json()) as Record<string, object[]>;
+  const { workers = [], backends = [] } = (await (await fetch(served.url)).json()) as Record<string, object[]>;
   t.like(workers, [
     { id: 'one', running: 2 },
     { id: 'two', running: null },
   ]);
-  t.like(backends, [{ calls: 2, shares: 2, models: [{ answered: 2, suspects: 2, breakers: { closed: 1 } }] }]);
-  t.like(backends, [
-    {
-      pauses: [{ kind: 'busy', workers: 1, left_ms: 200 }],
-      paused: { since: '1970-01-01T00:00:00.000Z', ends_at: '1970-01-01T00:01:00.000Z', by: 'user:olga', reason: null },
-    },
-  ]);
+  t.like(backends[0], { calls: 2, shares: 2, models: [{ answered: 2, suspects: 2, breakers: { closed: 1 } }] });
+  t.like(backends[0], {
+    pauses: [{ kind: 'busy', workers: 1, left_ms: 200 }],
+    paused: { since: '1970-01-01T00:00:00.000Z', ends_at: '1970-01-01T00:01:00.000Z', by: 'user:olga', reason: null },
+  });
+  t.like(backends[1], { backend: 'learned', limit: null, shares: 3 });
+  t.like(backends[2], { backend: 'unlimited', limit: null, shares: null });
 });
