@@ -6,6 +6,8 @@ import { storedJson } from '../store/adapters/stored-json.ts';
 /** `since` and `until`: milliseconds of Redis's clock. */
 const pauseSchema = z.object({ since: z.number(), until: z.number(), by: z.string(), reason: z.string().nullable() });
 
+const storedPause = storedJson.pipe(pauseSchema);
+
 /** A pause of a backend that an operator has set. */
 export type BackendPause = z.infer<typeof pauseSchema>;
 
@@ -34,14 +36,9 @@ export function createBackendPauses(redis: Redis): BackendPauses {
         backends.flatMap((backend, index) => {
           const text = texts[index];
           if (text === undefined) return [];
-          return [[backend, text === null ? null : (readPause(text) ?? null)] as const];
+          return [[backend, text === null ? null : storedPause.parse(text)] as const];
         }),
       );
     },
   };
-}
-
-/** Another release may describe it in another way. */
-function readPause(text: string): BackendPause | undefined {
-  return storedJson.pipe(pauseSchema).safeParse(text).data;
 }

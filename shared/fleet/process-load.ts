@@ -15,7 +15,7 @@ const backendHealthSchema = z.object({
   firstTokenMs: count.optional(),
   answered: count,
   failed: count,
-  suspects: count.default(0),
+  suspects: count,
 });
 
 /** Why a backend is not called for a while, although it may be well. */
@@ -34,7 +34,7 @@ export const workerLoadSchema = z.object({
   waiting: count,
   backends: z.array(backendLoadSchema),
   health: z.array(backendHealthSchema),
-  pauses: z.array(backendPauseSchema).default([]),
+  pauses: z.array(backendPauseSchema),
 });
 
 export const ingressLoadSchema = z.object({

@@ -16,13 +16,15 @@ local clock = redis.call('TIME')
 --          `pool <name>`: how many workers it has, and which of them looks for stalled jobs;
 --          `renewedAt`: any share; `steadySince`: renewals have come without a gap; `grantFrom`: nothing is granted before
 -- KEYS[2]  sorted set: workers, by when their shares expire (milliseconds of this clock)
--- constants pauseMsMax; limitMax: a larger limit is none; growMs, waitMsMax, doubleAfterMs, forgetMs: when the limit of a backend that was busy grows by one (at least and at most), doubles, and is forgotten; shareMs; gapMs: longer than a pause between two renewals while Redis and a worker are available; askedForMs: how long
---          lines of batches leave room after a client's call; lifeMs of the keys
--- ARGV     worker; `new`, `known` (it has renewed before) or `leaves`; the number of this renewal; how many pools; their names; then for each backend: name,
---          limit (0: none), batchMax (what lines of batches may use of it), in flight, `wants` (jobs wait for it), `idle` (none waits) or
---          `stops` (it takes no more jobs), 1 if a client has called it in the last seconds, else 0, 1 if models of several pools have it,
---          busyCalls: how many calls of the worker were in flight when it was busy (0: it was not), why it has paused since the last
---          renewal (`-`: it has not), and for how many milliseconds from now
+-- constants pauseMsMax; limitMax: a larger limit is none; growMs and waitMsMax: the shortest and the longest wait until the limit of a backend
+--          that was busy grows; doubleAfterMs and forgetMs: when it doubles, and when it is forgotten; shareMs; gapMs: longer than a pause
+--          between two renewals while Redis and a worker are available; askedForMs: how long lines of batches leave room after a client's
+--          call; lifeMs of the keys
+-- ARGV     worker; `new`, `known` (it has renewed before) or `leaves`; the number of this renewal; how many pools; their names; then for each
+--          backend: name, limit (0: none), batchMax (what lines of batches may use of it), in flight, `wants` (jobs wait for it), `idle`
+--          (none waits) or `stops` (it takes no more jobs), 1 if a client has called it in the last seconds, else 0, 1 if models of several
+--          pools have it, busyCalls: how many calls of the worker were in flight when it was busy (0: it was not), why it has paused since
+--          the last renewal (`-`: it has not), and for how many milliseconds from now
 -- returns  words separated by spaces: for each pool how many workers it has, and 1 if this one looks for stalled jobs, else 0;
 --          then for each backend its share (-1: no limit), how much of it lines of batches may use, why it pauses, and for how many
 --          milliseconds from now
@@ -119,9 +121,10 @@ if now - steadySince >= shareMs then
   end
 end
 
--- How many calls a backend has room for, as its refusals show: those of the fleet when it was busy, less one. Those of other workers are
--- of their last renewal, so one refusal lowers a known limit by a quarter, or one, at most. It grows once waitMs after a refusal, then faster. If it was
--- refused as soon as it grew, it has found its limit: each further try, which costs a pause, comes later.
+-- How many calls a backend has room for, as its refusals show: those of the fleet when it was busy, less one. What other workers have in
+-- flight is known as of their last renewal, so one refusal lowers a known limit by a quarter, or by one, at most. waitMs after a refusal it
+-- grows by one, then once a second, and soon doubles. If it is refused as soon as it has grown, it is right: the next try, which costs a
+-- pause, comes later each time.
 local function busyOf(name, configured, busyCalls, kind, pauseMs)
   local text = read('busy ' .. name)
   if not text and busyCalls == 0 and kind == '-' then return {limit = 0, pausedUntil = 0, kind = '-'} end

@@ -33,10 +33,3 @@ test.serial('a pause is what was set last, until its time is over or an operator
   t.is((await pauses.read(['a'])).get('a'), null);
   t.deepEqual([...(await pauses.read([]))], []);
 });
-
-test.serial('a pause that another release has described in another way is none', async (t) => {
-  await own.redis.set(backendPauseKey('c'), '{"until":"later"}');
-  await own.redis.set(backendPauseKey('d'), 'no JSON');
-  const pauses = createBackendPauses(own.redis);
-  t.deepEqual([...(await pauses.read(['c', 'd'])).values()], [null, null]);
-});
