@@ -115,12 +115,12 @@ function createStages(deps: AppDeps) {
 }
 
 function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withEither, check, readBody, turn } = stages;
+  const { withKey, withEither, check, readBody, turn } = stages;
   const readCall = readCalls(deps);
   for (const endpoint of endpoints) {
     router.post(
       endpoint.path,
-      authenticateKey({ ...deps, otherHeader: endpoint.headers.apiKey }),
+      withKey,
       checkRefusedCaller(deps),
       readBody,
       claimIdempotencyKey(deps),

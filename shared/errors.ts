@@ -161,7 +161,7 @@ export function quotaExceeded(quota: SpentQuota, overageMax?: number): ApiError 
   return new ApiError(
     'quota_exceeded',
     `The monthly quota is used up${and}. It resets on ${quota.resetDate}. ${what} top-up lifts it earlier.`,
-    { fields: { type: 'quota_limit', ...quota }, headers: { 'x-should-retry': 'false' } },
+    { fields: { type: 'quota_limit', ...quota } },
   );
 }
 
@@ -170,7 +170,7 @@ export function keyQuotaExceeded(quota: SpentQuota): ApiError {
   return new ApiError(
     'quota_exceeded',
     `The monthly limit of this API key is used up. It resets on ${quota.resetDate}. The owner of the key can raise it earlier.`,
-    { fields: { type: 'key_quota_limit', ...quota }, headers: { 'x-should-retry': 'false' } },
+    { fields: { type: 'key_quota_limit', ...quota } },
   );
 }
 
@@ -225,15 +225,19 @@ function typeOf({ code, fields }: ApiError): unknown {
   return fields.type ?? (errorStatus(code) < 500 ? 'invalid_request_error' : 'server_error');
 }
 
+/** Some clients repeat them if nothing says that it is of no use: Claude Code a 401, the SDKs a 409. */
+const finalStatuses: readonly number[] = [401, 402, 403, 404, 409];
+
 /**
  * Returns the headers that control retries of the official SDKs (contract.md#b6-sdk-retry-headers); a 401 also names its scheme (RFC 9110
  * 11.6.1).
  */
 export function errorHeaders({ code, headers, retryAfterMs }: ApiError): Record<string, string> {
+  const status = errorStatus(code);
   return {
-    ...(errorStatus(code) === 401 && { 'www-authenticate': 'Bearer' }),
+    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
     ...(retryAfterMs !== undefined && { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))) }),
-    ...(errorStatus(code) === 409 && { 'x-should-retry': 'false' }),
+    ...(finalStatuses.includes(status) && { 'x-should-retry': 'false' }),
     ...headers,
   };
 }

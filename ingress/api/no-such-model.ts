@@ -1,3 +1,4 @@
+import { ApiError } from '../../shared/errors.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { modelsOf } from './plan-models.ts';
 import { shownText } from './shown-text.ts';
@@ -13,4 +14,10 @@ export function noSuchModel(name: string, plan: string, planFile: Pick<PlanFile,
   const more = names.length > namedMax ? ` and ${names.length - namedMax} more` : '';
   const usable = names.length === 0 ? 'no models' : `${names.slice(0, namedMax).join(', ')}${more}`;
   return `no such model "${shownText(name)}"; the plan "${plan}" has ${usable}`;
+}
+
+/** The 404 of an unknown model, with the code on which clients of OpenAI act. `text` is that of `noSuchModel`. */
+export function modelNotFound(text: string): ApiError {
+  const openAi = { code: 'model_not_found', param: 'model' };
+  return new ApiError('NOT_FOUND', `There is ${text}.`, { openAi });
 }

@@ -3,22 +3,56 @@ const prefixes = new Set(['v1', 'api', 'openai']);
 
 type Wanted = { method: string; path: string };
 
+/** The routes of the service: the methods at a path, and the patterns of all paths. */
+type Routes = { methodsAt: (path: string) => readonly string[]; patterns: readonly string[] };
+
 /**
- * Suggests the route that an unknown path probably means: `/v1` is missing or superfluous, there is an extra slash, or letters are upper
- * case (contract.md#b12-hints-in-a-404). `methodsAt` returns the methods of a path.
+ * Suggests the route that an unknown path probably means: `/v1` is missing or superfluous, there is an extra slash, letters are upper case,
+ * or one letter is wrong (contract.md#b12-hints-in-a-404).
  */
-export function suggestRoute(
-  { method, path }: Wanted,
-  methodsAt: (path: string) => readonly string[],
-): Wanted | undefined {
+export function suggestRoute({ method, path }: Wanted, { methodsAt, patterns }: Routes): Wanted | undefined {
   const rest = pathWithoutPrefixes(path);
-  const candidates = [rest, rest.toLowerCase()].flatMap((each) => [`/v1/${each}`, `/${each}`]);
+  const known = [rest, rest.toLowerCase()].flatMap((each) => [`/v1/${each}`, `/${each}`]);
+  const corrected = known.flatMap((each) => correctedPaths(each.split('/'), patterns));
+  const candidates = [...known, ...corrected];
   for (const candidate of candidates) {
     const methods = methodsAt(candidate).filter((each) => each !== 'HEAD');
     const [first] = methods;
     if (first !== undefined) return { method: methods.includes(method) ? method : first, path: candidate };
   }
   return undefined;
+}
+
+/** The path with one segment corrected to that of a pattern, for each pattern from which no more than one letter differs. */
+function correctedPaths(segments: readonly string[], patterns: readonly string[]): string[] {
+  return patterns.flatMap((pattern) => {
+    const wanted = pattern.split('/');
+    const fits = (segment: string, index: number) => isParameter(wanted[index]) || segment === wanted[index];
+    const wrong = segments.findIndex((segment, index) => !fits(segment, index));
+    const [sent = '', meant = ''] = [segments[wrong], wanted[wrong]];
+    if (segments.length !== wanted.length || !isOneLetterOff(sent, meant)) return [];
+    const corrected = segments.with(wrong, meant);
+    return corrected.every(fits) ? [corrected.join('/')] : [];
+  });
+}
+
+function isParameter(segment: string | undefined): boolean {
+  return segment !== undefined && /[:*]/.test(segment);
+}
+
+/** Whether one letter was left out, added or replaced, or two neighbours were swapped. */
+function isOneLetterOff(sent: string, meant: string): boolean {
+  if (Math.abs(sent.length - meant.length) > 1) return false;
+  let start = 0;
+  while (start < sent.length && sent[start] === meant[start]) start++;
+  const [rest, expected] = [sent.slice(start), meant.slice(start)];
+  const [first = '', second = ''] = rest;
+  return (
+    rest.slice(1) === expected ||
+    rest === expected.slice(1) ||
+    rest.slice(1) === expected.slice(1) ||
+    second + first + rest.slice(2) === expected
+  );
 }
 
 /** Routes of OpenAI's API, some of which this service does not have, by the segment after `/v1/` (platform.openai.com/docs/api-reference). */

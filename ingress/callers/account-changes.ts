@@ -1,5 +1,5 @@
 import { changed, newAccount } from '../../shared/account-changes/change-settings.ts';
-import { rateLimitExceeded } from '../../shared/errors.ts';
+import { ApiError, rateLimitExceeded } from '../../shared/errors.ts';
 import type { Account, ActiveKey, EndedKey, GuestSecrets, NewKey } from '../../shared/store/accounts/account.ts';
 import type { Decision } from '../../shared/store/accounts/decide.ts';
 
@@ -41,7 +41,7 @@ export function mintKey({ account: id, plan, key }: { account: string; plan: str
  */
 export function rotateKey({ named, key }: { named: NamedKey; key: NewKey }) {
   return (account: Account | undefined): Decision<Account | undefined> => {
-    if (!hasKey(account) || !isNamed(account.key, named)) return { result: undefined };
+    if (!hasKey(account) || !isNamed(account.key, named)) return noSuchKey(account, named);
     const ended = endKey(account, 'rotated', key.createdAt);
     const change = { at: key.createdAt, by: account.id, keyRotated: { from: account.key.id, to: key.id } };
     const successor = { ...key, plan: account.plan, replaced: replacedBy(account.key) };
@@ -53,7 +53,7 @@ export function rotateKey({ named, key }: { named: NamedKey; key: NewKey }) {
 /** The ended key; undefined as for `rotateKey`. */
 export function revokeKey({ named, at }: { named: NamedKey; at: Date }) {
   return (account: Account | undefined): Decision<EndedKey | undefined> => {
-    if (!hasKey(account) || !isNamed(account.key, named)) return { result: undefined };
+    if (!hasKey(account) || !isNamed(account.key, named)) return noSuchKey(account, named);
     const next = changed(endKey(account, 'revoked', at), { at, by: account.id, keyRevoked: account.key.id });
     return { result: next.endedKeys[0], next };
   };
@@ -108,7 +108,15 @@ function hasKey(account: Account | undefined): account is Account & { key: Activ
   return account?.key !== undefined;
 }
 
-function isNamed(key: ActiveKey, named: NamedKey): boolean {
+/** Fails with `INVALID_KEY` for an active further key of the account, which has routes of its own. */
+function noSuchKey(account: Account | undefined, named: NamedKey): Decision<undefined> {
+  const further = account?.furtherKeys.find((key) => key.endsAt === undefined && isNamed(key, named));
+  if (further === undefined) return { result: undefined };
+  const routes = `POST /v1/keys/${further.id}/rotate and DELETE /v1/keys/${further.id}`;
+  throw new ApiError('INVALID_KEY', `This is a further key of the account. Use ${routes}.`);
+}
+
+function isNamed(key: Pick<ActiveKey, 'hash' | 'display'>, named: NamedKey): boolean {
   return 'hashes' in named ? named.hashes.includes(key.hash) : named.display === key.display;
 }
 

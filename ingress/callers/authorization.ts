@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../shared/errors.ts';
 import { headerValues } from '../api/header-values.ts';
-import { hashKey, isWellFormedKey } from './api-key.ts';
+import { hashKey, isWellFormedKey, keyPrefix } from './api-key.ts';
 
 /** The credential of a request: a key, by its hash under each pepper in use, or the account that signed in. */
 export type Credential = KeyCredential | { account: string };
@@ -11,36 +11,62 @@ type KeyCredential = { hashes: readonly string[] };
 const bearer = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 const bearerScheme = /^Bearer(?: |$)/i;
 
+/** Other headers that may hold an API key: clients of Anthropic and of Azure send it there. */
+export const keyHeaders = ['x-api-key', 'api-key'] as const;
+
 /** The credential that a route accepts, for error messages. */
 type Wanted = 'API key' | 'sign-in token' | 'API key or sign-in token';
 
+/** A key is only recognised here, and not checked. */
+export type SentCredential = { token: string; isKey: boolean };
+
 /**
- * Returns the token of `Authorization: Bearer <token>`. A missing or empty header is `NO_AUTH`; any other form, or more than one header,
- * is `INVALID_TOKEN`. Without that header, the value of `otherHeader` is the token.
+ * Returns the token of `Authorization: Bearer <token>`, or the API key of another header (contract.md#d11-headers-of-a-key). Without any it
+ * is `NO_AUTH`; any other form, a repeated header, and two different credentials are `INVALID_TOKEN`. If the route takes only sign-in tokens
+ * and one is sent, the other headers are ignored.
  */
-export function bearerToken(request: IncomingMessage, wanted: Wanted, otherHeader?: string): string {
-  const values = headerValues(request, 'authorization');
-  const help = `Send "Authorization: Bearer <${wanted}>".`;
-  if (values.every((value) => value.trim() === '')) {
-    const key = otherHeader === undefined ? undefined : keyIn(request, otherHeader);
-    if (key !== undefined) return key;
-    const missing = otherHeader === undefined ? 'Authorization' : `Authorization or ${otherHeader}`;
-    throw new ApiError('NO_AUTH', `No ${missing} header. ${help}`);
+export function sentCredential(request: IncomingMessage, wanted: Wanted): SentCredential {
+  const token = bearerToken(request, wanted);
+  if (token !== undefined && wanted === 'sign-in token') return { token, isKey: token.startsWith(keyPrefix) };
+  const keys = keyHeaders.map((name) => soleValue(request, name)).filter((value) => value !== undefined);
+  const [sent, ...others] = token === undefined ? keys : [token, ...keys];
+  if (sent === undefined) {
+    const missing = wanted === 'sign-in token' ? 'Authorization' : 'Authorization, x-api-key or api-key';
+    throw new ApiError('NO_AUTH', `No ${missing} header. ${helpFor(wanted)}`);
   }
-  const [value = '', another] = values;
-  if (another !== undefined) throw new ApiError('INVALID_TOKEN', 'More than one Authorization header.');
+  if (others.some((other) => other !== sent)) {
+    throw new ApiError(
+      'INVALID_TOKEN',
+      `The headers Authorization, ${keyHeaders.join(' and ')} hold different credentials.`,
+    );
+  }
+  return { token: sent, isKey: token === undefined || token.startsWith(keyPrefix) };
+}
+
+function bearerToken(request: IncomingMessage, wanted: Wanted): string | undefined {
+  const value = soleValue(request, 'authorization');
+  if (value === undefined) return undefined;
   if (!bearerScheme.test(value)) {
-    throw new ApiError('INVALID_TOKEN', `The Authorization header does not begin with "Bearer ". ${help}`);
+    throw new ApiError('INVALID_TOKEN', `The Authorization header does not begin with "Bearer ". ${helpFor(wanted)}`);
   }
   const token = bearer.exec(value)?.[1];
   if (token === undefined) throw invalidToken();
   return token;
 }
 
-function keyIn(request: IncomingMessage, header: string): string | undefined {
-  const [value = '', another] = headerValues(request, header).map((each) => each.trim());
-  if (another !== undefined) throw new ApiError('INVALID_TOKEN', `More than one ${header} header.`);
-  return value === '' ? undefined : value;
+function helpFor(wanted: Wanted): string {
+  return `Send "Authorization: Bearer <${wanted}>".`;
+}
+
+/** Returns undefined for a missing or empty header. */
+function soleValue(request: IncomingMessage, name: 'authorization' | (typeof keyHeaders)[number]): string | undefined {
+  const values = headerValues(request, name);
+  if (values.every((value) => value.trim() === '')) return undefined;
+  if (values.length > 1) {
+    const shown = name === 'authorization' ? 'Authorization' : name;
+    throw new ApiError('INVALID_TOKEN', `More than one ${shown} header.`);
+  }
+  return name === 'authorization' ? values[0] : values[0]?.trim();
 }
 
 /** The credential of a key. A malformed key is `INVALID_KEY`, without I/O. */

@@ -1,3 +1,5 @@
+import type { Endpoint } from '../../shared/endpoints/definition/endpoint.ts';
+import { messages } from '../../shared/endpoints/messages/messages.ts';
 import { endpoints } from '../../shared/endpoints/routes.ts';
 import { nestedErrorBody } from '../../shared/errors.ts';
 import type { AppContext, Stage } from '../request-state.ts';
@@ -11,7 +13,18 @@ const nestedErrors = { body: nestedErrorBody };
 /** Endpoints whose errors have a format of their own, also on unknown paths below them (contract.md#g5-messages). */
 const withOwnErrors = endpoints.filter(({ errors }) => errors !== undefined);
 
-/** Chooses the format of the errors of a request by its path, and removes the base path. */
+const modelPaths = /^\/v1\/models(\/|$)/;
+
+/** Whether the client wants models in Anthropic's format: all clients of that API send this header. */
+export function isAnthropic({ req }: Pick<AppContext, 'req'>): boolean {
+  return req.headers['anthropic-version'] !== undefined;
+}
+
+const otherPaths = new Map(
+  endpoints.flatMap(({ path, otherPaths = [] }) => otherPaths.map((other) => [other, path] as const)),
+);
+
+/** Chooses the format of the errors of a request by its path, removes the base path, and maps other paths of an endpoint to its route. */
 export const chooseErrorFormat: Stage = function chooseErrorFormat(ctx, next) {
   const path = pathOf(ctx);
   if (path.startsWith(openAiPaths)) {
@@ -20,7 +33,9 @@ export const chooseErrorFormat: Stage = function chooseErrorFormat(ctx, next) {
     ctx.path = path.slice(openAiBase.length);
     return next();
   }
-  const endpoint = withOwnErrors.find((each) => path === each.path || path.startsWith(`${each.path}/`));
+  const known = otherPaths.get(path);
+  if (known !== undefined) ctx.path = known;
+  const endpoint = modelPaths.test(path) && isAnthropic(ctx) ? messages : withOwnErrors.find(isBelow(path));
   if (endpoint !== undefined) {
     ctx.state.errorFormat = endpoint.errors;
     const { requestId } = endpoint.headers;
@@ -28,6 +43,10 @@ export const chooseErrorFormat: Stage = function chooseErrorFormat(ctx, next) {
   }
   return next();
 };
+
+function isBelow(path: string): (endpoint: Endpoint) => boolean {
+  return (endpoint) => path === endpoint.path || path.startsWith(`${endpoint.path}/`);
+}
 
 /** A later stage refuses a path that cannot be read. */
 function pathOf(ctx: AppContext): string {

@@ -2,7 +2,7 @@ import type { Endpoint, EndpointHeaders } from '../../shared/endpoints/definitio
 import { listedFieldsOf } from '../../shared/endpoints/fields/listed-fields.ts';
 import { readCall as readBody } from '../../shared/endpoints/read-call.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
-import { noSuchModel } from '../api/no-such-model.ts';
+import { modelNotFound, noSuchModel } from '../api/no-such-model.ts';
 import { passedHeaders } from '../api/passed-headers.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type Stage, stateOf } from '../request-state.ts';
@@ -22,7 +22,12 @@ export function readCalls({
       const planFile = stateOf(ctx, 'planFile');
       const { models, aliases } = planFile;
       const rule = listedFieldsOf(planFile);
-      const noSuch = (name: string) => noSuchModel(name, plan, planFile);
+      const noSuch = (name: string) => {
+        const text = noSuchModel(name, plan, planFile);
+        // Clients that want errors in a shape of their own act on this status.
+        if (ctx.state.errorFormat !== undefined) throw modelNotFound(text);
+        return text;
+      };
       try {
         const sent = passedHeaders(ctx.req, endpoint.headers.passedOn);
         const options = { models, aliases, rule, noSuchModel: noSuch };

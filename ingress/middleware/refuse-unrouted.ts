@@ -9,6 +9,7 @@ import type { AppContext, RequestState, Stage } from '../request-state.ts';
  * path; and `OPTIONS`.
  */
 export function refuseUnrouted(router: Router<RequestState>): Stage {
+  const patterns = [...new Set(router.stack.flatMap(({ path }) => (typeof path === 'string' ? [path] : [])))];
   const methodsAt = (path: string) => [
     ...new Set(router.match(path, 'GET').path.flatMap(({ methods }): string[] => methods)),
   ];
@@ -25,7 +26,7 @@ export function refuseUnrouted(router: Router<RequestState>): Stage {
   };
 
   function describeUnknown({ method, path, state: { basePath = '' } }: AppContext): string {
-    const meant = suggestRoute({ method, path }, methodsAt);
+    const meant = suggestRoute({ method, path }, { methodsAt, patterns });
     const shown = shownText(basePath + path);
     if (meant !== undefined) {
       const base = meant.path.startsWith('/v1/') ? basePath : ''; // no other routes are below the base path

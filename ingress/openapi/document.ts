@@ -1,11 +1,12 @@
 import { withoutSlash } from '../api/without-slash.ts';
+import { keyHeaders } from '../callers/authorization.ts';
 import { describeOperation } from './description/describe-operation.ts';
 import { headerComponents } from './description/headers.ts';
 import { toComponents } from './description/json-schema.ts';
 import { refusalSchemas } from './description/refusals.ts';
 import type { RouteDescription, Tag } from './description/route-description.ts';
 import { answerSchemas, requestSchemas } from './description/schemas.ts';
-import { endpointAnswerSchemas, endpointRequestSchemas, keyHeaders } from './endpoints/descriptions.ts';
+import { endpointAnswerSchemas, endpointRequestSchemas } from './endpoints/descriptions.ts';
 import { documentedRoutes } from './routes.ts';
 
 type Addresses = { baseUrl: string; docsUrl: string; authUrl: string };
@@ -82,7 +83,7 @@ function keyIn(name: string): object {
     type: 'apiKey',
     in: 'header',
     name,
-    description: `An API key: \`${name}: svc_…\`, without \`Authorization\`.`,
+    description: `An API key: \`${name}: svc_…\`, instead of \`Authorization\`.`,
   };
 }
 

@@ -11,7 +11,7 @@ import { cutWhenStuck, stuckMs, writeWithin } from './stuck-client.ts';
 
 const streamHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache',
+  'cache-control': 'no-cache, no-transform', // a proxy that compresses would hold back events
   // A proxy that buffers the response would undo the streaming. nginx obeys this header.
   'x-accel-buffering': 'no',
 };

@@ -216,7 +216,7 @@ test('a request without a valid credential gets 401 with a specific code', async
   ]);
   t.true(answers.every(({ headers }) => headers['www-authenticate'] === 'Bearer'));
   const errors = answers.map(({ body }) => JSON.parse(body).error);
-  t.regex(errors[0], /^No Authorization header\. .*<API key>/);
+  t.regex(errors[0], /^No Authorization, x-api-key or api-key header\. .*<API key>/);
   t.regex(errors[2], /does not begin with "Bearer "/);
   t.regex(errors[4], /malformed/);
   t.is(errors[5], 'The API key is unknown, revoked or rotated.');

@@ -13,6 +13,7 @@ import {
   keyCases,
   limited,
   mismatch,
+  notFound,
   ok,
   resultLost,
   spent,
@@ -47,6 +48,9 @@ export function endpointCases(cast: Cast): Record<string, Case[]> {
   return Object.fromEntries(endpoints.map(({ path }) => [`POST ${path}`, casesAt(path, cast)]));
 }
 
+/** Anthropic's clients act on a 404. */
+const unknownModel = (path: string) => (path.startsWith('/v1/messages') ? notFound : invalid);
+
 function casesAt(path: string, cast: Cast): Case[] {
   const body = bodyFor(path, { model: 'small-chat' });
   const call = callTo('POST', path);
@@ -63,8 +67,8 @@ function casesAt(path: string, cast: Cast): Case[] {
     invalid('a field that is not listed', as({ priority: 1 }), { says: 'priority: is not accepted' }),
     // The plan file lists no endpoints of this model, so it offers only chat.
     ...(path === '/v1/chat/completions' ? [] : [invalid('a model without it', as({ model: 'medium-chat' }), { says })]),
-    invalid('an unknown model', as({ model: 'constructor' }), {
-      says: 'model: there is no such model \\"constructor\\"; the plan \\"free\\" has small-chat, medium-chat"',
+    unknownModel(path)('an unknown model', as({ model: 'constructor' }), {
+      says: 'here is no such model \\"constructor\\"; the plan \\"free\\" has small-chat, medium-chat',
     }),
     ok('an idempotency key', call({ bearer: cast.key, body, lines: keyed(`${path}-${'x'.repeat(200)}`) })),
     resultLost('the key of a lost answer', call({ bearer: cast.key, body, lines: keyed(usedKeys.lost + path) })),

@@ -172,11 +172,11 @@ test('quota_exceeded has the reset date, top-up link and overage, and is not ret
   t.deepEqual(headers, { 'x-should-retry': 'false' });
 });
 
-test('401 names its scheme, 409 is not retried, every 503 has a Retry-After', (t) => {
+test('401 names its scheme, statuses that a retry cannot change say so, every 503 has a Retry-After', (t) => {
   for (const [name, { status }] of Object.entries(errorCodes)) {
     const headers = errorHeaders(new ApiError(name as ErrorCode, 'Why.'));
     t.is(headers['www-authenticate'], status === 401 ? 'Bearer' : undefined, name);
-    t.is(headers['x-should-retry'], status === 409 ? 'false' : undefined, name);
+    t.is(headers['x-should-retry'], [401, 402, 403, 404, 409].includes(status) ? 'false' : undefined, name);
     t.is(headers['retry-after'], status === 503 ? '1' : undefined, name);
   }
   t.is(errorHeaders(new ApiError('SERVICE_UNAVAILABLE', 'Later.', { retryAfterMs: 4_500 }))['retry-after'], '5');

@@ -64,6 +64,9 @@ const beforeAnyRoute = /^(x-client-request-id|request|Host): /;
 /** Far above any message of the service: input of a client is not echoed at length. */
 const refusalBytesMax = 2_000;
 
+/** Statuses that a retry cannot change. Each 429 of these routes is one, too: the plan lacks the model. */
+const finalStatuses: ReadonlySet<number> = new Set([401, 402, 403, 404, 409, 429]);
+
 /**
  * Differences of a response from the document of its route, from the headers of every response of a route, and from the headers of its
  * route.
@@ -75,7 +78,6 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
   const shown = refusal && method === 'POST' && isUnreadHead(refusal) ? usualPath : pathLike(path);
   const seen = { method, path: shown, status, body, header: (name: string) => headers[name] };
   const message = refusal ? messageOf(refusal) : '';
-  const nested = status === 402 || status === 429;
   const mayWait = status === 409 && headers['retry-after'] !== undefined;
   const isFile = status === 200 && route === contentRoute;
   // The document says which routes have it.
@@ -92,7 +94,7 @@ export function shapeFaults(route: Route, answer: RawAnswer): string[] {
     'links to the explanation of its error':
       refusal === undefined ? headers.link === undefined : leadsToHelp(headers.link, refusal),
     'says whether a retry is useless':
-      headers['x-should-retry'] === (mayWait ? 'true' : nested || status === 409 ? 'false' : undefined),
+      headers['x-should-retry'] === (mayWait ? 'true' : finalStatuses.has(status) ? 'false' : undefined),
     'is short if it is a refusal': status === 200 || Buffer.byteLength(body) <= refusalBytesMax,
   };
   return [...undocumentedIn(seen), ...Object.keys(claims).filter((claim) => claims[claim] === false)];

@@ -1,5 +1,4 @@
-import { keyPrefix } from '../../callers/api-key.ts';
-import { bearerToken, keyCredential, keyNeeded } from '../../callers/authorization.ts';
+import { keyCredential, keyNeeded, sentCredential } from '../../callers/authorization.ts';
 import type { Callers } from '../../callers/callers.ts';
 import { networkOf } from '../../callers/guests/client-address.ts';
 import type { SignIn } from '../../callers/sign-in.ts';
@@ -7,21 +6,18 @@ import type { LimitFailures } from '../../limits/limit-failures.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
 /**
- * Finds the caller of `Authorization: Bearer svc_…`. A sign-in token is `INVALID_KEY` here; anything else is `INVALID_TOKEN`
- * (contract.md#t3-credentials). A key that is not in memory is `rate_limit_exceeded` if its network has sent too many unknown keys.
+ * Finds the caller of an API key. A sign-in token is `INVALID_KEY` here; anything else is `INVALID_TOKEN` (contract.md#t3-credentials). A key that is not in memory is `rate_limit_exceeded` if its network has sent too many unknown keys.
  */
 export function authenticateKey(deps: {
   callers: Pick<Callers, 'find' | 'knows'>;
   limitAuthFailures: LimitFailures;
   peppers: readonly string[];
   signIn: SignIn;
-  /** Another header that may hold the key. */
-  otherHeader?: string | undefined;
 }): Stage {
-  const { callers, limitAuthFailures, peppers, signIn, otherHeader } = deps;
+  const { callers, limitAuthFailures, peppers, signIn } = deps;
   return async function authenticateKey(ctx, next) {
-    const token = bearerToken(ctx.req, 'API key', otherHeader);
-    if (!token.startsWith(keyPrefix)) {
+    const { token, isKey } = sentCredential(ctx.req, 'API key');
+    if (!isKey) {
       await signIn.identify(token);
       throw keyNeeded();
     }

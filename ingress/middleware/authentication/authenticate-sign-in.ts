@@ -1,5 +1,4 @@
-import { keyPrefix } from '../../callers/api-key.ts';
-import { bearerToken, signInNeeded } from '../../callers/authorization.ts';
+import { sentCredential, signInNeeded } from '../../callers/authorization.ts';
 import type { Callers } from '../../callers/callers.ts';
 import type { SignIn } from '../../callers/sign-in.ts';
 import type { Stage } from '../../request-state.ts';
@@ -7,8 +6,8 @@ import type { Stage } from '../../request-state.ts';
 /** Finds the account of a sign-in token, and its scopes. An API key is `INVALID_TOKEN` here. */
 export function authenticateSignIn({ callers, signIn }: { callers: Callers; signIn: SignIn }): Stage {
   return async function authenticateSignIn(ctx, next) {
-    const token = bearerToken(ctx.req, 'sign-in token');
-    if (token.startsWith(keyPrefix)) throw signInNeeded();
+    const { token, isKey } = sentCredential(ctx.req, 'sign-in token');
+    if (isKey) throw signInNeeded();
     const { account, scopes } = await signIn.identify(token);
     ctx.state.credential = { account };
     ctx.state.callerCheck = 'due';

@@ -1,4 +1,5 @@
 import { type ErrorCode, errorStatus } from '../../../shared/errors.ts';
+import { keyHeaders } from '../../callers/authorization.ts';
 import { headersOf } from './headers.ts';
 import { type JsonSchema, propertiesOf, refTo, toJsonSchema } from './json-schema.ts';
 import { limitTypes, meanings } from './refusals.ts';
@@ -13,7 +14,7 @@ export function describeOperation(path: string, route: RouteDescription): object
     tags: [tag],
     summary,
     ...(description !== undefined && { description }),
-    security: securityOf(route),
+    security: securities[route.credential],
     parameters: [
       ...pathParameters(path),
       ...queryParameters(route),
@@ -25,20 +26,17 @@ export function describeOperation(path: string, route: RouteDescription): object
   };
 }
 
-const withKey = { apiKey: [] };
+/** Any of them suffices. */
+const withKey = [{ apiKey: [] }, ...keyHeaders.map((name) => ({ [name]: [] }))];
 const signedIn = { signIn: [] };
 const securities: Record<Credential, object[]> = {
   none: [],
-  key: [withKey],
+  key: withKey,
   signIn: [signedIn],
-  either: [withKey, signedIn],
-  account: [withKey, signedIn],
+  either: [...withKey, signedIn],
+  account: [...withKey, signedIn],
   operator: [{ signIn: ['svc:admin'] }],
 };
-
-function securityOf({ credential, keyHeader }: RouteDescription): object[] {
-  return [...securities[credential], ...(keyHeader === undefined ? [] : [{ [keyHeader]: [] }])];
-}
 
 const pathDetails: Record<string, { description: string; example: string }> = {
   model: { description: 'The name of a model. It can contain slashes.', example: 'small-chat' },

@@ -74,8 +74,10 @@ export const headerComponents = {
 export type HeaderName = keyof typeof headerComponents;
 
 const retryHeaders: Partial<Record<number, readonly HeaderName[]>> = {
-  401: ['www-authenticate'],
+  401: ['www-authenticate', 'x-should-retry'],
   402: ['x-should-retry'],
+  403: ['x-should-retry'],
+  404: ['x-should-retry'],
   409: ['retry-after', 'x-should-retry'],
   429: ['retry-after', 'retry-after-ms', 'x-should-retry'],
   503: ['retry-after', 'retry-after-ms'],

@@ -59,8 +59,6 @@ export type RouteDescription<Request = string, Answered = string> = {
   queued?: boolean;
   /** It accepts an idempotency key. */
   repeatable?: boolean;
-  /** Another header that may hold the API key. */
-  keyHeader?: string | undefined;
   /** Headers of the client that model servers get unchanged. */
   passedOn?: readonly string[];
   /** Further headers of every response. */

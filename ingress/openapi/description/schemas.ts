@@ -8,6 +8,7 @@ import { emptyObject, namedKeyBody } from '../../routes/keys/developer-keys.ts';
 import { guestBody } from '../../routes/keys/guest-keys.ts';
 import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-fields.ts';
 import * as keys from '../../routes/keys/key-schemas.ts';
+import { anyModel, anyModelList } from '../../routes/models.ts';
 import { settingsBody } from '../../routes/operators/accounts/account-settings.ts';
 import { reasonOnly } from '../../routes/operators/accounts/reason.ts';
 import { pauseBody, pausedBackend } from '../../routes/operators/actions/pause-backend.ts';
@@ -48,8 +49,8 @@ export const requestSchemas = {
 
 /** The responses, in the same way. */
 export const answerSchemas = {
-  Model: answers.model,
-  ModelList: answers.modelList,
+  Model: anyModel,
+  ModelList: anyModelList,
   MintedKey: answers.mintedKey,
   RotatedKey: answers.rotatedKey,
   RevokedKey: answers.revokedKey,

@@ -29,8 +29,3 @@ export const endpointAnswerSchemas: Readonly<Record<string, z.ZodType>> = Object
   {},
   ...descriptions.map(({ schemas }) => schemas),
 );
-
-/** Headers that may hold the API key, beside `Authorization`. */
-export const keyHeaders: readonly string[] = [
-  ...new Set(descriptions.flatMap(({ endpoint }) => endpoint.headers.apiKey ?? [])),
-];

@@ -47,7 +47,7 @@ const repeatHeaders = ['idempotent-replayed', 'x-svc-original-request-id'] as co
 /** The route of an endpoint, by method and path. */
 export function routeOf(described: EndpointDescription): [string, RouteDescription] {
   const { endpoint, id, summary, description, request, answer, stream, errorSchema } = described;
-  const { apiKey, requestId, passedOn } = endpoint.headers;
+  const { requestId, passedOn } = endpoint.headers;
   const isEstimated = endpoint.answer.estimate !== undefined;
   const route: RouteDescription = {
     ...{ id, tag: 'Inference', summary, description, credential: 'key', body: request },
@@ -55,7 +55,8 @@ export function routeOf(described: EndpointDescription): [string, RouteDescripti
       ...{ ...answer, ...(stream && { stream }) },
       headers: [...repeatHeaders, ...(isEstimated ? (['x-svc-estimated'] as const) : [])],
     },
-    ...{ refusals, limits, queued: true, repeatable: true, passedOn, keyHeader: apiKey, errorSchema },
+    refusals: errorSchema === undefined ? refusals : [...refusals, 'NOT_FOUND'], // an unknown model
+    ...{ limits, queued: true, repeatable: true, passedOn, errorSchema },
     headers: ['idempotency-kept', ...(requestId === undefined ? [] : [requestId])],
   };
   return [`POST ${endpoint.path}`, route];

@@ -11,6 +11,8 @@ export interface Endpoint {
   readonly name: string;
   /** The route. Usage records and metrics name the endpoint by it, and backends serve the same path, without `/v1`. */
   readonly path: `/v1/${string}`;
+  /** Other paths at which clients call it. */
+  readonly otherPaths?: readonly string[];
   readonly request: RequestFormat;
   readonly answer: AnswerFormat;
   /** Undefined for the errors that all other routes have. */
@@ -22,8 +24,6 @@ export interface Endpoint {
 
 /** Headers by their names in lower case. */
 export type EndpointHeaders = {
-  /** Another header that may hold the API key. */
-  readonly apiKey?: string;
   /** Another header of the response that names the request. */
   readonly requestId?: string;
   /** Headers of the client that backends get, unchanged unless there is a function here that reads them. */

@@ -58,7 +58,6 @@ const answer: AnswerFormat = {
 };
 
 export const messageHeaders: EndpointHeaders = {
-  apiKey: 'x-api-key',
   requestId: 'request-id',
   passedOn: ['anthropic-version', 'anthropic-beta'],
   read: { 'anthropic-beta': readBetas },

@@ -57,10 +57,11 @@ const request: RequestFormat = {
   choicesOf: () => 1,
 };
 
-/** `POST /v1/rerank`. */
+/** `POST /v1/rerank`. Cohere's clients call `/v2/rerank`, and others `/rerank` (contract.md#d15-other-clients). */
 export const rerank: Endpoint = {
   name: 'rerank',
   path: '/v1/rerank',
+  otherPaths: ['/v2/rerank', '/rerank'],
   request,
   answer: rerankAnswers,
   headers: noHeaders,

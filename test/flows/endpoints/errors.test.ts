@@ -31,6 +31,7 @@ const anthropicTypes: Record<number, string> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
   402: 'billing_error',
+  404: 'not_found_error',
   429: 'rate_limit_error',
 };
 
@@ -98,11 +99,20 @@ for (const name of endpointNames) {
   test(`${name}: the package reports an unknown model, one without the endpoint, and a wrong key`, async (t) => {
     const account = await open(name, 'validation');
     const unknown = await errorOf(t, ask(account, { model: 'none' }));
-    t.like(unknown, { status: 400, code: 'VALIDATION_ERROR', type: 'invalid_request_error' });
-    t.regex(unknown.message, /model: there is no such model "none"/);
+    const isMessages = name === 'messages';
+    const [code, type] = isMessages ? ['NOT_FOUND', 'not_found_error'] : ['model_not_found', 'invalid_request_error'];
+    t.like(unknown, { status: 404, code, type });
+    t.regex(unknown.message, /There is no such model "none"; the plan ".*" has .*everything/);
     const without = await errorOf(t, ask(account, { model: 'chat-only' }));
+    t.like(without, { status: 400, code: 'VALIDATION_ERROR' });
     t.regex(without.message, new RegExp(`"chat-only" does not offer ${name} \\(/v1/${name}\\); it offers chat`));
-    if (name !== 'messages') t.like([unknown.body, without.body], [{ param: 'model' }, { param: 'model' }]);
+    if (!isMessages) t.like([unknown.body, without.body], [{ param: 'model' }, { param: 'model' }]);
+    const plain = await account.post('/v1/chat/completions', {
+      model: 'none',
+      messages: [{ role: 'user', content: 'Hi' }],
+    });
+    t.is(plain.status, 400);
+    t.like(await plain.json(), { code: 'VALIDATION_ERROR' });
 
     const wrongKey = 'svc_0000000000000000000000000000000000000A';
     const stranger: Account = {

@@ -81,7 +81,7 @@ for (const name of endpointNames) {
   test(`${name}: the package does not retry what no wait changes`, async (t) => {
     const { account, exchanges } = await openRetrying(`retries-none-${name}`, {});
     await t.throwsAsync(ask(account, { model: 'large-chat' }), { message: /400|429/ });
-    await t.throwsAsync(ask(account, { model: 'none' }), { message: /400/ });
+    await t.throwsAsync(ask(account, { model: 'none' }), { message: /404/ });
     t.is(exchanges.length, 2, 'one request on the wire each');
   });
 }

@@ -10,8 +10,12 @@ const routes: [path: RegExp, methods: string[]][] = [
   [/^\/billing\/quota$/, ['HEAD', 'GET']],
 ];
 const methodsAt = (path: string) => routes.find(([pattern]) => pattern.test(path))?.[1] ?? [];
+const patterns = [
+  ...['/', '/v1/chat/completions', '/v1/models', '/v1/models/*model', '/v1/files/:file', '/billing/quota'],
+  '/v1/keys/key_:key',
+];
 const suggest = (method: string, path: string) => {
-  const meant = suggestRoute({ method, path }, methodsAt);
+  const meant = suggestRoute({ method, path }, { methodsAt, patterns });
   return meant && `${meant.method} ${meant.path}`;
 };
 
@@ -32,6 +36,25 @@ test('suggests a similar route with a method that it supports', (t) => {
     ['GET', '/v1', 'GET /'],
   ];
   for (const [method, path, route] of meant) t.is(suggest(method, path), route, path);
+});
+
+test('suggests the route of a path in which one letter is wrong', (t) => {
+  const meant: [path: string, route: string | undefined][] = [
+    ['/v1/chat/completion', 'POST /v1/chat/completions'],
+    ['/v1/chat/completionss', 'POST /v1/chat/completions'],
+    ['/v1/chat/compketions', 'POST /v1/chat/completions'],
+    ['/v1/chat/copmletions', 'POST /v1/chat/completions'],
+    ['/chat/Completion', 'POST /v1/chat/completions'],
+    ['/v2/chat/completions', 'POST /v1/chat/completions'],
+    ['/v1/model', 'POST /v1/models'],
+    ['/v1/file/file-1', 'POST /v1/files/file-1'],
+    ['/biling/quota', 'POST /billing/quota'],
+    ['/v1/chatt/completion', undefined],
+    ['/v1/chat/complation', undefined],
+    ['/v1/chat', undefined],
+  ];
+  for (const [path, route] of meant) t.is(suggest('POST', path)?.replace('GET', 'POST'), route, path);
+  t.is(suggest('POST', `/v1/${'x/'.repeat(8_000)}`), undefined);
 });
 
 test('suggests nothing for a path unlike any route', (t) => {

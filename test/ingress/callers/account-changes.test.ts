@@ -101,6 +101,27 @@ test('any other named key is refused in the same way, and nothing changes', (t) 
   }
 });
 
+test('a further key of the account is refused with the routes that change it, and nothing changes', (t) => {
+  const [active, further, replaced] = [keyNamed('one'), keyNamed('two'), keyNamed('three')];
+  const furtherKeys = [
+    { ...further, name: 'ci' },
+    { ...replaced, name: 'old', endsAt: t3 },
+  ];
+  const account = { ...mintedWith(active), furtherKeys };
+  const changes = [
+    (key: NamedKey) => rotateKey({ named: key, key: keyNamed('five') })(account),
+    (key: NamedKey) => revokeKey({ named: key, at: t3 })(account),
+  ];
+  for (const change of changes) {
+    for (const name of [named(further), shown(further)]) {
+      const error = t.throws(() => change(name), { instanceOf: ApiError });
+      t.is(error?.code, 'INVALID_KEY');
+      t.regex(error?.message ?? '', /further key.*POST \/v1\/keys\/key_two\/rotate and DELETE \/v1\/keys\/key_two/);
+    }
+    t.deepEqual(change(named(replaced)), { result: undefined }, 'a key that was rotated away');
+  }
+});
+
 test('a key that ends keeps its last use; the last use of an earlier key is not taken over', (t) => {
   const [one, two] = [keyNamed('one'), keyNamed('two', t2)];
   const used = { ...mintedWith(one), lastUse: { keyId: 'key_one', at: t2 } };

@@ -175,10 +175,11 @@ test('it names the address of the service, and the credential of each route', (t
     ['https://api.example.com', 'https://api.example.com/openai'],
   );
   const securityOf = (path: string, method: string) => document.paths[path]?.[method]?.security;
-  t.deepEqual(securityOf('/v1/chat/completions', 'post'), [{ apiKey: [] }]);
-  t.deepEqual(securityOf('/v1/messages', 'post'), [{ apiKey: [] }, { 'x-api-key': [] }]);
+  const withKey = [{ apiKey: [] }, { 'x-api-key': [] }, { 'api-key': [] }];
+  t.deepEqual(securityOf('/v1/chat/completions', 'post'), withKey);
+  t.deepEqual(securityOf('/v1/messages', 'post'), withKey);
   t.deepEqual(securityOf('/v1/keys/developer', 'post'), [{ signIn: [] }]);
-  t.deepEqual(securityOf('/billing/usage', 'get'), [{ apiKey: [] }, { signIn: [] }]);
+  t.deepEqual(securityOf('/billing/usage', 'get'), [...withKey, { signIn: [] }]);
   t.deepEqual(securityOf('/v1/keys/guest', 'post'), []);
   t.deepEqual(securityOf('/admin/accounts', 'get'), [{ signIn: ['svc:admin'] }]);
 });

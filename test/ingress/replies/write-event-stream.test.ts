@@ -76,7 +76,7 @@ test('writes each event unchanged, then [DONE] at the end', async (t) => {
   const { headers, text } = await read(subject);
   t.is(text, `${events.join('')}data: [DONE]\n\n`);
   t.is(headers.get('content-type'), 'text/event-stream; charset=utf-8');
-  t.is(headers.get('cache-control'), 'no-cache');
+  t.is(headers.get('cache-control'), 'no-cache, no-transform');
   t.is(headers.get('x-accel-buffering'), 'no');
 });
 
