@@ -24,9 +24,8 @@ export function createCountLines({ linesMax }: { linesMax: number }): CountLines
   const count = { lines: 0, tokens: 0 };
 
   function take({ number, bytes }: FileLine): void {
-    if (number > linesMax) throw refuse(`line ${number}: a file has at most ${linesMax} lines`);
+    if (++count.lines > linesMax) throw refuse(`line ${number}: a file has at most ${linesMax} lines`);
     if (bytes === undefined) throw refuse(`line ${number}: is longer than ${lineBytesMax} bytes`);
-    count.lines = number;
     count.tokens += estimateLine(bytes);
   }
 

@@ -10,13 +10,23 @@ export interface FormFields {
   /** Fails with `VALIDATION_ERROR`, which names all errors so far. */
   check(): void;
   /** The same at the end of the form; also names missing parts. */
-  end(): void;
+  end(): UploadFields;
 }
 
-/** The parts of an upload: `purpose`, which is `batch`, and one `file`, in any order. */
-export function createFormFields(): FormFields {
+/** `keptSeconds`: how long the file is kept, if its owner says so. */
+export type UploadFields = { keptSeconds: number | undefined };
+
+/** As in OpenAI's API. The most that is allowed depends on the plan file. */
+export const keptSecondsMin = 3_600;
+
+const [anchorField, secondsField] = ['expires_after[anchor]', 'expires_after[seconds]'];
+const textFields: readonly string[] = ['purpose', anchorField, secondsField];
+
+/** The parts of an upload: `purpose`, which is `batch`, one `file`, and the two of `expires_after`, in any order. */
+export function createFormFields({ keptSecondsMax }: { keptSecondsMax: number }): FormFields {
   const issues: ValidationIssue[] = [];
   const seen = new Set<string>();
+  let keptSeconds: number | undefined;
   const add = (path: string, message: string) => void issues.push({ path, message });
 
   function addUnknown(name: string | undefined): void {
@@ -24,10 +34,16 @@ export function createFormFields(): FormFields {
     else add(shownFieldName(name), 'is not known');
   }
 
-  function see(name: string): boolean {
+  function see(name: string): void {
     if (seen.has(name)) add(name, 'expected once');
     seen.add(name);
-    return true;
+  }
+
+  function readSeconds(value: string): number {
+    const seconds = /^\d{1,10}$/.test(value) ? Number(value) : 0;
+    if (seconds < keptSecondsMin || seconds > keptSecondsMax)
+      add(secondsField, `expected ${keptSecondsMin} to ${keptSecondsMax} seconds`);
+    return seconds;
   }
 
   function check(): void {
@@ -37,20 +53,31 @@ export function createFormFields(): FormFields {
   return {
     field(name, value) {
       if (name === 'file') add(name, 'expected a file with a name');
-      else if (name !== 'purpose') addUnknown(name);
-      else if (see(name) && value !== 'batch') add(name, 'expected "batch"');
+      else if (name === undefined || !textFields.includes(name)) addUnknown(name);
+      else {
+        see(name);
+        if (name === secondsField) keptSeconds = readSeconds(value);
+        else if (name === 'purpose' && value !== 'batch') add(name, 'expected "batch"');
+        else if (name === anchorField && value !== 'created_at') add(name, 'expected "created_at"');
+      }
     },
     file(name, filename) {
-      if (name === 'purpose') add(name, 'expected text, not a file');
+      if (name !== undefined && textFields.includes(name)) add(name, 'expected text, not a file');
       else if (name !== 'file') addUnknown(name);
-      else if (see(name) && filename === '') add(name, 'expected a file with a name');
+      else {
+        see(name);
+        if (filename === '') add(name, 'expected a file with a name');
+      }
     },
     check,
     end() {
-      for (const name of ['purpose', 'file']) {
+      const required = ['purpose', 'file'];
+      if (seen.has(anchorField) || seen.has(secondsField)) required.push(anchorField, secondsField);
+      for (const name of required) {
         if (!seen.has(name) && !issues.some(({ path }) => path === name)) add(name, 'is required');
       }
       check();
+      return { keptSeconds };
     },
   };
 }

@@ -3,11 +3,12 @@ import type { Readable, Writable } from 'node:stream';
 import { Busboy } from '@fastify/busboy';
 import { ApiError, validationError } from '../../shared/errors.ts';
 import { cleanFilename } from './clean-filename.ts';
-import { createFormFields } from './form-fields.ts';
+import { createFormFields, type UploadFields } from './form-fields.ts';
 
 type FormOptions<Taken> = {
   boundary: string;
   fileBytesMax: number;
+  keptSecondsMax: number;
   /** Aborted with the failure that stops the read. */
   signal: AbortSignal;
   /** Receives the file as it arrives; must read all of it, or fail. */
@@ -19,16 +20,19 @@ const limits = { files: 1, parts: partsMax, fieldSize: 1_024, headerPairs: 20, h
 
 /**
  * Reads a form (`multipart/form-data`, RFC 7578) with one file. Holds only a few chunks of it (decisions.md#forms-by-busboy): `take` sets
- * the pace of the connection. Resolves with the result of `take` after the complete body has arrived and is valid. Fails with
+ * the pace of the connection. Resolves with its fields and the result of `take` after the complete body has arrived and is valid. Fails with
  * `VALIDATION_ERROR`, `PAYLOAD_TOO_LARGE`, the failure of `take` or the reason of the signal; `take` has ended by then.
  */
-export async function readForm<Taken>(req: IncomingMessage, options: FormOptions<Taken>): Promise<Taken> {
+export async function readForm<Taken>(
+  req: IncomingMessage,
+  options: FormOptions<Taken>,
+): Promise<UploadFields & { taken: Taken }> {
   const { boundary, fileBytesMax, signal, take } = options;
   const headers = { 'content-type': `multipart/form-data; boundary="${boundary}"` };
   const parser = new Busboy({ headers, preservePath: true, limits: { ...limits, fileSize: fileBytesMax } });
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => {}); // it may reject after the last wait for it
-  const fields = createFormFields();
+  const fields = createFormFields(options);
   let file: Readable | undefined;
   let taking: Promise<Taken> | undefined;
 
@@ -64,9 +68,9 @@ export async function readForm<Taken>(req: IncomingMessage, options: FormOptions
     const ended = bothEnded(req, parser);
     req.pipe(parser);
     await Promise.race([ended, failed.promise]);
-    fields.end();
+    const ofFields = fields.end();
     if (taking === undefined) throw new Error('a form has a file that was not taken');
-    return await Promise.race([taking, failed.promise]);
+    return { ...ofFields, taken: await Promise.race([taking, failed.promise]) };
   } catch (error) {
     fail(error);
     req.unpipe(parser);

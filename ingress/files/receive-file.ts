@@ -14,8 +14,8 @@ export type ComingFile = Pick<StoredFile, 'id' | 'account' | 'keyId' | 'createdA
 export interface Reception {
   /** Writes the bytes as they arrive. */
   take(filename: string, bytes: AsyncIterable<Uint8Array>): Promise<StoredFile>;
-  /** Makes the file `ready`. */
-  keep(file: StoredFile): Promise<StoredFile>;
+  /** Makes the file `ready`, for this time or else the usual one. */
+  keep(file: StoredFile, keptSeconds: number | undefined): Promise<StoredFile>;
   /** Removes the unfinished file if `take` was called. If the store is unreachable, the sweep of the workers removes it later. */
   discard(): Promise<void>;
 }
@@ -99,11 +99,13 @@ export function receiveFile(
       const written = await store.files.write(coming.id, counted());
       return { ...file, ...count, bytes: written, state: 'ready' };
     },
-    async keep(file) {
-      const { state, bytes, lines, tokens } = file;
-      const kept = await store.batches.changeFile(coming.id, 'writing', { state, bytes, lines, tokens });
+    async keep(file, keptSeconds) {
+      const { state, bytes, lines, tokens, createdAt } = file;
+      const expiresAt =
+        keptSeconds === undefined ? file.expiresAt : new Date(createdAt.getTime() + keptSeconds * 1_000);
+      const kept = await store.batches.changeFile(coming.id, 'writing', { state, bytes, lines, tokens, expiresAt });
       if (!kept) throw temporarilyUnavailable(new Error('a file was removed before its upload was complete'));
-      return file;
+      return { ...file, expiresAt };
     },
     async discard() {
       if (begun) await within(discardMs, remove());

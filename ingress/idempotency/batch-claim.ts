@@ -13,14 +13,17 @@ type NewBatch = {
   endpoint: string;
   completion_window: string;
   metadata?: Batch['metadata'] | undefined;
+  output_expires_after?: { seconds: number } | null | undefined;
 };
 
 /** Whether a batch is the one that this body asks for. */
-export function isAskedFor(batch: Batch, { input_file_id, endpoint, completion_window, metadata }: NewBatch): boolean {
+export function isAskedFor(batch: Batch, body: NewBatch): boolean {
+  const { input_file_id, endpoint, completion_window, metadata, output_expires_after: expiry } = body;
   return (
     batch.inputFile === input_file_id &&
     batch.endpoint === endpoint &&
     batch.completionWindow === completion_window &&
+    batch.outputSeconds === expiry?.seconds &&
     isDeepStrictEqual(batch.metadata, metadata ?? null)
   );
 }

@@ -11,12 +11,14 @@ import { parseBody } from '../api/json-body.ts';
 import { presentBatch } from '../api/present-batch.ts';
 import { fileAccessOf, mayRead } from '../files/file-access.ts';
 import { findFile } from '../files/find-file.ts';
+import { keptSecondsMin } from '../files/form-fields.ts';
 import { createInsertWithRoom } from '../files/insert-with-room.ts';
 import { batchClaim, isAskedFor } from '../idempotency/batch-claim.ts';
 import { idempotencyKeyOf } from '../idempotency/idempotency-key.ts';
 import { repeatRefused } from '../idempotency/repeat-refused.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import type { RequestsToEnd } from '../requests/requests-to-end.ts';
+import { daySeconds } from './file-uploads.ts';
 import { cancelOne } from './keys/end-key-requests.ts';
 
 type CreationDeps = { store: Pick<Store, 'batches'>; requestsToEnd: Pick<RequestsToEnd, 'has'> };
@@ -46,7 +48,10 @@ export const batchBody = z.strictObject({
   endpoint: z.enum(batchEndpoints),
   completion_window: z.literal('24h'),
   metadata: metadata.nullish(),
-  output_expires_after: z.never({ error: 'is not supported' }).optional(),
+  output_expires_after: z
+    .strictObject({ anchor: z.literal('created_at'), seconds: z.int().min(keptSecondsMin) })
+    .nullish()
+    .meta({ description: 'When its files are deleted, counted from their creation.' }),
 });
 
 /**
@@ -85,7 +90,13 @@ export function createBatch({ store, requestsToEnd }: CreationDeps): Stage {
     const file = await findFile(store, { id: body.input_file_id, access: fileAccessOf(caller) });
     if (file === undefined) throw refuseInput('there is no such file');
     if (file.purpose !== 'batch') throw refuseInput('expected a file of the purpose "batch"');
-    const batch = newBatch({ caller, file, body, now: stateOf(ctx, 'now'), windowS: limits.windowS });
+    const outputSecondsMax = limits.filesKeptDays * daySeconds;
+    if ((body.output_expires_after?.seconds ?? 0) > outputSecondsMax) {
+      const message = `expected ${keptSecondsMin} to ${outputSecondsMax} seconds`;
+      throw validationError([{ path: 'output_expires_after.seconds', message }]);
+    }
+    const errorFormat = ctx.state.errorFormat === undefined ? 'flat' : 'nested';
+    const batch = newBatch({ caller, file, body, errorFormat, now: stateOf(ctx, 'now'), windowS: limits.windowS });
     const tokensMax = plans[caller.plan]?.batchTokensWaiting;
     await insertWithRoom({ batch, lines: file.lines, limits: { ...limits, tokensMax }, claim });
     return batch.keyId !== '' && (await requestsToEnd.has(batch.keyId)) ? endWithKey(batch) : batch;
@@ -102,12 +113,14 @@ type NewBatch = {
   caller: Caller;
   file: StoredFile;
   body: z.infer<typeof batchBody>;
+  errorFormat: Batch['errorFormat'];
   /** Redis's time, in milliseconds. */
   now: number;
   windowS: number;
 };
 
-function newBatch({ caller: { account, keyId = '' }, file, body, now, windowS }: NewBatch): Batch {
+function newBatch({ caller: { account, keyId = '' }, file, body, errorFormat, now, windowS }: NewBatch): Batch {
+  const outputSeconds = body.output_expires_after?.seconds;
   return {
     id: `batch_${ulid(now)}`,
     account,
@@ -117,6 +130,8 @@ function newBatch({ caller: { account, keyId = '' }, file, body, now, windowS }:
     inputFile: file.id,
     inputFilename: file.filename,
     metadata: body.metadata ?? null,
+    errorFormat,
+    ...(outputSeconds !== undefined && { outputSeconds }),
     state: 'validating',
     open: true,
     tokens: file.tokens,

@@ -21,7 +21,7 @@ type UploadBounds = { totalMs: number; windowMs: number; uploadsMax: number; ofA
 const defaultBounds: UploadBounds = { totalMs: 900_000, windowMs: 15_000, uploadsMax: 32, ofAccountMax: 4 };
 /** The most bytes of a form in addition to its file: boundaries, the heads of its parts, and its fields. */
 const aroundBytesMax = 65_536;
-const dayMs = 86_400_000;
+export const daySeconds = 86_400;
 
 /** `POST /v1/files`: streams a file into the store. An upload that is refused or ends early leaves nothing. */
 export function uploadFile({
@@ -43,6 +43,7 @@ export function uploadFile({
     const boundary = boundaryOf(ctx.req);
     const { batch } = stateOf(ctx, 'planFile');
     const { fileBytesMax, requestsMax } = batch;
+    const keptSecondsMax = batch.filesKeptDays * daySeconds;
     const windowBytesMin = (batch.uploadBytesPerSecondMin * bounds.windowMs) / 1_000;
     const bytesMax = fileBytesMax + aroundBytesMax;
     const length = ctx.req.headers['content-length'];
@@ -63,8 +64,9 @@ export function uploadFile({
       });
       sendContinue(ctx);
       const { signal } = watch;
-      const file = await readForm(ctx.req, { boundary, fileBytesMax, signal, take: reception.take });
-      ctx.body = presentFile(await reception.keep(file));
+      const form = { boundary, fileBytesMax, keptSecondsMax, signal, take: reception.take };
+      const { taken, keptSeconds } = await readForm(ctx.req, form);
+      ctx.body = presentFile(await reception.keep(taken, keptSeconds));
     } catch (error) {
       await reception.discard();
       throw error;
@@ -82,7 +84,7 @@ export function uploadFile({
       account,
       ...(keyId !== undefined && { keyId }),
       createdAt: new Date(now),
-      expiresAt: new Date(now + filesKeptDays * dayMs),
+      expiresAt: new Date(now + filesKeptDays * daySeconds * 1_000),
     };
   }
 }

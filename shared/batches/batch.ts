@@ -13,6 +13,9 @@ export const batchStates = [
   'cancelled',
 ] as const;
 
+/** The forms of the errors in the error file: as at the base URL where the batch was created. */
+export const lineErrorFormats = ['flat', 'nested'] as const;
+
 const count = z.int().nonnegative();
 
 const batchErrorSchema = z.object({
@@ -43,6 +46,8 @@ export const batchSchema = z.object({
   inputFile: z.string(),
   inputFilename: z.string(),
   metadata: z.record(z.string(), z.string()).nullable(),
+  errorFormat: z.enum(lineErrorFormats),
+  outputSeconds: z.int().positive().optional(),
   state: z.enum(batchStates),
   /** The final state, once it is decided. */
   ending: z.enum(['completed', 'expired', 'cancelled']).optional(),
@@ -72,7 +77,7 @@ export const batchSchema = z.object({
 /**
  * A stored batch: one document, updated with its `version` as guard. `account` owns it. `keyId` is the key that it was created with, empty
  * for a sign-in token. `endpoint` is the path of the endpoint of its lines. `inputFilename` is the name of its file. `tokens` is the estimate
- * of all its prompts. `position` is the first line (from 1) that may have no result yet, and its offset in the file. Every line before it
+ * of all its prompts. `outputSeconds` is how long its files are kept, if its owner has said so. `position` is the first line (from 1) that may have no result yet, and its offset in the file. Every line before it
  * has a result. `model` is that of its lines, if all have the same. `usage` and `errorCounts` are set once the results are written. `errors`
  * are those of its file, at most 100.
  */

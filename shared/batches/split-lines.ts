@@ -19,12 +19,14 @@ type Options = {
 };
 
 const lineFeed = 0x0a;
+const byteOrderMark = Buffer.from('\ufeff');
+const [tab, carriageReturn, space, firstNonAscii] = [0x09, 0x0d, 0x20, 0x80];
 const firstHeldBytes = 4_096;
 
 /**
  * Splits a file into lines, for any chunks. It buffers at most the beginning of one line, and nothing of a line that is too long: such a
- * line is reported once, as soon as its length is known, and the next line starts after its line feed. An empty line counts, and a carriage
- * return is an ordinary byte.
+ * line is reported once, as soon as its length is known, and the next line starts after its line feed. A byte order mark at the start of the
+ * file and lines of white space are skipped; they count in the numbers of the lines after them (contract.md#f2-input-files).
  */
 export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: Options): LineSplitter {
   let number = start.line;
@@ -58,11 +60,18 @@ export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: O
     } else if (!isLast) {
       held.add(part);
     } else if (held.length() === 0) {
-      lines.push({ number, from, bytes: part });
+      emit(part, lines);
     } else {
       held.add(part);
-      lines.push({ number, from, bytes: held.bytes() });
+      emit(held.bytes(), lines);
     }
+  }
+
+  function emit(whole: Buffer, lines: FileLine[]): void {
+    const isMarked = from === 0 && whole.subarray(0, byteOrderMark.length).equals(byteOrderMark);
+    const skipped = isMarked ? byteOrderMark.length : 0;
+    const bytes = whole.subarray(skipped);
+    if (!isBlank(bytes)) lines.push({ number, from: from + skipped, bytes });
   }
 
   function next(): void {
@@ -75,10 +84,17 @@ export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: O
   return {
     push,
     end() {
-      if (position === from || tooLong) return [];
-      return [{ number, from, bytes: held.bytes() }];
+      const lines: FileLine[] = [];
+      if (!tooLong) emit(held.bytes(), lines);
+      return lines;
     },
   };
+}
+
+/** Whether a line is white space. Most lines are decided by their first byte. */
+function isBlank(bytes: Buffer): boolean {
+  const first = bytes.find((byte) => byte !== space && (byte < tab || byte > carriageReturn));
+  return first === undefined || (first >= firstNonAscii && bytes.toString().trim() === '');
 }
 
 /** Copies parts into one buffer: a view of a few bytes would keep its complete chunk in memory. */

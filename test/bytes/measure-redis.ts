@@ -203,7 +203,15 @@ function eventsOf(lane: 'interactive' | 'batch'): string {
 
 function lineJob(bytes: number): BatchJob {
   const { replyTo: _, admittedAt: _a, startBy: _s, deadline: _d, overage: _o, ...call } = newJob(bytes);
-  const line = { line: 1_234, customId: 'request-1234', number: 1, failures: 0, losses: 0, tokens: 5_000 };
+  const line = {
+    errorFormat: 'flat' as const,
+    line: 1_234,
+    customId: 'request-1234',
+    number: 1,
+    failures: 0,
+    losses: 0,
+    tokens: 5_000,
+  };
   return {
     ...call,
     ...line,

@@ -96,13 +96,13 @@ browserTest('errors in a file are shown by line and field', async (t) => {
   const { page } = console;
   await console.goTo('batches');
   await console.signIn('careless');
-  const lines = [lineOf('good'), lineOf('good'), 'no JSON', lineOf('elsewhere', { model: 'no-such-model' })];
+  const lines = [lineOf('good'), lineOf('good'), 'no JSON', lineOf('third').replace('POST', 'GET')];
   await page.getByLabel(/^Drop a JSONL file/).setInputFiles(asFile('bad.jsonl', lines.join('\n')));
   const seen = page.getByRole('region', { name: 'Faults of its lines' });
   await seen.waitFor();
   t.deepEqual(
     (await seen.locator('tbody tr').allInnerTexts()).map((row) => row.split('\t')[0]),
-    ['2', '3'],
+    ['2', '3', '4'],
   );
   await page.getByRole('button', { name: 'Create the batch anyway' }).click();
   const faults = page.getByRole('region', { name: 'Errors by line' });
@@ -111,7 +111,7 @@ browserTest('errors in a file are shown by line and field', async (t) => {
   t.deepEqual(rows, [
     ['2', 'custom_id'],
     ['3', '–'],
-    ['4', 'body.model'],
+    ['4', 'method'],
   ]);
   t.true(await page.getByText('3 errors in the file: no line was run or charged').isVisible());
 

@@ -117,9 +117,9 @@ function formCases(cast: Cast): Case[] {
     ok('a sign-in token', as(good, cast.fileToken)),
     ok('the file first', as([...good].reverse())),
     ok('content that is not JSON', of('{"a":')),
-    ok('the maximum number of lines', of('\n'.repeat(5))),
+    ok('the maximum number of lines', of('a\n'.repeat(5))),
     ok('a boundary in quotes', typed(contentType(`"${boundary}"`))),
-    invalid('one line too many', of('\n'.repeat(6)), { says: 'file: line 6: a file has at most 5 lines' }),
+    invalid('one line too many', of('a\n'.repeat(6)), { says: 'file: line 6: a file has at most 5 lines' }),
     invalid('an empty file', of(''), { says: 'file: is empty' }),
     invalid('no purpose', as([file('a')]), { says: 'purpose: is required' }),
     invalid('another purpose', as([{ name: 'purpose', body: 'vision' }, file('a')]), { says: 'purpose: expected' }),
@@ -280,9 +280,21 @@ function createCases(cast: Cast): Case[] {
     }),
     invalid('another endpoint', as({ endpoint: '/v1/messages' }), { says: 'endpoint: ' }),
     invalid('another window', as({ completion_window: '48h' }), { says: 'completion_window: ' }),
-    invalid('results that expire', as({ output_expires_after: { anchor: 'created_at', seconds: 3_600 } }), {
-      says: 'output_expires_after: is not supported',
+    ok('results that expire', as({ output_expires_after: { anchor: 'created_at', seconds: 3_600 } })),
+    ok('results that expire as usual', as({ output_expires_after: null })),
+    invalid('results that expire too soon', as({ output_expires_after: { anchor: 'created_at', seconds: 3_599 } }), {
+      says: 'output_expires_after.seconds: ',
     }),
+    invalid('results that expire too late', as({ output_expires_after: { anchor: 'created_at', seconds: 1e9 } }), {
+      says: 'output_expires_after.seconds: expected 3600 to 2592000 seconds',
+    }),
+    invalid(
+      'results that expire after something else',
+      as({ output_expires_after: { anchor: 'now', seconds: 3_600 } }),
+      {
+        says: 'output_expires_after.anchor: ',
+      },
+    ),
     invalid('an unknown field', as({ x: 1 }), { says: 'x: is not known' }),
     invalid('metadata that is a string', as({ metadata: 'x' }), { says: 'metadata: ' }),
     invalid('a number in metadata', as({ metadata: { a: 1 } }), { says: 'metadata.a: ' }),

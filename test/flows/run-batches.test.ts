@@ -168,9 +168,6 @@ const badFiles: [
     Buffer.concat([Buffer.from(`${good}\n`), Buffer.from([0x22, 0xff, 0x22])]),
     { code: 'invalid_utf8', line: 2, param: null },
   ],
-  ['begins with a byte order mark', `\ufeff${good}\n`, { code: 'byte_order_mark', line: 1, param: null }],
-  ['has an empty line', `${good}\n\n${lineOf('b')}\n`, { code: 'empty_line', line: 2, param: null }],
-  ['ends in an empty line', `${good}\n\n`, { code: 'empty_line', line: 2, param: null }],
   ['has a line that is a scalar', `${good}\n17\n`, { code: 'invalid_json_line', line: 2, param: null }],
   ['has a line that is an array', `[${good}]\n`, { code: 'invalid_json_line', line: 1, param: null }],
   ['has a line that is not JSON', `${good}\n{"custom_id": \n`, { code: 'invalid_json_line', line: 2, param: null }],
@@ -186,41 +183,6 @@ const badFiles: [
   ],
   ['has another URL', `${good.replace('chat/', '')}\n`, { code: 'invalid_url', line: 1, param: 'url' }],
   ['has another method', `${good.replace('POST', 'GET')}\n`, { code: 'invalid_method', line: 1, param: 'method' }],
-  [
-    'has no body',
-    `${withBody({}).replace('"body"', '"content"')}\n`,
-    { code: 'invalid_request', line: 1, param: 'body' },
-  ],
-  [
-    'requests a stream',
-    `${withBody({ model: 'small-chat', messages, stream: true })}\n`,
-    { code: 'invalid_request', line: 1, param: 'body.stream' },
-  ],
-  [
-    'has no messages',
-    `${good}\n${withBody({ model: 'small-chat' })}\n`,
-    { code: 'invalid_request', line: 2, param: 'body.messages' },
-  ],
-  [
-    'has a field of a wrong type',
-    `${withBody({ model: 'small-chat', messages: [{ role: 'user', content: 7 }] })}\n`,
-    { code: 'invalid_request', line: 1, param: 'body.messages[0].content' },
-  ],
-  [
-    'requests more output than a model may produce',
-    `${lineOf('m', { maxTokens: 1e9 })}\n`,
-    { code: 'invalid_request', line: 1, param: 'body.max_tokens' },
-  ],
-  [
-    'requests an unknown model',
-    `${lineOf('m', { model: 'no-such-model' })}\n`,
-    { code: 'model_not_found', line: 1, param: 'body.model' },
-  ],
-  [
-    'requests a model outside the plan',
-    `${good}\n${lineOf('m', { model: 'large-chat' })}\n`,
-    { code: 'plan_limit', line: 2, param: 'body.model' },
-  ],
 ];
 
 for (const [index, [what, file, fault]] of badFiles.entries()) {
@@ -239,6 +201,54 @@ for (const [index, [what, file, fault]] of badFiles.entries()) {
   });
 }
 
+const refusedLines: Record<string, [line: string, param: string]> = {
+  'no-body': [withBody({}).replace('"body"', '"content"'), 'body'],
+  stream: [withBody({ model: 'small-chat', messages, stream: true }), 'stream'],
+  'no-messages': [withBody({ model: 'small-chat' }), 'messages'],
+  'wrong-type': [withBody({ model: 'small-chat', messages: [{ role: 'user', content: 7 }] }), 'messages[0].content'],
+  'too-much-output': [lineOf('x', { maxTokens: 1e9 }), 'max_tokens'],
+  'unknown-model': [lineOf('x', { model: 'no-such-model' }), 'model'],
+  'not-listed': [lineOf('x').replace('"model"', '"priority":-1,"model"'), 'priority'],
+};
+
+for (const base of ['/v1', '/openai/v1']) {
+  test(`lines whose bodies are refused end with their 400 in the error file, uncharged, in the form of ${base}`, async (t) => {
+    const user = await openBatchClient(stack, `refused-${base.length}`, undefined, base);
+    const named = Object.entries(refusedLines).map(([name, [line]]) => line.replace('"x"', `"${name}"`));
+    const outside = lineOf('outside-the-plan', { model: 'large-chat' });
+    const batch = await user.ended((await user.create([lineOf('a'), ...named, outside, lineOf('b')].join('\n'))).id);
+    const total = named.length + 3;
+    t.like(batch, { status: 'completed', errors: null, request_counts: { total, completed: 2, failed: total - 2 } });
+    t.deepEqual(byName(await user.output(batch)), ['a', 'b']);
+    const errors = await user.errors(batch);
+    for (const [name, [, param]] of Object.entries(refusedLines)) {
+      const { response, error } = errors.find(({ custom_id }) => custom_id === name) ?? {};
+      t.is(response?.status_code, 400, name);
+      t.is(error?.code, 'VALIDATION_ERROR', name);
+      t.true(error?.message.startsWith(`${param}: `), `${name}: ${error?.message}`);
+      const { message } = error ?? {};
+      const flat = { error: message, code: 'VALIDATION_ERROR' };
+      const nested = { error: { message, code: 'VALIDATION_ERROR', type: 'invalid_request_error', param } };
+      t.deepEqual<unknown, unknown>(response?.body, base === '/v1' ? flat : nested, name);
+    }
+    t.is(errors.find(({ custom_id }) => custom_id === 'outside-the-plan')?.error?.code, 'rate_limit_exceeded');
+    t.deepEqual(await chargedTo(user.apiKey), { used: tokensIn(await user.output(batch)), overageUsed: 0 });
+  });
+}
+
+test('a batch of which every line is refused ends, and soon', async (t) => {
+  const user = await openBatchClient(stack, 'all-refused');
+  const { id } = await user.create(linesOf(2_000, { model: 'no-such-model' }));
+  const batch = await user.ended(id, 30_000);
+  t.like(batch, {
+    status: 'completed',
+    output_file_id: null,
+    request_counts: { total: 2_000, completed: 0, failed: 2_000 },
+  });
+  t.is(new Set(byName(await user.errors(batch))).size, 2_000);
+  t.deepEqual(await chargedTo(user.apiKey), { used: 0, overageUsed: 0 });
+});
+
 test('the first hundred errors of a file are reported', async (t) => {
   const user = await openBatchClient(stack, 'faults');
   const { id } = await user.create(`${good}\n`.repeat(150));
@@ -247,16 +257,32 @@ test('the first hundred errors of a file are reported', async (t) => {
   t.deepEqual([errors?.data?.[0]?.line, errors?.data?.[99]?.line], [2, 101]);
 });
 
-test('a file that JSON Lines allows is run: with carriage returns, without a last line feed, with numbers kept as written', async (t) => {
+test('a file is run with a byte order mark, carriage returns and lines of white space, with numbers kept as written', async (t) => {
   const user = await openBatchClient(stack, 'allowed');
   const exact = withBody({ model: 'small-chat', messages, max_tokens: 4, seed: 'SEED' }).replace(
     '"SEED"',
     '12345678901234567890',
   );
-  const { id } = await user.create([lineOf('a'), lineOf('b'), exact].join('\r\n'));
+  const { id } = await user.create(`\ufeff${[lineOf('a'), '', lineOf('b'), ' \t', exact].join('\r\n')}\n\n`);
   const batch = await user.ended(id);
   t.like(batch, { status: 'completed', request_counts: { total: 3, completed: 3, failed: 0 } });
   t.deepEqual(byName(await user.output(batch)), ['a', 'b', 'x']);
+});
+
+test('files and results are kept for as long as their owner says', async (t) => {
+  const user = await openBatchClient(stack, 'kept-shortly');
+  const expiry = { anchor: 'created_at', seconds: 3_600 } as const;
+  const input = await user.client.files.create({
+    file: new File([lineOf('a')], 'in.jsonl'),
+    purpose: 'batch',
+    expires_after: expiry,
+  });
+  t.is(input.expires_at, input.created_at + 3_600);
+  const options = { endpoint: '/v1/chat/completions', completion_window: '24h', output_expires_after: expiry } as const;
+  const { id } = await user.client.batches.create({ input_file_id: input.id, ...options });
+  const { output_file_id: output } = await user.ended(id);
+  const results = await user.client.files.retrieve(output ?? '');
+  t.is(results.expires_at, results.created_at + 3_600);
 });
 
 test('a cancelled batch ends within seconds: running lines are stopped and charged their prompt, the rest get batch_cancelled', async (t) => {

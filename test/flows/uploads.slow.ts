@@ -121,7 +121,7 @@ test.serial('a refused upload leaves nothing, for any reason', async (t) => {
     ['another purpose after the file', [file('a\n'), { name: 'purpose', body: 'vision' }], 'purpose: expected'],
     ['no purpose', [file('a\n'.repeat(30_000))], 'purpose: is required'],
     ['a long line', [purpose, file(Buffer.concat([Buffer.from('a\nb\n'), long]))], 'file: line 3: is longer than'],
-    ['one line too many', [purpose, file('\n'.repeat(50_001))], 'file: line 50001: a file has at most'],
+    ['one line too many', [purpose, file('a\n'.repeat(50_001))], 'file: line 50001: a file has at most'],
     ['an empty file', [purpose, file('')], 'file: is empty'],
     ['two files', [purpose, file('a'), file('b')], 'body: expected one file'],
   ];

@@ -30,10 +30,10 @@ const over = ['failed', 'completed', 'expired', 'cancelled'];
 /** `fetch`: for an ingress whose answers are not those of this version's document. */
 type Service = Pick<Stack, 'ingresses' | 'mintKey'> & { fetch?: typeof fetch };
 
-/** A batch user with the official SDK, by default with a new developer key of this account. */
-export async function openBatchClient(stack: Service, account: string, key?: string) {
+/** A batch user with the official SDK, by default with a new developer key of this account, at the base path `base`. */
+export async function openBatchClient(stack: Service, account: string, key?: string, base = '/v1') {
   const apiKey = key ?? (await stack.mintKey(account));
-  const baseURL = `${stack.ingresses[0]?.url}/v1`;
+  const baseURL = `${stack.ingresses[0]?.url}${base}`;
   const client = new OpenAI({ baseURL, apiKey, maxRetries: 0, fetch: stack.fetch ?? documentedFetch });
 
   async function upload(text: string | Uint8Array): Promise<string> {

@@ -177,12 +177,12 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       { number: line, bytes: Buffer.from(lineOf(`line ${line}`, { model })) },
       { ...planFile, endpoint: '/v1/chat/completions', listedFields: anyField },
     );
-    if ('errors' in read) throw new Error(JSON.stringify(read.errors));
+    if (!('parsed' in read)) throw new Error(JSON.stringify(read));
     const { cost, ...call } = read.parsed.call;
     return batchJobSchema.parse({
       ...{ ...call, customId: read.parsed.customId, requestId: requestIdOf(batch.id, line, number), account },
       ...{ keyId: '', plan: 'free', earlierRuns: [], batch: batch.id, line, number, failures: 0, losses: 0 },
-      ...{ tokens: cost.tokens, promptEstimate: cost.promptTokens, tellTo: 'svc:control:test' },
+      ...{ errorFormat: 'flat', tokens: cost.tokens, promptEstimate: cost.promptTokens, tellTo: 'svc:control:test' },
       ...given,
     });
   }

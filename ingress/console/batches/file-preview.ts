@@ -53,7 +53,13 @@ function Faults({ preview: { lines, examined, faults } }: { preview: Preview }) 
   if (faults.length === 0)
     return h('p', { class: 'good' }, `No faults in the form of ${where}. The service checks all of it.`);
   return [
-    h('p', { class: 'warning' }, 'The service would refuse this file, and run none of its lines:'),
+    h(
+      'p',
+      { class: 'warning' },
+      faults.some(({ isOfForm }) => isOfForm)
+        ? 'The service would refuse this file, and run none of its lines:'
+        : 'These lines would end with an error. The service runs the others:',
+    ),
     h(Table<LineFault>, {
       caption: `Faults of ${where}`,
       rows: faults,

@@ -1,10 +1,10 @@
-/** A fault of a line that the service would refuse; `line` is from 1. */
-export type LineFault = { line: number; message: string };
+/** A fault of a line, whose number is from 1. With a fault of its form the service refuses the file, otherwise only the line. */
+export type LineFault = { line: number; message: string; isOfForm: boolean };
 
 /**
- * What a file of a batch holds. Lines are counted in the whole file; `models`, `endpoint` and `faults` are of its first lines
- * (`examined`). `endpoint` is that of the first line that names one. `tokens` are those of all prompts, estimated from the length of the
- * lines.
+ * What a file of a batch holds. Lines are counted in the whole file, except those of white space; `models`, `endpoint` and `faults` are of
+ * its first lines (`examined`). `endpoint` is that of the first line that names one. `tokens` are those of all prompts, estimated from the
+ * texts of the first lines, and from the length of the others.
  */
 export type Preview = {
   lines: number;
@@ -22,13 +22,10 @@ const idLengthMax = 512;
 const lineCharactersMax = 4_194_304;
 const charactersPerToken = 4;
 
-/**
- * Reads the whole file in pieces. Fails if it cannot be read, or at once with the reason of its signal. A byte order mark is kept, because
- * the service refuses it.
- */
+/** Reads the whole file in pieces. Fails if it cannot be read, or at once with the reason of its signal. */
 export async function readPreview(file: Blob, signal: AbortSignal): Promise<Preview> {
   const examine = createExaminer();
-  const decoder = new TextDecoderStream('utf-8', { ignoreBOM: true });
+  const decoder = new TextDecoderStream('utf-8');
   const reader = file.stream().pipeThrough(decoder, { signal }).getReader();
   let rest = '';
   try {
@@ -48,18 +45,23 @@ export async function readPreview(file: Blob, signal: AbortSignal): Promise<Prev
 export function createExaminer() {
   const [ids, models] = [new Set<string>(), new Set<string>()];
   const faults: LineFault[] = [];
-  let [lines, examined, characters] = [0, 0, 0];
+  let [number, lines, characters] = [0, 0, 0];
+  let [examined, examinedCharacters, examinedTokens] = [0, 0, 0];
   let endpoint: string | undefined;
 
   function examine(text: string): void {
     examined += 1;
+    examinedCharacters += text.length;
     const facts = factsOf(text);
-    const { model, url, id } = facts;
-    const message = facts.fault ?? faultAmong(facts);
+    const { model, url, id, tokens = 0 } = facts;
+    const ofForm = facts.fault ?? faultAmong(facts);
+    const message = ofForm ?? facts.bodyFault;
+    examinedTokens += tokens;
     if (id !== undefined) ids.add(id);
     if (model !== undefined) models.add(model);
     endpoint ??= url;
-    if (message !== undefined && faults.length < faultsMax) faults.push({ line: lines, message });
+    if (message !== undefined && faults.length < faultsMax)
+      faults.push({ line: number, message, isOfForm: ofForm !== undefined });
   }
 
   /** What is wrong with a line only because of the lines before it. */
@@ -71,24 +73,23 @@ export function createExaminer() {
 
   return {
     add(text: string): void {
+      number += 1;
+      if (text.trim() === '') return;
       lines += 1;
       characters += text.length;
       if (examined < examinedMax) examine(text);
     },
     preview(): Preview {
-      const tokens = Math.round(characters / charactersPerToken);
+      const tokensPerCharacter = examinedTokens / Math.max(1, examinedCharacters);
+      const tokens = Math.round(examinedTokens + (characters - examinedCharacters) * tokensPerCharacter);
       return { lines, examined, models: [...models], endpoint, tokens, faults };
     },
   };
 }
 
-type Facts = { fault?: string; model?: string; url?: string; id?: string };
-
-const byteOrderMark = '\ufeff';
+type Facts = { fault?: string; bodyFault?: string; model?: string; url?: string; id?: string; tokens?: number };
 
 function factsOf(text: string): Facts {
-  if (text.startsWith(byteOrderMark)) return { fault: 'the file begins with a byte order mark' };
-  if (text.trim() === '') return { fault: 'the line is empty' };
   const line = parsed(text);
   if (line === undefined) return { fault: 'this is not a JSON object' };
   const { custom_id: id, method, url, body } = line;
@@ -97,6 +98,7 @@ function factsOf(text: string): Facts {
     ...(model !== undefined && { model }),
     ...(typeof url === 'string' && { url }),
     ...(typeof id === 'string' && { id }),
+    tokens: tokensOf(body),
   };
   const fault = [
     [
@@ -105,11 +107,29 @@ function factsOf(text: string): Facts {
     ],
     [method === 'POST', 'method: expected "POST"'],
     [typeof url === 'string', 'url: expected the path of an endpoint'],
-    [isObject(body), 'body: expected an object'],
-    [model !== undefined, 'body.model: expected the name of a model'],
   ] as const;
   const message = fault.find(([isRight]) => !isRight)?.[1];
-  return { ...facts, ...(message !== undefined && { fault: message }) };
+  const bodyFault = isObject(body) ? 'body.model: expected the name of a model' : 'body: expected an object';
+  return { ...facts, ...(message !== undefined && { fault: message }), ...(model === undefined && { bodyFault }) };
+}
+
+/** Members of a body that hold its prompt, in every endpoint of a batch. */
+const textFields = new Set(['content', 'text', 'input', 'prompt', 'instructions', 'arguments', 'output']);
+const firstWide = 0x2e80;
+
+/** The tokens of the texts of a prompt, about: a token has four characters, or one of Chinese, Japanese or Korean. */
+function tokensOf(value: unknown, isText = false): number {
+  if (typeof value === 'string') return isText && !value.startsWith('data:') ? tokensInText(value) : 0;
+  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + tokensOf(item, isText), 0);
+  if (typeof value === 'number') return isText ? 1 : 0; // a token id
+  if (!isObject(value)) return 0;
+  return Object.entries(value).reduce((sum, [name, member]) => sum + tokensOf(member, textFields.has(name)), 0);
+}
+
+function tokensInText(text: string): number {
+  let wide = 0;
+  for (let index = 0; index < text.length; index++) if (text.charCodeAt(index) >= firstWide) wide++;
+  return wide + (text.length - wide) / charactersPerToken;
 }
 
 function parsed(text: string): Record<string, unknown> | undefined {

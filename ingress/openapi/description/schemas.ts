@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import * as answers from '../../api/response-schemas.ts';
+import { keptSecondsMin } from '../../files/form-fields.ts';
 import { operatorRequest, operatorRequestList, request, requestList } from '../../requests/request-schemas.ts';
 import { overageBody } from '../../routes/billing/overage.ts';
 import { topUpBody } from '../../routes/billing/top-ups.ts';
@@ -25,6 +26,12 @@ import { nestedError } from './refusals.ts';
 const fileUpload = z.strictObject({
   purpose: z.literal('batch'),
   file: z.file().meta({ description: 'JSON lines, one request per line.' }),
+  'expires_after[anchor]': z.literal('created_at').optional(),
+  'expires_after[seconds]': z
+    .int()
+    .min(keptSecondsMin)
+    .optional()
+    .meta({ description: 'How long the file is kept, at most as long as without it. Needs the anchor.' }),
 });
 
 /** The schemas that validate request bodies, by their names in the document; those of endpoints are in their descriptions. */

@@ -11,7 +11,7 @@ test('a file shows its lines, models, endpoint and tokens', async (t) => {
   t.like(found, { lines: 3, examined: 3, endpoint: '/v1/chat/completions', faults: [] });
   t.is(found.models.length, 2);
   t.true(found.models.includes('other-chat'));
-  t.true(found.tokens > 0);
+  t.true(found.tokens > 0 && found.tokens < lines.length / 8);
   t.like(await preview(lines.replaceAll('\n', '\r\n')), { lines: 3, faults: [] }, 'also with other line ends');
 });
 
@@ -25,38 +25,64 @@ test('faults of the first lines are shown by line', async (t) => {
       line({ custom_id: 7 }),
       line({ method: 'GET' }),
       line({ url: undefined }),
-      line({ body: 'x' }),
-      line({ body: {} }),
+      line({ custom_id: 'y', body: 'x' }),
+      line({ custom_id: 'z', body: {} }),
       line({ custom_id: 'same' }),
       line({ custom_id: 'same' }),
       line({ custom_id: 'elsewhere', url: '/v1/embeddings' }),
     ].join('\n'),
   );
   t.deepEqual(
-    faults.map(({ line: number, message }) => [number, message.split(':')[0]]),
+    faults.map(({ line: number, message, isOfForm }) => [number, message.split(':')[0], isOfForm]),
     [
-      [1, 'this is not a JSON object'],
-      [2, 'this is not a JSON object'],
-      [3, 'custom_id'],
-      [4, 'method'],
-      [5, 'url'],
-      [6, 'body'],
-      [7, 'body.model'],
-      [9, 'the custom_id "same" is used before'],
-      [10, 'url'],
+      [1, 'this is not a JSON object', true],
+      [2, 'this is not a JSON object', true],
+      [3, 'custom_id', true],
+      [4, 'method', true],
+      [5, 'url', true],
+      [6, 'body', false],
+      [7, 'body.model', false],
+      [9, 'the custom_id "same" is used before', true],
+      [10, 'url', true],
     ],
   );
 });
 
-test('what the service refuses in the form of a file is a fault', async (t) => {
-  const faultsOf = async (text: string) => (await preview(text)).faults;
-  const good = lineOf('one');
-  t.deepEqual(await faultsOf(`\ufeff${good}\n`), [{ line: 1, message: 'the file begins with a byte order mark' }]);
-  t.deepEqual(await faultsOf(`${good}\n\n${lineOf('two')}\n \n`), [
-    { line: 2, message: 'the line is empty' },
-    { line: 4, message: 'the line is empty' },
-  ]);
-  t.deepEqual(await faultsOf(`${good}\r\n`), []);
+test('a byte order mark and lines of white space are skipped, as by the service, and count in the numbers of the others', async (t) => {
+  const found = await preview(`\ufeff${lineOf('one')}\r\n\n \t\n${lineOf('two')}\n\nno JSON`);
+  t.like(found, { lines: 3, faults: [{ line: 6, isOfForm: true }] });
+  t.like(await preview('\ufeff\n \n'), { lines: 0, faults: [] });
+});
+
+test('tokens are estimated from the texts of the prompts alone', async (t) => {
+  const text = 'word '.repeat(40); // 50 tokens of four characters
+  const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(40_000)}` } };
+  const lineFor = (url: string, body: object, id = url) => JSON.stringify({ custom_id: id, method: 'POST', url, body });
+  const bodies: [string, object, number][] = [
+    [
+      '/v1/chat/completions',
+      {
+        model: 'm',
+        messages: [
+          { role: 'system', content: text },
+          { role: 'user', content: [{ type: 'text', text }, image] },
+        ],
+      },
+      100,
+    ],
+    [
+      '/v1/responses',
+      { model: 'm', instructions: text, input: [{ role: 'user', content: [{ type: 'input_text', text }] }] },
+      100,
+    ],
+    ['/v1/completions', { model: 'm', prompt: [text, text, text], user: 'x'.repeat(400) }, 150],
+    ['/v1/embeddings', { model: 'm', input: [[1, 2, 3], [4]] }, 4],
+    ['/v1/embeddings', { model: 'm', input: '東京'.repeat(10) }, 20],
+  ];
+  for (const [url, body, tokens] of bodies) t.is((await preview(lineFor(url, body))).tokens, tokens, url);
+  const [[url = '', body = {}] = []] = bodies;
+  const many = Array.from({ length: 3_000 }, (_, index) => lineFor(url, body, String(1_000 + index)));
+  t.is((await preview(many.join('\n'))).tokens, 300_000, 'the lines that are not examined are like those that are');
 });
 
 test('every line of a large file is counted, and only the first thousand are examined', async (t) => {

@@ -13,10 +13,11 @@ function count(text: string, linesMax = 50_000) {
 const chat = { model: 'small-chat', messages: [{ role: 'user', content: 'How are you today?' }] };
 const line = JSON.stringify({ custom_id: 'a', method: 'POST', url: '/v1/chat/completions', body: chat });
 
-test('counts every line, also empty ones and a last one without a line feed', (t) => {
+test('counts every line except those of white space, also a last one without a line feed', (t) => {
   t.is(count('a').lines, 1);
   t.is(count('a\n').lines, 1);
-  t.is(count('\n\r\n\nb').lines, 4);
+  t.is(count('\n\r\n\nb').lines, 1);
+  t.is(count(`\ufeff${line}\n \t\n${line}`).tokens, 2 * count(line).tokens);
 });
 
 test('a chat request counts like its prompt does elsewhere', (t) => {
@@ -32,7 +33,7 @@ test('an image counts as an image and not as its base64 text', (t) => {
 });
 
 test('a line that is not a chat request counts as text, without an error', (t) => {
-  const others = ['{"a":', 'null', '5', '"text"', '[]', '{}', '{"body":null}', '{"body":{"messages":"Hi"}}', '', '  '];
+  const others = ['{"a":', 'null', '5', '"text"', '[]', '{}', '{"body":null}', '{"body":{"messages":"Hi"}}'];
   for (const other of others) t.deepEqual(count(`${other}\n`), { lines: 1, tokens: estimateTokens(other) });
   const counting = createCountLines({ linesMax: 2 });
   counting.push(Buffer.of(0xff, 0xfe, 0x0a));
@@ -57,9 +58,9 @@ test('a line beyond the bounds of JSON counts as text, and one within them as it
 
 test('a line beyond the limit is refused by its number, and the last one within it is not', (t) => {
   t.is(count('a\nb\n', 2).lines, 2);
-  for (const text of ['a\nb\nc', 'a\nb\n\n']) {
-    t.throws(() => count(text, 2), { message: 'file: line 3: a file has at most 2 lines' });
-  }
+  t.is(count('\n\na\n\nb\n\n', 2).lines, 2);
+  t.throws(() => count('a\nb\nc', 2), { message: 'file: line 3: a file has at most 2 lines' });
+  t.throws(() => count('a\n\nb\n\nc', 2), { message: 'file: line 5: a file has at most 2 lines' });
 });
 
 test('a line that is too long is refused by its number before its end, and one of the maximum length is not', (t) => {
@@ -73,5 +74,5 @@ test('a line that is too long is refused by its number before its end, and one o
 });
 
 test('an empty file is refused', (t) => {
-  t.throws(() => count(''), { message: 'file: is empty' });
+  for (const text of ['', '\n', '\ufeff', '\ufeff \r\n\t']) t.throws(() => count(text), { message: 'file: is empty' });
 });

@@ -62,12 +62,14 @@ async function start(t: ExecutionContext, options: Options = {}) {
         received += bytes;
       },
     });
-    const form = { boundary, fileBytesMax, signal: watch.signal, take };
-    const { filename, bytes } = await readForm(ctx.req, form).catch((error: unknown) => {
+    const form = { boundary, fileBytesMax, keptSecondsMax: 86_400, signal: watch.signal, take };
+    const { taken, keptSeconds } = await readForm(ctx.req, form).catch((error: unknown) => {
       failures.push(error);
       throw error;
     });
-    ctx.body = { filename, text: bytes.toString('latin1', 0, defaultBytesMax) };
+    const { filename, bytes } = taken;
+    const text = bytes.toString('latin1', 0, defaultBytesMax);
+    ctx.body = { filename, text, ...(keptSeconds !== undefined && { keptSeconds }) };
   });
   app.on('error', () => {});
   const listener = await listen({
@@ -157,6 +159,20 @@ test('a file of the maximum size is read, one byte more is 413, and so is a form
   t.deepEqual(ended, ['whole', 'broken', 'whole']);
 });
 
+const anchor: Part = { name: 'expires_after[anchor]', body: 'created_at' };
+const seconds = (body: string): Part => ({ name: 'expires_after[seconds]', body });
+
+test('reads how long the file is kept, before or after the file', async (t) => {
+  const { port } = await start(t);
+  for (const parts of [
+    [purpose, anchor, seconds('3600'), file('a')],
+    [file('a'), seconds('3600'), anchor, purpose],
+  ]) {
+    const { status, body } = await send(port, parts);
+    t.deepEqual([status, JSON.parse(body).keptSeconds], [200, 3_600], body);
+  }
+});
+
 const wrongForms: [title: string, parts: Part[], message: string][] = [
   ['no purpose', [file('a')], 'purpose: is required'],
   ['no file', [purpose], 'file: is required'],
@@ -173,10 +189,23 @@ const wrongForms: [title: string, parts: Part[], message: string][] = [
   ],
   ['two purposes', [purpose, purpose, file('a')], 'purpose: expected once'],
   ['two files', [purpose, file('a'), file('b')], 'body: expected one file'],
+  ['another field', [purpose, { name: 'expires_after', body: 'x' }, file('a')], 'expires_after: is not known'],
   [
-    'another field',
-    [purpose, { name: 'expires_after[anchor]', body: 'x' }, file('a')],
-    'expires_after[anchor]: is not known',
+    'another anchor',
+    [purpose, { name: 'expires_after[anchor]', body: 'now' }, seconds('3600'), file('a')],
+    'expires_after[anchor]: expected "created_at"',
+  ],
+  ...['', '3599', '86401', '3600.5', '1e4', '-3600', '9'.repeat(400)].map((value): [string, Part[], string] => [
+    `${value.slice(0, 10)} seconds`,
+    [purpose, anchor, seconds(value), file('a')],
+    'expires_after[seconds]: expected 3600 to 86400 seconds',
+  ]),
+  ['seconds without their anchor', [purpose, seconds('3600'), file('a')], 'expires_after[anchor]: is required'],
+  ['an anchor without seconds', [file('a'), purpose, anchor], 'expires_after[seconds]: is required'],
+  [
+    'seconds twice',
+    [purpose, anchor, seconds('3600'), seconds('3600'), file('a')],
+    'expires_after[seconds]: expected once',
   ],
   ['another file', [purpose, { ...file('a'), name: 'image' }], 'image: is not known'],
   ['a part without a name', [purpose, { body: 'x' }, file('a')], 'body: has a part without a name'],

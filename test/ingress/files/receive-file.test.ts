@@ -59,12 +59,20 @@ test('a file has a record before its bytes arrive, and is available after keep',
   const file = await reception.take('in.jsonl', pieces());
   t.deepEqual(states, ['writing', 'writing']);
   t.is((await left()).record?.state, 'writing');
-  t.deepEqual(await reception.keep(file), file);
+  t.deepEqual(await reception.keep(file, undefined), file);
   const { record, bytes } = await left();
   t.deepEqual(record, file);
   t.like(file, { ...coming, filename: 'in.jsonl', purpose: 'batch', state: 'ready', lines: 2 });
   t.is(bytes?.length, file.bytes);
   t.true(file.tokens > 0);
+});
+
+test('a file is kept for as long as its owner says', async (t) => {
+  const { reception, left } = await start(t);
+  const file = await reception.take('x', piecesOf('a'));
+  const expiresAt = new Date(file.createdAt.getTime() + 3_600_000);
+  t.deepEqual(await reception.keep(file, 3_600), { ...file, expiresAt });
+  t.deepEqual((await left()).record?.expiresAt, expiresAt);
 });
 
 test('after discard nothing is left of an interrupted, refused or unkept file', async (t) => {
@@ -74,7 +82,7 @@ test('after discard nothing is left of an interrupted, refused or unkept file', 
   }
   for (const take of [
     ({ reception }) => t.throwsAsync(reception.take('x', breakingOff()), { message: 'the client has left' }),
-    ({ reception }) => t.throwsAsync(reception.take('x', piecesOf('\n'.repeat(101))), { message: /line 101/ }),
+    ({ reception }) => t.throwsAsync(reception.take('x', piecesOf('a\n'.repeat(101))), { message: /line 101/ }),
     ({ reception }) => t.throwsAsync(reception.take('x', piecesOf()), { message: 'file: is empty' }),
     ({ reception }) => reception.take('x', piecesOf('a')),
   ] as ((started: Awaited<ReturnType<typeof start>>) => Promise<unknown>)[]) {
@@ -88,7 +96,7 @@ test('after discard nothing is left of an interrupted, refused or unkept file', 
 test('discard removes nothing before take, and everything after a keep whose result was lost', async (t) => {
   const { reception, left } = await start(t);
   await reception.discard();
-  await reception.keep(await reception.take('x', piecesOf('a')));
+  await reception.keep(await reception.take('x', piecesOf('a')), undefined);
   await reception.discard();
   t.deepEqual(await left(), nothing);
 });
@@ -123,7 +131,7 @@ test('a file counts before its bytes are stored: its record is ahead of them, an
   }
   const file = await reception.take('x', pieces());
   t.deepEqual(claims, [65_536, 2e6, 6e6, 14e6, 15e6 + 8_388_608]);
-  await reception.keep(file);
+  await reception.keep(file, undefined);
   t.is((await left()).record?.bytes, 20e6);
 });
 
@@ -148,7 +156,7 @@ test('a file whose record was removed during the upload is not kept', async (t) 
   const { store, coming, reception } = await start(t);
   const file = await reception.take('x', piecesOf('a'));
   await store.batches.removeFile(coming.id);
-  await t.throwsAsync(reception.keep(file), { code: 'SERVICE_UNAVAILABLE' });
+  await t.throwsAsync(reception.keep(file, undefined), { code: 'SERVICE_UNAVAILABLE' });
 });
 
 test('a failing disk is 503', async (t) => {

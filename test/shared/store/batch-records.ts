@@ -30,6 +30,7 @@ export function batchOf(given: Partial<Batch> = {}): Batch {
     inputFile: `file-${ulid()}`,
     inputFilename: 'in.jsonl',
     metadata: null,
+    errorFormat: 'flat',
     state: 'in_progress',
     open: true,
     tokens: 1_000,

@@ -1,6 +1,7 @@
 import type { Batch, BatchRetry } from '../../../shared/batches/batch.ts';
+import { validationError } from '../../../shared/errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { type LineRules, type ParsedLine, parseLine, type Refused } from '../files/parse-line.ts';
+import { type LineRules, type ParsedLine, parseLine, type ReadLine, type RefusedLine } from '../files/parse-line.ts';
 import { readLine } from '../files/read-lines.ts';
 import { requestIdOf } from '../lines/ids.ts';
 import { createLineCursor } from './line-cursor.ts';
@@ -9,11 +10,11 @@ import { createWaitingLines, type LinePosition, type WaitingLine, type WaitingLi
 /** A line to queue now. */
 export type NextLine = LinePosition & ParsedLine & { requestId: string };
 
-/** A line that was valid when its file was validated, and is not any more because the plan file has changed. */
-export type WrongLine = LinePosition & Refused & { requestId: string };
+/** A line that ends with an error, and does not run. */
+export type WrongLine = LinePosition & RefusedLine & { requestId: string };
 
 export function isWrong(line: NextLine | WrongLine): line is WrongLine {
-  return 'errors' in line;
+  return 'refused' in line;
 }
 
 /**
@@ -84,7 +85,7 @@ export function createBatchFeed(deps: {
       const { read } = found;
       const line = { number: 1, failures: 0, losses: 0, ...found.place, model: modelOf(read) };
       const earlier = tried.get(line.line);
-      const verdict = 'errors' in read ? 'yes' : mayQueue(line.model);
+      const verdict = 'parsed' in read ? mayQueue(line.model) : 'yes';
       if (earlier === undefined && verdict === 'wait') return undefined;
       cursor.pass();
       tried.delete(line.line);
@@ -119,13 +120,17 @@ function takeWaiting(waiting: WaitingLines, now: number, mayQueue: MayQueue): Wa
   return due ?? waiting.takeAny(({ model }) => mayQueue(model) === 'probe');
 }
 
-function modelOf(read: ReturnType<typeof parseLine>): string {
+function modelOf(read: ReadLine): string {
   return 'parsed' in read ? read.parsed.call.model : '';
 }
 
-function toQueue(batch: string, place: LinePosition, read: ReturnType<typeof parseLine>): NextLine | WrongLine {
+function toQueue(batch: string, place: LinePosition, read: ReadLine): NextLine | WrongLine {
   const requestId = requestIdOf(batch, place.line, place.number);
-  return 'errors' in read ? { ...place, ...read, requestId } : { ...place, ...read.parsed, requestId };
+  if ('parsed' in read) return { ...place, ...read.parsed, requestId };
+  if ('refused' in read) return { ...place, ...read, requestId };
+  // Its file was valid: another process has other limits of JSON.
+  const issues = read.faults.map(({ param, message }) => ({ path: param ?? 'line', message }));
+  return { ...place, customId: '', refused: validationError(issues), requestId };
 }
 
 function firstOf(position: Batch['position'], ...others: Iterable<LinePosition>[]): Batch['position'] {

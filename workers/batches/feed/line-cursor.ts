@@ -1,7 +1,7 @@
 import type { Batch } from '../../../shared/batches/batch.ts';
 import type { FileLine } from '../../../shared/batches/split-lines.ts';
 import type { FileStore } from '../../../shared/store/files/file-store.ts';
-import { type BatchRules, parseLine } from '../files/parse-line.ts';
+import { type BatchRules, parseLine, type ReadLine } from '../files/parse-line.ts';
 import { readLines } from '../files/read-lines.ts';
 
 /** A line of the file: its number, its first byte and its length in bytes. */
@@ -13,7 +13,7 @@ export interface LineCursor {
    * Returns the next line that is not to be skipped, or undefined at the end of the file. Reads each line once, even if it is called
    * repeatedly. Fails as the store does; the next call then reads the same line.
    */
-  peek(): Promise<{ place: FilePosition; read: ReturnType<typeof parseLine> } | undefined>;
+  peek(): Promise<{ place: FilePosition; read: ReadLine } | undefined>;
   /** Moves behind the line that `peek` returned. */
   pass(): void;
   position(): Batch['position'];

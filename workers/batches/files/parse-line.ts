@@ -4,7 +4,8 @@ import type { FileLine } from '../../../shared/batches/split-lines.ts';
 import { createListedFields, type ListedFields } from '../../../shared/endpoints/fields/listed-fields.ts';
 import { type Call, type CallableModels, readCall } from '../../../shared/endpoints/read-call.ts';
 import { endpointAt, endpoints } from '../../../shared/endpoints/routes.ts';
-import { ApiError } from '../../../shared/errors.ts';
+import { ApiError, validationError } from '../../../shared/errors.ts';
+import { isObject } from '../../../shared/is-object.ts';
 import { parseExactly } from '../../../shared/json/exact-json.ts';
 import { exceededJsonBound } from '../../../shared/json/json-bounds.ts';
 import { mayBeInexact } from '../../../shared/json/may-be-inexact.ts';
@@ -34,14 +35,18 @@ function lineSchemaOf(path: string) {
     custom_id: customId,
     method: z.literal('POST', 'expected "POST"'),
     url: z.literal(path, `expected "${path}"`),
-    body: z.looseObject({}),
   });
 }
 
 type LineError = Omit<BatchError, 'line'>;
 
-/** Why a line cannot run. `error` is set if its body is at fault. `customId` is empty if it could not be read. */
-export type Refused = { errors: BatchError[]; customId: string; error?: ApiError };
+/** The error of a line whose body cannot run. Its batch runs, and the line ends with this error. */
+export type RefusedLine = { customId: string; refused: ApiError };
+
+/** Faults of a line that are faults of its file: its batch fails. */
+export type FaultyLine = { faults: BatchError[] };
+
+export type ReadLine = { parsed: ParsedLine } | RefusedLine | FaultyLine;
 
 /** The models and fields that lines may use: in general, and in one batch, whose lines are for one endpoint. */
 export type LineRules = CallableModels & { listedFields: ListedFields };
@@ -54,40 +59,38 @@ export const lineRulesOf = oncePerObject(({ models, aliases, mediaHosts }: PlanF
 
 /**
  * Parses one line of an input file in JSON Lines format (jsonlines.org): UTF-8, one JSON object in each line. A carriage return before the
- * line feed is white space, and the last line needs neither. A byte order mark and blank lines are not allowed.
+ * line feed is white space, and the last line needs neither.
  */
-export function parseLine(
-  { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
-  { models, aliases, endpoint, listedFields }: BatchRules,
-): { parsed: ParsedLine } | Refused {
-  const refuse = (errors: readonly LineError[], customId = ''): Refused => ({
-    customId,
-    errors: errors.map((lineError) => ({ ...lineError, line: number })),
+export function parseLine({ number, bytes }: Pick<FileLine, 'number' | 'bytes'>, rules: BatchRules): ReadLine {
+  const faulty = (errors: readonly LineError[]): FaultyLine => ({
+    faults: errors.map((lineError) => ({ ...lineError, line: number })),
   });
-  if (bytes === undefined) return refuse([lineError('line_too_long', 'is longer than 4 MiB')]);
-  const read = readObject(number, bytes);
-  if ('invalid' in read) return refuse([read.invalid]);
-  const line = lineSchemas.get(endpoint)?.safeParse(read.value);
-  if (line === undefined) throw new Error(`batches cannot use ${endpoint}`);
+  if (bytes === undefined) return faulty([lineError('line_too_long', 'is longer than 4 MiB')]);
+  const read = readObject(bytes);
+  if ('invalid' in read) return faulty([read.invalid]);
+  const line = lineSchemas.get(rules.endpoint)?.safeParse(read.value);
+  if (line === undefined) throw new Error(`batches cannot use ${rules.endpoint}`);
   if (!line.success) {
-    return refuse(
+    return faulty(
       validationIssuesOf(line.error).map(({ path, message }) => ({ code: codeOf(path), param: path, message })),
     );
   }
   const { custom_id: customId, body } = line.data;
-  if (body.stream === true) {
-    const streamed = { code: 'invalid_request', param: 'body.stream', message: 'a line of a batch cannot be streamed' };
-    return refuse([streamed], customId);
-  }
   try {
-    const sent = { value: body, text: exactText(read.text, body) };
-    const { dropped: _, ...call } = readCall(endpointAt(endpoint), sent, { models, aliases, rule: listedFields });
-    return { parsed: { customId, call } };
+    return { parsed: { customId, call: readBody(body, read.text, rules) } };
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 'VALIDATION_ERROR') throw error;
-    const errors = error.issues.map(({ path, message }) => ({ ...bodyErrorAt(path), message }));
-    return { ...refuse(errors, customId), error };
+    return { customId, refused: error };
   }
+}
+
+function readBody(body: unknown, text: string, { models, aliases, endpoint, listedFields }: BatchRules): Call {
+  if (!isObject(body)) throw validationError([{ path: 'body', message: 'expected an object' }]);
+  if (body.stream === true)
+    throw validationError([{ path: 'stream', message: 'a line of a batch cannot be streamed' }]);
+  const sent = { value: body, text: exactText(text, body) };
+  const { dropped: _, ...call } = readCall(endpointAt(endpoint), sent, { models, aliases, rule: listedFields });
+  return call;
 }
 
 const named = z.looseObject({
@@ -97,10 +100,10 @@ const named = z.looseObject({
 
 /** Reads the name and the model of a line, as far as it has them, also of a line that cannot run any more: the plan file may have changed. */
 export function readNameAndModel(
-  { number, bytes }: Pick<FileLine, 'number' | 'bytes'>,
+  { bytes }: Pick<FileLine, 'bytes'>,
   { models, aliases }: CallableModels,
 ): { customId: string; model: string | undefined } {
-  const read = bytes === undefined ? undefined : readObject(number, bytes);
+  const read = bytes === undefined ? undefined : readObject(bytes);
   const { custom_id: customId, body } = named.parse(read !== undefined && 'value' in read ? read.value : {});
   const model = body.model === undefined ? undefined : (aliases[body.model] ?? body.model);
   return { customId, model: model !== undefined && models[model] !== undefined ? model : undefined };
@@ -110,19 +113,13 @@ function lineError(code: string, message: string): LineError {
   return { code, param: null, message: `the line ${message}` };
 }
 
-const byteOrderMark = '\ufeff';
-
-function readObject(number: number, bytes: Uint8Array): { value: object; text: string } | { invalid: LineError } {
+function readObject(bytes: Uint8Array): { value: object; text: string } | { invalid: LineError } {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     return { invalid: lineError('invalid_utf8', 'is not UTF-8') };
   }
-  if (number === 1 && text.startsWith(byteOrderMark)) {
-    return { invalid: lineError('byte_order_mark', 'begins with a byte order mark, which JSON Lines does not have') };
-  }
-  if (text.trim() === '') return { invalid: lineError('empty_line', 'is empty') };
   const exceeded = exceededJsonBound(bytes);
   if (exceeded !== undefined) return { invalid: { code: 'invalid_request', param: 'body', message: exceeded } };
   let value: unknown;
@@ -152,11 +149,4 @@ const codes: Readonly<Record<string, string>> = {
 
 function codeOf(path: string): string {
   return codes[path] ?? 'invalid_request';
-}
-
-function bodyErrorAt(path: string): Pick<LineError, 'code' | 'param'> {
-  return {
-    code: path === 'model' ? 'model_not_found' : 'invalid_request',
-    param: path === 'body' ? 'body' : `body.${path}`,
-  };
 }

@@ -15,12 +15,12 @@ type Verdict = Extract<BatchEvent, { type: 'validated' | 'refused' }>;
 const busyMs = 10;
 
 /**
- * Reads the file of a batch and decides whether it can run (contract.md#f2-input-files). Reports at most the first hundred errors. Fails as
- * the store does, and with the reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
+ * Reads the file of a batch and decides whether it can run (contract.md#f2-input-files). Lines whose bodies are refused run, too: each ends
+ * with its error. Reports at most the first hundred faults. Fails as the store does, and with the reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
  */
 export function createValidateBatch(deps: {
-  store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
-  currentPlanFile: () => PlanFile;
+  store: Pick<Store, 'batches' | 'files'>;
+  currentPlanFile: () => Pick<PlanFile, 'batch'>;
   rules: () => LineRules;
   metrics: Pick<LimitMetrics, 'refusedFields'>;
   rest?: Rest;
@@ -34,22 +34,20 @@ export function createValidateBatch(deps: {
     // Its deletion has not yet checked for batches with this input. The file becomes ready again, or is removed.
     if (file?.state === 'deleting') throw new Error('the file is being deleted');
     if (file?.state !== 'ready' || file.account !== batch.account) return refuse([missing]);
-    const plan = (await store.findAccount(batch.account))?.plan ?? currentPlanFile().defaultPlan;
     try {
-      return await validateLines(batch, plan, signal);
+      return await validateLines(batch, signal);
     } catch (error) {
       if (error instanceof FileGone) return refuse([missing]);
       throw error;
     }
   };
 
-  async function validateLines(batch: Batch, plan: string, signal: AbortSignal): Promise<Verdict> {
+  async function validateLines(batch: Batch, signal: AbortSignal): Promise<Verdict> {
     const errors: BatchError[] = [];
     const known = new Map<string, number>();
     const models = new Set<string>();
     const rules = { ...deps.rules(), endpoint: batch.endpoint };
-    const { plans, batch: limits } = currentPlanFile();
-    const { requestsMax } = limits;
+    const { requestsMax } = currentPlanFile().batch;
     let total = 0;
     let workMs = 0;
     for await (const line of readLines(store.files, batch.inputFile, { line: 1, byte: 0 })) {
@@ -58,7 +56,7 @@ export function createValidateBatch(deps: {
         errors.push({
           ...wholeLine,
           code: 'too_many_lines',
-          line: total,
+          line: line.number,
           message: `more than ${requestsMax} requests`,
         });
         break;
@@ -66,15 +64,11 @@ export function createValidateBatch(deps: {
       const since = now();
       const read = parseLine(line, rules);
       workMs += now() - since;
-      if ('errors' in read) {
-        errors.push(...read.errors);
-        countRefusedFields(metrics, rules.endpoint, read.error);
-      } else {
-        models.add(read.parsed.call.model);
-        errors.push(
-          ...checkModel(line.number, read.parsed.call, { plan, plans }),
-          ...checkName(line.number, read.parsed, known),
-        );
+      if ('faults' in read) errors.push(...read.faults);
+      else {
+        if ('refused' in read) countRefusedFields(metrics, rules.endpoint, read.refused);
+        else models.add(read.parsed.call.model);
+        errors.push(...checkName(line.number, 'refused' in read ? read : read.parsed, known));
       }
       if (errors.length >= batchErrorsMax) break;
       if (workMs < busyMs) continue;
@@ -85,16 +79,6 @@ export function createValidateBatch(deps: {
     if (errors.length > 0) return refuse(errors.slice(0, batchErrorsMax));
     const [model] = models;
     return { type: 'validated', total, ...(model !== undefined && models.size === 1 && { model }) };
-  }
-
-  function checkModel(
-    line: number,
-    { model, tier }: { model: string; tier: string },
-    { plan, plans }: { plan: string; plans: PlanFile['plans'] },
-  ): BatchError[] {
-    if (plans[plan]?.modelTiers.includes(tier)) return [];
-    const message = `the model "${model}" is not available on the plan "${plan}"`;
-    return [{ code: 'plan_limit', line, param: 'body.model', message }];
   }
 }
 

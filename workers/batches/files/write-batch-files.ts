@@ -72,7 +72,9 @@ export function createWriteBatchFiles({
       },
       ...{ state: 'writing', bytes: 0, lines: 0, tokens: 0 },
       createdAt: new Date(now),
-      expiresAt: new Date(now + filesKeptDays() * dayMs),
+      expiresAt: new Date(
+        now + (batch.outputSeconds === undefined ? filesKeptDays() * dayMs : batch.outputSeconds * 1_000),
+      ),
     };
     // A file that was started long ago gets new times. Otherwise it would be removed as abandoned.
     if (!(await store.batches.insertFile(file))) {

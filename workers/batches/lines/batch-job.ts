@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Batch } from '../../../shared/batches/batch.ts';
+import { type Batch, lineErrorFormats } from '../../../shared/batches/batch.ts';
 import type { Call } from '../../../shared/endpoints/read-call.ts';
 import { queuedCallSchema } from '../../../shared/jobs/inference-job.ts';
 
@@ -13,6 +13,7 @@ export const batchJobSchema = queuedCallSchema.extend({
   batch: z.string(),
   line: z.int().positive(),
   customId: z.string(),
+  errorFormat: z.enum(lineErrorFormats),
   plan: z.string(),
   number: z.int().positive(),
   failures: z.int().nonnegative(),
@@ -36,18 +37,23 @@ export type LineRequest = Omit<
   | 'stream'
   | 'includeUsage'
   | 'promptEstimate'
+  | 'errorFormat'
 >;
 
 type Line = Pick<BatchJob, 'requestId' | 'line' | 'customId' | 'number' | 'failures' | 'losses'> & { call: Call };
 type Owner = Pick<BatchJob, 'account' | 'plan' | 'tellTo'>;
 
 /** Builds the job of a line. */
-export function batchJobOf({ id, keyId }: Pick<Batch, 'id' | 'keyId'>, line: Line, owner: Owner): BatchJob {
+export function batchJobOf(
+  { id, keyId, errorFormat }: Pick<Batch, 'id' | 'keyId' | 'errorFormat'>,
+  line: Line,
+  owner: Owner,
+): BatchJob {
   const { cost, pool: _, ...call } = line.call;
   const { requestId, customId, number, failures, losses } = line;
   return {
     ...{ ...call, ...owner, requestId, keyId, earlierRuns: [] },
     ...{ tokens: cost.tokens, promptEstimate: cost.promptTokens },
-    ...{ batch: id, line: line.line, customId, number, failures, losses },
+    ...{ batch: id, errorFormat, line: line.line, customId, number, failures, losses },
   };
 }

@@ -1,10 +1,11 @@
-import { type BatchResult, lineBytesMax } from '../../../shared/batches/batch.ts';
-import { ApiError, errorStatus } from '../../../shared/errors.ts';
+import { type Batch, type BatchResult, lineBytesMax } from '../../../shared/batches/batch.ts';
+import { ApiError, errorStatus, nestedErrorBody } from '../../../shared/errors.ts';
 import type { TokenUsage } from '../../../shared/jobs/replies.ts';
 import { noTokens } from '../../answers/usage-report.ts';
 import { resultIdOf } from './ids.ts';
 
 type Line = Pick<BatchResult, 'batch' | 'line' | 'customId' | 'requestId'>;
+type AskedLine = Line & Pick<Batch, 'errorFormat'>;
 
 /** The result of an answered line, for the output file. An answer that is too large is not stored, but it is charged. */
 export function answeredLine(line: Line, body: string, usage: TokenUsage): BatchResult {
@@ -15,10 +16,14 @@ export function answeredLine(line: Line, body: string, usage: TokenUsage): Batch
   return { ...named(line), ...tokensOf(usage), failed: false, status: 200, body, error: null };
 }
 
-/** The result of a line whose request its backend refused, in the form of an interactive response. */
-export function refusedLine(line: Line, error: ApiError): BatchResult {
-  const body = JSON.stringify({ error: error.message, code: error.code });
-  return { ...failedLine(line, error), status: errorStatus(error.code), body };
+/** No error of a line links to the documentation. */
+const docsUrl = '';
+
+/** The result of a line whose request was refused, in the form of an interactive response (contract.md#f4-results). */
+export function refusedLine(line: AskedLine, error: ApiError): BatchResult {
+  const { message, code } = error;
+  const body = line.errorFormat === 'nested' ? nestedErrorBody(error, { docsUrl }) : { error: message, code };
+  return { ...failedLine(line, error), status: errorStatus(error.code), body: JSON.stringify(body) };
 }
 
 /** The result of a line without an answer. `usage` is charged nevertheless. */

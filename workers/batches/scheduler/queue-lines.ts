@@ -5,11 +5,14 @@ import type { Log } from '../../../shared/process/log.ts';
 import { type BatchFeed, isWrong, type NextLine, type WrongLine } from '../feed/batch-feed.ts';
 import { batchJobOf } from '../lines/batch-job.ts';
 import type { LineQueue } from '../lines/line-queue.ts';
-import { failedLine } from '../lines/line-results.ts';
+import { refusedLine } from '../lines/line-results.ts';
 import type { WriteResult } from '../lines/write-results.ts';
 import { type AccountEvent, type AccountState, linesInProgress, mayQueueMore } from './account-state.ts';
 import type { Backoff } from './backoff.ts';
 import { createMayQueue } from './line-window.ts';
+
+/** Wrong lines whose results are being written. */
+const endingMax = 100;
 
 /**
  * Queues lines of an account's batches while it may have more in progress: one line of each batch in turn, so that a small batch that was
@@ -32,6 +35,7 @@ export function createQueueLines(deps: {
   log: Log;
 }): () => Promise<void> {
   const { account, state, dispatch, feeds, backoff, currentPlanFile, signal } = deps;
+  const ending = new Set<Promise<void>>();
 
   return async function queueLines() {
     for (let queued = 1; queued > 0; ) {
@@ -63,7 +67,7 @@ export function createQueueLines(deps: {
     backoff.succeeded(batch.id);
     if (line === undefined || !isHeld()) return false;
     try {
-      await (isWrong(line) ? endWrong(batch, line) : enqueue(batch, line));
+      await (isWrong(line) ? endSoon(batch, line, isHeld) : enqueue(batch, line));
     } catch (error) {
       // The same request again: if it was queued after all, there is one job of it, and a result is written only once.
       if (isHeld()) await dispatch({ type: 'not queued', batch: batch.id, line, now: Date.now() });
@@ -72,17 +76,27 @@ export function createQueueLines(deps: {
     return true;
   }
 
+  /** All lines of a file can be wrong, and results that are written together take the store no longer than one. */
+  async function endSoon(batch: Batch, line: WrongLine, isHeld: () => boolean): Promise<void> {
+    const ended = endWrong(batch, line).catch(async (error: unknown) => {
+      if (signal.aborted || !isHeld()) return;
+      deps.log.warn({ err: error, batch: batch.id }, 'a line of a batch could not be ended; trying again');
+      await dispatch({ type: 'not queued', batch: batch.id, line, now: Date.now() });
+    });
+    ending.add(ended);
+    void ended.finally(() => ending.delete(ended));
+    if (ending.size >= endingMax) await Promise.race(ending);
+  }
+
   async function enqueue(batch: Batch, line: NextLine): Promise<void> {
     const owner = { account, plan: state().plan?.name ?? '', tellTo: deps.control };
     await dispatch({ type: 'queued', batch: batch.id, line, now: Date.now() });
     await deps.queue.add(batchJobOf(batch, line, owner));
   }
 
-  async function endWrong(batch: Batch, { line, customId, requestId, errors }: WrongLine): Promise<void> {
-    const { id } = batch;
-    const message = errors.map((fault) => `${fault.param ?? 'line'}: ${fault.message}`).join('; ');
-    const error = { code: 'VALIDATION_ERROR', message };
-    const result = failedLine({ batch: id, line, customId, requestId }, error);
+  async function endWrong(batch: Batch, { line, customId, requestId, refused }: WrongLine): Promise<void> {
+    const { id, errorFormat } = batch;
+    const result = refusedLine({ batch: id, line, customId, requestId, errorFormat }, refused);
     await deps.writeResult(result, batch, signal);
     // An earlier attempt may have been postponed with its lease.
     await deps.release({ account, keyId: batch.keyId, requestId, lane: 'batch', run: 'any' });

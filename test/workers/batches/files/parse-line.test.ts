@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { parseLine, readNameAndModel } from '../../../../workers/batches/files/parse-line.ts';
+import { parseLine, type ReadLine, readNameAndModel } from '../../../../workers/batches/files/parse-line.ts';
 import { batchPlan } from '../../../support/batch-plan.ts';
 import { anyField } from '../../../support/read-chat.ts';
 
@@ -12,8 +12,10 @@ const line = { custom_id: 'one', method: 'POST', url: '/v1/chat/completions', bo
 const parse = (text: string | Uint8Array, number = 2) => parseLine({ number, bytes: Buffer.from(text) }, rules);
 const parseJson = (value: unknown, number?: number) => parse(JSON.stringify(value), number);
 
-function faultsOf(read: ReturnType<typeof parseLine>) {
-  return 'errors' in read ? read.errors.map(({ code, param }) => [code, param]) : 'none';
+/** The faults of the file by code and field; of a body that is refused, the field of the 400; or that there are none. */
+function faultsOf(read: ReadLine) {
+  if ('refused' in read) return read.refused.issues.map(({ path }) => [read.refused.code, path]);
+  return 'faults' in read ? read.faults.map(({ code, param }) => [code, param]) : 'none';
 }
 
 const { custom_id, method, url, ...nameless } = line;
@@ -21,8 +23,6 @@ const { custom_id, method, url, ...nameless } = line;
 const wrong: Record<string, { text: string | Uint8Array; errors: [string, string | null][] }> = {
   'bytes that are not UTF-8': { text: Buffer.from([0x7b, 0xff, 0x7d]), errors: [['invalid_utf8', null]] },
   'an incomplete character': { text: Buffer.from('{"a":"ü').subarray(0, -1), errors: [['invalid_utf8', null]] },
-  'no text': { text: '', errors: [['empty_line', null]] },
-  'white space': { text: ' \t\r', errors: [['empty_line', null]] },
   'no JSON': { text: '{"custom_id":', errors: [['invalid_json_line', null]] },
   'two values': { text: '{} {}', errors: [['invalid_json_line', null]] },
   'a scalar': { text: '42', errors: [['invalid_json_line', null]] },
@@ -47,10 +47,10 @@ const wrong: Record<string, { text: string | Uint8Array; errors: [string, string
   },
   'another method': { text: JSON.stringify({ ...line, method: 'GET' }), errors: [['invalid_method', 'method']] },
   'another url': { text: JSON.stringify({ ...line, url: '/v1/embeddings' }), errors: [['invalid_url', 'url']] },
-  'no body': { text: JSON.stringify({ custom_id, method, url }), errors: [['invalid_request', 'body']] },
+  'no body': { text: JSON.stringify({ custom_id, method, url }), errors: [['VALIDATION_ERROR', 'body']] },
   'a body that is a list': {
     text: JSON.stringify({ ...line, body: [] }),
-    errors: [['invalid_request', 'body']],
+    errors: [['VALIDATION_ERROR', 'body']],
   },
   'several faults at once': {
     text: JSON.stringify({ ...nameless, method: 'PUT' }),
@@ -62,28 +62,28 @@ const wrong: Record<string, { text: string | Uint8Array; errors: [string, string
   },
   'a stream': {
     text: JSON.stringify({ ...line, body: { ...body, stream: true } }),
-    errors: [['invalid_request', 'body.stream']],
+    errors: [['VALIDATION_ERROR', 'stream']],
   },
   'a stream that is not a boolean': {
     text: JSON.stringify({ ...line, body: { ...body, stream: 'yes' } }),
-    errors: [['invalid_request', 'body.stream']],
+    errors: [['VALIDATION_ERROR', 'stream']],
   },
-  'no model': { text: JSON.stringify({ ...line, body: { messages } }), errors: [['model_not_found', 'body.model']] },
+  'no model': { text: JSON.stringify({ ...line, body: { messages } }), errors: [['VALIDATION_ERROR', 'model']] },
   'an unknown model': {
     text: JSON.stringify({ ...line, body: { ...body, model: 'no-such' } }),
-    errors: [['model_not_found', 'body.model']],
+    errors: [['VALIDATION_ERROR', 'model']],
   },
   'a model named like a property of every object': {
     text: JSON.stringify({ ...line, body: { ...body, model: 'constructor' } }),
-    errors: [['model_not_found', 'body.model']],
+    errors: [['VALIDATION_ERROR', 'model']],
   },
   'messages of the wrong type': {
     text: JSON.stringify({ ...line, body: { ...body, messages: [{ role: 'user', content: 7 }] } }),
-    errors: [['invalid_request', 'body.messages[0].content']],
+    errors: [['VALIDATION_ERROR', 'messages[0].content']],
   },
   'more tokens than the model may produce': {
     text: JSON.stringify({ ...line, body: { ...body, max_tokens: 4_097 } }),
-    errors: [['invalid_request', 'body.max_tokens']],
+    errors: [['VALIDATION_ERROR', 'max_tokens']],
   },
 };
 
@@ -91,18 +91,13 @@ for (const [name, { text, errors }] of Object.entries(wrong)) {
   test(`refuses a line with ${name}, and names the field`, (t) => {
     const read = parse(text, 7);
     t.deepEqual(faultsOf(read), errors);
-    if ('errors' in read) for (const fault of read.errors) t.is(fault.line, 7);
+    if ('faults' in read) for (const fault of read.faults) t.is(fault.line, 7);
+    else t.is('refused' in read && read.customId, 'one');
   });
 }
 
 test('refuses a line that is too long, whose bytes were dropped', (t) => {
   t.deepEqual(faultsOf(parseLine({ number: 3, bytes: undefined }, rules)), [['line_too_long', null]]);
-});
-
-test('refuses a byte order mark before the first line, and does not treat it as white space in another line', (t) => {
-  const marked = `\ufeff${JSON.stringify(line)}`;
-  t.deepEqual(faultsOf(parse(marked, 1)), [['byte_order_mark', null]]);
-  t.deepEqual(faultsOf(parse(marked, 2)), [['invalid_json_line', null]]);
 });
 
 test('accepts a line with a carriage return, with white space around it, and with unknown fields', (t) => {
@@ -120,13 +115,12 @@ test('keeps a custom id unchanged, up to 512 characters', (t) => {
 test('returns the custom id of a line whose body is wrong', (t) => {
   t.like(parseJson({ ...line, body: { ...body, stream: true } }), { customId: 'one' });
   t.like(parseJson({ ...line, body: { ...body, model: 'none' } }), { customId: 'one' });
-  t.like(parseJson({ ...line, method: 'GET' }), { customId: '' });
 });
 
 test('numbers reach the backend as they were written', (t) => {
   const numbers = '"seed":12345678901234567890,"top_p":0.10000000000000000001,"x":1e400,"y":-0.0,"z":1E2';
   const read = parse(JSON.stringify(line).replace('"model"', `${numbers},"model"`));
-  if ('errors' in read) return t.fail(JSON.stringify(read.errors));
+  if (!('parsed' in read)) return t.fail(JSON.stringify(read));
   for (const number of ['12345678901234567890', '0.10000000000000000001', '1e400']) {
     t.true(read.parsed.call.body.includes(number), number);
   }
@@ -150,10 +144,7 @@ test('refuses a line that exceeds the JSON limits, inside or outside its body, b
       JSON.stringify(line).replace('{', `{"note":${value},`),
     ]) {
       const read = parse(text);
-      t.deepEqual(read, {
-        customId: '',
-        errors: [{ code: 'invalid_request', param: 'body', message, line: 2 }],
-      });
+      t.deepEqual(read, { faults: [{ code: 'invalid_request', param: 'body', message, line: 2 }] });
     }
   }
 });
@@ -195,7 +186,8 @@ test('any bytes are a line or faults, and never throw', (t) => {
         return true;
       }
       seen.refused++;
-      return read.errors.length > 0 && read.errors.every((fault) => fault.line === number && fault.message !== '');
+      if ('refused' in read) return read.refused.code === 'VALIDATION_ERROR' && read.customId !== '';
+      return read.faults.length > 0 && read.faults.every((fault) => fault.line === number && fault.message !== '');
     }),
     { numRuns: 3_000, examples: [[Buffer.from(JSON.stringify(line)), 1]] },
   );
@@ -210,9 +202,9 @@ test('no fault repeats content of the body', (t) => {
   for (const key of keys) {
     for (const value of values) {
       const read = parseJson({ ...line, body: { ...body, [key]: value } });
-      if (!('errors' in read)) continue;
+      if (!('refused' in read)) continue;
       refused++;
-      t.false(JSON.stringify(read.errors).includes(secret), `${key}: ${JSON.stringify(read.errors)}`);
+      t.false(read.refused.message.includes(secret), `${key}: ${read.refused.message}`);
     }
   }
   for (const text of [`{"a": ${secret}`, `{"${secret}"`, `${secret}`]) {
@@ -223,10 +215,7 @@ test('no fault repeats content of the body', (t) => {
 
 test('the name and the model of a line are known also if the line cannot run any more', (t) => {
   const readNamed = (value: unknown) =>
-    readNameAndModel(
-      { number: 1, bytes: Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)) },
-      rules,
-    );
+    readNameAndModel({ bytes: Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)) }, rules);
   const named = { customId: 'one', model: 'small-chat' };
   t.deepEqual(readNamed(line), named);
   t.deepEqual(readNamed({ ...line, url: '/v1/embeddings', body: { ...body, messages: 5, x_vendor: 1 } }), named);
@@ -234,5 +223,5 @@ test('the name and the model of a line are known also if the line cannot run any
   t.deepEqual(readNamed({ ...line, body: 5 }), { customId: 'one', model: undefined });
   t.deepEqual(readNamed({ ...line, custom_id: 5 }), { customId: '', model: 'small-chat' });
   for (const other of ['', '{', '[]', '5']) t.deepEqual(readNamed(other), { customId: '', model: undefined });
-  t.deepEqual(readNameAndModel({ number: 1, bytes: undefined }, rules), { customId: '', model: undefined });
+  t.deepEqual(readNameAndModel({ bytes: undefined }, rules), { customId: '', model: undefined });
 });

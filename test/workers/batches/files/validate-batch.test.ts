@@ -12,7 +12,6 @@ import { memoryFiles } from '../../../support/memory-files.ts';
 const never = new AbortController().signal;
 
 type Given = {
-  plan?: string;
   file?: Partial<StoredFile>;
   batch?: Partial<Batch>;
   requestsMax?: number;
@@ -20,14 +19,13 @@ type Given = {
   timing?: Pick<Parameters<typeof createValidateBatch>[0], 'rest' | 'now'>;
 };
 
-function open(text: string, { plan, file = {}, batch: given = {}, requestsMax = 200, onRead, timing }: Given = {}) {
+function open(text: string, { file = {}, batch: given = {}, requestsMax = 200, onRead, timing }: Given = {}) {
   const batch = batchOf({ state: 'validating', ...given });
   const memory = memoryFiles({ [batch.inputFile]: text }, onRead);
   const stored = fileOf({ id: batch.inputFile, account: batch.account, ...file });
   const store = {
     batches: { findFile: async () => stored },
     files: memory.files,
-    findAccount: async () => (plan === undefined ? undefined : { plan }),
   } as unknown as Parameters<typeof createValidateBatch>[0]['store']; // the only fields that are read
   const planFile = batchPlan({ batch: { requests_max: requestsMax } });
   const metrics = createWorkerMetrics(new Registry());
@@ -64,7 +62,7 @@ test('a file may have as many lines as are allowed, and no more', async (t) => {
 
 test('a file without a line is refused', async (t) => {
   t.deepEqual(await verdict(''), [['empty_file', null]]);
-  t.deepEqual(await verdict('\n'), [['empty_line', 1]]);
+  for (const blank of ['\n', '\ufeff', ' \t\r\n\n']) t.deepEqual(await verdict(blank), [['empty_file', null]]);
 });
 
 test('reports the first hundred faults, in the order of their lines', async (t) => {
@@ -75,6 +73,14 @@ test('reports the first hundred faults, in the order of their lines', async (t) 
   t.deepEqual(found.at(-1), ['invalid_json_line', 124]);
   const several = lines(80, () => '{"custom_id":1,"method":"GET"}');
   t.is(((await verdict(several)) as unknown[]).length, 100, 'the last line has as many of its faults as fit');
+});
+
+test('a byte order mark and lines of white space are skipped, and count in the numbers of the others', async (t) => {
+  t.is(await verdict(`\ufeff${lines(3)}`), 3);
+  t.is(await verdict(`\n\r\n${lines(3).replaceAll('\n', '\n \t\r\n')}\n`), 3);
+  t.is(await verdict(lines(200).replaceAll('\n', '\n\n')), 200);
+  t.deepEqual(await verdict(`\n\n${lineOf('a')}\n\nno JSON\n`), [['invalid_json_line', 5]]);
+  t.deepEqual(await verdict(lines(201).replaceAll('\n', '\n\n')), [['too_many_lines', 401]]);
 });
 
 test('a duplicate custom id is reported with its first line, at any distance', async (t) => {
@@ -100,14 +106,25 @@ test('custom ids that differ in case or in a space are different', async (t) => 
   t.is(await verdict(lines(4, (line) => lineOf(['a', 'A', 'a ', ' a'][line - 1] ?? ''))), 4);
 });
 
-test('a model outside the account’s current plan is refused', async (t) => {
-  const text = lines(2, (line) => lineOf(`line ${line}`, { model: line === 2 ? 'large-chat' : 'small-chat' }));
-  t.deepEqual(await verdict(text), [['plan_limit', 2]]);
-  t.is(await verdict(text, { plan: 'pro' }), 2);
-  t.deepEqual(await verdict(text, { plan: 'removed' }), [
-    ['plan_limit', 1],
-    ['plan_limit', 2],
-  ]);
+test('lines whose bodies are refused do not end the batch, and their fields are counted', async (t) => {
+  const refused = [
+    lineOf('unknown model', { model: 'none' }),
+    lineOf('not listed').replace('"model"', '"priority":-1,"x_vendor":1,"model"'),
+    lineOf('a stream').replace('"model"', '"stream":true,"model"'),
+    lineOf('no body').replace('"body"', '"other"'),
+  ];
+  const opened = open([...refused, lineOf('good'), ''].join('\n'));
+  t.deepEqual(await opened.validate(), { type: 'validated', total: 5, model: 'small-chat' });
+  const { values } = await opened.metrics.refusedFields.get();
+  t.deepEqual(
+    values.map(({ labels, value }) => [labels.field, value]),
+    [
+      ['priority', 1],
+      ['other', 1],
+    ],
+  );
+  t.deepEqual(await open(refused.join('\n')).validate(), { type: 'validated', total: 4 });
+  t.deepEqual(await verdict([...refused, refused[0]].join('\n')), [['duplicate_custom_id', 5]]);
 });
 
 for (const [name, file] of Object.entries({
@@ -142,24 +159,6 @@ test('an unavailable store and a shutdown decide nothing', async (t) => {
   await t.throwsAsync(given.validate(), { is: unavailable });
   const reason = new Error('shutdown');
   await t.throwsAsync(given.validate(AbortSignal.abort(reason)), { is: reason });
-});
-
-test('a field that the plan file does not list is a fault', async (t) => {
-  const text = lines(2, (line) => lineOf(`line ${line}`).replace('"model"', '"priority":-1,"x_vendor":1,"model"'));
-  const opened = open(text);
-  const found = await opened.validate();
-  t.deepEqual(
-    found.type === 'refused' && found.errors.map(({ code, line, param }) => [code, line, param]),
-    [1, 2].flatMap((line) => ['priority', 'x_vendor'].map((field) => ['invalid_request', line, `body.${field}`])),
-  );
-  const { values } = await opened.metrics.refusedFields.get();
-  t.deepEqual(
-    values.map(({ labels, value }) => [labels.field, value]),
-    [
-      ['priority', 2],
-      ['other', 2],
-    ],
-  );
 });
 
 test('validation rests after work that blocked the event loop, for as long as the work took', async (t) => {

@@ -30,10 +30,21 @@ test('an answer of 4 MiB is stored, and of a larger one only the usage', (t) => 
   });
 });
 
-test('a refused line has the error of an interactive response, and costs nothing', (t) => {
-  const result = refusedLine(line, validationError([{ path: 'body', message: 'too long' }]));
-  t.like(result, { ...nothing, failed: true, status: 400, error: { code: 'VALIDATION_ERROR' } });
-  t.like(JSON.parse(result.body ?? ''), { code: 'VALIDATION_ERROR', error: result.error?.message });
+test('a refused line has the error of an interactive response, in the form of its base URL, and costs nothing', (t) => {
+  const error = validationError([{ path: 'n', message: 'too many' }]);
+  const bodies = (['flat', 'nested'] as const).map((errorFormat) => {
+    const result = refusedLine({ ...line, errorFormat }, error);
+    const { body, ...others } = result;
+    t.deepEqual(others, {
+      ...{ ...line, ...nothing, failed: true, status: 400 },
+      error: { code: 'VALIDATION_ERROR', message: 'n: too many' },
+    });
+    return JSON.parse(body ?? '');
+  });
+  t.deepEqual(bodies, [
+    { code: 'VALIDATION_ERROR', error: 'n: too many' },
+    { error: { code: 'VALIDATION_ERROR', type: 'invalid_request_error', param: 'n', message: 'n: too many' } },
+  ]);
 });
 
 test('a failed line has its error and no answer, and costs only the usage that is passed', (t) => {

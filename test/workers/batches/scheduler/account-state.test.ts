@@ -1,5 +1,6 @@
 import test from 'ava';
 import type { Batch } from '../../../../shared/batches/batch.ts';
+import { ApiError } from '../../../../shared/errors.ts';
 import type { NextLine, WrongLine } from '../../../../workers/batches/feed/batch-feed.ts';
 import type { LineChange } from '../../../../workers/batches/lines/line-events.ts';
 import {
@@ -118,7 +119,7 @@ test('a wrong line ends, and its batch is to be counted', (t) => {
 
 test('a wrong line that could not be ended comes back', (t) => {
   const { call, ...position } = takenLine(4);
-  const wrong: WrongLine = { ...position, errors: [] };
+  const wrong: WrongLine = { ...position, refused: new ApiError('VALIDATION_ERROR', 'No.') };
   const { actions } = reduceAccount(holding(), { type: 'not queued', batch: batch.id, line: wrong, now });
   t.like(actions, { 0: { do: 'retry line', retry: { line: 4, number: 1 } }, length: 1 });
 });
