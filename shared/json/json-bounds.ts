@@ -2,6 +2,8 @@
 export const jsonDepthMax = 128;
 /** Objects, arrays and object members together. */
 export const jsonPartsMax = 25_000;
+/** Values in lists: more than any request of embeddings has. */
+const jsonValuesMax = 2_000_000;
 
 const [quote, backslash, colon, comma] = [0x22, 0x5c, 0x3a, 0x2c];
 const [openBrace, openBracket, closeBrace, closeBracket] = [0x7b, 0x5b, 0x7d, 0x5d];
@@ -16,10 +18,10 @@ type Bounds = { depthMax?: number; partsMax?: number; commasMax?: number };
  * Returns the bound that this JSON exceeds, as the end of a sentence, or undefined (contract.md#l2-json-before-parsing). Call it before the
  * text is parsed: 4 MiB of nested arrays take a second to parse and check, and block the process for that time
  * (decisions.md#json-is-bounded-before-it-is-parsed). It makes one pass over the bytes; for bytes that are not JSON the result is an
- * estimate. Numbers and strings in arrays are not bounded by default, because an embedding has many.
+ * estimate.
  */
 export function exceededJsonBound(bytes: Uint8Array, bounds: Bounds = {}): string | undefined {
-  const { depthMax = jsonDepthMax, partsMax = jsonPartsMax, commasMax = Number.POSITIVE_INFINITY } = bounds;
+  const { depthMax = jsonDepthMax, partsMax = jsonPartsMax, commasMax = jsonValuesMax } = bounds;
   let depth = 0;
   let parts = 0;
   let commas = 0;

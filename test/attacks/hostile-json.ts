@@ -1,10 +1,13 @@
+import { lineBytesMax } from '../../shared/batches/batch.ts';
+import { ingressSettings } from '../../shared/process/settings.ts';
 import { nested } from '../support/hostile-lines.ts';
 
 /** The largest body that the service accepts by default. */
-export const bodyBytesMax = 4_194_304;
+export const bodyBytesMax = ingressSettings.shape.BODY_BYTES_MAX.parse(undefined);
 /** Slightly fewer than the objects, arrays and members that a body may have. */
 const partsAllowed = 24_900;
 const depthAllowed = 126;
+const valuesAllowed = 1_900_000;
 
 /** Nested arrays. */
 export const deepArrays = (bytes: number) => nested(Math.floor(bytes / 2) - 1);
@@ -16,7 +19,7 @@ export const members = (count: number, name = 'a') =>
 /** As many containers as allowed, as deep as allowed, and numbers up to this size. */
 export function allowedArrays(bytes: number): string {
   const columns = Array.from({ length: Math.floor(partsAllowed / depthAllowed) }, () => nested(depthAllowed)).join();
-  return `[${columns}${',1'.repeat(Math.floor((bytes - columns.length - 2) / 2))}]`;
+  return `[${columns}${',1'.repeat(Math.min(valuesAllowed, Math.floor((bytes - columns.length - 2) / 2)))}]`;
 }
 
 /** As many members as allowed, with names up to this size. */
@@ -35,6 +38,8 @@ const messages = '"model":"small-chat","messages":[{"role":"user","content":"Hi"
 /** The bytes around the fields of `chatBody`. */
 const aroundBytes = messages.length + 20;
 export const fieldBytes = bodyBytesMax - aroundBytes;
+/** The same in a line of a batch. */
+export const lineFieldBytes = lineBytesMax - aroundBytes;
 
 /** A request with this JSON as the value of an unknown field. */
 export const chatBody = (value: string) => `{${messages},"x":${value}}`;

@@ -17,7 +17,9 @@ export function decodeBackendText(parts: readonly Buffer[]): string {
 
 /** Parses JSON from a backend. Fails with `unreadable` if it is not JSON or exceeds the bounds. `what` names it in the error. */
 export function parseBackendJson(text: string, what: string): unknown {
-  const exceeded = mayExceed(text) ? exceededJsonBound(Buffer.from(text), { partsMax }) : undefined;
+  const exceeded = mayExceed(text)
+    ? exceededJsonBound(Buffer.from(text), { partsMax, commasMax: Number.POSITIVE_INFINITY })
+    : undefined;
   if (exceeded !== undefined) throw new BackendError('unreadable', `${what} ${exceeded}`);
   try {
     return JSON.parse(text);

@@ -12,7 +12,7 @@ const opaqueBytesPerToken = 32;
 
 /** Estimates the tokens of a request as JSON. Any part of it may get into the prompt, so all of it counts, including names of fields. */
 export function estimateJson(json: string): number {
-  return estimateTokens(withLineEnds(json));
+  return estimateTokens(json, withLineEnds);
 }
 
 /** Models get the line feed and not its escape, which would count double. `split` and `join` are much faster than `replaceAll`. */

@@ -19,9 +19,9 @@ const inChunks = Buffer.concat([
 export const anonymousBodies: Attack = {
   id: '1',
   name: 'anonymous-bodies',
-  does: 'bodies of 4 MiB without their last bytes, without a credential, with and without a length, on 130 connections; at most 100 MiB a second',
+  does: 'bodies of 16 MiB without their last bytes, without a credential, with and without a length, on 130 connections; at most 100 MiB a second',
   run: (attacker) =>
-    repeat(attacker, { clients: 130, perSecond: 25 }, (_, index) =>
+    repeat(attacker, { clients: 130, perSecond: 6 }, (_, index) =>
       sendBytes(attacker, (index % 2 === 0 ? withLength : inChunks).subarray(0, -withheldBytes)),
     ),
 };

@@ -16,9 +16,9 @@ const bodies = [
 export const anonymousNesting: Attack = {
   id: '2',
   name: 'anonymous-nesting',
-  does: 'JSON of nested and of many containers, 4 KiB and 4 MiB, without a credential, by two clients; at most 100 MiB a second',
+  does: 'JSON of nested and of many containers, 4 KiB and 16 MiB, without a credential, by two clients; at most 100 MiB a second',
   run: (attacker) =>
-    repeat(attacker, { clients: 2, perSecond: 60 }, (_, index) =>
+    repeat(attacker, { clients: 2, perSecond: 15 }, (_, index) =>
       sendBytes(attacker, bodies[index % bodies.length] ?? Buffer.alloc(0)),
     ),
 };

@@ -8,10 +8,10 @@ const bodies = [longNumberAmong(fieldBytes), longNumberAmongFew(fieldBytes)].map
 export const longNumbers: Attack = {
   id: '3c',
   name: 'long-numbers',
-  does: 'chat requests of 4 MiB with a long number among many values, with a key, by two clients; at most 100 MiB a second',
+  does: 'chat requests of 16 MiB with a long number among many values, with a key, by two clients; at most 100 MiB a second',
   accounts: 1,
   run: (attacker) =>
-    repeat(attacker, { clients: 2, perSecond: 25 }, (_, index) =>
+    repeat(attacker, { clients: 2, perSecond: 6 }, (_, index) =>
       sendBytes(
         attacker,
         post({ path: '/v1/chat/completions', key: attacker.target.keys[0], body: bodies[index % bodies.length] ?? '' }),

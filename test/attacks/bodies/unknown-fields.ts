@@ -12,10 +12,10 @@ const bodies = [
 export const unknownFields: Attack = {
   id: '3b',
   name: 'unknown-fields',
-  does: 'chat requests of 4 MiB with as many unknown fields as fit, with a key, by two clients; at most 100 MiB a second',
+  does: 'chat requests of 16 MiB with as many unknown fields as fit, with a key, by two clients; at most 100 MiB a second',
   accounts: 1,
   run: (attacker) =>
-    repeat(attacker, { clients: 2, perSecond: 25 }, (_, index) =>
+    repeat(attacker, { clients: 2, perSecond: 6 }, (_, index) =>
       sendBytes(
         attacker,
         post({ path: '/v1/chat/completions', key: attacker.target.keys[0], body: bodies[index % bodies.length] ?? '' }),

@@ -2,10 +2,10 @@ import { contentType, file, multipart, purpose } from '../../support/multipart.t
 import type { Attack } from '../attack.ts';
 import { repeat } from '../attacker/repeat.ts';
 import { post, sendBytes } from '../attacker/send-bytes.ts';
-import { allowedArrays, deepArrays, fieldBytes, wideArrays } from '../hostile-json.ts';
+import { allowedArrays, deepArrays, lineFieldBytes, wideArrays } from '../hostile-json.ts';
 
 const lineAround = (value: string) => `{"custom_id":"a","body":{"messages":[],"x":${value}}}`;
-const lines = [deepArrays, wideArrays, allowedArrays].map((arrays) => lineAround(arrays(fieldBytes - 200)));
+const lines = [deepArrays, wideArrays, allowedArrays].map((arrays) => lineAround(arrays(lineFieldBytes - 200)));
 const form = multipart([purpose, file([...lines, lines[0], lines[1]].join('\n'))]);
 
 export const deepLines: Attack = {

@@ -9,14 +9,14 @@ import {
   chatBody,
   chatWithMembers,
   deepArrays,
-  fieldBytes,
+  lineFieldBytes,
   longNumberAmong,
   longNumberAmongFew,
   wideArrays,
 } from '../hostile-json.ts';
 
 /** The rest of a line, outside its body. */
-const bytes = fieldBytes - 300;
+const bytes = lineFieldBytes - 300;
 const bodies = [
   chatBody(allowedArrays(bytes)),
   chatWithMembers(allowedMembers(bytes)),

@@ -50,7 +50,7 @@ async function holdAll(attacker: Attacker, holders: readonly Holder[]): Promise<
 }
 
 const does = (who: string) =>
-  `${who}, at all limits at once: requests, claims and their repeats, large and unread answers, fresh texts, streams, whole answers and slow bodies that are left, keys, webhooks, files and batches; at most ${perSecond} of these a second`;
+  `${who}, at all limits at once: requests, claims and their repeats, large and unread answers, fresh texts, large bodies, streams, whole answers and slow bodies that are left, keys, webhooks, files and batches; at most ${perSecond} of these a second`;
 
 /** Model servers have their own processors. Here they share them with the service, so that they write large answers before. */
 async function prepare(): Promise<Prepared> {

@@ -43,6 +43,10 @@ const large = { ...vectors, input: [[1], [2], [3], [4]] };
 export const askedEmbeddings = [vectors, keptOfAccount, keptOfDevice, large];
 /** A device may not send more tokens within a minute. */
 const longText = (characters: number) => randomBytes(characters / 2).toString('hex');
+const largeImage = {
+  role: 'user',
+  content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'iVBORw0K'.repeat(2_070_000)}` } }],
+};
 const manyLines = { url: '/v1/embeddings', form: formOf(100, { url: '/v1/embeddings', body: vectors }) };
 /** About 560,000 tokens. In the plan `free` three such batches may wait, in `pro` 17, and leave room for 100 batches with those above. */
 const manyTokens = {
@@ -91,6 +95,10 @@ const freshText: Act = ({ send }, { key }) =>
     ...{ path: '/v1/messages/count_tokens', bearer: key },
     body: { model: holdModel, messages: [{ role: 'user', content: longText(24_000) }] },
   });
+
+/** A body of nearly 16 MiB that counts few tokens. */
+const largeBody: Act = ({ send }, { key }) =>
+  send({ path: '/v1/chat/completions', bearer: key, body: { ...chat, model: slowModel, messages: [largeImage] } });
 
 /** Leaves a stream at its first bytes. */
 const leaveStream: Act = async ({ attacker }, { key }) => {
@@ -176,6 +184,7 @@ export const everyAct: readonly { act: Act; clients: number }[] = [
   { act: repeatClaim, clients: 6 },
   { act: largeAnswer, clients: 4 },
   { act: freshText, clients: 4 },
+  { act: largeBody, clients: 8 },
   { act: leaveStream, clients: 8 },
   { act: unreadAnswer, clients: 8 },
   { act: churnKey, clients: 6 },

@@ -175,3 +175,29 @@ test('the boundaries of the pieces in which a text is read do not affect the est
     }
   }
 });
+
+test('a long text is estimated by samples like the sum of its parts, however costly and cheap text alternate', (t) => {
+  const random = seededRandom(7);
+  const costly = () => Array.from({ length: 40 }, () => String.fromCharCode(0x4e00 + random() * 5_000)).join('');
+  const cheap = ' '.repeat(400);
+  const of = (next: () => string) => {
+    let text = '';
+    while (text.length < 4_000_000) text += next();
+    return text;
+  };
+  const all = Object.values(ordinaryTexts).join('\n');
+  const texts: Record<string, string> = {
+    'ordinary text': of(() => all),
+    'half of each, in two pieces': of(() => cheap).slice(0, 2_000_000) + of(costly).slice(0, 2_000_000),
+    'pieces of a thousand': of(() => (random() < 0.5 ? cheap.repeat(3) : costly().repeat(25))),
+    'a tenth of costly text': of(() => (random() < 0.53 ? costly() : cheap)),
+    'escaped line feeds': of(() => 'word\\n'),
+  };
+  for (const [kind, text] of Object.entries(texts)) {
+    let whole = 0;
+    for (let from = 0; from < text.length; from += 1_000_000)
+      whole += estimateTokens(text.slice(from, from + 1_000_000));
+    const share = estimateTokens(text) / whole;
+    t.true(share > 0.85 && share < 1.15, `${kind}: ${share}`);
+  }
+});
