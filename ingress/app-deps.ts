@@ -10,6 +10,7 @@ import type { Redis } from '../shared/redis/connections.ts';
 import type { Store } from '../shared/store/store.ts';
 import type { Tracing } from '../shared/tracing/span.ts';
 import type { BodyBudget } from './bodies/body-budget.ts';
+import type { LargeBodies } from './bodies/large-bodies.ts';
 import type { RefusedBodies } from './bodies/refused-bodies.ts';
 import type { Callers } from './callers/callers.ts';
 import type { CheckCaller } from './callers/check-caller.ts';
@@ -93,5 +94,6 @@ export type AppDeps = SettingsDeps &
       giveUp: AbortSignal;
       budget: BodyBudget;
       refusedBodies: RefusedBodies;
+      largeBodies: LargeBodies;
     };
   };

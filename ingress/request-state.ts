@@ -48,7 +48,7 @@ export type RequestState = {
   isBodyWhole?: true;
   body?: JsonBody;
   /** The share of this request's body in the budget of this process. */
-  bodyShare?: BodyShare;
+  bodyShare?: Pick<BodyShare, 'leave'>;
   call?: Call;
   /** The model of the call, by its name in the plan file. */
   model?: string;

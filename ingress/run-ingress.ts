@@ -17,6 +17,7 @@ import { createResolveHost } from '../shared/webhooks/resolve-host.ts';
 import { createWebhookSecrets } from '../shared/webhooks/webhook-secrets.ts';
 import { createApp } from './app.ts';
 import { createBodyBudget } from './bodies/body-budget.ts';
+import { createLargeBodies } from './bodies/large-bodies.ts';
 import { createRefusedBodies } from './bodies/refused-bodies.ts';
 import { createSignIn, type SignIn } from './callers/sign-in.ts';
 import { createPages } from './create-pages.ts';
@@ -130,7 +131,8 @@ function describeLoad({ listener, waitingRequests, oldest }: Loaded): IngressLoa
 /** What reading bodies needs, for all requests together. */
 function openBodies({ bodyBytesMax, bodyBudgetBytes }: IngressConfig, giveUp: AbortSignal) {
   const budget = createBodyBudget({ bytesMax: bodyBudgetBytes });
-  return { bodyBytesMax, bodyMs, giveUp, budget, refusedBodies: createRefusedBodies() };
+  const largeBodies = createLargeBodies({ bytesAtOnceMax: bodyBytesMax });
+  return { bodyBytesMax, bodyMs, giveUp, budget, refusedBodies: createRefusedBodies(), largeBodies };
 }
 
 function webhookSupport({ webhooks: { secretKeys, hostsPrivate } }: Pick<IngressConfig, 'webhooks'>): WebhookSupport {

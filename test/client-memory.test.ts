@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import test from 'ava';
+import { createLargeBodies } from '../ingress/bodies/large-bodies.ts';
 import { createRefusedBodies } from '../ingress/bodies/refused-bodies.ts';
 import { createLimitFailures } from '../ingress/limits/limit-failures.ts';
 import { callerOf } from '../shared/caller.ts';
@@ -30,6 +32,8 @@ type Feed = { rounds: number; feed: () => unknown };
 
 const metrics = createLimitMetrics(createRegistry());
 const refusedBodies = createRefusedBodies({ now: () => 0 });
+const largeBodies = createLargeBodies({ bytesAtOnceMax: 1, clock: { now: () => 0, after: () => () => {} } });
+const connected = Object.assign(new EventEmitter(), { destroyed: false });
 const knownCallers = createKnownCallers();
 const flights = createSingleFlight({ nameOf: (name: string) => name, fetch: async (name) => name.length });
 const failures = { known: () => ({ count: 0, leftMs: 0 }), add: async () => ({ count: 1, leftMs: 0 }) };
@@ -66,6 +70,10 @@ const modules: Readonly<Record<string, Feed>> = {
   ),
   'partitions of accounts': { rounds: 12_000, feed: () => partitionOf(freshAccount()) },
   'accounts with refused bodies': { rounds: 12_000, feed: () => refusedBodies.add(freshAccount(), 1_000) },
+  'accounts with large bodies': {
+    rounds: 12_000,
+    feed: async () => (await largeBodies.enter(freshAccount(), 2_000_000, connected))(),
+  },
   'callers of batches': {
     rounds: 12_000,
     feed: () => knownCallers.keep(callerOf(freshAccount(), undefined, 'free'), undefined),

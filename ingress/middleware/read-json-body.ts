@@ -1,11 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { type Caller, holderOf } from '../../shared/caller.ts';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
+import { nextTurn } from '../../shared/turns/in-turn.ts';
 import { parseJsonBody } from '../api/json-body.ts';
 import { overloaded } from '../api/overloaded.ts';
 import type { BodyBudget, BodyShare } from '../bodies/body-budget.ts';
 import { bodyEndedEarly, bodyTooLarge, bodyTooSlow } from '../bodies/body-errors.ts';
 import { mediaParameters, refuseCompressed, sendContinue, unsupportedMedia } from '../bodies/body-head.ts';
+import { type LargeBodies, largeBytesMin } from '../bodies/large-bodies.ts';
 import type { RefusedBodies } from '../bodies/refused-bodies.ts';
 import { networkOf } from '../callers/guests/client-address.ts';
 import type { IngressMetrics } from '../metrics.ts';
@@ -17,6 +19,7 @@ type BodyOptions = {
   giveUp: AbortSignal;
   budget: Pick<BodyBudget, 'enter'>;
   refusedBodies: RefusedBodies;
+  largeBodies: LargeBodies;
   metrics: Pick<IngressMetrics, 'bodyRefusals'>;
 };
 
@@ -24,8 +27,8 @@ type BodyOptions = {
  * Reads the body as a JSON object of at most `bodyBytesMax`, in at most `bodyMs`. A body that is too large is refused by its announced
  * length before a byte is read, and by count while it is read. It must be `application/json` in UTF-8 and not compressed. A body that is
  * still arriving when `giveUp` is aborted is refused with its reason. The bytes count against the budget while the next stages run, unless
- * one of them reports that they are no longer held (decisions.md#our-own-body-reader). If the request is refused before that, the next body
- * of its account, or of its network if a device sent it, may have to wait.
+ * one of them reports that they are no longer held (decisions.md#our-own-body-reader). If the request is refused before that, or its body is
+ * large, the next body of its account, or of its network if a device sent it, may have to wait.
  */
 export function readJsonBody(deps: BodyOptions): Stage {
   return async function readJsonBody(ctx, next) {
@@ -35,16 +38,25 @@ export function readJsonBody(deps: BodyOptions): Stage {
     const sender = caller && senderOf(caller, stateOf(ctx, 'address'));
     const share = deps.budget.enter(caller ? holderOf(caller) : 'anonymous', ctx.req);
     if (share === undefined) throw noRoom(deps);
-    ctx.state.bodyShare = share;
     let length = 0;
+    let leaveLarge = () => {};
+    ctx.state.bodyShare = {
+      leave() {
+        share.leave();
+        leaveLarge();
+      },
+    };
     // No variable here may hold the bytes: they would stay in memory while the next stages run.
     const read = async () => {
       const bytes = takeArrived(ctx, share, deps) ?? (await readBytes(ctx, share, deps));
       length = bytes.length;
       if (sender !== undefined && deps.refusedBodies.mustWait(sender)) await deps.refusedBodies.turn(sender);
+      const isLarge = sender !== undefined && length >= largeBytesMin;
+      if (isLarge) leaveLarge = await deps.largeBodies.enter(sender, length, ctx.req.socket);
       if (ctx.req.socket.destroyed) throw bodyEndedEarly();
       if (deps.giveUp.aborted) throw deps.giveUp.reason;
       ctx.state.body = parseJsonBody(bytes);
+      if (isLarge) await nextTurn();
     };
     try {
       await read();
@@ -54,11 +66,12 @@ export function readJsonBody(deps: BodyOptions): Stage {
       throw error;
     } finally {
       share.leave();
+      leaveLarge();
     }
   };
 }
 
-/** Whose bodies wait after a refused one. A network can have many devices; if all devices were one, a stranger could delay them all. */
+/** Whose bodies wait after a refused or a large one. A network can have many devices; if all devices were one, a stranger could delay them all. */
 function senderOf(caller: Caller, address: string): string {
   return holderOf(caller) === caller.account ? caller.account : networkOf(address);
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { type BodyBudget, createBodyBudget } from '../../ingress/bodies/body-budget.ts';
+import { createLargeBodies, type LargeBodies } from '../../ingress/bodies/large-bodies.ts';
 import { createRefusedBodies, type RefusedBodies } from '../../ingress/bodies/refused-bodies.ts';
 import { listen } from '../../ingress/listener/listener.ts';
 import type { IngressMetrics } from '../../ingress/metrics.ts';
@@ -27,6 +28,7 @@ export async function startBodyReader(
     clock = systemClock,
     handle = echo,
     refusedBodies = createRefusedBodies(),
+    largeBodies = createLargeBodies({ bytesAtOnceMax: bodyBytesMax }),
     lingerMs = 30_000,
     ...counted
   }: Options = {},
@@ -40,7 +42,18 @@ export async function startBodyReader(
   app.use(assignRequestId);
   app.use(answerErrors({ log, docsUrl: '', lingerMs }));
   if (before !== undefined) app.use(before);
-  app.use(readJsonBody({ bodyBytesMax, bodyMs, giveUp: giveUp.signal, budget, refusedBodies, metrics, ...counted }));
+  app.use(
+    readJsonBody({
+      bodyBytesMax,
+      bodyMs,
+      giveUp: giveUp.signal,
+      budget,
+      refusedBodies,
+      largeBodies,
+      metrics,
+      ...counted,
+    }),
+  );
   app.use(handle);
   app.on('error', () => {});
   const listener = await listen({
@@ -67,6 +80,7 @@ type Options = {
   clock?: Clock;
   budget?: Pick<BodyBudget, 'enter'>;
   refusedBodies?: RefusedBodies;
+  largeBodies?: LargeBodies;
   /** How long a refused client may still send. Default: as long as a slow machine needs. */
   lingerMs?: number;
 };

@@ -1,6 +1,7 @@
 import test from 'ava';
 import Koa from 'koa';
 import { createBodyBudget } from '../../../ingress/bodies/body-budget.ts';
+import { createLargeBodies } from '../../../ingress/bodies/large-bodies.ts';
 import { createRefusedBodies } from '../../../ingress/bodies/refused-bodies.ts';
 import type { CheckCaller } from '../../../ingress/callers/check-caller.ts';
 import type { IngressMetrics } from '../../../ingress/metrics.ts';
@@ -66,7 +67,11 @@ test('while a request waits for its answer no stage holds its body, parsed or se
     });
     return next();
   });
-  const bounds = { budget: createBodyBudget({ bytesMax: 1_048_576 }), refusedBodies: createRefusedBodies() };
+  const bounds = {
+    budget: createBodyBudget({ bytesMax: 1_048_576 }),
+    refusedBodies: createRefusedBodies(),
+    largeBodies: createLargeBodies({ bytesAtOnceMax: 1_048_576 }),
+  };
   app.use(readJsonBody({ ...reading, ...bounds, metrics }));
   app.use((ctx, next) => {
     parsedBody = new WeakRef(stateOf(ctx, 'body').value);
