@@ -35,8 +35,8 @@ export type RequestState = {
   /** Where the request came from, as the outermost trusted proxy saw it. */
   address?: string;
   credential?: Credential;
-  /** Permissions of a sign-in token beyond its own account. */
-  scopes?: readonly string[];
+  /** Whether the sign-in token is one of an operator. */
+  isOperator?: boolean;
   /** May be outdated until its check has succeeded. */
   caller?: Caller | undefined;
   callerCheck?: CallerCheck;

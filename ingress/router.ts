@@ -11,7 +11,7 @@ import { checkRefusedCaller } from './middleware/authentication/check-refused-ca
 import { limitGuestCalls } from './middleware/authentication/limit-guest-calls.ts';
 import { limitSettings } from './middleware/authentication/limit-settings.ts';
 import { refuseWithoutFiles } from './middleware/authentication/refuse-without-files.ts';
-import { requireScope } from './middleware/authentication/require-scope.ts';
+import { requireOperator } from './middleware/authentication/require-operator.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { answerRepeat } from './middleware/idempotency/answer-repeat.ts';
 import { claimIdempotencyKey } from './middleware/idempotency/claim-idempotency-key.ts';
@@ -48,6 +48,7 @@ import {
   updateKey,
 } from './routes/keys/further-keys.ts';
 import { mintGuestKey } from './routes/keys/guest-keys.ts';
+import { retrieveOwnAccount } from './routes/keys/own-account.ts';
 import { listModels, retrieveModel } from './routes/models.ts';
 import { retrieveOpenApiDocument, retrievePlanFileSchema } from './routes/openapi-document.ts';
 import { listAccountBatches } from './routes/operators/accounts/account-batches.ts';
@@ -140,6 +141,7 @@ function routeInference(router: Router<RequestState>, deps: AppDeps, stages: Sta
 function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
   const { withKey, withSignIn, check, limitWrites, readSettings, readDevice, turn } = stages;
   const write = [forbidStoring, withSignIn, check, limitWrites];
+  router.get('/v1/account', withSignIn, check, retrieveOwnAccount);
   router.get('/v1/keys/developer', forbidStoring, withSignIn, check, turn, listDeveloperKeys(deps));
   router.post('/v1/keys/developer', ...write, readSettings, mintDeveloperKey(deps));
   router.post('/v1/keys/developer/rotate', ...write, readSettings, rotateDeveloperKey(deps));
@@ -190,7 +192,7 @@ function routeBilling(router: Router<RequestState>, deps: AppDeps, stages: Stage
 
 function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
   const { withSignIn, check, readSettings } = stages;
-  const asOperator = requireScope('svc:admin');
+  const asOperator = requireOperator();
   router.get('/admin/accounts', withSignIn, check, asOperator, listAccounts(deps));
   router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(deps));
   router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readSettings, updateAccount(deps));

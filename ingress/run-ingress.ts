@@ -58,7 +58,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const metrics = createIngressMetrics(registry);
   const connections = parts.use(await openConnections(config, log));
   const { store, issuerKeys, redis, replyRedis, dashboardRedis } = connections;
-  const signIn = createSignIn({ ...config.signIn, issuerKeys });
+  const signIn = createSignIn({ ...config.signIn, issuerKeys, log });
   const state = followProcessState(shutdown);
   let inbox: Inbox | undefined;
   const dashboard = createQueueDashboard({ writable: config.queue.dashboardWritable, log });

@@ -1,46 +1,92 @@
 import { errors, type JWTPayload } from 'jose';
 import { z } from 'zod';
+import { type ClaimRule, claimNamed, displayNameIn, obeysAny } from './token-claims.ts';
 
-/** The account that signed in, and the scopes that the issuer granted (RFC 9068 2.2.3). */
-export type Identity = { account: string; scopes: readonly string[] };
+/** The account that signed in, and whether it is an operator. `name` is its display name, if the service keeps names. */
+export type Identity = { account: string; isOperator: boolean; name?: string };
 
-/** `clients`: the clients whose tokens are accepted; undefined accepts all. */
-export type TokenRules = { clients: readonly string[] | undefined; tokenLifeMaxS: number };
+/**
+ * `clients`: the clients whose tokens are accepted; undefined accepts all. An operator obeys one of `operators`. `acceptsUnmarked`: tokens
+ * are accepted that may be ID tokens, because the issuer does not mark its access tokens.
+ */
+export type TokenRules = {
+  clients: readonly string[] | undefined;
+  tokenLifeMaxS: number;
+  operators: readonly ClaimRule[];
+  accountClaim: string;
+  nameClaim: string | undefined;
+  acceptsUnmarked: boolean;
+};
 
-/** `nonce`, `at_hash` and `c_hash` mark an ID token (OpenID Connect Core 1.0, 2 and 3.3.2.11), which is meant for a client and not for an API. */
+/** Verified claims, and the type in the header of their token. */
+export type VerifiedToken = { claims: JWTPayload; type: string | undefined };
+
+// A database would replace a lone surrogate, so that two accounts could become one.
+const accountName = z
+  .string()
+  .min(1)
+  .max(255)
+  .refine((name) => name.isWellFormed());
+
 const claimsSchema = z.object({
-  // A database would replace a lone surrogate, so that two accounts could become one.
-  sub: z
-    .string()
-    .min(1)
-    .max(255)
-    .refine((sub) => sub.isWellFormed()),
+  sub: accountName,
   exp: z.number(),
   iat: z.number().optional(),
-  scope: z.string().catch(''), // any other form names no scope of ours
-  nonce: z.never().optional(),
-  at_hash: z.never().optional(),
-  c_hash: z.never().optional(),
   // Such a token requires proof of possession of a key (RFC 7800: DPoP, mutual TLS), which is not checked here
   // (decisions.md#sign-in-tokens-without-proof-of-possession).
   cnf: z.never().optional(),
-  client_id: z.unknown().optional(),
-  azp: z.unknown().optional(),
 });
 
-/** Returns the identity of verified claims at this time (seconds). Throws an error of jose or zod for invalid claims. */
-export function identityOf(claims: JWTPayload, rules: TokenRules, nowS: number): Identity {
-  const { sub, scope, ...rest } = claimsSchema.parse(claims);
-  const refuse = (claim: string, reason: string) => {
+/** Where issuers put the id of the client: RFC 9068 2.2; OpenID Connect and Entra ID; Okta; earlier tokens of Entra ID. */
+const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const;
+
+/** Returns the identity of a verified token at this time (seconds). Throws an error of jose or zod for invalid claims. */
+export function identityOf(token: VerifiedToken, rules: TokenRules, nowS: number): Identity {
+  const { claims } = token;
+  const { exp, iat } = claimsSchema.parse(claims);
+  const refuse: Refuse = (claim, reason) => {
     throw new errors.JWTClaimValidationFailed(`${claim} ${reason}`, claims, claim, reason);
   };
-  // The client id is in `client_id` by RFC 9068 2.2, and in `azp` of issuers that do not follow it.
-  const client = rest.client_id ?? rest.azp;
-  if (!isAccepted(client, rules.clients)) refuse('client_id', 'is not accepted');
+  refuseIdToken(token, rules, refuse);
+  const client = clientClaims.map((name) => claims[name]).find((id) => id !== undefined && id !== null);
+  if (!isAccepted(client, rules.clients))
+    refuse('client_id', `(or ${clientClaims.slice(1).join(', ')}) is not in AUTH_CLIENTS`);
   // A time of issue in the future would make any lifetime look short.
-  const issuedAt = Math.min(rest.iat ?? nowS, nowS);
-  if (rest.exp - issuedAt > rules.tokenLifeMaxS) refuse('exp', 'is too long after its time of issue');
-  return { account: `user:${sub}`, scopes: scope.split(' ').filter((name) => name !== '') };
+  const issuedAt = Math.min(iat ?? nowS, nowS);
+  if (exp - issuedAt > rules.tokenLifeMaxS) refuse('exp', 'is too long after its time of issue: AUTH_TOKEN_LIFE_MAX_S');
+  const { accountClaim, nameClaim, operators } = rules;
+  const account = accountName.safeParse(claimNamed(claims, accountClaim));
+  if (!account.success) return refuse(accountClaim, 'is no text of 1 to 255 characters: AUTH_ACCOUNT_CLAIM');
+  const name = nameClaim === undefined ? undefined : displayNameIn(claimNamed(claims, nameClaim));
+  return {
+    account: `user:${account.data}`,
+    isOperator: obeysAny(claims, operators),
+    ...(name !== undefined && { name }),
+  };
+}
+
+type Refuse = (claim: string, reason: string) => never;
+
+/**
+ * An ID token is meant for a client and not for an API (OpenID Connect Core 1.0, 2 and 3.3.2.11). Some issuers make both kinds alike: then
+ * only `acceptsUnmarked` lets either pass. A claim with the value null counts as present.
+ */
+function refuseIdToken(token: VerifiedToken, { acceptsUnmarked }: TokenRules, refuse: Refuse): void {
+  const { claims } = token;
+  if (claims.token_use === 'id') refuse('token_use', 'is that of an ID token');
+  if (typeof claims.typ === 'string' && claims.typ.toUpperCase() === 'ID') refuse('typ', 'is that of an ID token');
+  if (claims.c_hash !== undefined) refuse('c_hash', 'marks an ID token');
+  if (acceptsUnmarked) return;
+  if (claims.at_hash !== undefined) refuse('at_hash', 'marks an ID token: AUTH_UNMARKED_TOKENS');
+  if (claims.nonce !== undefined && !isMarked(token))
+    refuse('nonce', 'without scope, scp, or another mark of an access token: AUTH_UNMARKED_TOKENS');
+}
+
+/** Whether a token says that it is an access token. */
+function isMarked({ claims, type }: VerifiedToken): boolean {
+  const hasScope = [claims.scope, claims.scp].some((scope) => typeof scope === 'string' || Array.isArray(scope));
+  const isAccessType = type !== undefined && /^(application\/)?at\+jwt$/i.test(type);
+  return hasScope || isAccessType || claims.token_use === 'access' || claims.typ === 'Bearer';
 }
 
 function isAccepted(client: unknown, clients: readonly string[] | undefined): boolean {

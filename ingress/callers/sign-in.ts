@@ -2,15 +2,16 @@ import {
   type CryptoKey,
   decodeProtectedHeader,
   errors,
-  type JWTPayload,
   type JWTVerifyGetKey,
   type JWTVerifyOptions,
+  type JWTVerifyResult,
   jwtVerify,
 } from 'jose';
 import { z } from 'zod';
 import { ApiError } from '../../shared/errors.ts';
+import type { Log } from '../../shared/process/log.ts';
 import { invalidToken } from './authorization.ts';
-import { type Identity, identityOf, type TokenRules } from './identity-of.ts';
+import { type Identity, identityOf, type TokenRules, type VerifiedToken } from './identity-of.ts';
 import type { KeySet } from './issuer/fetch-issuer-keys.ts';
 import type { IssuerKeys } from './issuer/issuer-keys.ts';
 
@@ -49,29 +50,64 @@ const headerSchema = z.object({
   kid: z.string().optional(),
 });
 
+type Deps = TokenRules & {
+  issuer: string;
+  /** A token must be for one of these audiences; undefined: it must name none. */
+  audiences: readonly string[] | undefined;
+  issuerKeys: IssuerKeys;
+  log: Pick<Log, 'info'>;
+};
+
 /** Verifies tokens of one issuer for the audience of this service (contract.md#c14-sign-in-tokens). */
-export function createSignIn(deps: TokenRules & { issuer: string; audience: string; issuerKeys: IssuerKeys }): SignIn {
-  const { issuer, audience, issuerKeys, ...rules } = deps;
+export function createSignIn(deps: Deps): SignIn {
+  const { issuer, audiences, issuerKeys, log, ...rules } = deps;
   const options = {
     issuer,
-    audience,
+    ...(audiences && { audience: [...audiences] }),
     algorithms: [...algorithms],
     clockTolerance: clockToleranceSeconds,
     requiredClaims: ['sub', 'exp'],
   };
+  const logRefusal = createRefusalLog(log);
   return {
     async identify(token) {
       try {
         requireSignedForm(token);
-        const claims = await issuerKeys.consult((keys) => verify(token, keys, options));
-        if (claims === undefined) throw invalidToken(new Error('not signed by a key of the issuer'));
-        return identityOf(claims, rules, Date.now() / 1_000);
+        const verified = await issuerKeys.consult((keys) => verify(token, keys, options));
+        if (verified === undefined) throw new errors.JWTInvalid('not signed by a key of AUTH_URL');
+        if (audiences === undefined) refuseAudience(verified);
+        return identityOf(verified, rules, Date.now() / 1_000);
       } catch (error) {
-        throw classify(error);
+        const classified = classify(error);
+        if (classified.code === 'INVALID_TOKEN') logRefusal(classified);
+        throw classified;
       }
     },
     check: issuerKeys.check,
   };
+}
+
+const refusalLogEveryMs = 60_000;
+
+/**
+ * Logs why tokens are refused, which the answer does not say, so that an operator can set the issuer up. Each reason is logged once a minute
+ * at most, because anyone can send tokens. Reasons are texts of this program.
+ */
+function createRefusalLog(log: Deps['log']): (refusal: ApiError) => void {
+  const loggedAt = new Map<string, number>();
+  return function logRefusal({ cause }) {
+    const reason = cause instanceof Error ? cause.message : '';
+    const now = performance.now();
+    if (now - (loggedAt.get(reason) ?? Number.NEGATIVE_INFINITY) < refusalLogEveryMs) return;
+    loggedAt.set(reason, now);
+    log.info({ reason }, 'a sign-in token was refused; the same reason is not logged again for a minute');
+  };
+}
+
+/** Without a setting for the audience, a token for another service must not pass. */
+function refuseAudience({ claims }: VerifiedToken): void {
+  if (claims.aud === undefined) return;
+  throw new errors.JWTClaimValidationFailed('aud is present', claims, 'aud', 'is present, and AUTH_AUDIENCE is none');
 }
 
 /** Refuses tokens that no key could make valid, without asking the issuer for keys. */
@@ -92,7 +128,7 @@ function decodeHeader(token: string): object {
  * Returns the claims if one of these keys signed them; `undefined` if none did, because a key that is not known yet may have signed them.
  * An invalid signature under the key that the token names is not such a case. Throws for tokens that no key could make valid.
  */
-async function verify(token: string, keys: KeySet, options: JWTVerifyOptions): Promise<JWTPayload | undefined> {
+async function verify(token: string, keys: KeySet, options: JWTVerifyOptions): Promise<VerifiedToken | undefined> {
   let namesKey = false;
   const find: JWTVerifyGetKey = async (header, jws) => {
     namesKey = header.kid !== undefined;
@@ -105,7 +141,7 @@ async function verify(token: string, keys: KeySet, options: JWTVerifyOptions): P
     }
   };
   try {
-    return (await jwtVerify(token, find, options)).payload;
+    return verified(await jwtVerify(token, find, options));
   } catch (error) {
     if (error instanceof errors.JWKSNoMatchingKey) return undefined;
     if (error instanceof errors.JWKSMultipleMatchingKeys) return verifyWithAny(token, error, options);
@@ -114,11 +150,15 @@ async function verify(token: string, keys: KeySet, options: JWTVerifyOptions): P
   }
 }
 
+function verified({ payload, protectedHeader }: JWTVerifyResult): VerifiedToken {
+  return { claims: payload, type: protectedHeader.typ };
+}
+
 /** For a token without a key id, if several keys of the set are possible. */
 async function verifyWithAny(token: string, candidates: AsyncIterable<CryptoKey>, options: JWTVerifyOptions) {
   for await (const key of candidates) {
     try {
-      return (await jwtVerify(token, key, options)).payload;
+      return verified(await jwtVerify(token, key, options));
     } catch (error) {
       if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
     }
@@ -138,11 +178,16 @@ function classify(error: unknown): ApiError {
   return new ApiError('SERVICE_UNAVAILABLE', 'The sign-in token cannot be checked right now.', { cause: error });
 }
 
+/** The settings that the checks of jose compare claims with. */
+const settingOf: Readonly<Record<string, string>> = { aud: 'AUTH_AUDIENCE', iss: 'AUTH_URL' };
+
 /** Names the failed check and claim only: the error itself contains all personal data of the token. */
 function describe(error: errors.JOSEError | z.ZodError): string {
   if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) {
-    return `${error.code}: ${error.claim} ${error.reason}`;
+    const setting = Object.hasOwn(settingOf, error.claim) ? `: ${settingOf[error.claim]}` : '';
+    return `${error.code}: ${error.claim} ${error.reason}${error.reason === 'check_failed' ? setting : ''}`;
   }
+  if (error instanceof errors.JWTInvalid) return `${error.code}: ${error.message}`;
   if (error instanceof errors.JOSEError) return error.code;
   return `not an access token: invalid ${error.issues.map(({ path }) => path.join('.')).join(', ')}`;
 }

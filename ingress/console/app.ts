@@ -1,5 +1,6 @@
 import { h } from 'preact';
 import { useEffect, useErrorBoundary, useRef, useState } from 'preact/hooks';
+import type { OwnAccount } from '../routes/keys/own-account.ts';
 import type { Api } from './api/api.ts';
 import { CommandPalette } from './frame/command-palette.ts';
 import { Mark } from './frame/icons.ts';
@@ -11,6 +12,7 @@ import { Failure } from './page/failure.ts';
 import { keepFocus } from './page/keep-focus.ts';
 import { pages, parseRoute, type Route, titleOf } from './page/route.ts';
 import { useDoing } from './page/use-doing.ts';
+import { type Loaded, useLoaded } from './page/use-loaded.ts';
 import type { Session, SessionState } from './session/session.ts';
 import type { ConsoleSettings } from './session/settings.ts';
 import { useTrial } from './try-it/use-trial.ts';
@@ -24,6 +26,8 @@ export function App({ session, api, settings }: Props) {
   const main = useRef<HTMLElement>(null);
   const place = `${route.page}/${route.item ?? ''}${route.isTopUp ? 'top-up' : ''}`;
   const isSignedIn = state.name === 'signed in';
+  const own = useOwnAccount(api, isSignedIn);
+  const isOperator = own.value?.operator ?? false;
   const held = useHeldKeys();
   const trial = useTrial();
   const palette = usePalette(isSignedIn);
@@ -44,15 +48,23 @@ export function App({ session, api, settings }: Props) {
   const signOut = () => void session.signOut();
   return [
     h('a', { class: 'skip', href: '#main', onClick: (event: Event) => skip(event, main.current) }, 'Skip to content'),
-    isSignedIn && h(Sidebar, { ...state, route, docsUrl, openPalette: palette.open, signOut }),
+    isSignedIn &&
+      h(Sidebar, {
+        account: own.value?.account ?? state.account,
+        isOperator,
+        route,
+        docsUrl,
+        openPalette: palette.open,
+        signOut,
+      }),
     h(
       'main',
       { id: 'main', ref: main, tabIndex: -1 },
       isSignedIn
-        ? h(Page, { key: place, api, route, settings, isOperator: state.isOperator, held, trial })
+        ? h(Page, { key: place, api, route, settings, own, held, trial })
         : h(SignedOut, { state, signIn: () => session.signIn(), docsUrl }),
     ),
-    isSignedIn && palette.isOpen && h(CommandPalette, { isOperator: state.isOperator, docsUrl, close: palette.close }),
+    isSignedIn && palette.isOpen && h(CommandPalette, { isOperator, docsUrl, close: palette.close }),
   ];
 }
 
@@ -91,6 +103,14 @@ function useSession(session: Session): SessionState {
     return session.follow(() => setState(session.state()));
   }, [session]);
   return state;
+}
+
+/** What the service says of the account: only it knows how the tokens of this provider are read. */
+function useOwnAccount(api: Api, isSignedIn: boolean): Loaded<OwnAccount | undefined> {
+  return useLoaded(
+    async (signal) => (isSignedIn ? api.call<OwnAccount>('/v1/account', { signal }) : undefined),
+    [isSignedIn],
+  );
 }
 
 function useRoute(): Route {

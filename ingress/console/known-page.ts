@@ -1,4 +1,5 @@
 import { type ComponentChildren, h } from 'preact';
+import type { OwnAccount } from '../routes/keys/own-account.ts';
 import type { Api } from './api/api.ts';
 import { BatchPage } from './batches/batch-page.ts';
 import { BatchesPage } from './batches/batches-page.ts';
@@ -13,7 +14,9 @@ import { AccountsPage } from './operators/accounts-page.ts';
 import { AllUsagePage } from './operators/all-usage-page.ts';
 import { AuditPage } from './operators/audit-page.ts';
 import { OverviewPage } from './overview/overview-page.ts';
+import { LoadedView } from './page/loaded-view.ts';
 import { isForOperators, type PageName, pages, type Route } from './page/route.ts';
+import type { Loaded } from './page/use-loaded.ts';
 import { RequestPage } from './requests/request-page.ts';
 import { RequestsPage } from './requests/requests-page.ts';
 import type { ConsoleSettings } from './session/settings.ts';
@@ -28,15 +31,20 @@ export type PageProps = {
   api: Api;
   route: Route;
   settings: ConsoleSettings;
-  isOperator: boolean;
+  own: Loaded<OwnAccount | undefined>;
   held: HeldKeys;
   trial: Trial;
 };
 
-/** The page that the address names. */
+/** The page that the address names. A page for operators waits until the service has said who the user is. */
 export function KnownPage(props: PageProps) {
   const { page } = props.route;
-  return isForOperators(page) && !props.isOperator ? h(OnlyOperators, { page }) : shown[page](props);
+  if (!isForOperators(page) || props.own.value?.operator) return shown[page](props);
+  return h(LoadedView<OwnAccount | undefined>, {
+    loaded: props.own,
+    what: 'your account',
+    children: (own) => own && h(OnlyOperators, { page }),
+  });
 }
 
 const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
@@ -72,6 +80,6 @@ const shown: Record<PageName, (props: PageProps) => ComponentChildren> = {
 function OnlyOperators({ page }: { page: PageName }) {
   return [
     h('h1', { tabIndex: -1 }, pages[page]),
-    h('p', { class: 'empty' }, 'This page is for operators: it requires the scope svc:admin.'),
+    h('p', { class: 'empty' }, 'This page is for operators, and your account is not one of them.'),
   ];
 }

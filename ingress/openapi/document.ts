@@ -19,7 +19,8 @@ const tags: Record<Tag, string> = {
   Batches: 'Many requests in one file, run within a day.',
   Webhooks: 'Addresses that events of an account are sent to.',
   Billing: 'Limits and usage of an account.',
-  Operators: 'For sign-in tokens with the scope `svc:admin`.',
+  Operators:
+    'For sign-in tokens of operators: those with the scope `svc:admin`, unless the service is configured otherwise.',
   Documentation: 'This document, and links to the others.',
 };
 

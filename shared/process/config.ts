@@ -7,7 +7,7 @@ import { type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.t
 import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file/plan-file-source.ts';
 import { poolsOf } from '../plan-file/pools-of.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
-import { ingressSettings, list, reconcileSettings, withUsedTracing, workerSettings } from './settings.ts';
+import { ingressSettings, list, noAudience, reconcileSettings, withUsedTracing, workerSettings } from './settings.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -48,13 +48,7 @@ export function readIngressConfig(env: Environment = process.env) {
       docsUrl: pageFolder(settings.DOCS_URL ?? `${base}/docs`),
       topupUrl: settings.TOPUP_URL ?? `${consoleUrl}#top-up`,
     },
-    signIn: {
-      issuer: settings.AUTH_URL,
-      audience: settings.BASE_URL,
-      clients: settings.AUTH_CLIENTS,
-      tokenLifeMaxS: settings.AUTH_TOKEN_LIFE_MAX_S,
-      consoleClientId: settings.CONSOLE_CLIENT_ID,
-    },
+    signIn: signInConfig(settings),
     keyPeppers: settings.KEY_PEPPER,
     guestKeySecrets: settings.GUEST_KEY_SECRET,
     queue: {
@@ -102,6 +96,30 @@ export function readReconcileConfig(env: Environment = process.env) {
     log: { level: settings.LOG_LEVEL, format: settings.LOG_FORMAT },
     usageMonthsKept: planFile.initial.planFile.usageMonthsKept,
   });
+}
+
+/** `audiences`: undefined if tokens name none. `audience` is the one that the console requests. */
+function signInConfig(settings: z.infer<typeof ingressSettings>) {
+  const named = settings.AUTH_AUDIENCE ?? [settings.BASE_URL];
+  const audiences = named.includes(noAudience) ? undefined : named;
+  return {
+    issuer: settings.AUTH_URL,
+    audiences,
+    audience: audiences?.[0] ?? settings.BASE_URL,
+    clients: settings.AUTH_CLIENTS,
+    operators: settings.AUTH_OPERATORS.map(claimRuleIn),
+    accountClaim: settings.AUTH_ACCOUNT_CLAIM,
+    nameClaim: settings.AUTH_NAME_CLAIM,
+    acceptsUnmarked: settings.AUTH_UNMARKED_TOKENS === 'accept',
+    tokenLifeMaxS: settings.AUTH_TOKEN_LIFE_MAX_S,
+    consoleClientId: settings.CONSOLE_CLIENT_ID,
+  };
+}
+
+/** `claim=value`; the value may have further equals signs. */
+function claimRuleIn(text: string) {
+  const end = text.indexOf('=');
+  return { claim: text.slice(0, end), value: text.slice(end + 1) };
 }
 
 /** Normalizes the URL: page names are appended to it, and it is sent in headers, so it has no slash at its end and is ASCII. */

@@ -24,6 +24,17 @@ const hostsWithPorts = list.pipe(
 );
 const names = list.pipe(z.array(z.string().min(1, 'expected a name between commas')));
 const secrets = list.pipe(z.array(z.string().min(32, 'each secret needs at least 32 characters')).min(1));
+const claim = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'expected the name of a claim');
+/** A display name or an address can be changed or be given to another person: then that person would get the account. */
+const accountClaim = claim.refine(
+  (name) => /^(sub|oid|.*_id)$/.test(name),
+  'expected sub, oid, or a name that ends in _id',
+);
+const claimRules = list.pipe(
+  z.array(
+    z.string().regex(/^[\x21-\x3c\x3e-\x7e]+=[^\p{C}]+$/u, 'expected claim=value between commas, such as roles=admin'),
+  ),
+);
 const logLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info');
 
 const everyProcess = {
@@ -81,14 +92,19 @@ const bothSides = {
   ...tracing,
 };
 
-export const ingressSettings = z.object({
+const ingressShape = z.object({
   ...bothSides,
   PORT: port.default(8080),
   HOST: z.string().default('0.0.0.0'),
   OPS_PORT: port.default(8081),
   BASE_URL: webUrl,
   AUTH_URL: webUrl.pipe(z.string().refine(isOpen, 'expected an address without user and password')),
+  AUTH_AUDIENCE: names.optional(),
   AUTH_CLIENTS: names.optional(),
+  AUTH_OPERATORS: claimRules.default(['scope=svc:admin']),
+  AUTH_ACCOUNT_CLAIM: accountClaim.default('sub'),
+  AUTH_NAME_CLAIM: claim.optional(),
+  AUTH_UNMARKED_TOKENS: z.enum(['accept', 'refuse']).default('refuse'),
   AUTH_TOKEN_LIFE_MAX_S: integer(60, 31_536_000).default(86_400),
   CONSOLE_URL: webUrl.optional(),
   TOPUP_URL: webUrl.optional(),
@@ -108,6 +124,20 @@ export const ingressSettings = z.object({
   QUEUES_WRITABLE: boolean.default(false),
   CONSOLE_CLIENT_ID: z.string().default('console'),
 });
+
+/** The value of `AUTH_AUDIENCE` for an issuer whose tokens name no audience. */
+export const noAudience = 'none';
+
+export const ingressSettings = ingressShape
+  .refine(({ AUTH_AUDIENCE: names }) => names === undefined || names.length === 1 || !names.includes(noAudience), {
+    path: ['AUTH_AUDIENCE'],
+    message: 'expected none alone, or names of audiences',
+  })
+  // Without both, tokens for every service of the issuer would pass.
+  .refine(({ AUTH_AUDIENCE: names, AUTH_CLIENTS }) => !names?.includes(noAudience) || AUTH_CLIENTS !== undefined, {
+    path: ['AUTH_CLIENTS'],
+    message: 'is required if AUTH_AUDIENCE is none',
+  });
 
 export const workerSettings = z.object({
   ...bothSides,

@@ -243,12 +243,12 @@ browserTest('a signed-in user without a key can be given a plan by name', async 
   await console.requireClean(t);
 });
 
-browserTest('a user without the operator scope sees no operator page, and the address explains why', async (t) => {
+browserTest('a user who is no operator sees no operator page, and the address explains why', async (t) => {
   await using console = await openConsole();
   const { page } = console;
   await console.goTo('accounts');
   await console.signIn('visitor');
-  await page.getByText('it requires the scope svc:admin').waitFor();
+  await page.getByText('your account is not one of them').waitFor();
   t.is(await page.getByRole('link', { name: 'Accounts' }).count(), 0);
   await console.requireClean(t);
 });

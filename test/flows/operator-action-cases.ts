@@ -43,7 +43,7 @@ const unknownKey = 'key_01KBN4V4W0R2E9Z6Y5QH3T8MXA';
 export function operatorActionCases(cast: Cast, device: string) {
   const operators = (call: Call, body?: object): Case[] => [
     ...signedInCases(call, cast, body),
-    forbidden('no scope', call({ bearer: cast.token, body }), { says: 'svc:admin' }),
+    forbidden('no operator', call({ bearer: cast.token, body }), { says: 'an operator' }),
   ];
   const reasons = (as: (reason: unknown) => Buffer): Case[] => [
     ...['', 'x'.repeat(501), 'a\nb'].map((reason) =>

@@ -37,7 +37,7 @@ export function operatorViewCases(cast: Cast) {
   return {
     'GET /admin/fleet': [
       ...signedInCases(fleet, cast),
-      forbidden('no scope', fleet({ bearer: cast.token }), { says: 'svc:admin' }),
+      forbidden('no operator', fleet({ bearer: cast.token }), { says: 'an operator' }),
       ok('an operator', fleet({ bearer: cast.operator }), {
         check(t, body) {
           const { ingresses, workers, pools, backends } = body as Record<string, object[]>; // its schema is checked
@@ -49,7 +49,7 @@ export function operatorViewCases(cast: Cast) {
     ],
     'GET /admin/find': [
       ...signedInCases(find, cast),
-      forbidden('no scope', find({ bearer: cast.token }), { says: 'svc:admin' }),
+      forbidden('no operator', find({ bearer: cast.token }), { says: 'an operator' }),
       invalid('no text', find({ bearer: cast.operator }), { says: 'text' }),
       invalid('an empty text', finds(' '), { says: 'text' }),
       invalid('a long text', finds('x'.repeat(301)), { says: 'text' }),
@@ -75,7 +75,7 @@ export function operatorViewCases(cast: Cast) {
     ],
     'GET /admin/accounts/:account/requests': [
       ...signedInCases(callTo('GET', '/admin/accounts/user:spent/requests'), cast),
-      forbidden('no scope', requests('', 'user:spent', cast.token), { says: 'svc:admin' }),
+      forbidden('no operator', requests('', 'user:spent', cast.token), { says: 'an operator' }),
       ok('an account', requests(), {
         check(t, body) {
           t.like(body, { data: [{ id: cast.spentRequest, account: 'user:spent' }], has_more: false });
@@ -95,7 +95,7 @@ export function operatorViewCases(cast: Cast) {
     ],
     'GET /admin/accounts/:account/batches': [
       ...signedInCases(callTo('GET', '/admin/accounts/user:filer/batches'), cast),
-      forbidden('no scope', of('batches', 'user:filer', cast.token), { says: 'svc:admin' }),
+      forbidden('no operator', of('batches', 'user:filer', cast.token), { says: 'an operator' }),
       ok(
         'an account',
         of('batches?limit=1', 'user:filer'),
@@ -114,7 +114,7 @@ export function operatorViewCases(cast: Cast) {
     ],
     'GET /admin/batches/:batch': [
       ...signedInCases(callTo('GET', `/admin/batches/${cast.cancellingBatch}`), cast),
-      forbidden('no scope', batch(cast.cancellingBatch, cast.token), { says: 'svc:admin' }),
+      forbidden('no operator', batch(cast.cancellingBatch, cast.token), { says: 'an operator' }),
       ok(
         'a batch of another account',
         batch(cast.cancellingBatch),
@@ -127,7 +127,7 @@ export function operatorViewCases(cast: Cast) {
     ],
     'GET /admin/accounts/:account/quota': [
       ...signedInCases(callTo('GET', '/admin/accounts/user:topped/quota'), cast),
-      forbidden('no scope', of('quota', 'user:topped', cast.token), { says: 'svc:admin' }),
+      forbidden('no operator', of('quota', 'user:topped', cast.token), { says: 'an operator' }),
       ok('an account', of('quota', 'user:topped'), shows({ plan: 'free', topUp: 500, overageEnabled: true, used: 0 })),
       ok('a suspended account', of('quota', 'user:suspended')),
       ok('an account that has used its month', of('quota', 'user:spent'), shows({ limit: 1, remaining: 0 })),
@@ -135,14 +135,14 @@ export function operatorViewCases(cast: Cast) {
     ],
     'GET /admin/accounts/:account/limits': [
       ...signedInCases(callTo('GET', '/admin/accounts/user:topped/limits'), cast),
-      forbidden('no scope', of('limits', 'user:topped', cast.token), { says: 'svc:admin' }),
+      forbidden('no operator', of('limits', 'user:topped', cast.token), { says: 'an operator' }),
       ok('an account', of('limits', 'user:topped'), shows({ plan: 'free', requestsAtOnce: { used: 0 } })),
       ok('a suspended account', of('limits', 'user:suspended')),
       ...unknownAccounts.map((path) => notFound(path, of('limits', path), { says: 'no such account' })),
     ],
     'GET /admin/requests/:request': [
       ...signedInCases(callTo('GET', `/admin/requests/${cast.spentRequest}`), cast),
-      forbidden('no scope', request(cast.spentRequest, cast.token), { says: 'svc:admin' }),
+      forbidden('no operator', request(cast.spentRequest, cast.token), { says: 'an operator' }),
       ok('a request of another account', request(cast.spentRequest), {
         check(t, body) {
           t.like(body, { id: cast.spentRequest, state: 'ended' });

@@ -165,7 +165,7 @@ function accountCases(method: string, cast: Cast, { body, suffix = '' }: OfAccou
   const at = (path: string) => callTo(method, `/admin/accounts/${path}${suffix}`)({ bearer: cast.operator, body });
   return [
     ...signedInCases(call, cast, body),
-    forbidden('no scope', call({ bearer: cast.token, body }), { says: 'svc:admin' }),
+    forbidden('no operator', call({ bearer: cast.token, body }), { says: 'an operator' }),
     ...Object.entries(accountPaths)
       .filter(([path]) => suffix === '' || !path.includes('?'))
       .map(([path, account]) =>
@@ -208,7 +208,7 @@ function allUsageCases(cast: Cast): Case[] {
   const as = (query: string) => callTo('GET', `/admin/usage?${query}`)({ bearer: cast.operator });
   return [
     ...signedInCases(usage, cast),
-    forbidden('no scope', usage({ bearer: cast.token }), { says: 'svc:admin' }),
+    forbidden('no operator', usage({ bearer: cast.token }), { says: 'an operator' }),
     ...reportCases('/admin/usage', cast.operator),
     ok('an operator', usage({ bearer: cast.operator }), {
       check: (t, body) => void t.like(body, { unit: 'tokens', groupBy: ['account'] }),
@@ -257,7 +257,7 @@ function listCases(cast: Cast): Case[] {
   const none = { check: names() };
   return [
     ...signedInCases(call, cast),
-    forbidden('no scope', call({ bearer: cast.token }), { says: 'svc:admin' }),
+    forbidden('no operator', call({ bearer: cast.token }), { says: 'an operator' }),
     ok('an operator', call({ bearer: cast.operator }), { check: (t, { data }) => void t.like(data, { length: 20 }) }),
     ok('one', as('limit=1&prefix=user:'), {
       check: (t, body) => void t.like(body, { data: { length: 1 }, has_more: true }),
@@ -297,7 +297,7 @@ function auditCases(cast: Cast): Case[] {
   const isNone: Pick<Case, 'check'> = { check: (t, body) => void t.like(body, none) };
   return [
     ...signedInCases(call, cast),
-    forbidden('no scope', call({ bearer: cast.token }), { says: 'svc:admin' }),
+    forbidden('no operator', call({ bearer: cast.token }), { says: 'an operator' }),
     ok('an operator', call({ bearer: cast.operator }), {
       check: (t, { data }) => void t.true(Array.isArray(data) && data.length >= 4),
     }),
@@ -446,6 +446,16 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
         says: 'There is no such model \\"large-chat\\"; the plan \\"free\\" has small-chat, medium-chat.',
       }),
     ],
+    'GET /v1/account': [
+      ...signedInCases(callTo('GET', '/v1/account'), cast),
+      ok('an account', callTo('GET', '/v1/account')({ bearer: cast.token }), {
+        check: (t, body) =>
+          void t.deepEqual(body, { object: 'account', account: 'user:alice', plan: 'free', operator: false }),
+      }),
+      ok('an operator', callTo('GET', '/v1/account')({ bearer: cast.operator }), {
+        check: (t, body) => void t.like(body, { account: 'user:operator', operator: true }),
+      }),
+    ],
     'GET /v1/keys/developer': [
       ...signedInCases(list, cast),
       ok('an account', list({ bearer: cast.token })),
@@ -524,7 +534,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     ...operatorActionCases(cast, deviceOf('device-of-gus')),
     'GET /admin/settings': [
       ...signedInCases(callTo('GET', '/admin/settings'), cast),
-      forbidden('no scope', callTo('GET', '/admin/settings')({ bearer: cast.token }), { says: 'svc:admin' }),
+      forbidden('no operator', callTo('GET', '/admin/settings')({ bearer: cast.token }), { says: 'an operator' }),
       ok('an operator', callTo('GET', '/admin/settings')({ bearer: cast.operator }), {
         check(t, body) {
           t.like(body, { next: null, issues: [], plan_file: { default_plan: 'free' } });
@@ -538,7 +548,7 @@ export function casesOf(cast: Cast): Record<Route, Case[]> {
     ],
     'GET /admin/plans': [
       ...signedInCases(plans, cast),
-      forbidden('no scope', plans({ bearer: cast.token }), { says: 'svc:admin' }),
+      forbidden('no operator', plans({ bearer: cast.token }), { says: 'an operator' }),
       ok('an operator', plans({ bearer: cast.operator }), {
         check: (t, { data }) => void t.like(data, [freePlan, { plan: 'pro', tokensPerMonth: null }]),
       }),

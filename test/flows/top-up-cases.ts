@@ -116,7 +116,7 @@ function createCases(cast: TopUpCast): Case[] {
   return [
     ...signedInCases(call, cast, { tokens: 1 }),
     ...bodyCases(call, { tokens: 1 }, cast.operator),
-    forbidden('no scope', call({ bearer: cast.token, body: { tokens: 1 } }), { says: 'svc:admin' }),
+    forbidden('no operator', call({ bearer: cast.token, body: { tokens: 1 } }), { says: 'an operator' }),
     ok('one code', as({ tokens: 1e12, expires_at: null, note: null }), {
       check: (t, { data }) => void t.like(data, { length: 1, 0: { tokens: 1e12, expires_at: null } }),
     }),
@@ -156,7 +156,7 @@ function listCases(cast: TopUpCast): Case[] {
   });
   return [
     ...signedInCases(call, cast),
-    forbidden('no scope', call({ bearer: cast.token }), { says: 'svc:admin' }),
+    forbidden('no operator', call({ bearer: cast.token }), { says: 'an operator' }),
     ok('an operator', call({ bearer: cast.operator }), { check: (t, { data }) => void t.true(Array.isArray(data)) }),
     ok('the maximum', as('limit=100')),
     ...['unused', 'redeemed', 'revoked', 'expired'].map((state) => ok(state, as(`state=${state}`), states(state))),
@@ -182,7 +182,7 @@ function revokeCases(cast: TopUpCast): Case[] {
   const { redeemed, revoked, expired, toRevoke } = cast.topUpCodeIds;
   return [
     ...signedInCases(callTo('DELETE', `/admin/top-up-codes/${revoked}`), cast),
-    forbidden('no scope', at(revoked, cast.token), { says: 'svc:admin' }),
+    forbidden('no operator', at(revoked, cast.token), { says: 'an operator' }),
     ok('an unused code', at(toRevoke), {
       check: (t, body) =>
         void t.like(body, { state: 'revoked', tokens: 800, revoked_by: 'user:operator', redeemed_by: null }),

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { createLocalJWKSet } from 'jose';
 import { createSignIn } from '../../ingress/callers/sign-in.ts';
+import { usualTokenRules } from '../support/token-rules.ts';
 import { declaredError } from './declared-error.ts';
 import { publishedKeys, type Signer, signers, signText } from './fuzz-keys.ts';
 import { type FuzzTarget, require } from './search/fuzz-target.ts';
@@ -8,7 +9,8 @@ import { type FuzzTarget, require } from './search/fuzz-target.ts';
 const [issuer, audience] = ['https://auth.fuzz.example', 'https://api.fuzz.example'];
 const keys = createLocalJWKSet(publishedKeys);
 const signIn = createSignIn({
-  ...{ issuer, audience, clients: undefined, tokenLifeMaxS: Number.MAX_SAFE_INTEGER },
+  ...{ ...usualTokenRules, issuer, audiences: [audience], tokenLifeMaxS: Number.MAX_SAFE_INTEGER },
+  log: { info() {} },
   issuerKeys: {
     consult: (attempt) => attempt(keys),
     async check() {},
@@ -47,6 +49,8 @@ const otherClaims = fc.record(
     nonce: fc.constantFrom('n', null, ''),
     cnf: fc.constantFrom({ jkt: 'x' }, null),
     scope: fc.constantFrom('svc:admin', ['svc:admin'], '', null),
+    scp: fc.constantFrom('a svc:admin', ['svc:admin'], [], null),
+    token_use: fc.constantFrom('id', 'access', null),
   },
   { requiredKeys: ['iss', 'aud', 'sub', 'exp'] },
 );
@@ -104,10 +108,10 @@ export const tokens: FuzzTarget = {
     const asked = signingAsked(input);
     const token = asked === undefined ? input.toString('latin1') : signText(asked.by, asked.header, asked.claims);
     try {
-      const { account, scopes } = await signIn.identify(token);
+      const { account, isOperator } = await signIn.identify(token);
       if (asked === undefined)
         require(token.startsWith(`${genuine}.`), 'a token that the issuer did not sign is accepted');
-      else checkAccepted(asked, account, scopes);
+      else checkAccepted(asked, account, isOperator);
       return asked === undefined ? 'accepted' : 'accepted as signed';
     } catch (error) {
       return declaredError(error, ['INVALID_TOKEN']);
@@ -126,7 +130,7 @@ function signingAsked(input: Buffer): Asked | undefined {
 }
 
 /** Checks all claims again, from the signed bytes. */
-function checkAccepted({ by, ...signed }: Asked, account: string, scopes: readonly string[]): void {
+function checkAccepted({ by, ...signed }: Asked, account: string, isOperator: boolean): void {
   require(by === 'issuer', `a token signed by ${by} is accepted`);
   const [header, claims] = [signed.header, signed.claims].map((bytes) => JSON.parse(bytes.toString()));
   require(header.alg === 'ES256' && [undefined, 'fuzz-1'].includes(header.kid), 'it is signed by another key');
@@ -137,9 +141,15 @@ function checkAccepted({ by, ...signed }: Asked, account: string, scopes: readon
   const now = Date.now() / 1_000;
   require(typeof claims.exp === 'number' && claims.exp > now - 60, 'it has expired');
   require(claims.nbf === undefined || (typeof claims.nbf === 'number' && claims.nbf < now + 60), 'it is not yet valid');
-  for (const name of ['nonce', 'at_hash', 'c_hash', 'cnf']) require(claims[name] === undefined, `it has ${name}`);
+  for (const name of ['at_hash', 'c_hash', 'cnf']) require(claims[name] === undefined, `it has ${name}`);
+  require(claims.token_use !== 'id' && !/^id$/i.test(claims.typ), 'it is an ID token');
+  const scopes = [claims.scope, claims.scp].filter((scope) => typeof scope === 'string' || Array.isArray(scope));
+  const isMarked = scopes.length > 0 || claims.token_use === 'access' || claims.typ === 'Bearer';
+  require(claims.nonce === undefined || isMarked || /at\+jwt$/i.test(header.typ), 'it may be an ID token');
   const isName = typeof claims.sub === 'string' && claims.sub !== '' && claims.sub.isWellFormed();
   require(isName && account === `user:${claims.sub}`, 'it is for another account');
-  const isGranted = typeof claims.scope === 'string' && claims.scope.split(' ').includes('svc:admin');
-  require(scopes.includes('svc:admin') === isGranted, 'its scopes differ');
+  const isGranted = scopes.some((scope) =>
+    (typeof scope === 'string' ? scope.split(' ') : scope).includes('svc:admin'),
+  );
+  require(isOperator === isGranted, 'it is wrong about operators');
 }

@@ -20,7 +20,7 @@ export type PageName = keyof typeof pages;
 
 const operatorPages = ['fleet', 'find', 'accounts', 'all-usage', 'audit', 'top-up-codes', 'settings'] as const;
 
-/** Whether a page requires the scope `svc:admin`. */
+/** Whether only operators may see a page. */
 export function isForOperators(page: PageName): boolean {
   return operatorPages.some((name) => name === page);
 }

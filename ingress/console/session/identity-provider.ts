@@ -6,7 +6,6 @@ export type Tokens = {
   accessToken: string;
   refreshToken: string | undefined;
   account: string;
-  scopes: readonly string[];
   expiresInS: number;
 };
 
@@ -154,12 +153,7 @@ function createTokenRequests(deps: {
       try {
         const granted = await oauth.processRefreshTokenResponse(server, client, answer);
         const fresh = tokensOf(granted, tokens.account);
-        return {
-          ...fresh,
-          refreshToken: fresh.refreshToken ?? tokens.refreshToken,
-          // A renewal that names no scope keeps the scope granted before (RFC 6749 6).
-          scopes: granted.scope === undefined ? tokens.scopes : fresh.scopes,
-        };
+        return { ...fresh, refreshToken: fresh.refreshToken ?? tokens.refreshToken };
       } catch (error) {
         if (error instanceof oauth.ResponseBodyError && error.status < 500) {
           throw new SignInEnded('This sign-in has expired.', { cause: error });
@@ -195,8 +189,6 @@ function tokensOf(granted: oauth.TokenEndpointResponse, account: string): Tokens
     accessToken: granted.access_token,
     refreshToken: granted.refresh_token,
     account,
-    // A reply that names no scope grants the requested scope (RFC 6749 5.1).
-    scopes: (granted.scope ?? scope).split(' '),
     expiresInS: granted.expires_in ?? defaultLifeS,
   };
 }

@@ -7,7 +7,7 @@ import { createRedirects, signedOut } from './redirects.ts';
 export type SessionState =
   | { name: 'starting' }
   | { name: 'signed out'; message?: string }
-  | { name: 'signed in'; account: string; isOperator: boolean }
+  | { name: 'signed in'; account: string }
   | { name: 'signing out' };
 
 export interface Session {
@@ -27,7 +27,6 @@ export interface Session {
 }
 
 const signedInName = 'was signed in';
-const adminScope = 'svc:admin';
 const expired = 'Your sign-in has ended. Sign in again to continue.';
 
 /** Who is signed in on this page. Tokens are never stored; after a reload the issuer is asked again. */
@@ -40,7 +39,7 @@ export function createSession(deps: { provider: IdentityProvider } & Browser): S
   function take(fresh: Tokens): void {
     held.hold(fresh);
     storage.setItem(signedInName, 'yes');
-    become({ name: 'signed in', account: fresh.account, isOperator: fresh.scopes.includes(adminScope) });
+    become({ name: 'signed in', account: fresh.account });
   }
 
   function forget(next: SessionState): void {

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../../shared/errors.ts';
 import type { LimitType } from './refusals.ts';
 import type { AnswerName, RequestName } from './schemas.ts';
 
-/** `either` is an API key or a sign-in token, `account` the same without guest keys, `operator` a token with `svc:admin`. */
+/** `either` is an API key or a sign-in token, `account` the same without guest keys, `operator` a token of an operator. */
 export type Credential = 'none' | 'key' | 'signIn' | 'either' | 'account' | 'operator';
 
 export type Tag =

@@ -9,6 +9,7 @@ import { emptyObject, namedKeyBody } from '../../routes/keys/developer-keys.ts';
 import { guestBody } from '../../routes/keys/guest-keys.ts';
 import { keyChangeBody, newKeyBody, rotationBody } from '../../routes/keys/key-fields.ts';
 import * as keys from '../../routes/keys/key-schemas.ts';
+import { ownAccount } from '../../routes/keys/own-account.ts';
 import { anyModel, anyModelList } from '../../routes/models.ts';
 import { settingsBody } from '../../routes/operators/accounts/account-settings.ts';
 import { reasonOnly } from '../../routes/operators/accounts/reason.ts';
@@ -69,6 +70,7 @@ export const answerSchemas = {
   CreatedKey: keys.createdKey,
   SuccessorKey: keys.successorKey,
   OwnKey: keys.ownKey,
+  OwnAccount: ownAccount,
   File: answers.file,
   FileList: answers.fileList,
   DeletedFile: answers.deletedFile,

@@ -4,6 +4,19 @@ const key = 'svc_…';
 const masked = 'svc_Ab3xYz****';
 
 export const keyRoutes = {
+  'GET /v1/account': {
+    id: 'retrieveOwnAccount',
+    tag: 'Keys',
+    summary: 'Retrieve the account that signed in',
+    description: 'Its name, its plan, and whether the token is one of an operator.',
+    credential: 'signIn',
+    answer: {
+      description: 'The account.',
+      schema: 'OwnAccount',
+      example: { object: 'account', account: 'user:alice', plan: 'free', operator: false },
+    },
+    refusals: refusedHead.signIn,
+  },
   'GET /v1/keys/developer': {
     id: 'listDeveloperKeys',
     tag: 'Keys',

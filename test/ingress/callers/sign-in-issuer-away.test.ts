@@ -10,6 +10,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { startIdentityProvider } from '../../stack/identity-provider.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { strangerWith } from '../../support/sign-tokens.ts';
+import { usualTokenRules } from '../../support/token-rules.ts';
 
 const audience = 'https://api.example.com';
 
@@ -45,7 +46,13 @@ test('while the issuer is unavailable known keys stay valid, an unknown one is S
   const provider = await startIdentityProvider({ audience, dataDirectory });
   const { issuer, port } = provider;
   using issuerKeys = createIssuerKeys({ issuer, log: recordedLog().log });
-  const signIn = createSignIn({ issuer, audience, issuerKeys, clients: undefined, tokenLifeMaxS: 86_400 });
+  const signIn = createSignIn({
+    ...usualTokenRules,
+    issuer,
+    audiences: [audience],
+    issuerKeys,
+    log: recordedLog().log,
+  });
   const token = await provider.token('alice');
   const unknownKey = await tokenFrom(issuer);
   t.is(await verdictOn(signIn, token), 'user:alice');
@@ -75,7 +82,13 @@ test('an issuer that was never reached is SERVICE_UNAVAILABLE, and used as soon 
 
   const { log, lines } = recordedLog();
   using issuerKeys = createIssuerKeys({ issuer, log });
-  const signIn = createSignIn({ issuer, audience, issuerKeys, clients: undefined, tokenLifeMaxS: 86_400 });
+  const signIn = createSignIn({
+    ...usualTokenRules,
+    issuer,
+    audiences: [audience],
+    issuerKeys,
+    log: recordedLog().log,
+  });
   t.is(await outcomeOf(signIn, token), 'SERVICE_UNAVAILABLE');
   t.is(await outcomeOf(signIn, token), 'SERVICE_UNAVAILABLE');
   await using _late = await startIdentityProvider({ audience, dataDirectory, port });
@@ -91,7 +104,13 @@ test('a token of a new key of the issuer is valid immediately, and one of a with
   await using provider = await startIdentityProvider({ audience });
   const { issuer } = provider;
   using issuerKeys = createIssuerKeys({ issuer, log: recordedLog().log });
-  const signIn = createSignIn({ issuer, audience, issuerKeys, clients: undefined, tokenLifeMaxS: 86_400 });
+  const signIn = createSignIn({
+    ...usualTokenRules,
+    issuer,
+    audiences: [audience],
+    issuerKeys,
+    log: recordedLog().log,
+  });
   const first = await provider.token('first');
   t.is(await verdictOn(signIn, first), 'user:first');
   await provider.rotateKey();

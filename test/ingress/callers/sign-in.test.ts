@@ -21,9 +21,10 @@ import { ApiError } from '../../../shared/errors.ts';
 import { type IdentityProvider, startIdentityProvider } from '../../stack/identity-provider.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { type SignToken, signerOf, strangerWith } from '../../support/sign-tokens.ts';
+import { usualTokenRules } from '../../support/token-rules.ts';
 
 const audience = 'https://api.example.com';
-const rules = { clients: undefined, tokenLifeMaxS: 86_400 };
+const rules = { ...usualTokenRules, audiences: [audience], log: recordedLog().log };
 const dataDirectory = await mkdtemp(join(tmpdir(), 'sign-in-'));
 let provider: IdentityProvider;
 let issuerKeys: IssuerKeys;
@@ -33,7 +34,7 @@ let sign: SignToken;
 test.before(async () => {
   provider = await startIdentityProvider({ audience, dataDirectory });
   issuerKeys = createIssuerKeys({ issuer: provider.issuer, log: recordedLog().log });
-  signIn = createSignIn({ ...rules, issuer: provider.issuer, audience, issuerKeys });
+  signIn = createSignIn({ ...rules, issuer: provider.issuer, issuerKeys });
   sign = await signerOf(dataDirectory);
   await signIn.check(); // so that no test waits for the first fetch on a slow machine
 });
@@ -45,7 +46,8 @@ test.after.always(async () => {
 });
 
 const seconds = () => Math.floor(Date.now() / 1_000);
-const claims = (wishes: JWTPayload = {}): JWTPayload => ({
+/** A claim that is `undefined` is omitted. */
+const claims = (wishes: Readonly<Record<string, unknown>> = {}): JWTPayload => ({
   iss: provider.issuer,
   aud: audience,
   sub: 'alice',
@@ -74,15 +76,16 @@ test('a token of the issuer for this service identifies its account', async (t) 
   t.deepEqual(outcomes, ['user:bob', 'user:名前', 'user:a b/c', 'user:auth0|123']);
 });
 
-test('the granted permissions are in the scopes', async (t) => {
-  t.deepEqual((await signIn.identify(await provider.token('alice'))).scopes, []);
-  t.deepEqual((await signIn.identify(await provider.token('alice', { admin: true }))).scopes, ['svc:admin']);
-  t.deepEqual((await signIn.identify(await sign(claims({ scope: 'a  svc:admin' })))).scopes, ['a', 'svc:admin']);
-  for (const scope of [['svc:admin'], null, 7, undefined]) {
-    t.deepEqual(await signIn.identify(await sign(claims({ scope }))), {
-      account: 'user:alice',
-      scopes: [],
-    });
+test('an operator is who has the scope for it, as words or as a list', async (t) => {
+  const isOperator = async (token: string) => (await signIn.identify(token)).isOperator;
+  t.false(await isOperator(await provider.token('alice')));
+  t.true(await isOperator(await provider.token('alice', { admin: true })));
+  for (const scope of ['a  svc:admin', ['svc:admin'], ['a', 'svc:admin']]) {
+    t.true(await isOperator(await sign(claims({ scope }))), JSON.stringify(scope));
+    t.true(await isOperator(await sign(claims({ scp: scope }))), JSON.stringify(scope));
+  }
+  for (const scope of ['svc:administrator', ['a svc:admin'], { svc: 'admin' }, null, 7, undefined]) {
+    t.false(await isOperator(await sign(claims({ scope }))), JSON.stringify(scope));
   }
 });
 
@@ -134,17 +137,55 @@ test('an account has a name of 1 to 255 characters', async (t) => {
   t.is(await outcomeOf(await sign(claims({ sub: 's'.repeat(256) }))), 'INVALID_TOKEN');
   t.is(await outcomeOf(await sign(claims({ sub: '' }))), 'INVALID_TOKEN');
   t.is(await outcomeOf(await sign(claims({ sub: 'a lone surrogate: \ud800' }))), 'INVALID_TOKEN');
-  t.is(await outcomeOf(await sign(claims({ sub: 5 as never }))), 'INVALID_TOKEN');
+  t.is(await outcomeOf(await sign(claims({ sub: 5 }))), 'INVALID_TOKEN');
   const { sub: _sub, ...nameless } = claims();
   t.is(await outcomeOf(await sign(nameless)), 'INVALID_TOKEN');
 });
 
 test('an ID token is not accepted, even if client and service have the same name', async (t) => {
   t.is(await outcomeOf(await sign(claims({ aud: 'console' }), { typ: 'JWT' })), 'INVALID_TOKEN');
-  for (const wishes of [{ nonce: 'n' }, { at_hash: 'h' }, { c_hash: 'h' }, { nonce: null }]) {
+  const idTokens = [{ at_hash: 'h' }, { c_hash: 'h' }, { at_hash: null }, { token_use: 'id' }, { typ: 'ID' }];
+  for (const wishes of [...idTokens, { at_hash: 'h', scope: 'a' }, { token_use: 'id', scope: 'a' }]) {
     for (const typ of ['JWT', 'at+jwt', undefined]) {
       t.is(await outcomeOf(await sign(claims(wishes), { typ })), 'INVALID_TOKEN', JSON.stringify([wishes, typ]));
     }
+  }
+});
+
+test('a token with a nonce is accepted only with a mark of an access token', async (t) => {
+  const nonced = (wishes: JWTPayload, typ?: string) => sign(claims({ nonce: 'n', ...wishes }), { typ });
+  const marks = [{ scope: '' }, { scope: ['a'] }, { scp: 'a' }, { token_use: 'access' }, { typ: 'Bearer' }];
+  for (const mark of marks) t.is(await outcomeOf(await nonced(mark, 'JWT')), 'user:alice', JSON.stringify(mark));
+  for (const typ of ['at+jwt', 'application/at+jwt']) t.is(await outcomeOf(await nonced({}, typ)), 'user:alice', typ);
+  for (const none of [{}, { nonce: null }, { scope: null }, { scp: 7 }, { token_use: 'other' }, { typ: 'JWT' }]) {
+    t.is(await outcomeOf(await nonced(none, 'JWT')), 'INVALID_TOKEN', JSON.stringify(none));
+    t.is(await outcomeOf(await nonced(none)), 'INVALID_TOKEN', JSON.stringify(none));
+  }
+});
+
+test('for an issuer that marks neither kind, a setting lets tokens pass that may be ID tokens', async (t) => {
+  const by = createSignIn({ ...rules, issuer: provider.issuer, issuerKeys, acceptsUnmarked: true });
+  for (const wishes of [{ nonce: 'n' }, { at_hash: 'h' }, { at_hash: 'h', nonce: 'n' }, {}]) {
+    t.is(await outcomeOf(await sign(claims(wishes), { typ: 'JWT' }), by), 'user:alice', JSON.stringify(wishes));
+  }
+  for (const wishes of [{ token_use: 'id' }, { typ: 'ID' }, { c_hash: 'h' }, { cnf: {} }]) {
+    t.is(await outcomeOf(await sign(claims(wishes), { typ: 'JWT' }), by), 'INVALID_TOKEN', JSON.stringify(wishes));
+  }
+});
+
+test('a token may be for any of the audiences; without any, it must name none', async (t) => {
+  const withAudiences = (audiences: readonly string[] | undefined) =>
+    createSignIn({ ...rules, issuer: provider.issuer, issuerKeys, audiences });
+  const several = withAudiences(['api://a', 'b']);
+  for (const aud of ['api://a', 'b', ['x', 'b']])
+    t.is(await outcomeOf(await sign(claims({ aud })), several), 'user:alice');
+  for (const aud of ['api://A', audience, ['x'], [], undefined]) {
+    t.is(await outcomeOf(await sign(claims({ aud })), several), 'INVALID_TOKEN', JSON.stringify(aud));
+  }
+  const none = withAudiences(undefined);
+  t.is(await outcomeOf(await sign(claims({ aud: undefined })), none), 'user:alice');
+  for (const aud of [audience, 'none', '', [], null]) {
+    t.is(await outcomeOf(await sign(claims({ aud })), none), 'INVALID_TOKEN', JSON.stringify(aud));
   }
 });
 
@@ -249,7 +290,7 @@ test('a token without a key id is tried with every possible key, then with newly
   ];
   for (const [title, token, sets, outcome, asked] of cases) {
     const issuerKeys = keysInTurn(...sets);
-    const by = createSignIn({ ...rules, issuer: provider.issuer, audience, issuerKeys });
+    const by = createSignIn({ ...rules, issuer: provider.issuer, issuerKeys });
     t.is(await outcomeOf(token, by), outcome, title);
     t.is(issuerKeys.asked(), asked, title);
   }
@@ -257,7 +298,7 @@ test('a token without a key id is tried with every possible key, then with newly
 
 test('an unusable key of the issuer is an error of the issuer', async (t) => {
   const broken = createLocalJWKSet({ keys: [{ kty: 'EC', crv: 'P-256', kid: 'broken', x: 'AAAA', y: 'AAAA' }] });
-  const by = createSignIn({ ...rules, issuer: provider.issuer, audience, issuerKeys: keysInTurn(broken) });
+  const by = createSignIn({ ...rules, issuer: provider.issuer, issuerKeys: keysInTurn(broken) });
   const token = await (await strangerWith('broken'))(claims());
   await t.throwsAsync(by.identify(token), { code: 'SERVICE_UNAVAILABLE' });
 });
@@ -283,17 +324,42 @@ test('garbage is INVALID_TOKEN', async (t) => {
   }
 });
 
-test('the reason is only logged, and contains no data of the token', async (t) => {
+test('the reason is logged once a minute, names the claim and the setting, and contains no data of the token', async (t) => {
+  const { log, lines } = recordedLog();
+  const by = createSignIn({ ...rules, issuer: provider.issuer, issuerKeys, clients: ['console'], log });
+  const reasonOf = async (token: string) => {
+    const before = lines.length;
+    await outcomeOf(token, by);
+    return lines.slice(before).map((line) => (line.fields as { reason: string }).reason);
+  };
+  t.deepEqual(await reasonOf(await sign(claims({ aud: 'elsewhere' }))), [
+    'ERR_JWT_CLAIM_VALIDATION_FAILED: aud check_failed: AUTH_AUDIENCE',
+  ]);
+  t.deepEqual(await reasonOf(await sign(claims({ aud: 'elsewhere' }))), [], 'only once');
+  for (const [wishes, reason] of [
+    [{ client_id: 'elsewhere' }, /client_id .* is not in AUTH_CLIENTS/],
+    [{ nonce: 'elsewhere', client_id: 'console' }, /nonce .*AUTH_UNMARKED_TOKENS/],
+    [{ iss: 'elsewhere' }, /iss check_failed: AUTH_URL/],
+    [{ exp: seconds() + 86_500, client_id: 'console' }, /exp .*AUTH_TOKEN_LIFE_MAX_S/],
+  ] as const) {
+    const reasons = await reasonOf(await sign(claims(wishes), { typ: 'JWT' }));
+    t.regex(reasons.join(), reason);
+  }
+  t.regex((await reasonOf('ya29.opaque')).join(), /not a signed token/);
+  t.notRegex(JSON.stringify(lines), /elsewhere|alice|ya29/);
+});
+
+test('the answer to a wrong token does not say what is wrong, and the reason contains no data of the token', async (t) => {
   for (const [wishes, header, cause] of [
     [{ aud: 'elsewhere' }, {}, /ERR_JWT_CLAIM_VALIDATION_FAILED: aud check_failed/],
     [{ exp: 1 }, {}, /ERR_JWT_EXPIRED: exp check_failed/],
     [{ cnf: { jkt: 'elsewhere' } }, {}, /not an access token: invalid cnf/],
     [{ exp: seconds() + 86_500 }, {}, /exp is too long/],
-    [{ nonce: 'elsewhere' }, {}, /not an access token: invalid nonce/],
+    [{ nonce: 'elsewhere' }, { typ: 'JWT' }, /nonce without scope/],
     [{}, { typ: 'elsewhere' }, /not an access token: invalid typ/],
     [{ scope: ['elsewhere'], sub: '' }, {}, /not an access token: invalid sub$/],
   ] as const) {
-    const error = await t.throwsAsync(signIn.identify(await sign(claims(wishes as JWTPayload), header)), {
+    const error = await t.throwsAsync(signIn.identify(await sign(claims(wishes), header)), {
       instanceOf: ApiError,
     });
     t.regex(String(error?.cause), cause);
@@ -305,5 +371,5 @@ test('the reason is only logged, and contains no data of the token', async (t) =
 test('its check fails if the issuer does not answer', async (t) => {
   await t.notThrowsAsync(signIn.check());
   using nowhere = createIssuerKeys({ issuer: 'http://127.0.0.1:1', log: recordedLog().log });
-  await t.throwsAsync(createSignIn({ ...rules, issuer: 'http://127.0.0.1:1', audience, issuerKeys: nowhere }).check());
+  await t.throwsAsync(createSignIn({ ...rules, issuer: 'http://127.0.0.1:1', issuerKeys: nowhere }).check());
 });

@@ -31,11 +31,10 @@ const tokens: Tokens = {
   accessToken: 'access 0',
   refreshToken: 'refresh 0',
   account: 'alice',
-  scopes: ['openid', 'svc:narrow'],
   expiresInS: 60,
 };
 
-test('a renewal without a refresh token and a scope keeps those from before', async (t) => {
+test('a renewal without a refresh token keeps the one from before', async (t) => {
   const { renew, received } = await startIssuer(t, { access_token: 'access 1', expires_in: 90 });
   const renewed = await renew(tokens);
   t.deepEqual(renewed, { ...tokens, accessToken: 'access 1', expiresInS: 90 });
@@ -46,12 +45,12 @@ test('a renewal without a refresh token and a scope keeps those from before', as
   );
 });
 
-test('a renewal with a refresh token and a scope replaces those from before', async (t) => {
-  const granted = { access_token: 'access 1', refresh_token: 'refresh 1', scope: 'openid svc:admin', expires_in: 90 };
+test('a renewal with a refresh token replaces the one from before', async (t) => {
+  const granted = { access_token: 'access 1', refresh_token: 'refresh 1', expires_in: 90 };
   const { renew } = await startIssuer(t, granted);
   t.deepEqual(await renew(tokens), {
     ...{ accessToken: 'access 1', refreshToken: 'refresh 1', account: 'alice' },
-    ...{ scopes: ['openid', 'svc:admin'], expiresInS: 90 },
+    expiresInS: 90,
   });
 });
 

@@ -13,7 +13,6 @@ const tokensOf = (number: number, expiresInS = 3_600): Tokens => ({
   accessToken: `access ${number}`,
   refreshToken: `refresh ${number}`,
   account: 'alice',
-  scopes: ['openid', 'svc:admin'],
   expiresInS,
 });
 
@@ -92,7 +91,7 @@ test('the code is removed from the address before it is used, and the previous p
   });
   await opened.session.start();
   t.is(seen, 'https://console.example/console#usage');
-  t.deepEqual(opened.session.state(), { name: 'signed in', account: 'alice', isOperator: true });
+  t.deepEqual(opened.session.state(), { name: 'signed in', account: 'alice' });
   t.deepEqual([...opened.kept], [['was signed in', 'yes']], 'no token is stored, and the verifier is removed');
 });
 

@@ -102,7 +102,12 @@ test('an ingress starts with the required settings only, all others have their d
     signIn: {
       issuer: 'https://auth.example.com',
       audience: 'https://api.example.com',
+      audiences: ['https://api.example.com'],
       clients: undefined,
+      operators: [{ claim: 'scope', value: 'svc:admin' }],
+      accountClaim: 'sub',
+      nameClaim: undefined,
+      acceptsUnmarked: false,
       tokenLifeMaxS: 86_400,
       consoleClientId: 'console',
     },
@@ -236,6 +241,55 @@ test('tracing is on if it has an address, unless OpenTelemetry is disabled', (t)
     'variables that are not used are not checked',
   );
   t.deepEqual(tracing({ ...wrong, OTEL_EXPORTER_OTLP_ENDPOINT: '' }), tracingOff);
+});
+
+test('settings of sign-in tokens say who is accepted and who is an operator', (t) => {
+  const signInOf = (env: Record<string, string>) => readIngressConfig({ ...ingress, ...env }).signIn;
+  t.like(signInOf({}), {
+    audiences: ['https://api.example.com'],
+    audience: 'https://api.example.com',
+    operators: [{ claim: 'scope', value: 'svc:admin' }],
+    accountClaim: 'sub',
+    nameClaim: undefined,
+    acceptsUnmarked: false,
+  });
+  const operators = 'roles=Service Admins, urn:zitadel:iam:org:project:roles=svc:admin,groups=cn=ops';
+  t.like(signInOf({ AUTH_AUDIENCE: 'api://a, b', AUTH_OPERATORS: operators, AUTH_UNMARKED_TOKENS: 'accept' }), {
+    ...{ audiences: ['api://a', 'b'], audience: 'api://a', acceptsUnmarked: true },
+    operators: [
+      { claim: 'roles', value: 'Service Admins' },
+      { claim: 'urn:zitadel:iam:org:project:roles', value: 'svc:admin' },
+      { claim: 'groups', value: 'cn=ops' },
+    ],
+  });
+  for (const AUTH_ACCOUNT_CLAIM of ['sub', 'oid', 'user_id']) {
+    t.is(signInOf({ AUTH_ACCOUNT_CLAIM }).accountClaim, AUTH_ACCOUNT_CLAIM);
+  }
+  t.is(signInOf({ AUTH_NAME_CLAIM: 'preferred_username' }).nameClaim, 'preferred_username');
+  const unnamed = signInOf({ AUTH_AUDIENCE: 'none', AUTH_CLIENTS: 'a' });
+  t.like(unnamed, { audiences: undefined, audience: 'https://api.example.com' });
+  const refused: [Record<string, string>, string][] = [
+    [{ AUTH_AUDIENCE: 'none' }, 'AUTH_CLIENTS: is required if AUTH_AUDIENCE is none'],
+    [{ AUTH_AUDIENCE: 'none,a', AUTH_CLIENTS: 'a' }, 'AUTH_AUDIENCE: expected none alone, or names of audiences'],
+    [{ AUTH_AUDIENCE: 'a,' }, 'AUTH_AUDIENCE[1]: expected a name between commas'],
+    ...['email', 'name', 'preferred_username', 'upn', 'ID', 'userid'].map((claim): [Record<string, string>, string] => [
+      { AUTH_ACCOUNT_CLAIM: claim },
+      'AUTH_ACCOUNT_CLAIM: expected sub, oid, or a name that ends in _id',
+    ]),
+    [{ AUTH_NAME_CLAIM: 'a b' }, 'AUTH_NAME_CLAIM: expected the name of a claim'],
+    ...['roles', 'roles=', '=x', 'roles=a,'].map((rules): [Record<string, string>, string] => [
+      { AUTH_OPERATORS: rules },
+      `AUTH_OPERATORS[${rules.split(',').length - 1}]: expected claim=value between commas, such as roles=admin`,
+    ]),
+  ];
+  for (const [env, fault] of refused) {
+    const faults = faultsOf(() => signInOf(env)).map(({ path, message }) => `${path}: ${message}`);
+    t.deepEqual(faults, [fault]);
+  }
+  t.deepEqual(
+    named(() => signInOf({ AUTH_UNMARKED_TOKENS: 'yes' })),
+    ['AUTH_UNMARKED_TOKENS'],
+  );
 });
 
 test('every invalid setting is named, and no value is repeated', (t) => {

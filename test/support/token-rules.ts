@@ -1,0 +1,11 @@
+import type { TokenRules } from '../../ingress/callers/identity-of.ts';
+
+/** The rules for sign-in tokens without settings. */
+export const usualTokenRules: TokenRules = {
+  clients: undefined,
+  tokenLifeMaxS: 86_400,
+  operators: [{ claim: 'scope', value: 'svc:admin' }],
+  accountClaim: 'sub',
+  nameClaim: undefined,
+  acceptsUnmarked: false,
+};
