@@ -1,6 +1,7 @@
 import type { ApplyTopUpCode } from '../shared/account-changes/apply-top-up-code.ts';
 import type { ChangeAccount } from '../shared/account-changes/change-account.ts';
 import type { RecordedChange } from '../shared/account-changes/recorded-change.ts';
+import type { ClearAccount } from '../shared/account-changes/remove-account.ts';
 import type { BackendPauses } from '../shared/fleet/backend-pauses.ts';
 import type { KeptAnswers } from '../shared/idempotency/kept-answer.ts';
 import type { SuspensionWatch } from '../shared/limits/watch-suspensions.ts';
@@ -14,6 +15,7 @@ import type { LargeBodies } from './bodies/large-bodies.ts';
 import type { RefusedBodies } from './bodies/refused-bodies.ts';
 import type { Callers } from './callers/callers.ts';
 import type { CheckCaller } from './callers/check-caller.ts';
+import type { DisplayNames } from './callers/display-names.ts';
 import type { GuestKeys } from './callers/guests/guest-keys.ts';
 import type { LimitMints } from './callers/guests/limit-mints.ts';
 import type { KeyUse } from './callers/key-use.ts';
@@ -59,9 +61,11 @@ export type AppDeps = SettingsDeps &
     store: Store;
     signIn: SignIn;
     callers: Callers;
+    displayNames: DisplayNames;
     checkCaller: CheckCaller;
     changeAccount: ChangeAccount;
     changeRecorded: RecordedChange;
+    clearAccount: ClearAccount;
     applyTopUpCode: ApplyTopUpCode;
     guestKeys: GuestKeys;
     limitAuthFailures: LimitFailures;

@@ -1,6 +1,7 @@
 import { createApplyTopUpCode } from '../shared/account-changes/apply-top-up-code.ts';
 import { createChangeAccount } from '../shared/account-changes/change-account.ts';
 import { createRecordedChange } from '../shared/account-changes/recorded-change.ts';
+import { createClearAccount } from '../shared/account-changes/remove-account.ts';
 import { createBackendPauses } from '../shared/fleet/backend-pauses.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
 import { createAskLimits } from '../shared/limits/ask-limits.ts';
@@ -16,6 +17,7 @@ import { authFailuresKey, codeFailuresKey, guestCallsKey, settingsWritesKey } fr
 import type { Store } from '../shared/store/store.ts';
 import { createCallers } from './callers/callers.ts';
 import { createCheckCaller } from './callers/check-caller.ts';
+import { createDisplayNames } from './callers/display-names.ts';
 import { createGuestKeys } from './callers/guests/guest-keys.ts';
 import { createLimitMints } from './callers/guests/limit-mints.ts';
 import { createKeyUse } from './callers/key-use.ts';
@@ -69,7 +71,9 @@ export function openCallers({ config, currentPlanFile, redis, store, release, ou
   return {
     ...{ keyUse, guestKeys, sharedCallers, callers, suspensions, requestsToEnd, backendPauses, readCountersOf },
     checkCaller: createCheckCaller({ admit, release, askLimits, keyUse }),
+    displayNames: createDisplayNames({ names: store.names, log }),
     ...{ changeAccount, changeRecorded },
+    clearAccount: createClearAccount({ store, changeAccount }),
     applyTopUpCode: createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };

@@ -60,6 +60,7 @@ import { listAccounts, retrieveAccount } from './routes/operators/accounts/accou
 import { cancelAnyBatch } from './routes/operators/actions/cancel-any-batch.ts';
 import { endRequest } from './routes/operators/actions/end-request.ts';
 import { pauseBackend, resumeBackend } from './routes/operators/actions/pause-backend.ts';
+import { removeAccount } from './routes/operators/actions/remove-account.ts';
 import { revokeAccountKey } from './routes/operators/actions/revoke-account-key.ts';
 import { retrieveAllUsage } from './routes/operators/all-usage.ts';
 import { listAudit } from './routes/operators/audit.ts';
@@ -196,6 +197,7 @@ function routeOperators(router: Router<RequestState>, deps: AppDeps, stages: Sta
   router.get('/admin/accounts', withSignIn, check, asOperator, listAccounts(deps));
   router.get('/admin/accounts/:account', withSignIn, check, asOperator, retrieveAccount(deps));
   router.patch('/admin/accounts/:account', withSignIn, check, asOperator, readSettings, updateAccount(deps));
+  router.delete('/admin/accounts/:account', withSignIn, check, asOperator, removeAccount(deps));
   router.get('/admin/accounts/:account/usage', withSignIn, check, asOperator, retrieveAccountUsage(deps));
   router.get('/admin/accounts/:account/quota', withSignIn, check, asOperator, retrieveAccountQuota(deps));
   router.get('/admin/accounts/:account/limits', withSignIn, check, asOperator, retrieveAccountLimits(deps));

@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import test from 'ava';
 import { createLargeBodies } from '../ingress/bodies/large-bodies.ts';
 import { createRefusedBodies } from '../ingress/bodies/refused-bodies.ts';
+import { createDisplayNames } from '../ingress/callers/display-names.ts';
 import { createLimitFailures } from '../ingress/limits/limit-failures.ts';
 import { callerOf } from '../shared/caller.ts';
 import { endpoints } from '../shared/endpoints/routes.ts';
@@ -36,6 +37,7 @@ const largeBodies = createLargeBodies({ bytesAtOnceMax: 1, clock: { now: () => 0
 const connected = Object.assign(new EventEmitter(), { destroyed: false });
 const knownCallers = createKnownCallers();
 const flights = createSingleFlight({ nameOf: (name: string) => name, fetch: async (name) => name.length });
+const displayNames = createDisplayNames({ names: { keepName: async () => {} }, log: { debug() {} } });
 const failures = { known: () => ({ count: 0, leftMs: 0 }), add: async () => ({ count: 1, leftMs: 0 }) };
 const limitFailures = createLimitFailures({ kind: 'auth_failures', failures, perMinute: 10 });
 
@@ -78,6 +80,7 @@ const modules: Readonly<Record<string, Feed>> = {
     rounds: 12_000,
     feed: () => knownCallers.keep(callerOf(freshAccount(), undefined, 'free'), undefined),
   },
+  'display names': { rounds: 12_000, feed: () => displayNames.keep(freshAccount(), fresh(100), { isChange: false }) },
   'shared fetches': { rounds: 12_000, feed: () => flights.joinNext(freshAccount()) },
   'failed lookups': {
     rounds: 12_000,

@@ -8,6 +8,7 @@ const seconds = z.int().nonnegative().meta({ description: 'Seconds since 1970, U
 const time = z.iso.datetime();
 const keyId = z.string().nullable().meta({ description: 'The API key that was used; null: a sign-in token.' });
 const date = z.iso.date();
+const displayName = z.string().optional().meta({ description: 'The display name of the account, if there is one.' });
 
 export const mintedKey = z.strictObject({
   key: z.string().meta({ description: 'In full only when it is minted; masked later.' }),
@@ -176,6 +177,7 @@ const auditedChange = z.strictObject({
     .optional()
     .meta({ description: 'A backend that this operator has paused.' }),
   backendResumed: z.string().optional().meta({ description: 'A backend whose pause this operator has ended.' }),
+  accountRemoved: z.literal(true).optional().meta({ description: 'An operator has removed the account.' }),
 });
 const accountChange = z.strictObject({
   at: time,
@@ -199,10 +201,11 @@ export const changedAccount = z.strictObject({
 /** A batch as operators see it: without what its owner has written. */
 export const operatorBatch = batch.omit({ errors: true, metadata: true }).extend({ account: z.string() });
 export const operatorBatchList = z.strictObject({ object: z.literal('list'), data: z.array(operatorBatch), ...page });
-export const account = changedAccount.extend({ batches: z.array(operatorBatch) });
+export const account = changedAccount.extend({ name: displayName, batches: z.array(operatorBatch) });
 
 const accountSummary = z.strictObject({
   account: z.string(),
+  name: displayName,
   plan: z.string(),
   overageEnabled: z.boolean(),
   suspended: z.boolean(),
@@ -222,11 +225,12 @@ const auditRecord = z.strictObject({
   account: z.string().meta({ description: 'The account or device that was changed.' }),
   change: auditedChange,
   reason: z.string().nullable(),
+  actor_name: displayName,
+  account_name: displayName,
 });
 export const auditRecordList = z.strictObject({ object: z.literal('list'), data: z.array(auditRecord), ...page });
 
-const address = z.string();
-export const home = z.strictObject({ console: address, docs: address, openapi: address });
+export const home = z.strictObject({ console: z.string(), docs: z.string(), openapi: z.string() });
 
 export type Home = z.infer<typeof home>;
 export type MintedKey = z.infer<typeof mintedKey>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { filePurposes } from '../../shared/batches/batch.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { removeUnusedFile } from '../../shared/store/batches/remove-unused-file.ts';
 import { isFileId } from '../../shared/store/files/file-ids.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../api/list-query.ts';
@@ -44,11 +45,7 @@ export function retrieveFile({ store }: FileStores): Stage {
   };
 }
 
-/**
- * `DELETE /v1/files/{id}`: `CONFLICT` while the file is the input of an unfinished batch. The file is marked before this check: a batch
- * submitted later fails its validation because the file is gone, and no batch loses its file while it runs. The check also runs before the
- * mark, so that a file in use is usually not marked at all. A marked file is removed, by the workers' sweep if necessary.
- */
+/** `DELETE /v1/files/{id}`: `CONFLICT` while the file is the input of an unfinished batch. */
 export function deleteFile({ store }: FileStores): Stage {
   return async function deleteFile(ctx) {
     const wanted = wantedFile(ctx);
@@ -56,14 +53,9 @@ export function deleteFile({ store }: FileStores): Stage {
     if (file === undefined) throw noSuchFile();
     requireChangeable(wanted.access, file);
     const { id } = file;
-    if (await store.batches.isInputOfUnfinished(id)) throw inUse();
-    if (!(await store.batches.changeFile(id, 'ready', { state: 'deleting' }))) throw noSuchFile();
-    if (await store.batches.isInputOfUnfinished(id)) {
-      await store.batches.changeFile(id, 'deleting', { state: 'ready' });
-      throw inUse();
-    }
-    await store.files.remove(id);
-    await store.batches.removeFile(id);
+    const removed = await removeUnusedFile(store, id);
+    if (removed === 'in use') throw inUse();
+    if (removed === 'absent') throw noSuchFile();
     ctx.body = { id, object: 'file', deleted: true };
   };
 }

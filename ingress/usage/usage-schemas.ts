@@ -39,6 +39,7 @@ export const usageReport = z.strictObject({
     .array(
       z.strictObject({
         account: z.string().optional(),
+        name: z.string().optional().meta({ description: 'The display name of the account.' }),
         day: date.optional().meta({ description: 'The day of admission, UTC.' }),
         model: z.string().optional().meta({ description: 'The own name of the model, if an alias was used.' }),
         key: z

@@ -98,6 +98,9 @@ export function newAccount(id: string, plan: string, createdAt: Date): Account {
   };
 }
 
-export function changed(account: Account, change: Change): Account {
-  return { ...account, version: account.version + 1, changes: [change, ...account.changes].slice(0, changesMax) };
+/** An account whose removal has begun is in use again, unless an operator only ends what it still has. */
+export function changed({ removal, ...account }: Account, change: Change): Account {
+  const isEnd = change.batchCancelled !== undefined || change.requestEnded !== undefined;
+  const kept = { ...account, ...(removal && isEnd && { removal }) };
+  return { ...kept, version: account.version + 1, changes: [change, ...account.changes].slice(0, changesMax) };
 }

@@ -2,6 +2,7 @@ import type { KeyScope } from '../key-scope.ts';
 import type { Account, GuestSecrets, MonthTopUp } from './accounts/account.ts';
 import type { AuditStore } from './accounts/audit-store.ts';
 import type { Decide } from './accounts/decide.ts';
+import type { NameStore } from './accounts/name-store.ts';
 import type { BatchStore } from './batches/batch-store.ts';
 import type { FileStore } from './files/file-store.ts';
 import type { TopUpCodeStore } from './top-up-codes/top-up-code-store.ts';
@@ -19,6 +20,9 @@ import type { WebhookStore } from './webhooks/webhook-store.ts';
 export interface Store extends UsageStore, AsyncDisposable {
   /** The audit trail of changes of account settings. */
   readonly audit: AuditStore;
+
+  /** Display names of accounts. */
+  readonly names: NameStore;
 
   /** Codes that accounts redeem for tokens. */
   readonly topUpCodes: TopUpCodeStore;
@@ -46,9 +50,12 @@ export interface Store extends UsageStore, AsyncDisposable {
 
   /**
    * Lists accounts and devices whose id begins with `prefix` and comes after `after`, in order of their ids: by code points, which is the
-   * order of their bytes in UTF-8. Both texts must be well-formed.
+   * order of their bytes in UTF-8. Both texts must be well-formed. An account that is gone (`isGone`) is not listed.
    */
   listAccounts(page: AccountPage): Promise<ListedAccount[]>;
+
+  /** Lists the accounts whose removal has begun and is not done, in order of their ids, after this one. */
+  listRemovals(page: { after: string; limit: number }): Promise<string[]>;
 
   /**
    * Finds the owner of the active or further key with one of these hashes; returns undefined if there is none. Reads all confirmed changes

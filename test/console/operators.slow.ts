@@ -284,6 +284,28 @@ browserTest('an operator revokes a key of an account, and cannot revoke that of 
   await console.requireClean(t);
 });
 
+browserTest('an operator removes an account after a confirmation, and its audit trail stays', async (t) => {
+  const keys = createKeyClient(stack());
+  const key = await keys.newKey('leaver');
+  await using console = await openConsole();
+  const { page } = console;
+  console.expectFailures();
+  await console.goTo('accounts/user%3Aleaver');
+  await console.signIn('olga');
+  await page.getByRole('button', { name: 'Remove', exact: true }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('This cannot be undone.').waitFor();
+  t.is((await keys.models(key)).status, 200, 'nothing happens before the confirmation');
+  await dialog.getByLabel('Reason (for the audit trail)').fill('Asked for it.');
+  await dialog.getByRole('button', { name: 'Remove the account' }).click();
+  await page.getByText('The account was removed.').waitFor();
+  t.is((await keys.models(key)).status, 401);
+  await page.getByText('This account has no key and no changes yet').waitFor();
+  t.is(await page.getByRole('button', { name: 'Remove', exact: true }).count(), 0);
+  await assertTrail(t, page, ['user:olga: account removed: Asked for it.: 127.0.0.1']);
+  await console.requireClean(t);
+});
+
 /** The rows of the audit trail, each without its time. */
 async function trailOn(page: Page): Promise<string[]> {
   const rows = await page.getByRole('region', { name: 'Changes, newest first' }).locator('tbody tr').allInnerTexts();

@@ -203,7 +203,7 @@ test('log lines contain no token or claim values, only the name of the wrong cla
   const secret = 'rhododendron';
   for (const [wishes, fault] of [
     [{ aud: secret }, /aud/],
-    [{ nonce: secret }, /nonce/],
+    [{ at_hash: secret }, /at_hash/],
     [{ exp: 1 }, /exp/],
   ] as const) {
     const token = await sign(claims({ sub: secret, ...wishes }));

@@ -30,6 +30,7 @@ export async function createActionCast(keys: KeyClient, store: Store, device: st
   const helped = createFurtherKeyClient(keys, 'helped');
   const toEnd = await helped.create();
   await keys.newKey('helped');
+  await keys.newKey('leaver');
   const byDefault = (await helped.list()).find((key) => key.default);
   const guestKeyId = (await store.findAccount(device))?.key?.id ?? '';
   const line = usageRecord({ requestId: 'req_01KBN4V4W0R2E9Z6Y5QH3T8MXC-1', account: 'user:lines-only' });
@@ -55,6 +56,8 @@ export function operatorActionCases(cast: Cast, device: string) {
   const post = (path: string, body: unknown) => callTo('POST', path)({ bearer: cast.operator, body });
   const revoke = (id: string, account = 'user:helped', query = '') =>
     callTo('DELETE', `/admin/accounts/${account}/keys/${id}${query}`)({ bearer: cast.operator });
+  const remove = (account: string, query = '') =>
+    callTo('DELETE', `/admin/accounts/${account}${query}`)({ bearer: cast.operator });
   const batch = (id: string, body: unknown = {}) => post(`/admin/batches/${id}/cancel`, body);
   const request = (id: string, body: unknown = {}) => post(`/admin/requests/${id}/cancel`, body);
   const revoked = (id: string): Pick<Case, 'check'> => ({
@@ -75,6 +78,19 @@ export function operatorActionCases(cast: Cast, device: string) {
   const noBackends = ['none', 'constructor', '%24ne', '__proto__', '%zz', 'a%2Fb'];
   const [firstOver = ''] = cast.batchesOver;
   return {
+    'DELETE /admin/accounts/:account': [
+      ...operators(callTo('DELETE', '/admin/accounts/user:helped')),
+      ...reasons((reason) => remove('user:helped', `?reason=${encodeURIComponent(String(reason))}`)),
+      invalid('an unknown parameter', remove('user:helped', '?why=x'), { says: 'why: is not known' }),
+      ...['an account', 'the same again'].map((title) =>
+        ok(title, remove('user:leaver', '?reason=left'), {
+          check: (t, body) => void t.deepEqual(body, { object: 'account', account: 'user:leaver', deleted: true }),
+        }),
+      ),
+      ...['user:unknown', 'x', '%24ne', '__proto__', '%zz'].map((account) =>
+        notFound(`"${account}"`, remove(account), { says: 'no such account' }),
+      ),
+    ],
     'DELETE /admin/accounts/:account/keys/key_:key': [
       ...operators(callTo('DELETE', `/admin/accounts/user:helped/keys/${cast.keyToEnd}`)),
       ...reasons((reason) => revoke(cast.keyToEnd, 'user:helped', `?reason=${encodeURIComponent(String(reason))}`)),

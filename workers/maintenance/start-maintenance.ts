@@ -1,6 +1,7 @@
 import { createApplyTopUpCode } from '../../shared/account-changes/apply-top-up-code.ts';
 import { createChangeAccount } from '../../shared/account-changes/change-account.ts';
 import { createRecordedChange } from '../../shared/account-changes/recorded-change.ts';
+import { createClearAccount } from '../../shared/account-changes/remove-account.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -9,6 +10,7 @@ import { createAcquireLock } from '../locks/acquire.ts';
 import { createReleaseLock } from '../locks/release.ts';
 import { type createIndexMetrics, createObserveIndexes } from './observe-indexes.ts';
 import { createRemoveUnusedDevices } from './remove-unused-devices.ts';
+import { startAccountRemoval } from './start-account-removal.ts';
 import { startAuditCopy } from './start-audit-copy.ts';
 import { startCodeCompletion } from './start-code-completion.ts';
 import { startDeviceRemoval } from './start-device-removal.ts';
@@ -19,7 +21,7 @@ const devicesHoldMs = 180_000;
 
 /**
  * Starts the tasks that one worker of the fleet does for all: copying audit records, and removing unused devices. Each worker completes top-up
- * codes. Observes indexes.
+ * codes and removals of accounts. Observes indexes.
  */
 export function startMaintenance({
   redis,
@@ -54,9 +56,12 @@ export function startMaintenance({
     acquireLock: createAcquireLock(redis, { workerId, holdMs: devicesHoldMs }),
     log,
   });
-  const changeRecorded = createRecordedChange({
-    changeAccount: createChangeAccount({ redis, store, log }),
+  const changeAccount = createChangeAccount({ redis, store, log });
+  const changeRecorded = createRecordedChange({ changeAccount, store, log });
+  const clearing = startAccountRemoval({
+    redis,
     store,
+    clearAccount: createClearAccount({ store, changeAccount }),
     log,
   });
   const completing = startCodeCompletion({
@@ -70,7 +75,7 @@ export function startMaintenance({
   });
   return {
     async [Symbol.asyncDispose]() {
-      await Promise.all([copying, removing, completing].map((task) => task[Symbol.asyncDispose]()));
+      await Promise.all([copying, removing, completing, clearing].map((task) => task[Symbol.asyncDispose]()));
     },
   };
 }

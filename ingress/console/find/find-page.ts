@@ -2,6 +2,7 @@ import { h } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { FoundThing } from '../../routes/operators/find.ts';
 import type { Api } from '../api/api.ts';
+import { AccountLink } from '../controls/account-link.ts';
 import { Table } from '../controls/table.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { accountLink, findLink, foundLink } from '../page/route.ts';
@@ -19,7 +20,7 @@ export function FindPage({ api, text }: { api: Api; text: string }) {
       ? h(
           'p',
           { class: 'empty' },
-          'An account by its beginning; a key by its first characters; a request, batch or file by its ID.',
+          'An account by its beginning or its name; a key by its first characters; a request, batch or file by its ID.',
         )
       : h(Results, { key: text, api, text }),
   ];
@@ -75,7 +76,7 @@ function Results({ api, text }: { api: Api; text: string }) {
               { title: 'What', cell: ({ kind }) => kind },
               {
                 title: 'Account',
-                cell: ({ account }) => h('a', { href: accountLink(account) }, account),
+                cell: ({ account, name }) => h(AccountLink, { account, name }),
                 holds: 'text',
               },
             ],
@@ -91,5 +92,5 @@ function adviceFor(text: string): string {
   if (text.startsWith('req_'))
     return 'A request that was refused, for example with 429 or because a queue was full, is only in the log of its ingress. The fleet shows which queues are full now.';
   if (text.startsWith('svc_')) return 'A key that has ended is not found.';
-  return 'The case of letters matters.';
+  return 'The case of letters matters, except in names.';
 }

@@ -18,7 +18,11 @@ export function PauseCell({ backend: { backend, paused, pauses }, ask }: { backe
   const [shown] = [...pauses].sort((one, other) => other.left_ms - one.left_ms);
   return [
     paused !== null &&
-      h('span', { title: paused.reason ?? '' }, `by ${paused.by} until ${formatTime(paused.ends_at)} `),
+      h(
+        'span',
+        { title: paused.reason ?? '' },
+        `by ${paused.by}${paused.by_name === undefined ? '' : ` (${paused.by_name})`} until ${formatTime(paused.ends_at)} `,
+      ),
     shown !== undefined && h(StateBadge, { state: words[shown.kind], tone: tones[shown.kind] }),
     h(
       'button',

@@ -13,8 +13,11 @@ export type ChangeAccount = (settings: AccountSettings, reason: string) => Promi
 
 type State = Pick<Account, 'plan' | 'overageEnabled' | 'suspended'>;
 
-/** What was done, in words, and the change that takes it back: tokens that were added cannot be taken back. */
-export type DoneChange = { words: string; undo?: AccountSettings };
+/**
+ * What was done, in words, and the change that takes it back: tokens that were added cannot be taken back. `after`: what follows, unless it
+ * applies from the next request.
+ */
+export type DoneChange = { words: string; after?: string; undo?: AccountSettings };
 
 /** Whether the account has what was set: a later change by another operator must not be undone. */
 export function isInForce({ plan, overageEnabled, suspended }: AccountSettings, now: State): boolean {

@@ -1,9 +1,11 @@
 import { type ComponentChildren, h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Account, AuditRecord, ChangedAccount, PlanLimits } from '../../api/response-schemas.ts';
+import type { RemovedAccount } from '../../routes/operators/actions/remove-account.ts';
 import { AccountActivity } from '../account/account-activity.ts';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
+import { DisplayName } from '../controls/account-link.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
@@ -52,6 +54,17 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
     setDone({ ...changed, set: settings });
   }
 
+  async function remove(reason: string): Promise<void> {
+    const query = reason === '' ? '' : `?${new URLSearchParams({ reason })}`;
+    const { deleted } = await api.call<RemovedAccount>(`${path}${query}`, { method: 'DELETE' });
+    reload();
+    const isLeft = {
+      words: 'The account is being removed.',
+      after: 'Its batches end first, which takes up to a minute.',
+    };
+    setDone({ ...(deleted ? { words: 'The account was removed.', after: '' } : isLeft), set: {} });
+  }
+
   async function undo(settings: AccountSettings): Promise<void> {
     await send(settings, 'undone');
     setDone({ words: 'The change was undone.', set: settings });
@@ -59,17 +72,17 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
 
   return [
     h('p', { class: 'crumb' }, h('a', { href: '#accounts' }, 'Accounts')),
-    h('h1', { tabIndex: -1 }, name),
+    h('h1', { tabIndex: -1 }, name, h(DisplayName, { name: loaded.value?.account?.name })),
     h(LoadedView<Shown>, {
       loaded,
       what: 'the account',
       children: ({ account, plans }) => [
         account === undefined ? h(Unknown, null) : h(AccountStatus, { account }),
-        h(AccountActions, { account: before, plans, change }),
+        h(AccountActions, { account: before, plans, change, remove: account && remove }),
         h(DoneNotice, { done: done && isInForce(done.set, before) ? done : undefined, undo }),
         h(AccountActivity, { api, name, account, reload }),
         h(UsageReportView, { api, path: `${path}/usage` }),
-        account && [h('h2', null, 'Audit trail'), h(AuditTrail, { records })],
+        (account ?? records.value?.data[0]) && [h('h2', null, 'Audit trail'), h(AuditTrail, { records })],
       ],
     }),
   ];

@@ -2,6 +2,7 @@ import { h } from 'preact';
 import { useState } from 'preact/hooks';
 import type { AccountSummary } from '../../api/response-schemas.ts';
 import type { Api } from '../api/api.ts';
+import { AccountLink } from '../controls/account-link.ts';
 import { StateBadge } from '../controls/state-badge.ts';
 import { Table } from '../controls/table.ts';
 import { formatTime } from '../page/format.ts';
@@ -102,7 +103,7 @@ function AccountTable({ accounts }: { accounts: readonly AccountSummary[] }) {
     rows: accounts,
     rowKey: ({ account }) => account,
     columns: [
-      { title: 'Account', cell: ({ account }) => h('a', { href: accountLink(account) }, account) },
+      { title: 'Account', cell: ({ account, name }) => h(AccountLink, { account, name }) },
       { title: 'Plan', cell: ({ plan }) => plan },
       {
         title: 'State',

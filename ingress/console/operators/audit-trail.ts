@@ -1,10 +1,11 @@
 import { type ComponentChildren, h } from 'preact';
 import type { AuditRecord } from '../../api/response-schemas.ts';
+import { AccountLink, DisplayName } from '../controls/account-link.ts';
 import { ShortId } from '../controls/short-id.ts';
 import { type Column, Table } from '../controls/table.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { accountLink, foundLink } from '../page/route.ts';
+import { foundLink } from '../page/route.ts';
 import type { Newest } from '../page/use-newest.ts';
 
 type Props = {
@@ -33,10 +34,13 @@ export function AuditTrail({ records, showsAccounts = false }: Props) {
 }
 
 const when: Column<AuditRecord> = { title: 'When', cell: ({ at }) => formatTime(at) };
-const who: Column<AuditRecord> = { title: 'Who', cell: ({ actor }) => h('span', { class: 'account' }, actor) };
+const who: Column<AuditRecord> = {
+  title: 'Who',
+  cell: ({ actor, actor_name: name }) => h('span', { class: 'account' }, actor, h(DisplayName, { name })),
+};
 const account: Column<AuditRecord> = {
   title: 'Account',
-  cell: ({ account }) => h('a', { href: accountLink(account) }, account),
+  cell: ({ account, account_name: name }) => h(AccountLink, { account, name }),
 };
 const rest: readonly Column<AuditRecord>[] = [
   { title: 'What', cell: ({ change }) => h(What, { change }), holds: 'text' },
@@ -55,6 +59,7 @@ function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
     requestEnded,
     backendPaused,
     backendResumed,
+    accountRemoved,
   } = change;
   return [
     plan && `plan ${plan.from} to ${plan.to}`,
@@ -72,6 +77,7 @@ function wordsOf(change: AuditRecord['change']): ComponentChildren[] {
     ],
     backendPaused && `backend ${backendPaused.backend} paused for ${formatCount(backendPaused.minutes)} min`,
     backendResumed && `pause of backend ${backendResumed} ended`,
+    accountRemoved && 'account removed',
   ].filter((words) => words !== undefined && words !== false);
 }
 

@@ -107,3 +107,25 @@ export function SuspendDialog({ account: { account, suspended }, change, close }
     ),
   );
 }
+
+type RemoveProps = Pick<DialogProps, 'account' | 'close'> & { remove: (reason: string) => Promise<void> };
+
+export function RemoveDialog({ account: { account, suspended }, remove, close }: RemoveProps) {
+  return h(
+    AskDialog,
+    { title: 'Remove this account?', action: 'Remove the account', isDangerous: true, account, run: remove, close },
+    h(
+      'p',
+      null,
+      'Its keys stop working at once. Its files, batches, webhooks, settings and name are removed. This cannot be undone. ',
+      'Usage records and the audit trail keep its ID.',
+    ),
+    h(
+      'p',
+      null,
+      suspended
+        ? 'It stays suspended.'
+        : 'If its user signs in again, it begins again on the default plan. To keep the user out, suspend the account first.',
+    ),
+  );
+}

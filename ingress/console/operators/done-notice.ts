@@ -16,7 +16,7 @@ export function DoneNotice({ done, undo }: Props) {
       'div',
       { role: 'status', class: done === undefined ? '' : 'done-notice' },
       done !== undefined && [
-        h('span', { class: 'good' }, `${done.words} It applies from the next request. `),
+        h('span', { class: 'good' }, `${done.words} ${done.after ?? 'It applies from the next request.'} `),
         back !== undefined && h('button', { type: 'button', 'aria-disabled': doing.busy, onClick: doing.run }, 'Undo'),
       ],
     ),

@@ -1,8 +1,8 @@
 import { type ComponentChildren, h } from 'preact';
 import type { GroupName, UsageReport, UsageRow } from '../../usage/usage-schemas.ts';
+import { AccountLink } from '../controls/account-link.ts';
 import { Table } from '../controls/table.ts';
 import { formatCost, formatCount, formatDay } from '../page/format.ts';
-import { accountLink } from '../page/route.ts';
 import { groupLabels } from './report-filters.ts';
 
 const rowsShownMax = 1_000;
@@ -76,7 +76,7 @@ const counts = [
 function groupCell(name: GroupName, row: UsageRow, keyNames: ReadonlyMap<string, string>): ComponentChildren {
   const value = row[name] ?? '';
   if (name === 'day') return formatDay(value);
-  if (name === 'account') return h('a', { href: accountLink(value) }, value);
+  if (name === 'account') return h(AccountLink, { account: value, name: row.name });
   if (name !== 'key') return value;
   if (value === '') return 'sign-in token';
   const known = keyNames.get(value);

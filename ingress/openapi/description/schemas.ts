@@ -14,6 +14,7 @@ import { anyModel, anyModelList } from '../../routes/models.ts';
 import { settingsBody } from '../../routes/operators/accounts/account-settings.ts';
 import { reasonOnly } from '../../routes/operators/accounts/reason.ts';
 import { pauseBody, pausedBackend } from '../../routes/operators/actions/pause-backend.ts';
+import { removedAccount } from '../../routes/operators/actions/remove-account.ts';
 import { foundThings } from '../../routes/operators/find.ts';
 import { fleet } from '../../routes/operators/fleet.ts';
 import { serviceSettings } from '../../routes/operators/settings.ts';
@@ -94,6 +95,7 @@ export const answerSchemas = {
   ServiceSettings: serviceSettings,
   Fleet: fleet,
   PausedBackend: pausedBackend,
+  RemovedAccount: removedAccount,
   FoundThings: foundThings,
   OperatorRequest: operatorRequest,
   OperatorRequestList: operatorRequestList,

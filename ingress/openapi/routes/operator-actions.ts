@@ -22,6 +22,21 @@ const unknownUntilItsEnd = {
 
 /** What operators end in an incident. */
 export const operatorActionRoutes = {
+  'DELETE /admin/accounts/:account': {
+    id: 'removeAccount',
+    tag: 'Operators',
+    summary: 'Remove an account or device',
+    description:
+      'Its keys stop working everywhere, then its webhooks, batches and files are removed, with its settings and its display name. Batches that run are cancelled first. Usage records and the audit trail keep its id. Adds an audit record. A repeat removes what is left. A later sign-in or guest mint begins again, on the default plan; a suspension stays.',
+    credential: 'operator',
+    query: reasonOnly,
+    answer: {
+      description: 'Whether all of it is removed.',
+      schema: 'RemovedAccount',
+      example: { object: 'account', account: 'user:alice', deleted: true },
+    },
+    refusals: [...refusedHead.signIn, 'NOT_FOUND'],
+  },
   'DELETE /admin/accounts/:account/keys/key_:key': {
     id: 'revokeAccountKey',
     tag: 'Operators',

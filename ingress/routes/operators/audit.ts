@@ -20,14 +20,21 @@ export const auditQuery = z.strictObject({
 });
 
 /** `GET /admin/audit`: the audit records, newest first. `after` can be any id, because ids sort by time. */
-export function listAudit({ store }: { store: Pick<Store, 'audit'> }): Stage {
+export function listAudit({ store }: { store: Pick<Store, 'audit' | 'names'> }): Stage {
   return async function listAudit(ctx) {
     const { limit, ...query } = parseQuery(auditQuery, ctx.querystring);
     const found = await store.audit.listAudit({ ...query, limit: limit + 1 });
-    ctx.body = presentList({ found, limit, present });
+    const names = await store.names.findNames([...new Set(found.flatMap(({ actor, account }) => [actor, account]))]);
+    ctx.body = presentList({ found, limit, present: (record) => present(record, names) });
   };
 }
 
-function present({ id, at, ...record }: AuditRecord): ShownRecord {
-  return { id, at: at.toISOString(), ...record };
+/** Records have no names: these are the present ones. */
+function present({ id, at, ...record }: AuditRecord, names: ReadonlyMap<string, string>): ShownRecord {
+  const [actorName, accountName] = [names.get(record.actor), names.get(record.account)];
+  return {
+    ...{ id, at: at.toISOString(), ...record },
+    ...(actorName !== undefined && { actor_name: actorName }),
+    ...(accountName !== undefined && { account_name: accountName }),
+  };
 }

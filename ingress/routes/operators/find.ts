@@ -4,6 +4,7 @@ import type { Store } from '../../../shared/store/store.ts';
 import { parseQuery } from '../../api/list-query.ts';
 import type { Stage } from '../../request-state.ts';
 import type { RequestLookUp } from '../../requests/request-look-up.ts';
+import { named } from './accounts/named-account.ts';
 
 export const findQuery = z.strictObject({
   text: z
@@ -13,15 +14,16 @@ export const findQuery = z.strictObject({
     .max(300)
     .meta({
       description:
-        'The beginning of the name of an account, the first characters of a key (`svc_…`), or the id of a key, request, batch or file. A device is found by its account, `device:…`.',
+        'The beginning of the id of an account, or of a word of its display name, the first characters of a key (`svc_…`), or the id of a key, request, batch or file. A device is found by its account, `device:…`.',
       examples: ['user:al'],
     }),
 });
 
 export const foundThing = z.strictObject({
   kind: z.enum(['account', 'key', 'request', 'batch', 'file']),
-  id: z.string().meta({ description: 'Of an account its name; of a key what was searched for.' }),
+  id: z.string().meta({ description: 'Of an account its id; of a key what was searched for.' }),
   account: z.string().meta({ description: 'The account that it belongs to.' }),
+  name: z.string().optional().meta({ description: 'The display name of the account.' }),
 });
 
 export const foundThings = z.strictObject({ object: z.literal('list'), data: z.array(foundThing) });
@@ -29,7 +31,7 @@ export const foundThings = z.strictObject({ object: z.literal('list'), data: z.a
 export type FoundThing = z.infer<typeof foundThing>;
 
 type Deps = {
-  store: Pick<Store, 'listAccounts' | 'findAccountsByKey' | 'batches'>;
+  store: Pick<Store, 'listAccounts' | 'findAccountsByKey' | 'batches' | 'names'>;
   requestLookUp: Pick<RequestLookUp, 'findAny'>;
 };
 
@@ -44,7 +46,9 @@ const keyStartLength = 10;
 export function findAnything(deps: Deps): Stage {
   return async function findAnything(ctx) {
     const { text } = parseQuery(findQuery, ctx.querystring);
-    ctx.body = { object: 'list', data: await find(text, deps) };
+    const found = await find(text, deps);
+    const names = await deps.store.names.findNames([...new Set(found.map(({ account }) => account))]);
+    ctx.body = { object: 'list', data: found.map((thing) => ({ ...thing, ...named(names, thing.account) })) };
   };
 }
 
@@ -74,8 +78,12 @@ async function find(text: string, { store, requestLookUp }: Deps): Promise<Found
   ];
 }
 
-/** A name without its kind is that of a user. */
+/** By the id, which without its kind is that of a user, and by the display name. */
 async function accountsNamed(text: string, store: Deps['store']): Promise<string[]> {
   const prefix = /^(user|device)(:|$)/.test(text) ? text : `user:${text}`;
-  return (await store.listAccounts({ prefix, limit: accountsMax })).map(({ id }) => id);
+  const [byId, byName] = await Promise.all([
+    store.listAccounts({ prefix, limit: accountsMax }),
+    store.names.findNamed(text, accountsMax),
+  ]);
+  return [...new Set([...byId, ...byName].map(({ id }) => id))];
 }

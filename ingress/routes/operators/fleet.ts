@@ -4,6 +4,7 @@ import type { FleetProcess } from '../../../shared/fleet/note-process.ts';
 import type { IngressLoad, ProcessLoad, WorkerLoad } from '../../../shared/fleet/process-load.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { redisUnavailable } from '../../../shared/redis/connections.ts';
+import type { Store } from '../../../shared/store/store.ts';
 import type { KnownFleet } from '../../plan-file/open-plan-file.ts';
 import type { observeQueues } from '../../queue/observe-queues.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
@@ -40,6 +41,7 @@ export const operatorPause = z
     since: z.iso.datetime(),
     ends_at: z.iso.datetime(),
     by: z.string().meta({ description: 'The account of the operator.' }),
+    by_name: z.string().optional().meta({ description: 'The display name of that account.' }),
     reason: z.string().nullable(),
   })
   .nullable();
@@ -95,19 +97,21 @@ export type FleetDeps = {
   /** Requests that may wait in the queue of one model (QUEUE_DEPTH_MAX). */
   queueDepthMax: number;
   backendPauses: Pick<BackendPauses, 'read'>;
+  store: Pick<Store, 'names'>;
 };
 
 /**
  * `GET /admin/fleet`: all processes, pools and backends as they are now, from what the processes note every two seconds. The load of a
  * process of another release is null if it cannot be read.
  */
-export function retrieveFleet({ fleet, queueDepthMax, backendPauses }: FleetDeps): Stage {
+export function retrieveFleet({ fleet, queueDepthMax, backendPauses, store }: FleetDeps): Stage {
   return async function retrieveFleet(ctx) {
     const { backends, models } = stateOf(ctx, 'planFile');
     const paused = backendPauses.read(Object.keys(backends));
     const [loads, depths, poolWorkers, pauses] = await redisUnavailable(
       Promise.all([fleet.loads(), fleet.depths(), fleet.poolWorkers(), paused]),
     );
+    const names = await operatorNames(pauses, store);
     const processes = fleet.processes().toSorted((one, other) => one.startedAt - other.startedAt);
     const ofKind = (kind: FleetProcess['kind']) => processes.filter((process) => process.kind === kind);
     const alive = processes.flatMap(({ id }) => {
@@ -135,7 +139,7 @@ export function retrieveFleet({ fleet, queueDepthMax, backendPauses }: FleetDeps
       })),
       backends: Object.entries(backends).map(([name, backend]) => ({
         ...presentBackend(name, backend, workerLoads),
-        paused: presentPause(pauses.get(name) ?? null),
+        paused: presentPause(pauses.get(name) ?? null, names),
       })),
     } satisfies FleetView;
   };
@@ -197,10 +201,21 @@ function presentBackend(
   };
 }
 
-export function presentPause(pause: BackendPause | null): z.infer<typeof operatorPause> {
+type Names = ReadonlyMap<string, string>;
+
+/** The fleet is shown without names if the store is unavailable. */
+async function operatorNames(pauses: ReadonlyMap<string, BackendPause | null>, { names }: Pick<Store, 'names'>) {
+  const operators = [...pauses.values()].flatMap((pause) => pause?.by ?? []);
+  const none: Names = new Map();
+  return operators.length === 0 ? none : names.findNames(operators).catch(() => none);
+}
+
+export function presentPause(pause: BackendPause | null, names: Names = new Map()): z.infer<typeof operatorPause> {
   if (pause === null) return null;
   const { since, until, by, reason } = pause;
-  return { since: new Date(since).toISOString(), ends_at: new Date(until).toISOString(), by, reason };
+  const name = names.get(by);
+  const times = { since: new Date(since).toISOString(), ends_at: new Date(until).toISOString() };
+  return { ...times, by, ...(name !== undefined && { by_name: name }), reason };
 }
 
 function presentPauses(kept: WorkerLoad['pauses']): FleetView['backends'][number]['pauses'] {

@@ -37,6 +37,7 @@ const changeSchema = z.object({
   requestEnded: z.string().optional(),
   backendPaused: z.object({ backend: z.string(), minutes: z.int().positive() }).optional(),
   backendResumed: z.string().optional(),
+  accountRemoved: z.literal(true).optional(),
 });
 
 export const monthTopUpSchema = z.object({ month: z.string(), tokens: z.int().positive() });
@@ -58,6 +59,7 @@ export const accountSchema = z.object({
   changes: z.array(changeSchema),
   guest: z.object({ secret: z.string(), pepper: z.string() }).optional(),
   lastUse: z.object({ keyId: z.string(), at: date }).optional(),
+  removal: z.object({ at: date, isDone: z.boolean() }).optional(),
 });
 
 /**
@@ -66,7 +68,8 @@ export const accountSchema = z.object({
  * last 100) and `changes` (the last 200) have the newest first. Changes of settings also have audit records. `topUp` is the amount added to
  * one month's allowance, for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts
  * once. `keysCreated` counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC). `guest` names, by fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, is not a change, and does not
- * increase the version. `key` is the default key. `furtherKeys` have the oldest first, `endedFurtherKeys` (the last 100) the newest.
+ * increase the version. `removal` is set from when an operator removes the account until its next change, and `isDone` once nothing is
+ * left of it. `key` is the default key. `furtherKeys` have the oldest first, `endedFurtherKeys` (the last 100) the newest.
  */
 export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };
 
@@ -101,6 +104,7 @@ export const auditedChangeSchema = changeSchema.pick({
   requestEnded: true,
   backendPaused: true,
   backendResumed: true,
+  accountRemoved: true,
 });
 
 /** The sum of all top-ups of the allowance of `month` (`YYYY-MM`, UTC). */
@@ -111,6 +115,11 @@ export type GuestSecrets = NonNullable<Account['guest']>;
 
 /** A key that is about to be minted. The store never receives the full key. */
 export type NewKey = Omit<ActiveKey, 'plan'>;
+
+/** Whether an account was removed completely and not used since. One that is suspended stays known, so that it can be resumed. */
+export function isGone({ removal, suspended }: Pick<Account, 'removal' | 'suspended'>): boolean {
+  return removal?.isDone === true && !suspended;
+}
 
 /** Returns the calendar month of a time, in UTC: `YYYY-MM`. */
 export function monthOf(at: Date): string {

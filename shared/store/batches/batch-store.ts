@@ -85,6 +85,8 @@ export interface BatchRecords extends EndedBatches {
    * nothing is written.
    */
   changeBatch<Result>(id: string, decide: DecideBatch<Result>): Promise<Result>;
+  /** Removes a batch that is not open. Idempotent. */
+  removeBatch(id: string): Promise<void>;
   /** Lists the accounts that have open batches, each once, in no order. */
   listOpenAccounts(): Promise<string[]>;
   /** Lists the open batches of these accounts, in order of their ids. */

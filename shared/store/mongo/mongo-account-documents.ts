@@ -24,7 +24,8 @@ const keyUses = z.record(z.string(), z.date()).default({});
 const outboxSchema = z.array(auditRecordSchema).default([]);
 
 export type AccountDocument = { _id: string } & z.infer<typeof writtenSchema> &
-  Partial<Pick<Account, 'lastUse'> & { outbox: AuditRecord[]; furtherKeyUses: z.infer<typeof keyUses> }>;
+  Partial<Pick<Account, 'lastUse'> & { outbox: AuditRecord[]; furtherKeyUses: z.infer<typeof keyUses> }> &
+  Partial<{ name: string; nameStarts: string[] }>;
 
 /** The records in an account's document that wait to be copied. */
 export type WaitingAudit = { account: string; records: AuditRecord[] };
@@ -34,13 +35,15 @@ export function accountsOf(database: Db): Collection<AccountDocument> {
   return database.collection('accounts', { ignoreUndefined: true });
 }
 
-/** The indexes are sparse: accounts without a key do not count as having the same key, and few have records in their outbox. */
+/** The indexes are sparse: accounts without a key do not count as having the same key, and few have records in their outbox, or a display name. */
 export const accountIndexes: CollectionIndexes = {
   collection: 'accounts',
   indexes: [
     index({ 'key.hash': 1 }, { unique: true, sparse: true }),
     index({ 'furtherKeys.hash': 1 }, { unique: true, sparse: true }),
     index({ 'outbox.id': 1 }, { sparse: true }),
+    index({ nameStarts: 1 }, { sparse: true }),
+    index({ 'removal.isDone': 1, _id: 1 }, { sparse: true }),
     ...['key', 'furtherKeys'].flatMap((keys) =>
       ['id', 'display'].map((field) => index({ [`${keys}.${field}`]: 1 }, { sparse: true })),
     ),
@@ -74,12 +77,13 @@ export function toNewDocument(next: Account): AccountDocument {
 /** An empty `$unset` is an error for servers before 5.0, and a field omitted from `$set` would remain. */
 export function toUpdate(next: Account, before: Account): object {
   const fields = writtenSchema.parse(next);
-  const absent: string[] = (['key', 'guest', 'furtherKeys', 'endedFurtherKeys'] as const).filter(
-    (name) => fields[name] === undefined,
-  );
+  const absent: string[] = (
+    ['key', 'guest', 'furtherKeys', 'endedFurtherKeys', 'topUp', 'keysCreated', 'removal'] as const
+  ).filter((name) => fields[name] === undefined);
   const kept = new Set(next.furtherKeys.map(({ id }) => id));
   const ended = before.furtherKeys.filter(({ id }) => !kept.has(id));
   absent.push(...ended.map(({ id }) => `furtherKeyUses.${id}`));
+  if (next.removal !== undefined) absent.push('name', 'nameStarts', 'lastUse');
   const record = newestRecord(next);
   return {
     $set: fields,

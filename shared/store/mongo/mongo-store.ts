@@ -4,6 +4,7 @@ import { lastWith, listedAccountSchema, rangeOf } from '../account-pages.ts';
 import type { Account } from '../accounts/account.ts';
 import type { AuditStore } from '../accounts/audit-store.ts';
 import type { Decide } from '../accounts/decide.ts';
+import type { NameStore } from '../accounts/name-store.ts';
 import { captureDecision } from '../adapters/capture-decision.ts';
 import { keyHashTaken } from '../adapters/store-errors.ts';
 import type { BatchStore } from '../batches/batch-store.ts';
@@ -39,6 +40,7 @@ import {
 } from './mongo-account-documents.ts';
 import { auditIndexes, createMongoAudit } from './mongo-audit.ts';
 import { detailIndexes } from './mongo-detail-documents.ts';
+import { createMongoNames } from './mongo-names.ts';
 import { createMongoTopUpCodes, topUpCodeIndexes } from './mongo-top-up-codes.ts';
 import { createMongoUsage } from './mongo-usage.ts';
 import { usageIndexes } from './mongo-usage-documents.ts';
@@ -50,6 +52,7 @@ const buildInfoSchema = z.object({ version: z.string() });
 /** The store in a MongoDB database. A call that failed with `SERVICE_UNAVAILABLE` may have been executed. */
 export class MongoStore implements Store {
   readonly audit: AuditStore;
+  readonly names: NameStore;
   readonly topUpCodes: TopUpCodeStore;
   readonly batches: BatchStore;
   readonly files: FileStore;
@@ -66,6 +69,7 @@ export class MongoStore implements Store {
     this.#usage = createUsageStore(createMongoUsage(this.#calls));
     this.usageDetails = this.#usage.usageDetails;
     this.audit = createMongoAudit(this.#calls);
+    this.names = createMongoNames(this.#calls);
     this.topUpCodes = createMongoTopUpCodes(this.#calls);
     this.batches = {
       ...createMongoFiles(this.#calls),
@@ -97,11 +101,19 @@ export class MongoStore implements Store {
 
   async listAccounts({ limit, ...page }: AccountPage): Promise<ListedAccount[]> {
     const { from, includesFrom, end } = rangeOf(page);
+    const isKnown = { $nor: [{ 'removal.isDone': true, suspended: false }] };
     const _id = { [includesFrom ? '$gte' : '$gt']: from, ...(end !== undefined && { $lt: end }) };
     const projection = { plan: 1, overageEnabled: 1, suspended: 1, createdAt: 1, lastUse: 1 };
     const options = { projection, sort: { _id: 1 }, limit, ...this.#calls.durable() } as const;
-    const found = await this.#calls.call(() => this.#accounts.find({ _id }, options).toArray());
+    const found = await this.#calls.call(() => this.#accounts.find({ _id, ...isKnown }, options).toArray());
     return found.map((document) => listedAccountSchema.parse(withId(document)));
+  }
+
+  async listRemovals({ after, limit }: { after: string; limit: number }): Promise<string[]> {
+    const options = { projection: { _id: 1 }, sort: { _id: 1 }, limit, ...this.#calls.durable() } as const;
+    const wanted = { 'removal.isDone': false, _id: { $gt: after } };
+    const found = await this.#calls.call(() => this.#accounts.find(wanted, options).toArray());
+    return found.map(({ _id }) => _id);
   }
 
   async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {

@@ -7,6 +7,7 @@ import { readKeyOwner } from '../key-owner.ts';
 import type { ListedAccount, Store } from '../store.ts';
 import type { SqliteCalls } from './database/sqlite-calls.ts';
 import type { createSqliteFurtherKeys } from './sqlite-further-keys.ts';
+import type { createSqliteNames } from './sqlite-names.ts';
 
 const accountRow = z
   .object({
@@ -25,9 +26,13 @@ const accountsAtOnce = 20;
 /** In SQLite every blob sorts after every text (sqlite.org/datatype3.html, 4.1). */
 const afterAnyText = new Uint8Array();
 
+/** `isGone` of account.ts. */
+const isGone = `document ->> '$.removal.isDone' IS 1 AND document ->> '$.suspended' = 0`;
 const selectPage = (isAfter: '>' | '>=') =>
   `SELECT document, key_uses.key_id AS usedKeyId, used_at AS usedAt FROM accounts LEFT JOIN key_uses ON account = id
-    WHERE id ${isAfter} :from AND id < :end ORDER BY id LIMIT :limit`;
+    WHERE id ${isAfter} :from AND id < :end AND NOT (${isGone}) ORDER BY id LIMIT :limit`;
+const selectRemovals = `SELECT id FROM accounts
+  WHERE document ->> '$.removal.isDone' = 0 AND id > :after ORDER BY id LIMIT :limit`;
 
 const deleteAccount = `DELETE FROM accounts WHERE id = :id AND document ->> '$.version' = :version
   AND (SELECT used_at FROM key_uses WHERE account = :id) IS :usedAt`;
@@ -49,21 +54,36 @@ const noteUse = `INSERT INTO key_uses (account, key_id, used_at)
 /** What finds, lists and removes accounts, and records uses of their keys. */
 export type SqliteAccounts = Pick<
   Store,
-  'findKeyOwner' | 'findAccountsByKey' | 'listAccounts' | 'removeAccount' | 'recordKeyUse'
->;
+  'findKeyOwner' | 'findAccountsByKey' | 'listAccounts' | 'listRemovals' | 'removeAccount' | 'recordKeyUse'
+> & {
+  /** Removes what is kept beside an account's document, except its further keys. Part of a transaction. */
+  removeDetails(account: string): void;
+};
 
 export function createSqliteAccounts(
   database: DatabaseSync,
   calls: SqliteCalls,
-  furtherKeys: ReturnType<typeof createSqliteFurtherKeys>,
+  {
+    furtherKeys,
+    names,
+  }: {
+    furtherKeys: ReturnType<typeof createSqliteFurtherKeys>;
+    names: Pick<ReturnType<typeof createSqliteNames>, 'remove'>;
+  },
 ): SqliteAccounts {
   const [after, fromOn] = [database.prepare(selectPage('>')), database.prepare(selectPage('>='))];
-  const removeAccount = database.prepare(deleteAccount);
+  const [removeAccount, removals] = [database.prepare(deleteAccount), database.prepare(selectRemovals)];
   const [owner, note] = [database.prepare(selectOwner), database.prepare(noteUse)];
   const [removeUse, removeKeys] = [database.prepare(deleteUse), database.prepare(deleteKeys)];
   const [byKeyId, byKeyStart] = [database.prepare(selectByKeyId), database.prepare(selectByKeyStart)];
 
+  function removeDetails(account: string): void {
+    removeUse.run(account);
+    names.remove(account);
+  }
+
   return {
+    removeDetails,
     findKeyOwner: (hashes) =>
       calls.read(() => {
         const row = owner.get(JSON.stringify(hashes));
@@ -104,11 +124,16 @@ export function createSqliteAccounts(
         },
       }),
 
+    async listRemovals(page) {
+      const rows = await calls.read(() => removals.all(page));
+      return rows.map((row) => accountIdRow.parse(row).id);
+    },
+
     removeAccount: ({ id, version, lastUse }) =>
       calls.write(() => {
         const removed = removeAccount.run({ id, version, usedAt: lastUse?.at.getTime() ?? null }).changes === 1;
         if (removed) {
-          removeUse.run(id);
+          removeDetails(id);
           removeKeys.run(id);
         }
         return removed;

@@ -6,6 +6,7 @@ import { newestRecord } from '../accounts/audit-records.ts';
 import type { AuditStore } from '../accounts/audit-store.ts';
 import type { Decide } from '../accounts/decide.ts';
 import { furtherKeySchema } from '../accounts/further-key.ts';
+import type { NameStore } from '../accounts/name-store.ts';
 import { captureDecision } from '../adapters/capture-decision.ts';
 import { storeUnavailable } from '../adapters/store-errors.ts';
 import { storedJson } from '../adapters/stored-json.ts';
@@ -26,6 +27,7 @@ import { createSqliteCalls, type SqliteCalls } from './database/sqlite-calls.ts'
 import { createSqliteAccounts, type SqliteAccounts } from './sqlite-accounts.ts';
 import { createSqliteAudit, type InsertAuditRecord } from './sqlite-audit.ts';
 import { createSqliteFurtherKeys } from './sqlite-further-keys.ts';
+import { createSqliteNames } from './sqlite-names.ts';
 import { createSqliteTopUpCodes } from './sqlite-top-up-codes.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
 import { createSqliteWebhooks } from './webhooks/sqlite-webhooks.ts';
@@ -53,6 +55,7 @@ type Options = { openCommits?: (path: string) => DurableCommits };
 /** The store in one SQLite file, with a folder of files beside it, on one machine. Any number of that machine's processes can open it. */
 export class SqliteStore implements Store {
   readonly audit: AuditStore;
+  readonly names: NameStore;
   readonly topUpCodes: TopUpCodeStore;
   readonly batches: BatchStore;
   readonly files: FileStore;
@@ -67,6 +70,7 @@ export class SqliteStore implements Store {
   readonly #insertAuditRecord: InsertAuditRecord;
   readonly #accounts: SqliteAccounts;
   readonly #usage: UsageStore;
+  readonly #names: ReturnType<typeof createSqliteNames>;
   readonly #furtherKeys: ReturnType<typeof createSqliteFurtherKeys>;
 
   /** Creates the file and its folder if they are missing. Throws an error for the operator if it cannot be used. */
@@ -84,7 +88,12 @@ export class SqliteStore implements Store {
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it reads the file
     ({ store: this.audit, insertRecord: this.#insertAuditRecord } = createSqliteAudit(database, this.#calls));
     this.#furtherKeys = createSqliteFurtherKeys(database);
-    this.#accounts = createSqliteAccounts(database, this.#calls, this.#furtherKeys);
+    this.#names = createSqliteNames(database, this.#calls);
+    this.names = this.#names.store;
+    this.#accounts = createSqliteAccounts(database, this.#calls, {
+      furtherKeys: this.#furtherKeys,
+      names: this.#names,
+    });
     this.topUpCodes = createSqliteTopUpCodes(database, this.#calls);
     this.#usage = createUsageStore(createSqliteUsage(database, this.#calls));
     this.usageDetails = this.#usage.usageDetails;
@@ -119,6 +128,10 @@ export class SqliteStore implements Store {
 
   listAccounts(page: AccountPage): Promise<ListedAccount[]> {
     return this.#accounts.listAccounts(page);
+  }
+
+  listRemovals(page: { after: string; limit: number }): Promise<string[]> {
+    return this.#accounts.listRemovals(page);
   }
 
   findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
@@ -205,6 +218,7 @@ export class SqliteStore implements Store {
     if (next !== undefined) {
       this.#writeAccount.run(id, JSON.stringify(writtenSchema.parse(next)));
       if (next.furtherKeys !== kept?.furtherKeys) this.#furtherKeys.write(id, next.furtherKeys);
+      if (next.removal !== undefined) this.#accounts.removeDetails(id);
       const record = newestRecord(next);
       if (record !== undefined) this.#insertAuditRecord(record);
     }

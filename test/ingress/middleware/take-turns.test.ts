@@ -103,6 +103,6 @@ test('every route of an account that no limit counts has it, except uploads, dow
   t.true(uncounted.length > 15);
   t.deepEqual(
     uncounted.filter(({ stages }) => !/\bturn\b/.test(stages)).map(({ path }) => path),
-    ['/v1/models', '/v1/models/*model', '/v1/files', '/v1/files/:file/content', '/billing/plan'],
+    ['/v1/models', '/v1/models/*model', '/v1/account', '/v1/files', '/v1/files/:file/content', '/billing/plan'],
   );
 });

@@ -28,7 +28,7 @@ type Setting = {
   now?: string;
   records?: readonly UsageRecord[];
   prices?: Prices['prices'];
-  change?: (store: Store) => Pick<Store, 'findAccount' | 'findUsageDays' | 'usageDetails'>;
+  change?: (store: Store) => Pick<Store, 'findAccount' | 'findUsageDays' | 'usageDetails' | 'names'>;
 };
 
 const atMonthEnd = new Date('2026-12-31T23:59:59.999Z');

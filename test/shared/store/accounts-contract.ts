@@ -23,6 +23,7 @@ export function testAccountsContract({ ordersUtf16 = false, ...contract }: Contr
   prove('a page starts after the given id, whether it exists or not, inside its prefix or outside', beginsAfter);
   prove('a listed account has its current settings, without its keys and its history', showsPresentState);
   prove('a removed account leaves nothing behind, and a new account of the same id starts empty', removesAll);
+  prove('an account whose removal has begun is listed for that, and as an account until it is done', listsRemovals);
   prove('an account that was changed or used since it was read is not removed', keepsWhatMoved);
   prove('an account is removed with its further keys', removesFurtherKeys);
   prove('an account is found by the id of any of its keys and by the first characters of one', findsByKey);
@@ -174,6 +175,30 @@ async function removesAll(t: ExecutionContext, store: Store): Promise<void> {
   const again = await mint(store, device);
   t.deepEqual(await store.findAccount(device), again.account, 'without the use of the previous one');
   t.false(await store.removeAccount(found), 'another one');
+}
+
+async function listsRemovals(t: ExecutionContext, store: Store): Promise<void> {
+  const names = ['user:a', 'user:b', 'user:c', 'user:d'];
+  for (const name of names) await mint(store, name);
+  const remove = (id: string, isDone: boolean, suspended = false) =>
+    store.changeAccount(id, (known) => {
+      if (known === undefined) throw new Error('it exists');
+      const next = { ...known, version: known.version + 1, suspended, removal: { at: new Date(), isDone } };
+      return { result: next, next };
+    });
+  const removals = (after = '', limit = 10) => store.listRemovals({ after, limit });
+  t.deepEqual(await removals(), []);
+  const begun = await remove('user:a', false);
+  t.deepEqual(await store.findAccount('user:a'), begun);
+  await remove('user:b', true);
+  await remove('user:c', false);
+  t.deepEqual(await removals(), ['user:a', 'user:c']);
+  t.deepEqual(await removals('', 1), ['user:a']);
+  t.deepEqual(await removals('user:a'), ['user:c']);
+  t.deepEqual(await idsOf(store, { limit: 10 }), ['user:a', 'user:c', 'user:d']);
+  t.deepEqual(await idsOf(store, { limit: 1, after: 'user:a' }), ['user:c'], 'a page is full without it');
+  await remove('user:b', true, true);
+  t.deepEqual(await idsOf(store, { limit: 10 }), names, 'one that is suspended can be resumed');
 }
 
 async function keepsWhatMoved(t: ExecutionContext, store: Store): Promise<void> {

@@ -21,6 +21,7 @@ export function testBatchesContract(contract: Contract): void {
   prove('of batches with the same claim only the first is inserted, and it keeps its claim', claimsBatch);
   prove('batches are listed by owner and keys, in both orders, page by page', listsBatches);
   prove('a change is written with the next version, and nothing is written without a change', changesBatch);
+  prove('a batch is removed once it is not open', removesBatch);
   prove('only open batches of the given accounts are listed, in order of their ids', listsOpen);
   prove('an account is listed once while it has open batches', listsOpenAccounts);
   prove('a file is the input of an unfinished batch in every state that is not final', knowsInputs);
@@ -44,6 +45,21 @@ async function keepsFile(t: ExecutionContext, { batches }: Store): Promise<void>
   await batches.removeFile(file.id);
   await batches.removeFile(file.id);
   t.is(await batches.findFile(file.id), undefined);
+}
+
+async function removesBatch(t: ExecutionContext, { batches }: Store): Promise<void> {
+  const [batch, other] = [batchOf(), batchOf({ open: false, state: 'completed' })];
+  for (const each of [batch, other]) await batches.insertBatch(each);
+  await batches.removeBatch(batch.id);
+  t.deepEqual(await batches.findBatch(batch.id), batch);
+  await batches.changeBatch(batch.id, () => ({
+    result: undefined,
+    next: { ...batch, open: false, state: 'completed' },
+  }));
+  for (let times = 0; times < 2; times++) await batches.removeBatch(batch.id);
+  t.is(await batches.findBatch(batch.id), undefined);
+  t.deepEqual(await batches.listEndedBatches(10), [], 'its event does not wait');
+  t.deepEqual(await batches.listBatches(batch.account, { limit: 10 }), [other]);
 }
 
 async function guardsFile(t: ExecutionContext, { batches }: Store): Promise<void> {

@@ -5,7 +5,7 @@ import type { Store } from '../../../../shared/store/store.ts';
 import { type AppContext, type Stage, stateOf } from '../../../request-state.ts';
 import { limitsInUse } from '../../billing/limits.ts';
 import { type Counted, presentQuota, type QuotaDeps } from '../../billing/quota.ts';
-import { accountOf, noSuchAccount } from './named-account.ts';
+import { accountOf, findPresent, noSuchAccount } from './named-account.ts';
 
 /** Reads an account as it is now, and the counters of its limits, which admission decides with. */
 export type ReadCountersOf = (account: string) => Promise<{ caller: Caller; counters: LimitCounters }>;
@@ -29,6 +29,6 @@ export function retrieveAccountLimits(deps: Deps & { redis: Redis }): Stage {
 /** The counters of an unknown name would be created by reading them. */
 async function countedOf(ctx: AppContext, { readCountersOf, store }: Deps): Promise<Counted> {
   const account = accountOf(ctx);
-  if ((await store.findAccount(account)) === undefined) throw noSuchAccount();
+  if ((await findPresent(store, account)) === undefined) throw noSuchAccount();
   return { ...(await readCountersOf(account)), planFile: stateOf(ctx, 'planFile') };
 }

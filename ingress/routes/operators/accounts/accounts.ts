@@ -12,7 +12,7 @@ import { type FurtherKnownKey, furtherKeysOf } from '../../../callers/further-ke
 import { type Stage, timeOf } from '../../../request-state.ts';
 import { keysOf } from '../../keys/developer-keys.ts';
 import { stateOfKey } from '../../keys/present-key.ts';
-import { accountOf, noSuchAccount } from './named-account.ts';
+import { accountOf, findPresent, named, noSuchAccount } from './named-account.ts';
 
 export const accountsQuery = z.strictObject({
   prefix: z
@@ -29,11 +29,13 @@ export const accountsQuery = z.strictObject({
 });
 
 /** `GET /admin/accounts`: accounts and devices, in the order of the UTF-8 bytes of their ids. */
-export function listAccounts({ store }: { store: Pick<Store, 'listAccounts'> }): Stage {
+export function listAccounts({ store }: { store: Pick<Store, 'listAccounts' | 'names'> }): Stage {
   return async function listAccounts(ctx) {
     const { limit, ...query } = parseQuery(accountsQuery, ctx.querystring);
     const found = await store.listAccounts({ ...query, limit: limit + 1 });
-    ctx.body = { object: 'list', data: found.slice(0, limit).map(summarise), has_more: found.length > limit };
+    const names = await store.names.findNames(found.map(({ id }) => id));
+    const data = found.slice(0, limit).map((account) => ({ ...summarise(account), ...named(names, account.id) }));
+    ctx.body = { object: 'list', data, has_more: found.length > limit };
   };
 }
 
@@ -45,15 +47,20 @@ function summarise({ id, plan, overageEnabled, suspended, createdAt }: ListedAcc
  * `GET /admin/accounts/{account}`: an account or device as operators may see it, with its latest batches and changes. These are the last
  * 200 changes of every kind, then earlier changes of its settings. At least the last 200 changes of settings are shown.
  */
-export function retrieveAccount({ store }: { store: Pick<Store, 'audit' | 'findAccount' | 'batches'> }): Stage {
+export function retrieveAccount({
+  store,
+}: {
+  store: Pick<Store, 'audit' | 'findAccount' | 'batches' | 'names'>;
+}): Stage {
   return async function retrieveAccount(ctx) {
     const id = accountOf(ctx);
     // Read before the account, so that the changes of the account are at least as new.
     const records = await store.audit.listAudit({ account: id, limit: shownRecordsMax });
-    const account = await store.findAccount(id);
+    const account = await findPresent(store, id);
     const shown = presentAccount(account, timeOf(ctx), records);
     const batches = await store.batches.listBatches(id, { limit: shownBatchesMax, order: 'desc' });
-    ctx.body = { ...shown, batches: batches.map(presentOperatorBatch) };
+    const names = await store.names.findNames([id]);
+    ctx.body = { ...shown, ...named(names, id), batches: batches.map(presentOperatorBatch) };
   };
 }
 

@@ -1,4 +1,5 @@
 import { ApiError } from '../../../../shared/errors.ts';
+import { type Account, isGone } from '../../../../shared/store/accounts/account.ts';
 import type { Store } from '../../../../shared/store/store.ts';
 import { type AppContext, pathParameter } from '../../../request-state.ts';
 import type { RequestLookUp } from '../../../requests/request-look-up.ts';
@@ -6,6 +7,18 @@ import type { RequestLookUp } from '../../../requests/request-look-up.ts';
 /** The account that the path names. */
 export function accountOf(ctx: AppContext): string {
   return pathParameter(ctx, 'account');
+}
+
+/** An account that is gone (`isGone`) is like one that was never used. */
+export async function findPresent(store: Pick<Store, 'findAccount'>, id: string): Promise<Account | undefined> {
+  const account = await store.findAccount(id);
+  return account === undefined || isGone(account) ? undefined : account;
+}
+
+/** The display name of an account as a field of a response. Without a name there is no such field. */
+export function named(names: ReadonlyMap<string, string>, account: string): { name?: string } {
+  const name = names.get(account);
+  return name === undefined ? {} : { name };
 }
 
 export function noSuchAccount(): ApiError {

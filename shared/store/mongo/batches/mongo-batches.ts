@@ -73,6 +73,10 @@ export function createMongoBatches(calls: MongoCalls): BatchRecords {
       return result();
     },
 
+    async removeBatch(id) {
+      await call(() => batches.deleteOne({ _id: id, open: { $exists: false } }));
+    },
+
     listEndedBatches: (limit) =>
       call(async () => {
         const options = { sort: { ended: 1 }, limit, ...durable() } as const;

@@ -21,6 +21,7 @@ const selectClaimed = 'SELECT document FROM batches WHERE claim = ?';
 const updateBatch = 'UPDATE batches SET document = ?, event_waits = event_waits OR ? WHERE id = ?';
 const selectEnded = 'SELECT document FROM batches WHERE event_waits ORDER BY id LIMIT ?';
 const forgetEnded = 'UPDATE batches SET event_waits = FALSE WHERE id IN (SELECT value FROM json_each(?))';
+const deleteBatch = 'DELETE FROM batches WHERE id = ? AND NOT is_open';
 const selectBatch = 'SELECT document FROM batches WHERE id = ?';
 const selectOpenAccounts = 'SELECT DISTINCT account FROM batches WHERE is_open';
 /** The index is named because SQLite would choose one that also has the closed batches of these accounts. */
@@ -48,6 +49,7 @@ const selectPageOfKeys = ({ isAfter, sorted }: (typeof orders)['asc' | 'desc']) 
 export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls): BatchRecords {
   const [insert, update] = [database.prepare(insertBatch), database.prepare(updateBatch)];
   const [select, claimed] = [database.prepare(selectBatch), database.prepare(selectClaimed)];
+  const remove = database.prepare(deleteBatch);
   const [ended, forget] = [database.prepare(selectEnded), database.prepare(forgetEnded)];
 
   const read = (id: string) => batchIn(select.get(id));
@@ -83,6 +85,10 @@ export function createSqliteBatches(database: DatabaseSync, calls: SqliteCalls):
       if (decision.next !== undefined) return (await calls.write(() => change(id, decideSafely)))();
       await calls.untilDurable();
       return decision.result();
+    },
+
+    async removeBatch(id) {
+      await calls.write(() => remove.run(id));
     },
 
     async listEndedBatches(limit) {

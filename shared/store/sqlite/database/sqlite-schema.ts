@@ -18,11 +18,21 @@ export const schema: readonly string[] = [
   CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);
   CREATE INDEX accounts_by_key ON accounts (key_id);
   CREATE INDEX accounts_by_key_display ON accounts (document ->> '$.key.display');
+  CREATE INDEX removed_accounts ON accounts (id) WHERE document ->> '$.removal.isDone' = 0;
   CREATE TABLE key_uses (
     account TEXT NOT NULL PRIMARY KEY,
     key_id TEXT NOT NULL,
     used_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;`,
+
+  // Display names, once for each text by which they are found.
+  `CREATE TABLE account_names (
+    account TEXT NOT NULL,
+    start TEXT NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (account, start)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX account_names_by_start ON account_names (start);`,
 
   // Further keys are in their account's document. These rows find them, and have their last uses.
   `CREATE TABLE further_keys (

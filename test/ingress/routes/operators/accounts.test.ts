@@ -48,7 +48,9 @@ async function start(
   const router = new Router<RequestState>();
   router.get(
     '/:account',
-    retrieveAccount({ store: { audit, findAccount: (id) => store.findAccount(id), batches: store.batches } }),
+    retrieveAccount({
+      store: { audit, findAccount: (id) => store.findAccount(id), batches: store.batches, names: store.names },
+    }),
   );
   const changeRecorded = createRecordedChange({ changeAccount, store: { audit }, log });
   router.patch('/:account', updateAccount({ changeRecorded }));

@@ -41,8 +41,11 @@ test('the load of a process that has left is not counted', async (t) => {
     poolWorkers: async () => [{ pool: 'default', workers: 2 }],
   };
   const pause = { since: 0, until: 60_000, by: 'user:olga', reason: null };
+  const findNames = async (accounts: readonly string[]) =>
+    new Map(accounts.map((account) => [account, 'Olga Operator']));
+  const names = { findNames, findNamed: async () => [], keepName: async () => {} };
   const backendPauses = { read: async () => new Map([['a', pause]]) };
-  app.use(retrieveFleet({ fleet, queueDepthMax: 2_000, backendPauses }));
+  app.use(retrieveFleet({ fleet, queueDepthMax: 2_000, backendPauses, store: { names } }));
   await using served = await serveApp(app);
   const { workers = [], backends = [] } = (await (await fetch(served.url)).json()) as Record<string, object[]>;
   t.like(workers, [
@@ -52,7 +55,13 @@ test('the load of a process that has left is not counted', async (t) => {
   t.like(backends[0], { calls: 2, shares: 2, models: [{ answered: 2, suspects: 2, breakers: { closed: 1 } }] });
   t.like(backends[0], {
     pauses: [{ kind: 'busy', workers: 1, left_ms: 200 }],
-    paused: { since: '1970-01-01T00:00:00.000Z', ends_at: '1970-01-01T00:01:00.000Z', by: 'user:olga', reason: null },
+    paused: {
+      since: '1970-01-01T00:00:00.000Z',
+      ends_at: '1970-01-01T00:01:00.000Z',
+      by: 'user:olga',
+      by_name: 'Olga Operator',
+      reason: null,
+    },
   });
   t.like(backends[1], { backend: 'learned', limit: null, shares: 3 });
   t.like(backends[2], { backend: 'unlimited', limit: null, shares: null });

@@ -13,6 +13,7 @@ import { testAccountsContract } from '../accounts-contract.ts';
 import { testChangesContract } from '../changes-contract.ts';
 import { testKeyUseContract } from '../key-use-contract.ts';
 import { testModelContract } from '../model-contract.ts';
+import { testNamesContract } from '../names-contract.ts';
 import { testRacesContract } from '../races-contract.ts';
 import { callEveryMethod, failsWith, mint, newKey, testStoreContract } from '../store-contract.ts';
 
@@ -34,6 +35,7 @@ testStoreContract({
 
 const ordersUtf16 = 'url' in mongo && mongo.description.startsWith('mongo-java-server');
 testChangesContract({ test: mongoTest, createHome });
+testNamesContract({ test: mongoTest, createHome });
 testAccountsContract({ test: mongoTest, createHome, ordersUtf16 });
 testRacesContract({ test: mongoTestAlone, createHome });
 testKeyUseContract({ test: mongoTestAlone, createHome });
@@ -228,7 +230,8 @@ mongoTestAlone('losing the server during calls fails them, and no key is minted 
 const indexes = [
   { key: { 'key.hash': 1 }, unique: true, sparse: true },
   { key: { 'furtherKeys.hash': 1 }, unique: true, sparse: true },
-  { key: { 'outbox.id': 1 }, unique: undefined, sparse: true },
+  ...['outbox.id', 'nameStarts'].map((field) => ({ key: { [field]: 1 }, unique: undefined, sparse: true })),
+  { key: { 'removal.isDone': 1, _id: 1 }, unique: undefined, sparse: true },
   ...['key.id', 'key.display', 'furtherKeys.id', 'furtherKeys.display'].map((field) => ({
     ...{ key: { [field]: 1 }, unique: undefined, sparse: true },
   })),

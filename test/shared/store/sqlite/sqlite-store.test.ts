@@ -14,6 +14,7 @@ import { testAccountsContract } from '../accounts-contract.ts';
 import { testChangesContract } from '../changes-contract.ts';
 import { testKeyUseContract } from '../key-use-contract.ts';
 import { testModelContract } from '../model-contract.ts';
+import { testNamesContract } from '../names-contract.ts';
 import { testRacesContract } from '../races-contract.ts';
 import { createSqliteHome, holdLock, releaseAfterTurns } from '../sqlite-home.ts';
 import { failsWith, mint, newKey, testStoreContract } from '../store-contract.ts';
@@ -25,6 +26,7 @@ const minter = fileURLToPath(new URL('../mint-from-process.ts', import.meta.url)
 
 testStoreContract({ test, createHome: createSqliteHome, description: /^sqlite 3\.\d+\.\d+$/ });
 testChangesContract({ test, createHome: createSqliteHome });
+testNamesContract({ test, createHome: createSqliteHome });
 testAccountsContract({ test, createHome: createSqliteHome });
 // Tests with many calls block this process, and would keep concurrent tests from releasing a lock in time.
 testRacesContract({ test: test.serial, createHome: createSqliteHome });

@@ -1,0 +1,201 @@
+import test, { type ExecutionContext } from 'ava';
+import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
+import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
+import { beginRemoval, createClearAccount } from '../../../shared/account-changes/remove-account.ts';
+import { nextBatch } from '../../../shared/batches/batch-states.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { batchOf, fileOf } from '../store/batch-records.ts';
+import { inChunks } from '../store/file-bytes.ts';
+import { createSqliteHome } from '../store/sqlite-home.ts';
+import { mint, newKey } from '../store/store-contract.ts';
+import { usageRecord } from '../store/usage-records.ts';
+import { deliveryOf, endpointOf, webhooksOf } from '../store/webhook-records.ts';
+
+const [at, later] = [new Date('2026-12-05T12:00:00Z'), new Date('2026-12-06T12:00:00Z')];
+const by = { by: 'user:olga', at, origin: { address: '198.51.100.7', reason: 'left' }, plan: 'free' };
+const ann = 'user:ann';
+const [input, unused, output, others] = ['in', 'unused', 'out', 'bob'].map((filename) =>
+  fileOf({ filename, account: filename === 'bob' ? 'user:bob' : ann }),
+) as [ReturnType<typeof fileOf>, ReturnType<typeof fileOf>, ReturnType<typeof fileOf>, ReturnType<typeof fileOf>]; // four names
+const running = batchOf({ account: ann, inputFile: input.id });
+const over = batchOf({ account: ann, state: 'completed', open: false, outputFile: output.id });
+const othersBatch = batchOf({ account: 'user:bob', inputFile: others.id });
+const [endpoint, othersEndpoint] = [endpointOf(), endpointOf()];
+const delivery = deliveryOf({ endpoint: endpoint.id });
+const [defaultKey, furtherKey] = [newKey(), newKey()];
+
+/** An account with all that one can have, and another one. */
+async function fill(store: Store): Promise<void> {
+  await mint(store, ann, { plan: 'pro', key: defaultKey });
+  const fields = { name: 'a program' };
+  await store.changeAccount(ann, createFurtherKey({ account: ann, plan: 'pro', key: furtherKey, fields }));
+  const topUp = { id: 'paid', tokens: 5 };
+  await store.changeAccount(ann, changeSettings({ settings: { topUp, overageEnabled: true }, by: 'user:olga', at }));
+  await store.names.keepName({ id: ann, name: 'Ann Example' });
+  await store.recordUsage([usageRecord({ account: ann, requestId: 'req_1' })]);
+  await mint(store, 'user:bob');
+  for (const file of [input, unused, output, others]) {
+    await store.batches.insertFile(file);
+    await store.files.write(file.id, inChunks(Buffer.from('bytes'), [5]));
+  }
+  for (const batch of [running, over, othersBatch]) await store.batches.insertBatch(batch);
+  for (const [account, one] of [
+    [ann, endpoint],
+    ['user:bob', othersEndpoint],
+  ] as const) {
+    const webhooks = webhooksOf(account, [one]);
+    await store.webhooks.changeWebhooks(account, () => ({ result: undefined, next: webhooks }));
+  }
+  await store.webhooks.insertDeliveries([delivery]);
+}
+
+/** What a worker does with a batch that is cancelled. */
+async function endBatches(store: Store): Promise<void> {
+  const none = { completed: 0, failed: 0, usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 } };
+  for (const event of [{ type: 'written', ...none, errorCounts: {} } as const, { type: 'cleared' } as const]) {
+    await store.batches.changeBatch(running.id, (batch) => {
+      const next = batch && nextBatch(batch, event, at);
+      return { result: undefined, ...(next && { next }) };
+    });
+  }
+}
+
+/** The workers' sweep removes files that are marked. */
+async function sweep({ batches, files }: Store): Promise<void> {
+  for (const { id, state } of await batches.listFilesToRemove(new Date(0), new Date(0), 10)) {
+    if (state !== 'deleting') continue;
+    await files.remove(id);
+    await batches.removeFile(id);
+  }
+}
+
+async function remove(store: Store): Promise<boolean> {
+  await store.changeAccount(ann, beginRemoval(by));
+  return createClearAccount({ store, changeAccount: (id, decide) => store.changeAccount(id, decide) })(ann, at);
+}
+
+async function removalsOf(store: Store) {
+  const records = await store.audit.listAudit({ account: ann, limit: 100 });
+  return records.filter(({ change }) => change.accountRemoved);
+}
+
+async function assertGone(t: ExecutionContext, store: Store, title: string): Promise<void> {
+  for (const hash of [defaultKey.hash, furtherKey.hash]) t.is(await store.findKeyOwner([hash]), undefined, title);
+  t.deepEqual(await store.batches.listBatches(ann, { limit: 10 }), [], title);
+  t.deepEqual(await store.batches.listFiles(ann, { limit: 10 }), [], title);
+  for (const { id } of [input, unused, output]) {
+    t.is(await store.batches.findFile(id), undefined, title);
+    t.is(await store.files.read(id, 0, 10), undefined, title);
+  }
+  t.deepEqual((await store.webhooks.findWebhooks(ann))?.endpoints, [], title);
+  t.is(await store.webhooks.findDelivery(delivery.id), undefined, title);
+  t.deepEqual(await store.names.findNames([ann]), new Map(), title);
+  t.like(await store.findAccount(ann), { plan: 'free', removal: { isDone: true }, topUp: undefined, furtherKeys: [] });
+  t.deepEqual(await store.listAccounts({ limit: 10 }).then((all) => all.map(({ id }) => id)), ['user:bob'], title);
+  t.deepEqual(await store.listRemovals({ after: '', limit: 10 }), [], title);
+}
+
+async function assertKept(t: ExecutionContext, store: Store): Promise<void> {
+  t.like(await removalsOf(store), [{ actor: 'user:olga', address: '198.51.100.7', reason: 'left' }]);
+  t.is((await store.audit.listAudit({ account: ann, limit: 10 })).length, 2, 'the earlier record stays');
+  t.is((await store.listUsageRecords(ann, { limit: 10 })).length, 1);
+  t.not((await store.findAccount('user:bob'))?.key, undefined);
+  t.deepEqual(await store.batches.listBatches('user:bob', { limit: 10 }), [othersBatch]);
+  t.deepEqual(await store.files.read(others.id, 0, 10), Buffer.from('bytes'));
+  t.deepEqual((await store.webhooks.findWebhooks('user:bob'))?.endpoints, [othersEndpoint]);
+}
+
+test('an account loses its keys first, and all else once its batches have ended', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await fill(store);
+  t.false(await remove(store));
+  for (const hash of [defaultKey.hash, furtherKey.hash]) t.is(await store.findKeyOwner([hash]), undefined);
+  t.like(await store.batches.findBatch(running.id), { state: 'cancelling' });
+  t.is(await store.batches.findBatch(over.id), undefined);
+  t.not(await store.files.read(input.id, 0, 10), undefined, 'a worker reads it to end the lines');
+  t.deepEqual(await store.listRemovals({ after: '', limit: 10 }), [ann]);
+  await endBatches(store);
+  t.true(await remove(store));
+  await assertGone(t, store, 'removed');
+  await assertKept(t, store);
+  t.true(await remove(store), 'a repeat changes nothing');
+  await assertKept(t, store);
+});
+
+/** A store whose calls that change something fail from the given one on: before they are made, or after. */
+function dyingStore(store: Store, dies: { at: number; before: boolean }) {
+  let calls = 0;
+  const isChange = /^(change|remove|insert)/;
+  const wrap = <Part extends object>(part: Part): Part =>
+    new Proxy(part, {
+      get(target, name) {
+        const value = Reflect.get(target, name);
+        if (typeof value === 'object' && value !== null) return wrap(value);
+        if (typeof value !== 'function') return value;
+        return async (...given: unknown[]) => {
+          if (!isChange.test(String(name))) return value.apply(target, given);
+          calls += 1;
+          if (calls > dies.at || (calls === dies.at && dies.before)) throw new Error('killed');
+          const result = await value.apply(target, given);
+          if (calls === dies.at) throw new Error('killed');
+          return result;
+        };
+      },
+    });
+  return { store: wrap(store), calls: () => calls };
+}
+
+test('a removal that is interrupted before or after any of its steps ends with the next one, and has one record', async (t) => {
+  let steps = Number.POSITIVE_INFINITY;
+  for (let at = 1; at <= steps; at++) {
+    for (const before of [true, false]) {
+      await using home = await createSqliteHome();
+      await using store = await home.open();
+      await fill(store);
+      const dying = dyingStore(store, { at, before });
+      const title = `killed ${before ? 'before' : 'after'} step ${at}`;
+      // A worker ends the batch between two calls of the operator.
+      const outcome = await remove(dying.store)
+        .then(() => endBatches(store))
+        .then(() => remove(dying.store))
+        .catch((error: Error) => error.message);
+      if (outcome === true) steps = Math.min(steps, at - 1);
+      else t.is(outcome, 'killed', title);
+      const isBegun = (await removalsOf(store)).length === 1;
+      const owner = await store.findKeyOwner([defaultKey.hash]);
+      t.is(owner === undefined, isBegun, `${title}: keys end with the record`);
+      await remove(store);
+      await endBatches(store);
+      t.true(await remove(store), title);
+      await sweep(store);
+      await assertGone(t, store, title);
+      await assertKept(t, store);
+    }
+  }
+  t.true(steps >= 12, String(steps));
+});
+
+test('an account that is used after its removal begins again, stays suspended, and counts no top-up twice', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await fill(store);
+  const change = (settings: object, plan = 'free') =>
+    store.changeAccount(ann, changeSettings({ settings, by: 'user:olga', at: later, unknown: { id: ann, plan } }));
+  await change({ suspended: true });
+  await remove(store);
+  await endBatches(store);
+  await remove(store);
+  t.like(await store.findAccount(ann), { suspended: true, removal: { isDone: true } });
+  t.deepEqual(await store.listAccounts({ limit: 10 }).then((all) => all.map(({ id }) => id)), [ann, 'user:bob']);
+  await change({ suspended: false });
+  await change({ topUp: { id: 'paid', tokens: 5 } });
+  const before = (await store.findAccount(ann)) as Account;
+  t.like(before, { plan: 'free', overageEnabled: false, topUp: undefined, removal: undefined });
+  const { account } = await mint(store, ann);
+  t.true(account.version > before.version, 'no version comes back');
+  t.is((await store.findKeyOwner([defaultKey.hash]))?.account, undefined);
+  await store.changeAccount(ann, beginRemoval({ ...by, at: later }));
+  t.is((await removalsOf(store)).length, 2, 'another removal');
+});

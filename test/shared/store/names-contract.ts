@@ -1,0 +1,79 @@
+import type { ExecutionContext } from 'ava';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import type { Store } from '../../../shared/store/store.ts';
+import { type Contract, mint, provesOnStore } from './store-contract.ts';
+
+/** The guarantees of every store for display names. */
+export function testNamesContract(contract: Contract): void {
+  const prove = provesOnStore(contract);
+  prove('a display name is kept for an account that exists, and is no change of it', keepsName);
+  prove('an account is found by the beginning of its name or of a word of it, in any case', findsByName);
+  prove('a change of an account keeps its name, and its removal removes name and last use', losesNameWithAccount);
+}
+
+async function keepsName(t: ExecutionContext, store: Store): Promise<void> {
+  await store.names.keepName({ id: 'user:none', name: 'No One' });
+  t.is(await store.findAccount('user:none'), undefined);
+  t.deepEqual(await store.names.findNames(['user:none']), new Map());
+  await mint(store, 'user:ann');
+  await mint(store, 'user:bob');
+  const before = await store.findAccount('user:ann');
+  await store.names.keepName({ id: 'user:ann', name: 'Ann Example' });
+  await store.names.keepName({ id: 'user:ann', name: 'Ann Example' });
+  t.deepEqual(await store.findAccount('user:ann'), before);
+  t.deepEqual(
+    await store.names.findNames(['user:ann', 'user:bob', 'user:none']),
+    new Map([['user:ann', 'Ann Example']]),
+  );
+  await store.names.keepName({ id: 'user:ann', name: 'Ann Other' });
+  t.deepEqual(await store.names.findNames(['user:ann']), new Map([['user:ann', 'Ann Other']]));
+  t.deepEqual(await store.names.findNamed('example', 10), []);
+  const many = Array.from({ length: 2_500 }, (_, number) => `user:${number}`);
+  t.is((await store.names.findNames([...many, 'user:ann'])).size, 1);
+}
+
+async function findsByName(t: ExecutionContext, store: Store): Promise<void> {
+  const accounts = { ann: 'Ann  Émilie-Rose Example', bob: 'Bob ann', eve: 'Joanna $gte.*', zoe: '山田 太郎' };
+  for (const [id, name] of Object.entries(accounts)) {
+    await mint(store, `user:${id}`);
+    await store.names.keepName({ id: `user:${id}`, name });
+  }
+  const found = async (text: string, limit = 10) => (await store.names.findNamed(text, limit)).map(({ id }) => id);
+  t.deepEqual(await store.names.findNamed('ANN', 10), [
+    { id: 'user:ann', name: accounts.ann },
+    { id: 'user:bob', name: accounts.bob },
+  ]);
+  t.deepEqual(await found('ann émilie-rose e'), ['user:ann']);
+  t.deepEqual(await found('ÉMILIE'), ['user:ann']);
+  t.deepEqual(await found('exam'), ['user:ann']);
+  t.deepEqual(await found('太'), ['user:zoe']);
+  t.deepEqual(await found('$gte'), ['user:eve']);
+  for (const none of ['xample', 'rose', 'ann x', '%', '.*', 'user:ann']) t.deepEqual(await found(none), [], none);
+  t.is((await found('ann', 1)).length, 1);
+}
+
+async function losesNameWithAccount(t: ExecutionContext, store: Store): Promise<void> {
+  const { account } = await mint(store, 'user:ann');
+  await store.names.keepName({ id: 'user:ann', name: 'Ann' });
+  await store.recordKeyUse([{ account: 'user:ann', keyId: account.key?.id ?? '', at: new Date() }]);
+  const change = (changes: (account: Account) => Account) =>
+    store.changeAccount('user:ann', (known) => {
+      if (known === undefined) throw new Error('it exists');
+      return { result: undefined, next: changes({ ...known, version: known.version + 1 }) };
+    });
+  await change((known) => ({ ...known, suspended: true }));
+  t.is((await store.names.findNames(['user:ann'])).get('user:ann'), 'Ann');
+  await change(({ key: _, ...known }) => ({ ...known, removal: { at: new Date(), isDone: false } }));
+  t.deepEqual(await store.names.findNames(['user:ann']), new Map());
+  t.deepEqual(await store.names.findNamed('ann', 1), []);
+  t.is((await store.findAccount('user:ann'))?.lastUse, undefined);
+  await store.names.keepName({ id: 'user:ann', name: 'Ann' });
+  t.deepEqual(await store.names.findNames(['user:ann']), new Map(), 'a removed account gets no name');
+  await change(({ removal: _, ...known }) => known);
+  t.is((await store.findAccount('user:ann'))?.removal, undefined);
+  await store.names.keepName({ id: 'user:ann', name: 'Ann' });
+  t.is((await store.names.findNames(['user:ann'])).get('user:ann'), 'Ann');
+  const known = await store.findAccount('user:ann');
+  t.true(known !== undefined && (await store.removeAccount(known)));
+  t.deepEqual(await store.names.findNames(['user:ann']), new Map());
+}
