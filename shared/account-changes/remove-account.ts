@@ -1,6 +1,7 @@
 import { nextBatch } from '../batches/batch-states.ts';
 import type { Account, Change } from '../store/accounts/account.ts';
 import type { Decision } from '../store/accounts/decide.ts';
+import { readAccountBytes, tidyRoom } from '../store/batches/account-bytes.ts';
 import { removeUnusedFile } from '../store/batches/remove-unused-file.ts';
 import type { Store } from '../store/store.ts';
 import { makeDue } from '../webhooks/send-events.ts';
@@ -59,9 +60,17 @@ export function createClearAccount({ store, changeAccount, now = () => performan
     const isClear =
       (await eachOf(store.batches.listBatches, { account, isLate, remove: (id) => removeBatch(store, id, at) })) &&
       (await eachOf(store.batches.listFiles, { account, isLate, remove: (id) => removeFile(store, id) }));
-    if (isClear) await changeAccount(account, endRemoval(at));
-    return isClear;
+    if (!isClear || (await hasMoreToCome(store.batches, account, at))) return false;
+    await changeAccount(account, endRemoval(at));
+    return true;
   };
+}
+
+/** Whether an upload or a batch that began before the removal is still on its way. */
+async function hasMoreToCome(batches: Store['batches'], account: string, at: Date): Promise<boolean> {
+  await tidyRoom(batches, { account, now: at.getTime() });
+  const { files, room } = await readAccountBytes(batches, account);
+  return files > 0 || Object.keys(room.entries).length > 0;
 }
 
 type List = (

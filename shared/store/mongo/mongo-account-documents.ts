@@ -42,8 +42,7 @@ export const accountIndexes: CollectionIndexes = {
     index({ 'key.hash': 1 }, { unique: true, sparse: true }),
     index({ 'furtherKeys.hash': 1 }, { unique: true, sparse: true }),
     index({ 'outbox.id': 1 }, { sparse: true }),
-    index({ nameStarts: 1 }, { sparse: true }),
-    index({ 'removal.isDone': 1, _id: 1 }, { sparse: true }),
+    ...['nameStarts', 'removal.isDone'].map((field) => index({ [field]: 1 }, { sparse: true })),
     ...['key', 'furtherKeys'].flatMap((keys) =>
       ['id', 'display'].map((field) => index({ [`${keys}.${field}`]: 1 }, { sparse: true })),
     ),

@@ -1,7 +1,10 @@
 import test, { type ExecutionContext } from 'ava';
+import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
 import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
+import { decideAction } from '../../../ingress/routes/operators/actions/record-action.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { beginRemoval, createClearAccount } from '../../../shared/account-changes/remove-account.ts';
+import { enterRoom, newRoomEntry } from '../../../shared/batches/batch-room.ts';
 import { nextBatch } from '../../../shared/batches/batch-states.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { Store } from '../../../shared/store/store.ts';
@@ -13,7 +16,8 @@ import { usageRecord } from '../store/usage-records.ts';
 import { deliveryOf, endpointOf, webhooksOf } from '../store/webhook-records.ts';
 
 const [at, later] = [new Date('2026-12-05T12:00:00Z'), new Date('2026-12-06T12:00:00Z')];
-const by = { by: 'user:olga', at, origin: { address: '198.51.100.7', reason: 'left' }, plan: 'free' };
+const olga = { by: 'user:olga', at, origin: { address: '198.51.100.7', reason: 'left' } };
+const by = { ...olga, plan: 'free' };
 const ann = 'user:ann';
 const [input, unused, output, others] = ['in', 'unused', 'out', 'bob'].map((filename) =>
   fileOf({ filename, account: filename === 'bob' ? 'user:bob' : ann }),
@@ -122,6 +126,45 @@ test('an account loses its keys first, and all else once its batches have ended'
   await assertKept(t, store);
   t.true(await remove(store), 'a repeat changes nothing');
   await assertKept(t, store);
+});
+
+test('a removal waits for an upload and for a batch that were on their way when it began', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await mint(store, ann);
+  const upload = fileOf({ account: ann, state: 'writing' });
+  await store.batches.insertFile(upload);
+  const entry = newRoomEntry({ lines: 1, tokens: 1, since: at });
+  const limits = { batchesMax: 9, filesMax: 99, bytesMax: 1e9, tokensMax: 9 };
+  await store.batches.changeRoom(ann, enterRoom(running.id, entry, limits));
+  t.false(await remove(store));
+  await store.batches.changeFile(upload.id, 'writing', { state: 'ready' });
+  t.false(await remove(store), 'the batch may still come');
+  t.is(await store.batches.findFile(upload.id), undefined);
+  const clear = createClearAccount({ store, changeAccount: (id, decide) => store.changeAccount(id, decide) });
+  t.true(await clear(ann, new Date(at.getTime() + 61_000)), 'a minute later it does not');
+  t.like(await store.findAccount(ann), { removal: { isDone: true } });
+});
+
+test('ending what an account still has does not bring it back; a new key does, also the one of a device', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  const device = 'device:00ff';
+  const guest = { secret: 's', pepper: 'p' };
+  const mintGuest = () =>
+    store.changeAccount(
+      device,
+      mintGuestKey({ account: device, plan: 'guest-device', key: defaultKey, guest }, () => true),
+    );
+  await mintGuest();
+  await store.changeAccount(device, beginRemoval({ ...by, plan: 'guest-device' }));
+  t.is(await store.findKeyOwner([defaultKey.hash]), undefined);
+  const action = { requestEnded: 'req_1' };
+  await store.changeAccount(device, decideAction({ action, by: olga, unknown: { id: device, plan: 'guest-device' } }));
+  t.like(await store.findAccount(device), { removal: { isDone: false } });
+  await mintGuest();
+  t.like(await store.findAccount(device), { removal: undefined, plan: 'guest-device' });
+  t.is((await store.findKeyOwner([defaultKey.hash]))?.account, device);
 });
 
 /** A store whose calls that change something fail from the given one on: before they are made, or after. */
