@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
@@ -144,3 +145,26 @@ test.serial(
     t.like((await account()).body, { plan: 'free', keys: [{ state: 'active' }] });
   },
 );
+
+test.serial('an account that has used only sign-in tokens loses its files, with a record', async (t) => {
+  const token = await onA.token('erin');
+  const { client, upload } = await openBatchClient(stack, 'erin', token);
+  await upload(linesOf(1));
+  const removed = await operate('DELETE', '/admin/accounts/user:erin');
+  t.deepEqual(removed.body, { object: 'account', account: 'user:erin', deleted: true });
+  t.deepEqual((await client.files.list()).data, []);
+  const records = dataOf(await operate('GET', '/admin/audit?account=user:erin'));
+  t.like(records, { length: 1, 0: { change: { accountRemoved: true }, reason: null } });
+  t.is((await operate('GET', '/admin/accounts/user:erin')).status, 404);
+});
+
+test.serial('a removed device loses its key on every ingress, and gets it again with its next call', async (t) => {
+  const mint = async () => String((await onA.guest('device-of-frank')).body.key);
+  const key = await mint();
+  t.is((await onB.models(key)).status, 200);
+  const account = `device:${createHash('sha256').update('device-of-frank').digest('hex')}`;
+  t.like((await operate('DELETE', `/admin/accounts/${account}`)).body, { account, deleted: true });
+  for (const at of [onA, onB]) t.is((await at.models(key)).status, 401);
+  t.is(await mint(), key);
+  for (const at of [onA, onB]) t.is((await at.models(key)).status, 200);
+});

@@ -2,6 +2,7 @@ import type { ExecutionContext } from 'ava';
 import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
 import { createFurtherKey, revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
+import { beginRemoval } from '../../../shared/account-changes/remove-account.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { AccountPage, Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
@@ -24,6 +25,7 @@ export function testAccountsContract({ ordersUtf16 = false, ...contract }: Contr
   prove('a listed account has its current settings, without its keys and its history', showsPresentState);
   prove('a removed account leaves nothing behind, and a new account of the same id starts empty', removesAll);
   prove('an account whose removal has begun is listed for that, and as an account until it is done', listsRemovals);
+  prove('the document of a removed account has nothing that its removal dropped', emptiesRemoved);
   prove('an account that was changed or used since it was read is not removed', keepsWhatMoved);
   prove('an account is removed with its further keys', removesFurtherKeys);
   prove('an account is found by the id of any of its keys and by the first characters of one', findsByKey);
@@ -199,6 +201,20 @@ async function listsRemovals(t: ExecutionContext, store: Store): Promise<void> {
   t.deepEqual(await idsOf(store, { limit: 1, after: 'user:a' }), ['user:c'], 'a page is full without it');
   await remove('user:b', true, true);
   t.deepEqual(await idsOf(store, { limit: 10 }), names, 'one that is suspended can be resumed');
+}
+
+async function emptiesRemoved(t: ExecutionContext, store: Store): Promise<void> {
+  const [at, by] = [new Date(7), 'user:olga'];
+  await mint(store, 'user:ann');
+  const create = createFurtherKey({ account: 'user:ann', plan: 'free', key: newKey(), fields: { name: 'a program' } });
+  await store.changeAccount('user:ann', create);
+  await store.changeAccount('user:ann', changeSettings({ settings: { topUp: { id: 'a', tokens: 1 } }, by, at }));
+  await usedDevice(store);
+  for (const id of ['user:ann', device]) {
+    const removed = await store.changeAccount(id, beginRemoval({ at, by, plan: 'free' }));
+    t.deepEqual(await store.findAccount(id), removed);
+    t.like(removed, { key: undefined, guest: undefined, topUp: undefined, lastUse: undefined, furtherKeys: [] });
+  }
 }
 
 async function keepsWhatMoved(t: ExecutionContext, store: Store): Promise<void> {

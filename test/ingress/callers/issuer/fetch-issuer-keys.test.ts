@@ -1,10 +1,18 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
+import { exportJWK, generateKeyPair } from 'jose';
 import { fetchIssuerKeys, keySetAddress } from '../../../../ingress/callers/issuer/fetch-issuer-keys.ts';
+import { makeCertificate } from '../../../support/certificates.ts';
 
 type Answer = (response: ServerResponse, issuer: string) => void;
 
@@ -157,4 +165,27 @@ test('an abort ends the fetch before a response and during it', async (t) => {
     });
     await t.throwsAsync(fetchIssuerKeys(issuer, giveUp.signal), { message: 'enough' });
   }
+});
+
+test('an issuer with a certificate of the operator is reached if NODE_EXTRA_CA_CERTS names the authority', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'issuer-certificate-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const { certFile, cert, key } = await makeCertificate(folder, 'issuer');
+  const { publicKey } = await generateKeyPair('ES256');
+  const keys = { keys: [await exportJWK(publicKey)] };
+  let issuer = '';
+  const server = createSecureServer({ cert, key }, ({ url }, response) => {
+    response.end(JSON.stringify(url === '/keys' ? keys : { issuer, jwks_uri: `${issuer}/keys` }));
+  }).listen(0, '127.0.0.1');
+  t.teardown(() => server.close());
+  await once(server, 'listening');
+  issuer = `https://127.0.0.1:${(server.address() as AddressInfo).port}`; // a TCP server's address
+  const file = new URL('../../../../ingress/callers/issuer/fetch-issuer-keys.ts', import.meta.url);
+  const program = `const { fetchIssuerKeys } = await import('${file}');
+    await fetchIssuerKeys('${issuer}', AbortSignal.timeout(10_000));`;
+  const fetchWith = (env: Record<string, string>) =>
+    promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], { env: { ...process.env, ...env } });
+  await t.notThrowsAsync(fetchWith({ NODE_EXTRA_CA_CERTS: certFile }));
+  const failure = await t.throwsAsync<Error & { stderr: string }>(fetchWith({ NODE_EXTRA_CA_CERTS: '' }));
+  t.regex(failure?.stderr ?? '', /DEPTH_ZERO_SELF_SIGNED_CERT/);
 });
