@@ -16,8 +16,8 @@ import { changed } from './change-settings.ts';
 export function beginRemoval({ plan, ...by }: Pick<Change, 'at' | 'by' | 'origin'> & { plan: string }) {
   return (known: Account | undefined): Decision<Account | undefined> => {
     if (known === undefined || known.removal !== undefined) return { result: known };
-    const { id, suspended, version, createdAt, topUpsMade, keysCreated } = known;
-    const kept = { id, suspended, version, createdAt, topUpsMade, ...(keysCreated && { keysCreated }) };
+    const { id, suspended, version, topUpsMade, keysCreated } = known;
+    const kept = { id, suspended, version, createdAt: by.at, topUpsMade, ...(keysCreated && { keysCreated }) };
     const none = { endedKeys: [], furtherKeys: [], endedFurtherKeys: [], changes: [] };
     const bare = changed({ ...kept, ...none, plan, overageEnabled: false }, { ...by, accountRemoved: true });
     const next = { ...bare, removal: { at: by.at, isDone: false } };
@@ -55,9 +55,9 @@ export function createClearAccount({ store, changeAccount, now = () => performan
   return async function clearAccount(account, at) {
     const endsAt = now() + passMs;
     const isLate = () => now() > endsAt;
-    await removeWebhooks(store, account, at);
     // A batch that is being cancelled reads its input file, and writes files when it ends.
     const isClear =
+      (await removeWebhooks(store, { account, at, isLate })) &&
       (await eachOf(store.batches.listBatches, { account, isLate, remove: (id) => removeBatch(store, id, at) })) &&
       (await eachOf(store.batches.listFiles, { account, isLate, remove: (id) => removeFile(store, id) }));
     if (!isClear || (await hasMoreToCome(store.batches, account, at))) return false;
@@ -108,14 +108,20 @@ async function removeFile(store: Deps['store'], id: string): Promise<boolean> {
 }
 
 /** The endpoints go last: they name the deliveries, and must still be there if this is interrupted. */
-async function removeWebhooks({ webhooks }: Deps['store'], account: string, at: Date): Promise<void> {
+async function removeWebhooks(
+  { webhooks }: Deps['store'],
+  { account, at, isLate }: Pick<Removing, 'account' | 'isLate'> & { at: Date },
+): Promise<boolean> {
   const { endpoints = [] } = (await webhooks.findWebhooks(account)) ?? {};
-  if (endpoints.length === 0) return;
-  for (const { id } of endpoints) while ((await webhooks.removeDeliveries(id, deliveriesAtOnce)) > 0);
+  if (endpoints.length === 0) return true;
+  for (const { id } of endpoints) {
+    while ((await webhooks.removeDeliveries(id, deliveriesAtOnce)) > 0) if (isLate()) return false;
+  }
   await webhooks.changeWebhooks(account, (found) => ({
     result: undefined,
     ...(found && { next: { ...found, endpoints: [] } }),
   }));
   // A worker removes what was added in the meantime, and then the schedule.
   for (const { id } of endpoints) await makeDue(webhooks, { endpoint: id, account, now: at, isUrgent: true });
+  return true;
 }

@@ -108,6 +108,12 @@ export function SuspendDialog({ account: { account, suspended }, change, close }
   );
 }
 
+function begins(account: string): string {
+  return account.startsWith('device:')
+    ? 'The device gets its key again with its next call. To keep it out, suspend it first.'
+    : 'If its user signs in again, it begins again on the default plan. To keep the user out, suspend the account first.';
+}
+
 type RemoveProps = Pick<DialogProps, 'account' | 'close'> & { remove: (reason: string) => Promise<void> };
 
 export function RemoveDialog({ account: { account, suspended }, remove, close }: RemoveProps) {
@@ -120,12 +126,6 @@ export function RemoveDialog({ account: { account, suspended }, remove, close }:
       'Its keys stop working at once. Its files, batches, webhooks, settings and name are removed. This cannot be undone. ',
       'Usage records and the audit trail keep its ID.',
     ),
-    h(
-      'p',
-      null,
-      suspended
-        ? 'It stays suspended.'
-        : 'If its user signs in again, it begins again on the default plan. To keep the user out, suspend the account first.',
-    ),
+    h('p', null, suspended ? 'It stays suspended.' : begins(account)),
   );
 }

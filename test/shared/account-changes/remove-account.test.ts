@@ -2,6 +2,7 @@ import test, { type ExecutionContext } from 'ava';
 import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
 import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
 import { decideAction } from '../../../ingress/routes/operators/actions/record-action.ts';
+import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { beginRemoval, createClearAccount } from '../../../shared/account-changes/remove-account.ts';
 import { enterRoom, newRoomEntry } from '../../../shared/batches/batch-room.ts';
@@ -165,6 +166,29 @@ test('ending what an account still has does not bring it back; a new key does, a
   await mintGuest();
   t.like(await store.findAccount(device), { removal: undefined, plan: 'guest-device' });
   t.is((await store.findKeyOwner([defaultKey.hash]))?.account, device);
+});
+
+test('a pass that takes too long is continued by the next one, at every item', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await fill(store);
+  await endBatches(store);
+  await remove(store);
+  await endBatches(store);
+  const changeAccount: ChangeAccount = (id, decide) => store.changeAccount(id, decide);
+  let passes = 0;
+  for (let isClear = false; !isClear; passes++) {
+    let [clock, items] = [0, 0];
+    // Each pass has time for one item.
+    const now = () => {
+      if (items++ === 2) clock += 20_000;
+      return clock;
+    };
+    isClear = await createClearAccount({ store, changeAccount, now })(ann, at);
+    t.true(passes < 20);
+  }
+  t.true(passes > 1);
+  await assertGone(t, store, 'in several passes');
 });
 
 /** A store whose calls that change something fail from the given one on: before they are made, or after. */
