@@ -1,5 +1,6 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { ApiError, validationError } from '../../shared/errors.ts';
+import { isObject } from '../../shared/is-object.ts';
 import { exceededJsonBound } from '../../shared/json/json-bounds.ts';
 import { validationIssuesOf } from '../../shared/validation-issues.ts';
 import { shownFieldName } from './shown-text.ts';
@@ -20,15 +21,34 @@ export function parseBody<Schema extends z.ZodType>(schema: Schema, { value }: J
   return parseFields(schema, value);
 }
 
-/** Parses a value from a client by this schema. Fails with `VALIDATION_ERROR`, which names each invalid field; long names are shortened. */
+/**
+ * Parses a value from a client by this schema. Null is absent in an optional field, unless it is a value there
+ * (contract.md#d14-null-and-half-characters). Fails with `VALIDATION_ERROR`, which names each invalid field; long names are shortened.
+ */
 export function parseFields<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
-  const parsed = schema.safeParse(value);
+  const given = schema.safeParse(value);
+  const parsed = given.success ? given : schema.safeParse(withoutNulls(schema, value));
   if (!parsed.success) {
     throw validationError(
       validationIssuesOf(parsed.error).map(({ path, message }) => ({ path: shownFieldName(path), message })),
     );
   }
   return parsed.data;
+}
+
+/** Returns the value without null in the fields of this schema, and of those in it, that may be missing and may not be null. */
+function withoutNulls(schema: unknown, value: unknown): unknown {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
+    return withoutNulls(schema.unwrap(), value);
+  }
+  if (!(schema instanceof z.ZodObject) || !isObject(value)) return value;
+  const fields: Readonly<Record<string, z.ZodType>> = schema.shape;
+  const isAbsent = (name: string) => {
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    return field?.safeParse(undefined).success === true && !field.safeParse(null).success;
+  };
+  const present = Object.entries(value).filter(([name, member]) => member !== null || !isAbsent(name));
+  return Object.fromEntries(present.map(([name, member]) => [name, withoutNulls(fields[name], member)]));
 }
 
 function decodeUtf8(bytes: Uint8Array): string {

@@ -37,7 +37,7 @@ export function readCalls({
         ctx.state.model = call.model;
         ctx.state.call = headers === undefined ? call : { ...call, headers: headers.kept };
         const allDropped = [...dropped, ...(headers?.dropped ?? [])];
-        if (allDropped.length > 0) ctx.res.setHeader('x-svc-dropped', allDropped.join(', '));
+        if (allDropped.length > 0) ctx.res.setHeader('x-svc-dropped', droppedHeader(allDropped));
       } catch (error) {
         countRefusedFields(metrics, endpoint.path, error);
         throw error;
@@ -59,4 +59,18 @@ function readHeaders(sent: Headers, { read = {} }: EndpointHeaders, isListed: (n
     return [name, known?.kept ?? value] as const;
   });
   return { kept: Object.fromEntries(kept.filter(([, value]) => value !== '')), dropped };
+}
+
+const nameLengthMax = 64;
+const namesMax = 20;
+
+/** Clients choose some of these names. */
+function droppedHeader(names: readonly string[]): string {
+  const different = [...new Set(names)];
+  const shown = different.slice(0, namesMax).map((name) => {
+    const safe = name.slice(0, nameLengthMax + 1).replace(/[^\w.:/-]/g, '?');
+    return safe.length > nameLengthMax ? `${safe.slice(0, nameLengthMax)}...` : safe;
+  });
+  const more = different.length - shown.length;
+  return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join(', ');
 }

@@ -1,9 +1,11 @@
 import { validationError } from '../errors.ts';
 import { exactly, type SentJson } from '../json/exact-json.ts';
+import { wellFormedJson } from '../json/well-formed.ts';
 import { validationIssuesOf } from '../validation-issues.ts';
 import type { Endpoint } from './definition/endpoint.ts';
 import type { Asked } from './definition/request-format.ts';
-import type { ListedFields } from './fields/listed-fields.ts';
+import { withoutNulls } from './fields/absent-fields.ts';
+import type { CleanedRequest, ListedFields } from './fields/listed-fields.ts';
 import type { RequestCost } from './tokens/request-cost.ts';
 
 /**
@@ -59,44 +61,62 @@ type Options = CallableModels & {
 };
 
 /**
- * Checks the body and prepares the backend's body: the client's without `service_tier`, with an output limit, and with usage if it is a
- * stream (contract.md#d1-accepted-requests). Fails with `VALIDATION_ERROR`, which names each field that is invalid or not allowed by the
- * rule, a model that does not exist (with the text of `noSuchModel`), and a model that does not offer the endpoint.
+ * Checks the body and prepares the backend's body: the client's without `service_tier` and what is null or dropped, with an output limit,
+ * and with usage if it is a stream (contract.md#d1-accepted-requests). Fails with `VALIDATION_ERROR`, which names each field that is invalid
+ * or not allowed by the rule, a model that does not exist (with the text of `noSuchModel`), and a model that does not offer the endpoint.
  */
-export function readCall(endpoint: Endpoint, sent: SentJson, options: Options): ReadCall {
+export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Options): ReadCall {
   const { request } = endpoint;
-  if (request.isPlain?.(sent.value) !== true) checkFields(endpoint, sent.value, options);
-  const { fields, changes = {}, model: named, ...asked } = request.ask(sent.value);
+  const sent = wellFormedJson(sentByClient);
+  const isPlain = request.isPlain?.(sent.value) === true;
+  const { request: value, dropped } = isPlain ? asSent(sent.value) : checkedRequest(endpoint, sent.value, options);
+  const { fields, changes = {}, model: named, ...asked } = request.ask(value);
   const { name, model } = modelOf(named, endpoint, options);
-  const exact: Readonly<Record<string, unknown>> = { ...exactly(sent) };
+  const exact = exactRequest(endpoint, { ...sent, checked: value, model: name, rule: options.rule });
   const hintless = options.rule.withoutHints(exact, name);
   // The worker says whether the answer is a stream.
   const replaced = { ...hintless, ...fields, model: undefined, service_tier: undefined, stream: undefined };
   const unlimited = Object.fromEntries(request.limitFields.map((name) => [name, undefined]));
   // Fields that the worker inserts in front are removed: if a field occurs twice, some servers use the last.
   const body = JSON.stringify({ ...changed(exact, changes), ...replaced, ...unlimited });
-  const cost = request.cost(sent.value, { text: body, model });
+  const cost = request.cost(value, { text: body, model });
   return {
     ...{ endpoint: endpoint.path, ...asked, model: name, tier: model.tier, pool: model.pool },
     ...(name !== named && { requestedModel: named }),
     ...{ body, outputTokensMax: cost.outputTokensMax, cost },
     limitFields: request.limitFields.filter((field) => exact[field] != null),
-    dropped: Object.keys(hintless).map((field) => `${field}.pattern`),
+    dropped: [...dropped, ...Object.keys(hintless).map((field) => `${field}.pattern`)],
   };
 }
 
-function changed(sent: Readonly<Record<string, unknown>>, changes: NonNullable<Asked['changes']>): object {
+const asSent = (request: object) => ({ request, dropped: [] });
+
+type Exact = SentJson & Pick<Options, 'rule'> & { checked: object; model: string };
+
+/** Returns the checked request with its numbers as the client wrote them. */
+function exactRequest({ request }: Endpoint, { value, text, checked, model, rule }: Exact): Json {
+  const exact = exactly({ value, text });
+  return { ...(exact === value ? checked : rule.cleaned(withoutNulls({ ...exact }), model, request.fields).request) };
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+function changed(sent: Json, changes: NonNullable<Asked['changes']>): object {
   const entries = Object.entries(changes).map(([name, change]) => [name, change(sent[name])]);
   return entries.length === 0 ? sent : { ...sent, ...Object.fromEntries(entries) };
 }
 
-function checkFields({ request }: Endpoint, value: object, { rule, aliases }: Options): void {
-  const parsed = request.schema.safeParse(value);
+function checkedRequest({ request }: Endpoint, value: object, { rule, aliases }: Options): CleanedRequest {
+  const model = modelNamed(value, aliases);
+  const cleaned = rule.cleaned(withoutNulls({ ...value }), model, request.fields);
+  const parsed = request.schema.safeParse(cleaned.request);
   const issues = [
     ...(parsed.success ? [] : validationIssuesOf(parsed.error)),
-    ...rule.issuesIn(value, modelNamed(value, aliases), request.fields),
+    ...cleaned.issues,
+    ...rule.issuesIn(cleaned.request, model, request.fields),
   ];
   if (issues.length > 0) throw validationError(issues);
+  return cleaned;
 }
 
 function modelNamed({ model }: { model?: unknown }, aliases: Options['aliases']): string {

@@ -67,6 +67,10 @@ const model = z.strictObject({
     .optional()
     .describe('true: a larger output limit of a client is lowered to output_tokens_max, instead of a 400'),
   extra_tools: z.array(name).optional().describe('Types of tools that requests may have beyond function and custom'),
+  unknown_fields: z
+    .enum(['refuse', 'drop'])
+    .optional()
+    .describe('What happens to fields that no description and no model server has. Default: refuse'),
 });
 
 const pebibyte = 1_125_899_906_842_624;

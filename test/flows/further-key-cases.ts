@@ -94,7 +94,7 @@ function settingCases(as: (body: unknown) => Buffer, name: object): Case[] {
     ],
     limits: [5, [], { requests_per_minute: 0 }, { tokens_per_month: 1e12 + 1 }, { tokens_per_minute: '5' }, { x: 1 }],
     files: ['', 'some', 5, ['own'], {}],
-    name: ['', 'x'.repeat(101), 'a\nb', 5, null],
+    name: ['', 'x'.repeat(101), 'a\nb', 5, ['a']],
     plan: ['pro'],
   };
   return Object.entries(wrong).flatMap(([field, values]) =>
@@ -174,7 +174,7 @@ export function furtherKeyCases(cast: FurtherCast): Partial<Record<Route, Case[]
     'POST /v1/keys/key_:key/rotate': [
       ...wrongKeyCases('POST', cast, { suffix: '/rotate', body: {} }),
       ...bodyCases(callTo('POST', `/v1/keys/${ids.revoked}/rotate`), {}, bearer),
-      ...[-1, 604_801, 1.5, '60', null].map((grace) =>
+      ...[-1, 604_801, 1.5, '60', true].map((grace) =>
         invalid(`a grace of ${grace}`, to('POST', ids.active, { grace_seconds: grace }, '/rotate'), {
           says: 'grace_seconds: ',
         }),

@@ -345,13 +345,13 @@ function settingsCases(cast: Cast): Case[] {
         },
       ),
     ),
-    ...[5, null, ['why']].map((reason) =>
+    ...[5, {}, ['why']].map((reason) =>
       invalid(`a reason that is ${reason}`, as({ suspended: false, reason }), { says: 'reason: expected string' }),
     ),
     invalid('an unknown plan', as({ plan: 'gold' }), { says: 'plan: there is no such plan' }),
     invalid('a plan named like a prototype', as({ plan: 'constructor' }), { says: 'plan: there is no such plan' }),
     invalid('a plan that is a number', as({ plan: 1 }), { says: 'plan: expected string' }),
-    invalid('no plan', as({ plan: null }), { says: 'plan: expected string' }),
+    invalid('no plan', as({ plan: null }), { says: 'body: expected plan, overageEnabled' }),
     invalid('the plan of devices for an account', as({ plan: 'guest-device' }), { says: /"plan: .*for devices"/ }),
     invalid('another plan for a device', as({ plan: 'pro' }, device), { says: /"plan: a device is always/ }),
     invalid('suspended as text', as({ suspended: 'yes' }), { says: 'suspended: expected boolean' }),

@@ -4,7 +4,12 @@ import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { SentJson } from '../../shared/json/exact-json.ts';
 
 /** Lets any field pass. */
-export const anyField: ListedFields = { issuesIn: () => [], withoutHints: () => ({}), isListed: () => true };
+export const anyField: ListedFields = {
+  cleaned: (request) => ({ request, dropped: [], issues: [] }),
+  issuesIn: () => [],
+  withoutHints: () => ({}),
+  isListed: () => true,
+};
 
 /** A chat completion for one of these models, which offer nothing else. */
 export function readChat(

@@ -52,7 +52,8 @@ export const headerComponents = {
     schema: count,
   },
   'x-svc-dropped': {
-    description: 'What the request contained and the model server did not get, by names such as `tools.pattern`.',
+    description:
+      'What the request contained and the model server did not get, by names such as `tools.web_search` and `tools.pattern`, at most 20.',
     schema: text,
   },
   'x-svc-estimated': {

@@ -1,3 +1,5 @@
+import type { ValidationIssue } from '../../validation-issues.ts';
+
 const plainName = /^[a-z0-9_]*$/;
 const nameLengthMax = 32;
 
@@ -7,4 +9,16 @@ const nameLengthMax = 32;
  */
 export function foldedName(name: string): string {
   return name.length > nameLengthMax || plainName.test(name) ? name : name.toUpperCase().toLowerCase();
+}
+
+/** A server written in Go uses the last of `type` and `Type`. */
+export function* misspeltTypes(
+  object: Readonly<Record<string, unknown>>,
+  { path, refused }: { path: string; refused: string },
+): Generator<ValidationIssue> {
+  for (const name in object) {
+    if (name !== 'type' && foldedName(name) === 'type') {
+      yield { path: `${path}.${name}`, message: 'must be spelled type', refused };
+    }
+  }
 }

@@ -6,15 +6,23 @@ import { shownName, type ValidationIssue } from '../../validation-issues.ts';
 import { issuesMax } from './checked-lists.ts';
 import { type ClientGrammar, clientGrammars, grammarsOfTool, withoutPatterns } from './client-grammars.ts';
 import { allowedExtraFields, countedName } from './extra-fields.ts';
-import { foldedName } from './folded-name.ts';
+import { foldedName, misspeltTypes } from './folded-name.ts';
+import { type WithoutTools, withoutHostedTools } from './hosted-tools.ts';
 import { mediaValues } from './media-values.ts';
-import { countedFields, isAbsent } from './refused-fields.ts';
+import { countedFields } from './refused-fields.ts';
+import { heldToolFaults, publishedTools, toolFault, toolFaults } from './tool-faults.ts';
+import { isUnknownField, nearName } from './unknown-fields.ts';
 
 /**
  * Checks which fields, tools and addresses of a request may reach the backends of its model, by the plan file
  * (contract.md#d1-accepted-requests, decisions.md#only-listed-fields-reach-a-backend).
  */
 export interface ListedFields {
+  /**
+   * Returns the request without what is not served: hosted tools, and unknown fields, as the model's settings say. `issues` are of fields
+   * that need what was dropped.
+   */
+  cleaned(request: object, model: string, format: FieldFormat): CleanedRequest;
   /**
    * Returns the issues of a request for this model, each with the setting that would allow the value; `refused` is its name for metrics.
    * Stops after eleven.
@@ -26,6 +34,9 @@ export interface ListedFields {
   isListed(name: string, model: string): boolean;
 }
 
+/** `dropped`: what the backend does not get, by names for the client. */
+export type CleanedRequest = { request: object; dropped: readonly string[]; issues: readonly ValidationIssue[] };
+
 /** The fields of one endpoint, by its published description. */
 export type FieldFormat = {
   published: ReadonlySet<string>;
@@ -35,18 +46,33 @@ export type FieldFormat = {
   holdTools: readonly string[];
   /** The path of the output format. */
   outputFormat: readonly string[];
+  /** Which tools only the provider of the API has. Without it, all other types than the published ones are refused. */
+  isHosted?: (type: string) => boolean;
 };
 
 /** The settings of the plan file about fields. */
 export type FieldSettings = {
   models: Readonly<
-    Record<string, { extraFields?: readonly string[] | undefined; extraTools?: readonly string[] | undefined }>
+    Record<
+      string,
+      {
+        extraFields?: readonly string[] | undefined;
+        extraTools?: readonly string[] | undefined;
+        unknownFields?: 'refuse' | 'drop' | undefined;
+      }
+    >
   >;
   mediaHosts: readonly string[];
 };
 
 type Json = Readonly<Record<string, unknown>>;
-type Rules = { name: string; fields: ReadonlySet<string>; tools: ReadonlySet<unknown>; mediaHosts: readonly string[] };
+type Rules = {
+  name: string;
+  fields: ReadonlySet<string>;
+  tools: ReadonlySet<unknown>;
+  mediaHosts: readonly string[];
+  dropsUnknown: boolean;
+};
 
 /** Longer names are truncated in errors. */
 const nameLengthMax = 64;
@@ -55,13 +81,18 @@ const nameLengthMax = 64;
 export const listedFieldsOf = oncePerObject(createListedFields);
 
 export function createListedFields({ models, mediaHosts }: FieldSettings): ListedFields {
-  const rulesOf = (name: string, { extraFields, extraTools = [] }: FieldSettings['models'][string]): Rules => {
+  const rulesOf = (name: string, model: FieldSettings['models'][string]): Rules => {
+    const { extraFields, extraTools = [], unknownFields } = model;
     const tools = new Set<unknown>([...publishedTools, ...extraTools]);
-    return { name, fields: allowedExtraFields(extraFields), tools, mediaHosts };
+    return { name, fields: allowedExtraFields(extraFields), tools, mediaHosts, dropsUnknown: unknownFields === 'drop' };
   };
   const rules = new Map(Object.entries(models).map(([name, model]) => [name, rulesOf(name, model)]));
 
   return {
+    cleaned(request, model, format) {
+      const known = rules.get(model);
+      return known === undefined ? { request, dropped: [], issues: [] } : cleanedBy(known, { ...request }, format);
+    },
     issuesIn(request, model, format) {
       const known = rules.get(model);
       // A model that does not exist is reported separately, and has no lists.
@@ -77,6 +108,19 @@ export function createListedFields({ models, mediaHosts }: FieldSettings): Liste
   };
 }
 
+function cleanedBy(rules: Rules, request: Json, format: FieldFormat): CleanedRequest {
+  const { isHosted, holdTools, published } = format;
+  const hosted = isHosted && { isHosted, allowed: rules.tools, holdTools };
+  const tools: WithoutTools = hosted ? withoutHostedTools(request, hosted) : { request, dropped: [] };
+  const isDropped = (field: string) => !rules.fields.has(field) && isUnknownField(field, published);
+  const unknown = rules.dropsUnknown ? Object.keys(tools.request).filter(isDropped) : [];
+  const dropped = [...unknown, ...tools.dropped];
+  const names = new Set(unknown);
+  const left = Object.entries(tools.request).filter(([field]) => !names.has(field));
+  const known = unknown.length === 0 ? tools.request : Object.fromEntries(left);
+  return { request: known, dropped, issues: tools.issue === undefined ? [] : [tools.issue] };
+}
+
 function firstOf(issues: Iterable<ValidationIssue>): ValidationIssue[] {
   const first: ValidationIssue[] = [];
   for (const issue of issues) if (first.push(issue) >= issuesMax) break;
@@ -85,9 +129,12 @@ function firstOf(issues: Iterable<ValidationIssue>): ValidationIssue[] {
 
 function* faultsOf(request: Json, rules: Rules, format: FieldFormat): Generator<ValidationIssue> {
   for (const field in request) {
-    if (format.published.has(field) || rules.fields.has(field) || isAbsent(field, request[field])) continue;
+    if (format.published.has(field) || rules.fields.has(field)) continue;
     const listed = shortened(field, nameLengthMax);
-    yield unlisted({ path: shownName(listed), listed, counted: countedName(field) }, rules);
+    const counted = countedName(field);
+    // A field that is refused for a reason is no typing error.
+    const meant = counted === 'other' ? nearName(field, [...format.published, ...rules.fields]) : undefined;
+    yield unlisted({ path: shownName(listed), listed, counted, meant }, rules);
   }
   yield* formatFaults(request, format.outputFormat, rules);
   yield* innerFaults(request, rules);
@@ -127,11 +174,12 @@ function* mediaFaults(request: Json, fields: readonly string[], rules: Rules): G
   }
 }
 
-type Unlisted = { path: string; counted: string; listed?: string };
+type Unlisted = { path: string; counted: string; listed?: string; meant?: string | undefined };
 
-/** `listed` is the name that the list must contain, if it differs from that of the field. */
-function unlisted({ path, counted, listed = path }: Unlisted, { name }: Rules): ValidationIssue {
-  const message = `is not accepted (the operator can allow it: "${listed}" in extra_fields of the model "${name}")`;
+/** `listed` is the name that the list must contain, if it differs from that of the field. `meant`: a known field of nearly this name. */
+function unlisted({ path, counted, listed = path, meant }: Unlisted, { name }: Rules): ValidationIssue {
+  const question = meant === undefined ? '' : `, did you mean \`${meant}\`?`;
+  const message = `is not accepted${question} (the operator can allow it: "${listed}" in extra_fields of the model "${name}")`;
   return { path, message, refused: counted };
 }
 
@@ -194,46 +242,5 @@ function* memberFaults({ field, members, isFree }: Members, rules: Rules): Gener
 function* grammarFaults(grammars: Iterable<ClientGrammar>, rules: Rules): Generator<ValidationIssue> {
   for (const { path, field, listed } of grammars) {
     if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: field }, rules);
-  }
-}
-
-/** A tool of another type may name a server that the model server would call. */
-const publishedTools = ['function', 'custom'];
-
-function* heldToolFaults(field: string, items: unknown, rules: Rules): Generator<ValidationIssue> {
-  if (!Array.isArray(items)) return;
-  for (let index = 0; index < items.length; index++) {
-    const item: unknown = items[index];
-    if (!isObject(item)) continue;
-    for (const name in item) {
-      if (foldedName(name) === 'tools') yield* toolFaults(item[name], `${field}[${index}].${name}`, rules);
-    }
-  }
-}
-
-function* toolFaults(tools: unknown, path: string, rules: Rules): Generator<ValidationIssue> {
-  if (!Array.isArray(tools)) return;
-  for (let index = 0; index < tools.length; index++) {
-    const tool: unknown = tools[index];
-    if (isObject(tool)) yield* toolFault(tool, `${path}[${index}]`, rules);
-  }
-}
-
-function* toolFault(tool: Json, path: string, { name, tools: allowed }: Rules): Generator<ValidationIssue> {
-  yield* misspeltTypes(tool, { path, refused: 'tools' });
-  if (tool.type == null || allowed.has(tool.type)) return;
-  const message = `expected ${[...allowed].join(' or ')} (the operator can allow others in extra_tools of the model "${name}")`;
-  yield { path: `${path}.type`, message, refused: 'tools' };
-}
-
-/** A server written in Go uses the last of `type` and `Type`. */
-function* misspeltTypes(
-  object: Json,
-  { path, refused }: { path: string; refused: string },
-): Generator<ValidationIssue> {
-  for (const name in object) {
-    if (name !== 'type' && foldedName(name) === 'type') {
-      yield { path: `${path}.${name}`, message: 'must be spelled type', refused };
-    }
   }
 }

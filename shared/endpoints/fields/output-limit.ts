@@ -97,6 +97,11 @@ function largest(asked: readonly Asked[]): Asked | undefined {
 
 const guarded = new Set<string>(['model', ...limitNames, ...choiceNames, ...wrappers]);
 
+/** Whether a field sets a limit, may hold one, or names the model. */
+export function isLimitField(name: string): boolean {
+  return guarded.has(name);
+}
+
 /**
  * Servers written in Go match field names case-insensitively and use the last of several: `Max_Tokens` would override the limit that the
  * worker inserts in front. So would `max_toKens` with the Kelvin sign (encoding/json uses Unicode folding).

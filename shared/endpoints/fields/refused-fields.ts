@@ -20,6 +20,11 @@ export const refusedPublishedFields: readonly RefusedFields[] = [
       "the request runs code in a container of the operator's account, which is billed and has the files of others",
   },
   {
+    fields: ['thread'],
+    published: 'Anthropic, messages (beta)',
+    because: "the provider keeps the conversation in the operator's account",
+  },
+  {
     fields: ['prompt.id'],
     published: 'OpenAI, responses',
     because: "it names a prompt of the operator's account, which others have written",
@@ -121,12 +126,7 @@ export const refusedPartTypes: ReadonlySet<string> = new Set(namesOf(refusedPart
 
 const refusedPublished = new Set(namesOf(refusedPublishedFields));
 
-/** Returns the fields of an endpoint's published description that reach a backend. A field that is null is absent. */
+/** Returns the fields of an endpoint's published description that reach a backend. */
 export function publishedFields(shape: Readonly<Record<string, unknown>>): ReadonlySet<string> {
   return new Set(Object.keys(shape).filter((field) => !refusedPublished.has(field)));
-}
-
-/** Whether a field has no effect: it is published, and null. */
-export function isAbsent(field: string, value: unknown): boolean {
-  return value === null && refusedPublished.has(field);
 }

@@ -27,9 +27,16 @@ function errorOf(error: ApiError, requestId: string, details: Readonly<Record<st
   const message = isPromptTooLong(error) ? tooLongMessage(error) : error.message;
   const status = errorStatus(code);
   const type = types[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
-  const inner = { type, message, code, ...fields, ...(limit !== undefined && { limit }) };
+  const inner = {
+    ...{ type, message, code, ...fields },
+    ...(limit !== undefined && { limit }),
+    ...(error.issues.some(({ path }) => path === 'thread') && { details: noThreads }),
+  };
   return { type: 'error', error: inner, request_id: requestId };
 }
+
+/** Anthropic's words for a conversation that the server would keep: its tool runners go on without one (contract.md#d15-other-clients). */
+const noThreads = { error_code: 'thread_unsupported_request', unsupported: ['thread'] };
 
 /** In Anthropic's words: agents compact their history on them (contract.md#ms6-context). */
 function tooLongMessage({ fields }: ApiError): string {

@@ -54,6 +54,7 @@ export const messageRequestSchema = z.looseObject({
   service_tier: z.string().nullish().meta({ description: 'Accepted, but not sent to the model server.' }),
   stop_sequences: z.array(z.string()).max(64).nullish(),
   stream: streamFlag.nullish(),
+  thread: nullableObject.meta({ description: refusedByDefault }),
   temperature: z.number().min(0).max(2).nullish(),
   top_k: z.int().nullish(),
   top_p: z.number().min(0).max(1).nullish(),

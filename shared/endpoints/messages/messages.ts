@@ -2,6 +2,7 @@ import type { AnswerFormat } from '../definition/answer-format.ts';
 import type { Endpoint, EndpointHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
 import { meansTheSameInStream } from '../fields/extra-fields.ts';
+import { isHostedByAnthropic } from '../fields/hosted-tools.ts';
 import { publishedFields } from '../fields/refused-fields.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { createMessageAssembler } from './assemble-message.ts';
@@ -17,6 +18,7 @@ export const messageFields = {
   media: ['messages', 'system'],
   holdTools: [],
   outputFormat: ['output_config', 'format'],
+  isHosted: isHostedByAnthropic,
 } as const;
 
 const request: RequestFormat = {

@@ -3,6 +3,7 @@ import { isObject } from '../../is-object.ts';
 import { mapped } from '../answers/with-missing.ts';
 import { listOf } from '../fields/checked-lists.ts';
 import { areFewTexts, streamFlag, temperature, topP } from '../fields/common-fields.ts';
+import { configurationUpdate } from '../fields/hosted-tools.ts';
 
 const object = z.looseObject({});
 const nullableObject = object.nullish();
@@ -14,6 +15,11 @@ function isReference(item: unknown): boolean {
   if (!isObject(item)) return false;
   const { type, role, id } = item;
   return type === 'item_reference' || (type == null && role === undefined && id !== undefined);
+}
+
+/** An output format that no check and no model server would find. */
+function setsFormat(item: unknown): boolean {
+  return isObject(item) && item.type === configurationUpdate && item.text != null;
 }
 
 /** An item with a role is a message, also without a type, but llama.cpp refuses one of the assistant without it. */
@@ -35,6 +41,8 @@ const input = z
     }
     const stored = Array.isArray(value) ? value.findIndex(isReference) : -1;
     if (stored >= 0) ctx.addIssue({ code: 'custom', path: [stored], message: noState });
+    const format = Array.isArray(value) ? value.findIndex(setsFormat) : -1;
+    if (format >= 0) ctx.addIssue({ code: 'custom', path: [format, 'text'], message: 'is only read outside of items' });
   })
   .meta({ documentedAs: z.union([z.string(), z.array(object)]) });
 

@@ -2,6 +2,7 @@ import type { AnswerFormat } from '../definition/answer-format.ts';
 import { type Endpoint, noHeaders } from '../definition/endpoint.ts';
 import type { RequestFormat } from '../definition/request-format.ts';
 import { meansTheSameInStream } from '../fields/extra-fields.ts';
+import { isHostedByOpenAi } from '../fields/hosted-tools.ts';
 import { publishedFields } from '../fields/refused-fields.ts';
 import { generationCost } from '../tokens/request-cost.ts';
 import { cutResponse, parseResponse, presentResponse, type ResponseAnswer, responseText } from './response-answers.ts';
@@ -23,6 +24,7 @@ const request: RequestFormat = {
     media: ['input'],
     holdTools: ['input'],
     outputFormat: ['text', 'format'],
+    isHosted: isHostedByOpenAi,
   },
   promptField: 'input',
   limitFields: ['max_output_tokens'],

@@ -38,6 +38,7 @@ const published: Record<string, readonly unknown[]> = {
   stop_sequences: [[], ['END'], null],
   stream: [true, false, null],
   temperature: [0, 1, null],
+  thread: [null],
   top_k: [0, 40, null],
   top_p: [0, 1, null],
 };
@@ -257,7 +258,8 @@ const wrong: readonly [object, string][] = [
   [{ tools: {} }, 'tools'],
   [{ tools: ['f'] }, 'tools[0]'],
   [{ tools: [{ name: 5 }] }, 'tools[0].name'],
-  [{ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, 'tools[0].type'],
+  [{ tools: [{ type: 'computer_20251124', name: 'computer' }] }, 'tools[0].type'],
+  [{ tools: [{ type: 'mcp_toolset', mcp_server_name: 'x' }] }, 'tools[0].type'],
   [{ tool_choice: 'auto' }, 'tool_choice'],
   [{ thinking: 'on' }, 'thinking'],
   [{ cache_control: [] }, 'cache_control'],

@@ -119,7 +119,7 @@ const wrong: readonly [object, string][] = [
   ].map((fields): [object, string] => [fields, Object.keys(fields)[0] ?? '']),
   [{ tools: [{ name: 'f' }] }, 'tools[0].type'],
   [{ tools: [{ type: 'mcp', server_url: 'https://x.example' }] }, 'tools[0].type'],
-  [{ tools: [{ type: 'web_search' }] }, 'tools[0].type'],
+  [{ tools: [{ type: 'a_new_type' }] }, 'tools[0].type'],
   [{ not_published: 1 }, 'not_published'],
   [{ n: 129 }, 'n'],
 ];

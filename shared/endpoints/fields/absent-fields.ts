@@ -1,0 +1,70 @@
+import { isObject } from '../../is-object.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Fields with lists of objects: messages or items, and tools. */
+const lists = ['messages', 'input', 'system', 'tools', 'functions'] as const;
+/** Members of such an object that are objects with fields, or lists of them. */
+const inner = ['content', 'tool_calls', 'function', 'custom'] as const;
+/** Fields that are objects with fields. In others null is data: in schemas, maps and the variables of templates. */
+const objects = [
+  ...['stream_options', 'response_format', 'text', 'reasoning', 'thinking', 'output_config', 'output_format', 'prompt'],
+  ...['tool_choice', 'function_call', 'structured_outputs', 'audio', 'prediction', 'metadata', 'cache_control'],
+  ...['context_management', 'prompt_cache_options', 'moderation', 'diagnostics'],
+] as const;
+
+/**
+ * Returns a request without what is null in an optional field, because null means absent (contract.md#d14-null-and-half-characters): its
+ * own fields, the members of its objects, messages, items and tools, and those of their parts. The `content` of a message stays, because
+ * the templates of models read it. Returns the request itself if nothing is null.
+ */
+export function withoutNulls(request: Json): Json {
+  const changed: Record<string, unknown> = {};
+  for (const field of lists) {
+    const kept = field === 'messages' ? 'content' : undefined;
+    changed[field] = changedObjects(request[field], (item) => itemWithoutNulls(item, kept));
+  }
+  for (const field of objects) changed[field] = withoutNullMembers(request[field]);
+  const differing = Object.entries(changed).filter(([field, value]) => value !== request[field]);
+  return withoutNullMembers(differing.length === 0 ? request : { ...request, ...Object.fromEntries(differing) });
+}
+
+function itemWithoutNulls(item: Json, kept: string | undefined): Json {
+  let changed = item;
+  for (const name of inner) {
+    const value = item[name];
+    const cleaned = withoutNullMembers(changedObjects(value, (part) => withoutNullMembers(part)));
+    if (cleaned !== value) changed = { ...changed, [name]: cleaned };
+  }
+  return withoutNullMembers(changed, kept);
+}
+
+function withoutNullMembers<T>(value: T, kept?: string): T {
+  if (!isObject(value)) return value;
+  for (const name in value) {
+    if (value[name] !== null || name === kept) continue;
+    const left = Object.entries(value).filter(([each, member]) => member !== null || each === kept);
+    return Object.fromEntries(left) as T; // the type of JSON: any member may be missing
+  }
+  return value;
+}
+
+/**
+ * Returns a list of objects with what `change` makes of each, without those of which it makes nothing: the list itself if all stay. It is
+ * read up to the first item that is no object, because such lists are refused, and may be long.
+ */
+export function changedObjects(list: unknown, change: (item: Json) => Json | undefined): unknown {
+  if (!Array.isArray(list)) return list;
+  const items: readonly unknown[] = list;
+  const changed = new Map<number, Json | undefined>();
+  for (let index = 0; index < items.length; index++) {
+    const item = items[index];
+    if (!isObject(item)) break;
+    const made = change(item);
+    if (made !== item) changed.set(index, made);
+  }
+  if (changed.size === 0) return list;
+  return items
+    .map((item, index) => (changed.has(index) ? changed.get(index) : item))
+    .filter((item) => item !== undefined);
+}
