@@ -23,7 +23,8 @@ export async function provideEngine(onStep?: (step: string) => void): Promise<En
     ...{ name: 'engine', packages, modules: Object.keys(packages) },
     ...(onStep && { onStep }),
   });
-  const models = await provideFolder('engine-models', [readFileSync(script, 'utf8')], async (folder) => {
+  const content = [readFileSync(script, 'utf8')];
+  const models = await provideFolder({ name: 'engine-models', content }, async (folder) => {
     onStep?.('Making the models of the engine …');
     await mkdir(folder);
     await promisify(execFile)(python, [script, folder], { timeout: makeWithinMs });

@@ -24,6 +24,8 @@ export type StackModel = {
   output_tokens_max?: number;
   extra_fields?: readonly string[];
   extra_tools?: readonly string[];
+  unknown_fields?: 'refuse' | 'drop';
+  clamp_output_tokens?: boolean;
   /** Default: chat only. */
   endpoints?: readonly string[];
 };

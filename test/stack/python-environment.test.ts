@@ -25,11 +25,13 @@ test('a folder is made once, however many ask for it at once, and again for othe
     await mkdir(folder);
     await writeFile(join(folder, 'file'), '');
   };
-  const folders = await Promise.all(Array.from({ length: 3 }, () => provideFolder(name, ['a', 'b'], make)));
+  const folders = await Promise.all(
+    Array.from({ length: 3 }, () => provideFolder({ name, content: ['a', 'b'] }, make)),
+  );
   t.is(new Set(folders).size, 1);
   t.true(existsSync(join(folders[0] ?? '', 'file')));
   t.is(made, 1);
-  t.not(await provideFolder(name, ['ab'], make), folders[0]);
+  t.not(await provideFolder({ name, content: ['ab'] }, make), folders[0]);
   t.is(made, 2);
 });
 
@@ -39,9 +41,9 @@ test('what was not finished is never used, and is removed', async (t) => {
     await mkdir(folder);
     throw new Error('no more space');
   };
-  await t.throwsAsync(provideFolder(name, ['a'], unfinished), { message: 'no more space' });
+  await t.throwsAsync(provideFolder({ name, content: ['a'] }, unfinished), { message: 'no more space' });
   let other = '';
-  const folder = await provideFolder(name, ['a'], async (making) => {
+  const folder = await provideFolder({ name, content: ['a'] }, async (making) => {
     other = making;
     await mkdir(making);
   });

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -56,16 +56,15 @@ export async function providePython({ name, packages, modules, onStep = () => {}
   throw new Error(`${requirements.join(' and ')} are installed, but cannot be imported.`);
 }
 
-/**
- * The path of a folder below `node_modules/.cache`, whose name depends on `content`. `make` fills it once; a folder that was not finished is
- * never used.
- */
+/** `root` is the folder that it is in. Default: `node_modules/.cache`. */
+type Folder = { name: string; content: readonly string[]; root?: string };
+
+/** The path of a folder, whose name depends on `content`. `make` fills it once; a folder that was not finished is never used. */
 export async function provideFolder(
-  name: string,
-  content: readonly string[],
+  { name, content, root = cache }: Folder,
   make: (folder: string) => Promise<void>,
 ): Promise<string> {
-  const folder = join(cache, `${name}-${hashOf(...content)}`);
+  const folder = join(root, `${name}-${hashOf(...content)}`);
   const isMade = async () => existsSync(folder);
   if (!(await isMade())) await makeOnce(folder, isMade, make);
   return folder;
@@ -77,12 +76,13 @@ async function makeOnce(
   isMade: () => Promise<boolean>,
   make: (making: string) => Promise<void>,
 ): Promise<void> {
-  await mkdir(cache, { recursive: true });
+  const root = dirname(folder);
+  await mkdir(root, { recursive: true });
   using _lock = await takeLock(`${folder}.lock`);
   if (await isMade()) return;
   const making = `${folder}.making.`;
   // Left by processes that were killed. What they had started may still write there.
-  const left = (await readdir(cache)).map((name) => join(cache, name)).filter((path) => path.startsWith(making));
+  const left = (await readdir(root)).map((name) => join(root, name)).filter((path) => path.startsWith(making));
   for (const path of left) await rm(path, { recursive: true, force: true });
   const own = `${making}${randomUUID()}`;
   try {

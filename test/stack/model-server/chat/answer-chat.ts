@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Choice, chooseAnswer, tokensOf } from '../model/choose-answer.ts';
+import type { Tool } from '../model/choose-tool.ts';
 import { promptTokensOf } from '../model/text.ts';
 
 const message = z.looseObject({
@@ -52,7 +53,9 @@ export function answerChat(chat: Chat): ChatAnswer {
   };
 }
 
-function toolsOf({ tools, tool_choice: toolChoice }: Chat): string[] {
+function toolsOf({ tools, tool_choice: toolChoice }: Chat): Tool[] {
   if (toolChoice === 'none') return [];
-  return (tools ?? []).flatMap((tool) => (tool.function ? [tool.function.name] : []));
+  return (tools ?? []).flatMap(({ function: called }) =>
+    called ? [{ name: called.name, schema: called.parameters }] : [],
+  );
 }

@@ -16,7 +16,8 @@ const stopReasons = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_
 /** What the model answers to a messages request. Tests use it to predict a reply and its token counts. */
 export function answerMessages(request: MessagesRequest): MessagesAnswer {
   const messages = messagesOfAnthropic(request);
-  const tools = request.tool_choice?.type === 'none' ? [] : (request.tools ?? []).map(({ name }) => name);
+  const offered = (request.tools ?? []).map(({ name, input_schema: schema }) => ({ name, schema }));
+  const tools = request.tool_choice?.type === 'none' ? [] : offered;
   const choice = chooseAnswer({ messages, tools, tokensMax: request.max_tokens, quotesResults: true }, 0);
   return {
     parts: partsOf(choice).map((part) => (part.kind === 'refusal' ? { ...part, kind: 'text' } : part)),

@@ -14,6 +14,8 @@ export interface CallPart {
   readonly name: string;
   /** The arguments, as JSON unless the limit has cut them. */
   readonly tokens: readonly string[];
+  /** Whether the tokens are the text of a custom tool. */
+  readonly isCustom: boolean;
 }
 
 /** A part that the limit left without tokens is not listed. Of an answer that was cut, the last part is incomplete. */
@@ -22,7 +24,9 @@ export function partsOf({ reasoning, content, refusal, toolCalls }: Choice): Par
     { kind: 'reasoning', tokens: reasoning },
     { kind: 'text', tokens: content ?? [] },
     { kind: 'refusal', tokens: refusal ?? [] },
-    ...toolCalls.map(({ id, name, arguments: tokens }) => ({ kind: 'call' as const, id, name, tokens })),
+    ...toolCalls.map(({ id, name, arguments: tokens, isCustom = false }) => ({
+      ...{ kind: 'call' as const, id, name, tokens, isCustom },
+    })),
   ];
   return parts.filter(({ tokens }) => tokens.length > 0);
 }

@@ -1,3 +1,4 @@
+import { type Tool, unaskedCall } from './choose-tool.ts';
 import { nextStep, type TaskStep } from './task-steps.ts';
 import {
   answerFor,
@@ -26,13 +27,15 @@ export interface ToolCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: readonly string[];
+  /** Whether the arguments are the text of a custom tool. */
+  readonly isCustom?: boolean;
 }
 
 /** What the model is asked, in whichever format. */
 export interface Conversation {
   readonly messages: readonly Message[];
-  /** The names of the tools that it may call. */
-  readonly tools: readonly string[];
+  /** The tools that it may call. */
+  readonly tools: readonly Tool[];
   readonly tokensMax: number;
   /** Whether it quotes the result of a tool if that is the last message. */
   readonly quotesResults: boolean;
@@ -40,15 +43,19 @@ export interface Conversation {
 
 /**
  * What the model answers: text, or calls of the tools that the last user message requests with `call <name>`, or a refusal if that
- * message says `refuse to answer`. It reasons first if the message says `think aloud`. A task is done step by step.
+ * message says `refuse to answer`. It reasons first if the message says `think aloud`. A task is done step by step. If it may call tools
+ * and is not told which, it calls one of its own accord, twice, and answers then.
  */
 export function chooseAnswer(conversation: Conversation, index: number): Choice {
   const { messages, tools, tokensMax, quotesResults } = conversation;
   const step = nextStep(messages);
-  if (typeof step !== 'string' && tools.includes(step.name)) return stepChoice(conversation, step);
-  if (quotesResults && answersResult(messages)) return textChoice(conversation, resultAnswerFor(messages), false);
+  if (typeof step !== 'string' && tools.some(({ name }) => name === step.name)) return stepChoice(conversation, step);
   const names = toolsCalled(conversation);
   const refusal = refusalFor(messages);
+  const isFree = !isTold(conversation) && refusal === undefined && step === 'none';
+  const unasked = isFree ? unaskedCall(tools, messages) : undefined;
+  if (unasked !== undefined) return unaskedChoice(conversation, unasked, index);
+  if (quotesResults && answersResult(messages)) return textChoice(conversation, resultAnswerFor(messages), false);
   if (names.length === 0) return textChoice(conversation, refusal ?? answerFor(messages, index), refusal !== undefined);
   const tokens = pieces(toolArgumentsFor(messages));
   const toolCalls = names.map((name, call) => ({
@@ -64,6 +71,18 @@ export function chooseAnswer(conversation: Conversation, index: number): Choice 
 function stepChoice({ messages, tokensMax }: Conversation, step: TaskStep): Choice {
   const tokens = pieces(step.arguments);
   const toolCalls = [{ id: `call_${digest(messages)}`, name: step.name, arguments: tokens.slice(0, tokensMax) }];
+  const finishReason = tokens.length > tokensMax ? 'length' : 'tool_calls';
+  return { reasoning: [], content: null, refusal: null, toolCalls, finishReason };
+}
+
+function unaskedChoice(
+  { messages, tokensMax }: Conversation,
+  { tool, arguments: text }: NonNullable<ReturnType<typeof unaskedCall>>,
+  index: number,
+): Choice {
+  const tokens = pieces(text);
+  const call = { id: `call_${digest(messages)}_${index}`, name: tool.name, arguments: tokens.slice(0, tokensMax) };
+  const toolCalls = [tool.isCustom === true ? { ...call, isCustom: true } : call];
   const finishReason = tokens.length > tokensMax ? 'length' : 'tool_calls';
   return { reasoning: [], content: null, refusal: null, toolCalls, finishReason };
 }
@@ -88,6 +107,15 @@ function textChoice({ messages, tokensMax }: Conversation, text: string, refuses
 }
 
 function toolsCalled({ tools, messages }: Conversation): string[] {
-  const asked = new Set(Array.from(lastUserText(messages).matchAll(/\bcall ([\w-]+)/g), ([, name]) => name));
-  return tools.filter((name) => asked.has(name));
+  return toldIn(lastUserText(messages), tools);
+}
+
+/** Whether any user message says which tool to call. */
+function isTold({ tools, messages }: Conversation): boolean {
+  return messages.some((message) => message.role === 'user' && toldIn(lastUserText([message]), tools).length > 0);
+}
+
+function toldIn(text: string, tools: readonly Tool[]): string[] {
+  const asked = new Set(Array.from(text.matchAll(/\bcall ([\w-]+)/g), ([, name]) => name));
+  return tools.map(({ name }) => name).filter((name) => asked.has(name));
 }

@@ -1,5 +1,6 @@
 import { type Part, partsOf } from '../model/answer-parts.ts';
 import { chooseAnswer, tokensOf } from '../model/choose-answer.ts';
+import type { Tool } from '../model/choose-tool.ts';
 import { promptTokensOf } from '../model/text.ts';
 import { messagesOfResponse, type ResponseRequest } from './read-response.ts';
 
@@ -27,7 +28,11 @@ export function answerResponse(request: ResponseRequest): ResponseAnswer {
   };
 }
 
-function toolsOf({ tools, tool_choice: toolChoice }: ResponseRequest): string[] {
+function toolsOf({ tools, tool_choice: toolChoice }: ResponseRequest): Tool[] {
   if (toolChoice === 'none') return [];
-  return (tools ?? []).flatMap(({ type, name }) => (type === 'function' && name !== undefined ? [name] : []));
+  return (tools ?? []).flatMap(({ type, name, parameters: schema }): Tool[] => {
+    if (name === undefined) return [];
+    if (type === 'custom') return [{ name, isCustom: true }];
+    return type === 'function' ? [{ name, schema }] : [];
+  });
 }

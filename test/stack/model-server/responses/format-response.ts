@@ -60,7 +60,10 @@ export function outputItem(part: TextPart | CallPart, id: string, status: ItemSt
       return { id, type: 'reasoning', summary: [], content, encrypted_content: null, status };
     case 'call': {
       const text = isEmpty ? '' : part.tokens.join('');
-      return { id, type: 'function_call', call_id: part.id, name: part.name, arguments: text, status };
+      const call = { call_id: part.id, name: part.name, status };
+      return part.isCustom
+        ? { id, type: 'custom_tool_call', ...call, input: text }
+        : { id, type: 'function_call', ...call, arguments: text };
     }
     default:
       return { id, type: 'message', role: 'assistant', content, status };

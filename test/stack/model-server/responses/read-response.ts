@@ -24,7 +24,18 @@ const callItem = z.looseObject({
   arguments: z.string(),
 });
 
-const resultItem = z.looseObject({ type: z.literal('function_call_output'), call_id: z.string(), output: content });
+const customItem = z.looseObject({
+  type: z.literal('custom_tool_call'),
+  call_id: z.string(),
+  name: z.string(),
+  input: z.string(),
+});
+
+const resultItem = z.looseObject({
+  type: z.enum(['function_call_output', 'custom_tool_call_output']),
+  call_id: z.string(),
+  output: content,
+});
 
 const reasoningItem = z.looseObject({
   type: z.literal('reasoning'),
@@ -32,7 +43,7 @@ const reasoningItem = z.looseObject({
   content: z.array(textPart).nullish(),
 });
 
-const item = z.union([messageItem, callItem, resultItem, reasoningItem]);
+const item = z.union([messageItem, callItem, customItem, resultItem, reasoningItem]);
 
 /** What the simulated server requires of a response request. All other fields are recorded, and repeated where the format does that. */
 export const responseSchema = z.looseObject({
@@ -61,7 +72,10 @@ function messageOf(given: z.infer<typeof item>): Message {
   switch (given.type) {
     case 'function_call':
       return { role: 'assistant', content: `${given.name} ${given.arguments}` };
+    case 'custom_tool_call':
+      return { role: 'assistant', content: `${given.name} ${given.input}` };
     case 'function_call_output':
+    case 'custom_tool_call_output':
       return { role: 'tool', content: contentOf(given.output) };
     case 'reasoning':
       return { role: 'assistant', content: [...(given.summary ?? []), ...(given.content ?? [])].map(asText) };

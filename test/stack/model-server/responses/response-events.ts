@@ -19,6 +19,7 @@ const eventTypes = {
   refusal: 'response.refusal',
   call: 'response.function_call_arguments',
 };
+const customCall = 'response.custom_tool_call_input';
 
 /** The response as server-sent events, each numbered by its place in the stream. */
 export function* responseEvents(named: Named): Generator<StreamEvent> {
@@ -45,7 +46,7 @@ export function responseForm(named: Named): ReplyForm {
   const delta = (sent: number) => numbered(deltaType, { ...place, logprobs: [], delta: '' }, sent);
   const closing = '"}\n\n';
   return {
-    textOpenings: ['"delta":"', '"text":"', '"refusal":"', '"arguments":"'],
+    textOpenings: ['"delta":"', '"text":"', '"refusal":"', '"arguments":"', '"input":"'],
     wholeUpToText: '{"object":"response","output":[{"type":"message","content":[{"type":"output_text","text":"',
     eventUpToText: (sent) => delta(sent).slice(0, -closing.length),
     eventAfterText: closing,
@@ -58,7 +59,7 @@ export function responseForm(named: Named): ReplyForm {
 
 function* contentEvents(part: Part, item: { item_id: string; output_index: number }): Generator<StreamEvent> {
   const text = part.tokens.join('');
-  const type = eventTypes[part.kind];
+  const type = part.kind === 'call' && part.isCustom ? customCall : eventTypes[part.kind];
   const place = part.kind === 'call' ? item : { ...item, content_index: 0 };
   const logprobs = part.kind === 'text' ? { logprobs: [] } : {};
   if (part.kind !== 'call') {
@@ -72,7 +73,7 @@ function* contentEvents(part: Part, item: { item_id: string; output_index: numbe
 }
 
 function doneFields(part: Part, text: string): object {
-  if (part.kind === 'call') return { name: part.name, arguments: text };
+  if (part.kind === 'call') return part.isCustom ? { input: text } : { name: part.name, arguments: text };
   return part.kind === 'refusal' ? { refusal: text } : { text };
 }
 
