@@ -68,7 +68,7 @@ const namesMax = 20;
 function droppedHeader(names: readonly string[]): string {
   const different = [...new Set(names)];
   const shown = different.slice(0, namesMax).map((name) => {
-    const safe = name.slice(0, nameLengthMax + 1).replace(/[^\w.:/-]/g, '?');
+    const safe = name.slice(0, nameLengthMax + 1).replace(/[^\w.:/-]/g, '?') || '?';
     return safe.length > nameLengthMax ? `${safe.slice(0, nameLengthMax)}...` : safe;
   });
   const more = different.length - shown.length;

@@ -43,6 +43,13 @@ const error = z
       code: errorParts.code,
       limit: errorParts.limit.optional().meta({ description: 'The limit that was exceeded.' }),
       ...errorParts.details,
+      details: z
+        .strictObject({
+          error_code: z.literal('thread_unsupported_request'),
+          unsupported: z.array(z.literal('thread')),
+        })
+        .optional()
+        .meta({ description: 'Of a request with a `thread`, for the tool runners of SDKs.' }),
     }),
     request_id: z.string().meta({ description: 'The same as `x-request-id`.' }),
   })

@@ -1,5 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
+import { createListedFields } from '../../../../shared/endpoints/fields/listed-fields.ts';
+import { endpointNames } from '../../../../shared/endpoints/routes.ts';
 import { parseLine, type ReadLine, readNameAndModel } from '../../../../workers/batches/files/parse-line.ts';
 import { batchPlan } from '../../../support/batch-plan.ts';
 import { anyField } from '../../../support/read-chat.ts';
@@ -224,4 +226,25 @@ test('the name and the model of a line are known also if the line cannot run any
   t.deepEqual(readNamed({ ...line, custom_id: 5 }), { customId: '', model: 'small-chat' });
   for (const other of ['', '{', '[]', '5']) t.deepEqual(readNamed(other), { customId: '', model: undefined });
   t.deepEqual(readNameAndModel({ bytes: undefined }, rules), { customId: '', model: undefined });
+});
+
+test('null, halves of surrogate pairs, hosted tools and unknown fields of a line are treated as in a request', (t) => {
+  const { models, aliases } = batchPlan();
+  const settings = Object.fromEntries(Object.keys(models).map((name) => [name, { unknownFields: 'drop' as const }]));
+  const listedFields = createListedFields({ models: settings, mediaHosts: [] });
+  const read = (path: string, fields: object) => {
+    const offering = Object.entries(models).map(([name, model]) => [name, { ...model, endpoints: endpointNames }]);
+    const rules = { models: Object.fromEntries(offering), aliases, endpoint: path, listedFields };
+    const text = JSON.stringify({ ...line, url: path, body: { model: 'small-chat', ...fields } });
+    const result = parseLine({ number: 1, bytes: Buffer.from(text) }, rules);
+    if ('refused' in result) return result.refused.issues.map((issue) => issue.path);
+    return 'parsed' in result ? JSON.parse(result.parsed.call.body) : result.faults;
+  };
+  const asked = { messages: [{ role: 'user', content: 'a\ud800', name: null }] };
+  const whole = { messages: [{ role: 'user', content: 'a\ufffd' }] };
+  t.deepEqual(read('/v1/chat/completions', { ...asked, user: null, x_vendor: 1, seed: 1 }), { ...whole, seed: 1 });
+  t.deepEqual(read('/v1/chat/completions', { ...asked, priority: 1 }), ['priority']);
+  t.deepEqual(read('/v1/chat/completions', { ...asked, tools: [{ type: 'web_search' }] }), ['tools[0].type']);
+  const response = read('/v1/responses', { input: 'Hi', tools: [{ type: 'web_search' }] });
+  t.deepEqual(response, { input: 'Hi', store: false });
 });
