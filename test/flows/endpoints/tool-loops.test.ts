@@ -116,7 +116,7 @@ for (const stream of [false, true]) {
   });
 }
 
-test("Anthropic's tool runner goes on without a thread, and ends its loop", async (t) => {
+test("Anthropic's tool runner continues without a thread, and ends its loop", async (t) => {
   const statuses: number[] = [];
   const counted: typeof fetch = async (...asked) => {
     const response = await fetch(...asked);
