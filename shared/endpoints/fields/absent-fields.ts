@@ -4,8 +4,13 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** Fields with lists of objects: messages or items, and tools. */
 const lists = ['messages', 'input', 'system', 'tools', 'functions'] as const;
-/** Members of such an object that are objects with fields, or lists of them. */
-const inner = ['content', 'tool_calls', 'function', 'custom'] as const;
+/** Members of these, and of what is in them, that are objects with fields, or lists of them. All others are data. */
+const nested = new Set([
+  ...['content', 'output', 'summary', 'tool_calls', 'function', 'custom', 'cache_control', 'source'],
+  ...['image_url', 'video_url', 'audio_url', 'input_audio', 'file'],
+]);
+/** A part of the result of a tool, and the source of its media. */
+const levelsMax = 4;
 /** Fields that are objects with fields. In others null is data: in schemas, maps and the variables of templates. */
 const objects = [
   ...['stream_options', 'response_format', 'text', 'reasoning', 'thinking', 'output_config', 'output_format', 'prompt'],
@@ -21,20 +26,25 @@ const objects = [
 export function withoutNulls(request: Json): Json {
   const changed: Record<string, unknown> = {};
   for (const field of lists) {
-    const kept = field === 'messages' ? 'content' : undefined;
-    changed[field] = changedObjects(request[field], (item) => itemWithoutNulls(item, kept));
+    changed[field] = presentIn(request[field], levelsMax, field === 'messages' ? 'content' : undefined);
   }
   for (const field of objects) changed[field] = withoutNullMembers(request[field]);
   const differing = Object.entries(changed).filter(([field, value]) => value !== request[field]);
   return withoutNullMembers(differing.length === 0 ? request : { ...request, ...Object.fromEntries(differing) });
 }
 
-function itemWithoutNulls(item: Json, kept: string | undefined): Json {
+/** The `kept` member stays also if it is null. */
+function presentIn(value: unknown, levels: number, kept?: string): unknown {
+  if (Array.isArray(value)) return changedObjects(value, (item) => presentMembers(item, levels, kept));
+  return isObject(value) ? presentMembers(value, levels, kept) : value;
+}
+
+function presentMembers(item: Json, levels: number, kept?: string): Json {
   let changed = item;
-  for (const name of inner) {
-    const value = item[name];
-    const cleaned = withoutNullMembers(changedObjects(value, (part) => withoutNullMembers(part)));
-    if (cleaned !== value) changed = { ...changed, [name]: cleaned };
+  for (const name in item) {
+    if (levels === 0 || !nested.has(name)) continue;
+    const present = presentIn(item[name], levels - 1);
+    if (present !== item[name]) changed = { ...changed, [name]: present };
   }
   return withoutNullMembers(changed, kept);
 }

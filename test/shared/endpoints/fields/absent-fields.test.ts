@@ -102,6 +102,22 @@ test('null is absent inside messages, items, parts and tools', (t) => {
   });
 });
 
+test('null is absent inside media and parts of results', (t) => {
+  const url = 'data:image/png;base64,AAAA';
+  const content = [{ type: 'image_url', image_url: { url, detail: null } }];
+  t.deepEqual(bodyOf(chat, { messages: [{ role: 'user', content }] }).messages[0].content, [
+    { type: 'image_url', image_url: { url } },
+  ]);
+  const source = { type: 'base64', media_type: 'image/png', data: 'AAAA', url: null };
+  const result = (part: object) => ({ type: 'tool_result', tool_use_id: 't', content: [{ type: 'image', ...part }] });
+  const cached = { cache_control: { type: 'ephemeral', ttl: null } };
+  const sent = { messages: [{ role: 'user', content: [{ ...result({ source, ...cached }) }] }], max_tokens: 5 };
+  const { url: _absent, ...present } = source;
+  t.deepEqual(bodyOf(messages, sent).messages[0].content, [
+    result({ source: present, cache_control: { type: 'ephemeral' } }),
+  ]);
+});
+
 test('null stays where it is data, and is refused where a value is required', (t) => {
   const data = { chat_template_kwargs: { mode: null }, guided_json: { enum: [null], default: null } };
   t.deepEqual(bodyOf(chat, { messages: [user], ...data }), { messages: [user], ...data });
