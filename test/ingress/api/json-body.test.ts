@@ -46,11 +46,11 @@ function outcomeOf(schema: z.ZodType, body: object, besides: object = {}): unkno
   }
 }
 
-/** Where null is a value: in the settings of a key, the metadata of a batch, and the end and note of codes. */
+/** Where null is a value: in the settings of a key, the metadata and times of a batch, and the end and note of codes. */
 function nullIsValue(schema: unknown, name: string): boolean {
   const { NewKey, KeyChange, NewBatch, NewTopUpCodes } = requestSchemas;
   if (schema === NewTopUpCodes) return name === 'expires_at' || name === 'note';
-  if (schema === NewBatch) return name === 'metadata';
+  if (schema === NewBatch) return name === 'metadata' || name === 'output_expires_after';
   return schema === NewKey || (schema === KeyChange && name !== 'name');
 }
 
