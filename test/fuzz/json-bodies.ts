@@ -130,7 +130,7 @@ function partsOf(value: unknown): number {
 const ours = new Set(['model', 'max_tokens', 'max_completion_tokens', 'service_tier', 'stream', 'stream_options']);
 const backends = Object.values(planFile.backends);
 
-/** The client's fields reach each backend unchanged, in addition to the fields that the service sets. */
+/** The client's fields reach each backend unchanged, except null and half characters, in addition to the fields that the service sets. */
 async function checkCall(call: Call, text: string): Promise<void> {
   const { cost, outputTokensMax } = call;
   const model = planFile.models[call.model];
@@ -153,6 +153,16 @@ async function checkCall(call: Call, text: string): Promise<void> {
   require(isCount(await countPromptTokens(call)), 'the prompt cannot be counted');
 }
 
-function withoutOurs(value: object): object {
-  return Object.fromEntries(Object.entries(value).filter(([name]) => !ours.has(name)));
+function withoutOurs(value: object): unknown {
+  return comparable(Object.fromEntries(Object.entries(value).filter(([name]) => !ours.has(name))));
+}
+
+/** Where null may be data it reaches a backend, so it is left out on both sides. */
+function comparable(value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed();
+  if (Array.isArray(value)) return value.map(comparable);
+  if (typeof value !== 'object' || value === null) return value;
+  const whole = Object.fromEntries(Object.entries(value).map(([name, member]) => [name.toWellFormed(), member]));
+  const present = Object.entries(whole).filter(([, member]) => member !== null);
+  return Object.fromEntries(present.map(([name, member]) => [name, comparable(member)]));
 }
