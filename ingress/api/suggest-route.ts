@@ -1,3 +1,5 @@
+import { isOneLetterOff } from '../../shared/endpoints/fields/unknown-fields.ts';
+
 /** Prefixes that clients add to a path, or omit. */
 const prefixes = new Set(['v1', 'api', 'openai']);
 
@@ -38,21 +40,6 @@ function correctedPaths(segments: readonly string[], patterns: readonly string[]
 
 function isParameter(segment: string | undefined): boolean {
   return segment !== undefined && /[:*]/.test(segment);
-}
-
-/** Whether one letter was left out, added or replaced, or two neighbours were swapped. */
-function isOneLetterOff(sent: string, meant: string): boolean {
-  if (Math.abs(sent.length - meant.length) > 1) return false;
-  let start = 0;
-  while (start < sent.length && sent[start] === meant[start]) start++;
-  const [rest, expected] = [sent.slice(start), meant.slice(start)];
-  const [first = '', second = ''] = rest;
-  return (
-    rest.slice(1) === expected ||
-    rest === expected.slice(1) ||
-    rest.slice(1) === expected.slice(1) ||
-    second + first + rest.slice(2) === expected
-  );
 }
 
 /** Routes of OpenAI's API, some of which this service does not have, by the segment after `/v1/` (platform.openai.com/docs/api-reference). */

@@ -62,7 +62,7 @@ const ways: Record<string, () => Promise<Answer>> = {
   METHOD_NOT_ALLOWED: () => keys.send('DELETE', '/v1/models'),
   CONFLICT: cancelFinished,
   IDEMPOTENCY_MISMATCH: askOtherwise,
-  PAYLOAD_TOO_LARGE: () => chat(key, { user: 'x'.repeat(5_000_000) }),
+  PAYLOAD_TOO_LARGE: () => chat(key, { user: 'x'.repeat(17_000_000) }),
   UNSUPPORTED_MEDIA_TYPE: () =>
     keys.send('POST', '/v1/chat/completions', { bearer: key, body: 'x', headers: { 'content-type': 'text/plain' } }),
   HEADERS_TOO_LARGE: () => keys.send('GET', '/v1/models', { headers: { 'x-large': 'x'.repeat(20_000) } }),

@@ -14,15 +14,14 @@ export function isUnknownField(field: string, published: ReadonlySet<string>): b
   return !published.has(name) && countedName(name) === 'other' && !isLimitField(name) && !isLimitField(field);
 }
 
-/**
- * Returns the known name that differs from this one by one letter: one more, one less, another one, or two neighbours in the other order.
- */
+/** Returns the known name that differs from this one by one letter. */
 export function nearName(field: string, known: Iterable<string>): string | undefined {
-  for (const name of known) if (name.length >= nearLengthMin && isNear(field, name)) return name;
+  for (const name of known) if (name.length >= nearLengthMin && isOneLetterOff(field, name)) return name;
   return undefined;
 }
 
-function isNear(one: string, other: string): boolean {
+/** Whether two names differ by one letter: one more, one less, another one, or two neighbours in the other order. */
+export function isOneLetterOff(one: string, other: string): boolean {
   if (Math.abs(one.length - other.length) > 1 || one === other) return false;
   let same = 0;
   while (one[same] !== undefined && one[same] === other[same]) same++;
