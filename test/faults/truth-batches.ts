@@ -5,7 +5,7 @@ import { openStore } from '../../shared/open-store.ts';
 import { leaseEndsKey, leasesKey } from '../../shared/redis/keys.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';
 import { startStack } from '../stack/stack.ts';
-import { linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
+import { type BatchLine, lineOf, linesOf, openBatchClient, tokensIn } from '../support/batch-client.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { openRedis } from '../support/open-redis.ts';
 import { seededRandom } from '../support/random.ts';
@@ -27,6 +27,15 @@ const plans = { free: { requests_at_once: 8, batch_requests_at_once: 24, model_t
 const account = 'user:alice';
 const everyFewSeconds = { from: 2_000, to: 5_000 };
 
+const refusedEvery = 10;
+
+/** Puts a line that is refused behind each tenth line, and an empty one. */
+function withRefused(text: string): string {
+  const every = (line: string, index: number) =>
+    (index + 1) % refusedEvery === 0 ? `${line}\n${lineOf(`refused-${index}`, { model: 'none' })}\n` : line;
+  return text.trimEnd().split('\n').map(every).join('\n');
+}
+
 /** Tests that whichever processes die and whichever parts are unavailable, each line ends once, and the charge matches the results. */
 export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar): void {
   faultTest(test, fault, async (t, see) => {
@@ -47,7 +56,9 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     const outboxes = parts.use(followOutboxes(stack.redisUrl));
     const key = await stack.mintKey('alice');
     const user = () => openBatchClient(stack, 'alice', key);
-    const { id } = await (await user()).create(linesOf(lines));
+    const { id } = await (await user()).create(withRefused(linesOf(lines)));
+    const refused = Math.floor(lines / refusedEvery);
+    const total = lines + refused;
     const startedAt = performance.now();
     const say = (text: string) => see(`${Math.round((performance.now() - startedAt) / 1_000)} s: ${text}`);
     // The state of the batch is read from the store itself, because ingresses come and go.
@@ -74,15 +85,20 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     const output = await client.output(batch);
     const errors = await client.errors(batch);
     t.is(batch.status, 'completed');
-    t.deepEqual(batch.request_counts, { total: lines, completed: output.length, failed: errors.length });
+    t.deepEqual(batch.request_counts, { total, completed: output.length, failed: errors.length });
+    const isRefused = ({ custom_id }: BatchLine) => custom_id.startsWith('refused');
     t.deepEqual(
-      errors.filter(({ error }) => error?.code !== 'INTERNAL_ERROR'),
+      errors.filter(isRefused).map(({ response, error }) => [response?.status_code, error?.code]),
+      Array(refused).fill([400, 'VALIDATION_ERROR']),
+    );
+    t.deepEqual(
+      errors.filter((line) => !isRefused(line) && line.error?.code !== 'INTERNAL_ERROR'),
       [],
       'only a line whose workers were killed repeatedly ends without an answer',
     );
     const names = [...output, ...errors].map(({ custom_id }) => custom_id);
-    t.is(names.length, lines);
-    t.is(new Set(names).size, lines);
+    t.is(names.length, total);
+    t.is(new Set(names).size, total);
     for (const { custom_id, response } of output) {
       // The test model server repeats the end of the prompt.
       t.true(response?.body.choices[0]?.message.content?.startsWith('You said') === true, custom_id);
