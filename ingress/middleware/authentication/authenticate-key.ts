@@ -6,7 +6,8 @@ import type { LimitFailures } from '../../limits/limit-failures.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
 /**
- * Finds the caller of an API key. A sign-in token is `INVALID_KEY` here; anything else is `INVALID_TOKEN` (contract.md#t3-credentials). A key that is not in memory is `rate_limit_exceeded` if its network has sent too many unknown keys.
+ * Finds the caller of an API key. A sign-in token is `INVALID_KEY` here; anything else is `INVALID_TOKEN` (contract.md#t3-credentials). A
+ * key that is not in memory is `rate_limit_exceeded` if its network has sent too many unknown keys.
  */
 export function authenticateKey(deps: {
   callers: Pick<Callers, 'find' | 'knows'>;
