@@ -104,8 +104,8 @@ test('a body of another media type, charset or encoding gets 415', async (t) => 
   await stillServes(t, stack.ingresses[0], key);
 });
 
-test('a body over 4 MiB gets 413: from Content-Length before any byte is read, otherwise by count', async (t) => {
-  const announced = [json, 'Content-Length: 4194305'];
+test('a body over 16 MiB gets 413: from Content-Length before any byte is read, otherwise by count', async (t) => {
+  const announced = [json, 'Content-Length: 16777217'];
   const answers = await refuses(t, port, [
     ['announced', chatHead(...announced), tooLarge],
     ['declared, with Expect: 100-continue', chatHead(...announced, 'Expect: 100-continue'), tooLarge],
@@ -113,7 +113,7 @@ test('a body over 4 MiB gets 413: from Content-Length before any byte is read, o
   ]);
   for (const { interim } of answers) t.deepEqual(interim, []);
   const piece = `10000\r\n${' '.repeat(65_536)}\r\n`;
-  await refuses(t, port, [['counted', chatHead(json, 'Transfer-Encoding: chunked') + piece.repeat(65), tooLarge]]);
+  await refuses(t, port, [['counted', chatHead(json, 'Transfer-Encoding: chunked') + piece.repeat(257), tooLarge]]);
   const settings = head(
     'POST /v1/keys/developer HTTP/1.1',
     `Authorization: Bearer ${token}`,
@@ -124,8 +124,8 @@ test('a body over 4 MiB gets 413: from Content-Length before any byte is read, o
     ['with a key', settings, tooLarge],
     ['with a device', head('POST /v1/keys/guest HTTP/1.1', json, 'Content-Length: 4097'), tooLarge],
   ]);
-  const largest = good.replace('Hi', 'x'.repeat(4_194_304 - good.length + 2));
-  t.is(Buffer.byteLength(largest), 4_194_304);
+  const largest = good.replace('Hi', 'x'.repeat(16_777_216 - good.length + 2));
+  t.is(Buffer.byteLength(largest), 16_777_216);
   t.not((await exchange({ port, send: chatWith(largest) })).status, 413);
   await stillServes(t, stack.ingresses[0], key);
 });

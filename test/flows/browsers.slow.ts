@@ -254,7 +254,7 @@ test.serial('every refusal can be read: otherwise a page would see neither reaso
     [404, '*', await keys.send('GET', '/v1/models/nothing', { bearer: key, headers })],
     [405, '*', await keys.send('DELETE', '/v1/models', { bearer: key, headers })],
     [405, '*', await keys.send('GET', '/v1/keys/guest', { headers })],
-    [413, '*', await chat('x'.repeat(5_000_000))],
+    [413, '*', await chat('x'.repeat(17_000_000))],
     [415, '*', await chat('x', { 'content-type': 'text/plain' })],
     [400, '*', await keys.send('POST', '/v1/keys/guest', { body: { device_id: '' }, headers })],
     [401, consoleOrigin, await keys.send('GET', '/v1/keys/developer', { headers: { origin: consoleOrigin } })],

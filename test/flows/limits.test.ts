@@ -152,7 +152,7 @@ test('every answer to an inference request of a known caller has the quota and r
     [400, await chat({ max_tokens: 'many' })],
     [400, await chat({ model: 'nothing' })],
     [400, await malformed('{')],
-    [413, await malformed('x'.repeat(5_000_000))],
+    [413, await malformed('x'.repeat(17_000_000))],
     [415, await malformed('x', { 'content-type': 'text/plain' })],
     [429, await chat({ model: 'large-chat' })],
   ] as const;

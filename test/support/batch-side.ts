@@ -26,7 +26,10 @@ import { recordedLog } from './recorded-log.ts';
 import { openResultRoom } from './result-room.ts';
 
 /** The parts that run a batch, with a real store, a real queue and a file of `lines` lines. */
-export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-chat', ...change }: Given = {}) {
+export async function openBatchSide(
+  redis: Redis,
+  { lines = 5, model = 'small-chat', method = 'POST', ...change }: Given = {},
+) {
   await using parts = new AsyncDisposableStack();
   const home = parts.use(await createSqliteHome());
   const store = parts.use(await home.open());
@@ -38,7 +41,10 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
     ...{ account, counts: { total: lines, completed: 0, failed: 0 }, inProgressAt: new Date() },
     ...change,
   });
-  const text = Array.from({ length: lines }, (_, index) => `${lineOf(`line ${index + 1}`, { model })}\n`).join('');
+  const text = Array.from(
+    { length: lines },
+    (_, index) => `${lineOf(`line ${index + 1}`, { model }).replace('POST', method)}\n`,
+  ).join('');
   await store.batches.insertFile(fileOf({ id: batch.inputFile, account, lines }));
   await store.files.write(batch.inputFile, bytesOf(text));
   await store.batches.insertBatch(batch);
@@ -65,6 +71,7 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
       ...{ requestId: requestIdOf(batch.id, line, number), account, keyId: '', model, tier: 'guest', plan: 'free' },
       ...{
         endpoint: '/v1/chat/completions',
+        errorFormat: 'flat',
         stream: false,
         includeUsage: false,
         assembled: true,
@@ -126,7 +133,8 @@ export async function openBatchSide(redis: Redis, { lines = 5, model = 'small-ch
   };
 }
 
-type Given = Partial<Batch> & { lines?: number };
+/** `method`: of all lines. */
+type Given = Partial<Batch> & { lines?: number; method?: string };
 
 export type BatchSide = Awaited<ReturnType<typeof openBatchSide>>;
 

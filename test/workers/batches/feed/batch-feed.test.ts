@@ -182,8 +182,12 @@ test('a batch whose file is gone is not done', async (t) => {
 test('a line with an unlisted field is wrong, also on a retry', async (t) => {
   const lines = [lineOf('one').replace('"model"', '"priority":-1,"service_tier":"flex","model"')];
   const strict = open({ lines });
-  t.like(await strict.feed.next(now, () => 'yes'), { line: 1, customId: 'one', errors: [{ param: 'body.priority' }] });
+  t.like(await strict.feed.next(now, () => 'yes'), {
+    line: 1,
+    customId: 'one',
+    refused: { issues: [{ path: 'priority' }] },
+  });
   const again = open({ lines, retries: [retryOf('', 1, { notBefore: new Date(0) })] });
   t.is(await again.feed.next(now, () => 'yes'), undefined, 'it waits, because it was tried before');
-  t.like(await again.feed.next(now, () => 'yes'), { line: 1, errors: [{ param: 'body.priority' }] });
+  t.like(await again.feed.next(now, () => 'yes'), { line: 1, refused: { issues: [{ path: 'priority' }] } });
 });

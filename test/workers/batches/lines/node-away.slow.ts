@@ -80,6 +80,7 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
       ...{ requestId: requestIdOf(batch, line, 1), account, keyId: '', model: 'small-chat', tier: 'guest' },
       ...{
         endpoint: '/v1/chat/completions',
+        errorFormat: 'flat',
         stream: false,
         includeUsage: false,
         assembled: true,

@@ -200,7 +200,7 @@ test.serial('a line whose model is gone from the plan file ends with that error'
     ...{
       customId: 'line 1',
       failed: true,
-      error: { code: 'VALIDATION_ERROR', message: 'body.model: there is no such model' },
+      error: { code: 'VALIDATION_ERROR', message: 'model: there is no such model' },
     },
   });
   // The last result is stored before its line ends. Only reading SQLite would block the event loop.

@@ -107,14 +107,14 @@ async function durations({ metrics }: BatchSide): Promise<string[]> {
 }
 
 test.serial('a batch whose file has faults fails, runs no line, and is cleaned up', async (t) => {
-  await using side = await openBatchSide(own.redis, { state: 'validating', model: 'gone' });
+  await using side = await openBatchSide(own.redis, { state: 'validating', method: 'GET' });
   const { runs } = supervise(t, side, 'one');
   const batch = await until(async () => {
     const found = await side.find();
     return found.open ? undefined : found;
   });
   t.deepEqual(await durations(side), ['failed 1']);
-  t.like(batch, { state: 'failed', errors: { 0: { code: 'model_not_found', line: 1 }, length: 5 } });
+  t.like(batch, { state: 'failed', errors: { 0: { code: 'invalid_method', line: 1 }, length: 5 } });
   t.deepEqual(
     runs.flatMap(({ refreshes }) => refreshes.flat()),
     [],
@@ -156,7 +156,7 @@ test.serial(
       ['fails', { state: 'validating', inProgressAt: undefined }],
       ['has ended', { state: 'completed', ending: 'completed' }],
     ] as const) {
-      await using side = await openBatchSide(own.redis, { model: 'gone', ...change } as Parameters<
+      await using side = await openBatchSide(own.redis, { method: 'GET', ...change } as Parameters<
         typeof openBatchSide
       >[1]);
       const { store, account, batch } = side;
