@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { EventEmitter } from 'node:events';
 import test from 'ava';
 import { createLargeBodies } from '../ingress/bodies/large-bodies.ts';
 import { createRefusedBodies } from '../ingress/bodies/refused-bodies.ts';
@@ -34,7 +33,7 @@ type Feed = { rounds: number; feed: () => unknown };
 const metrics = createLimitMetrics(createRegistry());
 const refusedBodies = createRefusedBodies({ now: () => 0 });
 const largeBodies = createLargeBodies({ bytesAtOnceMax: 1, clock: { now: () => 0, after: () => () => {} } });
-const connected = Object.assign(new EventEmitter(), { destroyed: false });
+const connected = new AbortController().signal;
 const knownCallers = createKnownCallers();
 const flights = createSingleFlight({ nameOf: (name: string) => name, fetch: async (name) => name.length });
 const displayNames = createDisplayNames({ names: { keepName: async () => {} }, log: { debug() {} } });
@@ -74,7 +73,7 @@ const modules: Readonly<Record<string, Feed>> = {
   'accounts with refused bodies': { rounds: 12_000, feed: () => refusedBodies.add(freshAccount(), 1_000) },
   'accounts with large bodies': {
     rounds: 12_000,
-    feed: async () => (await largeBodies.enter(freshAccount(), 2_000_000, connected))(),
+    feed: () => largeBodies.time(freshAccount(), 2_000_000, connected),
   },
   'callers of batches': {
     rounds: 12_000,

@@ -1,36 +1,31 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../../shared/bytes/clock.ts';
+import { ApiError } from '../../shared/errors.ts';
 
 /** Bodies from here on are large: parsing and queueing a smaller one blocks the process for a few milliseconds. */
 export const largeBytesMin = 1_048_576;
 
-/** What is known of a client: its connection. */
-type Client = {
-  readonly destroyed: boolean;
-  once(event: 'close', listener: () => void): unknown;
-  off(event: 'close', listener: () => void): unknown;
-};
-
-/** A large body on its way from its parsing into the queue, during which memory holds several copies of it. */
+/**
+ * Large bodies, from before they are read until they are queued. Both fail with the reason of the signal. A body is not read before its
+ * time, so that it takes no memory; if its length was not announced, it waits with what it has.
+ */
 export interface LargeBodies {
-  /**
-   * Resolves when a body of this sender may be parsed, or its client has disconnected, with what must be called once it is queued or
-   * refused.
-   */
-  enter(sender: string, bytes: number, client: Client): Promise<() => void>;
+  /** Resolves when the next large body of this sender has its time. Fails with `SERVICE_UNAVAILABLE` if that is too far away. */
+  time(sender: string, bytes: number, signal: AbortSignal): Promise<void>;
+  /** Resolves when a body that has arrived may be parsed, with what must be called once it is queued or refused. */
+  place(bytes: number, signal: AbortSignal): Promise<() => void>;
 }
-
-type Waiting = { sender: string; bytes: number; client: Client; begin: (leave: () => void) => void };
 
 /** A body of 16 MiB blocks the event loop for 0.15 s altogether. So the bodies of a sender take less than a twentieth of its time. */
 const usualBytesPerSecond = 4_194_304;
+const waitMsMax = 30_000;
 /** A sender that is evicted waits no longer. */
 const sendersMax = 10_000;
 
 /**
- * Lets large bodies be parsed one after another, `bytesAtOnceMax` at once but at least one. The next one of the same sender waits in
- * proportion to the bytes of the last, whether that was accepted or not (contract.md#v2-large-and-refused-bodies). Of several senders the
- * one that came first begins.
+ * The next large body of a sender waits in proportion to the bytes of the last, whether that was accepted or not. Those of all senders are
+ * parsed and queued one after another, `bytesAtOnceMax` at once but at least one, because memory then holds several copies of each
+ * (contract.md#v2-large-and-refused-bodies).
  */
 export function createLargeBodies({
   bytesAtOnceMax,
@@ -41,52 +36,64 @@ export function createLargeBodies({
   bytesPerSecond?: number;
   clock?: Clock;
 }): LargeBodies {
-  const waiting = new Set<Waiting>();
   const freeAt = new LRUCache<string, number>({ max: sendersMax });
+  const waiting = new Set<{ bytes: number; begin: () => void }>();
   let bytesAtOnce = 0;
-  let cancelTimer = () => {};
 
   function beginWhatFits(): void {
-    cancelTimer();
-    const now = clock.now();
-    const seen = new Set<string>();
-    let nextAt = Number.POSITIVE_INFINITY;
     for (const body of waiting) {
-      const { sender, bytes, client } = body;
-      const mayBeginAt = seen.has(sender) ? Number.POSITIVE_INFINITY : (freeAt.get(sender) ?? 0);
-      seen.add(sender);
-      if (client.destroyed) begin(body, 0);
-      else if (mayBeginAt > now) nextAt = Math.min(nextAt, mayBeginAt);
-      else if (bytesAtOnce > 0 && bytesAtOnce + bytes > bytesAtOnceMax) break;
-      else {
-        freeAt.set(sender, now + (bytes / bytesPerSecond) * 1_000);
-        begin(body, bytes);
-      }
+      if (bytesAtOnce > 0 && bytesAtOnce + body.bytes > bytesAtOnceMax) return;
+      waiting.delete(body);
+      bytesAtOnce += body.bytes;
+      body.begin();
     }
-    if (nextAt < Number.POSITIVE_INFINITY) cancelTimer = clock.after(nextAt - now, beginWhatFits);
-  }
-
-  function begin(body: Waiting, bytes: number): void {
-    waiting.delete(body);
-    bytesAtOnce += bytes;
-    let hasLeft = false;
-    body.begin(() => {
-      if (hasLeft) return;
-      hasLeft = true;
-      bytesAtOnce -= bytes;
-      beginWhatFits();
-    });
   }
 
   return {
-    async enter(sender, bytes, client) {
-      client.once('close', beginWhatFits);
-      const leave = await new Promise<() => void>((resolve) => {
-        waiting.add({ sender, bytes, client, begin: resolve });
+    async time(sender, bytes, signal) {
+      signal.throwIfAborted();
+      const now = clock.now();
+      const at = Math.max(now, freeAt.get(sender) ?? 0);
+      if (at - now > waitMsMax) throw tooFast(at - now);
+      freeAt.set(sender, at + (bytes / bytesPerSecond) * 1_000);
+      if (at > now) await unlessAborted(signal, (resolve) => clock.after(at - now, resolve));
+    },
+    async place(bytes, signal) {
+      signal.throwIfAborted();
+      await unlessAborted(signal, (resolve) => {
+        const body = { bytes, begin: resolve };
+        waiting.add(body);
         beginWhatFits();
+        return () => void waiting.delete(body);
       });
-      client.off('close', beginWhatFits);
-      return leave;
+      let hasLeft = false;
+      return () => {
+        if (hasLeft) return;
+        hasLeft = true;
+        bytesAtOnce -= bytes;
+        beginWhatFits();
+      };
     },
   };
+}
+
+/** `wait` returns what ends the wait early. */
+async function unlessAborted(signal: AbortSignal, wait: (resolve: () => void) => () => void): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const end = wait(resolve);
+  const abort = () => {
+    end();
+    reject(signal.reason);
+  };
+  signal.addEventListener('abort', abort);
+  try {
+    await promise;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function tooFast(waitMs: number): ApiError {
+  const message = 'Large bodies of this account arrive faster than the service reads them. Retry later.';
+  return new ApiError('SERVICE_UNAVAILABLE', message, { retryAfterMs: Math.round(waitMs) });
 }

@@ -33,9 +33,12 @@ type BodyOptions = {
 export function readJsonBody(deps: BodyOptions): Stage {
   return async function readJsonBody(ctx, next) {
     refuseOtherMedia(ctx.req);
-    if (Number(ctx.req.headers['content-length']) > deps.bodyBytesMax) throw bodyTooLarge(deps.bodyBytesMax);
+    const announced = Number(ctx.req.headers['content-length']);
+    if (announced > deps.bodyBytesMax) throw bodyTooLarge(deps.bodyBytesMax);
     const { caller } = ctx.state;
     const sender = caller && senderOf(caller, stateOf(ctx, 'address'));
+    const isAnnounced = announced >= largeBytesMin;
+    if (sender !== undefined && isAnnounced) await deps.largeBodies.time(sender, announced, deps.giveUp);
     const share = deps.budget.enter(caller ? holderOf(caller) : 'anonymous', ctx.req);
     if (share === undefined) throw noRoom(deps);
     let length = 0;
@@ -51,8 +54,9 @@ export function readJsonBody(deps: BodyOptions): Stage {
       const bytes = takeArrived(ctx, share, deps) ?? (await readBytes(ctx, share, deps));
       length = bytes.length;
       if (sender !== undefined && deps.refusedBodies.mustWait(sender)) await deps.refusedBodies.turn(sender);
-      const isLarge = sender !== undefined && length >= largeBytesMin;
-      if (isLarge) leaveLarge = await deps.largeBodies.enter(sender, length, ctx.req.socket);
+      const isLarge = length >= largeBytesMin;
+      if (isLarge && sender !== undefined && !isAnnounced) await deps.largeBodies.time(sender, length, deps.giveUp);
+      if (isLarge) leaveLarge = await deps.largeBodies.place(length, deps.giveUp);
       if (ctx.req.socket.destroyed) throw bodyEndedEarly();
       if (deps.giveUp.aborted) throw deps.giveUp.reason;
       ctx.state.body = parseJsonBody(bytes);

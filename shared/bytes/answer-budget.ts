@@ -47,7 +47,7 @@ export const batchHolder = 'batches';
  */
 export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => void; clock?: Clock }): AnswerBudget {
   const { bytesMax, onEnded = () => {}, clock = systemClock } = deps;
-  const answers = createHeldBytes<Reading>(bytesMax, { heldLong: true });
+  const answers = createHeldBytes<Reading>(bytesMax);
   const paused = createPausedSources<Reading>({ held: answers });
   const slow = createSlowReaders({ answers, bytesMax, clock, end });
 

@@ -22,11 +22,10 @@ export type HeldBytes<More> = ReturnType<typeof createHeldBytes<More>>;
 
 /**
  * Counts the bytes of the bodies that this process holds, in total and by account. Keeps the bodies that arrive in order: the oldest may
- * continue past the bound. If bodies are held for long after they have arrived (`heldLong`), it may only while these are below the bound. So
- * the bound is exceeded by one body.
+ * continue past the bound while those that have arrived, and are still held, are below it. So the bound is exceeded by one body.
  */
-export function createHeldBytes<More>(bytesMax: number, { heldLong = false } = {}) {
-  const holders = createHolders(bytesMax / 4, heldLong);
+export function createHeldBytes<More>(bytesMax: number) {
+  const holders = createHolders(bytesMax / 4);
   const arriving = new Set<Held<More>>();
   let bytesHeld = 0;
   let arrivedBytes = 0;
@@ -46,7 +45,7 @@ export function createHeldBytes<More>(bytesMax: number, { heldLong = false } = {
 
   /** The oldest body whose account has room for it. It may continue past the bound. */
   function oldest(): Held<More> | undefined {
-    if (heldLong && arrivedBytes >= bytesMax) return undefined;
+    if (arrivedBytes >= bytesMax) return undefined;
     for (const body of arriving) if (holders.haveRoomFor(body)) return body;
     return undefined;
   }
@@ -90,7 +89,7 @@ export function createHeldBytes<More>(bytesMax: number, { heldLong = false } = {
 }
 
 /** The accounts that hold bodies, and their parts. */
-function createHolders(accountBytesMax: number, heldLong: boolean) {
+function createHolders(accountBytesMax: number) {
   const holders = new Map<string, Holder>();
   return {
     enter(account: string): Holder {
@@ -107,7 +106,7 @@ function createHolders(accountBytesMax: number, heldLong: boolean) {
     haveRoomFor(body: { holder: Holder }, moreBytes = 0): boolean {
       const { bytes, arrivedBytes, arriving } = body.holder;
       if (bytes + moreBytes < accountBytesMax) return true;
-      return firstOf(arriving) === body && !(heldLong && arrivedBytes >= accountBytesMax);
+      return firstOf(arriving) === body && arrivedBytes < accountBytesMax;
     },
   };
 }

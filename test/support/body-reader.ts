@@ -16,13 +16,16 @@ import { ApiError } from '../../shared/errors.ts';
 import { recordedLog } from './recorded-log.ts';
 import { unboundedConnections } from './unbounded-connections.ts';
 
-export const bodyBytesMax = 10_000;
+const usualBytesMax = 10_000;
+
+export { usualBytesMax as bodyBytesMax };
 
 /** The real listener, with a route that reads a body and sends it back. */
 export async function startBodyReader(
   t: ExecutionContext,
   {
     bodyMs = 60_000,
+    bodyBytesMax = usualBytesMax,
     before,
     budgetBytes = 1_048_576,
     clock = systemClock,
@@ -74,6 +77,7 @@ export async function startBodyReader(
 
 type Options = {
   bodyMs?: number;
+  bodyBytesMax?: number;
   before?: Stage;
   handle?: Stage;
   budgetBytes?: number;

@@ -1,89 +1,96 @@
-import { EventEmitter } from 'node:events';
 import test from 'ava';
 import { createLargeBodies } from '../../../ingress/bodies/large-bodies.ts';
+import { ApiError } from '../../../shared/errors.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
+
+const never = new AbortController().signal;
 
 /** Two bodies of 1,000 bytes at once, and of one sender 1,000 bytes a second. */
 function start() {
   const clock = fakeClock();
   const large = createLargeBodies({ bytesAtOnceMax: 2_000, bytesPerSecond: 1_000, clock });
-  const begun: string[] = [];
+  const seen: string[] = [];
   const leaving = new Map<string, () => void>();
-
-  async function come(name: string, bytes = 1_000): Promise<void> {
-    const [sender = ''] = name.split(' ');
-    const client = Object.assign(new EventEmitter(), { destroyed: false });
-    clients.set(name, client);
-    leaving.set(name, await large.enter(sender, bytes, client));
-    begun.push(`${name} ${clock.now()}`);
-  }
-  const clients = new Map<string, EventEmitter & { destroyed: boolean }>();
-
-  function disconnect(name: string): void {
-    const client = clients.get(name);
-    if (client === undefined) return;
-    client.destroyed = true;
-    client.emit('close');
-  }
-  return { clock, begun, come, disconnect, clients, leave: (name: string) => leaving.get(name)?.() };
+  return {
+    ...{ clock, large, seen },
+    leave: (name: string) => leaving.get(name)?.(),
+    async arrive(name: string, bytes = 1_000, signal = never): Promise<void> {
+      leaving.set(name, await large.place(bytes, signal));
+      seen.push(name);
+    },
+    async come(sender: string, bytes = 1_000, signal = never): Promise<void> {
+      await large.time(sender, bytes, signal);
+      seen.push(`${sender} ${clock.now()}`);
+    },
+  };
 }
 
-test('bodies begin in the order in which they came, as many as fit at once, and one of any size alone', async (t) => {
-  const { clock, begun, come, leave } = start();
-  for (const name of ['ann', 'ben', 'cas', 'dee']) void come(name);
-  void come('eve', 5_000);
-  void come('fay');
+test('bodies begin in the order in which they arrived, as many as fit at once, and one of any size alone', async (t) => {
+  const { clock, seen, arrive, leave } = start();
+  for (const name of ['a', 'b', 'c', 'd']) void arrive(name);
+  void arrive('large', 5_000);
+  void arrive('e');
   await clock.advance(0);
-  t.deepEqual(begun, ['ann 0', 'ben 0']);
-  leave('ben');
-  leave('ben');
+  t.deepEqual(seen, ['a', 'b']);
+  leave('b');
+  leave('b');
   await clock.advance(0);
-  t.deepEqual(begun.slice(2), ['cas 0'], 'leaving twice makes room once');
-  leave('ann');
-  leave('cas');
+  t.deepEqual(seen.slice(2), ['c'], 'leaving twice makes room once');
+  leave('a');
+  leave('c');
   await clock.advance(0);
-  t.deepEqual(begun.slice(3), ['dee 0'], 'a larger one waits, and the next behind it');
-  leave('dee');
+  t.deepEqual(seen.slice(3), ['d'], 'a larger one waits, and the next behind it');
+  leave('d');
   await clock.advance(0);
-  t.deepEqual(begun.slice(4), ['eve 0']);
-  leave('eve');
+  t.deepEqual(seen.slice(4), ['large']);
+  leave('large');
   await clock.advance(0);
-  t.deepEqual(begun.slice(5), ['fay 0']);
+  t.deepEqual(seen.slice(5), ['e']);
 });
 
 test('the next body of a sender waits in proportion to the bytes of the last, and others do not wait for it', async (t) => {
-  const { clock, begun, come, leave } = start();
-  void come('ann 1', 500);
-  void come('ann 2', 2_000);
-  void come('ann 3');
+  const { clock, seen, come } = start();
+  void come('ann', 500);
+  void come('ann', 2_000);
+  void come('ann');
   void come('ben');
-  await clock.advance(0);
-  t.deepEqual(begun, ['ann 1 0', 'ben 0']);
-  leave('ann 1');
-  leave('ben');
   await clock.advance(499);
-  t.is(begun.length, 2);
+  t.deepEqual(seen, ['ann 0', 'ben 0']);
   await clock.advance(1);
-  t.deepEqual(begun.slice(2), ['ann 2 500']);
-  leave('ann 2');
-  await clock.advance(1_999);
-  t.is(begun.length, 3);
-  await clock.advance(1);
-  t.deepEqual(begun.slice(3), ['ann 3 2500']);
+  t.deepEqual(seen.slice(2), ['ann 500']);
+  await clock.advance(2_000);
+  t.deepEqual(seen.slice(3), ['ann 2500']);
+  await clock.advance(10_000);
+  await come('ann');
+  t.is(seen.at(-1), 'ann 12500', 'time that has passed does not count');
 });
 
-test('a body whose client disconnects no longer waits, and takes nothing', async (t) => {
-  const { clock, begun, come, disconnect, clients, leave } = start();
-  void come('ann 1');
-  void come('ann 2');
-  void come('ann 3');
-  await clock.advance(0);
-  leave('ann 1');
-  disconnect('ann 2');
-  await clock.advance(0);
-  t.deepEqual(begun, ['ann 1 0', 'ann 2 0']);
-  leave('ann 2');
-  await clock.advance(1_000);
-  t.deepEqual(begun.slice(2), ['ann 3 1000'], 'as if the second had not come');
-  for (const client of clients.values()) t.is(client.listenerCount('close'), 0);
+test('a body that would wait for more than 30 s is refused with the time to wait, and takes no time of others', async (t) => {
+  const { clock, come } = start();
+  void come('ann', 30_000);
+  void come('ann', 5_000);
+  for (let again = 0; again < 2; again++) {
+    const error = await t.throwsAsync(come('ann'), { instanceOf: ApiError });
+    t.like(error, { code: 'SERVICE_UNAVAILABLE', retryAfterMs: 35_000 });
+  }
+  await clock.advance(5_000);
+  const waits = come('ann');
+  await clock.advance(30_000);
+  await t.notThrowsAsync(waits);
+});
+
+test('both waits end with the reason of the signal, and leave nothing behind', async (t) => {
+  const { clock, seen, come, arrive, leave } = start();
+  const stopping = new AbortController();
+  await come('ann');
+  await arrive('a', 2_000);
+  const waits = [come('ann', 1_000, stopping.signal), arrive('b', 2_000, stopping.signal)];
+  const reason = new Error('shutting down');
+  stopping.abort(reason);
+  for (const wait of waits) t.is(await t.throwsAsync(wait), reason);
+  t.is(await t.throwsAsync(come('ben', 1, stopping.signal)), reason);
+  leave('a');
+  await arrive('c', 2_000);
+  await clock.advance(5_000);
+  t.deepEqual(seen, ['ann 0', 'a', 'c']);
 });

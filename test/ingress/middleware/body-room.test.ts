@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { type BodyBudget, uncountedBodies } from '../../../ingress/bodies/body-budget.ts';
+import { createLargeBodies, largeBytesMin } from '../../../ingress/bodies/large-bodies.ts';
 import type { RefusedBodies } from '../../../ingress/bodies/refused-bodies.ts';
 import { type RequestState, type Stage, stateOf } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
@@ -201,4 +202,52 @@ test('bytes that a client sends after its refusal are not held', async (t) => {
   const piece = await sentLater.promise;
   t.true(await untilCollected(piece));
   t.false(socket.closed, 'the connection lingers meanwhile');
+});
+
+test('of the large bodies of one account that begin at once none is read before its time, and others have room', async (t) => {
+  const size = 2 * largeBytesMin;
+  const budgetBytes = 4 * size;
+  const largeBodies = createLargeBodies({ bytesAtOnceMax: size, bytesPerSecond: 1 });
+  let most = 0;
+  const { port, bytesHeld } = await startBodyReader(t, {
+    ...{ bodyBytesMax: size, budgetBytes, largeBodies, before: called, lingerMs: 0 },
+    handle(ctx) {
+      most = Math.max(most, bytesHeld());
+      ctx.state.bodyShare?.leave();
+      ctx.body = {};
+      return Promise.resolve();
+    },
+  });
+  const body = JSON.stringify({ a: 'x'.repeat(size - 10) });
+  const send = (account: string, text: string) =>
+    exchange({ port, send: head(`Content-Length: ${text.length}`, `X-Account: user:${account}`) + text });
+  const answers = await Promise.all(Array.from({ length: 20 }, () => send('a', body)));
+  const refused = answers.filter(({ status }) => status === 503);
+  t.is(refused.length, 19);
+  for (const { headers } of refused) t.true(Number(headers['retry-after']) > 30);
+  t.is(answers.filter(({ status }) => status === 200).length, 1);
+  t.deepEqual([(await send('b', '{}')).status, (await send('a', '{}')).status], [200, 200]);
+  t.true(most > 0 && most <= size, `${most} bytes held`);
+});
+
+test('while a large body waits for its time, a shutdown answers it', async (t) => {
+  const paced = createLargeBodies({ bytesAtOnceMax: largeBytesMin, bytesPerSecond: largeBytesMin / 10 });
+  const waits = Promise.withResolvers<void>();
+  let large = 0;
+  const largeBodies: typeof paced = {
+    ...paced,
+    time(...body) {
+      const time = paced.time(...body);
+      if (++large === 2) waits.resolve();
+      return time;
+    },
+  };
+  const { port, giveUp } = await startBodyReader(t, { bodyBytesMax: 2 * largeBytesMin, before: called, largeBodies });
+  const body = JSON.stringify({ a: 'x'.repeat(largeBytesMin) });
+  const send = () => exchange({ port, send: head(`Content-Length: ${body.length}`, 'X-Account: user:a') + body });
+  t.is((await send()).status, 200);
+  const second = send();
+  await waits.promise;
+  giveUp.abort(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
+  t.is((await second).status, 503);
 });
