@@ -9,6 +9,9 @@ import { exceededJsonBound } from '../../shared/json/json-bounds.ts';
 /** `tokens` is an estimate for all prompts. */
 export type LineCount = { lines: number; tokens: number };
 
+/** How many lines a file may have for each request. Lines of white space take time in each worker that reads them. */
+const allLinesPerLine = 10;
+
 export interface CountLines {
   push(chunk: Uint8Array): void;
   end(): LineCount;
@@ -16,7 +19,7 @@ export interface CountLines {
 
 /**
  * Counts the lines of an input file and the tokens of their prompts as the file arrives. Fails with `VALIDATION_ERROR` for a line beyond
- * the limit or too long, which it names, and for an empty file. Other errors of a line are found while its batch is `validating`; here such
+ * the limit or too long, which it names, for too many lines of white space, and for an empty file. Other errors of a line are found while its batch is `validating`; here such
  * a line counts as plain text (contract.md#f2-input-files).
  */
 export function createCountLines({ linesMax }: { linesMax: number }): CountLines {
@@ -32,6 +35,8 @@ export function createCountLines({ linesMax }: { linesMax: number }): CountLines
   return {
     push(chunk) {
       splitter.push(chunk).forEach(take);
+      const allLinesMax = linesMax * allLinesPerLine;
+      if (splitter.lines() > allLinesMax) throw refuse(`has more than ${allLinesMax} lines, with those of white space`);
     },
     end() {
       splitter.end().forEach(take);

@@ -15,9 +15,9 @@ const withOwnErrors = endpoints.filter(({ errors }) => errors !== undefined);
 
 const modelPaths = /^\/v1\/models(\/|$)/;
 
-/** Whether the client wants models in Anthropic's format: all clients of that API send this header. */
-export function isAnthropic({ req }: Pick<AppContext, 'req'>): boolean {
-  return req.headers['anthropic-version'] !== undefined;
+/** Whether the client wants models in Anthropic's format: all clients of that API send this header, and none has another base path. */
+export function isAnthropic({ req, state }: Pick<AppContext, 'req' | 'state'>): boolean {
+  return req.headers['anthropic-version'] !== undefined && state.basePath === undefined;
 }
 
 const otherPaths = new Map(

@@ -35,8 +35,9 @@ const silenceMs = 15_000;
 /**
  * Writes a reply as server-sent events, and returns its usage if it is complete. Nothing is sent before the first event, so an early
  * failure is thrown and gets its own status, which SDKs obey (contract.md#d6-held-status). After `heldBackMs` without an event the stream
- * begins anyway, with a comment. One more follows whenever it was silent for 15 s (contract.md#ms8-signs-of-life). A stream that has begun ends in the form of its
- * endpoint, so that a client can always tell a complete answer from an incomplete one (contract.md#d4-broken-streams).
+ * begins anyway, with a comment. One more follows whenever it was silent for 15 s (contract.md#ms8-signs-of-life). A stream that has begun
+ * ends in the form of its endpoint, so that a client can always tell a complete answer from an incomplete one
+ * (contract.md#d4-broken-streams).
  */
 export async function writeEventStream(
   ctx: AppContext,

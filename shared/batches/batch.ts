@@ -76,10 +76,10 @@ export const batchSchema = z.object({
 
 /**
  * A stored batch: one document, updated with its `version` as guard. `account` owns it. `keyId` is the key that it was created with, empty
- * for a sign-in token. `endpoint` is the path of the endpoint of its lines. `inputFilename` is the name of its file. `tokens` is the estimate
- * of all its prompts. `outputSeconds` is how long its files are kept, if its owner has said so. `position` is the first line (from 1) that may have no result yet, and its offset in the file. Every line before it
- * has a result. `model` is that of its lines, if all have the same. `usage` and `errorCounts` are set once the results are written. `errors`
- * are those of its file, at most 100.
+ * for a sign-in token. `endpoint` is the path of the endpoint of its lines. `inputFilename` is the name of its file. `tokens` is the
+ * estimate of all its prompts. `outputSeconds` is how long its files are kept, if its owner has said so. `position` is the first line (from
+ * 1) that may have no result yet, and its offset in the file. Every line before it has a result. `model` is that of its lines, if all have
+ * the same. `usage` and `errorCounts` are set once the results are written. `errors` are those of its file, at most 100.
  */
 export type Batch = z.infer<typeof batchSchema>;
 export type BatchState = Batch['state'];

@@ -4,9 +4,11 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** Fields with lists of objects: messages or items, and tools. */
 const lists = ['messages', 'input', 'system', 'tools', 'functions'] as const;
-/** Members of these, and of what is in them, that are objects with fields, or lists of them. All others are data. */
-const nested = new Set([
-  ...['content', 'output', 'summary', 'tool_calls', 'function', 'custom', 'cache_control', 'source'],
+/** Members of these, and of what is in them, that are lists of objects with fields. If they are anything else, they are data. */
+const nestedLists = new Set(['content', 'output', 'summary', 'tool_calls', 'tools']);
+/** Those that are objects with fields. All other members are data. */
+const nestedObjects = new Set([
+  ...['function', 'custom', 'format', 'grammar', 'cache_control', 'source', 'json_schema', 'allowed_tools'],
   ...['image_url', 'video_url', 'audio_url', 'input_audio', 'file'],
 ]);
 /** A part of the result of a tool, and the source of its media. */
@@ -28,7 +30,10 @@ export function withoutNulls(request: Json): Json {
   for (const field of lists) {
     changed[field] = presentIn(request[field], levelsMax, field === 'messages' ? 'content' : undefined);
   }
-  for (const field of objects) changed[field] = withoutNullMembers(request[field]);
+  for (const field of objects) {
+    const value = request[field];
+    changed[field] = isObject(value) ? presentMembers(value, levelsMax) : value;
+  }
   const differing = Object.entries(changed).filter(([field, value]) => value !== request[field]);
   return withoutNullMembers(differing.length === 0 ? request : { ...request, ...Object.fromEntries(differing) });
 }
@@ -42,8 +47,9 @@ function presentIn(value: unknown, levels: number, kept?: string): unknown {
 function presentMembers(item: Json, levels: number, kept?: string): Json {
   let changed = item;
   for (const name in item) {
-    if (levels === 0 || !nested.has(name)) continue;
-    const present = presentIn(item[name], levels - 1);
+    const value = item[name];
+    if (levels === 0 || !(Array.isArray(value) ? nestedLists : nestedObjects).has(name)) continue;
+    const present = presentIn(value, levels - 1);
     if (present !== item[name]) changed = { ...changed, [name]: present };
   }
   return withoutNullMembers(changed, kept);

@@ -43,18 +43,20 @@ function costOfText(text: string): number {
 
 const wholeUnitsMax = 1_048_576;
 const windowUnits = 1_024;
-/** Where in its part of a long text each window is. No client knows it, so none can place cheap text where the windows are. */
-const windowOffsets = Array.from({ length: 512 }, () => Math.random());
+const windows = 512;
 
-/** The cost of a long text by one window of each of its parts. 16 MiB would block the process for a quarter of a second. */
+/**
+ * The cost of a long text by one window of each of its parts. 16 MiB would block the process for a quarter of a second. The windows are at
+ * other places each time, so that no client can place cheap text there.
+ */
 function sampledCost(text: string, prepared: (text: string) => string): number {
-  const partUnits = text.length / windowOffsets.length;
-  const ofWindows = windowOffsets.map((offset, part) => {
-    const start = Math.floor(part * partUnits + offset * (partUnits - windowUnits));
-    return costOfText(prepared(text.slice(start, start + windowUnits)));
-  });
-  const sampledUnits = windowOffsets.length * windowUnits;
-  return ofWindows.reduce((sum, cost) => sum + cost, 0) * (text.length / sampledUnits);
+  const partUnits = text.length / windows;
+  let cost = 0;
+  for (let part = 0; part < windows; part++) {
+    const start = Math.floor(part * partUnits + Math.random() * (partUnits - windowUnits));
+    cost += costOfText(prepared(text.slice(start, start + windowUnits)));
+  }
+  return cost * (text.length / (windows * windowUnits));
 }
 
 /** The code units of a text are read from this array, which is twice as fast as from the string. */

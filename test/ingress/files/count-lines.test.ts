@@ -63,6 +63,13 @@ test('a line beyond the limit is refused by its number, and the last one within 
   t.throws(() => count('a\n\nb\n\nc', 2), { message: 'file: line 5: a file has at most 2 lines' });
 });
 
+test('lines of white space are bounded, too', (t) => {
+  t.is(count(`${'\n'.repeat(18)}a`, 2).lines, 1);
+  t.throws(() => count(`a\n${' \n'.repeat(20)}`, 2), {
+    message: 'file: has more than 20 lines, with those of white space',
+  });
+});
+
 test('a line that is too long is refused by its number before its end, and one of the maximum length is not', (t) => {
   const longest = `${JSON.stringify('x'.repeat(lineBytesMax - 2))}\n`;
   t.is(count(`a\n${longest}b`).lines, 3);

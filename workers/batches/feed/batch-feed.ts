@@ -11,9 +11,9 @@ import { createWaitingLines, type LinePosition, type WaitingLine, type WaitingLi
 export type NextLine = LinePosition & ParsedLine & { requestId: string };
 
 /** A line that ends with an error, and does not run. */
-export type WrongLine = LinePosition & RefusedLine & { requestId: string };
+export type RefusedNextLine = LinePosition & RefusedLine & { requestId: string };
 
-export function isWrong(line: NextLine | WrongLine): line is WrongLine {
+export function isRefused(line: NextLine | RefusedNextLine): line is RefusedNextLine {
   return 'refused' in line;
 }
 
@@ -29,7 +29,7 @@ export interface BatchFeed {
    * Takes the next line out, which then belongs to the caller until `ended` or `retry`. Undefined if no line may be queued now. Fails as
    * the store does, and then takes no line out.
    */
-  next(now: number, mayQueue: MayQueue): Promise<NextLine | WrongLine | undefined>;
+  next(now: number, mayQueue: MayQueue): Promise<NextLine | RefusedNextLine | undefined>;
   /** A line that was taken out has a result. */
   ended(line: number): void;
   /** A line that was taken out comes back, to be tried again. Has no effect on any other line. */
@@ -65,7 +65,7 @@ export function createBatchFeed(deps: {
   const isToSkip = (line: number) => withResult.delete(line) || takenOut.has(line) || waiting.has(line);
   const cursor = createLineCursor({ files, inputFile, start, rules, isToSkip });
 
-  async function nextWaiting(now: number, mayQueue: MayQueue): Promise<NextLine | WrongLine | undefined> {
+  async function nextWaiting(now: number, mayQueue: MayQueue): Promise<NextLine | RefusedNextLine | undefined> {
     const due = takeWaiting(waiting, now, mayQueue);
     if (due === undefined) return undefined;
     takenOut.set(due.line, due);
@@ -78,7 +78,7 @@ export function createBatchFeed(deps: {
     }
   }
 
-  async function nextOfFile(mayQueue: MayQueue): Promise<NextLine | WrongLine | undefined> {
+  async function nextOfFile(mayQueue: MayQueue): Promise<NextLine | RefusedNextLine | undefined> {
     while (waiting.skipped() < skippedMax) {
       const found = await cursor.peek();
       if (found === undefined) return undefined;
@@ -124,7 +124,7 @@ function modelOf(read: ReadLine): string {
   return 'parsed' in read ? read.parsed.call.model : '';
 }
 
-function toQueue(batch: string, place: LinePosition, read: ReadLine): NextLine | WrongLine {
+function toQueue(batch: string, place: LinePosition, read: ReadLine): NextLine | RefusedNextLine {
   const requestId = requestIdOf(batch, place.line, place.number);
   if ('parsed' in read) return { ...place, ...read.parsed, requestId };
   if ('refused' in read) return { ...place, ...read, requestId };

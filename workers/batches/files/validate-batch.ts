@@ -16,7 +16,8 @@ const busyMs = 10;
 
 /**
  * Reads the file of a batch and decides whether it can run (contract.md#f2-input-files). Lines whose bodies are refused run, too: each ends
- * with its error. Reports at most the first hundred faults. Fails as the store does, and with the reason of `signal`. A line can take 0.1 s, so all validations together rest between lines.
+ * with its error. Reports at most the first hundred faults. Fails as the store does, and with the reason of `signal`. A line can take 0.1
+ * s, so all validations together rest between lines.
  */
 export function createValidateBatch(deps: {
   store: Pick<Store, 'batches' | 'files'>;

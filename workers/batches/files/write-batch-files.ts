@@ -73,7 +73,7 @@ export function createWriteBatchFiles({
       ...{ state: 'writing', bytes: 0, lines: 0, tokens: 0 },
       createdAt: new Date(now),
       expiresAt: new Date(
-        now + (batch.outputSeconds === undefined ? filesKeptDays() * dayMs : batch.outputSeconds * 1_000),
+        now + Math.min(filesKeptDays() * dayMs, (batch.outputSeconds ?? Number.POSITIVE_INFINITY) * 1_000),
       ),
     };
     // A file that was started long ago gets new times. Otherwise it would be removed as abandoned.

@@ -1,7 +1,7 @@
 import type { Batch, BatchRetry } from '../../../shared/batches/batch.ts';
 import { isRunning } from '../../../shared/batches/batch-states.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import type { NextLine, WrongLine } from '../feed/batch-feed.ts';
+import type { NextLine, RefusedNextLine } from '../feed/batch-feed.ts';
 import type { LineEvent } from '../lines/line-events.ts';
 import type { Counted } from './count-batch.ts';
 import { hasRoom, type LineInProgress } from './line-window.ts';
@@ -19,8 +19,8 @@ type BatchState = { batch: Batch; isUncounted: boolean; lines: ReadonlyMap<numbe
 
 /**
  * `listed`: the account's batches that are in progress in the store; `account read`: its plan, and the same batches; `opened`: a batch has
- * its feed; `queued`: a line is about to be added to its queue; `not queued`: that failed, or the line is wrong and could not be ended;
- * `rejected`: a wrong line has its result; `line`: an event of a worker; `check lines`: lines without a recent event must be looked up;
+ * its feed; `queued`: a line is about to be added to its queue; `not queued`: that failed, or the line is refused and could not be ended;
+ * `rejected`: a refused line has its result; `line`: an event of a worker; `check lines`: lines without a recent event must be looked up;
  * `recovered`: a line has no job any more, and either a retry or a result; `check count`: a batch must be counted if that can change
  * anything (`isDone`: its feed has no line left); `counted`: how that ended.
  */
@@ -29,7 +29,7 @@ export type AccountEvent =
   | { type: 'account read'; plan: { name: string; suspended: boolean }; running: readonly Batch[] }
   | { type: 'opened'; batch: Batch }
   | { type: 'queued'; batch: string; line: NextLine; now: number }
-  | { type: 'not queued'; batch: string; line: NextLine | WrongLine; now: number }
+  | { type: 'not queued'; batch: string; line: NextLine | RefusedNextLine; now: number }
   | { type: 'rejected'; batch: string; line: number }
   | { type: 'line'; event: LineEvent; now: number }
   | { type: 'check lines'; batch: string; now: number }

@@ -2,7 +2,7 @@ import type { Batch } from '../../../shared/batches/batch.ts';
 import type { Release } from '../../../shared/limits/release.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import { type BatchFeed, isWrong, type NextLine, type WrongLine } from '../feed/batch-feed.ts';
+import { type BatchFeed, isRefused, type NextLine, type RefusedNextLine } from '../feed/batch-feed.ts';
 import { batchJobOf } from '../lines/batch-job.ts';
 import type { LineQueue } from '../lines/line-queue.ts';
 import { refusedLine } from '../lines/line-results.ts';
@@ -11,7 +11,7 @@ import { type AccountEvent, type AccountState, linesInProgress, mayQueueMore } f
 import type { Backoff } from './backoff.ts';
 import { createMayQueue } from './line-window.ts';
 
-/** Wrong lines whose results are being written. */
+/** Refused lines whose results are being written. */
 const endingMax = 100;
 
 /**
@@ -54,10 +54,15 @@ export function createQueueLines(deps: {
     try {
       return await queueNext(batch, feed, isHeld);
     } catch (error) {
-      if (isHeld()) backoff.failed(batch.id);
-      deps.log.warn({ err: error, batch: batch.id }, 'lines of a batch could not be queued; trying again');
+      if (isHeld()) pause(batch, error);
       return false;
     }
+  }
+
+  function pause({ id }: Batch, error: unknown): void {
+    if (!backoff.waits(id))
+      deps.log.warn({ err: error, batch: id }, 'lines of a batch could not be queued; trying again');
+    backoff.failed(id);
   }
 
   async function queueNext(batch: Batch, feed: BatchFeed, isHeld: () => boolean): Promise<boolean> {
@@ -67,7 +72,7 @@ export function createQueueLines(deps: {
     backoff.succeeded(batch.id);
     if (line === undefined || !isHeld()) return false;
     try {
-      await (isWrong(line) ? endSoon(batch, line, isHeld) : enqueue(batch, line));
+      await (isRefused(line) ? endSoon(batch, line, isHeld) : enqueue(batch, line));
     } catch (error) {
       // The same request again: if it was queued after all, there is one job of it, and a result is written only once.
       if (isHeld()) await dispatch({ type: 'not queued', batch: batch.id, line, now: Date.now() });
@@ -76,11 +81,11 @@ export function createQueueLines(deps: {
     return true;
   }
 
-  /** All lines of a file can be wrong, and results that are written together take the store no longer than one. */
-  async function endSoon(batch: Batch, line: WrongLine, isHeld: () => boolean): Promise<void> {
-    const ended = endWrong(batch, line).catch(async (error: unknown) => {
+  /** All lines of a file can be refused, and results that are written together take the store no longer than one. */
+  async function endSoon(batch: Batch, line: RefusedNextLine, isHeld: () => boolean): Promise<void> {
+    const ended = endRefused(batch, line).catch(async (error: unknown) => {
       if (signal.aborted || !isHeld()) return;
-      deps.log.warn({ err: error, batch: batch.id }, 'a line of a batch could not be ended; trying again');
+      pause(batch, error);
       await dispatch({ type: 'not queued', batch: batch.id, line, now: Date.now() });
     });
     ending.add(ended);
@@ -94,7 +99,7 @@ export function createQueueLines(deps: {
     await deps.queue.add(batchJobOf(batch, line, owner));
   }
 
-  async function endWrong(batch: Batch, { line, customId, requestId, refused }: WrongLine): Promise<void> {
+  async function endRefused(batch: Batch, { line, customId, requestId, refused }: RefusedNextLine): Promise<void> {
     const { id, errorFormat } = batch;
     const result = refusedLine({ batch: id, line, customId, requestId, errorFormat }, refused);
     await deps.writeResult(result, batch, signal);

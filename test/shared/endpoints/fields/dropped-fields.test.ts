@@ -38,7 +38,7 @@ const bash = { name: 'Bash', input_schema: { type: 'object' } };
 const hostedByOpenAi = [
   ...['web_search', 'web_search_2025_08_26', 'web_search_preview', 'web_search_preview_2025_03_11', 'file_search'],
   ...['code_interpreter', 'image_generation', 'computer', 'computer_use', 'computer_use_preview', 'namespace'],
-  ...['local_shell', 'shell', 'apply_patch', 'tool_search', 'programmatic_tool_calling'],
+  ...['tool_search', 'programmatic_tool_calling'],
 ];
 const hostedByAnthropic = [
   ...['web_search_20250305', 'web_search_20260318', 'web_fetch_20250910', 'code_execution_20260521'],
@@ -80,7 +80,7 @@ test("Anthropic's server tools are dropped from messages and from counts, and it
 });
 
 test('mcp, unknown types, and every other type in chat completions are refused, with the setting', (t) => {
-  for (const type of ['mcp', 'a_new_type', 'custom_shell', 'webs_search', '']) {
+  for (const type of ['mcp', 'local_shell', 'shell', 'apply_patch', 'a_new_type', 'custom_shell', 'webs_search', '']) {
     t.regex(
       faultsOf(responses, { ...question, tools: [{ type }] })[0] ?? '',
       /^tools\[0\]\.type: expected .*extra_tools/,
@@ -107,7 +107,7 @@ test('a choice that names a dropped tool is refused, in each of its forms', (t) 
     ...[{ type: 'namespace', name: 'agents' }, allowed({ type: 'function', name: 'run' }, { type: 'web_search' })],
     ...[
       allowed({ type: 'function', name: 'spawn' }),
-      { type: 'allowed_tools', allowed_tools: allowed({ type: 'shell' }) },
+      { type: 'allowed_tools', allowed_tools: allowed({ type: 'tool_search' }) },
     ],
   ]) {
     const [fault = 'none'] = faultsOf(responses, { ...question, tools, tool_choice });

@@ -3,7 +3,12 @@ import test from 'ava';
 import fc from 'fast-check';
 import type { BatchRetry } from '../../../../shared/batches/batch.ts';
 import { temporarilyUnavailable } from '../../../../shared/errors.ts';
-import { createBatchFeed, isWrong, type MayQueue, type NextLine } from '../../../../workers/batches/feed/batch-feed.ts';
+import {
+  createBatchFeed,
+  isRefused,
+  type MayQueue,
+  type NextLine,
+} from '../../../../workers/batches/feed/batch-feed.ts';
 import { batchOf } from '../../../shared/store/batch-records.ts';
 import { lineOf } from '../../../support/batch-client.ts';
 import { batchPlan, lineRules } from '../../../support/batch-plan.ts';
@@ -73,8 +78,8 @@ function openModel(lineModels: readonly string[]) {
     if (inProgress.has(line.line)) throw new Error(`line ${line.line} is in the queue already`);
     const number = stored.retries.get(line.line)?.number ?? 1;
     if (line.number !== number) throw new Error(`request ${line.number} of line ${line.line} is not ${number}`);
-    if (verdict !== 'yes' && verdict !== 'probe' && !isWrong(line)) throw new Error('no line may be queued');
-    if (isWrong(line)) {
+    if (verdict !== 'yes' && verdict !== 'probe' && !isRefused(line)) throw new Error('no line may be queued');
+    if (isRefused(line)) {
       stored.results.add(line.line);
       feed.ended(line.line);
     } else {

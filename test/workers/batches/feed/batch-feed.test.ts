@@ -4,7 +4,7 @@ import {
   createBatchFeed,
   type MayQueue,
   type NextLine,
-  type WrongLine,
+  type RefusedNextLine,
 } from '../../../../workers/batches/feed/batch-feed.ts';
 import { FileGone } from '../../../../workers/batches/files/read-lines.ts';
 import { requestIdOf } from '../../../../workers/batches/lines/ids.ts';
@@ -44,7 +44,7 @@ function open({ lines, endedLines = [], retries = [], from = 1 }: Given) {
   return { ...memory, batch, feed, takeAll };
 }
 
-function isNext(line: NextLine | WrongLine): line is NextLine {
+function isNext(line: NextLine | RefusedNextLine): line is NextLine {
   return 'call' in line;
 }
 

@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { Batch } from '../../../../shared/batches/batch.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import type { NextLine, WrongLine } from '../../../../workers/batches/feed/batch-feed.ts';
+import type { NextLine, RefusedNextLine } from '../../../../workers/batches/feed/batch-feed.ts';
 import type { LineChange } from '../../../../workers/batches/lines/line-events.ts';
 import {
   type AccountEvent,
@@ -111,15 +111,15 @@ test('if lines of a model cannot be queued, those of other models do not wait fo
   t.true(isUnavailable(state.health, 'm'));
 });
 
-test('a wrong line ends, and its batch is to be counted', (t) => {
+test('a refused line ends, and its batch is to be counted', (t) => {
   const next = reduceAccount(holding(), { type: 'rejected', batch: batch.id, line: 4 });
   t.deepEqual(next.actions, [{ do: 'end line', batch: batch.id, line: 4 }]);
   t.true(isUncounted(next.state));
 });
 
-test('a wrong line that could not be ended comes back', (t) => {
+test('a refused line that could not be ended comes back', (t) => {
   const { call, ...position } = takenLine(4);
-  const wrong: WrongLine = { ...position, refused: new ApiError('VALIDATION_ERROR', 'No.') };
+  const wrong: RefusedNextLine = { ...position, refused: new ApiError('VALIDATION_ERROR', 'No.') };
   const { actions } = reduceAccount(holding(), { type: 'not queued', batch: batch.id, line: wrong, now });
   t.like(actions, { 0: { do: 'retry line', retry: { line: 4, number: 1 } }, length: 1 });
 });
