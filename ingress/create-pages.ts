@@ -2,6 +2,7 @@ import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
 import type { Log } from '../shared/process/log.ts';
 import type { Redis } from '../shared/redis/connections.ts';
+import type { IssuerKeys } from './callers/issuer/issuer-keys.ts';
 import { createOpenApiDocument } from './openapi/document.ts';
 import { createConsole } from './pages/console/console.ts';
 import { createDocumentation } from './pages/documentation/documentation.ts';
@@ -15,11 +16,13 @@ export function createPages({
   config: { links, signIn },
   currentPlanFile,
   redis,
+  issuerKeys,
   log,
 }: {
   config: Pick<IngressConfig, 'links' | 'signIn'>;
   currentPlanFile: () => PlanFile;
   redis: Redis;
+  issuerKeys: Pick<IssuerKeys, 'endpointOrigins'>;
   log: Log;
 }) {
   const sharedAssets = createSharedAssets({ redis, log });
@@ -27,7 +30,7 @@ export function createPages({
   const document = createOpenApiDocument(docsLinks);
   return {
     sharedAssets,
-    console: createConsole({ ...links, ...signIn }, sharedAssets),
+    console: createConsole({ ...links, ...signIn }, { shared: sharedAssets, ...issuerKeys }),
     openApiDocument: jsonContent(document),
     planFileSchema: jsonContent(planFileJsonSchema()),
     documentation: followExamples({

@@ -94,7 +94,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   const fleet = parts.use(await opened.follow(redis, () => describeLoad({ listener, waitingRequests, ...observed })));
   const app = createApp({
     ...{ log, metrics, tracing, currentPlanFile, store, signIn, queues, queueTurns, queueBounds, waitingRequests },
-    ...{ ...config.links, ...createPages({ config, currentPlanFile, redis, log }) },
+    ...{ ...config.links, ...createPages({ config, currentPlanFile, redis, issuerKeys, log }) },
     securityHeaders: securityHeaders(config.links.baseUrl),
     ...{ ...callers, ...createClientLimits({ config, redis, log }), peppers: config.keyPeppers },
     ...{ redis, keptAnswers: createKeptAnswers(config.keyPeppers), queueDepthMax: config.queue.depthMax },

@@ -7,7 +7,15 @@ import { type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.t
 import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file/plan-file-source.ts';
 import { poolsOf } from '../plan-file/pools-of.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
-import { ingressSettings, list, noAudience, reconcileSettings, withUsedTracing, workerSettings } from './settings.ts';
+import {
+  emptyIsSet,
+  ingressSettings,
+  list,
+  noAudience,
+  reconcileSettings,
+  withUsedTracing,
+  workerSettings,
+} from './settings.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -98,14 +106,13 @@ export function readReconcileConfig(env: Environment = process.env) {
   });
 }
 
-/** `audiences`: undefined if tokens name none. `audience` is the one that the console requests. */
+/** `audiences`: undefined if tokens name none. `consoleResource`: empty if the console names none. */
 function signInConfig(settings: z.infer<typeof ingressSettings>) {
   const named = settings.AUTH_AUDIENCE ?? [settings.BASE_URL];
   const audiences = named.includes(noAudience) ? undefined : named;
   return {
     issuer: settings.AUTH_URL,
     audiences,
-    audience: audiences?.[0] ?? settings.BASE_URL,
     clients: settings.AUTH_CLIENTS,
     operators: settings.AUTH_OPERATORS.map(claimRuleIn),
     accountClaim: settings.AUTH_ACCOUNT_CLAIM,
@@ -113,6 +120,8 @@ function signInConfig(settings: z.infer<typeof ingressSettings>) {
     acceptsUnmarked: settings.AUTH_UNMARKED_TOKENS === 'accept',
     tokenLifeMaxS: settings.AUTH_TOKEN_LIFE_MAX_S,
     consoleClientId: settings.CONSOLE_CLIENT_ID,
+    consoleScopes: settings.CONSOLE_SCOPES,
+    consoleResource: settings.CONSOLE_RESOURCE ?? audiences?.[0] ?? '',
   };
 }
 
@@ -171,7 +180,9 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
   { always = () => [], atStart = () => [] }: Checks = {},
 ): { settings: z.infer<Schema>; planFile: PlanFileSource } {
   // An empty variable counts as not set: Compose and shells pass unset variables as empty ones.
-  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
+  const set = Object.fromEntries(
+    Object.entries(env).filter(([name, value]) => value !== undefined && (value !== '' || emptyIsSet.has(name))),
+  );
   const parsed = schema.safeParse(withUsedTracing(set), {
     error: (issue) => (issue.input === undefined ? 'is required' : undefined),
   });

@@ -24,6 +24,12 @@ const hostsWithPorts = list.pipe(
 );
 const names = list.pipe(z.array(z.string().min(1, 'expected a name between commas')));
 const secrets = list.pipe(z.array(z.string().min(32, 'each secret needs at least 32 characters')).min(1));
+/** What a request for a token may name (RFC 6749 3.3). Without `openid` there is no ID token, which says who has signed in. */
+const scopes = z
+  .string()
+  .max(1_000)
+  .regex(/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'expected scopes with one space between them')
+  .refine((text) => text.split(' ').includes('openid'), 'expected openid among the scopes');
 const claim = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'expected the name of a claim');
 /** A display name or an address can be changed or be given to another person: then that person would get the account. */
 const accountClaim = claim.refine(
@@ -123,7 +129,16 @@ const ingressShape = z.object({
   QUEUE_BYTES_MAX: integer(1_024, 17_179_869_184).default(134_217_728),
   QUEUES_WRITABLE: boolean.default(false),
   CONSOLE_CLIENT_ID: z.string().default('console'),
+  CONSOLE_SCOPES: scopes.default('openid svc:admin'),
+  CONSOLE_RESOURCE: z
+    .string()
+    .max(1_000)
+    .regex(/^[\x21-\x7e]*$/, 'expected the name of an audience')
+    .optional(),
 });
+
+/** The settings whose empty value is one of its own. */
+export const emptyIsSet: ReadonlySet<string> = new Set(['CONSOLE_RESOURCE']);
 
 /** The value of `AUTH_AUDIENCE` for an issuer whose tokens name no audience. */
 export const noAudience = 'none';

@@ -1,5 +1,6 @@
 import test from 'ava';
 import { openBrowserTests } from '../support/browser/browser-tests.ts';
+import { recordSignIns } from '../support/browser/record-sign-ins.ts';
 
 const { browserTest, stack, openConsole } = openBrowserTests(test);
 
@@ -17,14 +18,28 @@ browserTest('signing in returns to the previous page, and the address keeps no t
   await console.requireClean(t);
 });
 
-browserTest('a reload asks the issuer again without a prompt: the user is still signed in', async (t) => {
+browserTest('a reload and another tab ask the issuer without a prompt: the user is still signed in', async (t) => {
   await using console = await openConsole();
   const { page } = console;
+  const asked = recordSignIns(page, stack().identity.issuer);
   await console.goTo('usage');
   await console.signIn('reloader');
+  const api = { resource: stack().baseUrl, audience: stack().baseUrl };
+  const one = { scope: 'openid svc:admin', prompt: undefined, ...api };
+  t.deepEqual(asked.splice(0), [one], 'one request, without offline_access');
   await page.reload();
   await page.getByRole('button', { name: 'Sign out' }).waitFor();
   t.is(page.url(), `${console.url}#usage`);
+  t.deepEqual(asked.splice(0), [{ ...one, prompt: 'none' }]);
+
+  const other = await page.context().newPage();
+  await other.goto(`${console.url}#keys`);
+  await other.getByRole('button', { name: 'Sign out' }).click();
+  await other.getByRole('button', { name: 'Sign in' }).waitFor();
+  await page.getByText('You have signed out in another tab.').waitFor();
+  await page.reload();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  t.deepEqual(asked, [], 'after a sign-out the issuer is not asked');
   await console.requireClean(t);
 });
 

@@ -31,11 +31,12 @@ test('the page contains the settings of its own service and nothing else, whiche
   const settings = JSON.parse(content.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>'));
   t.deepEqual(settings, {
     baseUrl: stack.baseUrl,
-    audience: stack.baseUrl,
     consoleUrl: 'https://console.example/some/where/',
     docsUrl: otherAddresses.DOCS_URL,
     issuer: stack.identity.issuer,
     consoleClientId: 'a"b<c>',
+    consoleScopes: 'openid svc:admin',
+    consoleResource: stack.baseUrl,
   });
   t.false(html.includes('<script>'), 'no inline script');
   t.false(/ style=| on\w+=/.test(html));

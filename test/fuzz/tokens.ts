@@ -15,6 +15,7 @@ const signIn = createSignIn({
     consult: (attempt) => attempt(keys),
     async check() {},
     ageMs: () => 0,
+    endpointOrigins: () => [],
     [Symbol.dispose]() {},
   },
 });

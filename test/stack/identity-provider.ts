@@ -13,6 +13,7 @@ import {
   renderError,
   signInPagesPolicy,
 } from './sign-in-pages.ts';
+import { type ProviderVariations, varyProvider } from './vary-provider.ts';
 
 /** The client that requests tokens on the command line and in tests, and the grant type that only it may use. */
 const localClientId = 'local-tokens';
@@ -25,7 +26,7 @@ const consoleTokenSeconds = 3_600;
 const localTokenSeconds = 43_200;
 const sessionSeconds = 14 * 86_400;
 
-export interface IdentityProviderOptions {
+export interface IdentityProviderOptions extends ProviderVariations {
   /** The audience of the access tokens: the API's `BASE_URL`. */
   audience: string;
   /** Default: a free port, which stays the same after a restart. */
@@ -55,7 +56,8 @@ export async function startIdentityProvider(options: IdentityProviderOptions) {
   const issuer = options.issuer ?? `http://${host}:${port}`;
 
   const redirectUris = options.consoleRedirectUris ?? [`${audience}/console`, `${audience}/console/`];
-  const configuration = configurationFor({ audience, redirectUris, clientSecret });
+  const variations = varyProvider(options);
+  const configuration = configurationFor({ audience, redirectUris, clientSecret, variations });
   let published = [signingKey];
   let answer = answerWith(published);
   let hangs = false;
@@ -65,6 +67,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions) {
     const secrets = { jwks: { keys }, cookies: { keys: [cookieKey] } };
     const provider = withoutWarnings(() => new Provider(issuer, { ...configuration, ...secrets }));
     registerLocalGrant(provider, audience);
+    variations.applyTo(provider);
     const callback = provider.callback();
     return async (req: IncomingMessage, res: ServerResponse) => {
       if (!(await answerSignIn(provider, req, res))) await callback(req, res);
@@ -79,6 +82,8 @@ export async function startIdentityProvider(options: IdentityProviderOptions) {
 
   return {
     issuer,
+    /** The origins that a browser may meet during a sign-in. */
+    origins: [issuer, ...(options.endpointHost === undefined ? [] : [`http://${options.endpointHost}:${port}`])],
     port,
     /** For `requestToken` in another process. */
     clientSecret,
@@ -170,8 +175,13 @@ function registerLocalGrant(provider: Provider, audience: string): void {
   );
 }
 
-function configurationFor(parts: { audience: string; redirectUris: readonly string[]; clientSecret: string }) {
-  const { audience, redirectUris, clientSecret } = parts;
+function configurationFor(parts: {
+  audience: string;
+  redirectUris: readonly string[];
+  clientSecret: string;
+  variations: ReturnType<typeof varyProvider>;
+}) {
+  const { audience, redirectUris, clientSecret, variations } = parts;
   const origins = new Set(redirectUris.map((uri) => new URL(uri).origin));
   return {
     clients: [consoleClient(redirectUris), localClient(clientSecret)],
@@ -182,7 +192,8 @@ function configurationFor(parts: { audience: string; redirectUris: readonly stri
     loadExistingGrant: (ctx) => grantAll(ctx, audience),
     findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
     // Also for `prompt=none`, where no one was asked for consent, as other providers do.
-    issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    issueRefreshToken: (_ctx, client, code) =>
+      client.grantTypeAllowed('refresh_token') && variations.allowsRefreshToken(code),
     clientBasedCORS: (_ctx, origin) => origins.has(origin),
     // The service reads access tokens only, and the console requests nothing else.
     features: {

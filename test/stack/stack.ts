@@ -8,6 +8,7 @@ import { type BackendSettings, planFileFor, type StackBackend, type StackModel, 
 import { type Remains, requireNoFullKeys } from './search-keys.ts';
 import { type LogLine, type ServiceProcess, startServiceProcess } from './service-process.ts';
 import { type StackRedis, startStackRedis } from './stack-redis.ts';
+import type { ProviderVariations } from './vary-provider.ts';
 
 export type StackOptions = {
   /** The folder of all data. Default: a temporary folder, which is searched for keys and removed when the stack ends. */
@@ -44,6 +45,8 @@ export type StackOptions = {
   /** Prices of models. */
   prices?: Record<string, readonly StackPrice[]>;
   env?: Record<string, string>;
+  /** How the identity provider differs from the default one. */
+  identity?: ProviderVariations;
   /** Whether accounts can have webhooks, also at `localhost`. Default: no. */
   webhooks?: boolean;
   /** Whether ingress and worker restart each time their source changes. */
@@ -109,6 +112,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       audience: baseUrl,
       dataDirectory: join(directory, 'identity'),
       consoleRedirectUris: [`${baseUrl}/console`],
+      ...options.identity,
     }),
   );
 

@@ -4,11 +4,22 @@ import { z } from 'zod';
 /** The keys that an issuer has published: a function that finds the key of a token. */
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 
+/** What an issuer has published: its keys, and the origins of the endpoints that clients call by `fetch`. */
+export type Published = { keys: KeySet; endpointOrigins: readonly string[] };
+
 const documentBytesMax = 512 * 1024;
 /** A token without a key id is tried with every matching key, so their number is bounded. The largest issuers have ten. */
 const keysMax = 100;
 
-const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
+const address = z.url({ protocol: /^https?$/ });
+const discoverySchema = z.object({ issuer: z.string(), jwks_uri: address });
+/** An invalid endpoint is missing for the console only: tokens are still accepted. */
+const endpointsSchema = z.object({
+  token_endpoint: address.optional().catch(undefined),
+  revocation_endpoint: address.optional().catch(undefined),
+});
+/** A host of a URL may have characters that end a source of a content security policy, such as `;`. */
+const plainOrigin = /^https?:\/\/[\w.:[\]-]+$/;
 /** A key is validated when a token names it: an unknown kind of key must not invalidate the others (RFC 7517 5). */
 const keySetSchema = z.object({ keys: z.array(z.looseObject({})).min(1).max(keysMax) });
 
@@ -16,9 +27,18 @@ const keySetSchema = z.object({ keys: z.array(z.looseObject({})).min(1).max(keys
  * Fetches the current keys of the issuer by its discovery document (OpenID Connect Discovery 1.0, section 4). The document is read each
  * time because the address of the keys may change. Throws if either is missing or invalid.
  */
-export async function fetchIssuerKeys(issuer: string, signal: AbortSignal): Promise<KeySet> {
+export async function fetchIssuerKeys(issuer: string, signal: AbortSignal): Promise<Published> {
   const discovered = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, signal);
-  return createLocalJWKSet(keySetSchema.parse(await fetchJson(keySetAddress(issuer, discovered), signal)));
+  const keys = createLocalJWKSet(keySetSchema.parse(await fetchJson(keySetAddress(issuer, discovered), signal)));
+  return { keys, endpointOrigins: endpointOriginsIn(issuer, discovered) };
+}
+
+/** Returns the origins of the endpoints that the console calls. An issuer with TLS can have none without it. */
+export function endpointOriginsIn(issuer: string, discovered: unknown): string[] {
+  const endpoints = Object.values(endpointsSchema.parse(discovered)).flatMap((url) => (url === undefined ? [] : [url]));
+  const needsTls = new URL(issuer).protocol === 'https:';
+  const origins = endpoints.map((url) => new URL(url).origin);
+  return [...new Set(origins)].filter((one) => plainOrigin.test(one) && (!needsTls || one.startsWith('https:')));
 }
 
 /**

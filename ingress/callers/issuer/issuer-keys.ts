@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../../shared/bytes/clock.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import { reasonOf, serversIn } from '../../../shared/start-error.ts';
-import { fetchIssuerKeys, type KeySet } from './fetch-issuer-keys.ts';
+import { fetchIssuerKeys, type KeySet, type Published } from './fetch-issuer-keys.ts';
 import { createPacedFetches, type Fetched } from './paced-fetches.ts';
 
 export interface IssuerKeys extends Disposable {
@@ -15,6 +15,8 @@ export interface IssuerKeys extends Disposable {
   check(): Promise<void>;
   /** Time since the start of the last successful fetch; `undefined` before the first one. */
   ageMs(): number | undefined;
+  /** The origins of the issuer's endpoints, by the last successful fetch; empty before the first one. */
+  endpointOrigins(): readonly string[];
 }
 
 const waitMsMax = 2_000;
@@ -35,19 +37,19 @@ const pace = {
 export function createIssuerKeys(deps: {
   issuer: string;
   log: Log;
-  fetchKeys?: (issuer: string, signal: AbortSignal) => Promise<KeySet>;
+  fetchKeys?: (issuer: string, signal: AbortSignal) => Promise<Published>;
   clock?: Clock;
   random?: () => number;
 }): IssuerKeys {
   const { issuer, log, fetchKeys = fetchIssuerKeys, clock = systemClock, random = Math.random } = deps;
-  let known: { keys: KeySet; asOf: number } | undefined;
+  let known: (Published & { asOf: number }) | undefined;
   const report = logChanges(log, issuer);
 
   const ageMs = () => (known === undefined ? undefined : clock.now() - known.asOf);
   const trusted = () => (known !== undefined && clock.now() - known.asOf < trustedMs ? known : undefined);
 
-  function onFetched(fetched: Fetched<KeySet>): void {
-    if (fetched.ok) known = { keys: fetched.value, asOf: fetched.asOf };
+  function onFetched(fetched: Fetched<Published>): void {
+    if (fetched.ok) known = { ...fetched.value, asOf: fetched.asOf };
     const tooOld = known !== undefined && trusted() === undefined;
     report(fetched.ok ? 'reachable' : tooOld ? 'distrusted' : 'unreachable', fetched.ok ? undefined : fetched.failure);
   }
@@ -57,6 +59,7 @@ export function createIssuerKeys(deps: {
 
   return {
     ageMs,
+    endpointOrigins: () => known?.endpointOrigins ?? [],
     async consult(attempt) {
       const cameAt = clock.now();
       // At most three rounds: for the known keys, for a fetch that began before this call, and for the one after it.

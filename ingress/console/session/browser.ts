@@ -1,7 +1,11 @@
+export type PageStorage = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
+
 /** The parts of a browser that the session uses. */
 export type Browser = {
   /** Storage of this tab only. Never holds a token: only the state of a pending sign-in, and flags of this tab. */
-  storage: Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
+  storage: PageStorage;
+  /** Storage of all tabs. Never holds a token: only that a user is signed in. */
+  sharedStorage: PageStorage;
   address: () => URL;
   /** Adds no entry to the history. */
   replaceAddress: (url: string) => void;

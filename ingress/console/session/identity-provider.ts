@@ -9,12 +9,26 @@ export type Tokens = {
   expiresInS: number;
 };
 
+/** How the issuer is asked. `silently`: the user is not prompted. */
+export type SignInRequest = { scope: string; silently: boolean };
+
 /** Identifies a sign-in when the browser returns from the issuer. Useless without the code. */
 export type PendingSignIn = { verifier: string; state: string; nonce: string; hash: string };
 
 /** The user has to sign in again. After every other failure a retry may succeed. */
 export class SignInEnded extends Error {
-  override readonly name = 'SignInEnded';
+  override readonly name: string = 'SignInEnded';
+}
+
+/** The issuer has refused a sign-in. `error` is its code (RFC 6749, 4.1.2.1); the message is empty if the user only has to sign in. */
+export class SignInRefused extends SignInEnded {
+  override readonly name = 'SignInRefused';
+  readonly error: string;
+
+  constructor(cause: oauth.AuthorizationResponseError) {
+    super(needsUser.has(cause.error) ? '' : (cause.error_description ?? cause.error), { cause });
+    this.error = cause.error;
+  }
 }
 
 /** The issuer did not answer, or its answer is invalid. */
@@ -26,8 +40,6 @@ export class IssuerUnavailable extends Error {
   }
 }
 
-/** Only operators get `svc:admin`; some issuers give a refresh token only for `offline_access`. */
-const scope = 'openid offline_access svc:admin';
 const defaultLifeS = 300;
 const requestMs = 10_000;
 /** Errors of `prompt=none` if the user has to interact (OpenID Connect Core 1.0, 3.1.2.6). */
@@ -46,14 +58,13 @@ export function createIdentityProvider(settings: ConsoleSettings) {
   const discovery = createDiscovery(issuer, options);
 
   return {
-    /** The address to go to, and the state to keep until the browser is back. `silently`: the user is not prompted. */
-    async begin({
-      hash,
-      silently,
-    }: {
-      hash: string;
-      silently: boolean;
-    }): Promise<{ url: URL; pending: PendingSignIn }> {
+    /** The scopes to request first. */
+    scope: settings.consoleScopes,
+
+    /** The address to go to, and the state to keep until the browser is back. */
+    async begin(request: SignInRequest & { hash: string }): Promise<{ url: URL; pending: PendingSignIn }> {
+      const { scope, silently, hash } = request;
+      const { consoleResource: resource } = settings;
       const server = await discovery.refresh();
       const verifier = oauth.generateRandomCodeVerifier();
       const pending = { verifier, state: oauth.generateRandomState(), nonce: oauth.generateRandomNonce(), hash };
@@ -64,8 +75,7 @@ export function createIdentityProvider(settings: ConsoleSettings) {
         response_type: 'code',
         scope,
         // RFC 8707, and the name that issuers used before it.
-        resource: settings.audience,
-        audience: settings.audience,
+        ...(resource !== '' && { resource, audience: resource }),
         code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
         code_challenge_method: 'S256',
         state: pending.state,
@@ -127,7 +137,7 @@ function createTokenRequests(deps: {
   const auth = oauth.None();
 
   return {
-    /** Exchanges the code that the issuer sent the browser back with; fails with `SignInEnded` if it sent none. */
+    /** Exchanges the code that the issuer sent the browser back with; fails with `SignInRefused` if it sent none. */
     async finish(parameters: URLSearchParams, { state, nonce, verifier }: PendingSignIn): Promise<Tokens> {
       const server = await discover();
       const code = validate(() => oauth.validateAuthResponse(server, client, parameters, state));
@@ -176,11 +186,7 @@ function validate(check: () => URLSearchParams): URLSearchParams {
   try {
     return check();
   } catch (error) {
-    if (error instanceof oauth.AuthorizationResponseError) {
-      const message = needsUser.has(error.error) ? '' : (error.error_description ?? error.error);
-      throw new SignInEnded(message, { cause: error });
-    }
-    throw error;
+    throw error instanceof oauth.AuthorizationResponseError ? new SignInRefused(error) : error;
   }
 }
 

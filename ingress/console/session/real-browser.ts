@@ -1,11 +1,12 @@
-import type { Browser } from './browser.ts';
+import type { Browser, PageStorage } from './browser.ts';
 
 const channelName = 'console';
 
 export function createRealBrowser(): Browser {
   const channel = new BroadcastChannel(channelName);
   return {
-    storage: findStorage(),
+    storage: findStorage(() => window.sessionStorage),
+    sharedStorage: findStorage(() => window.localStorage),
     address: () => new URL(window.location.href),
     replaceAddress: (url) => window.history.replaceState(null, '', url),
     leaveFor: (url, { inPlace }) => (inPlace ? window.location.replace(url) : window.location.assign(url)),
@@ -21,10 +22,11 @@ export function createRealBrowser(): Browser {
 }
 
 /** If the browser has disabled page storage, the page still loads, but no sign-in can complete. */
-function findStorage(): Browser['storage'] {
+function findStorage(find: () => PageStorage): PageStorage {
   try {
-    window.sessionStorage.getItem('');
-    return window.sessionStorage;
+    const storage = find();
+    storage.getItem('');
+    return storage;
   } catch {
     const kept = new Map<string, string>();
     return {

@@ -1,5 +1,12 @@
 import type { Browser } from './browser.ts';
-import { type IdentityProvider, type PendingSignIn, SignInEnded, type Tokens } from './identity-provider.ts';
+import {
+  type IdentityProvider,
+  type PendingSignIn,
+  SignInEnded,
+  SignInRefused,
+  type SignInRequest,
+  type Tokens,
+} from './identity-provider.ts';
 
 const pendingName = 'sign-in under way';
 const signedOutName = 'has signed out';
@@ -10,24 +17,43 @@ const signedOutHere =
 const notBegunHere =
   'This sign-in was not started in this tab, or the browser stores no data for this page. Sign in again.';
 
-type Deps = { provider: Pick<IdentityProvider, 'begin' | 'finish' | 'revoke' | 'endSession'> } & Pick<
+/** Not every issuer knows the scope of operators. Those that do not may refuse the whole sign-in for it. */
+const operatorScope = 'svc:admin';
+/** Some issuers give a refresh token only for it. At others it ends the session of the browser: Keycloak replaces it by an offline one. */
+const offlineScope = 'offline_access';
+
+/** One request of a sign-in, which may take up to four. `offline` says whether this one adds `offline_access`, or an earlier one did. */
+type Attempt = SignInRequest & { offline: 'not yet' | 'now' | 'before' };
+type Pending = PendingSignIn & { attempt: Attempt };
+
+type Deps = { provider: Pick<IdentityProvider, 'scope' | 'begin' | 'finish' | 'revoke' | 'endSession'> } & Pick<
   Browser,
   'storage' | 'address' | 'replaceAddress' | 'leaveFor'
 >;
 
 /** The redirects to the issuer and back. */
 export function createRedirects({ provider, storage, address, replaceAddress, leaveFor }: Deps) {
-  function takePending(): PendingSignIn | undefined {
+  function takePending(): Pending | undefined {
     const stored = storage.getItem(pendingName);
     storage.removeItem(pendingName);
-    return stored === null ? undefined : (JSON.parse(stored) as PendingSignIn); // written by `begin`
+    return stored === null ? undefined : (JSON.parse(stored) as Pending); // written by `request`
+  }
+
+  async function request(attempt: Attempt, { inPlace }: { inPlace: boolean }): Promise<void> {
+    const silently = attempt.silently || attempt.offline === 'now'; // the user has just signed in
+    const { url, pending } = await provider.begin({ hash: address().hash, scope: attempt.scope, silently });
+    storage.setItem(pendingName, JSON.stringify({ ...pending, attempt } satisfies Pending));
+    leaveFor(url.href, { inPlace });
   }
 
   return {
-    async begin(options: { silently: boolean }): Promise<void> {
-      const { url, pending } = await provider.begin({ hash: address().hash, ...options });
-      storage.setItem(pendingName, JSON.stringify(pending));
-      leaveFor(url.href, { inPlace: options.silently });
+    async begin({ silently }: { silently: boolean }): Promise<void> {
+      await request({ scope: provider.scope, silently, offline: 'not yet' }, { inPlace: silently });
+    },
+
+    /** Whether this tab left for the issuer without a prompt, and came back without an answer; true only once. */
+    takeUnanswered(): boolean {
+      return takePending()?.attempt.silently === true;
     },
 
     /** Whether the issuer has just sent the browser back from a sign-in. */
@@ -36,13 +62,23 @@ export function createRedirects({ provider, storage, address, replaceAddress, le
       return parameters.has('state') && (parameters.has('code') || parameters.has('error'));
     },
 
-    /** The code leaves the address before it is used. Fails with `SignInEnded` if this tab started no sign-in. */
-    async finish(): Promise<Tokens> {
+    /**
+     * The code leaves the address before it is used. Fails with `SignInEnded` if this tab started no sign-in. Undefined: the page leaves for
+     * the issuer again, with other scopes.
+     */
+    async finish(): Promise<Tokens | undefined> {
       const parameters = address().searchParams;
       const pending = takePending();
       replaceAddress(`${address().pathname}${pending?.hash ?? ''}`);
       if (pending === undefined) throw new SignInEnded(notBegunHere);
-      return await provider.finish(parameters, pending);
+      const granted = await provider.finish(parameters, pending).catch((error: unknown) => {
+        if (error instanceof SignInRefused) return error;
+        throw error;
+      });
+      const next = nextAttempt(pending.attempt, granted);
+      if (next !== undefined) return void (await request(next, { inPlace: true }));
+      if (granted instanceof SignInRefused) throw granted;
+      return granted;
     },
 
     /** Leaves for the issuer to end its session there. If that is not possible, returns the message for the user. */
@@ -63,4 +99,19 @@ export function createRedirects({ provider, storage, address, replaceAddress, le
       return hasSignedOut;
     },
   };
+}
+
+/** What to request after this attempt; undefined if its result is the one of the sign-in. */
+function nextAttempt(attempt: Attempt, granted: Tokens | SignInRefused): Attempt | undefined {
+  const { scope, offline } = attempt;
+  const scopes = scope.split(' ');
+  const without = (name: string) => scopes.filter((one) => one !== name).join(' ');
+  if (granted instanceof SignInRefused) {
+    if (offline === 'now') return { ...attempt, scope: without(offlineScope), offline: 'before' };
+    const isRefused = granted.error === 'invalid_scope' && scopes.includes(operatorScope);
+    return isRefused ? { ...attempt, scope: without(operatorScope) } : undefined;
+  }
+  const canAdd = offline === 'not yet' && !scopes.includes(offlineScope);
+  if (granted.refreshToken !== undefined || !canAdd) return undefined;
+  return { ...attempt, scope: `${scope} ${offlineScope}`, offline: 'now' };
 }

@@ -14,7 +14,7 @@ export interface Session {
   state(): SessionState;
   /** Calls back at each change until the returned function is called. */
   follow(changed: () => void): () => void;
-  /** Called once, when the page loads: completes a redirect back from the issuer, or restores the sign-in of this tab. */
+  /** Called once, when the page loads: completes a redirect back from the issuer, or asks it silently for a user who is signed in. */
   start(): Promise<void>;
   /** Leaves for the issuer. */
   signIn(): Promise<void>;
@@ -31,20 +31,20 @@ const expired = 'Your sign-in has ended. Sign in again to continue.';
 
 /** Who is signed in on this page. Tokens are never stored; after a reload the issuer is asked again. */
 export function createSession(deps: { provider: IdentityProvider } & Browser): Session {
-  const { storage, otherTabs } = deps;
+  const { sharedStorage, otherTabs } = deps;
   const { state, follow, become } = createState();
   const held = createHeldTokens({ ...deps, onRenewed: take, onEnded: () => end(expired) });
   const redirects = createRedirects(deps);
 
   function take(fresh: Tokens): void {
     held.hold(fresh);
-    storage.setItem(signedInName, 'yes');
+    sharedStorage.setItem(signedInName, 'yes');
     become({ name: 'signed in', account: fresh.account });
   }
 
   function forget(next: SessionState): void {
     held.drop();
-    storage.removeItem(signedInName);
+    sharedStorage.removeItem(signedInName);
     become(next);
   }
 
@@ -56,7 +56,8 @@ export function createSession(deps: { provider: IdentityProvider } & Browser): S
     try {
       await step();
     } catch (error) {
-      end(error instanceof SignInEnded ? error.message : new IssuerUnavailable(error).message);
+      if (error instanceof SignInEnded) end(error.message);
+      else become({ name: 'signed out', message: new IssuerUnavailable(error).message }); // other tabs are still signed in
     }
   }
 
@@ -66,10 +67,16 @@ export function createSession(deps: { provider: IdentityProvider } & Browser): S
     state,
     follow,
     async start() {
-      if (redirects.isReturn()) return attempt(async () => take(await redirects.finish()));
+      if (redirects.isReturn()) {
+        return attempt(async () => {
+          const granted = await redirects.finish();
+          if (granted !== undefined) take(granted);
+        });
+      }
       const hasSignedOut = redirects.takeSignedOut();
-      if (storage.getItem(signedInName) === null) return end(hasSignedOut ? signedOut : undefined);
-      storage.removeItem(signedInName); // so that the issuer is asked only once, with or without success
+      const isUnanswered = redirects.takeUnanswered(); // so that an issuer that shows an error does not keep the user from the page
+      if (sharedStorage.getItem(signedInName) === null) return end(hasSignedOut ? signedOut : undefined);
+      if (isUnanswered) return become({ name: 'signed out' });
       await attempt(() => redirects.begin({ silently: true }));
     },
     signIn: () => attempt(() => redirects.begin({ silently: false })),

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { makeInThread } from '../../../shared/in-thread.ts';
+import type { IssuerKeys } from '../../callers/issuer/issuer-keys.ts';
 import type { ConsoleSettings } from '../../console/session/settings.ts';
 import type { Stage } from '../../request-state.ts';
 import { contentSecurityPolicy } from '../content-security-policy.ts';
@@ -11,19 +13,29 @@ import type { ConsoleFiles } from './console-files.ts';
 /** The stages of its routes: the page and its assets. */
 export type Console = { page: Stage; asset: Stage };
 
+type Deps = { shared: SharedAssets } & Pick<IssuerKeys, 'endpointOrigins'>;
+
 /**
- * The console: one page and its assets. Made at the first request; there is no build step. Its script may call the API and the issuer.
- * Both stages fail with `SERVICE_UNAVAILABLE` if it cannot be made; the next try is made five seconds later at the earliest.
+ * The console: one page and its assets. Made at the first request; there is no build step. Its script may call the API, the issuer, and the
+ * issuer's endpoints as they are known at the request. Both stages fail with `SERVICE_UNAVAILABLE` if it cannot be made; the next try is made five seconds later at the earliest.
  */
-export function createConsole(known: ConsoleSettings, shared: SharedAssets): Console {
-  const { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId } = known;
-  const settings: ConsoleSettings = { baseUrl, audience, consoleUrl, docsUrl, issuer, consoleClientId }; // no other settings
-  const policy = contentSecurityPolicy([new URL(issuer).origin, new URL(baseUrl).origin]);
+export function createConsole(known: ConsoleSettings, { shared, endpointOrigins }: Deps): Console {
+  const { baseUrl, consoleUrl, docsUrl, issuer, consoleClientId, consoleScopes, consoleResource } = known;
+  const addresses = { baseUrl, consoleUrl, docsUrl, issuer };
+  const settings: ConsoleSettings = { ...addresses, consoleClientId, consoleScopes, consoleResource }; // no other settings
+  const policyNow = () =>
+    contentSecurityPolicy([new URL(issuer).origin, new URL(baseUrl).origin, ...endpointOrigins()]);
   const url = new URL('./main.ts', import.meta.url);
   const make = async () => {
     const { page, assets } = await makeInThread<ConsoleFiles>({ url, request: settings });
     const buffered = new Map([...assets].map(([name, content]) => [name, withBuffers(content)] as const));
-    const show = servePage(withBuffers(page), policy);
+    const content = withBuffers(page);
+    const show: Stage = (ctx, next) => {
+      const policy = policyNow();
+      // A browser that gets a 304 keeps the policy that it has, so another policy is another page.
+      const hash = createHash('sha256').update(page.hash).update(policy).digest('base64url').slice(0, 16);
+      return servePage({ ...content, hash }, policy)(ctx, next);
+    };
     return { show, share: () => shared.share(buffered), asset: serveAsset({ own: buffered, shared }) };
   };
   const stages = onceMade({ what: 'The console', make });

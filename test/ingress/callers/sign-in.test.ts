@@ -259,6 +259,7 @@ function keysInTurn(...sets: KeySet[]): IssuerKeys & { asked: () => number } {
     asked: () => asked,
     check: async () => {},
     ageMs: () => 0,
+    endpointOrigins: () => [],
     [Symbol.dispose]: () => {},
   };
 }

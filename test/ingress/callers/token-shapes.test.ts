@@ -141,11 +141,27 @@ const byProvider: readonly (readonly [provider: string, shape: string, outcome: 
   ['Google', 'Google access token', 'refused'],
 ];
 
+/** What the console then requests, if it is not the default. */
+const requests: Readonly<Record<string, { consoleScopes?: string; consoleResource?: string }>> = {
+  Auth0: { consoleScopes: 'openid offline_access' },
+  'Entra ID': { consoleScopes: `openid offline_access api://${guid}/access`, consoleResource: '' },
+  'Entra ID, tokens of version 1': { consoleResource: 'api://inference' },
+  Okta: { consoleScopes: `openid offline_access ${ops}` },
+  Cognito: { consoleScopes: 'openid', consoleResource: '' },
+  'Cognito with resource binding': { consoleScopes: 'openid' },
+  authentik: { consoleScopes: `openid offline_access ${ops}` },
+  'authentik without a mapping': { consoleScopes: 'openid profile offline_access', consoleResource: 'console' },
+  Zitadel: { consoleScopes: 'openid offline_access', consoleResource: '313' },
+  'Ory Hydra': { consoleScopes: `openid offline_access ${ops}` },
+  Dex: { consoleScopes: 'openid groups offline_access', consoleResource: 'console' },
+};
+
 /** What stands for the values in angle brackets. */
 const ofOurs: Readonly<Record<string, string>> = {
   'api-client-id': guid,
   name: 'inference',
   group: 'operators',
+  scope: 'access',
   'project-id': '313',
 };
 const clientIds: Readonly<Record<string, string>> = { Cognito: 'abc' };
@@ -157,7 +173,7 @@ function documentedSettings(): Map<string, Record<string, string>> {
   const rows = section.split('\n### ')[0]?.matchAll(/^\| ([^|]+) \| ([^|]*) \|[^|]+\|$/gm) ?? [];
   return new Map(
     [...rows].slice(1).map(([, provider = '', cell = '']) => {
-      const settings = [...cell.matchAll(/`(AUTH_\w+)=([^`]+)`/g)].map(([, name = '', text = '']) => {
+      const settings = [...cell.matchAll(/`((?:AUTH|CONSOLE)_\w+)=([^`]*)`/g)].map(([, name = '', text = '']) => {
         const value = text.replace(/<([\w-]+)>/g, (_, of: string) => {
           return (of === 'client-id' ? (clientIds[provider] ?? 'console') : ofOurs[of]) ?? of;
         });
@@ -172,6 +188,7 @@ const directory = mkdtempSync(join(tmpdir(), 'token-shapes-'));
 const planFile = join(directory, 'plans.yaml');
 const parts = new AsyncDisposableStack();
 let issuer = '';
+let configWith: (settings?: Record<string, string>) => ReturnType<typeof readIngressConfig>['signIn'];
 let outcomeOf: (shape: string, settings?: Record<string, string>) => Promise<string>;
 
 test.before(async () => {
@@ -196,13 +213,16 @@ test.before(async () => {
       .sign(privateKey);
   }
 
-  outcomeOf = async (shape, settings = {}) => {
+  configWith = (settings = {}) => {
     const secret = 's'.repeat(32);
     const env = {
       ...{ REDIS_URL: 'redis://redis', DATABASE_URL: 'sqlite:x', PLAN_FILE: planFile, BASE_URL: base },
       ...{ KEY_PEPPER: secret, GUEST_KEY_SECRET: secret, ...settings, AUTH_URL: issuer },
     };
-    const signIn = createSignIn({ ...readIngressConfig(env).signIn, issuerKeys, log: recordedLog().log });
+    return readIngressConfig(env).signIn;
+  };
+  outcomeOf = async (shape, settings) => {
+    const signIn = createSignIn({ ...configWith(settings), issuerKeys, log: recordedLog().log });
     await signIn.check();
     const wanted = shapes[shape];
     if (wanted === undefined) throw new Error(`no shape ${shape}`);
@@ -231,5 +251,13 @@ test('with the settings that the page for operators lists, tokens of each provid
   t.deepEqual([...documented.keys()], [...new Set(byProvider.map(([provider]) => provider))]);
   for (const [provider, shape, outcome] of byProvider) {
     t.is(await outcomeOf(shape, documented.get(provider)), outcome, `${provider}: ${shape}`);
+  }
+});
+
+test('with these settings the console requests the scopes and the API as each provider knows them', (t) => {
+  for (const [provider, settings] of documentedSettings()) {
+    const { consoleScopes, consoleResource } = configWith(settings);
+    const expected = { consoleScopes: `openid ${ops}`, consoleResource: base, ...requests[provider] };
+    t.deepEqual({ consoleScopes, consoleResource }, expected, provider);
   }
 });

@@ -1,10 +1,12 @@
 import test from 'ava';
-import type { Browser } from '../../../ingress/console/session/browser.ts';
+import { AuthorizationResponseError } from 'oauth4webapi';
+import type { Browser, PageStorage } from '../../../ingress/console/session/browser.ts';
 import { renewAfterMs } from '../../../ingress/console/session/held-tokens.ts';
 import {
   type IdentityProvider,
   IssuerUnavailable,
   SignInEnded,
+  SignInRefused,
   type Tokens,
 } from '../../../ingress/console/session/identity-provider.ts';
 import { createSession } from '../../../ingress/console/session/session.ts';
@@ -17,7 +19,12 @@ const tokensOf = (number: number, expiresInS = 3_600): Tokens => ({
 });
 
 /** A session in a fake browser, at an address that the issuer redirects to, with a fake issuer. */
-function open({ url = 'https://console.example/console?code=c&state=s', provider = {}, stored = {} }: Options = {}) {
+function open({
+  url = 'https://console.example/console?code=c&state=s',
+  provider = {},
+  stored = {},
+  keptByAll = new Map<string, string>(),
+}: Options = {}) {
   const kept = new Map<string, string>(Object.entries(stored));
   const timers: { run: () => void; ms: number }[] = [];
   const left: string[] = [];
@@ -25,11 +32,8 @@ function open({ url = 'https://console.example/console?code=c&state=s', provider
   let signOutElsewhere = () => {};
   let address = new URL(url);
   const browser: Browser = {
-    storage: {
-      getItem: (name) => kept.get(name) ?? null,
-      setItem: (name, value) => void kept.set(name, value),
-      removeItem: (name) => void kept.delete(name),
-    },
+    storage: storageIn(kept),
+    sharedStorage: storageIn(keptByAll),
     address: () => address,
     replaceAddress: (next) => {
       address = new URL(next, address);
@@ -49,8 +53,9 @@ function open({ url = 'https://console.example/console?code=c&state=s', provider
   };
   let renewals = 0;
   const full: IdentityProvider = {
-    begin: async ({ hash, silently }) => ({
-      url: new URL(`https://issuer.example/auth?silently=${silently}`),
+    scope: 'openid svc:admin',
+    begin: async ({ hash, silently, scope }) => ({
+      url: new URL(`https://issuer.example/auth?silently=${silently}&scope=${scope}`),
       pending: { verifier: 'v', state: 's', nonce: 'n', hash },
     }),
     finish: async () => tokensOf(0),
@@ -66,6 +71,7 @@ function open({ url = 'https://console.example/console?code=c&state=s', provider
   return {
     session,
     kept,
+    keptByAll,
     timers,
     left,
     announced,
@@ -75,8 +81,28 @@ function open({ url = 'https://console.example/console?code=c&state=s', provider
   };
 }
 
-type Options = { url?: string; provider?: Partial<IdentityProvider>; stored?: Record<string, string> };
-const pending = { 'sign-in under way': JSON.stringify({ verifier: 'v', state: 's', nonce: 'n', hash: '#usage' }) };
+function storageIn(kept: Map<string, string>): PageStorage {
+  return {
+    getItem: (name) => kept.get(name) ?? null,
+    setItem: (name, value) => void kept.set(name, value),
+    removeItem: (name) => void kept.delete(name),
+  };
+}
+
+type Options = {
+  url?: string;
+  provider?: Partial<IdentityProvider>;
+  stored?: Record<string, string>;
+  keptByAll?: Map<string, string>;
+};
+const pendingWith = (attempt: object) => ({
+  'sign-in under way': JSON.stringify({
+    ...{ verifier: 'v', state: 's', nonce: 'n', hash: '#usage' },
+    attempt: { scope: 'openid svc:admin', silently: false, offline: 'not yet', ...attempt },
+  }),
+});
+const pending = pendingWith({});
+const wasSignedIn = () => new Map([['was signed in', 'yes']]);
 
 test('the code is removed from the address before it is used, and the previous page is restored', async (t) => {
   let seen = '';
@@ -92,7 +118,8 @@ test('the code is removed from the address before it is used, and the previous p
   await opened.session.start();
   t.is(seen, 'https://console.example/console#usage');
   t.deepEqual(opened.session.state(), { name: 'signed in', account: 'alice' });
-  t.deepEqual([...opened.kept], [['was signed in', 'yes']], 'no token is stored, and the verifier is removed');
+  t.deepEqual([...opened.kept], [], 'the verifier is removed');
+  t.deepEqual(opened.keptByAll, wasSignedIn(), 'no token is stored');
 });
 
 test('a response for which this tab has no pending sign-in is ignored', async (t) => {
@@ -102,16 +129,97 @@ test('a response for which this tab has no pending sign-in is ignored', async (t
   t.is(opened.address(), 'https://console.example/console');
 });
 
-test('a tab that was signed in asks the issuer once without a prompt; a new tab does not', async (t) => {
-  const again = open({ url: 'https://console.example/console#keys', stored: { 'was signed in': 'yes' } });
+const silent = 'https://issuer.example/auth?silently=true&scope=openid%20svc:admin in place';
+
+test('a tab asks the issuer without a prompt if the user is signed in, in whichever tab', async (t) => {
+  const again = open({ url: 'https://console.example/console#keys', keptByAll: wasSignedIn() });
   await again.session.start();
-  t.deepEqual(again.left, ['https://issuer.example/auth?silently=true in place']);
-  t.false(again.kept.has('was signed in'));
+  t.deepEqual(again.left, [silent]);
 
   const fresh = open({ url: 'https://console.example/console' });
   await fresh.session.start();
   t.deepEqual(fresh.left, []);
   t.deepEqual(fresh.session.state(), { name: 'signed out' });
+});
+
+test('an issuer that does not send the browser back is not asked again at once, and does not sign other tabs out', async (t) => {
+  const url = 'https://console.example/console';
+  const back = open({ url, keptByAll: wasSignedIn(), stored: pendingWith({ silently: true }) });
+  await back.session.start();
+  t.deepEqual(back.left, []);
+  t.deepEqual(back.session.state(), { name: 'signed out' });
+  t.deepEqual(back.keptByAll, wasSignedIn());
+  const later = open({ url, keptByAll: back.keptByAll, stored: Object.fromEntries(back.kept) });
+  await later.session.start();
+  t.deepEqual(later.left, [silent]);
+});
+
+test('an unavailable issuer does not end the sign-in of other tabs; one without a session of the user does', async (t) => {
+  const refuse = (error: Error) => ({ provider: { finish: () => Promise.reject(error) }, keptByAll: wasSignedIn() });
+  const away = open({ stored: pending, ...refuse(new TypeError('refused')) });
+  await away.session.start();
+  t.regex((away.session.state() as { message?: string }).message ?? '', /cannot be reached/);
+  t.deepEqual(away.keptByAll, wasSignedIn());
+  const ended = open({ stored: pending, ...refuse(refusal('login_required')) });
+  await ended.session.start();
+  t.deepEqual(ended.session.state(), { name: 'signed out' });
+  t.is(ended.keptByAll.size, 0);
+});
+
+/** What the issuer is asked, from this attempt on, until the sign-in has a result, and how the sign-in ends. */
+async function attemptsFrom(first: object, answers: (string | 'tokens' | 'tokens without a refresh token')[]) {
+  const asked: string[] = [];
+  let stored: Record<string, string> = pendingWith(first);
+  for (const answer of answers) {
+    const finish = async (): Promise<Tokens> => {
+      if (answer === 'tokens') return tokensOf(0);
+      if (answer === 'tokens without a refresh token') return { ...tokensOf(0), refreshToken: undefined };
+      throw refusal(answer);
+    };
+    const opened = open({ stored, provider: { finish } });
+    await opened.session.start();
+    const { name } = opened.session.state();
+    if (opened.left.length === 0) return [...asked, name];
+    asked.push(...opened.left.map((left) => decodeURIComponent(left.replace('https://issuer.example/auth?', ''))));
+    stored = Object.fromEntries(opened.kept);
+  }
+  return asked;
+}
+
+function refusal(error: string): SignInRefused {
+  return new SignInRefused(new AuthorizationResponseError('refused', { cause: new URLSearchParams({ error }) }));
+}
+
+test('an issuer that does not know svc:admin is asked once more without it', async (t) => {
+  for (const silently of [false, true]) {
+    const second = `silently=${silently}&scope=openid in place`;
+    t.deepEqual(await attemptsFrom({ silently }, ['invalid_scope', 'tokens']), [second, 'signed in']);
+    t.deepEqual(await attemptsFrom({ silently }, ['invalid_scope', 'invalid_scope']), [second, 'signed out']);
+  }
+  t.deepEqual(await attemptsFrom({ scope: 'openid other' }, ['invalid_scope']), ['signed out']);
+  t.deepEqual(await attemptsFrom({}, ['access_denied']), ['signed out']);
+});
+
+test('offline_access is requested only if the issuer gave no refresh token without it, once, and given up if it is refused', async (t) => {
+  const none = 'tokens without a refresh token';
+  const offline = 'silently=true&scope=openid svc:admin offline_access in place';
+  t.deepEqual(await attemptsFrom({}, ['tokens']), ['signed in']);
+  t.deepEqual(await attemptsFrom({}, [none, 'tokens']), [offline, 'signed in']);
+  t.deepEqual(await attemptsFrom({}, [none, none]), [offline, 'signed in'], 'until the token expires');
+  t.deepEqual(await attemptsFrom({ scope: 'openid offline_access' }, [none]), ['signed in']);
+  for (const error of ['consent_required', 'login_required', 'invalid_scope']) {
+    for (const silently of [true, false]) {
+      const given = `silently=${silently}&scope=openid svc:admin in place`;
+      t.deepEqual(await attemptsFrom({ silently }, [none, error, none]), [offline, given, 'signed in'], error);
+      t.deepEqual(
+        await attemptsFrom({ silently }, [none, error, error, error]).then((all) => all.at(-1)),
+        'signed out',
+      );
+    }
+  }
+  t.deepEqual(await attemptsFrom({}, ['invalid_scope', none, 'tokens']), [
+    ...['silently=false&scope=openid in place', 'silently=true&scope=openid offline_access in place', 'signed in'],
+  ]);
 });
 
 test('a token is renewed a minute before it expires, and its successor too', async (t) => {
@@ -190,7 +298,7 @@ test('a short-lived token is renewed at half its life, one that lives for years 
 
 test('without a refresh token nothing is renewed ahead, and the sign-in ends when its token is refused', async (t) => {
   const opened = open({
-    stored: pending,
+    stored: pendingWith({ offline: 'before' }),
     provider: {
       finish: async () => ({ ...tokensOf(0), refreshToken: undefined }),
       renew: () => Promise.reject(new SignInEnded('none')),

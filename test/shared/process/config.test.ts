@@ -101,7 +101,6 @@ test('an ingress starts with the required settings only, all others have their d
     },
     signIn: {
       issuer: 'https://auth.example.com',
-      audience: 'https://api.example.com',
       audiences: ['https://api.example.com'],
       clients: undefined,
       operators: [{ claim: 'scope', value: 'svc:admin' }],
@@ -110,6 +109,8 @@ test('an ingress starts with the required settings only, all others have their d
       acceptsUnmarked: false,
       tokenLifeMaxS: 86_400,
       consoleClientId: 'console',
+      consoleScopes: 'openid svc:admin',
+      consoleResource: 'https://api.example.com',
     },
     keyPeppers: [secret],
     guestKeySecrets: [secret],
@@ -247,7 +248,7 @@ test('settings of sign-in tokens say who is accepted and who is an operator', (t
   const signInOf = (env: Record<string, string>) => readIngressConfig({ ...ingress, ...env }).signIn;
   t.like(signInOf({}), {
     audiences: ['https://api.example.com'],
-    audience: 'https://api.example.com',
+    consoleResource: 'https://api.example.com',
     operators: [{ claim: 'scope', value: 'svc:admin' }],
     accountClaim: 'sub',
     nameClaim: undefined,
@@ -255,7 +256,7 @@ test('settings of sign-in tokens say who is accepted and who is an operator', (t
   });
   const operators = 'roles=Service Admins, urn:zitadel:iam:org:project:roles=svc:admin,groups=cn=ops';
   t.like(signInOf({ AUTH_AUDIENCE: 'api://a, b', AUTH_OPERATORS: operators, AUTH_UNMARKED_TOKENS: 'accept' }), {
-    ...{ audiences: ['api://a', 'b'], audience: 'api://a', acceptsUnmarked: true },
+    ...{ audiences: ['api://a', 'b'], consoleResource: 'api://a', acceptsUnmarked: true },
     operators: [
       { claim: 'roles', value: 'Service Admins' },
       { claim: 'urn:zitadel:iam:org:project:roles', value: 'svc:admin' },
@@ -267,8 +268,20 @@ test('settings of sign-in tokens say who is accepted and who is an operator', (t
   }
   t.is(signInOf({ AUTH_NAME_CLAIM: 'preferred_username' }).nameClaim, 'preferred_username');
   const unnamed = signInOf({ AUTH_AUDIENCE: 'none', AUTH_CLIENTS: 'a' });
-  t.like(unnamed, { audiences: undefined, audience: 'https://api.example.com' });
+  t.like(unnamed, { audiences: undefined, consoleResource: '' });
+  t.is(
+    signInOf({ AUTH_AUDIENCE: 'guid', CONSOLE_RESOURCE: '' }).consoleResource,
+    '',
+    'an empty one is not the default',
+  );
+  t.is(signInOf({ CONSOLE_RESOURCE: 'api://a' }).consoleResource, 'api://a');
+  t.is(signInOf({ CONSOLE_SCOPES: 'openid api://a/b' }).consoleScopes, 'openid api://a/b');
+  t.is(signInOf({ CONSOLE_SCOPES: '' }).consoleScopes, 'openid svc:admin');
   const refused: [Record<string, string>, string][] = [
+    [{ CONSOLE_RESOURCE: 'a b' }, 'CONSOLE_RESOURCE: expected the name of an audience'],
+    [{ CONSOLE_SCOPES: 'openid  a' }, 'CONSOLE_SCOPES: expected scopes with one space between them'],
+    [{ CONSOLE_SCOPES: 'openid,a' }, 'CONSOLE_SCOPES: expected openid among the scopes'],
+    [{ CONSOLE_SCOPES: 'svc:admin' }, 'CONSOLE_SCOPES: expected openid among the scopes'],
     [{ AUTH_AUDIENCE: 'none' }, 'AUTH_CLIENTS: is required if AUTH_AUDIENCE is none'],
     [{ AUTH_AUDIENCE: 'none,a', AUTH_CLIENTS: 'a' }, 'AUTH_AUDIENCE: expected none alone, or names of audiences'],
     [{ AUTH_AUDIENCE: 'a,' }, 'AUTH_AUDIENCE[1]: expected a name between commas'],

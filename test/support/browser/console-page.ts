@@ -33,7 +33,7 @@ export async function openConsolePage({ browser, stack, ...wishes }: Deps): Prom
   context.setDefaultTimeout(withinMs);
   const page = await context.newPage();
   const url = `${stack.baseUrl}/console`;
-  const watch = await watchPage(page, { stack });
+  const watch = await watchPage(page, { stack, origins: stack.identity.origins });
   return {
     page,
     url,

@@ -25,8 +25,8 @@ const whatIsLeft = `(async () => ({
  * Records what a page logs, requests and receives from now on, in every document that it shows: errors, and secrets that must not be left
  * anywhere.
  */
-export async function watchPage(page: Page, { stack }: { stack: Stack }) {
-  const origins = new Set([stack.baseUrl, stack.identity.issuer]);
+export async function watchPage(page: Page, { stack, origins }: { stack: Stack; origins: readonly string[] }) {
+  const known = new Set([stack.baseUrl, ...origins]);
   const wrong: string[] = [];
   const addresses: string[] = [];
   const said: string[] = [];
@@ -44,7 +44,7 @@ export async function watchPage(page: Page, { stack }: { stack: Stack }) {
   page.on('pageerror', (error) => wrong.push(`uncaught: ${error.message}`));
   page.on('request', (request) => {
     const { protocol, origin } = new URL(request.url());
-    if (protocol.startsWith('http') && !origins.has(origin)) wrong.push(`a request to ${request.url()}`);
+    if (protocol.startsWith('http') && !known.has(origin)) wrong.push(`a request to ${request.url()}`);
     addresses.push(request.url());
   });
   page.on('framenavigated', (frame) => addresses.push(frame.url()));

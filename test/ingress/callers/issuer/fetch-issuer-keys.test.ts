@@ -11,7 +11,11 @@ import { gzipSync } from 'node:zlib';
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { exportJWK, generateKeyPair } from 'jose';
-import { fetchIssuerKeys, keySetAddress } from '../../../../ingress/callers/issuer/fetch-issuer-keys.ts';
+import {
+  endpointOriginsIn,
+  fetchIssuerKeys,
+  keySetAddress,
+} from '../../../../ingress/callers/issuer/fetch-issuer-keys.ts';
 import { makeCertificate } from '../../../support/certificates.ts';
 
 type Answer = (response: ServerResponse, issuer: string) => void;
@@ -60,7 +64,8 @@ const longKeys = (bytes: number) =>
 const documentBytesMax = 524_288;
 
 const patience = () => AbortSignal.timeout(30_000);
-const keyIds = async (issuer: string) => (await fetchIssuerKeys(issuer, patience())).jwks().keys.map(({ kid }) => kid);
+const keyIds = async (issuer: string) =>
+  (await fetchIssuerKeys(issuer, patience())).keys.jwks().keys.map(({ kid }) => kid);
 
 test('the keys are fetched from the address in the discovery document, which is read each time', async (t) => {
   let moved = false;
@@ -102,6 +107,38 @@ test('an issuer with https must not name keys without https', (t) => {
     if (expected) t.is(address(), keys);
     else t.throws(address, { message: /without it/ }, keys);
   }
+});
+
+test('the origins of the endpoints are those of valid addresses, with TLS if the issuer has it', async (t) => {
+  const endpoints = (token: unknown, revocation?: unknown) => ({
+    ...{ token_endpoint: token, revocation_endpoint: revocation, authorization_endpoint: 'https://pages.example/' },
+  });
+  for (const [discovered, origins] of [
+    [
+      endpoints('https://token.example/x', 'https://revoke.example:8443/y?z'),
+      ['https://token.example', 'https://revoke.example:8443'],
+    ],
+    [endpoints('https://token.example/x', 'https://token.example/y'), ['https://token.example']],
+    [endpoints('https://[::1]:9/x'), ['https://[::1]:9']],
+    [endpoints('http://token.example/x'), []],
+    [endpoints('https://a;sandbox/x', "https://a,b'/x"), []],
+    [endpoints('data:text/plain,x', 5), []],
+    [endpoints("'unsafe-inline'", '* https://token.example'), []],
+    [{}, []],
+  ] as const) {
+    t.deepEqual(
+      endpointOriginsIn('https://issuer.example/realm', discovered),
+      [...origins],
+      JSON.stringify(discovered),
+    );
+  }
+  t.deepEqual(endpointOriginsIn('http://localhost', endpoints('http://localhost:1/x')), ['http://localhost:1']);
+  const { issuer } = await startIssuer(t, {
+    [wellKnown]: discovery(endpoints('not an address', 'http://elsewhere.example/')),
+  });
+  const { keys, endpointOrigins } = await fetchIssuerKeys(issuer, patience());
+  t.is(keys.jwks().keys.length, 1, 'an invalid endpoint does not keep the keys from use');
+  t.deepEqual(endpointOrigins, ['http://elsewhere.example']);
 });
 
 test('a document is read up to half a mebibyte', async (t) => {

@@ -36,9 +36,10 @@ function start({ random = () => 0, answer }: { random?: () => number; answer?: A
     log,
     clock,
     random,
-    fetchKeys(_issuer, signal) {
+    async fetchKeys(_issuer, signal) {
       fetchedAt.push(clock.now());
-      return issuer.answer(signal);
+      const keys = await issuer.answer(signal);
+      return { keys, endpointOrigins: keys.jwks().keys.map(({ kid }) => `https://${kid}.example`) };
     },
   });
 
@@ -242,6 +243,19 @@ test('with the issuer down an unknown key id gets an error, never a refusal, and
   t.deepEqual(first, { outcome: 'unproven', at: minuteMs });
   t.deepEqual(second, { outcome: 'unproven', at: minuteMs + 1_000 });
   t.deepEqual(fetchedAt, [0, minuteMs, minuteMs + 1_000]);
+});
+
+test('the origins of the endpoints are those of the last successful fetch', async (t) => {
+  const { keys, clock, does, publishes } = start();
+  t.deepEqual(keys.endpointOrigins(), []);
+  await clock.advance(minuteMs);
+  t.deepEqual(keys.endpointOrigins(), ['https://old.example']);
+  does(down);
+  await clock.advance(2 * dayMs);
+  t.deepEqual(keys.endpointOrigins(), ['https://old.example'], 'also while it is away');
+  publishes('new');
+  await clock.advance(minuteMs);
+  t.deepEqual(keys.endpointOrigins(), ['https://new.example']);
 });
 
 test('a failed fetch that began before a token arrived does not decide about it', async (t) => {
