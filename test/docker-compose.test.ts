@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { settingNames } from '../shared/process/settings.ts';
+import { emptyIsSet, settingNames } from '../shared/process/settings.ts';
 
 const texts = z.array(z.string());
 const serviceSchema = z.looseObject({
@@ -101,6 +101,12 @@ test('no secret is in a command or a health check, or has a default', (t) => {
     t.notRegex([...command, ...healthcheck.test].join(' '), /\$\{/, `${name}: Compose would substitute it`);
   }
   t.notRegex(text, /\$\{\w*(PASSWORD|SECRET|PEPPER)\w*(?!\w|:\?|:-\})/);
+});
+
+test('a setting whose empty value is one of its own is passed only if it is set', (t) => {
+  const { services } = read();
+  for (const name of emptyIsSet)
+    t.is(services.ingress?.environment[name], null, 'Compose would pass one with a default as empty');
 });
 
 test('only the API is open to other machines', (t) => {

@@ -22,7 +22,7 @@ type Run = { size: string; onCluster?: readonly string[] };
 
 /** Runs test files in a few processes (`share-process.ts`), and prints which ones took longest. */
 export async function runFiles(files: readonly string[], { size, onCluster = [] }: Run): Promise<Outcome> {
-  await prepare();
+  await prepare(files);
   await using folder = await openTemporaryFolder();
   console.log(`Temporary files: ${folder.path}${folder.isOnDisk ? ', on a disk that no store waits for' : ''}`);
   const mongo = await startMongo();

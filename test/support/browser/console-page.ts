@@ -22,9 +22,13 @@ export interface ConsolePage extends AsyncDisposable {
 /** Allows many concurrent pages on a machine with few processors. */
 const withinMs = 120_000;
 
-type Deps = ConsolePageOptions & { browser: Browser; stack: Stack };
+/** Another provider than that of the stack: the origins that a browser meets there, and how a person fills in its pages. */
+export type OtherProvider = { origins: readonly string[]; fillIn(page: Page, account: string): Promise<void> };
 
-export async function openConsolePage({ browser, stack, ...wishes }: Deps): Promise<ConsolePage> {
+type Deps = ConsolePageOptions & { browser: Browser; stack: Stack; provider?: OtherProvider };
+
+export async function openConsolePage({ browser, stack, provider, ...wishes }: Deps): Promise<ConsolePage> {
+  const { origins, fillIn } = provider ?? { origins: stack.identity.origins, fillIn: fillInName };
   const context = await browser.newContext({
     viewport: { width: 1280, height: 900 },
     acceptDownloads: true,
@@ -33,7 +37,7 @@ export async function openConsolePage({ browser, stack, ...wishes }: Deps): Prom
   context.setDefaultTimeout(withinMs);
   const page = await context.newPage();
   const url = `${stack.baseUrl}/console`;
-  const watch = await watchPage(page, { stack, origins: stack.identity.origins });
+  const watch = await watchPage(page, { stack, origins });
   return {
     page,
     url,
@@ -44,12 +48,16 @@ export async function openConsolePage({ browser, stack, ...wishes }: Deps): Prom
       if (!page.url().startsWith(url)) await page.goto(url);
       watch.expectSecrets();
       await page.getByRole('button', { name: 'Sign in' }).click();
-      await page.getByLabel('Name').fill(account);
-      await page.getByRole('button', { name: 'Sign in' }).click();
+      await fillIn(page, account);
       await page.getByRole('button', { name: 'Sign out' }).waitFor();
     },
     requireClean: (t) => watch.requireClean(t),
     expectFailures: watch.expectFailures,
     [Symbol.asyncDispose]: () => context.close(),
   };
+}
+
+async function fillInName(page: Page, account: string): Promise<void> {
+  await page.getByLabel('Name').fill(account);
+  await page.getByRole('button', { name: 'Sign in' }).click();
 }
