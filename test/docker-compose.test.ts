@@ -149,6 +149,10 @@ const ofOpenTelemetry = [
   ...['OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES'],
 ];
 
+test('an empty variable of operators is not replaced by the default', (t) => {
+  t.regex(String(read().services.ingress?.environment.AUTH_OPERATORS), /^\$\{AUTH_OPERATORS-scope=svc:admin\}$/);
+});
+
 test('containers get only existing settings, and have a health check', (t) => {
   const { services } = read();
   for (const [name, known] of [

@@ -7,7 +7,8 @@ export type Identity = { account: string; isOperator: boolean; name?: string };
 
 /**
  * `clients`: the clients whose tokens are accepted; undefined accepts all. An operator obeys one of `operators`. `acceptsUnmarked`: tokens
- * are accepted that may be ID tokens, because the issuer does not mark its access tokens.
+ * are accepted that may be ID tokens, because the issuer does not mark its access tokens. A token may be the console's ID token if
+ * `consoleClientId` is the only one of `audiences` that it is for.
  */
 export type TokenRules = {
   clients: readonly string[] | undefined;
@@ -16,6 +17,8 @@ export type TokenRules = {
   accountClaim: string;
   nameClaim: string | undefined;
   acceptsUnmarked: boolean;
+  audiences: readonly string[] | undefined;
+  consoleClientId: string;
 };
 
 /** Verified claims, and the type in the header of their token. */
@@ -47,7 +50,7 @@ export function identityOf(token: VerifiedToken, rules: TokenRules, nowS: number
   const refuse: Refuse = (claim, reason) => {
     throw new errors.JWTClaimValidationFailed(`${claim} ${reason}`, claims, claim, reason);
   };
-  refuseIdToken(token, rules, refuse);
+  refuseOtherKinds(token, rules, refuse);
   const client = clientClaims.map((name) => claims[name]).find((id) => id !== undefined && id !== null);
   if (!isAccepted(client, rules.clients))
     refuse('client_id', `(or ${clientClaims.slice(1).join(', ')}) is not in AUTH_CLIENTS`);
@@ -68,25 +71,43 @@ export function identityOf(token: VerifiedToken, rules: TokenRules, nowS: number
 type Refuse = (claim: string, reason: string) => never;
 
 /**
- * An ID token is meant for a client and not for an API (OpenID Connect Core 1.0, 2 and 3.3.2.11). Some issuers make both kinds alike: then
- * only `acceptsUnmarked` lets either pass. A claim with the value null counts as present.
+ * Issuers sign other tokens, too: refresh and logout tokens, and ID tokens, which are meant for a client and not for an API (OpenID Connect
+ * Core 1.0, 2 and 3.3.2.11; Back-Channel Logout 1.0, 2.4). Some make ID and access tokens alike: then only `acceptsUnmarked` lets either
+ * pass. A claim with the value null counts as present.
  */
-function refuseIdToken(token: VerifiedToken, { acceptsUnmarked }: TokenRules, refuse: Refuse): void {
+function refuseOtherKinds(token: VerifiedToken, rules: TokenRules, refuse: Refuse): void {
   const { claims } = token;
-  if (claims.token_use === 'id') refuse('token_use', 'is that of an ID token');
-  if (typeof claims.typ === 'string' && claims.typ.toUpperCase() === 'ID') refuse('typ', 'is that of an ID token');
+  for (const [claim, kind] of Object.entries(accessKinds)) {
+    if (claims[claim] !== undefined && !isText(claims[claim], kind)) refuse(claim, 'is not that of an access token');
+  }
+  if (claims.events !== undefined) refuse('events', 'marks a logout token');
   if (claims.c_hash !== undefined) refuse('c_hash', 'marks an ID token');
-  if (acceptsUnmarked) return;
+  if (rules.acceptsUnmarked) return;
   if (claims.at_hash !== undefined) refuse('at_hash', 'marks an ID token: AUTH_UNMARKED_TOKENS');
-  if (claims.nonce !== undefined && !isMarked(token))
-    refuse('nonce', 'without scope, scp, or another mark of an access token: AUTH_UNMARKED_TOKENS');
+  if (isMarked(token)) return;
+  const unmarked = 'without scope, scp, or another mark of an access token: AUTH_UNMARKED_TOKENS';
+  if (claims.nonce !== undefined) refuse('nonce', unmarked);
+  if (isForConsoleOnly(claims, rules)) refuse('aud', `is CONSOLE_CLIENT_ID, ${unmarked}`);
 }
+
+/** The claims that name the kind of a token (Keycloak; Cognito), and how they name an access token. */
+const accessKinds = { typ: 'bearer', token_use: 'access' } as const;
 
 /** Whether a token says that it is an access token. */
 function isMarked({ claims, type }: VerifiedToken): boolean {
   const hasScope = [claims.scope, claims.scp].some((scope) => typeof scope === 'string' || Array.isArray(scope));
   const isAccessType = type !== undefined && /^(application\/)?at\+jwt$/i.test(type);
-  return hasScope || isAccessType || claims.token_use === 'access' || claims.typ === 'Bearer';
+  const isAccessKind = Object.entries(accessKinds).some(([claim, kind]) => isText(claims[claim], kind));
+  return hasScope || isAccessType || isAccessKind;
+}
+
+function isForConsoleOnly({ aud }: JWTPayload, { audiences = [], consoleClientId }: TokenRules): boolean {
+  const ours = [aud].flat().filter((name) => name !== undefined && audiences.includes(name));
+  return ours.length > 0 && ours.every((name) => name === consoleClientId);
+}
+
+function isText(claim: unknown, text: string): boolean {
+  return typeof claim === 'string' && claim.toLowerCase() === text;
 }
 
 function isAccepted(client: unknown, clients: readonly string[] | undefined): boolean {

@@ -52,15 +52,15 @@ const headerSchema = z.object({
 
 type Deps = TokenRules & {
   issuer: string;
-  /** A token must be for one of these audiences; undefined: it must name none. */
-  audiences: readonly string[] | undefined;
   issuerKeys: IssuerKeys;
   log: Pick<Log, 'info'>;
 };
 
 /** Verifies tokens of one issuer for the audience of this service (contract.md#c14-sign-in-tokens). */
 export function createSignIn(deps: Deps): SignIn {
-  const { issuer, audiences, issuerKeys, log, ...rules } = deps;
+  // A token must be for one of `audiences`; undefined: it must name none.
+  const { issuer, issuerKeys, log, ...rules } = deps;
+  const { audiences } = rules;
   const options = {
     issuer,
     ...(audiences && { audience: [...audiences] }),
@@ -90,8 +90,8 @@ export function createSignIn(deps: Deps): SignIn {
 const refusalLogEveryMs = 60_000;
 
 /**
- * Logs why tokens are refused, which the answer does not say, so that an operator can set the issuer up. Each reason is logged once a minute
- * at most, because anyone can send tokens. Reasons are texts of this program.
+ * Logs why tokens are refused, which the answer does not say, so that an operator can set the issuer up. Each reason is logged once a
+ * minute at most, because anyone can send tokens. Reasons are texts of this program.
  */
 function createRefusalLog(log: Deps['log']): (refusal: ApiError) => void {
   const loggedAt = new Map<string, number>();

@@ -4,8 +4,8 @@ import { isObject } from '../../shared/is-object.ts';
 export type ClaimRule = { claim: string; value: string };
 
 /**
- * Returns a claim by its name, in which a dot is a path: `realm_access.roles`. A claim whose own name has dots (`https://example.com/roles`)
- * comes first, at each level. Inherited properties are not claims.
+ * Returns a claim by its name, in which a dot is a path: `realm_access.roles`. A claim whose own name has dots
+ * (`https://example.com/roles`) comes first, at each level. Inherited properties are not claims.
  */
 export function claimNamed(claims: object, name: string): unknown {
   const own = Object.getOwnPropertyDescriptor(claims, name);
@@ -26,11 +26,11 @@ export function obeysAny(claims: object, rules: readonly ClaimRule[]): boolean {
   });
 }
 
-/** A claim has several values as words in a text, as items of a list, or as keys of an object. */
+/** A claim has several values as words in a text, as items of a list, or as keys of an object. A key whose value is false says no. */
 function has(claim: unknown, value: string): boolean {
   if (typeof claim === 'string') return claim === value || claim.split(' ').includes(value);
   if (Array.isArray(claim)) return claim.includes(value);
-  return isObject(claim) && Object.hasOwn(claim, value);
+  return isObject(claim) && Object.hasOwn(claim, value) && Boolean(claim[value]);
 }
 
 const nameLengthMax = 100;

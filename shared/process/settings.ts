@@ -32,10 +32,15 @@ const scopes = z
   .refine((text) => text.split(' ').includes('openid'), 'expected openid among the scopes');
 const claim = z.string().regex(/^[\x21-\x7e]{1,200}$/, 'expected the name of a claim');
 /** A display name or an address can be changed or be given to another person: then that person would get the account. */
-const accountClaim = claim.refine(
-  (name) => /^(sub|oid|.*_id)$/.test(name),
-  'expected sub, oid, or a name that ends in _id',
-);
+const accountClaim = claim
+  .refine((name) => /^(sub|oid|.*_id)$/.test(name), 'expected sub, oid, or a name that ends in _id')
+  .refine(
+    (name) => !/(^|\.)client_id$/i.test(name),
+    'expected the id of a person: client_id is the same for all people of a client',
+  );
+/** The value of `AUTH_AUDIENCE` for an issuer whose tokens name no audience. */
+export const noAudience = 'none';
+const audiences = names.transform((all) => all.map((name) => (name.toLowerCase() === noAudience ? noAudience : name)));
 const claimRules = list.pipe(
   z.array(
     z.string().regex(/^[\x21-\x3c\x3e-\x7e]+=[^\p{C}]+$/u, 'expected claim=value between commas, such as roles=admin'),
@@ -105,7 +110,7 @@ const ingressShape = z.object({
   OPS_PORT: port.default(8081),
   BASE_URL: webUrl,
   AUTH_URL: webUrl.pipe(z.string().refine(isOpen, 'expected an address without user and password')),
-  AUTH_AUDIENCE: names.optional(),
+  AUTH_AUDIENCE: audiences.optional(),
   AUTH_CLIENTS: names.optional(),
   AUTH_OPERATORS: claimRules.default(['scope=svc:admin']),
   AUTH_ACCOUNT_CLAIM: accountClaim.default('sub'),
@@ -137,11 +142,8 @@ const ingressShape = z.object({
     .optional(),
 });
 
-/** The settings whose empty value is one of its own. */
-export const emptyIsSet: ReadonlySet<string> = new Set(['CONSOLE_RESOURCE']);
-
-/** The value of `AUTH_AUDIENCE` for an issuer whose tokens name no audience. */
-export const noAudience = 'none';
+/** The settings whose empty value is one of its own. An empty list of operators is an error, because it reads as if there were none. */
+export const emptyIsSet: ReadonlySet<string> = new Set(['AUTH_OPERATORS', 'CONSOLE_RESOURCE']);
 
 export const ingressSettings = ingressShape
   .refine(({ AUTH_AUDIENCE: names }) => names === undefined || names.length === 1 || !names.includes(noAudience), {

@@ -8,4 +8,6 @@ export const usualTokenRules: TokenRules = {
   accountClaim: 'sub',
   nameClaim: undefined,
   acceptsUnmarked: false,
+  audiences: undefined,
+  consoleClientId: 'console',
 };

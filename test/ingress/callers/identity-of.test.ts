@@ -82,7 +82,7 @@ test('an operator obeys one of the rules: words of a text, items of a list, keys
   const accepted: [JWTPayload, string][] = [
     [{ roles: 'a ops' }, 'roles'],
     [{ roles: ['ops'] }, 'roles'],
-    [{ roles: { ops: null } }, 'roles'],
+    [{ roles: { ops: true } }, 'roles'],
     [roles, 'realm_access.roles'],
     [named, 'https://example.com/roles'],
     [named, 'cognito:groups'],
@@ -100,6 +100,7 @@ test('an operator obeys one of the rules: words of a text, items of a list, keys
     [{ roles: [['ops']] }, 'roles'],
     [{ roles: true }, 'roles'],
     [{ roles: null }, 'roles'],
+    ...[false, null, 0, ''].map((ops): [JWTPayload, string] => [{ roles: { ops } }, 'roles']),
     [{ realm_access: ['roles'] }, 'realm_access.roles'],
     [{ 'realm_access.roles': [], realm_access: { roles: ['ops'] } }, 'realm_access.roles'],
     [{ a: 'ops' }, 'constructor'],

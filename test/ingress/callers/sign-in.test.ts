@@ -152,6 +152,47 @@ test('an ID token is not accepted, even if client and service have the same name
   }
 });
 
+test('a token of another kind is not accepted: a refresh token, a logout token, or one of a kind that is not known', async (t) => {
+  const kinds = ['ID', 'id', 'Refresh', 'Offline', 'Logout', 'JWT', '', null, 7, ['Bearer']];
+  const events = [{ 'http://schemas.openid.net/event/backchannel-logout': {} }, {}, null];
+  const others = [
+    ...kinds.map((typ) => ({ typ })),
+    ...[...kinds, 'Bearer'].map((token_use) => ({ token_use })),
+    ...events.map((of) => ({ events: of })),
+  ];
+  const accepting = createSignIn({ ...rules, issuer: provider.issuer, issuerKeys, acceptsUnmarked: true });
+  for (const wishes of others) {
+    for (const by of [signIn, accepting]) {
+      const token = await sign(claims({ ...wishes, scope: 'a' } as JWTPayload)); // some are of wrong types
+      t.is(await outcomeOf(token, by), 'INVALID_TOKEN', JSON.stringify(wishes));
+    }
+  }
+  for (const wishes of [{ typ: 'bearer' }, { typ: 'BEARER' }, { token_use: 'Access' }]) {
+    t.is(await outcomeOf(await sign(claims({ nonce: 'n', ...wishes }), { typ: 'JWT' })), 'user:alice');
+  }
+});
+
+test('a token that is for this service only as the console needs a mark of an access token', async (t) => {
+  const by = createSignIn({ ...rules, issuer: provider.issuer, issuerKeys, audiences: ['console', 'api'] });
+  const accepting = createSignIn({
+    ...rules,
+    issuer: provider.issuer,
+    issuerKeys,
+    audiences: ['console'],
+    acceptsUnmarked: true,
+  });
+  for (const aud of ['console', ['console'], ['other', 'console']]) {
+    const idToken = claims({ aud, scope: undefined });
+    t.is(await outcomeOf(await sign(idToken, { typ: 'JWT' }), by), 'INVALID_TOKEN', JSON.stringify(aud));
+    t.is(await outcomeOf(await sign(idToken, { typ: 'JWT' }), accepting), 'user:alice');
+    t.is(await outcomeOf(await sign({ ...idToken, scp: 'a' }, { typ: 'JWT' }), by), 'user:alice');
+    t.is(await outcomeOf(await sign(idToken, { typ: 'at+jwt' }), by), 'user:alice');
+  }
+  for (const aud of ['api', ['console', 'api']]) {
+    t.is(await outcomeOf(await sign(claims({ aud, scope: undefined }), { typ: 'JWT' }), by), 'user:alice');
+  }
+});
+
 test('a token with a nonce is accepted only with a mark of an access token', async (t) => {
   const nonced = (wishes: JWTPayload, typ?: string) => sign(claims({ nonce: 'n', ...wishes }), { typ });
   const marks = [{ scope: '' }, { scope: ['a'] }, { scp: 'a' }, { token_use: 'access' }, { typ: 'Bearer' }];

@@ -64,6 +64,10 @@ const shapes: Readonly<Record<string, Shape>> = {
     claims: { aud: base, azp: 'guid', scp: 'access', roles: [ops], ver: '2.0' },
     byDefault: 'alice',
   },
+  'Entra ID, ID token of the console': {
+    claims: { aud: 'console', oid: 'o', tid: 't', ver: '2.0' },
+    byDefault: 'refused',
+  },
   'Entra ID v1': { claims: { aud: 'api://inference', appid: 'guid', scp: ops, ver: '1.0' }, byDefault: 'refused' },
   Okta: {
     claims: { aud: base, cid: '0oa1', uid: '00u1', scp: ['openid', ops, 'offline_access'], ver: 1 },
@@ -124,6 +128,7 @@ const byProvider: readonly (readonly [provider: string, shape: string, outcome: 
   ['Auth0', 'Auth0, scope', 'auth0|1, operator'],
   ['Auth0', 'Auth0, permissions', 'auth0|1, operator'],
   ['Entra ID', 'Entra ID v2', 'o, operator'],
+  ['Entra ID', 'Entra ID, ID token of the console', 'refused'],
   ['Entra ID, tokens of version 1', 'Entra ID v1', 'alice, operator'],
   ['Okta', 'Okta', 'alice, operator'],
   ['Cognito', 'Cognito', 'alice, operator'],

@@ -267,8 +267,9 @@ test('settings of sign-in tokens say who is accepted and who is an operator', (t
     t.is(signInOf({ AUTH_ACCOUNT_CLAIM }).accountClaim, AUTH_ACCOUNT_CLAIM);
   }
   t.is(signInOf({ AUTH_NAME_CLAIM: 'preferred_username' }).nameClaim, 'preferred_username');
-  const unnamed = signInOf({ AUTH_AUDIENCE: 'none', AUTH_CLIENTS: 'a' });
-  t.like(unnamed, { audiences: undefined, consoleResource: '' });
+  for (const AUTH_AUDIENCE of ['none', 'None', 'NONE']) {
+    t.like(signInOf({ AUTH_AUDIENCE, AUTH_CLIENTS: 'a' }), { audiences: undefined, consoleResource: '' });
+  }
   t.is(
     signInOf({ AUTH_AUDIENCE: 'guid', CONSOLE_RESOURCE: '' }).consoleResource,
     '',
@@ -283,14 +284,21 @@ test('settings of sign-in tokens say who is accepted and who is an operator', (t
     [{ CONSOLE_SCOPES: 'openid,a' }, 'CONSOLE_SCOPES: expected openid among the scopes'],
     [{ CONSOLE_SCOPES: 'svc:admin' }, 'CONSOLE_SCOPES: expected openid among the scopes'],
     [{ AUTH_AUDIENCE: 'none' }, 'AUTH_CLIENTS: is required if AUTH_AUDIENCE is none'],
+    [{ AUTH_AUDIENCE: 'None' }, 'AUTH_CLIENTS: is required if AUTH_AUDIENCE is none'],
     [{ AUTH_AUDIENCE: 'none,a', AUTH_CLIENTS: 'a' }, 'AUTH_AUDIENCE: expected none alone, or names of audiences'],
     [{ AUTH_AUDIENCE: 'a,' }, 'AUTH_AUDIENCE[1]: expected a name between commas'],
     ...['email', 'name', 'preferred_username', 'upn', 'ID', 'userid'].map((claim): [Record<string, string>, string] => [
       { AUTH_ACCOUNT_CLAIM: claim },
       'AUTH_ACCOUNT_CLAIM: expected sub, oid, or a name that ends in _id',
     ]),
+    ...['client_id', 'app.client_id', 'https://example.com/CLIENT.client_id'].map(
+      (claim): [Record<string, string>, string] => [
+        { AUTH_ACCOUNT_CLAIM: claim },
+        'AUTH_ACCOUNT_CLAIM: expected the id of a person: client_id is the same for all people of a client',
+      ],
+    ),
     [{ AUTH_NAME_CLAIM: 'a b' }, 'AUTH_NAME_CLAIM: expected the name of a claim'],
-    ...['roles', 'roles=', '=x', 'roles=a,'].map((rules): [Record<string, string>, string] => [
+    ...['', 'roles', 'roles=', '=x', 'roles=a,'].map((rules): [Record<string, string>, string] => [
       { AUTH_OPERATORS: rules },
       `AUTH_OPERATORS[${rules.split(',').length - 1}]: expected claim=value between commas, such as roles=admin`,
     ]),
