@@ -12,6 +12,7 @@ import { limitGuestCalls } from './middleware/authentication/limit-guest-calls.t
 import { limitSettings } from './middleware/authentication/limit-settings.ts';
 import { refuseWithoutFiles } from './middleware/authentication/refuse-without-files.ts';
 import { requireOperator } from './middleware/authentication/require-operator.ts';
+import { useAccountAgain } from './middleware/authentication/use-account-again.ts';
 import { forbidStoring } from './middleware/forbid-storing.ts';
 import { answerRepeat } from './middleware/idempotency/answer-repeat.ts';
 import { claimIdempotencyKey } from './middleware/idempotency/claim-idempotency-key.ts';
@@ -108,6 +109,7 @@ function createStages(deps: AppDeps) {
   return {
     ...{ withKey, withSignIn, withEither: authenticateEither({ withKey, withSignIn }) },
     check: checkPresentCaller(deps),
+    useAgain: useAccountAgain(deps),
     limitWrites: limitSettings(deps),
     turn: takeTurns(),
     readBody: readJsonBody({ ...deps, ...deps.body }),
@@ -159,9 +161,9 @@ function routeKeys(router: Router<RequestState>, deps: AppDeps, stages: Stages):
 }
 
 function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stages: Stages): void {
-  const { withEither, check, readBody, turn } = stages;
+  const { withEither, check, useAgain, readBody, turn } = stages;
   const upload = uploadFile({ ...deps, giveUp: deps.body.giveUp });
-  router.post('/v1/files', withEither, check, refuseWithoutFiles, upload);
+  router.post('/v1/files', withEither, check, refuseWithoutFiles, useAgain, upload);
   router.get('/v1/files', withEither, check, refuseWithoutFiles, turn, listFiles(deps));
   router.get('/v1/files/:file', withEither, check, refuseWithoutFiles, turn, retrieveFile(deps));
   router.get(
@@ -174,7 +176,7 @@ function routeFilesAndBatches(router: Router<RequestState>, deps: AppDeps, stage
   );
   router.delete('/v1/files/:file', withEither, check, refuseWithoutFiles, turn, deleteFile(deps));
 
-  router.post('/v1/batches', withEither, check, refuseWithoutFiles, readBody, turn, createBatch(deps));
+  router.post('/v1/batches', withEither, check, refuseWithoutFiles, useAgain, readBody, turn, createBatch(deps));
   router.get('/v1/batches', withEither, check, refuseWithoutFiles, turn, listBatches(deps));
   router.get('/v1/batches/:batch', withEither, check, refuseWithoutFiles, turn, retrieveBatch(deps));
   router.post('/v1/batches/:batch/cancel', withEither, check, refuseWithoutFiles, turn, cancelBatch(deps));

@@ -98,9 +98,13 @@ export function newAccount(id: string, plan: string, createdAt: Date): Account {
   };
 }
 
-/** An account whose removal has begun is in use again, unless an operator only ends what it still has. */
-export function changed({ removal, ...account }: Account, change: Change): Account {
+/**
+ * A removed account is in use again, unless an operator only ends what it still has. What is older than a removal that is not done is
+ * removed nevertheless.
+ */
+export function changed({ removal: before, ...account }: Account, change: Change): Account {
   const isEnd = change.batchCancelled !== undefined || change.requestEnded !== undefined;
-  const kept = { ...account, ...(removal && isEnd && { removal }) };
+  const removal = isEnd || before === undefined ? before : before.isDone ? undefined : { ...before, isUsed: true };
+  const kept = { ...account, ...(removal && { removal }) };
   return { ...kept, version: account.version + 1, changes: [change, ...account.changes].slice(0, changesMax) };
 }

@@ -1,5 +1,5 @@
 import { nextBatch } from '../batches/batch-states.ts';
-import type { Account, Change } from '../store/accounts/account.ts';
+import { type Account, type Change, isRemoved } from '../store/accounts/account.ts';
 import type { Decision } from '../store/accounts/decide.ts';
 import { readAccountBytes, tidyRoom } from '../store/batches/account-bytes.ts';
 import { removeUnusedFile } from '../store/batches/remove-unused-file.ts';
@@ -9,28 +9,48 @@ import type { ChangeAccount } from './change-account.ts';
 import { changed } from './change-settings.ts';
 
 /**
- * Removes an account (contract.md#si4-removal-of-an-account) in the step that ends its keys: its settings, its display name and what is kept
- * of its keys. A suspension stays, as do the ids of top-ups, which would count again, and the count of keys created today. `clearAccount`
- * removes the rest. An account whose removal has begun, and that has not been used since, is left as it is. `plan` is that of a new account.
+ * Removes an account (contract.md#si4-removal-of-an-account) in the step that ends its keys: its settings, its display name and what is
+ * kept of its keys. A suspension stays, as do the ids of top-ups, which would count again, and the count of keys created today.
+ * `clearAccount` removes the rest, as far as it was made until `at`. If the account was not used since its last removal, only that time
+ * changes, without a record. `plan` is that of a new account.
  */
 export function beginRemoval({ plan, ...by }: Pick<Change, 'at' | 'by' | 'origin'> & { plan: string }) {
   return (known: Account | undefined): Decision<Account | undefined> => {
-    if (known === undefined || known.removal !== undefined) return { result: known };
-    const { id, suspended, version, topUpsMade, keysCreated } = known;
+    if (known === undefined) return { result: known };
+    const { removal: _, ...account } = known;
+    const { id, suspended, version, topUpsMade, keysCreated } = account;
     const kept = { id, suspended, version, createdAt: by.at, topUpsMade, ...(keysCreated && { keysCreated }) };
     const none = { endedKeys: [], furtherKeys: [], endedFurtherKeys: [], changes: [] };
-    const bare = changed({ ...kept, ...none, plan, overageEnabled: false }, { ...by, accountRemoved: true });
+    const bare = isRemoved(known)
+      ? changed(account, { at: by.at, by: by.by })
+      : changed({ ...kept, ...none, plan, overageEnabled: false }, { ...by, accountRemoved: true });
     const next = { ...bare, removal: { at: by.at, isDone: false } };
     return { result: next, next };
   };
 }
 
-/** Nothing is left of the account, unless it was used since its removal began. */
-function endRemoval(at: Date) {
+/** Something was made for an account at this time: if it is removed, it is in use again, unless that is older than the removal and goes. */
+export function useAgain(at: Date) {
   return (known: Account | undefined): Decision<undefined> => {
-    if (known?.removal?.isDone !== false) return { result: undefined };
-    const by = known.changes[0]?.by ?? known.id;
-    return { result: undefined, next: { ...changed(known, { at, by }), removal: { ...known.removal, isDone: true } } };
+    const removal = known?.removal;
+    if (known === undefined || removal === undefined || !isRemoved(known)) return { result: undefined };
+    if (!removal.isDone && at <= removal.at) return { result: undefined };
+    return { result: undefined, next: changed(known, { at, by: known.id }) };
+  };
+}
+
+type Ending = { at: Date; upTo: Date; isInUse: boolean };
+
+/** Nothing is left that is older than the removal at `upTo`. Returns false if another one has begun since. */
+function endRemoval({ at, upTo, isInUse }: Ending) {
+  return (known: Account | undefined): Decision<boolean> => {
+    const removal = known?.removal;
+    if (known === undefined || removal === undefined || removal.isDone) return { result: true };
+    if (removal.at > upTo) return { result: false };
+    const { removal: _, ...account } = known;
+    const ended = changed(account, { at, by: known.changes[0]?.by ?? known.id });
+    const next = isInUse || removal.isUsed ? ended : { ...ended, removal: { ...removal, isDone: true } };
+    return { result: true, next };
   };
 }
 
@@ -40,67 +60,84 @@ const itemsAtOnce = 100;
 const deliveriesAtOnce = 500;
 
 type Deps = {
-  store: Pick<Store, 'batches' | 'files' | 'webhooks'>;
+  store: Pick<Store, 'findAccount' | 'batches' | 'files' | 'webhooks'>;
   changeAccount: ChangeAccount;
   now?: () => number;
 };
 
 /**
- * Makes one pass over what an account has left after its removal has begun: webhooks, batches, which are cancelled first, and files. Returns
- * whether nothing is left. Can be interrupted and repeated at any time. Fails as the store does.
+ * Makes one pass over what an account has left after its removal has begun: webhooks, batches, which are cancelled first, and files. What
+ * was made after that stays, and the account is in use again. Returns whether nothing older is left. Can be interrupted and repeated at any
+ * time. Fails as the store does. `at`: now.
  */
 export type ClearAccount = (account: string, at: Date) => Promise<boolean>;
 
 export function createClearAccount({ store, changeAccount, now = () => performance.now() }: Deps): ClearAccount {
+  const { batches } = store;
   return async function clearAccount(account, at) {
+    const { removal } = (await store.findAccount(account)) ?? {};
+    if (removal === undefined || removal.isDone) return true;
     const endsAt = now() + passMs;
-    const isLate = () => now() > endsAt;
+    const pass = { account, at, upTo: removal.at, isLate: () => now() > endsAt };
+    const webhooks = await removeWebhooks(store, pass);
+    if (!webhooks.isClear) return false;
     // A batch that is being cancelled reads its input file, and writes files when it ends.
-    const isClear =
-      (await removeWebhooks(store, { account, at, isLate })) &&
-      (await eachOf(store.batches.listBatches, { account, isLate, remove: (id) => removeBatch(store, id, at) })) &&
-      (await eachOf(store.batches.listFiles, { account, isLate, remove: (id) => removeFile(store, id) }));
-    if (!isClear || (await hasMoreToCome(store.batches, account, at))) return false;
-    await changeAccount(account, endRemoval(at));
-    return true;
+    const ofBatches = await eachOf(batches.listBatches, { ...pass, remove: (id) => removeBatch(store, id, at) });
+    if (!ofBatches.isClear) return false;
+    const ofFiles = await eachOf(batches.listFiles, { ...pass, remove: (id) => removeFile(store, id) });
+    if (!ofFiles.isClear || (await hasMoreToCome(batches, pass, ofFiles.newer))) return false;
+    const isInUse = webhooks.newer + ofBatches.newer + ofFiles.newer > 0;
+    return changeAccount(account, endRemoval({ at, upTo: removal.at, isInUse }));
   };
 }
 
-/** Whether an upload or a batch that began before the removal is still on its way. */
-async function hasMoreToCome(batches: Store['batches'], account: string, at: Date): Promise<boolean> {
+/** `upTo`: only what was made until then is removed. */
+type Pass = { account: string; at: Date; upTo: Date; isLate: () => boolean };
+
+/** `newer`: how many items stay, because they were made later. */
+type Cleared = { isClear: boolean; newer: number };
+
+/** Whether an upload or a batch that began before the removal may still be on its way. */
+async function hasMoreToCome(batches: Store['batches'], { account, at, upTo }: Pass, newer: number): Promise<boolean> {
   await tidyRoom(batches, { account, now: at.getTime() });
   const { files, room } = await readAccountBytes(batches, account);
-  return files > 0 || Object.keys(room.entries).length > 0;
+  return files > newer || Object.values(room.entries).some(({ since }) => since <= upTo);
 }
 
 type List = (
   account: string,
   page: { limit: number; after?: string | undefined; order: 'asc' },
-) => Promise<{ id: string }[]>;
-type Removing = { account: string; isLate: () => boolean; remove: (id: string) => Promise<boolean> };
+) => Promise<{ id: string; createdAt: Date }[]>;
 
-/** Whether all items were removed. */
-async function eachOf(list: List, { account, isLate, remove }: Removing): Promise<boolean> {
-  let isClear = true;
+async function eachOf(
+  list: List,
+  { account, upTo, isLate, remove }: Pass & { remove: (id: string) => Promise<boolean> },
+): Promise<Cleared> {
+  const cleared = { isClear: true, newer: 0 };
   for (let after: string | undefined; ; ) {
     const found = await list(account, { limit: itemsAtOnce, after, order: 'asc' });
-    for (const { id } of found) {
-      if (isLate()) return false;
-      if (!(await remove(id))) isClear = false;
+    for (const { id, createdAt } of found) {
+      if (createdAt > upTo) cleared.newer += 1;
+      else if (isLate()) return { ...cleared, isClear: false };
+      else if (!(await remove(id))) cleared.isClear = false;
     }
     after = found.at(-1)?.id;
-    if (found.length < itemsAtOnce) return isClear;
+    if (found.length < itemsAtOnce) return cleared;
   }
 }
 
-/** Cancels a batch that still runs. A worker ends its lines, and then closes it. */
-async function removeBatch({ batches }: Deps['store'], id: string, at: Date): Promise<boolean> {
-  const isOpen = await batches.changeBatch(id, (batch) => {
+/** Cancels a batch that still runs. A worker ends its lines, and then closes it. Its files are newer than it, and go with it. */
+async function removeBatch(store: Deps['store'], id: string, at: Date): Promise<boolean> {
+  const { batches } = store;
+  const found = await batches.changeBatch(id, (batch) => {
     const next = batch && nextBatch(batch, { type: 'cancel' }, at);
-    return { result: batch?.open ?? false, ...(next && { next }) };
+    return { result: batch, ...(next && { next }) };
   });
-  if (!isOpen) await batches.removeBatch(id);
-  return !isOpen;
+  if (found?.open) return false;
+  for (const file of [found?.outputFile, found?.errorFile])
+    if (file !== undefined && !(await removeFile(store, file))) return false;
+  await batches.removeBatch(id);
+  return true;
 }
 
 async function removeFile(store: Deps['store'], id: string): Promise<boolean> {
@@ -108,20 +145,19 @@ async function removeFile(store: Deps['store'], id: string): Promise<boolean> {
 }
 
 /** The endpoints go last: they name the deliveries, and must still be there if this is interrupted. */
-async function removeWebhooks(
-  { webhooks }: Deps['store'],
-  { account, at, isLate }: Pick<Removing, 'account' | 'isLate'> & { at: Date },
-): Promise<boolean> {
+async function removeWebhooks({ webhooks }: Deps['store'], { account, at, upTo, isLate }: Pass): Promise<Cleared> {
   const { endpoints = [] } = (await webhooks.findWebhooks(account)) ?? {};
-  if (endpoints.length === 0) return true;
-  for (const { id } of endpoints) {
-    while ((await webhooks.removeDeliveries(id, deliveriesAtOnce)) > 0) if (isLate()) return false;
+  const older = endpoints.filter(({ createdAt }) => createdAt <= upTo);
+  const newer = endpoints.length - older.length;
+  if (older.length === 0) return { isClear: true, newer };
+  for (const { id } of older) {
+    while ((await webhooks.removeDeliveries(id, deliveriesAtOnce)) > 0) if (isLate()) return { isClear: false, newer };
   }
   await webhooks.changeWebhooks(account, (found) => ({
     result: undefined,
-    ...(found && { next: { ...found, endpoints: [] } }),
+    ...(found && { next: { ...found, endpoints: found.endpoints.filter(({ createdAt }) => createdAt > upTo) } }),
   }));
   // A worker removes what was added in the meantime, and then the schedule.
-  for (const { id } of endpoints) await makeDue(webhooks, { endpoint: id, account, now: at, isUrgent: true });
-  return true;
+  for (const { id } of older) await makeDue(webhooks, { endpoint: id, account, now: at, isUrgent: true });
+  return { isClear: true, newer };
 }

@@ -22,7 +22,7 @@ const parts = new AsyncDisposableStack();
 test.before(async () => {
   stack = parts.use(
     await startStack({
-      ...{ ingresses: 2, models },
+      ...{ ingresses: 2, models, webhooks: true },
       env: {
         POOLS: 'default',
         AUTH_NAME_CLAIM: 'profile.name',
@@ -156,6 +156,41 @@ test.serial('an account that has used only sign-in tokens loses its files, with 
   const records = dataOf(await operate('GET', '/admin/audit?account=user:erin'));
   t.like(records, { length: 1, 0: { change: { accountRemoved: true }, reason: null } });
   t.is((await operate('GET', '/admin/accounts/user:erin')).status, 404);
+});
+
+test.serial('a removed account is seen again once it has a file, a batch or a webhook, which stay', async (t) => {
+  const bearer = await onA.token('fay');
+  const account = () => operate('GET', '/admin/accounts/user:fay');
+  const remove = async () => (await operate('DELETE', '/admin/accounts/user:fay')).body.deleted;
+  const { client, upload, create } = await openBatchClient(stack, 'fay', bearer);
+  const webhook = { url: 'http://localhost:9/events', events: ['batch.completed'] };
+  const uses = {
+    file: () => upload(linesOf(1)),
+    batch: () => create(linesOf(1, { model: 'no-worker' })),
+    webhook: async () => t.is((await onA.send('POST', '/v1/webhooks', { bearer, body: webhook })).status, 200),
+  };
+  await uses.file();
+  for (const [name, use] of Object.entries(uses)) {
+    while (!(await remove())) await sleep(100);
+    t.is((await account()).status, 404, name);
+    await use();
+    t.is((await account()).status, 200, name);
+    t.is(dataOf(await operate('GET', '/admin/accounts?prefix=user:fay')).length, 1, name);
+    t.is((await client.files.list()).data.length, name === 'webhook' ? 0 : 1, name);
+  }
+});
+
+test.serial('an account that is suspended while it is removed loses all it has, and stays suspended', async (t) => {
+  const key = await onA.newKey('gina');
+  const batches = await openBatchClient(stack, 'gina', key);
+  const { id } = await batches.create(linesOf(5, { model: 'no-worker' }));
+  await batches.until(id, ({ status }) => status === 'in_progress');
+  t.like((await operate('DELETE', '/admin/accounts/user:gina')).body, { deleted: false });
+  t.is((await operate('PATCH', '/admin/accounts/user:gina', { suspended: true })).status, 200);
+  while ((await operate('GET', `/admin/batches/${id}`)).status !== 404) await sleep(100);
+  t.like((await operate('GET', '/admin/accounts/user:gina')).body, { suspended: true, keys: [] });
+  while ((await operate('DELETE', '/admin/accounts/user:gina')).body.deleted !== true) await sleep(100);
+  t.is((await onA.send('GET', '/v1/files', { bearer: await onA.token('gina') })).status, 403);
 });
 
 test.serial('a removed device loses its key on every ingress, and gets it again with its next call', async (t) => {

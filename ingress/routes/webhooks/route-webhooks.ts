@@ -12,15 +12,22 @@ import {
 } from './endpoints.ts';
 import { requireWebhooks, type WebhookDeps } from './webhook-support.ts';
 
-type Stages = { withSignIn: Stage; check: Stage; limitWrites: Stage; readSettings: Stage; turn: Stage };
+type Stages = {
+  withSignIn: Stage;
+  check: Stage;
+  useAgain: Stage;
+  limitWrites: Stage;
+  readSettings: Stage;
+  turn: Stage;
+};
 
 /** The routes of webhooks: all need a sign-in token. */
 export function routeWebhooks(router: Router<RequestState>, deps: WebhookDeps, stages: Stages): void {
-  const { withSignIn, check, limitWrites, readSettings, turn } = stages;
+  const { withSignIn, check, useAgain, limitWrites, readSettings, turn } = stages;
   const enabled = requireWebhooks(deps);
   const head = [forbidStoring, withSignIn, check, enabled];
   const write = [...head, limitWrites];
-  router.post('/v1/webhooks', ...write, readSettings, createWebhook(deps));
+  router.post('/v1/webhooks', ...write, useAgain, readSettings, createWebhook(deps));
   router.get('/v1/webhooks', ...head, turn, listWebhooks(deps));
   router.get('/v1/webhooks/wh_:webhook', ...head, turn, retrieveWebhook(deps));
   router.patch('/v1/webhooks/wh_:webhook', ...write, readSettings, updateWebhook(deps));

@@ -59,7 +59,7 @@ export const accountSchema = z.object({
   changes: z.array(changeSchema),
   guest: z.object({ secret: z.string(), pepper: z.string() }).optional(),
   lastUse: z.object({ keyId: z.string(), at: date }).optional(),
-  removal: z.object({ at: date, isDone: z.boolean() }).optional(),
+  removal: z.object({ at: date, isDone: z.boolean(), isUsed: z.boolean().optional() }).optional(),
 });
 
 /**
@@ -67,15 +67,17 @@ export const accountSchema = z.object({
  * `id` is `user:<sub>` or `device:<hash>`. `version` counts the changes: each change adds 1 and comes first in `changes`. `endedKeys` (the
  * last 100) and `changes` (the last 200) have the newest first. Changes of settings also have audit records. `topUp` is the amount added to
  * one month's allowance, for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts
- * once. `keysCreated` counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC). `guest` names, by fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, is not a change, and does not
- * increase the version. `removal` is set from when an operator removes the account until its next change, and `isDone` once nothing is
- * left of it. `key` is the default key. `furtherKeys` have the oldest first, `endedFurtherKeys` (the last 100) the newest.
+ * once. `keysCreated` counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC). `guest` names, by
+ * fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, is not a change, and does not increase the version.
+ * `removal` is set once an operator removes the account. `isDone`: nothing is left; the next use drops it. `isUsed`: used since, while what
+ * is older is still being removed. `key` is the default key. `furtherKeys` have the oldest first, `endedFurtherKeys` (the last 100) the
+ * newest.
  */
 export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };
 
 /**
- * `display` is the first ten characters of the key, `hash` is compared to find it, and `plan` is the plan it was minted under. `replaced` is
- * as in a further key.
+ * `display` is the first ten characters of the key, `hash` is compared to find it, and `plan` is the plan it was minted under. `replaced`
+ * is as in a further key.
  */
 export type ActiveKey = z.infer<typeof activeKeySchema>;
 
@@ -115,6 +117,11 @@ export type GuestSecrets = NonNullable<Account['guest']>;
 
 /** A key that is about to be minted. The store never receives the full key. */
 export type NewKey = Omit<ActiveKey, 'plan'>;
+
+/** Whether an account is being removed, or was, and was not used since. */
+export function isRemoved({ removal }: Pick<Account, 'removal'>): boolean {
+  return removal !== undefined && !removal.isUsed;
+}
 
 /** Whether an account was removed completely and not used since. One that is suspended stays known, so that it can be resumed. */
 export function isGone({ removal, suspended }: Pick<Account, 'removal' | 'suspended'>): boolean {

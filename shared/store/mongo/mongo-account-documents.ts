@@ -1,6 +1,6 @@
 import type { Collection, Db } from 'mongodb';
 import { z } from 'zod';
-import { type Account, accountSchema } from '../accounts/account.ts';
+import { type Account, accountSchema, isRemoved } from '../accounts/account.ts';
 import { newestRecord } from '../accounts/audit-records.ts';
 import { type AuditRecord, auditRecordSchema } from '../accounts/audit-store.ts';
 import { endedFurtherKeySchema, furtherKeySchema } from '../accounts/further-key.ts';
@@ -35,7 +35,10 @@ export function accountsOf(database: Db): Collection<AccountDocument> {
   return database.collection('accounts', { ignoreUndefined: true });
 }
 
-/** The indexes are sparse: accounts without a key do not count as having the same key, and few have records in their outbox, or a display name. */
+/**
+ * The indexes are sparse: accounts without a key do not count as having the same key, and few have records in their outbox, or a display
+ * name.
+ */
 export const accountIndexes: CollectionIndexes = {
   collection: 'accounts',
   indexes: [
@@ -82,7 +85,7 @@ export function toUpdate(next: Account, before: Account): object {
   const kept = new Set(next.furtherKeys.map(({ id }) => id));
   const ended = before.furtherKeys.filter(({ id }) => !kept.has(id));
   absent.push(...ended.map(({ id }) => `furtherKeyUses.${id}`));
-  if (next.removal !== undefined) absent.push('name', 'nameStarts', 'lastUse');
+  if (isRemoved(next)) absent.push('name', 'nameStarts', 'lastUse');
   const record = newestRecord(next);
   return {
     $set: fields,

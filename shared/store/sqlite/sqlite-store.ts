@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { z } from 'zod';
-import { type Account, accountSchema } from '../accounts/account.ts';
+import { type Account, accountSchema, isRemoved } from '../accounts/account.ts';
 import { newestRecord } from '../accounts/audit-records.ts';
 import type { AuditStore } from '../accounts/audit-store.ts';
 import type { Decide } from '../accounts/decide.ts';
@@ -218,7 +218,7 @@ export class SqliteStore implements Store {
     if (next !== undefined) {
       this.#writeAccount.run(id, JSON.stringify(writtenSchema.parse(next)));
       if (next.furtherKeys !== kept?.furtherKeys) this.#furtherKeys.write(id, next.furtherKeys);
-      if (next.removal !== undefined) this.#accounts.removeDetails(id);
+      if (isRemoved(next)) this.#accounts.removeDetails(id);
       const record = newestRecord(next);
       if (record !== undefined) this.#insertAuditRecord(record);
     }

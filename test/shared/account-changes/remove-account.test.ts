@@ -1,10 +1,10 @@
 import test, { type ExecutionContext } from 'ava';
-import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
+import { mintGuestKey, mintKey } from '../../../ingress/callers/account-changes.ts';
 import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
 import { decideAction } from '../../../ingress/routes/operators/actions/record-action.ts';
 import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
-import { beginRemoval, createClearAccount } from '../../../shared/account-changes/remove-account.ts';
+import { beginRemoval, createClearAccount, useAgain } from '../../../shared/account-changes/remove-account.ts';
 import { enterRoom, newRoomEntry } from '../../../shared/batches/batch-room.ts';
 import { nextBatch } from '../../../shared/batches/batch-states.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
@@ -75,9 +75,12 @@ async function sweep({ batches, files }: Store): Promise<void> {
   }
 }
 
+const clearOf = (store: Store) =>
+  createClearAccount({ store, changeAccount: (id, decide) => store.changeAccount(id, decide) });
+
 async function remove(store: Store): Promise<boolean> {
   await store.changeAccount(ann, beginRemoval(by));
-  return createClearAccount({ store, changeAccount: (id, decide) => store.changeAccount(id, decide) })(ann, at);
+  return clearOf(store)(ann, at);
 }
 
 async function removalsOf(store: Store) {
@@ -142,8 +145,7 @@ test('a removal waits for an upload and for a batch that were on their way when 
   await store.batches.changeFile(upload.id, 'writing', { state: 'ready' });
   t.false(await remove(store), 'the batch may still come');
   t.is(await store.batches.findFile(upload.id), undefined);
-  const clear = createClearAccount({ store, changeAccount: (id, decide) => store.changeAccount(id, decide) });
-  t.true(await clear(ann, new Date(at.getTime() + 61_000)), 'a minute later it does not');
+  t.true(await clearOf(store)(ann, new Date(at.getTime() + 61_000)), 'a minute later it does not');
   t.like(await store.findAccount(ann), { removal: { isDone: true } });
 });
 
@@ -162,9 +164,12 @@ test('ending what an account still has does not bring it back; a new key does, a
   t.is(await store.findKeyOwner([defaultKey.hash]), undefined);
   const action = { requestEnded: 'req_1' };
   await store.changeAccount(device, decideAction({ action, by: olga, unknown: { id: device, plan: 'guest-device' } }));
-  t.like(await store.findAccount(device), { removal: { isDone: false } });
+  t.like(await store.findAccount(device), { removal: { isDone: false, isUsed: undefined } });
   await mintGuest();
+  t.like(await store.findAccount(device), { removal: { isDone: false, isUsed: true }, plan: 'guest-device' });
+  t.true(await clearOf(store)(device, later));
   t.like(await store.findAccount(device), { removal: undefined, plan: 'guest-device' });
+  t.is((await store.findKeyOwner([defaultKey.hash]))?.account, device, 'its new key stays');
   t.is((await store.findKeyOwner([defaultKey.hash]))?.account, device);
 });
 
@@ -265,4 +270,113 @@ test('an account that is used after its removal begins again, stays suspended, a
   t.is((await store.findKeyOwner([defaultKey.hash]))?.account, undefined);
   await store.changeAccount(ann, beginRemoval({ ...by, at: later }));
   t.is((await removalsOf(store)).length, 2, 'another removal');
+});
+
+const listedOf = async (store: Store) => (await store.listAccounts({ limit: 10 })).map(({ id }) => id);
+const changes = {
+  'a suspension': changeSettings({ settings: { suspended: true }, by: 'user:olga', at: later }),
+  'a top-up': changeSettings({ settings: { topUp: { id: 'new', tokens: 5 } }, by: 'user:olga', at: later }),
+  'a new key': mintKey({ account: ann, plan: 'free', key: newKey() }),
+  'a new file': useAgain(later),
+};
+
+for (const [name, change] of Object.entries(changes)) {
+  test(`a removal that is not done continues after ${name}, and the account is in use again when it ends`, async (t) => {
+    await using home = await createSqliteHome();
+    await using store = await home.open();
+    await fill(store);
+    t.false(await remove(store));
+    await store.changeAccount<unknown>(ann, change);
+    t.deepEqual(await store.listRemovals({ after: '', limit: 10 }), [ann]);
+    await endBatches(store);
+    t.true(await clearOf(store)(ann, later));
+    t.deepEqual(await store.batches.listFiles(ann, { limit: 10 }), []);
+    t.deepEqual(await store.batches.listBatches(ann, { limit: 10 }), []);
+    const { key, suspended, topUp, removal } = (await store.findAccount(ann)) ?? {};
+    t.deepEqual(
+      [key !== undefined, suspended, topUp?.tokens, removal],
+      [name === 'a new key', name === 'a suspension', name === 'a top-up' ? 5 : undefined, undefined],
+    );
+    t.deepEqual(await listedOf(store), [ann, 'user:bob']);
+    t.deepEqual(await store.listRemovals({ after: '', limit: 10 }), []);
+    await store.changeAccount(ann, beginRemoval({ ...by, at: later }));
+    t.is((await removalsOf(store)).length, 2, 'it can be removed again');
+  });
+}
+
+test('a removal removes nothing that was made after it began, and the account is in use then', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await fill(store);
+  t.false(await remove(store));
+  const file = fileOf({ account: ann, createdAt: later });
+  await store.batches.insertFile(file);
+  const batch = batchOf({ account: ann, inputFile: file.id, createdAt: later });
+  await store.batches.insertBatch(batch);
+  const entry = newRoomEntry({ lines: 1, tokens: 1, since: later });
+  const limits = { batchesMax: 9, filesMax: 99, bytesMax: 1e9, tokensMax: 9 };
+  await store.batches.changeRoom(ann, enterRoom(batch.id, entry, limits));
+  const kept = endpointOf({ createdAt: later });
+  await store.webhooks.changeWebhooks(ann, (found) => ({
+    result: undefined,
+    ...(found && { next: { ...found, endpoints: [kept] } }),
+  }));
+  t.false(await clearOf(store)(ann, later), 'a batch is being cancelled');
+  const late = fileOf({ account: ann, createdAt: later, purpose: 'batch_output' });
+  await store.batches.insertFile(late);
+  await store.batches.changeBatch(running.id, (found) => ({
+    result: 0,
+    ...(found && { next: { ...found, errorFile: late.id } }),
+  }));
+  await endBatches(store);
+  t.true(await clearOf(store)(ann, later));
+  t.deepEqual(await store.batches.listBatches(ann, { limit: 10 }), [batch]);
+  t.deepEqual(await store.batches.listFiles(ann, { limit: 10 }), [file], 'without the file of an older batch');
+  t.deepEqual((await store.webhooks.findWebhooks(ann))?.endpoints, [kept]);
+  t.is((await store.findAccount(ann))?.removal, undefined);
+  t.deepEqual(await listedOf(store), [ann, 'user:bob']);
+});
+
+test('what is made after a removal brings the account back once; what was on its way before does not', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await mint(store, ann);
+  await store.changeAccount(ann, beginRemoval(by));
+  await store.changeAccount(ann, useAgain(at));
+  t.like(await store.findAccount(ann), { removal: { isUsed: undefined } }, 'it is older, and is removed');
+  t.true(await clearOf(store)(ann, at));
+  t.deepEqual(await listedOf(store), []);
+  await store.changeAccount(ann, useAgain(at));
+  t.deepEqual(await listedOf(store), [ann], 'nothing removes it any more');
+  t.is(useAgain(at)(await store.findAccount(ann)).next, undefined);
+  t.is(useAgain(at)(undefined).next, undefined);
+});
+
+test('a repeated removal removes what was made in the meantime, and has no record of its own', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await mint(store, ann);
+  t.true(await remove(store));
+  await store.batches.insertFile(fileOf({ account: ann, createdAt: later }));
+  await store.changeAccount(ann, beginRemoval({ ...by, at: later }));
+  t.true(await clearOf(store)(ann, later));
+  t.deepEqual(await store.batches.listFiles(ann, { limit: 10 }), []);
+  t.like(await store.findAccount(ann), { removal: { isDone: true, at: later } });
+  t.is((await removalsOf(store)).length, 1);
+});
+
+test('a pass of an earlier removal does not end a later one', async (t) => {
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await mint(store, ann);
+  await store.changeAccount(ann, beginRemoval(by));
+  const clear = createClearAccount({
+    store,
+    changeAccount: async (id, decide) => {
+      await store.changeAccount(ann, beginRemoval({ ...by, at: later }));
+      return store.changeAccount(id, decide);
+    },
+  });
+  t.false(await clear(ann, at));
+  t.like(await store.findAccount(ann), { removal: { isDone: false, at: later } });
 });

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
 import { createFurtherKey, revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
-import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
+import { changed, changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { beginRemoval } from '../../../shared/account-changes/remove-account.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { AccountPage, Store } from '../../../shared/store/store.ts';
@@ -199,6 +199,11 @@ async function listsRemovals(t: ExecutionContext, store: Store): Promise<void> {
   t.deepEqual(await removals('user:a'), ['user:c']);
   t.deepEqual(await idsOf(store, { limit: 10 }), ['user:a', 'user:c', 'user:d']);
   t.deepEqual(await idsOf(store, { limit: 1, after: 'user:a' }), ['user:c'], 'a page is full without it');
+  await store.changeAccount('user:a', (known) => {
+    if (known === undefined) throw new Error('it exists');
+    return { result: undefined, next: changed(known, { at: new Date(), by: 'user:a' }) };
+  });
+  t.deepEqual(await removals(), ['user:a', 'user:c'], 'also if it was used since');
   await remove('user:b', true, true);
   t.deepEqual(await idsOf(store, { limit: 10 }), names, 'one that is suspended can be resumed');
 }

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { type Contract, mint, provesOnStore } from './store-contract.ts';
+import { type Contract, mint, newKey, provesOnStore } from './store-contract.ts';
 
 /** The guarantees of every store for display names. */
 export function testNamesContract(contract: Contract): void {
@@ -69,6 +69,12 @@ async function losesNameWithAccount(t: ExecutionContext, store: Store): Promise<
   t.is((await store.findAccount('user:ann'))?.lastUse, undefined);
   await store.names.keepName({ id: 'user:ann', name: 'Ann' });
   t.deepEqual(await store.names.findNames(['user:ann']), new Map(), 'a removed account gets no name');
+  const key = newKey();
+  const removal = { at: new Date(), isDone: false, isUsed: true };
+  await change((known) => ({ ...known, key: { ...key, plan: 'free' }, removal }));
+  await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date() }]);
+  await change((known) => known);
+  t.like(await store.findAccount('user:ann'), { removal, lastUse: { keyId: key.id } }, 'it is in use again');
   await change(({ removal: _, ...known }) => known);
   t.is((await store.findAccount('user:ann'))?.removal, undefined);
   await store.names.keepName({ id: 'user:ann', name: 'Ann' });
