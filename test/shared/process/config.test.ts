@@ -291,7 +291,7 @@ test('settings of sign-in tokens say who is accepted and who is an operator', (t
       { AUTH_ACCOUNT_CLAIM: claim },
       'AUTH_ACCOUNT_CLAIM: expected sub, oid, or a name that ends in _id',
     ]),
-    ...['client_id', 'app.client_id', 'https://example.com/CLIENT.client_id'].map(
+    ...['client_id', 'app.client_id', 'https://example.com/client_id'].map(
       (claim): [Record<string, string>, string] => [
         { AUTH_ACCOUNT_CLAIM: claim },
         'AUTH_ACCOUNT_CLAIM: expected the id of a person: client_id is the same for all people of a client',
