@@ -9,7 +9,7 @@ import { cutSlowReaders } from './middleware/cut-slow-readers.ts';
 import { holdPlanFile } from './middleware/hold-plan-file.ts';
 import { logRequest } from './middleware/observability/log-request.ts';
 import { traceRequest } from './middleware/observability/trace-request.ts';
-import { refuseUnrouted } from './middleware/refuse-unrouted.ts';
+import { refuseUnrouted, refuseUpgrades } from './middleware/refuse-unrouted.ts';
 import { requireWellFormedHead } from './middleware/require-well-formed-head.ts';
 import { setSecurityHeaders } from './middleware/set-security-headers.ts';
 import type { RequestState } from './request-state.ts';
@@ -35,6 +35,7 @@ export function createApp(deps: AppDeps): Koa<RequestState> {
   app.use(requireWellFormedHead);
   app.use(allowOrigins(deps));
   app.use(echoClientRequestId);
+  app.use(refuseUpgrades(router));
   app.use(routeRequests(router));
   app.use(refuseUnrouted(router));
   app.on('error', (error) => deps.log.debug({ err: error }, 'a connection ended early'));

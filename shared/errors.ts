@@ -19,6 +19,7 @@ export const errorCodes = {
   PAYLOAD_TOO_LARGE: { status: 413, shape: 'flat', retryable: false },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, shape: 'flat', retryable: false },
   IDEMPOTENCY_MISMATCH: { status: 422, shape: 'flat', retryable: false },
+  UPGRADE_REQUIRED: { status: 426, shape: 'flat', retryable: false },
   HEADERS_TOO_LARGE: { status: 431, shape: 'flat', retryable: false },
   INTERNAL_ERROR: { status: 500, shape: 'flat', retryable: true },
   SERVICE_UNAVAILABLE: { status: 503, shape: 'flat', retryable: true },
@@ -226,7 +227,7 @@ function typeOf({ code, fields }: ApiError): unknown {
 }
 
 /** Some clients repeat them if nothing says that it is of no use: Claude Code a 401, the SDKs a 409. */
-const finalStatuses: readonly number[] = [401, 402, 403, 404, 409];
+const finalStatuses: readonly number[] = [401, 402, 403, 404, 409, 426];
 
 /**
  * Returns the headers that control retries of the official SDKs (contract.md#b6-sdk-retry-headers); a 401 also names its scheme (RFC 9110

@@ -28,7 +28,7 @@ const about = `Keys, inference, batches and usage. Every response has an \`x-req
 with it. Errors have a stable \`code\`, in one of two shapes: \`{"error": "…", "code": "…"}\`, or \`{"error": {"code": "…", …}}\`
 for \`rate_limit_exceeded\` and \`quota_exceeded\`. Below \`/openai/v1\` the same routes as below \`/v1\` are served, and every error is nested
 as OpenAI's SDKs read it: a \`NestedError\`. Errors of \`/v1/messages\` and below are in Anthropic's shape: a \`MessageError\`. A method that
-a path does not support gets 405 \`METHOD_NOT_ALLOWED\`.`;
+a path does not support gets 405 \`METHOD_NOT_ALLOWED\`, and a WebSocket handshake 426 \`UPGRADE_REQUIRED\`.`;
 
 const nestedErrors = "The same routes below `/v1`, with errors as OpenAI's SDKs read them: `NestedError`.";
 

@@ -13,7 +13,9 @@ import {
   notFound,
   refuses,
   stillServes,
+  upgradeRequired,
   validation,
+  wrongMethod,
 } from '../support/refusal.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
 
@@ -124,6 +126,28 @@ test('an unusual but valid request is answered normally', async (t) => {
   t.is(echoed?.headers['x-client-request-id'], '~'.repeat(512));
   t.not(echoed?.headers['x-request-id'], '~'.repeat(512));
   await stillServes(t, stack.ingresses[0], key);
+});
+
+test('a WebSocket handshake for a known path gets 426 before its credential is read, and any other upgrade is ignored', async (t) => {
+  const webSocket = ['Connection: Upgrade', 'Upgrade: websocket'];
+  const codexKeeps = ['Connection: keep-alive, upgrade', 'Upgrade: h2c, WebSocket', 'Authorization: Bearer none'];
+  const answers = await refuses(t, port, [
+    ['a path without GET', head('GET /v1/responses HTTP/1.1', ...webSocket), upgradeRequired],
+    ['a path with GET', head('GET /v1/models HTTP/1.1', ...codexKeeps), upgradeRequired],
+  ]);
+  for (const { headers, closes } of answers) {
+    t.like(headers, { upgrade: 'HTTP/1.1', connection: 'Upgrade', 'x-should-retry': 'false' });
+    t.false(closes);
+  }
+  await refuses(t, port, [
+    ['an unknown path', head(nowhere, ...webSocket), notFound],
+    ['HTTP/1.0', head('GET /v1/responses HTTP/1.0', ...webSocket), wrongMethod],
+    ['another protocol', head('GET /v1/responses HTTP/1.1', 'Connection: Upgrade', 'Upgrade: h2c'), wrongMethod],
+    ['an upgrade of another hop', head('GET /v1/responses HTTP/1.1', 'Upgrade: websocket'), wrongMethod],
+    ['a POST', `${head('POST /v1/responses HTTP/1.1', ...webSocket, 'Content-Length: 0')}`, noAuth],
+  ]);
+  const nested = await exchange({ port, send: head('GET /openai/v1/responses HTTP/1.1', ...webSocket) });
+  t.like(JSON.parse(nested.body), { error: { type: 'invalid_request_error', code: 'UPGRADE_REQUIRED' } });
 });
 
 test('an HTTP/1.0 client is not sent 100 Continue, which it would not understand', async (t) => {

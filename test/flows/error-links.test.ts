@@ -12,6 +12,8 @@ import { asRead } from '../support/documentation/pages-of-stack.ts';
 import { createFurtherKeyClient } from '../support/further-key-client.ts';
 import { type Answer, createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { openRedis } from '../support/open-redis.ts';
+import { exchange } from '../support/raw-http.ts';
+import { head } from '../support/refusal.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
 import { createTopUpClient } from '../support/top-up-client.ts';
 
@@ -60,6 +62,7 @@ const ways: Record<string, () => Promise<Answer>> = {
   VALIDATION_ERROR: () => keys.send('POST', '/v1/chat/completions', { bearer: key, body: { model: 'small-chat' } }),
   NOT_FOUND: () => keys.send('GET', '/nothing'),
   METHOD_NOT_ALLOWED: () => keys.send('DELETE', '/v1/models'),
+  UPGRADE_REQUIRED: askForWebSocket,
   CONFLICT: cancelFinished,
   IDEMPOTENCY_MISMATCH: askOtherwise,
   PAYLOAD_TOO_LARGE: () => chat(key, { user: 'x'.repeat(17_000_000) }),
@@ -120,6 +123,12 @@ async function guessCodes(): Promise<Answer> {
     const answer = await client.redeem('guesser', makeTopUpCode());
     if (answer.status !== 404) return answer;
   }
+}
+
+async function askForWebSocket(): Promise<Answer> {
+  const send = head('GET /v1/responses HTTP/1.1', 'Connection: Upgrade', 'Upgrade: websocket');
+  const answer = await exchange({ port: Number(new URL(stack.baseUrl).port), send });
+  return { ...answer, headers: new Headers(answer.headers), body: JSON.parse(answer.body) };
 }
 
 async function cancelFinished(): Promise<Answer> {

@@ -41,6 +41,7 @@ const statuses: Record<ErrorCode, number> = {
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
   IDEMPOTENCY_MISMATCH: 422,
+  UPGRADE_REQUIRED: 426,
   HEADERS_TOO_LARGE: 431,
   INTERNAL_ERROR: 500,
   SERVICE_UNAVAILABLE: 503,
@@ -176,7 +177,7 @@ test('401 names its scheme, statuses that a retry cannot change say so, every 50
   for (const [name, { status }] of Object.entries(errorCodes)) {
     const headers = errorHeaders(new ApiError(name as ErrorCode, 'Why.'));
     t.is(headers['www-authenticate'], status === 401 ? 'Bearer' : undefined, name);
-    t.is(headers['x-should-retry'], [401, 402, 403, 404, 409].includes(status) ? 'false' : undefined, name);
+    t.is(headers['x-should-retry'], [401, 402, 403, 404, 409, 426].includes(status) ? 'false' : undefined, name);
     t.is(headers['retry-after'], status === 503 ? '1' : undefined, name);
   }
   t.is(errorHeaders(new ApiError('SERVICE_UNAVAILABLE', 'Later.', { retryAfterMs: 4_500 }))['retry-after'], '5');

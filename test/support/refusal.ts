@@ -13,6 +13,7 @@ export const notFound: Refusal = { status: 404, code: 'NOT_FOUND' };
 export const wrongMethod: Refusal = { status: 405, code: 'METHOD_NOT_ALLOWED' };
 export const tooLarge: Refusal = { status: 413, code: 'PAYLOAD_TOO_LARGE' };
 export const unsupported: Refusal = { status: 415, code: 'UNSUPPORTED_MEDIA_TYPE' };
+export const upgradeRequired: Refusal = { status: 426, code: 'UPGRADE_REQUIRED' };
 export const headTooLarge: Refusal = { status: 431, code: 'HEADERS_TOO_LARGE' };
 
 /** The head of a request with these lines, and a Host line unless there is one. */

@@ -20,6 +20,7 @@ export const meanings: Record<ErrorCode, string> = {
   PAYLOAD_TOO_LARGE: 'The body exceeds the size limit.',
   UNSUPPORTED_MEDIA_TYPE: 'The route does not accept the media type or charset of the body, or the body is compressed.',
   IDEMPOTENCY_MISMATCH: 'This idempotency key was used for a request with another body, or on another route.',
+  UPGRADE_REQUIRED: 'The path has no WebSocket. Send the request over HTTP.',
   HEADERS_TOO_LARGE: 'The headers are larger than 16 KiB, or too many.',
   INTERNAL_ERROR: 'An internal error of the service.',
   SERVICE_UNAVAILABLE: 'A part of the service is unavailable or overloaded. Retry after `Retry-After`.',

@@ -94,6 +94,7 @@ const codesOffRoute: Readonly<Record<number, string>> = {
   400: 'VALIDATION_ERROR',
   404: 'NOT_FOUND',
   405: 'METHOD_NOT_ALLOWED',
+  426: 'UPGRADE_REQUIRED',
 };
 
 /** Responses outside of operations, the same for every path. An invalid head is refused before any path is read. */
