@@ -1,6 +1,9 @@
 import test, { type ExecutionContext } from 'ava';
+import { parse } from 'yaml';
+import { readPages } from '../../ingress/documentation/page-list.ts';
 import { generatingNames } from '../../shared/endpoints/routes.ts';
-import { type Stack, startStack } from '../stack/stack.ts';
+import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
+import { examplesOf } from '../support/documentation/page-examples.ts';
 import { openAccount } from '../support/endpoints/open-account.ts';
 import { skipTest } from '../support/skip-test.ts';
 import { claudeCode, codex, openHome, provideAgent } from './provide-agent.ts';
@@ -10,24 +13,32 @@ const [claudeProgram, codexProgram] = await Promise.all([
   provideAgent(codex).catch((error: Error) => error),
 ]);
 
+/** The settings for agents, as the page for operators shows them. */
+function shownSettings(): Pick<StackOptions, 'models' | 'aliases'> {
+  const page = readPages().find(({ name }) => name === 'configuration');
+  const shown = examplesOf(page?.markdown ?? '').find(({ role }) => role === 'agents');
+  return parse(shown?.text ?? ''); // the stack checks it, as a part of its plan file
+}
+
 let stack: Stack;
 
 test.before(async () => {
+  const { models, aliases } = shownSettings();
+  const plain = { tier: 'guest', pool: 'default', endpoints: generatingNames };
   stack = await startStack({
-    models: {
-      'agent-model': { tier: 'guest', pool: 'default', endpoints: generatingNames, clamp_output_tokens: true },
-    },
-    // What the agents ask for if no model is set.
-    aliases: { 'claude-opus-5-5': 'agent-model', 'gpt-6.2-sol': 'agent-model' },
+    models: { ...models, 'plain-chat': plain, 'grammar-chat': { ...plain, extra_fields: ['guided_grammar'] } },
+    aliases: { ...aliases, 'gpt-5.5': 'grammar-chat', 'gpt-6.2-astra': 'plain-chat' },
   });
 });
 test.after.always(() => stack?.[Symbol.asyncDispose]());
 
 const task = 'Do it in two steps.';
 
-/** The most results of commands that model servers have got in one call of this path. The commands have a sum in place of the digit. */
-function resultsSent(path: string): string[] {
-  const calls = stack.modelServers.flatMap((server) => server.calls()).filter((call) => call.path === path);
+/** The most results of commands that model servers have got in one such call. The commands have a sum in place of the digit. */
+function resultsSent(path: string, model: string): string[] {
+  const calls = stack.modelServers
+    .flatMap((server) => server.calls())
+    .filter((call) => call.path === path && call.model === model);
   const results = calls.map(({ body }) => Array.from(JSON.stringify(body).matchAll(/step \d of 2/g), ([said]) => said));
   return results.toSorted((a, b) => b.length - a.length)[0] ?? [];
 }
@@ -45,29 +56,40 @@ agentTest(inClaudeCode, claudeProgram, async (t, program) => {
   const env = { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key };
   const said = await home.run({ program, args: ['-p', task, '--allowedTools', 'Bash'], env });
   t.regex(said, /^The tool says: step 2 of 2\./);
-  t.deepEqual(resultsSent('/v1/messages'), ['step 1 of 2', 'step 2 of 2']);
+  t.deepEqual(resultsSent('/v1/messages', 'small-chat'), ['step 1 of 2', 'step 2 of 2']);
 });
 
 const flags = ['--skip-git-repo-check', '-s', 'danger-full-access'];
 
-const inCodex = 'Codex runs two commands and answers, with no setting but address, key and a model of the service';
-agentTest(inCodex, codexProgram, async (t, program) => {
-  const { key, url } = await openAccount(stack, 'codex');
+/** Runs Codex on the task as installed, with no setting but address and key, and these arguments. Resolves with what it printed. */
+async function runCodex(account: string, program: string, args: readonly string[]): Promise<string> {
+  const { key, url } = await openAccount(stack, account);
   await using home = await openHome();
   await home.run({ program, args: ['login', '--with-api-key'], env: {} }, key);
-  const args = ['exec', ...flags, '-c', `openai_base_url="${url}/v1"`, '-m', 'agent-model', task];
-  const said = await home.run({ program, args, env: {} });
-  t.regex(said, /^The tool says: [\s\S]*Output:\nstep 2 of 2\n/);
-  t.deepEqual(resultsSent('/v1/responses'), ['step 1 of 2', 'step 2 of 2']);
+  const address = `openai_base_url="${url}/openai/v1"`;
+  return await home.run({ program, args: ['exec', ...flags, '-c', address, ...args, task], env: {} });
+}
+
+const inCodex = 'Codex as installed runs two commands and answers, with no setting but address and key';
+agentTest(inCodex, codexProgram, async (t, program) => {
+  const said = await runCodex('codex', program, []);
+  t.regex(said, /^The tool says: [\s\S]*Output:\n\nstep 2 of 2\n/);
+  t.deepEqual(resultsSent('/v1/responses', 'codex-chat'), ['step 1 of 2', 'step 2 of 2']);
 });
 
-const unknownTools =
-  'Codex as installed is answered, although its tools are in groups that only the servers of OpenAI know';
+const otherModels = 'so it does for a model of the service, and for one whose tool to change files has a grammar';
+agentTest(`Codex: ${otherModels}`, codexProgram, async (t, program) => {
+  for (const [name, model] of [
+    ['plain-chat', 'plain-chat'],
+    ['gpt-5.5', 'grammar-chat'],
+  ] as const) {
+    const said = await runCodex(`codex-${model}`, program, ['-m', name]);
+    t.regex(said, /^The tool says: [\s\S]*Output:\nstep 2 of 2\n/, name);
+    t.deepEqual(resultsSent('/v1/responses', model), ['step 1 of 2', 'step 2 of 2'], name);
+  }
+});
+
+const unknownTools = 'Codex as installed is answered by a model without groups of tools, which are dropped';
 agentTest(unknownTools, codexProgram, async (t, program) => {
-  const { key, url } = await openAccount(stack, 'codex-plain');
-  await using home = await openHome();
-  const provider = `{name="service",base_url="${url}/openai/v1",env_key="KEY",wire_api="responses"}`;
-  const settings = ['-c', 'model_provider="service"', '-c', `model_providers.service=${provider}`];
-  const said = await home.run({ program, args: ['exec', ...flags, ...settings, task], env: { KEY: key } });
-  t.regex(said, /^You said: Do it in two steps\./);
+  t.regex(await runCodex('codex-dropped', program, ['-m', 'gpt-6.2-astra']), /^You said: Do it in two steps\./);
 });

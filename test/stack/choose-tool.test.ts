@@ -12,6 +12,9 @@ test('the simulated model calls a shell, else a function, else a custom tool, an
   t.is(nameOf(custom, lookup, shell), 'exec_command');
   t.is(nameOf(custom, lookup), 'lookup');
   t.is(nameOf(custom), 'apply');
+  const exec = { name: 'exec', namespace: 'functions', isCustom: true, runsScripts: true };
+  const script = 'text((await tools.exec_command({ cmd: "echo \\"step $((0 + 1)) of 2\\"" })).output);';
+  t.deepEqual(unaskedCall([lookup, exec], [asked]), { tool: exec, arguments: script });
   t.is(nameOf(), undefined);
   t.is(unaskedCall([custom], [asked, result])?.arguments, 'echo "step $((1 + 1)) of 2"');
   t.is(unaskedCall([shell], [asked, result, result]), undefined);

@@ -1,5 +1,6 @@
 import { isObject } from '../../is-object.ts';
 import { foldedName } from './folded-name.ts';
+import { groupedTools } from './tool-faults.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -52,12 +53,23 @@ function* inTools(
   for (let index = 0; index < tools.length; index++) {
     const tool: unknown = tools[index];
     const path = `${list}[${index}]`;
-    if (isObject(tool)) yield* grammarsOfTool(tool, { path, field, isDemanded: isDemanded(tool) });
+    if (isObject(tool)) yield* grammarsOfTool(tool, { path, field, isDemanded });
   }
 }
 
-/** Yields those in one tool. */
+/** Yields those in one tool, or in a group of tools. */
 export function* grammarsOfTool(
+  tool: Json,
+  { path, field, isDemanded }: Place & { isDemanded: Demands },
+): Generator<ClientGrammar> {
+  yield* ownGrammars(tool, { path, field, isDemanded: isDemanded(tool) });
+  for (const grouped of groupedTools(tool, path)) {
+    const demanded = isDemanded(tool) || isDemanded(grouped.tool);
+    yield* ownGrammars(grouped.tool, { path: grouped.path, field, isDemanded: demanded });
+  }
+}
+
+function* ownGrammars(
   tool: Json,
   { path, field, isDemanded }: Place & { isDemanded: boolean },
 ): Generator<ClientGrammar> {

@@ -160,7 +160,7 @@ function* mediaFaults(request: Json, fields: readonly string[], rules: Rules): G
       if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted: field }, rules);
     } else if (kind === 'tool') {
       yield* toolFault(value.tool, path, rules);
-      yield* grammarFaults(grammarsOfTool(value.tool, { path, field, isDemanded: true }), rules);
+      yield* grammarFaults(grammarsOfTool(value.tool, { path, field, isDemanded: () => true }), rules);
     } else if (kind === 'tooDeep') {
       yield { path, message: 'is nested too deeply', refused: field };
     } else if (kind === 'unknownPart') {

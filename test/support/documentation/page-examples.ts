@@ -12,6 +12,7 @@ export type Example = { text: string; under: string } & (
         | 'line'
         | 'plan'
         | 'backends'
+        | 'agents'
         | 'settings'
         | 'query'
         | 'diagram'
@@ -54,6 +55,7 @@ function exampleOf(text: string, info: string, under: string): Example {
   if (info === 'jsonl line') return { text, under, role: 'line' };
   if (info === 'yaml plan') return { text, under, role: 'plan' };
   if (info === 'yaml backends') return { text, under, role: 'backends' };
+  if (info === 'yaml agents') return { text, under, role: 'agents' };
   if (info === 'text diagram') return { text, under, role: 'diagram' };
   if (info === 'promql query') return { text, under, role: 'query' };
   if (info === 'sh rights') return { text, under, role: 'rights' };

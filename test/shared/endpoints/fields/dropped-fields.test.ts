@@ -147,6 +147,49 @@ test('without any tool left there are no tools, no choice and no parallel calls,
   t.regex(any[0] ?? '', /^tool_choice: demands a call/);
 });
 
+test('a group of tools that the model allows may have the tools and grammars that it would allow without a group', (t) => {
+  const grammar = {
+    type: 'custom',
+    name: 'exec',
+    format: { type: 'grammar', syntax: 'lark', definition: 'start: "a"' },
+  };
+  const pattern = { ...run, strict: true, parameters: { type: 'object', pattern: '(a+)+' } };
+  const asked = { type: 'function', name: 'ask', parameters: { type: 'object', pattern: 'a' } };
+  const group = (...tools: object[]) => ({ type: 'namespace', name: 'functions', tools });
+  const mayGroup = { extraTools: ['namespace'] };
+  const cases: [tools: object[], path: string, choice?: object][] = [
+    [[group(run, grammar)], 'tools[0].tools[1].format: '],
+    [[group(pattern)], 'tools[0].tools[0].pattern: '],
+    [[group(asked)], 'tools[0].tools[0].pattern: ', { tool_choice: { type: 'function', name: 'ask' } }],
+    [[group({ type: 'mcp', server_url: 'http://10.0.0.1' })], 'tools[0].tools[0].type: '],
+    [[group({ ...run, Type: 'mcp' })], 'tools[0].tools[0].Type: '],
+    [[{ type: 'namespace', Tools: [{ type: 'mcp' }] }], 'tools[0].Tools[0].type: '],
+    [[group(group(grammar))], 'tools[0].tools[0].tools[0]: '],
+  ];
+  for (const [tools, path, choice] of cases) {
+    const [fault] = faultsOf(responses, { ...question, tools, ...choice }, mayGroup);
+    t.true(fault?.startsWith(path), fault);
+    if (choice !== undefined) continue;
+    const held = faultsOf(responses, { input: [{ type: 'additional_tools', tools }] }, mayGroup);
+    t.true(
+      held.some((fault) => fault.startsWith(`input[0].${path}`)),
+      path,
+    );
+  }
+  const addition = { type: 'tool_addition', tool: { type: 'tool_reference', definition: group(grammar) } };
+  const added = faultsOf(messages, { ...ask, messages: [{ role: 'user', content: [addition] }] }, mayGroup);
+  t.true(
+    added.some((fault) => fault.includes('definition.tools[0].format: ')),
+    added.join('\n'),
+  );
+  const both = { ...mayGroup, extraFields: ['guided_grammar'] };
+  const input = [{ type: 'additional_tools', role: 'developer', tools: [group(run, grammar)] }];
+  t.deepEqual(read(responses, { input, tools: [group(grammar)] }, both).body, {
+    ...{ input, tools: [group(grammar)] },
+    store: false,
+  });
+});
+
 test('tools in the items of a response are dropped as well, and an item that only adds such tools goes with them', (t) => {
   const group = {
     type: 'namespace',

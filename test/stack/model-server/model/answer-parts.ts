@@ -16,6 +16,8 @@ export interface CallPart {
   readonly tokens: readonly string[];
   /** Whether the tokens are the text of a custom tool. */
   readonly isCustom: boolean;
+  /** The name of the group that the tool is in. */
+  readonly namespace?: string | undefined;
 }
 
 /** A part that the limit left without tokens is not listed. Of an answer that was cut, the last part is incomplete. */
@@ -24,8 +26,8 @@ export function partsOf({ reasoning, content, refusal, toolCalls }: Choice): Par
     { kind: 'reasoning', tokens: reasoning },
     { kind: 'text', tokens: content ?? [] },
     { kind: 'refusal', tokens: refusal ?? [] },
-    ...toolCalls.map(({ id, name, arguments: tokens, isCustom = false }) => ({
-      ...{ kind: 'call' as const, id, name, tokens, isCustom },
+    ...toolCalls.map(({ id, name, arguments: tokens, isCustom = false, namespace }) => ({
+      ...{ kind: 'call' as const, id, name, tokens, isCustom, namespace },
     })),
   ];
   return parts.filter(({ tokens }) => tokens.length > 0);

@@ -29,6 +29,8 @@ export interface ToolCall {
   readonly arguments: readonly string[];
   /** Whether the arguments are the text of a custom tool. */
   readonly isCustom?: boolean;
+  /** The name of the group that the tool is in. */
+  readonly namespace?: string;
 }
 
 /** What the model is asked, in whichever format. */
@@ -81,8 +83,9 @@ function unaskedChoice(
   index: number,
 ): Choice {
   const tokens = pieces(text);
-  const call = { id: `call_${digest(messages)}_${index}`, name: tool.name, arguments: tokens.slice(0, tokensMax) };
-  const toolCalls = [tool.isCustom === true ? { ...call, isCustom: true } : call];
+  const { name, isCustom = false, namespace } = tool;
+  const call = { id: `call_${digest(messages)}_${index}`, name, arguments: tokens.slice(0, tokensMax), isCustom };
+  const toolCalls = [namespace === undefined ? call : { ...call, namespace }];
   const finishReason = tokens.length > tokensMax ? 'length' : 'tool_calls';
   return { reasoning: [], content: null, refusal: null, toolCalls, finishReason };
 }

@@ -5,6 +5,10 @@ export interface Tool {
   readonly name: string;
   readonly schema?: unknown;
   readonly isCustom?: boolean;
+  /** The name of the group that it is in. */
+  readonly namespace?: string;
+  /** Its input is JavaScript, which runs commands with `tools.exec_command`: the tool `exec` of Codex. */
+  readonly runsScripts?: boolean;
 }
 
 /** A loop of tools ends after this many results. */
@@ -21,11 +25,16 @@ export function unaskedCall(
   messages: readonly Message[],
 ): { tool: Tool; arguments: string } | undefined {
   const results = messages.filter(({ role }) => role === 'tool').length;
-  const tool =
-    tools.find(({ name }) => shells.test(name)) ?? tools.find(({ isCustom }) => isCustom !== true) ?? tools[0];
+  const shell = tools.find(({ name, runsScripts }) => runsScripts || shells.test(name));
+  const tool = shell ?? tools.find(({ isCustom }) => isCustom !== true) ?? tools[0];
   if (tool === undefined || results >= resultsMax) return undefined;
   const command = commandOf(results + 1);
-  return { tool, arguments: tool.isCustom ? command : JSON.stringify(exampleOf(tool.schema, command)) };
+  if (tool.isCustom) return { tool, arguments: tool.runsScripts ? scriptOf(command) : command };
+  return { tool, arguments: JSON.stringify(exampleOf(tool.schema, command)) };
+}
+
+function scriptOf(command: string): string {
+  return `text((await tools.exec_command({ cmd: ${JSON.stringify(command)} })).output);`;
 }
 
 /** Its output differs from its text, which shows that it has run. */

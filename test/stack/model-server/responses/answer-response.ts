@@ -2,7 +2,7 @@ import { type Part, partsOf } from '../model/answer-parts.ts';
 import { chooseAnswer, tokensOf } from '../model/choose-answer.ts';
 import type { Tool } from '../model/choose-tool.ts';
 import { promptTokensOf } from '../model/text.ts';
-import { messagesOfResponse, type ResponseRequest } from './read-response.ts';
+import { messagesOfResponse, type OfferedTool, type ResponseRequest } from './read-response.ts';
 
 export interface ResponseAnswer {
   readonly parts: readonly Part[];
@@ -28,11 +28,22 @@ export function answerResponse(request: ResponseRequest): ResponseAnswer {
   };
 }
 
-function toolsOf({ tools, tool_choice: toolChoice }: ResponseRequest): Tool[] {
+/** The tools of the request and those that its items add, also in groups. */
+function toolsOf({ tools, input, tool_choice: toolChoice }: ResponseRequest): Tool[] {
   if (toolChoice === 'none') return [];
-  return (tools ?? []).flatMap(({ type, name, parameters: schema }): Tool[] => {
-    if (name === undefined) return [];
-    if (type === 'custom') return [{ name, isCustom: true }];
-    return type === 'function' ? [{ name, schema }] : [];
+  const added =
+    typeof input === 'string' ? [] : input.flatMap((item) => (item.type === 'additional_tools' ? item.tools : []));
+  return [...(tools ?? []), ...added].flatMap((tool) => {
+    if (tool.type !== 'namespace') return toolOf(tool);
+    const { name: namespace = '', tools: grouped = [] } = tool;
+    return grouped.flatMap(toolOf).map((each) => ({ ...each, namespace }));
   });
+}
+
+function toolOf({ type, name, description, parameters: schema }: OfferedTool): Tool[] {
+  if (name === undefined) return [];
+  if (type === 'function') return [{ name, schema }];
+  if (type !== 'custom') return [];
+  const runsScripts = typeof description === 'string' && description.includes('tools: { exec_command(');
+  return [{ name, isCustom: true, ...(runsScripts && { runsScripts }) }];
 }

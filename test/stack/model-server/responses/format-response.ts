@@ -60,7 +60,8 @@ export function outputItem(part: TextPart | CallPart, id: string, status: ItemSt
       return { id, type: 'reasoning', summary: [], content, encrypted_content: null, status };
     case 'call': {
       const text = isEmpty ? '' : part.tokens.join('');
-      const call = { call_id: part.id, name: part.name, status };
+      const group = part.namespace === undefined ? {} : { namespace: part.namespace };
+      const call = { call_id: part.id, name: part.name, ...group, status };
       return part.isCustom
         ? { id, type: 'custom_tool_call', ...call, input: text }
         : { id, type: 'function_call', ...call, arguments: text };

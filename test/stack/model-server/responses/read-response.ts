@@ -43,7 +43,16 @@ const reasoningItem = z.looseObject({
   content: z.array(textPart).nullish(),
 });
 
-const item = z.union([messageItem, callItem, customItem, resultItem, reasoningItem]);
+const offeredTool = z.looseObject({ type: z.string(), name: z.string().optional() });
+
+/** A tool, or a group of tools. */
+const toolOrGroup = offeredTool.extend({ tools: z.array(offeredTool).optional() });
+
+export type OfferedTool = z.infer<typeof offeredTool>;
+
+const toolsItem = z.looseObject({ type: z.literal('additional_tools'), tools: z.array(toolOrGroup) });
+
+const item = z.union([toolsItem, messageItem, callItem, customItem, resultItem, reasoningItem]);
 
 /** What the simulated server requires of a response request. All other fields are recorded, and repeated where the format does that. */
 export const responseSchema = z.looseObject({
@@ -52,7 +61,7 @@ export const responseSchema = z.looseObject({
   instructions: z.string().nullish(),
   stream: z.boolean().nullish(),
   max_output_tokens: z.int().positive().nullish(),
-  tools: z.array(z.looseObject({ type: z.string(), name: z.string().optional() })).nullish(),
+  tools: z.array(toolOrGroup).nullish(),
   tool_choice: z.unknown().optional(),
 });
 
@@ -77,6 +86,8 @@ function messageOf(given: z.infer<typeof item>): Message {
     case 'function_call_output':
     case 'custom_tool_call_output':
       return { role: 'tool', content: contentOf(given.output) };
+    case 'additional_tools':
+      return { role: 'system', content: '' };
     case 'reasoning':
       return { role: 'assistant', content: [...(given.summary ?? []), ...(given.content ?? [])].map(asText) };
     default:
