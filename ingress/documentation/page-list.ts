@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 /** The groups of the navigation with their pages, in order, each `<name>.md` beside this file. To add a page, add its name. */
 export const pageGroups: readonly { title: string; names: readonly string[] }[] = [
-  { title: 'Start', names: ['quick-start', 'authentication', 'keys', 'changelog'] },
+  { title: 'Start', names: ['quick-start', 'use-it-from', 'authentication', 'keys', 'changelog'] },
   {
     title: 'Endpoints',
     names: [

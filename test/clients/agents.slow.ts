@@ -6,7 +6,7 @@ import { type Stack, type StackOptions, startStack } from '../stack/stack.ts';
 import { examplesOf } from '../support/documentation/page-examples.ts';
 import { openAccount } from '../support/endpoints/open-account.ts';
 import { skipTest } from '../support/skip-test.ts';
-import { claudeCode, codex, openHome, provideAgent } from './provide-agent.ts';
+import { claudeCode, codex, openHome, provideAgent } from './provide-client.ts';
 
 const [claudeProgram, codexProgram] = await Promise.all([
   provideAgent(claudeCode).catch((error: Error) => error),

@@ -6,6 +6,7 @@ export type Example = { text: string; under: string } & (
   | { role: 'output'; language: 'json' | 'text' }
   | { role: 'error' | 'frame' | 'answer'; about: string }
   | { role: 'ending'; about: string; path: string }
+  | { role: 'client'; language: string; client: string; file: string }
   | {
       role:
         | 'stream'
@@ -13,6 +14,7 @@ export type Example = { text: string; under: string } & (
         | 'plan'
         | 'backends'
         | 'agents'
+        | 'unrun'
         | 'settings'
         | 'query'
         | 'diagram'
@@ -44,6 +46,8 @@ export function examplesOf(markdown: string): Example[] {
 
 function exampleOf(text: string, info: string, under: string): Example {
   const [language = '', role = '', about = '', path = ''] = info.split(' ');
+  if (role === 'client' && about !== '') return { text, under, role, language, client: about, file: path };
+  if (language !== '' && role === 'unrun') return { text, under, role };
   const known = runnable.find((name) => name === language);
   if (known !== undefined && role === 'run') return { text, under, role, language: known };
   if ((language === 'json' || language === 'text') && role === 'output') return { text, under, role, language };

@@ -15,7 +15,7 @@ const execute = promisify(execFile);
 const modules = fileURLToPath(new URL('../../../node_modules', import.meta.url));
 const runMs = 90_000;
 /** The official packages, by name. */
-const packages = { openai: '3.54.0', anthropic: '2.14.0' };
+export const packages = { openai: '3.54.0', anthropic: '2.14.0' };
 const names = Object.keys(packages);
 
 /** A temporary folder for the examples of one page, in which Node finds this project's packages. */
