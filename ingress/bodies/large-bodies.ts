@@ -10,8 +10,11 @@ export const largeBytesMin = 1_048_576;
  * time, so that it takes no memory; if its length was not announced, it waits with what it has.
  */
 export interface LargeBodies {
-  /** Resolves when the next large body of this sender has its time. Fails with `SERVICE_UNAVAILABLE` if that is too far away. */
-  time(sender: string, bytes: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves when the next large body of this sender has its time, with what must be called with the bytes that arrived after all. Fails
+   * with `SERVICE_UNAVAILABLE` after 30 s.
+   */
+  time(sender: string, bytes: number, signal: AbortSignal): Promise<(arrived: number) => void>;
   /** Resolves when a body that has arrived may be parsed, with what must be called once it is queued or refused. */
   place(bytes: number, signal: AbortSignal): Promise<() => void>;
 }
@@ -54,9 +57,22 @@ export function createLargeBodies({
       signal.throwIfAborted();
       const now = clock.now();
       const at = Math.max(now, freeAt.get(sender) ?? 0);
-      if (at - now > waitMsMax) throw tooFast(at - now);
-      freeAt.set(sender, at + (bytes / bytesPerSecond) * 1_000);
-      if (at > now) await unlessAborted(signal, (resolve) => clock.after(at - now, resolve));
+      const isTooFar = at - now > waitMsMax;
+      const add = (more: number) => freeAt.set(sender, (freeAt.get(sender) ?? 0) + (more / bytesPerSecond) * 1_000);
+      if (!isTooFar) {
+        freeAt.set(sender, at);
+        add(bytes);
+      }
+      try {
+        // A refusal at once would cost more than a wait: its client would send the body, and the next one.
+        const waitMs = Math.min(at - now, waitMsMax);
+        if (waitMs > 0) await unlessAborted(signal, (resolve) => clock.after(waitMs, resolve));
+      } catch (error) {
+        if (!isTooFar) add(-bytes);
+        throw error;
+      }
+      if (isTooFar) throw tooFast(at - now - waitMsMax);
+      return (arrived) => void add(arrived - bytes);
     },
     async place(bytes, signal) {
       signal.throwIfAborted();
@@ -95,5 +111,5 @@ async function unlessAborted(signal: AbortSignal, wait: (resolve: () => void) =>
 
 function tooFast(waitMs: number): ApiError {
   const message = 'Large bodies of this account arrive faster than the service reads them. Retry later.';
-  return new ApiError('SERVICE_UNAVAILABLE', message, { retryAfterMs: Math.round(waitMs) });
+  return new ApiError('SERVICE_UNAVAILABLE', message, { retryAfterMs: Math.max(1_000, Math.round(waitMs)) });
 }

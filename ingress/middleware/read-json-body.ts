@@ -38,9 +38,14 @@ export function readJsonBody(deps: BodyOptions): Stage {
     const { caller } = ctx.state;
     const sender = caller && senderOf(caller, stateOf(ctx, 'address'));
     const isAnnounced = announced >= largeBytesMin;
-    if (sender !== undefined && isAnnounced) await deps.largeBodies.time(sender, announced, deps.giveUp);
+    const waitForTime = async (bytes: number) =>
+      sender === undefined ? undefined : deps.largeBodies.time(sender, bytes, whileConnected(ctx, deps.giveUp));
+    const settle = isAnnounced ? await waitForTime(announced) : undefined;
     const share = deps.budget.enter(caller ? holderOf(caller) : 'anonymous', ctx.req);
-    if (share === undefined) throw noRoom(deps);
+    if (share === undefined) {
+      settle?.(0);
+      throw noRoom(deps);
+    }
     let length = 0;
     let leaveLarge = () => {};
     ctx.state.bodyShare = {
@@ -55,8 +60,8 @@ export function readJsonBody(deps: BodyOptions): Stage {
       length = bytes.length;
       if (sender !== undefined && deps.refusedBodies.mustWait(sender)) await deps.refusedBodies.turn(sender);
       const isLarge = length >= largeBytesMin;
-      if (isLarge && sender !== undefined && !isAnnounced) await deps.largeBodies.time(sender, length, deps.giveUp);
-      if (isLarge) leaveLarge = await deps.largeBodies.place(length, deps.giveUp);
+      if (isLarge && !isAnnounced) await waitForTime(length);
+      if (isLarge) leaveLarge = await deps.largeBodies.place(length, whileConnected(ctx, deps.giveUp));
       if (ctx.req.socket.destroyed) throw bodyEndedEarly();
       if (deps.giveUp.aborted) throw deps.giveUp.reason;
       ctx.state.body = parseJsonBody(bytes);
@@ -71,11 +76,23 @@ export function readJsonBody(deps: BodyOptions): Stage {
     } finally {
       share.leave();
       leaveLarge();
+      settle?.(length);
     }
   };
 }
 
-/** Whose bodies wait after a refused or a large one. A network can have many devices; if all devices were one, a stranger could delay them all. */
+/** A signal for a wait that ends when this process stops or the client disconnects. */
+function whileConnected({ res }: AppContext, giveUp: AbortSignal): AbortSignal {
+  const left = new AbortController();
+  if (res.closed) left.abort(bodyEndedEarly());
+  else res.once('close', () => left.abort(bodyEndedEarly()));
+  return AbortSignal.any([giveUp, left.signal]);
+}
+
+/**
+ * Whose bodies wait after a refused or a large one. A network can have many devices; if all devices were one, a stranger could delay them
+ * all.
+ */
 function senderOf(caller: Caller, address: string): string {
   return holderOf(caller) === caller.account ? caller.account : networkOf(address);
 }

@@ -9,7 +9,7 @@ export interface LineSplitter {
   push(chunk: Uint8Array): FileLine[];
   /** Returns the rest after the last line feed, if there is any. */
   end(): FileLine[];
-  /** How many lines have begun, with those that are skipped. */
+  /** How many lines have ended, with those that are skipped. */
   lines(): number;
 }
 
@@ -85,7 +85,7 @@ export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: O
 
   return {
     push,
-    lines: () => number,
+    lines: () => number - start.line,
     end() {
       const lines: FileLine[] = [];
       if (!tooLong) emit(held.bytes(), lines);

@@ -65,18 +65,31 @@ test('the next body of a sender waits in proportion to the bytes of the last, an
   t.is(seen.at(-1), 'ann 12500', 'time that has passed does not count');
 });
 
-test('a body that would wait for more than 30 s is refused with the time to wait, and takes no time of others', async (t) => {
+test('a body whose time does not come within 30 s is refused then, and takes no time of others', async (t) => {
   const { clock, come } = start();
   void come('ann', 30_000);
   void come('ann', 5_000);
-  for (let again = 0; again < 2; again++) {
-    const error = await t.throwsAsync(come('ann'), { instanceOf: ApiError });
-    t.like(error, { code: 'SERVICE_UNAVAILABLE', retryAfterMs: 35_000 });
-  }
-  await clock.advance(5_000);
-  const waits = come('ann');
+  const refused = [1, 2].map(() => t.throwsAsync(come('ann'), { instanceOf: ApiError }));
   await clock.advance(30_000);
+  for (const error of await Promise.all(refused)) t.like(error, { code: 'SERVICE_UNAVAILABLE', retryAfterMs: 5_000 });
+  const waits = come('ann');
+  await clock.advance(5_000);
   await t.notThrowsAsync(waits);
+});
+
+test('time counts for the bytes that arrived: none for a body that did not come, or whose client left', async (t) => {
+  const { clock, large, seen, come } = start();
+  const settle = await large.time('ann', 10_000, never);
+  settle(0);
+  await come('ann');
+  const left = new AbortController();
+  const waiting = come('ann', 20_000, left.signal);
+  const reason = new Error('the client left');
+  left.abort(reason);
+  t.is(await t.throwsAsync(waiting), reason);
+  void come('ann');
+  await clock.advance(1_000);
+  t.deepEqual(seen, ['ann 0', 'ann 1000']);
 });
 
 test('both waits end with the reason of the signal, and leave nothing behind', async (t) => {
