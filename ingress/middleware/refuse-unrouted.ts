@@ -12,7 +12,8 @@ export function refuseUpgrades(router: Router<RequestState>): Stage {
   return async function refuseUpgrades(ctx, next) {
     if (!isWebSocketHandshake(ctx) || methodsAt(router, ctx.path).length === 0) return next();
     const message = 'This service has no WebSockets. Send the request over HTTP, without an upgrade.';
-    throw new ApiError('UPGRADE_REQUIRED', message, { headers: { Upgrade: 'HTTP/1.1', Connection: 'Upgrade' } });
+    // Without `close`, Node would keep the connection open, also while the process stops.
+    throw new ApiError('UPGRADE_REQUIRED', message, { headers: { Upgrade: 'HTTP/1.1', Connection: 'close, Upgrade' } });
   };
 }
 

@@ -136,7 +136,7 @@ test('a WebSocket handshake for a known path gets 426 before its credential is r
     ['a path with GET', head('GET /v1/models HTTP/1.1', ...codexKeeps), upgradeRequired],
   ]);
   for (const { headers, closes } of answers) {
-    t.like(headers, { upgrade: 'HTTP/1.1', connection: 'Upgrade', 'x-should-retry': 'false' });
+    t.like(headers, { upgrade: 'HTTP/1.1', connection: 'close, Upgrade', 'x-should-retry': 'false' });
     t.false(closes);
   }
   await refuses(t, port, [
