@@ -19,8 +19,8 @@ export interface CountLines {
 
 /**
  * Counts the lines of an input file and the tokens of their prompts as the file arrives. Fails with `VALIDATION_ERROR` for a line beyond
- * the limit or too long, which it names, for too many lines of white space, and for an empty file. Other errors of a line are found while its batch is `validating`; here such
- * a line counts as plain text (contract.md#f2-input-files).
+ * the limit or too long, which it names, for too many lines of white space, and for an empty file. Other errors of a line are found while
+ * its batch is `validating`; here such a line counts as plain text (contract.md#f2-input-files).
  */
 export function createCountLines({ linesMax }: { linesMax: number }): CountLines {
   const splitter = createLineSplitter({ bytesMax: lineBytesMax });

@@ -27,8 +27,8 @@ const firstHeldBytes = 4_096;
 
 /**
  * Splits a file into lines, for any chunks. It buffers at most the beginning of one line, and nothing of a line that is too long: such a
- * line is reported once, as soon as its length is known, and the next line starts after its line feed. A byte order mark at the start of the
- * file and lines of white space are skipped; they count in the numbers of the lines after them (contract.md#f2-input-files).
+ * line is reported once, as soon as its length is known, and the next line starts after its line feed. A byte order mark at the start of
+ * the file and lines of white space are skipped; they count in the numbers of the lines after them (contract.md#f2-input-files).
  */
 export function createLineSplitter({ bytesMax, start = { line: 1, byte: 0 } }: Options): LineSplitter {
   let number = start.line;

@@ -11,8 +11,8 @@ export interface HeldAnswer extends Disposable {
   /** All of it has arrived, so another one may continue. Its bytes still count. */
   arrived(): void;
   /**
-   * It waits for its client from now on, until nothing is held. `end` is called at most once, if the client is slow and others need the room:
-   * nothing is held any more then.
+   * It waits for its client from now on, until nothing is held. `end` is called at most once, if the client is slow and others need the
+   * room: nothing is held any more then.
    */
   stall(end: () => void): void;
   /** Its client has taken this many bytes. */
@@ -40,10 +40,10 @@ const lookEveryMs = 250;
 export const batchHolder = 'batches';
 
 /**
- * Bounds the answers that this process holds, as bodies are bounded: of the answers that have begun only the oldest continues past the bound,
- * and of one account only the oldest past a quarter of it (contract.md#ho2-bytes-of-answers). An answer that has no more than one piece
- * never waits. While an account's part is used up, the largest of its answers whose client is slow is ended, and while the budget is, the
- * largest of all: answers that wait for room take places at backends. Past twice the budget a client need not be slow.
+ * Bounds the answers that this process holds, as bodies are bounded: of the answers that have begun only the oldest continues past the
+ * bound, and of one account only the oldest past a quarter of it (contract.md#ho2-bytes-of-answers). An answer that has no more than one
+ * piece never waits. While an account's part is used up, the largest of its answers whose client is slow is ended, and while the budget is,
+ * the largest of all: answers that wait for room take places at backends. Past twice the budget a client need not be slow.
  */
 export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => void; clock?: Clock }): AnswerBudget {
   const { bytesMax, onEnded = () => {}, clock = systemClock } = deps;

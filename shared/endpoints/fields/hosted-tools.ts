@@ -6,8 +6,8 @@ type Json = Readonly<Record<string, unknown>>;
 
 /**
  * Types of tools that the provider of an API runs itself, or that group others for it. Agents send them unasked, and no model server has
- * them. `mcp` is none of them: it names a server that would be called. Nor are `local_shell`, `shell` and `apply_patch`, which the client runs
- * and would miss.
+ * them. `mcp` is none of them: it names a server that would be called. Nor are `local_shell`, `shell` and `apply_patch`, which the client
+ * runs and would miss.
  */
 const openAiTools = new Set([
   ...['file_search', 'code_interpreter', 'image_generation', 'namespace', 'tool_search', 'programmatic_tool_calling'],

@@ -60,7 +60,9 @@ const batchesAtOnce = 32;
 /** A line that could not be queued is tried again after this pause. */
 const unqueuedPauseMs = 1_000;
 
-/** Returns the state after an event, and the actions to perform, in order. Events of batches and requests that are not held change nothing. */
+/**
+ * Returns the state after an event, and the actions to perform, in order. Events of batches and requests that are not held change nothing.
+ */
 export function reduceAccount(state: AccountState, event: AccountEvent): Next {
   switch (event.type) {
     case 'listed':

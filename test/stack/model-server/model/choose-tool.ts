@@ -17,8 +17,8 @@ const resultsMax = 2;
 const shells = /^(?:bash|shell|exec_command|run_command|run_shell_command|execute_command|terminal|local_shell)$/i;
 
 /**
- * The call that the model makes without being told to, as agents need it: of a shell if there is one, else of the first function, else of the
- * first tool. None after two results in the conversation.
+ * The call that the model makes without being told to, as agents need it: of a shell if there is one, else of the first function, else of
+ * the first tool. None after two results in the conversation.
  */
 export function unaskedCall(
   tools: readonly Tool[],
