@@ -26,11 +26,13 @@ test('each client of the page names the version that its blocks run with, or say
   for (const { name, version } of [codex, claudeCode]) t.is(packagesOf(name)[name], version);
 });
 
-test('a client that was not run says so beside its block', (t) => {
+test('what was not run says so: a client beside its block, and the settings of one line', (t) => {
   const unrun = rows.filter(({ isRun }) => !isRun).map(({ client }) => client);
   t.deepEqual(
     examplesOf(page).flatMap(({ role, under }) => (role === 'unrun' ? [under] : [])),
     unrun,
   );
+  for (const [line] of page.matchAll(/^For the messages API.*/gm))
+    t.regex(line, /^For the messages API \(not run\): `/);
   for (const client of unrun) t.regex(page, new RegExp(`^##+ ${client.replaceAll('.', '\\.')}\n\nNot run\\.`, 'm'));
 });
