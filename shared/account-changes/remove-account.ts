@@ -12,11 +12,12 @@ import { changed } from './change-settings.ts';
  * Removes an account (contract.md#si4-removal-of-an-account) in the step that ends its keys: its settings, its display name and what is
  * kept of its keys. A suspension stays, as do the ids of top-ups, which would count again, and the count of keys created today.
  * `clearAccount` removes the rest, as far as it was made until `at`. If the account was not used since its last removal, only that time
- * changes, without a record. `plan` is that of a new account.
+ * changes, without a record. `plan` is that of a new account. `isEmpty`: it was seen to have nothing else, so that if its last removal is
+ * done nothing changes. What was stored since then calls `useAgain`.
  */
-export function beginRemoval({ plan, ...by }: Pick<Change, 'at' | 'by' | 'origin'> & { plan: string }) {
+export function beginRemoval({ plan, isEmpty, ...by }: Beginning) {
   return (known: Account | undefined): Decision<Account | undefined> => {
-    if (known === undefined) return { result: known };
+    if (known === undefined || (isEmpty && known.removal?.isDone)) return { result: known };
     const { removal: _, ...account } = known;
     const { id, suspended, version, topUpsMade, keysCreated } = account;
     const kept = { id, suspended, version, createdAt: by.at, topUpsMade, ...(keysCreated && { keysCreated }) };
@@ -29,24 +30,30 @@ export function beginRemoval({ plan, ...by }: Pick<Change, 'at' | 'by' | 'origin
   };
 }
 
-/** Something was made for an account at this time: if it is removed, it is in use again, unless that is older than the removal and goes. */
+type Beginning = Pick<Change, 'at' | 'by' | 'origin'> & { plan: string; isEmpty?: boolean };
+
+/**
+ * Something that was begun for an account at this time is stored now: if the account is removed, it is in use again. What is older than a
+ * removal that is not done goes, and only the version changes: a pass that may not have seen it does not end the removal.
+ */
 export function useAgain(at: Date) {
   return (known: Account | undefined): Decision<undefined> => {
     const removal = known?.removal;
-    if (known === undefined || removal === undefined || !isRemoved(known)) return { result: undefined };
-    if (!removal.isDone && at <= removal.at) return { result: undefined };
-    return { result: undefined, next: changed(known, { at, by: known.id }) };
+    if (known === undefined || removal === undefined) return { result: undefined };
+    const next = changed(known, { at, by: known.id });
+    if (!removal.isDone && at <= removal.at) return { result: undefined, next: { ...next, removal } };
+    return { result: undefined, ...(isRemoved(known) && { next }) };
   };
 }
 
-type Ending = { at: Date; upTo: Date; isInUse: boolean };
+type Ending = { at: Date; version: number; isInUse: boolean };
 
-/** Nothing is left that is older than the removal at `upTo`. Returns false if another one has begun since. */
-function endRemoval({ at, upTo, isInUse }: Ending) {
+/** A pass that began with this version has found nothing that is left. Returns false if the account has changed since. */
+function endRemoval({ at, version, isInUse }: Ending) {
   return (known: Account | undefined): Decision<boolean> => {
     const removal = known?.removal;
     if (known === undefined || removal === undefined || removal.isDone) return { result: true };
-    if (removal.at > upTo) return { result: false };
+    if (known.version !== version) return { result: false };
     const { removal: _, ...account } = known;
     const ended = changed(account, { at, by: known.changes[0]?.by ?? known.id });
     const next = isInUse || removal.isUsed ? ended : { ...ended, removal: { ...removal, isDone: true } };
@@ -75,7 +82,7 @@ export type ClearAccount = (account: string, at: Date) => Promise<boolean>;
 export function createClearAccount({ store, changeAccount, now = () => performance.now() }: Deps): ClearAccount {
   const { batches } = store;
   return async function clearAccount(account, at) {
-    const { removal } = (await store.findAccount(account)) ?? {};
+    const { removal, version = 0 } = (await store.findAccount(account)) ?? {};
     if (removal === undefined || removal.isDone) return true;
     const endsAt = now() + passMs;
     const pass = { account, at, upTo: removal.at, isLate: () => now() > endsAt };
@@ -87,7 +94,7 @@ export function createClearAccount({ store, changeAccount, now = () => performan
     const ofFiles = await eachOf(batches.listFiles, { ...pass, remove: (id) => removeFile(store, id) });
     if (!ofFiles.isClear || (await hasMoreToCome(batches, pass, ofFiles.newer))) return false;
     const isInUse = webhooks.newer + ofBatches.newer + ofFiles.newer > 0;
-    return changeAccount(account, endRemoval({ at, upTo: removal.at, isInUse }));
+    return changeAccount(account, endRemoval({ at, version, isInUse }));
   };
 }
 

@@ -3,10 +3,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { decodeJwt } from 'jose';
+import { openStore } from '../../shared/open-store.ts';
+import { batchOf, fileOf } from '../shared/store/batch-records.ts';
+import { endpointOf, webhooksOf } from '../shared/store/webhook-records.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { type Answer, createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { openRedis } from '../support/open-redis.ts';
+import { recordedLog } from '../support/recorded-log.ts';
 import { contentsOf } from '../support/redis-contents.ts';
 import { type SignToken, signerOf } from '../support/sign-tokens.ts';
 
@@ -134,8 +138,29 @@ test.serial(
       length: 1,
       0: { change: { accountRemoved: true }, reason: 'left', actor: 'user:olga' },
     });
+    await using store = await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog());
+    const before = await store.findAccount('user:dave');
     t.deepEqual((await remove()).body, { object: 'account', account: 'user:dave', deleted: true });
     t.is((await removals()).length, 1);
+    t.deepEqual(await store.findAccount('user:dave'), before, 'a repeat changes nothing');
+
+    // An ingress that died has left these, without a change of the account.
+    const left = { account: 'user:dave', createdAt: new Date(0) };
+    const webhooks = webhooksOf('user:dave', [endpointOf({ createdAt: left.createdAt })]);
+    const over = { ...left, state: 'completed', open: false } as const;
+    const stores = {
+      webhook: () => store.webhooks.changeWebhooks('user:dave', () => ({ result: true, next: webhooks })),
+      file: () => store.batches.insertFile(fileOf(left)),
+      batch: () => store.batches.insertBatch(batchOf(over)),
+    };
+    for (const [name, insert] of Object.entries(stores)) {
+      await insert();
+      t.true((await remove()).body.deleted, name);
+      t.deepEqual((await store.webhooks.findWebhooks('user:dave'))?.endpoints ?? [], [], name);
+      t.deepEqual(await store.batches.listFiles('user:dave', { limit: 1 }), [], name);
+      t.deepEqual(await store.batches.listBatches('user:dave', { limit: 1 }), [], name);
+      t.is((await account()).status, 404, name);
+    }
     const used = await operate('GET', '/admin/accounts/user:dave/requests');
     t.true(dataOf(used).length > 0, 'its records of usage stay');
 

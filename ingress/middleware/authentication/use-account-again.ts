@@ -6,7 +6,8 @@ import { type Stage, stateOf, timeOf } from '../../request-state.ts';
 /**
  * Ensures that an account that has just got a file, a batch or a webhook is not one that counts as removed
  * (contract.md#si4-removal-of-an-account): with a sign-in token, none of these changes the account. The account is read once that is
- * stored. So if a removal ends at the same time, either this sees the end, or the removal sees what was stored.
+ * stored. So if a removal ends at the same time, either this sees the end, or the removal sees what was stored, in its next pass if this
+ * one looked before.
  */
 export function useAccountAgain({
   changeAccount,

@@ -343,7 +343,11 @@ test('what is made after a removal brings the account back once; what was on its
   await mint(store, ann);
   await store.changeAccount(ann, beginRemoval(by));
   await store.changeAccount(ann, useAgain(at));
-  t.like(await store.findAccount(ann), { removal: { isUsed: undefined } }, 'it is older, and is removed');
+  t.like(
+    await store.findAccount(ann),
+    { removal: { isUsed: undefined, isDone: false } },
+    'it is older, and is removed',
+  );
   t.true(await clearOf(store)(ann, at));
   t.deepEqual(await listedOf(store), []);
   await store.changeAccount(ann, useAgain(at));
@@ -363,6 +367,67 @@ test('a repeated removal removes what was made in the meantime, and has no recor
   t.deepEqual(await store.batches.listFiles(ann, { limit: 10 }), []);
   t.like(await store.findAccount(ann), { removal: { isDone: true, at: later } });
   t.is((await removalsOf(store)).length, 1);
+});
+
+test('an endpoint that a pass did not see does not stay: the next pass removes it, or its account is in use', async (t) => {
+  const insert = (store: Store) =>
+    store.webhooks.changeWebhooks(ann, () => ({
+      result: undefined,
+      next: webhooksOf(ann, [endpointOf({ createdAt: at })]),
+    }));
+  for (const isUsed of [false, true]) {
+    await using home = await createSqliteHome();
+    await using store = await home.open();
+    await mint(store, ann);
+    await store.changeAccount(ann, beginRemoval(by));
+    if (isUsed) await store.changeAccount(ann, useAgain(later));
+    const pass = createClearAccount({
+      store,
+      async changeAccount(id, decide) {
+        await insert(store);
+        await store.changeAccount(ann, useAgain(at));
+        return store.changeAccount(id, decide);
+      },
+    });
+    t.false(await pass(ann, at), 'it has looked before the endpoint was stored');
+    t.like(await store.findAccount(ann), { removal: { isDone: false, isUsed: isUsed || undefined } });
+    t.true(await clearOf(store)(ann, later));
+    t.deepEqual((await store.webhooks.findWebhooks(ann))?.endpoints, []);
+    t.deepEqual(await listedOf(store), isUsed ? [ann] : []);
+    t.is((await removalsOf(store)).length, 1);
+  }
+  await using home = await createSqliteHome();
+  await using store = await home.open();
+  await mint(store, ann);
+  await store.changeAccount(ann, beginRemoval(by));
+  const pass = createClearAccount({
+    store,
+    async changeAccount(id, decide) {
+      await insert(store);
+      const result = await store.changeAccount(id, decide);
+      await store.changeAccount(ann, useAgain(at));
+      return result;
+    },
+  });
+  t.true(await pass(ann, at));
+  t.deepEqual(await listedOf(store), [ann]);
+});
+
+test('removing an account that is gone and has nothing changes nothing, also if it is suspended', async (t) => {
+  for (const suspended of [false, true]) {
+    await using home = await createSqliteHome();
+    await using store = await home.open();
+    await mint(store, ann);
+    await store.changeAccount(ann, changeSettings({ settings: { suspended }, by: 'user:olga', at }));
+    t.true(await remove(store));
+    const gone = await store.findAccount(ann);
+    const again = beginRemoval({ ...by, at: later, isEmpty: true });
+    t.is(again(gone).next, undefined);
+    t.true(await clearOf(store)(ann, later));
+    t.deepEqual(await store.findAccount(ann), gone);
+    await store.changeAccount(ann, useAgain(later));
+    t.not(again(await store.findAccount(ann)).next, undefined, 'it was used');
+  }
 });
 
 test('a pass of an earlier removal does not end a later one', async (t) => {

@@ -4,6 +4,7 @@ import type { RecordedChange } from '../../../../shared/account-changes/recorded
 import { beginRemoval, type ClearAccount } from '../../../../shared/account-changes/remove-account.ts';
 import { guestPlan } from '../../../../shared/plan-file/plan-file-schema.ts';
 import type { Account } from '../../../../shared/store/accounts/account.ts';
+import { readAccountBytes } from '../../../../shared/store/batches/account-bytes.ts';
 import type { Store } from '../../../../shared/store/store.ts';
 import { parseQuery } from '../../../api/list-query.ts';
 import { type Stage, stateOf } from '../../../request-state.ts';
@@ -30,28 +31,32 @@ type Deps = KnownAccountDeps & {
 
 /**
  * `DELETE /admin/accounts/{account}`: removes an account or device (contract.md#si4-removal-of-an-account). Its keys stop working everywhere
- * before anything else is removed. A repeat removes what is left, and adds a record only if the account was used in the meantime.
+ * before anything else is removed. A repeat removes what is left, and adds a record only if the account was used in the meantime. For an
+ * account that is gone and has nothing, it changes nothing.
  */
 export function removeAccount(deps: Deps): Stage {
   return async function removeAccount(ctx) {
     const { reason } = parseQuery(reasonOnly, ctx.querystring);
     const account = accountOf(ctx);
-    await requireAnything(account, deps);
+    const isEmpty = !(await hasItems(account, deps));
     const by = byOperator(ctx, reason);
     const plan = account.startsWith('device:') ? guestPlan : stateOf(ctx, 'planFile').defaultPlan;
     // One that has used only sign-in tokens has no document.
     const decide = (known: Account | undefined) =>
-      beginRemoval({ ...by, plan })(known ?? newAccount(account, plan, by.at));
+      beginRemoval({ ...by, plan, isEmpty })(known ?? newAccount(account, plan, by.at));
     await deps.changeRecorded(account, decide, { requestId: stateOf(ctx, 'requestId') });
     const deleted = await deps.clearAccount(account, by.at);
     ctx.body = { object: 'account', account, deleted } satisfies RemovedAccount;
   };
 }
 
-/** `NOT_FOUND` if there is nothing to remove, and there never was. */
-async function requireAnything(account: string, deps: Deps): Promise<void> {
+/** Whether it has files, batches or webhooks, also on their way. `NOT_FOUND` if there is nothing to remove, and there never was. */
+async function hasItems(account: string, deps: Deps): Promise<boolean> {
   const { batches, webhooks } = deps.store;
-  if ((await webhooks.findWebhooks(account)) !== undefined) return;
-  if ((await batches.listFiles(account, { limit: 1 })).length > 0) return;
-  await requireKnown(account, deps);
+  const found = await webhooks.findWebhooks(account);
+  const { files, room } = await readAccountBytes(batches, account);
+  if (found?.endpoints.length || files > 0 || Object.keys(room.entries).length > 0) return true;
+  if ((await batches.listBatches(account, { limit: 1 })).length > 0) return true;
+  if (found === undefined) await requireKnown(account, deps);
+  return false;
 }
