@@ -43,6 +43,26 @@ browserTest('a reload and another tab ask the issuer without a prompt: the user 
   await console.requireClean(t);
 });
 
+browserTest('a reload while the page leaves for the issuer keeps the user signed in', async (t) => {
+  await using console = await openConsole();
+  const { page } = console;
+  await console.goTo('usage');
+  await console.signIn('hurrier');
+  const asked = recordSignIns(page, stack().identity.issuer);
+  const stays = page.waitForEvent('requestfailed', (one) => one.url().includes('code_challenge='));
+  await page.route(/code_challenge=/, (route) => route.fulfill({ status: 204 }), { times: 1 }); // the page stays
+  console.expectFailures();
+  await page.reload();
+  await stays;
+  await page.reload();
+  await page.getByRole('button', { name: 'Sign out' }).waitFor();
+  t.deepEqual(
+    asked.map(({ prompt }) => prompt),
+    ['none', 'none'],
+  );
+  await console.requireClean(t);
+});
+
 browserTest('a user whose session at the issuer has ended is asked to sign in, only once', async (t) => {
   await using console = await openConsole();
   const { page } = console;

@@ -7,6 +7,8 @@ export type Browser = {
   /** Storage of all tabs. Never holds a token: only that a user is signed in. */
   sharedStorage: PageStorage;
   address: () => URL;
+  /** Whether the user has reloaded this page: so no other page was shown meanwhile. */
+  isReload: () => boolean;
   /** Adds no entry to the history. */
   replaceAddress: (url: string) => void;
   /** `inPlace`: Back leads to the previous page, and not to this one again. */

@@ -8,6 +8,8 @@ export function createRealBrowser(): Browser {
     storage: findStorage(() => window.sessionStorage),
     sharedStorage: findStorage(() => window.localStorage),
     address: () => new URL(window.location.href),
+    isReload: () =>
+      performance.getEntriesByType('navigation').some((entry) => 'type' in entry && entry.type === 'reload'),
     replaceAddress: (url) => window.history.replaceState(null, '', url),
     leaveFor: (url, { inPlace }) => (inPlace ? window.location.replace(url) : window.location.assign(url)),
     later(run, ms) {

@@ -10,8 +10,10 @@ import {
 
 const pendingName = 'sign-in under way';
 const signedOutName = 'has signed out';
+const noOfflineName = 'offline_access was not answered';
 
 export const signedOut = 'You have signed out.';
+export const signedOutElsewhere = 'You have signed out in another tab.';
 const signedOutHere =
   'You have signed out here. The sign-in provider could not be reached: close the browser to end your session there.';
 const notBegunHere =
@@ -28,11 +30,13 @@ type Pending = PendingSignIn & { attempt: Attempt };
 
 type Deps = { provider: Pick<IdentityProvider, 'scope' | 'begin' | 'finish' | 'revoke' | 'endSession'> } & Pick<
   Browser,
-  'storage' | 'address' | 'replaceAddress' | 'leaveFor'
+  'storage' | 'address' | 'isReload' | 'replaceAddress' | 'leaveFor'
 >;
 
 /** The redirects to the issuer and back. */
-export function createRedirects({ provider, storage, address, replaceAddress, leaveFor }: Deps) {
+export function createRedirects(deps: Deps) {
+  const { provider, storage, address, isReload, replaceAddress, leaveFor } = deps;
+
   function takePending(): Pending | undefined {
     const stored = storage.getItem(pendingName);
     storage.removeItem(pendingName);
@@ -48,12 +52,19 @@ export function createRedirects({ provider, storage, address, replaceAddress, le
 
   return {
     async begin({ silently }: { silently: boolean }): Promise<void> {
-      await request({ scope: provider.scope, silently, offline: 'not yet' }, { inPlace: silently });
+      const offline = storage.getItem(noOfflineName) === null ? 'not yet' : 'before';
+      await request({ scope: provider.scope, silently, offline }, { inPlace: silently });
     },
 
-    /** Whether this tab left for the issuer without a prompt, and came back without an answer; true only once. */
+    /**
+     * Whether this tab left for the issuer without a prompt, and came back without an answer; true only once. If the request added
+     * `offline_access`, the issuer may answer without: the answer is false, and this tab never adds it again.
+     */
     takeUnanswered(): boolean {
-      return takePending()?.attempt.silently === true;
+      const attempt = takePending()?.attempt;
+      if (attempt === undefined || isReload()) return false; // after a reload, the page has not left yet
+      if (attempt.offline === 'now') storage.setItem(noOfflineName, 'yes');
+      return attempt.silently && attempt.offline !== 'now';
     },
 
     /** Whether the issuer has just sent the browser back from a sign-in. */
@@ -63,10 +74,10 @@ export function createRedirects({ provider, storage, address, replaceAddress, le
     },
 
     /**
-     * The code leaves the address before it is used. Fails with `SignInEnded` if this tab started no sign-in. Undefined: the page leaves for
-     * the issuer again, with other scopes.
+     * The code leaves the address before it is used. Fails with `SignInEnded` if this tab started no sign-in, or the user has signed out
+     * meanwhile. Undefined: the page leaves for the issuer again, with other scopes.
      */
-    async finish(): Promise<Tokens | undefined> {
+    async finish({ hasEnded }: { hasEnded: (request: SignInRequest) => boolean }): Promise<Tokens | undefined> {
       const parameters = address().searchParams;
       const pending = takePending();
       replaceAddress(`${address().pathname}${pending?.hash ?? ''}`);
@@ -76,11 +87,29 @@ export function createRedirects({ provider, storage, address, replaceAddress, le
         throw error;
       });
       const next = nextAttempt(pending.attempt, granted);
-      if (next !== undefined) return void (await request(next, { inPlace: true }));
-      if (granted instanceof SignInRefused) throw granted;
-      return granted;
+      if (granted instanceof SignInRefused) {
+        if (next === undefined) throw granted;
+        return void (await request(next, { inPlace: true }));
+      }
+      if (next !== undefined && !hasEnded(pending.attempt)) {
+        const hasLeft = await request(next, { inPlace: true }).then(
+          () => true,
+          () => false, // the tokens are valid without a refresh token, too
+        );
+        if (hasLeft) return undefined;
+      }
+      if (!hasEnded(pending.attempt)) return granted;
+      void provider.revoke(granted).catch(() => {}); // no user is signed in to use them
+      throw new SignInEnded(signedOutElsewhere);
     },
 
+    ...createSignOut(deps),
+  };
+}
+
+/** The redirect to the issuer that ends its session. */
+function createSignOut({ provider, storage, leaveFor }: Deps) {
+  return {
     /** Leaves for the issuer to end its session there. If that is not possible, returns the message for the user. */
     async signOut(old: Tokens): Promise<string | undefined> {
       const [revoked, ending] = await Promise.allSettled([provider.revoke(old), provider.endSession()]);

@@ -1,7 +1,13 @@
 import type { Browser } from './browser.ts';
 import { createHeldTokens } from './held-tokens.ts';
-import { type IdentityProvider, IssuerUnavailable, SignInEnded, type Tokens } from './identity-provider.ts';
-import { createRedirects, signedOut } from './redirects.ts';
+import {
+  type IdentityProvider,
+  IssuerUnavailable,
+  SignInEnded,
+  SignInRefused,
+  type Tokens,
+} from './identity-provider.ts';
+import { createRedirects, signedOut, signedOutElsewhere } from './redirects.ts';
 
 /** `message` says why the sign-in ended or failed. */
 export type SessionState =
@@ -35,6 +41,9 @@ export function createSession(deps: { provider: IdentityProvider } & Browser): S
   const { state, follow, become } = createState();
   const held = createHeldTokens({ ...deps, onRenewed: take, onEnded: () => end(expired) });
   const redirects = createRedirects(deps);
+  let hasEndedElsewhere = false;
+
+  const isSignedInAnywhere = () => sharedStorage.getItem(signedInName) !== null;
 
   function take(fresh: Tokens): void {
     held.hold(fresh);
@@ -56,12 +65,16 @@ export function createSession(deps: { provider: IdentityProvider } & Browser): S
     try {
       await step();
     } catch (error) {
-      if (error instanceof SignInEnded) end(error.message);
-      else become({ name: 'signed out', message: new IssuerUnavailable(error).message }); // other tabs are still signed in
+      if (error instanceof SignInRefused) return end(error.message);
+      const { message } = error instanceof SignInEnded ? error : new IssuerUnavailable(error);
+      become({ name: 'signed out', message }); // other tabs are still signed in
     }
   }
 
-  otherTabs.onSignOut(() => held.current() !== undefined && end('You have signed out in another tab.'));
+  otherTabs.onSignOut(() => {
+    hasEndedElsewhere = true;
+    if (held.current() !== undefined) end(signedOutElsewhere);
+  });
 
   return {
     state,
@@ -69,13 +82,15 @@ export function createSession(deps: { provider: IdentityProvider } & Browser): S
     async start() {
       if (redirects.isReturn()) {
         return attempt(async () => {
-          const granted = await redirects.finish();
+          const granted = await redirects.finish({
+            hasEnded: ({ silently }) => hasEndedElsewhere || (silently && !isSignedInAnywhere()),
+          });
           if (granted !== undefined) take(granted);
         });
       }
       const hasSignedOut = redirects.takeSignedOut();
       const isUnanswered = redirects.takeUnanswered(); // so that an issuer that shows an error does not keep the user from the page
-      if (sharedStorage.getItem(signedInName) === null) return end(hasSignedOut ? signedOut : undefined);
+      if (!isSignedInAnywhere()) return end(hasSignedOut ? signedOut : undefined);
       if (isUnanswered) return become({ name: 'signed out' });
       await attempt(() => redirects.begin({ silently: true }));
     },

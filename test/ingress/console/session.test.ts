@@ -24,6 +24,7 @@ function open({
   provider = {},
   stored = {},
   keptByAll = new Map<string, string>(),
+  isReload = false,
 }: Options = {}) {
   const kept = new Map<string, string>(Object.entries(stored));
   const timers: { run: () => void; ms: number }[] = [];
@@ -35,6 +36,7 @@ function open({
     storage: storageIn(kept),
     sharedStorage: storageIn(keptByAll),
     address: () => address,
+    isReload: () => isReload,
     replaceAddress: (next) => {
       address = new URL(next, address);
     },
@@ -94,6 +96,7 @@ type Options = {
   provider?: Partial<IdentityProvider>;
   stored?: Record<string, string>;
   keptByAll?: Map<string, string>;
+  isReload?: boolean;
 };
 const pendingWith = (attempt: object) => ({
   'sign-in under way': JSON.stringify({
@@ -122,10 +125,12 @@ test('the code is removed from the address before it is used, and the previous p
   t.deepEqual(opened.keptByAll, wasSignedIn(), 'no token is stored');
 });
 
-test('a response for which this tab has no pending sign-in is ignored', async (t) => {
-  const opened = open({ provider: { finish: () => t.fail() as never } });
+test('a response for which this tab has no pending sign-in is ignored, and does not sign other tabs out', async (t) => {
+  const url = 'https://console.example/console?state=x&error=login_required';
+  const opened = open({ url, keptByAll: wasSignedIn(), provider: { finish: () => t.fail() as never } });
   await opened.session.start();
   t.is(opened.session.state().name, 'signed out');
+  t.deepEqual(opened.keptByAll, wasSignedIn());
   t.is(opened.address(), 'https://console.example/console');
 });
 
@@ -154,6 +159,16 @@ test('an issuer that does not send the browser back is not asked again at once, 
   t.deepEqual(later.left, [silent]);
 });
 
+test('a reload before the page has left for the issuer asks it again', async (t) => {
+  const url = 'https://console.example/console';
+  for (const attempt of [{ silently: true }, { silently: true, offline: 'now' }]) {
+    const again = open({ url, keptByAll: wasSignedIn(), stored: pendingWith(attempt), isReload: true });
+    await again.session.start();
+    t.deepEqual(again.left, [silent]);
+    t.false(again.kept.has('offline_access was not answered'));
+  }
+});
+
 test('an unavailable issuer does not end the sign-in of other tabs; one without a session of the user does', async (t) => {
   const refuse = (error: Error) => ({ provider: { finish: () => Promise.reject(error) }, keptByAll: wasSignedIn() });
   const away = open({ stored: pending, ...refuse(new TypeError('refused')) });
@@ -176,7 +191,7 @@ async function attemptsFrom(first: object, answers: (string | 'tokens' | 'tokens
       if (answer === 'tokens without a refresh token') return { ...tokensOf(0), refreshToken: undefined };
       throw refusal(answer);
     };
-    const opened = open({ stored, provider: { finish } });
+    const opened = open({ stored, provider: { finish }, keptByAll: wasSignedIn() });
     await opened.session.start();
     const { name } = opened.session.state();
     if (opened.left.length === 0) return [...asked, name];
@@ -220,6 +235,38 @@ test('offline_access is requested only if the issuer gave no refresh token witho
   t.deepEqual(await attemptsFrom({}, ['invalid_scope', none, 'tokens']), [
     ...['silently=false&scope=openid in place', 'silently=true&scope=openid offline_access in place', 'signed in'],
   ]);
+});
+
+const withoutRefresh = async () => ({ ...tokensOf(0), refreshToken: undefined });
+
+test('tokens without a refresh token are used if the issuer cannot be reached to ask for offline_access', async (t) => {
+  const begin = () => Promise.reject(new TypeError('refused'));
+  const opened = open({ stored: pending, provider: { finish: withoutRefresh, begin } });
+  await opened.session.start();
+  t.deepEqual(opened.session.state(), { name: 'signed in', account: 'alice' });
+  t.is(await opened.session.token(), 'access 0');
+});
+
+test('a tab that did not come back from a request for offline_access never makes one again', async (t) => {
+  const url = 'https://console.example/console';
+  for (const silently of [true, false]) {
+    const keptByAll = silently ? wasSignedIn() : new Map<string, string>();
+    const back = open({ url, keptByAll, stored: pendingWith({ silently, offline: 'now' }) });
+    await back.session.start();
+    if (!silently) await back.session.signIn();
+    t.deepEqual(back.left, [silently ? silent : silent.replace('true', 'false').replace(' in place', '')]);
+    const done = open({ keptByAll, stored: Object.fromEntries(back.kept), provider: { finish: withoutRefresh } });
+    await done.session.start();
+    t.is(done.session.state().name, 'signed in');
+
+    const reloaded = open({ url, keptByAll, stored: Object.fromEntries(done.kept), isReload: true });
+    await reloaded.session.start();
+    t.deepEqual(reloaded.left, [silent]);
+    const stored = Object.fromEntries(reloaded.kept);
+    const again = open({ keptByAll, stored, provider: { finish: withoutRefresh } });
+    await again.session.start();
+    t.is(again.session.state().name, 'signed in');
+  }
 });
 
 test('a token is renewed a minute before it expires, and its successor too', async (t) => {
@@ -344,4 +391,54 @@ test('signing out in another tab signs out this tab', async (t) => {
   opened.signOutElsewhere();
   t.deepEqual(opened.session.state(), { name: 'signed out', message: 'You have signed out in another tab.' });
   await t.throwsAsync(opened.session.token(), { instanceOf: SignInEnded });
+});
+
+const elsewhere = { name: 'signed out', message: 'You have signed out in another tab.' } as const;
+
+test('signing out in another tab while this tab exchanges its code ends the sign-in, and revokes what was granted', async (t) => {
+  for (const refreshToken of ['refresh 0', undefined]) {
+    const { promise, resolve } = Promise.withResolvers<Tokens>();
+    const revoked: string[] = [];
+    const revoke = async ({ accessToken }: Tokens) => void revoked.push(accessToken);
+    const opened = open({ stored: pending, provider: { finish: () => promise, revoke } });
+    const starting = opened.session.start();
+    opened.signOutElsewhere();
+    resolve({ ...tokensOf(0), refreshToken });
+    await starting;
+    t.deepEqual(opened.session.state(), elsewhere);
+    t.deepEqual(revoked, ['access 0']);
+    t.deepEqual([opened.left.length, opened.keptByAll.size], [0, 0]);
+  }
+});
+
+test('signing out in another tab while this tab cannot leave for offline_access ends the sign-in', async (t) => {
+  const revoked: string[] = [];
+  const opened = open({
+    stored: pending,
+    provider: {
+      finish: withoutRefresh,
+      begin: async () => {
+        opened.signOutElsewhere();
+        throw new TypeError('refused');
+      },
+      revoke: async ({ accessToken }) => void revoked.push(accessToken),
+    },
+  });
+  await opened.session.start();
+  t.deepEqual(opened.session.state(), elsewhere);
+  t.deepEqual(revoked, ['access 0']);
+});
+
+test('signing out in another tab while this tab is at the issuer without a prompt ends the sign-in at its return', async (t) => {
+  const revoked: string[] = [];
+  const revoke = async ({ accessToken }: Tokens) => void revoked.push(accessToken);
+  const opened = open({ stored: pendingWith({ silently: true }), provider: { revoke } });
+  await opened.session.start();
+  t.deepEqual(opened.session.state(), elsewhere);
+  t.deepEqual(revoked, ['access 0']);
+  t.is(opened.keptByAll.size, 0);
+
+  const signsIn = open({ stored: pendingWith({ silently: false }), provider: { revoke } });
+  await signsIn.session.start();
+  t.is(signsIn.session.state().name, 'signed in', 'the user has just signed in');
 });
