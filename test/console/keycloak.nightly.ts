@@ -62,8 +62,10 @@ const signedOut = (page: Page) => page.getByRole('button', { name: 'Sign in' }).
 const isToken = (answer: Response) => answer.url().endsWith('/token');
 const nextToken = async (page: Page) =>
   (await (await page.waitForResponse(isToken)).json()) as { access_token: string; refresh_token: string };
-const headerOf = (token: string) =>
-  JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as { kid: string };
+const partOf = (token: string, index: number): unknown =>
+  JSON.parse(Buffer.from(token.split('.')[index] ?? '', 'base64url').toString());
+const headerOf = (token: string) => partOf(token, 0) as { kid: string };
+const expiryOf = (token: string) => (partOf(token, 1) as { exp: number }).exp * 1000;
 
 /** The status of the API's answer to the console now. */
 async function statusNow(console: ConsolePage): Promise<number> {
@@ -122,9 +124,13 @@ keycloakTest('a token is renewed before it expires, also after Keycloak has chan
   const { page } = console;
   await console.goTo('usage');
   const first = nextToken(page);
+  const second = first.then(async () => ({ ...(await nextToken(page)), atMs: Date.now() }));
   await console.signIn('bob');
-  const { kid } = headerOf((await first).access_token);
-  t.is(headerOf((await nextToken(page)).access_token).kid, kid);
+  const { access_token } = await first;
+  const { kid } = headerOf(access_token);
+  const renewal = await second;
+  t.true(renewal.atMs < expiryOf(access_token), 'before the first token expires');
+  t.is(headerOf(renewal.access_token).kid, kid);
   t.is(await statusNow(console), 200);
   await realm.rotateKey();
   let renewed = await nextToken(page);
@@ -159,8 +165,13 @@ keycloakTest('a session that ended at Keycloak is asked for again, once', async 
   await console.goTo('keys');
   await console.signIn('dora');
   await page.context().clearCookies();
+  const asked = recordSignIns(page, keycloak.url);
   await page.reload();
   await signedOut(page);
+  t.deepEqual(
+    asked.map(({ prompt }) => prompt),
+    ['none'],
+  );
   t.is(await page.getByRole('alert').count(), 0, 'nothing has failed');
   await console.requireClean(t);
 });
