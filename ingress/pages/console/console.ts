@@ -17,7 +17,8 @@ type Deps = { shared: SharedAssets } & Pick<IssuerKeys, 'endpointOrigins'>;
 
 /**
  * The console: one page and its assets. Made at the first request; there is no build step. Its script may call the API, the issuer, and the
- * issuer's endpoints as they are known at the request. Both stages fail with `SERVICE_UNAVAILABLE` if it cannot be made; the next try is made five seconds later at the earliest.
+ * issuer's endpoints as they are known at the request. Both stages fail with `SERVICE_UNAVAILABLE` if it cannot be made; the next try is
+ * made five seconds later at the earliest.
  */
 export function createConsole(known: ConsoleSettings, { shared, endpointOrigins }: Deps): Console {
   const { baseUrl, consoleUrl, docsUrl, issuer, consoleClientId, consoleScopes, consoleResource } = known;
