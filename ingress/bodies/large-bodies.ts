@@ -4,6 +4,8 @@ import { ApiError } from '../../shared/errors.ts';
 
 /** Bodies from here on are large: parsing and queueing a smaller one blocks the process for a few milliseconds. */
 export const largeBytesMin = 1_048_576;
+/** Those from here on wait for each other: each block of work with them is longer than others should wait. */
+export const pacedBytesMin = 4_194_305;
 
 /**
  * Large bodies, from before they are read until they are queued. Both fail with the reason of the signal. A body is not read before its
@@ -11,7 +13,7 @@ export const largeBytesMin = 1_048_576;
  */
 export interface LargeBodies {
   /**
-   * Resolves when the next large body of this sender has its time, with what must be called with the bytes that arrived after all. Fails
+   * Resolves when the next body of this sender with at least `pacedBytesMin` has its time, with what must be called with the bytes that arrived after all. Fails
    * with `SERVICE_UNAVAILABLE` after 30 s.
    */
   time(sender: string, bytes: number, signal: AbortSignal): Promise<(arrived: number) => void>;
@@ -19,14 +21,14 @@ export interface LargeBodies {
   place(bytes: number, signal: AbortSignal): Promise<() => void>;
 }
 
-/** A body of 16 MiB blocks the event loop for 0.15 s altogether. So the bodies of a sender take less than a twentieth of its time. */
-const usualBytesPerSecond = 4_194_304;
+/** A body of 16 MiB blocks an ingress and a worker in three pieces of 0.1 s. So those of a sender delay fewer than 1 % of other requests. */
+const usualBytesPerSecond = 1_048_576;
 const waitMsMax = 30_000;
 /** A sender that is evicted waits no longer. */
 const sendersMax = 10_000;
 
 /**
- * The next large body of a sender waits in proportion to the bytes of the last, whether that was accepted or not. Those of all senders are
+ * The next such body of a sender waits in proportion to the bytes of the last, whether that was accepted or not. Large bodies of all senders are
  * parsed and queued one after another, `bytesAtOnceMax` at once but at least one, because memory then holds several copies of each
  * (contract.md#v2-large-and-refused-bodies).
  */

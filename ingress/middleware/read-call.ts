@@ -2,8 +2,10 @@ import type { Endpoint, EndpointHeaders } from '../../shared/endpoints/definitio
 import { listedFieldsOf } from '../../shared/endpoints/fields/listed-fields.ts';
 import { readCall as readBody } from '../../shared/endpoints/read-call.ts';
 import { countRefusedFields } from '../../shared/process/metrics.ts';
+import { createRests } from '../../shared/process/rests.ts';
 import { modelNotFound, noSuchModel } from '../api/no-such-model.ts';
 import { passedHeaders } from '../api/passed-headers.ts';
+import { largeBytesMin } from '../bodies/large-bodies.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import { type Stage, stateOf } from '../request-state.ts';
 
@@ -16,8 +18,10 @@ export function readCalls({
 }: {
   metrics: Pick<IngressMetrics, 'refusedFields'>;
 }): (endpoint: Endpoint) => Stage {
+  const rest = createRests();
   return (endpoint) =>
-    function readCall(ctx, next) {
+    async function readCall(ctx, next) {
+      const since = performance.now();
       const { plan } = stateOf(ctx, 'caller');
       const planFile = stateOf(ctx, 'planFile');
       const { models, aliases } = planFile;
@@ -44,6 +48,7 @@ export function readCalls({
       }
       // From now on memory holds the request only as it will be queued, not also its text and its parsed body.
       delete ctx.state.body;
+      if (stateOf(ctx, 'call').body.length >= largeBytesMin) await rest(performance.now() - since);
       return next();
     };
 }

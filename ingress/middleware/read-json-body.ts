@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { type Caller, holderOf } from '../../shared/caller.ts';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
-import { nextTurn } from '../../shared/turns/in-turn.ts';
+import { createRests } from '../../shared/process/rests.ts';
 import { parseJsonBody } from '../api/json-body.ts';
 import { overloaded } from '../api/overloaded.ts';
 import type { BodyBudget, BodyShare } from '../bodies/body-budget.ts';
 import { bodyEndedEarly, bodyTooLarge, bodyTooSlow } from '../bodies/body-errors.ts';
 import { mediaParameters, refuseCompressed, sendContinue, unsupportedMedia } from '../bodies/body-head.ts';
-import { type LargeBodies, largeBytesMin } from '../bodies/large-bodies.ts';
+import { type LargeBodies, largeBytesMin, pacedBytesMin } from '../bodies/large-bodies.ts';
 import type { RefusedBodies } from '../bodies/refused-bodies.ts';
 import { networkOf } from '../callers/guests/client-address.ts';
 import type { IngressMetrics } from '../metrics.ts';
@@ -31,13 +31,14 @@ type BodyOptions = {
  * large, the next body of its account, or of its network if a device sent it, may have to wait.
  */
 export function readJsonBody(deps: BodyOptions): Stage {
+  const rest = createRests();
   return async function readJsonBody(ctx, next) {
     refuseOtherMedia(ctx.req);
     const announced = Number(ctx.req.headers['content-length']);
     if (announced > deps.bodyBytesMax) throw bodyTooLarge(deps.bodyBytesMax);
     const { caller } = ctx.state;
     const sender = caller && senderOf(caller, stateOf(ctx, 'address'));
-    const isAnnounced = announced >= largeBytesMin;
+    const isAnnounced = announced >= pacedBytesMin;
     const waitForTime = async (bytes: number) =>
       sender === undefined ? undefined : deps.largeBodies.time(sender, bytes, whileConnected(ctx, deps.giveUp));
     const settle = isAnnounced ? await waitForTime(announced) : undefined;
@@ -60,12 +61,13 @@ export function readJsonBody(deps: BodyOptions): Stage {
       length = bytes.length;
       if (sender !== undefined && deps.refusedBodies.mustWait(sender)) await deps.refusedBodies.turn(sender);
       const isLarge = length >= largeBytesMin;
-      if (isLarge && !isAnnounced) await waitForTime(length);
+      if (length >= pacedBytesMin && !isAnnounced) await waitForTime(length);
       if (isLarge) leaveLarge = await deps.largeBodies.place(length, whileConnected(ctx, deps.giveUp));
       if (ctx.req.socket.destroyed) throw bodyEndedEarly();
       if (deps.giveUp.aborted) throw deps.giveUp.reason;
+      const since = performance.now();
       ctx.state.body = parseJsonBody(bytes);
-      if (isLarge) await nextTurn();
+      if (isLarge) await rest(performance.now() - since);
     };
     try {
       await read();

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { type BodyBudget, uncountedBodies } from '../../../ingress/bodies/body-budget.ts';
-import { createLargeBodies, largeBytesMin } from '../../../ingress/bodies/large-bodies.ts';
+import { createLargeBodies, pacedBytesMin } from '../../../ingress/bodies/large-bodies.ts';
 import type { RefusedBodies } from '../../../ingress/bodies/refused-bodies.ts';
 import { type RequestState, type Stage, stateOf } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
@@ -205,7 +205,7 @@ test('bytes that a client sends after its refusal are not held', async (t) => {
 });
 
 test('of the large bodies of one account that begin at once none is read before its time, and others have room', async (t) => {
-  const size = 2 * largeBytesMin;
+  const size = 2 * pacedBytesMin;
   const waits = Promise.withResolvers<void>();
   const paced = createLargeBodies({ bytesAtOnceMax: size, bytesPerSecond: 1 });
   let large = 0;
@@ -239,7 +239,7 @@ test('of the large bodies of one account that begin at once none is read before 
 });
 
 test('while a large body waits for its time, a shutdown answers it', async (t) => {
-  const paced = createLargeBodies({ bytesAtOnceMax: largeBytesMin, bytesPerSecond: largeBytesMin / 10 });
+  const paced = createLargeBodies({ bytesAtOnceMax: pacedBytesMin, bytesPerSecond: pacedBytesMin / 10 });
   const waits = Promise.withResolvers<void>();
   let large = 0;
   const largeBodies: typeof paced = {
@@ -250,8 +250,8 @@ test('while a large body waits for its time, a shutdown answers it', async (t) =
       return time;
     },
   };
-  const { port, giveUp } = await startBodyReader(t, { bodyBytesMax: 2 * largeBytesMin, before: called, largeBodies });
-  const body = JSON.stringify({ a: 'x'.repeat(largeBytesMin) });
+  const { port, giveUp } = await startBodyReader(t, { bodyBytesMax: 2 * pacedBytesMin, before: called, largeBodies });
+  const body = JSON.stringify({ a: 'x'.repeat(pacedBytesMin) });
   const send = () => exchange({ port, send: head(`Content-Length: ${body.length}`, 'X-Account: user:a') + body });
   t.is((await send()).status, 200);
   const second = send();
