@@ -40,7 +40,7 @@ export function readJsonBody(deps: BodyOptions): Stage {
     const sender = caller && senderOf(caller, stateOf(ctx, 'address'));
     const isAnnounced = announced >= pacedBytesMin;
     const waitForTime = async (bytes: number) =>
-      sender === undefined ? undefined : deps.largeBodies.time(sender, bytes, whileConnected(ctx, deps.giveUp));
+      sender && whileConnected(ctx, deps.giveUp, (signal) => deps.largeBodies.time(sender, bytes, signal));
     const settle = isAnnounced ? await waitForTime(announced) : undefined;
     const share = deps.budget.enter(caller ? holderOf(caller) : 'anonymous', ctx.req);
     if (share === undefined) {
@@ -62,7 +62,7 @@ export function readJsonBody(deps: BodyOptions): Stage {
       if (sender !== undefined && deps.refusedBodies.mustWait(sender)) await deps.refusedBodies.turn(sender);
       const isLarge = length >= largeBytesMin;
       if (length >= pacedBytesMin && !isAnnounced) await waitForTime(length);
-      if (isLarge) leaveLarge = await deps.largeBodies.place(length, whileConnected(ctx, deps.giveUp));
+      if (isLarge) leaveLarge = await deps.largeBodies.place(length, deps.giveUp);
       if (ctx.req.socket.destroyed) throw bodyEndedEarly();
       if (deps.giveUp.aborted) throw deps.giveUp.reason;
       const since = performance.now();
@@ -83,12 +83,21 @@ export function readJsonBody(deps: BodyOptions): Stage {
   };
 }
 
-/** A signal for a wait that ends when this process stops or the client disconnects. */
-function whileConnected({ res }: AppContext, giveUp: AbortSignal): AbortSignal {
+/** Runs a wait that ends when this process stops or the client disconnects. */
+async function whileConnected<T>(
+  { res }: AppContext,
+  giveUp: AbortSignal,
+  wait: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const left = new AbortController();
-  if (res.closed) left.abort(bodyEndedEarly());
-  else res.once('close', () => left.abort(bodyEndedEarly()));
-  return AbortSignal.any([giveUp, left.signal]);
+  const leave = () => left.abort(bodyEndedEarly());
+  if (res.closed) leave();
+  res.once('close', leave);
+  try {
+    return await wait(AbortSignal.any([giveUp, left.signal]));
+  } finally {
+    res.off('close', leave);
+  }
 }
 
 /**
