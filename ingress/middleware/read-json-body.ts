@@ -40,7 +40,9 @@ export function readJsonBody(deps: BodyOptions): Stage {
     const sender = caller && senderOf(caller, stateOf(ctx, 'address'));
     const isAnnounced = announced >= pacedBytesMin;
     const waitForTime = async (bytes: number) =>
-      sender && whileConnected(ctx, deps.giveUp, (signal) => deps.largeBodies.time(sender, bytes, signal));
+      sender === undefined
+        ? undefined
+        : whileConnected(ctx, deps.giveUp, (signal) => deps.largeBodies.time(sender, bytes, signal));
     const settle = isAnnounced ? await waitForTime(announced) : undefined;
     const share = deps.budget.enter(caller ? holderOf(caller) : 'anonymous', ctx.req);
     if (share === undefined) {
