@@ -212,7 +212,10 @@ test.before(async () => {
 
   async function tokenOf({ claims, header }: Shape): Promise<string> {
     if (claims === 'opaque') return 'ya29.a0AfH6SMBexample';
-    const all = { iss: issuer, iat: now, exp: now + 3_600, sub: 'alice', ...claims };
+    // On a slow machine a time that is in the future here could have come by now.
+    const sinceThen = Math.floor(Date.now() / 1_000) - now;
+    const nbf = typeof claims.nbf === 'number' ? { nbf: claims.nbf + sinceThen } : {};
+    const all = { iss: issuer, iat: now, exp: now + 3_600, sub: 'alice', ...claims, ...nbf };
     return new SignJWT(all as JWTPayload) // some have claims of wrong types
       .setProtectedHeader({ alg: 'RS256', kid: 'k1', typ: 'JWT', ...header })
       .sign(privateKey);
