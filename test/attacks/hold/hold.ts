@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
 import { parse } from 'yaml';
-import { startModelServer, writeEmbeddings } from '../../stack/model-server.ts';
+import { type ModelServerOptions, writeEmbeddings } from '../../stack/model-server.ts';
 import { everyEndpoint } from '../../support/every-endpoint.ts';
 import type { Attack, Attacker, Prepared } from '../attack.ts';
 import { repeat } from '../attacker/repeat.ts';
@@ -55,10 +57,12 @@ const does = (who: string) =>
 /** Model servers have their own processors. Here they share them with the service, so that they write large answers before. */
 async function prepare(): Promise<Prepared> {
   for (const body of askedEmbeddings) writeEmbeddings(body);
-  const slow = await startModelServer({ name: 'slow', tokensPerSecond: slowTokensPerSecond });
+  const workerData: ModelServerOptions = { name: 'slow', tokensPerSecond: slowTokensPerSecond };
+  const slow = new Worker(new URL('slow-model-server.ts', import.meta.url), { workerData });
+  const [url] = await once(slow, 'message');
   return {
-    stack: { ...stack, backends: { cloud: { url: slow.url } } },
-    [Symbol.asyncDispose]: () => slow[Symbol.asyncDispose](),
+    stack: { ...stack, backends: { cloud: { url } } },
+    [Symbol.asyncDispose]: async () => void (await slow.terminate()),
   };
 }
 
