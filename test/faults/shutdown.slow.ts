@@ -71,7 +71,7 @@ faultTest(
     let answered = 0;
     for (let round = 0; round < rounds; round++) {
       const ingress = await leavingIngress(endless);
-      const load = startLoad({ url: () => ingress.url, keys: [key], name: `round${round}` });
+      const load = startLoad(t, { url: () => ingress.url, keys: [key], name: `round${round}` });
       await until(() => load.endings.length >= clients * 2);
       const unused = connect(Number(new URL(ingress.url).port), '127.0.0.1').on('error', () => {});
       await once(unused, 'connect');
@@ -104,7 +104,7 @@ faultTest(
   },
   async (t, see) => {
     const key = await unlimitedKey(stack, '6b');
-    const load = startLoad({ url, keys: [key], name: 'load' });
+    const load = startLoad(t, { url, keys: [key], name: 'load' });
     for (let round = 0; round < rounds; round++) {
       const before = load.endings.length;
       await until(() => load.endings.length >= before + clients);

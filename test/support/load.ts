@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ExecutionContext } from 'ava';
 import { Agent, request } from 'undici';
 import { answerFor } from '../stack/model-server.ts';
 import type { Stack } from '../stack/stack.ts';
@@ -66,8 +67,8 @@ type Load = {
 /** The pause of a refused client before it asks again. */
 const refusedPauseMs = 250;
 
-/** Clients that send one question after another until they are stopped. Each `id` is used once. */
-export function startLoad({ url, keys, name, clients = 12, model, streamedEvery = 3 }: Load) {
+/** Clients that send one question after another until they are stopped, or the test ends. Each `id` is used once. */
+export function startLoad(t: ExecutionContext, { url, keys, name, clients = 12, model, streamedEvery = 3 }: Load) {
   const endings: Ending[] = [];
   let stopped = false;
   const running = Array.from({ length: clients }, async (_, client) => {
@@ -79,14 +80,13 @@ export function startLoad({ url, keys, name, clients = 12, model, streamedEvery 
       if (ending.kind === 'refused') await sleep(refusedPauseMs);
     }
   });
-  return {
-    endings,
-    async stop() {
-      stopped = true;
-      await Promise.all(running);
-      return endings;
-    },
-  };
+  async function stop(): Promise<Ending[]> {
+    stopped = true;
+    await Promise.all(running);
+    return endings;
+  }
+  t.teardown(stop);
+  return { endings, stop };
 }
 
 export async function until(condition: () => boolean): Promise<void> {

@@ -42,7 +42,7 @@ const scripts = {
 const names = Object.keys(scripts) as (keyof typeof scripts)[];
 const { account, stack } = openScripted(test, scripts, {
   models: Object.fromEntries(names.map((name) => [name, [name]])),
-  timeouts: { queue_ms: 2_000 },
+  queueMs: { 'busy-429': 2_000, 'loading-503': 2_000 },
 });
 
 const messages = [{ role: 'user', content: 'Hello' }];
@@ -74,9 +74,11 @@ test('what a server quotes of a request in its refusals reaches the client of th
       // Below /v1/messages the words are those of Anthropic.
       if (!isTooLong) t.is(text.includes(quoted), isWorded, about);
       if (isTooLong || isWorded) t.is(answer.status, 400, about);
+      // A server that is busy is not asked for all of them in time. Those that no worker began leave no record.
+      return !text.includes('waited too long in the queue');
     });
-    await Promise.all(seen);
-    await service.usageWith(2 * asks.length);
+    const begun = (await Promise.all(seen)).filter(Boolean);
+    await service.usageWith(begun.length);
   });
   await Promise.all(asking);
 

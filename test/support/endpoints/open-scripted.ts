@@ -9,6 +9,8 @@ type Options = {
   /** The servers of each model. */
   models: Readonly<Record<string, readonly string[]>>;
   timeouts?: Record<string, number>;
+  /** The `queue_ms` of models that are not to wait as long as the others. */
+  queueMs?: Readonly<Record<string, number>>;
 };
 
 /** Nothing here waits for the limits of a plan. */
@@ -18,7 +20,7 @@ const free = {
 };
 
 /** The whole service in front of model servers that answer as their scripts say. */
-export function openScripted(test: TestFn, scripts: Scripts, { models, ...options }: Options) {
+export function openScripted(test: TestFn, scripts: Scripts, { models, queueMs = {}, ...options }: Options) {
   const parts = new AsyncDisposableStack();
   let servers: Awaited<ReturnType<typeof startScriptedBackend>>;
   let stack: Stack;
@@ -32,7 +34,10 @@ export function openScripted(test: TestFn, scripts: Scripts, { models, ...option
     const endpoints = [...generatingNames, 'embeddings'];
     const named = Object.entries(models).map(([name, backends]) => [
       name,
-      { tier: 'guest', pool: 'default', backends, endpoints, output_tokens_max: 4_096 },
+      {
+        ...{ tier: 'guest', pool: 'default', backends, endpoints, output_tokens_max: 4_096 },
+        ...(queueMs[name] !== undefined && { queue_ms: queueMs[name] }),
+      },
     ]);
     stack = parts.use(
       await startStack({
