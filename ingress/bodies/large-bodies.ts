@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../../shared/bytes/clock.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { overloaded } from '../api/overloaded.ts';
 
 /** Bodies from here on are large: parsing and queueing a smaller one blocks the process for a few milliseconds. */
 export const largeBytesMin = 1_048_576;
@@ -8,28 +9,37 @@ export const largeBytesMin = 1_048_576;
 export const pacedBytesMin = 4_194_305;
 
 /**
- * Large bodies, from before they are read until they are queued. Both fail with the reason of the signal. A body is not read before its
- * time, so that it takes no memory; if its length was not announced, it waits with what it has.
+ * Large bodies, from before they are read until they are queued. A body is not read before its time, so that it takes no memory. The waits
+ * fail with the reason of the signal, and after 30 s with `SERVICE_UNAVAILABLE`.
  */
 export interface LargeBodies {
   /**
-   * Resolves when the next body of this sender with at least `pacedBytesMin` has its time, with what must be called with the bytes that arrived after all. Fails
-   * with `SERVICE_UNAVAILABLE` after 30 s.
+   * Resolves when the next body of this sender with at least `pacedBytesMin` has its time, with what must be called with the bytes that
+   * arrived after all.
    */
-  time(sender: string, bytes: number, signal: AbortSignal): Promise<(arrived: number) => void>;
+  time(sender: string, bytes: number, signal: AbortSignal): Promise<Settle>;
+  /**
+   * The same for a body that turns out to be so large while it is read. It cannot wait, because what has arrived takes memory: fails with
+   * `SERVICE_UNAVAILABLE` before its time.
+   */
+  timeNow(sender: string, bytes: number): Settle;
   /** Resolves when a body that has arrived may be parsed, with what must be called once it is queued or refused. */
   place(bytes: number, signal: AbortSignal): Promise<() => void>;
 }
 
-/** A body of 16 MiB blocks an ingress and a worker in three pieces of 0.1 s. So those of a sender delay fewer than 1 % of other requests. */
+type Settle = (arrived: number) => void;
+
+/**
+ * A body of 16 MiB blocks an ingress and a worker in three pieces of 0.1 s. So those of a sender delay fewer than 1 % of other requests.
+ */
 const usualBytesPerSecond = 1_048_576;
 const waitMsMax = 30_000;
 /** A sender that is evicted waits no longer. */
 const sendersMax = 10_000;
 
 /**
- * The next such body of a sender waits in proportion to the bytes of the last, whether that was accepted or not. Large bodies of all senders are
- * parsed and queued one after another, `bytesAtOnceMax` at once but at least one, because memory then holds several copies of each
+ * The next such body of a sender waits in proportion to the bytes of the last, whether that was accepted or not. Large bodies of all senders
+ * are parsed and queued one after another, `bytesAtOnceMax` at once but at least one, because memory then holds several copies of each
  * (contract.md#v2-large-and-refused-bodies).
  */
 export function createLargeBodies({
@@ -54,35 +64,46 @@ export function createLargeBodies({
     }
   }
 
+  const waitMsOf = (sender: string) => Math.max(0, (freeAt.get(sender) ?? 0) - clock.now());
+
+  function take(sender: string, bytes: number): Settle {
+    const add = (more: number) =>
+      freeAt.set(sender, Math.max(clock.now(), freeAt.get(sender) ?? 0) + (more / bytesPerSecond) * 1_000);
+    add(bytes);
+    return (arrived) => void add(arrived - bytes);
+  }
+
   return {
     async time(sender, bytes, signal) {
       signal.throwIfAborted();
-      const now = clock.now();
-      const at = Math.max(now, freeAt.get(sender) ?? 0);
-      const isTooFar = at - now > waitMsMax;
-      const add = (more: number) => freeAt.set(sender, (freeAt.get(sender) ?? 0) + (more / bytesPerSecond) * 1_000);
-      if (!isTooFar) {
-        freeAt.set(sender, at);
-        add(bytes);
-      }
+      const waitMs = waitMsOf(sender);
+      const settle = waitMs > waitMsMax ? undefined : take(sender, bytes);
       try {
         // A refusal at once would cost more than a wait: its client would send the body, and the next one.
-        const waitMs = Math.min(at - now, waitMsMax);
-        if (waitMs > 0) await unlessAborted(signal, (resolve) => clock.after(waitMs, resolve));
+        if (waitMs > 0) await unlessAborted(signal, (resolve) => clock.after(Math.min(waitMs, waitMsMax), resolve));
       } catch (error) {
-        if (!isTooFar) add(-bytes);
+        settle?.(0);
         throw error;
       }
-      if (isTooFar) throw tooFast(at - now - waitMsMax);
-      return (arrived) => void add(arrived - bytes);
+      if (settle === undefined) throw tooFast(waitMs - waitMsMax);
+      return settle;
+    },
+    timeNow(sender, bytes) {
+      const waitMs = waitMsOf(sender);
+      if (waitMs > 0) throw tooFast(waitMs);
+      return take(sender, bytes);
     },
     async place(bytes, signal) {
       signal.throwIfAborted();
-      await unlessAborted(signal, (resolve) => {
+      await unlessAborted(signal, (resolve, reject) => {
         const body = { bytes, begin: resolve };
         waiting.add(body);
+        const forget = clock.after(waitMsMax, () => reject(overloaded('it has too many large bodies to parse')));
         beginWhatFits();
-        return () => void waiting.delete(body);
+        return () => {
+          waiting.delete(body);
+          forget();
+        };
       });
       let hasLeft = false;
       return () => {
@@ -95,18 +116,19 @@ export function createLargeBodies({
   };
 }
 
-/** `wait` returns what ends the wait early. */
-async function unlessAborted(signal: AbortSignal, wait: (resolve: () => void) => () => void): Promise<void> {
+/** `wait` returns what is called at the end of the wait, however it ends. */
+async function unlessAborted(
+  signal: AbortSignal,
+  wait: (resolve: () => void, reject: (error: unknown) => void) => () => void,
+): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const end = wait(resolve);
-  const abort = () => {
-    end();
-    reject(signal.reason);
-  };
+  const end = wait(resolve, reject);
+  const abort = () => reject(signal.reason);
   signal.addEventListener('abort', abort);
   try {
     await promise;
   } finally {
+    end();
     signal.removeEventListener('abort', abort);
   }
 }

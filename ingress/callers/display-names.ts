@@ -15,14 +15,15 @@ export interface DisplayNames {
 
 const accountsMax = 10_000;
 const keptMs = 600_000;
-const waitMs = 1_000;
 
 export function createDisplayNames({
   names,
   log,
+  waitMs = 1_000,
 }: {
   names: Pick<NameStore, 'keepName'>;
   log: Pick<Log, 'debug'>;
+  waitMs?: number;
 }): DisplayNames {
   const kept = new LRUCache<string, string>({ max: accountsMax, ttl: keptMs });
   return {

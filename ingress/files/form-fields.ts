@@ -19,6 +19,8 @@ export type UploadFields = { keptSeconds: number | undefined };
 /** As in OpenAI's API. The most that is allowed depends on the plan file. */
 export const keptSecondsMin = 3_600;
 
+export const daySeconds = 86_400;
+
 const [anchorField, secondsField] = ['expires_after[anchor]', 'expires_after[seconds]'];
 const textFields: readonly string[] = ['purpose', anchorField, secondsField];
 

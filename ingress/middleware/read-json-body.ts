@@ -38,12 +38,12 @@ export function readJsonBody(deps: BodyOptions): Stage {
     if (announced > deps.bodyBytesMax) throw bodyTooLarge(deps.bodyBytesMax);
     const { caller } = ctx.state;
     const sender = caller && senderOf(caller, stateOf(ctx, 'address'));
-    const isAnnounced = announced >= pacedBytesMin;
-    const waitForTime = async (bytes: number) =>
-      sender === undefined
-        ? undefined
-        : whileConnected(ctx, deps.giveUp, (signal) => deps.largeBodies.time(sender, bytes, signal));
-    const settle = isAnnounced ? await waitForTime(announced) : undefined;
+    const { largeBodies } = deps;
+    const connected = <T>(wait: (signal: AbortSignal) => Promise<T>) => whileConnected(ctx, deps.giveUp, wait);
+    let settle =
+      sender !== undefined && announced >= pacedBytesMin
+        ? await connected((signal) => largeBodies.time(sender, announced, signal))
+        : undefined;
     const share = deps.budget.enter(caller ? holderOf(caller) : 'anonymous', ctx.req);
     if (share === undefined) {
       settle?.(0);
@@ -59,12 +59,14 @@ export function readJsonBody(deps: BodyOptions): Stage {
     };
     // No variable here may hold the bytes: they would stay in memory while the next stages run.
     const read = async () => {
-      const bytes = takeArrived(ctx, share, deps) ?? (await readBytes(ctx, share, deps));
+      const onLength = (arrived: number) => {
+        if (sender !== undefined && arrived >= pacedBytesMin) settle ??= largeBodies.timeNow(sender, arrived);
+      };
+      const bytes = takeArrived(ctx, share, deps) ?? (await readBytes(ctx, share, { ...deps, onLength }));
       length = bytes.length;
       if (sender !== undefined && deps.refusedBodies.mustWait(sender)) await deps.refusedBodies.turn(sender);
       const isLarge = length >= largeBytesMin;
-      if (length >= pacedBytesMin && !isAnnounced) await waitForTime(length);
-      if (isLarge) leaveLarge = await deps.largeBodies.place(length, deps.giveUp);
+      if (isLarge) leaveLarge = await connected((signal) => largeBodies.place(length, signal));
       if (ctx.req.socket.destroyed) throw bodyEndedEarly();
       if (deps.giveUp.aborted) throw deps.giveUp.reason;
       const since = performance.now();
@@ -145,8 +147,11 @@ function takeArrived({ req, state }: AppContext, share: BodyShare, { bodyBytesMa
   return bytes;
 }
 
-async function readBytes({ req, res }: AppContext, share: BodyShare, deps: BodyOptions): Promise<Buffer> {
-  const { bodyMs, giveUp, metrics } = deps;
+/** `onLength` is called with the bytes that have arrived, after each piece. If it fails, the body does. */
+type ReadOptions = BodyOptions & { onLength: (bytes: number) => void };
+
+async function readBytes({ req, res }: AppContext, share: BodyShare, deps: ReadOptions): Promise<Buffer> {
+  const { bodyMs, giveUp, metrics, onLength } = deps;
   // The client disconnected while earlier stages ran, so the rest of the body will not arrive.
   if (req.destroyed) throw bodyEndedEarly();
   sendContinue({ req, res });
@@ -161,7 +166,8 @@ async function readBytes({ req, res }: AppContext, share: BodyShare, deps: BodyO
   };
   share.signal.addEventListener('abort', onMakeRoom);
   try {
-    return await collectBytes(req, { bytesMax: deps.bodyBytesMax, onBytes: share.add, signal: stop.signal });
+    const { signal } = stop;
+    return await collectBytes(req, { bytesMax: deps.bodyBytesMax, onBytes: share.add, onLength, signal });
   } finally {
     share.arrived();
     clearTimeout(timer);
@@ -170,18 +176,30 @@ async function readBytes({ req, res }: AppContext, share: BodyShare, deps: BodyO
   }
 }
 
-type Collecting = { bytesMax: number; onBytes: (bytes: number) => void; signal: AbortSignal };
+type Collecting = Pick<ReadOptions, 'onLength'> & {
+  bytesMax: number;
+  onBytes: (bytes: number) => void;
+  signal: AbortSignal;
+};
 
 /** After a failure, no received or later bytes are held. */
-async function collectBytes(req: IncomingMessage, { bytesMax, onBytes, signal }: Collecting): Promise<Buffer> {
+async function collectBytes(
+  req: IncomingMessage,
+  { bytesMax, onBytes, onLength, signal }: Collecting,
+): Promise<Buffer> {
   const { promise: whole, resolve, reject } = Promise.withResolvers<void>();
   const pieces: Buffer[] = [];
   let length = 0;
   const onData = (piece: Buffer) => {
     onBytes(piece.length);
     length += piece.length;
-    if (length > bytesMax) reject(bodyTooLarge(bytesMax));
-    else pieces.push(piece);
+    pieces.push(piece);
+    try {
+      if (length > bytesMax) throw bodyTooLarge(bytesMax);
+      onLength(length);
+    } catch (error) {
+      reject(error);
+    }
   };
   const onClose = () => reject(bodyEndedEarly());
   const onStop = () => reject(signal.reason);

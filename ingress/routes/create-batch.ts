@@ -11,14 +11,13 @@ import { parseBody } from '../api/json-body.ts';
 import { presentBatch } from '../api/present-batch.ts';
 import { fileAccessOf, mayRead } from '../files/file-access.ts';
 import { findFile } from '../files/find-file.ts';
-import { keptSecondsMin } from '../files/form-fields.ts';
+import { daySeconds, keptSecondsMin } from '../files/form-fields.ts';
 import { createInsertWithRoom } from '../files/insert-with-room.ts';
 import { batchClaim, isAskedFor } from '../idempotency/batch-claim.ts';
 import { idempotencyKeyOf } from '../idempotency/idempotency-key.ts';
 import { repeatRefused } from '../idempotency/repeat-refused.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import type { RequestsToEnd } from '../requests/requests-to-end.ts';
-import { daySeconds } from './file-uploads.ts';
 import { cancelOne } from './keys/end-key-requests.ts';
 
 type CreationDeps = { store: Pick<Store, 'batches'>; requestsToEnd: Pick<RequestsToEnd, 'has'> };

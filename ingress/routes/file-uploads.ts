@@ -9,6 +9,7 @@ import { presentFile } from '../api/present-file.ts';
 import { bodyTooLarge } from '../bodies/body-errors.ts';
 import { mediaParameters, refuseCompressed, sendContinue } from '../bodies/body-head.ts';
 import { claimOf, createTidy, requireRoom } from '../files/account-room.ts';
+import { daySeconds } from '../files/form-fields.ts';
 import { readForm } from '../files/read-form.ts';
 import { type ComingFile, receiveFile } from '../files/receive-file.ts';
 import { createUploadSlots } from '../files/upload-slots.ts';
@@ -21,7 +22,6 @@ type UploadBounds = { totalMs: number; windowMs: number; uploadsMax: number; ofA
 const defaultBounds: UploadBounds = { totalMs: 900_000, windowMs: 15_000, uploadsMax: 32, ofAccountMax: 4 };
 /** The most bytes of a form in addition to its file: boundaries, the heads of its parts, and its fields. */
 const aroundBytesMax = 65_536;
-export const daySeconds = 86_400;
 
 /** `POST /v1/files`: streams a file into the store. An upload that is refused or ends early leaves nothing. */
 export function uploadFile({

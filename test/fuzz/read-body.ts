@@ -20,7 +20,7 @@ export function createReadCall(path: string, planFile: PlanFile) {
     ...{ bodyBytesMax, bodyMs: 60_000, budget },
     giveUp: new AbortController().signal,
     refusedBodies: { mustWait: () => false, turn: async () => {}, add: () => {} },
-    largeBodies: { time: async () => () => {}, place: async () => () => {} },
+    largeBodies: { time: async () => () => {}, timeNow: () => () => {}, place: async () => () => {} },
     metrics: { bodyRefusals: counter },
   });
   const readCall = readCalls({ metrics: { refusedFields: counter } })(endpointAt(path));

@@ -84,9 +84,9 @@ export const messagesDescription: EndpointDescription = {
   endpoint: messages,
   id: 'createMessage',
   summary: 'Create a message',
-  description: `Compatible with Anthropic's Messages API, for models that offer \`messages\`. The key may be in \`x-api-key\` if there is no
-\`Authorization\`. Errors have Anthropic's shape. \`max_tokens\` is required. Tools of types other than \`custom\` and \`function\` are refused unless the
-operator allows them for the model. With \`stream\` the response is server-sent events with names, each a \`MessageEvent\`, up to
+  description: `Compatible with Anthropic's Messages API, for models that offer \`messages\`. Errors have Anthropic's
+shape. \`max_tokens\` is required. Anthropic's server tools are dropped, and other tools of types other than \`custom\` and \`function\` refused, unless
+the operator allows them for the model. With \`stream\` the response is server-sent events with names, each a \`MessageEvent\`, up to
 \`message_stop\`. An interrupted stream ends with \`event: error\` and a \`MessageError\`. Lines that start with a colon are comments, sent
 while there is no data.`,
   request: { schema: 'MessageRequest', example: { ...prompt, max_tokens: 200 } },

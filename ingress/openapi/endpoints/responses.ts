@@ -70,8 +70,8 @@ export const responsesDescription: EndpointDescription = {
   id: 'createResponse',
   summary: 'Create a response',
   description: `Compatible with OpenAI's Responses API, without state, for models that offer \`responses\`. Each request contains the whole conversation:
-\`previous_response_id\`, \`conversation\`, \`background: true\` and \`store: true\` are refused. Model servers get \`store: false\`. Tool types
-other than \`function\` and \`custom\` are refused unless the operator allows them for the model. With \`stream\` the response is server-sent
+\`previous_response_id\`, \`conversation\`, \`background: true\` and \`store: true\` are refused. Model servers get \`store: false\`. Hosted
+tools, such as \`web_search\`, are dropped, and other tool types than \`function\` and \`custom\` refused, unless the operator allows them for the model. With \`stream\` the response is server-sent
 events with names, each a \`ResponseEvent\`, up to \`response.completed\` or \`response.incomplete\`. An interrupted stream ends with
 \`event: error\` and a \`ResponseErrorEvent\`. Lines that start with a colon are comments, sent while there is no data.`,
   request: { schema: 'ResponseRequest', example: { model: 'small-chat', input: 'Hello' } },

@@ -5,11 +5,15 @@ type Json = Readonly<Record<string, unknown>>;
 /** Fields with lists of objects: messages or items, and tools. */
 const lists = ['messages', 'input', 'system', 'tools', 'functions'] as const;
 /** Members of these, and of what is in them, that are lists of objects with fields. If they are anything else, they are data. */
-const nestedLists = new Set(['content', 'output', 'summary', 'tool_calls', 'tools']);
+const nestedLists = new Set([
+  ...['content', 'output', 'summary', 'tool_calls', 'tools', 'annotations', 'citations', 'results'],
+  ...['pending_safety_checks', 'acknowledged_safety_checks'],
+]);
 /** Those that are objects with fields. All other members are data. */
 const nestedObjects = new Set([
   ...['function', 'custom', 'format', 'grammar', 'cache_control', 'source', 'json_schema', 'allowed_tools'],
-  ...['image_url', 'video_url', 'audio_url', 'input_audio', 'file'],
+  ...['image_url', 'video_url', 'audio_url', 'input_audio', 'file', 'audio', 'function_call', 'citations'],
+  ...['action', 'operation', 'caller'],
 ]);
 /** A part of the result of a tool, and the source of its media. */
 const levelsMax = 4;

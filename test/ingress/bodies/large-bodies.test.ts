@@ -92,6 +92,34 @@ test('time counts for the bytes that arrived: none for a body that did not come,
   t.deepEqual(seen, ['ann 0', 'ann 1000']);
 });
 
+test('a body of unknown length is refused before the time of its sender, takes none then, and counts with what arrives', async (t) => {
+  const { clock, large, seen, come } = start();
+  const settle = large.timeNow('ann', 1_000);
+  const early = t.throws(() => large.timeNow('ann', 1_000), { instanceOf: ApiError });
+  t.like(early, { code: 'SERVICE_UNAVAILABLE', retryAfterMs: 1_000 });
+  large.timeNow('ben', 1_000);
+  settle(3_000);
+  void come('ann');
+  await clock.advance(2_999);
+  t.deepEqual(seen, []);
+  await clock.advance(1);
+  t.deepEqual(seen, ['ann 3000']);
+  await clock.advance(1_000);
+  large.timeNow('ann', 1_000);
+});
+
+test('a body that may not be parsed within 30 s is refused then, and takes no place', async (t) => {
+  const { clock, seen, arrive, leave } = start();
+  await arrive('a', 2_000);
+  const refused = t.throwsAsync(arrive('b'), { instanceOf: ApiError });
+  await clock.advance(30_000);
+  t.like(await refused, { code: 'SERVICE_UNAVAILABLE' });
+  leave('a');
+  await arrive('c', 2_000);
+  t.deepEqual(seen, ['a', 'c']);
+  t.is(clock.pending(), 0);
+});
+
 test('both waits end with the reason of the signal, and leave nothing behind', async (t) => {
   const { clock, seen, come, arrive, leave } = start();
   const stopping = new AbortController();

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
 import { createDisplayNames } from '../../../ingress/callers/display-names.ts';
 import type { NamedAccount } from '../../../shared/store/accounts/name-store.ts';
@@ -34,6 +35,15 @@ test('a store that is unavailable delays no request for long, and is asked again
   await keep('user:ann', 'Ann', read);
   t.is(asked, 2);
   t.notRegex(JSON.stringify(lines), /ann/i);
-  const silent = createDisplayNames({ names: { keepName: () => new Promise(() => {}) }, log });
+  const silent = createDisplayNames({ names: { keepName: () => new Promise(() => {}) }, log, waitMs: 1 });
   await t.notThrowsAsync(silent.keep('user:ann', 'Ann', change));
+  const gate = Promise.withResolvers<void>();
+  const slow = createDisplayNames({ names: { keepName: () => gate.promise }, log, waitMs: 600_000 });
+  const order: string[] = [];
+  const keeping = slow.keep('user:ann', 'Ann', change).then(() => order.push('kept'));
+  await nextTurn();
+  order.push('answered');
+  gate.resolve();
+  await keeping;
+  t.deepEqual(order, ['answered', 'kept'], 'a request waits for its name');
 });

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { type BodyBudget, uncountedBodies } from '../../../ingress/bodies/body-budget.ts';
-import { createLargeBodies, pacedBytesMin } from '../../../ingress/bodies/large-bodies.ts';
+import { type BodyBudget, createBodyBudget, uncountedBodies } from '../../../ingress/bodies/body-budget.ts';
+import { createLargeBodies, largeBytesMin, pacedBytesMin } from '../../../ingress/bodies/large-bodies.ts';
 import type { RefusedBodies } from '../../../ingress/bodies/refused-bodies.ts';
 import { type RequestState, type Stage, stateOf } from '../../../ingress/request-state.ts';
 import { ApiError } from '../../../shared/errors.ts';
@@ -236,6 +236,68 @@ test('of the large bodies of one account that begin at once none is read before 
   giveUp.abort(new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.'));
   const statuses = (await Promise.all(all)).map(({ status }) => status);
   t.deepEqual(statuses.toSorted(), [200, ...Array(19).fill(503)]);
+});
+
+test('a large body of unknown length is read before its time up to 4 MiB, and refused then', async (t) => {
+  const size = 3 * pacedBytesMin;
+  const largeBodies = createLargeBodies({ bytesAtOnceMax: size, bytesPerSecond: 1 });
+  let heldMax = 0;
+  const bodies = createBodyBudget({ bytesMax: 4 * size });
+  const budget: typeof bodies = {
+    ...bodies,
+    enter(holder, source) {
+      const share = bodies.enter(holder, source);
+      if (share === undefined) return undefined;
+      const add = (bytes: number) => {
+        share.add(bytes);
+        heldMax = Math.max(heldMax, bodies.bytesHeld());
+      };
+      return Object.create(share, { add: { value: add } });
+    },
+  };
+  const { port } = await startBodyReader(t, {
+    ...{ bodyBytesMax: size, budget, largeBodies, before: called, lingerMs: 0 },
+    handle(ctx) {
+      ctx.body = {};
+      return Promise.resolve();
+    },
+  });
+  const body = JSON.stringify({ a: 'x'.repeat(size - 10) });
+  const chunked = head('Transfer-Encoding: chunked', 'X-Account: user:a');
+  const send = () => exchange({ port, send: `${chunked}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` });
+  t.is((await send()).status, 200);
+  t.is(heldMax, body.length);
+  heldMax = 0;
+  const { status, headers } = await send();
+  t.is(status, 503);
+  t.true(Number(headers['retry-after']) > 1);
+  t.true(heldMax >= pacedBytesMin && heldMax < 1.5 * pacedBytesMin, `${heldMax} bytes held`);
+  t.is(bodies.bytesHeld(), 0);
+});
+
+test('a large body that waits to be parsed is no longer held once its client has left', async (t) => {
+  const paced = createLargeBodies({ bytesAtOnceMax: 1 });
+  const waits = Promise.withResolvers<void>();
+  const largeBodies: typeof paced = {
+    ...paced,
+    place(...body) {
+      waits.resolve();
+      return paced.place(...body);
+    },
+  };
+  const leave = await paced.place(1, new AbortController().signal);
+  const { port, bytesHeld } = await startBodyReader(t, {
+    ...{ bodyBytesMax: 2 * largeBytesMin, budgetBytes: 4 * largeBytesMin, largeBodies },
+  });
+  const body = JSON.stringify({ a: 'x'.repeat(largeBytesMin) });
+  const socket = connect(port, '127.0.0.1');
+  socket.write(head(`Content-Length: ${body.length}`) + body);
+  await waits.promise;
+  t.is(bytesHeld(), body.length);
+  socket.destroy();
+  while (bytesHeld() > 0) await sleep(5);
+  leave();
+  t.is((await exchange({ port, send: head(`Content-Length: ${body.length}`) + body })).status, 200);
 });
 
 test('while a large body waits for its time, a shutdown answers it', async (t) => {

@@ -66,12 +66,20 @@ test('null is absent inside messages, items, parts and tools', (t) => {
     structured_outputs: { json: { const: null } },
   });
   const block = { type: 'tool_use', id: 't', name: 'f', input: { a: null } };
+  const quote = { type: 'text', text: 'Hi' };
+  const place = { type: 'char_location', cited_text: 'Hi', document_index: 0, start_char_index: 0, end_char_index: 2 };
   const anthropic = {
     max_tokens: 5,
     system: [{ type: 'text', text: 'x', cache_control: null, citations: null }],
     messages: [
       { role: 'user', content: [{ type: 'text', text: 'Hi', citations: null }] },
-      { role: 'assistant', content: [{ ...block, caller: null }] },
+      {
+        role: 'assistant',
+        content: [
+          { ...block, caller: null },
+          { ...quote, citations: [{ ...place, file_id: null }] },
+        ],
+      },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: null, is_error: null }] },
     ],
     tools: [{ type: null, name: 'f', description: null, input_schema: { type: 'object' } }],
@@ -81,20 +89,28 @@ test('null is absent inside messages, items, parts and tools', (t) => {
     system: [{ type: 'text', text: 'x' }],
     messages: [
       { role: 'user', content: [{ type: 'text', text: 'Hi' }] },
-      { role: 'assistant', content: [block] },
+      { role: 'assistant', content: [block, { ...quote, citations: [place] }] },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't' }] },
     ],
     tools: [{ name: 'f', input_schema: { type: 'object' } }],
     metadata: {},
   });
+  const shell = { type: 'local_shell_call', id: 's', call_id: 'c', status: 'completed' };
+  const action = { type: 'exec', command: ['ls'], env: {} };
+  const said = { type: 'output_text', text: 'Hi' };
+  const cited = { type: 'url_citation', url: 'https://example.com', start_index: 0, end_index: 2 };
   const items = [
     { type: null, role: 'user', content: 'Hi', id: null, status: null },
     { type: 'reasoning', id: 'rs', summary: [], content: null, encrypted_content: null },
+    { ...shell, action: { ...action, timeout_ms: null, user: null, working_directory: null } },
+    { type: 'message', role: 'assistant', content: [{ ...said, annotations: [{ ...cited, title: null }] }] },
   ];
   t.deepEqual(bodyOf(responses, { input: items, reasoning: { effort: null, summary: null }, prompt: { id: null } }), {
     input: [
       { role: 'user', content: 'Hi', type: 'message' },
       { type: 'reasoning', id: 'rs', summary: [] },
+      { ...shell, action },
+      { type: 'message', role: 'assistant', content: [{ ...said, annotations: [cited] }] },
     ],
     reasoning: {},
     prompt: {},
