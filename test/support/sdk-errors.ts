@@ -1,9 +1,16 @@
-import { createServer, request } from 'node:http';
+import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ExecutionContext } from 'ava';
+import Koa from 'koa';
+import { answerErrors } from '../../ingress/middleware/answer-errors.ts';
+import { assignRequestId } from '../../ingress/middleware/assign-request-id.ts';
+import { chooseErrorFormat } from '../../ingress/middleware/choose-error-format.ts';
+import type { RequestState } from '../../ingress/request-state.ts';
+import { ApiError, type ErrorCode, errorCodes, rateLimitExceeded } from '../../shared/errors.ts';
 import type { Stack, StackOptions } from '../stack/stack.ts';
 import { everyEndpoint } from './every-endpoint.ts';
 import { createKeyClient } from './key-client.ts';
+import { recordedLog } from './recorded-log.ts';
 
 const { everything } = everyEndpoint;
 const bodyBytesMax = 65_536;
@@ -25,7 +32,17 @@ export type Seen = { asked: number; status: number | undefined; message: string 
 /** `asked`: how often a request goes out with the usual settings of the SDK. */
 type Expected = { asked: number; status: number; reads: RegExp };
 
+/** Every code of a response. The service is in trouble when it sends some of them, so they come from its own error handling alone. */
+const codes = (Object.keys(errorCodes) as ErrorCode[]).filter((code) => code !== 'UPSTREAM_INTERRUPTED');
+const wordsOf = (code: ErrorCode) => `These are the words of ${code}.`;
+
 const expectations: Record<string, Expected> = {
+  ...Object.fromEntries(
+    codes.map((code) => {
+      const { status, retryable } = errorCodes[code];
+      return [code, { asked: retryable ? 3 : 1, status, reads: new RegExp(wordsOf(code)) }];
+    }),
+  ),
   'a wrong key': { asked: 1, status: 401, reads: /The API key is malformed/ },
   'a used-up month': { asked: 1, status: 402, reads: /monthly quota is used up/ },
   'a key that may not': { asked: 1, status: 403, reads: /may not use/ },
@@ -50,6 +67,7 @@ export async function openSdkErrors(stack: Stack) {
   stack.modelServers[1]?.fail({ status: 500 }, 'down-chat');
   const usual = { key, model: 'everything', content: 'Hi', temperature: 1 };
   const asks: Record<string, Ask> = {
+    ...Object.fromEntries(codes.map((code) => [code, usual])),
     'a wrong key': { ...usual, key: 'svc_wrong' },
     'a used-up month': { ...usual, key: spent },
     'a key that may not': { ...usual, key: String(limited.body.key) },
@@ -59,17 +77,52 @@ export async function openSdkErrors(stack: Stack) {
     'a model outside the plan': { ...usual, model: 'premium' },
     'no model server that answers': { ...usual, model: 'down-chat' },
   };
-  const proxy = await startCountingProxy(Number(new URL(stack.ingresses[0]?.url ?? '').port));
-  return { asks, proxy };
+  const errors = await listenAt(createServer(answersOfCodes()));
+  const service = Number(new URL(stack.ingresses[0]?.url ?? '').port);
+  const proxy = await startCountingProxy((name) => (codeOf(name) === undefined ? service : portOf(errors)));
+  const close = () => {
+    proxy.close();
+    errors.close();
+  };
+  return { asks, proxy: { ...proxy, close } };
 }
 
-/** Passes everything on to this port, and counts the requests by their header `x-case`. */
-async function startCountingProxy(port: number) {
+/** A case is named for its SDK, and ends with the name of its question. */
+const codeOf = (name: string) => codes.find((code) => name.endsWith(` ${code}`));
+
+function answersOfCodes() {
+  const app = new Koa<RequestState>();
+  const { log } = recordedLog();
+  app
+    .use(assignRequestId)
+    .use(answerErrors({ log, docsUrl: '' }))
+    .use(chooseErrorFormat);
+  app.use(({ req }) => {
+    req.resume();
+    const code = codeOf(String(req.headers['x-case'])) ?? 'INTERNAL_ERROR';
+    throw code === 'rate_limit_exceeded'
+      ? rateLimitExceeded('requests_limit', wordsOf(code), 10)
+      : new ApiError(code, wordsOf(code));
+  });
+  app.on('error', () => {});
+  return app.callback();
+}
+
+async function listenAt(server: Server): Promise<Server> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return server;
+}
+
+const portOf = (server: Server) => (server.address() as AddressInfo).port; // a TCP server's address
+
+/** Passes everything on to the port of its case, the header `x-case`, and counts the requests. */
+async function startCountingProxy(portFor: (name: string) => number) {
   const counts = new Map<string, number>();
   const server = createServer((req, res) => {
     const name = String(req.headers['x-case']);
     counts.set(name, (counts.get(name) ?? 0) + 1);
-    const passed = request({ port, host: '127.0.0.1', path: req.url, method: req.method, headers: req.headers });
+    const { url: path, method, headers } = req;
+    const passed = request({ port: portFor(name), host: '127.0.0.1', path, method, headers });
     passed.on('response', (answer) => {
       res.writeHead(answer.statusCode ?? 0, answer.headers);
       answer.pipe(res);
@@ -77,8 +130,8 @@ async function startCountingProxy(port: number) {
     passed.on('error', () => res.destroy());
     req.pipe(passed);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // a TCP server's address
+  await listenAt(server);
+  const url = `http://127.0.0.1:${portOf(server)}`;
   return { url, askedOf: (name: string) => counts.get(name) ?? 0, close: () => server.close() };
 }
 
