@@ -16,7 +16,8 @@ export const callerSchema = z.object({
 
 /**
  * The caller: the account or device behind a credential, at this version, with its plan at that time. `keyId` is set if a key was used.
- * `topUp` is the amount added to a month's allowance; that month may be over. `furtherKey` is set if that key is not the account's default key.
+ * `topUp` is the amount added to a month's allowance; that month may be over. `furtherKey` is set if that key is not the account's default
+ * key.
  */
 export type Caller = z.infer<typeof callerSchema>;
 

@@ -38,7 +38,10 @@ export function mayUseModel(scope: Pick<Narrowing, 'models'> | undefined, ...nam
 type Narrowing = { [Name in 'endpoints' | 'models']?: KeyScope[Name] | undefined };
 type Asked = { endpoint: string; model?: string; requestedModel?: string | undefined };
 
-/** Returns `FORBIDDEN` for a request that the key may not make, which names what is outside of it. Without `model` only the endpoint is checked. */
+/**
+ * Returns `FORBIDDEN` for a request that the key may not make, which names what is outside of it. Without `model` only the endpoint is
+ * checked.
+ */
 export function refuseOutsideKey(
   scope: Narrowing | undefined,
   { endpoint, model, requestedModel }: Asked,

@@ -16,8 +16,8 @@ import type { UsageDrainer } from './usage/usage-drainer.ts';
 const waitMsMax = 5_000;
 
 /**
- * Receives the entries of this worker's control stream: cancellations, what clients have taken, events of lines, assignments of accounts, and drain requests. An
- * entry whose receiver does not exist yet is dropped.
+ * Receives the entries of this worker's control stream: cancellations, what clients have taken, events of lines, assignments of accounts,
+ * and drain requests. An entry whose receiver does not exist yet is dropped.
  */
 export function listenForControl(deps: {
   connectReader: () => Redis;
@@ -52,8 +52,8 @@ export function listenForControl(deps: {
 }
 
 /**
- * Waits until the control stream exists. In a cluster its node can be away for long, so a worker starts without it after some seconds. Until
- * the node is back, nothing reaches the worker by its stream, but the requests and lines that it takes run.
+ * Waits until the control stream exists. In a cluster its node can be away for long, so a worker starts without it after some seconds.
+ * Until the node is back, nothing reaches the worker by its stream, but the requests and lines that it takes run.
  */
 export async function waitForControl(
   inbox: Inbox,

@@ -14,8 +14,8 @@ export type Connections = AsyncDisposable & {
   store: Store;
   redis: Redis;
   /**
-   * For regular work on keys of all nodes of a cluster. While one is unavailable, a call to it fails, so that the work on the others continues.
-   * Without a cluster, the same as `redis`.
+   * For regular work on keys of all nodes of a cluster. While one is unavailable, a call to it fails, so that the work on the others
+   * continues. Without a cluster, the same as `redis`.
    */
   upkeepRedis: Redis;
   replyRedis: Redis;

@@ -42,7 +42,9 @@ function isParameter(segment: string | undefined): boolean {
   return segment !== undefined && /[:*]/.test(segment);
 }
 
-/** Routes of OpenAI's API, some of which this service does not have, by the segment after `/v1/` (platform.openai.com/docs/api-reference). */
+/**
+ * Routes of OpenAI's API, some of which this service does not have, by the segment after `/v1/` (platform.openai.com/docs/api-reference).
+ */
 const openAiRoutes = [
   ...['assistants', 'audio', 'chat', 'chatkit', 'completions', 'containers', 'conversations', 'edits', 'embeddings'],
   ...['engines', 'evals', 'fine-tunes', 'fine_tuning', 'graders', 'images', 'moderations', 'organization', 'projects'],

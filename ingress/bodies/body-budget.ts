@@ -41,8 +41,8 @@ const lookEveryMs = 250;
  * sends little takes no room. Of the bodies that have begun only the oldest continues past the bound. So the bound is exceeded by at most
  * one body, plus the piece that each source had already read.
  *
- * A few clients must not take all of the budget for long. The bodies of one account wait in the same way beyond a quarter of the budget. And
- * while the budget is used up, the largest of the slow bodies makes room, four times a second. A fast body never does.
+ * A few clients must not take all of the budget for long. The bodies of one account wait in the same way beyond a quarter of the budget.
+ * And while the budget is used up, the largest of the slow bodies makes room, four times a second. A fast body never does.
  */
 export function createBodyBudget({ bytesMax, clock = systemClock }: { bytesMax: number; clock?: Clock }): BodyBudget {
   const bodies = createHeldBytes<Arrival>(bytesMax);

@@ -38,9 +38,9 @@ const waitMsMax = 30_000;
 const sendersMax = 10_000;
 
 /**
- * The next such body of a sender waits in proportion to the bytes of the last, whether that was accepted or not. Large bodies of all senders
- * are parsed and queued one after another, `bytesAtOnceMax` at once but at least one, because memory then holds several copies of each
- * (contract.md#v2-large-and-refused-bodies).
+ * The next such body of a sender waits in proportion to the bytes of the last, whether that was accepted or not. Large bodies of all
+ * senders are parsed and queued one after another, `bytesAtOnceMax` at once but at least one, because memory then holds several copies of
+ * each (contract.md#v2-large-and-refused-bodies).
  */
 export function createLargeBodies({
   bytesAtOnceMax,

@@ -17,8 +17,8 @@ const usualBytesPerSecond = 4_194_304;
 const sendersMax = 10_000;
 
 /**
- * A refused body costs its sender nothing, but blocks this process for up to 25 ns a byte. So after a refused body the next one of the
- * same sender waits in proportion to the bytes of the refused one (contract.md#v2-large-and-refused-bodies). Accepted bodies add no wait here:
+ * A refused body costs its sender nothing, but blocks this process for up to 25 ns a byte. So after a refused body the next one of the same
+ * sender waits in proportion to the bytes of the refused one (contract.md#v2-large-and-refused-bodies). Accepted bodies add no wait here:
  * the limits of their plan count them, and large ones wait for each other.
  */
 export function createRefusedBodies(

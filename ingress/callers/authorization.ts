@@ -22,8 +22,8 @@ export type SentCredential = { token: string; isKey: boolean };
 
 /**
  * Returns the token of `Authorization: Bearer <token>`, or the API key of another header (contract.md#d11-headers-of-a-key). Without any it
- * is `NO_AUTH`; any other form, a repeated header, and two different credentials are `INVALID_TOKEN`. If the route takes only sign-in tokens
- * and one is sent, the other headers are ignored.
+ * is `NO_AUTH`; any other form, a repeated header, and two different credentials are `INVALID_TOKEN`. If the route takes only sign-in
+ * tokens and one is sent, the other headers are ignored.
  */
 export function sentCredential(request: IncomingMessage, wanted: Wanted): SentCredential {
   const token = bearerToken(request, wanted);

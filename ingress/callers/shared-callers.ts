@@ -6,8 +6,8 @@ import { callerKey } from '../../shared/redis/keys.ts';
 /** Callers of keys in Redis, as read from the store by any ingress: a new ingress does not have to read them all again. */
 export interface SharedCallers {
   /**
-   * `ageMs` is the time since it was read from the store. Fails with `SERVICE_UNAVAILABLE`, but in a cluster a node that does not answer has
-   * no callers: the account of the key may be on another one.
+   * `ageMs` is the time since it was read from the store. Fails with `SERVICE_UNAVAILABLE`, but in a cluster a node that does not answer
+   * has no callers: the account of the key may be on another one.
    */
   get(hash: string): Promise<{ caller: Caller; ageMs: number } | undefined>;
   /** Never fails, and does not have to be awaited: a caller that is missing here is read from the store. */

@@ -27,8 +27,8 @@ export function obeysAny(claims: object, rules: readonly ClaimRule[]): boolean {
 }
 
 /**
- * A claim has several values as words in a text, as items of a list, or as keys of an object. A key whose value is `false`, null, 0 or empty
- * text does not count.
+ * A claim has several values as words in a text, as items of a list, or as keys of an object. A key whose value is `false`, null, 0 or
+ * empty text does not count.
  */
 function has(claim: unknown, value: string): boolean {
   if (typeof claim === 'string') return claim === value || claim.split(' ').includes(value);

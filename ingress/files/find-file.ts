@@ -6,7 +6,9 @@ import { type FileAccess, mayRead } from './file-access.ts';
 
 type Wanted = { id: string; access: FileAccess };
 
-/** Returns a file after its upload is complete and until it is deleted. Undefined otherwise, also for a file that the caller may not read. */
+/**
+ * Returns a file after its upload is complete and until it is deleted. Undefined otherwise, also for a file that the caller may not read.
+ */
 export async function findFile(store: Pick<Store, 'batches'>, { id, access }: Wanted): Promise<StoredFile | undefined> {
   const file = isFileId(id) ? await store.batches.findFile(id) : undefined;
   return file?.state === 'ready' && mayRead(access, file) ? file : undefined;

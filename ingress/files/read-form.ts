@@ -20,8 +20,8 @@ const limits = { files: 1, parts: partsMax, fieldSize: 1_024, headerPairs: 20, h
 
 /**
  * Reads a form (`multipart/form-data`, RFC 7578) with one file. Holds only a few chunks of it (decisions.md#forms-by-busboy): `take` sets
- * the pace of the connection. Resolves with its fields and the result of `take` after the complete body has arrived and is valid. Fails with
- * `VALIDATION_ERROR`, `PAYLOAD_TOO_LARGE`, the failure of `take` or the reason of the signal; `take` has ended by then.
+ * the pace of the connection. Resolves with its fields and the result of `take` after the complete body has arrived and is valid. Fails
+ * with `VALIDATION_ERROR`, `PAYLOAD_TOO_LARGE`, the failure of `take` or the reason of the signal; `take` has ended by then.
  */
 export async function readForm<Taken>(
   req: IncomingMessage,

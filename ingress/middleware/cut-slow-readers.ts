@@ -112,7 +112,8 @@ function closeSlowest(connections: Connection[], { heldBytesMax, ageMsMin }: Bou
 
 /**
  * Returns the bytes written to this connection that the system has taken. Node's `writableLength` changes only when a complete buffer has
- * been taken. Its handle counts bytes, and Node's own time-outs depend on that. Without the handle the result does not change while a client reads.
+ * been taken. Its handle counts bytes, and Node's own time-outs depend on that. Without the handle the result does not change while a
+ * client reads.
  */
 function readBytes(socket: Socket): number {
   const { _handle: handle } = socket as Socket & { _handle?: { writeQueueSize?: number } | null }; // not in Node's types

@@ -27,8 +27,8 @@ type BodyOptions = {
  * Reads the body as a JSON object of at most `bodyBytesMax`, in at most `bodyMs`. A body that is too large is refused by its announced
  * length before a byte is read, and by count while it is read. It must be `application/json` in UTF-8 and not compressed. A body that is
  * still arriving when `giveUp` is aborted is refused with its reason. The bytes count against the budget while the next stages run, unless
- * one of them reports that they are no longer held (decisions.md#our-own-body-reader). If the request is refused before that, or its body is
- * large, the next body of its account, or of its network if a device sent it, may have to wait.
+ * one of them reports that they are no longer held (decisions.md#our-own-body-reader). If the request is refused before that, or its body
+ * is large, the next body of its account, or of its network if a device sent it, may have to wait.
  */
 export function readJsonBody(deps: BodyOptions): Stage {
   const rest = createRests();

@@ -4,9 +4,9 @@ import { createTurns, type Turns, turnsBusyFrom } from '../../shared/turns/in-tu
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 
 /**
- * For routes that no limit counts: of an account one request begins in each turn of the event loop, and one in 25 ms while the loop is busy.
- * So requests of others come between, however many an account sends (contract.md#v3-rests). A request whose client leaves no longer waits,
- * so connections bound how many do.
+ * For routes that no limit counts: of an account one request begins in each turn of the event loop, and one in 25 ms while the loop is
+ * busy. So requests of others come between, however many an account sends (contract.md#v3-rests). A request whose client leaves no longer
+ * waits, so connections bound how many do.
  */
 export function takeTurns(options: Parameters<typeof createTurns>[0] = {}): Stage {
   const pace = { isBusy: createBusyLoop(turnsBusyFrom), ...options };

@@ -25,8 +25,8 @@ export type QueueEntry = { place: QueuePlace; requestsAtOnceMax: number | undefi
 
 export interface QueueBounds {
   /**
-   * Does no I/O: decides by the last count, and by what this ingress has admitted since. `holder`: whose share the request takes, if not that
-   * of its account.
+   * Does no I/O: decides by the last count, and by what this ingress has admitted since. `holder`: whose share the request takes, if not
+   * that of its account.
    */
   enter(request: { model: string; account: string; holder?: string; bytes: number }): QueueEntry;
   /** Resolves when a count is needed: a request has entered since the last count, jobs were waiting then, or it failed. */

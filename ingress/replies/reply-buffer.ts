@@ -38,8 +38,8 @@ export interface ReplyBuffer {
 type Deps = { held: HeldAnswer; source: Source; onStalled: () => void };
 
 /**
- * What is buffered counts in `held`, and what was returned until the next event is asked for: it is being written. While there is no room for it, the source of its pieces is paused. `onStalled` is called when it must go,
- * because others need the room.
+ * What is buffered counts in `held`, and what was returned until the next event is asked for: it is being written. While there is no room
+ * for it, the source of its pieces is paused. `onStalled` is called when it must go, because others need the room.
  */
 export function createReplyBuffer(deps: Deps): ReplyBuffer {
   const room = createRoom(deps);

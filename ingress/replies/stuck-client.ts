@@ -14,7 +14,10 @@ export function cutWhenStuck(response: ServerResponse, ms: number): void {
   response.prependOnceListener('finish', () => response.socket?.setTimeout(0));
 }
 
-/** Waits while the client reads more slowly than we write, and disconnects it if it is stuck. Further events are buffered, within their bound. */
+/**
+ * Waits while the client reads more slowly than we write, and disconnects it if it is stuck. Further events are buffered, within their
+ * bound.
+ */
 export async function writeWithin(response: ServerResponse, part: string | Buffer): Promise<void> {
   if (response.destroyed || response.write(part)) return;
   const gone = new AbortController();

@@ -17,8 +17,8 @@ import {
 
 export interface WaitingRequests {
   /**
-   * Registers a request before it is queued, so that no reply can arrive too early. Takes over its place, and leaves it when the first reply
-   * arrives, when no reply can arrive any more, and when this throws.
+   * Registers a request before it is queued, so that no reply can arrive too early. Takes over its place, and leaves it when the first
+   * reply arrives, when no reply can arrive any more, and when this throws.
    */
   expect(request: ExpectedRequest): ExpectedReply;
   deliver(reply: Reply): void;

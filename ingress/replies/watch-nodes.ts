@@ -11,8 +11,8 @@ const answerMs = 1_000;
 const unavailableMsMax = 3_000;
 
 /**
- * Checks the nodes of a cluster, and fails the requests that wait for a worker while the node of their account or of their model's queue has
- * been unavailable for 3 s: no worker can start them (contract.md#p7-lost-stream). Does nothing without a cluster.
+ * Checks the nodes of a cluster, and fails the requests that wait for a worker while the node of their account or of their model's queue
+ * has been unavailable for 3 s: no worker can start them (contract.md#p7-lost-stream). Does nothing without a cluster.
  */
 export function watchNodes(deps: { redis: Redis; waitingRequests: Pick<WaitingRequests, 'failQueued'> }): Disposable {
   const { redis, waitingRequests } = deps;

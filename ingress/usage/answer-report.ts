@@ -70,8 +70,8 @@ async function* withFirst<Item>(first: IteratorResult<Item>, rest: AsyncGenerato
 }
 
 /**
- * The bytes of the file. If the rest cannot be read, or the client takes too long, the connection is reset: even a client of HTTP/1.0, which
- * takes the end of the connection for that of the file, does not take a part for the complete file.
+ * The bytes of the file. If the rest cannot be read, or the client takes too long, the connection is reset: even a client of HTTP/1.0,
+ * which takes the end of the connection for that of the file, does not take a part for the complete file.
  */
 async function* blocks(ctx: AppContext, rows: AsyncIterable<readonly ReportRow[]>, csv: Csv): AsyncGenerator<Buffer> {
   const { query, pricing, log, now = () => performance.now() } = csv;

@@ -25,9 +25,9 @@ const groupValues: Record<GroupName, (detail: UsageDetail) => string> = {
 };
 
 /**
- * Sums details by groups. The details of an account must follow each other, in order of days. Rows come as soon as they are complete: of one
- * account if accounts are a group, and then of one day; else at the end. So the memory does not grow with the length of the report. Fails
- * with `VALIDATION_ERROR` if too many rows would have to be held together.
+ * Sums details by groups. The details of an account must follow each other, in order of days. Rows come as soon as they are complete: of
+ * one account if accounts are a group, and then of one day; else at the end. So the memory does not grow with the length of the report.
+ * Fails with `VALIDATION_ERROR` if too many rows would have to be held together.
  */
 export async function* reportRows(
   details: AsyncIterable<readonly UsageDetail[]>,

@@ -10,8 +10,8 @@ import type { RecordedChange } from './recorded-change.ts';
 
 /**
  * Adds the tokens of a claimed code to the allowance of the month of `at`, once, and marks the code as applied
- * (contract.md#j5-overage-and-top-up-codes). Any process may call it, at any time and repeatedly. Returns the account. Fails with `CONFLICT` if
- * the top-ups of the month would be too many: then the code stays claimed, for the next month.
+ * (contract.md#j5-overage-and-top-up-codes). Any process may call it, at any time and repeatedly. Returns the account. Fails with
+ * `CONFLICT` if the top-ups of the month would be too many: then the code stays claimed, for the next month.
  */
 export type ApplyTopUpCode = (
   code: TopUpCode,
@@ -30,9 +30,9 @@ const recordsAtOnce = 100;
 const clockStepMsMax = 86_400_000;
 
 /**
- * The account decides whether the tokens were added: by its list of top-ups, which has the last 500. A top-up can leave that list before its
- * code is marked, if the process died in between. So a full list without it is not trusted: the audit trail, which has every top-up, is asked.
- * And the decision is made only while the account has changed fewer than 500 times since then.
+ * The account decides whether the tokens were added: by its list of top-ups, which has the last 500. A top-up can leave that list before
+ * its code is marked, if the process died in between. So a full list without it is not trusted: the audit trail, which has every top-up, is
+ * asked. And the decision is made only while the account has changed fewer than 500 times since then.
  */
 export function createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }: CodeDeps): ApplyTopUpCode {
   async function isInTrail(topUpId: string, account: string, claimedAt: Date): Promise<boolean> {

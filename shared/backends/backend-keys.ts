@@ -12,7 +12,9 @@ export interface BackendKeys extends Disposable {
 
 const lookEveryMs = 1_000;
 
-/** Files that some backend has are read once a second, so that a new key is used without a restart. If that fails, the earlier key stays. */
+/**
+ * Files that some backend has are read once a second, so that a new key is used without a restart. If that fails, the earlier key stays.
+ */
 export function followBackendKeys(deps: {
   variableOf: (name: string) => string | undefined;
   backends: () => Readonly<Record<string, Backend>>;

@@ -17,8 +17,8 @@ export const batchRoomSchema = z.object({
 
 /**
  * What the unfinished batches of an account hold, by their ids: the tokens of their prompts, and bytes for their results
- * (contract.md#ho6-room-of-accounts). An entry is there before its batch is, `since` then, and until the batch is over. Its bytes
- * are those that are reserved for all lines, and those of results beyond that, until they count as files. `bytes` is the sum of all entries.
+ * (contract.md#ho6-room-of-accounts). An entry is there before its batch is, `since` then, and until the batch is over. Its bytes are those
+ * that are reserved for all lines, and those of results beyond that, until they count as files. `bytes` is the sum of all entries.
  * `refused` are the bytes of the largest result that had no room, also if its batch is over (`refusedBytes`).
  */
 export type BatchRoom = z.infer<typeof batchRoomSchema>;

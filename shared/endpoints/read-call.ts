@@ -62,8 +62,9 @@ type Options = CallableModels & {
 
 /**
  * Checks the body and prepares the backend's body: the client's without `service_tier` and what is null or dropped, with an output limit,
- * and with usage if it is a stream (contract.md#d1-accepted-requests). Fails with `VALIDATION_ERROR`, which names each field that is invalid
- * or not allowed by the rule, a model that does not exist (with the text of `noSuchModel`), and a model that does not offer the endpoint.
+ * and with usage if it is a stream (contract.md#d1-accepted-requests). Fails with `VALIDATION_ERROR`, which names each field that is
+ * invalid or not allowed by the rule, a model that does not exist (with the text of `noSuchModel`), and a model that does not offer the
+ * endpoint.
  */
 export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Options): ReadCall {
   const { request } = endpoint;

@@ -49,8 +49,8 @@ export const processLoadSchema = z.discriminatedUnion('kind', [workerLoadSchema,
 /**
  * What a worker does now. `running`: jobs in progress. `waiting`: those of them that wait for another backend. `backends`: its calls in
  * flight and its share of a limit of the whole fleet. `health`: as this worker has seen it, for each model: `firstTokenMs` is recent, and
- * `answered` and `failed` are the calls of about the last minute, and `suspects` the accounts that ask it last. `pauses`: why it does not call
- * backends for a while.
+ * `answered` and `failed` are the calls of about the last minute, and `suspects` the accounts that ask it last. `pauses`: why it does not
+ * call backends for a while.
  */
 export type WorkerLoad = z.infer<typeof workerLoadSchema>;
 

@@ -1,6 +1,6 @@
 /**
- * A request with an idempotency key, as its client sent it, and the marks of its body, one for each pepper in use. A body is the same if any
- * of them is the stored one; a new claim stores the first. `isStream`: no answer is kept.
+ * A request with an idempotency key, as its client sent it, and the marks of its body, one for each pepper in use. A body is the same if
+ * any of them is the stored one; a new claim stores the first. `isStream`: no answer is kept.
  */
 export type Claim = {
   idempotencyKey: string;

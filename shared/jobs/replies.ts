@@ -29,11 +29,10 @@ const startedSchema = z.object({ control: z.string(), queueMs: z.int().nonnegati
 /**
  * The replies of a worker to a request, in this order, each with the next sequence number of its run (contract.md#p3-order-and-gaps).
  * `started` comes first, unless the last reply comes before it (control: the stream on which the run can be cancelled; queueMs: how long
- * its job waited, by Redis's clock). Then, for a stream, `chunk` (server-sent events as they
- * go to the client; `tokens`: at least how many tokens the model has written so far). A large complete response comes in `piece`s before
- * its end (one character for each byte; `bytes`: those of the whole body). Then `end` (for a complete response, with its body unless it came
- * in pieces) or `error`. A run that may not start, because text of an earlier run was sent, sends only `interrupted` (`promptTokens`: counted by
- * tokenizer).
+ * its job waited, by Redis's clock). Then, for a stream, `chunk` (server-sent events as they go to the client; `tokens`: at least how many
+ * tokens the model has written so far). A large complete response comes in `piece`s before its end (one character for each byte; `bytes`:
+ * those of the whole body). Then `end` (for a complete response, with its body unless it came in pieces) or `error`. A run that may not
+ * start, because text of an earlier run was sent, sends only `interrupted` (`promptTokens`: counted by tokenizer).
  */
 const replySchema = z.discriminatedUnion('kind', [
   z.object({ ...envelope, kind: z.literal('started'), data: startedSchema }),

@@ -6,9 +6,9 @@ const frameField = 'frame';
 /**
  * Encodes several replies as the fields of one stream entry (contract.md#p2-frames). In its text each reply is a line followed by its data:
  * `<kind> <request> <run> <sequence> <about> <length>`, a line feed, and `length` characters (UTF-16 code units). `about` of a `chunk` is
- * its tokens, and of a `piece` the bytes of the whole body. `about` of an `end` is its usage: prompt, completion and cached tokens, 1 if they are estimated, 1 if the data is the body of
- * a complete response. The data of other kinds is JSON. What a reply has as `served` comes before it, as a line of the kind `served` with
- * JSON. Texts are not escaped, because they are most of what is sent.
+ * its tokens, and of a `piece` the bytes of the whole body. `about` of an `end` is its usage: prompt, completion and cached tokens, 1 if
+ * they are estimated, 1 if the data is the body of a complete response. The data of other kinds is JSON. What a reply has as `served` comes
+ * before it, as a line of the kind `served` with JSON. Texts are not escaped, because they are most of what is sent.
  */
 export function encodeFrame(replies: readonly Reply[]): string[] {
   let text = '';

@@ -23,7 +23,10 @@ const accountLimits = ['quota', 'requests', 'tokens', 'day', 'concurrency', 'ide
 const keyLimits = ['key_quota', 'key_requests', 'key_tokens'] as const;
 const limits = [...accountLimits, ...keyLimits] as const;
 
-/** The limit that a request would exceed; `concurrency` limits requests at once, `idempotency` the bytes of kept answers. Those of the caller's key begin with `key_`. */
+/**
+ * The limit that a request would exceed; `concurrency` limits requests at once, `idempotency` the bytes of kept answers. Those of the
+ * caller's key begin with `key_`.
+ */
 export type Limit = (typeof limits)[number];
 
 /**
@@ -54,8 +57,8 @@ export type CountersAnswer = Stale | Cold | { outcome: 'counters'; counters: Lim
 export type Repeated = { outcome: 'repeated'; how: Repeat; first: string; counters: LimitCounters };
 /**
  * `expired`: the caller's key has ended. `full`: too much usage waits to be stored. `ended`: the request was ended before it could be
- * admitted. `inFlight`: how many requests the account has in the lane, including this one. `bytesReserved`: for the answer of a request with
- * an idempotency key, otherwise 0.
+ * admitted. `inFlight`: how many requests the account has in the lane, including this one. `bytesReserved`: for the answer of a request
+ * with an idempotency key, otherwise 0.
  */
 export type Admitted =
   | Stale

@@ -44,8 +44,8 @@ import { endedLifeMs, leaseGraceMs, leaseLifeMs } from './lease-life.ts';
 export type LookKey = { id: string; endsAt?: number | undefined; limits?: KeyLimits | undefined };
 
 /**
- * `version` is that of the caller that was read, omitted if there is none. `claim`: if the request has an idempotency key. `key`: if the caller
- * used a further key that has an end or limits.
+ * `version` is that of the caller that was read, omitted if there is none. `claim`: if the request has an idempotency key. `key`: if the
+ * caller used a further key that has an end or limits.
  */
 export type Look = {
   account: string;
@@ -71,8 +71,8 @@ export type Allowance = {
 };
 
 /**
- * `tokens` are reserved; `report` becomes the usage record if no process ends the request. `timeouts`: those of the plan file that the request
- * holds; omitted, those in force. `queueMs`: the model's own.
+ * `tokens` are reserved; `report` becomes the usage record if no process ends the request. `timeouts`: those of the plan file that the
+ * request holds; omitted, those in force. `queueMs`: the model's own.
  */
 export type Charge = {
   allowance: Allowance;

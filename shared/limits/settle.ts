@@ -46,8 +46,8 @@ export type Settle = (settlement: Settlement) => Promise<Settled>;
 
 /**
  * Charges the used tokens instead of the reserved ones, and adds the usage to the outbox, once
- * (decisions.md#an-outbox-in-the-settling-script). A failed call is retried, by default for some seconds, and then fails with its error: the
- * lease is left to expire, or to be settled later.
+ * (decisions.md#an-outbox-in-the-settling-script). A failed call is retried, by default for some seconds, and then fails with its error:
+ * the lease is left to expire, or to be settled later.
  */
 export function createSettle(
   redis: Redis,

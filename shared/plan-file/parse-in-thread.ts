@@ -4,7 +4,9 @@ import type { parsePlanFile } from './plan-file.ts';
 
 export type Parsed = ReturnType<typeof parsePlanFile>;
 
-/** Does what `parsePlanFile` does, in a thread: the longest text takes half a second. Throws if the thread fails or the signal is aborted. */
+/**
+ * Does what `parsePlanFile` does, in a thread: the longest text takes half a second. Throws if the thread fails or the signal is aborted.
+ */
 export async function parseInThread(text: string, signal: AbortSignal): Promise<Parsed> {
   const url = new URL('./parse-thread.ts', import.meta.url);
   const parsed = await makeInThread<Parsed>({ url, request: text, signal });

@@ -4,7 +4,9 @@ import type { ParsedPlanFile } from './plan-file.ts';
 /** What a text says: a plan file, or all its issues, each with its place in the file. */
 export type PlanFileReading = ParsedPlanFile | { issues: readonly ValidationIssue[] };
 
-/** Where the plan file is, what it said at the start, and what another text says in the environment of this process. `parse` uses a thread. */
+/**
+ * Where the plan file is, what it said at the start, and what another text says in the environment of this process. `parse` uses a thread.
+ */
 export type PlanFileSource = {
   file: string;
   initial: ParsedPlanFile;

@@ -12,8 +12,8 @@ type ReadYaml = { value: unknown; placeOf: (path: readonly PropertyKey[]) => Pla
 
 export function readYaml(text: string): ReadYaml {
   const lineCounter = new LineCounter();
-  // A warning would be printed as a process warning, outside the log. The problem is reported as an issue anyway. To find repeated keys, the
-  // parser compares each key with all before it, which takes minutes for a long map.
+  // A warning would be printed as a process warning, outside the log. The problem is reported as an issue anyway. To find repeated keys,
+  // the parser compares each key with all before it, which takes minutes for a long map.
   const options = { prettyErrors: true, logLevel: 'error', lineCounter, uniqueKeys: false } as const;
   const document = parseDocument(text, options);
   const placeAt = (offset: number): Place => {

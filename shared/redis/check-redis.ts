@@ -9,8 +9,8 @@ type CheckNode = (node: SingleRedis) => Promise<unknown>;
 const lua = loadLua(new URL('./check-redis.lua', import.meta.url));
 
 /**
- * Checks that Redis accepts writes. In a cluster, one of the nodes that have these keys is enough: a process that serves several models works
- * while some of their queues are unavailable. Without keys, as in a worker whose pools have no model any more, it is the node of a
+ * Checks that Redis accepts writes. In a cluster, one of the nodes that have these keys is enough: a process that serves several models
+ * works while some of their queues are unavailable. Without keys, as in a worker whose pools have no model any more, it is the node of a
  * fixed key.
  */
 export type CheckWrites = (keys: readonly string[]) => Promise<void>;

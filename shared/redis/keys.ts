@@ -97,7 +97,8 @@ export function claimKeysOf(account: string, idempotencyKey: string): string[] {
 }
 
 /**
- * Sorted set: the answers that an account keeps for repeats, by when they expire (milliseconds), each with its bytes. Expires with the last.
+ * Sorted set: the answers that an account keeps for repeats, by when they expire (milliseconds), each with its bytes. Expires with the
+ * last.
  */
 export function keptAnswersKey(account: string): string {
   return `svc:${partitionTag(account)}:kept-answers:${account}`;
@@ -111,7 +112,10 @@ const kindOf = (account: string): AccountKind => (account.startsWith('device:') 
 export const keptBytesKey = (account: string) => keptBytesKeyOf(partitionOf(account), kindOf(account));
 export const keptRoomKey = (account: string) => keptRoomKeyOf(partitionOf(account), kindOf(account));
 
-/** Hash: the bytes that a partition keeps or has reserved for answers, by the minute of their expiry. Expires two days after its last change. */
+/**
+ * Hash: the bytes that a partition keeps or has reserved for answers, by the minute of their expiry. Expires two days after its last
+ * change.
+ */
 export function keptBytesKeyOf(partition: number, kind: AccountKind): string {
   return `svc:${tagOf(partition)}:kept-bytes:${kind}`;
 }

@@ -1,8 +1,8 @@
 import { createBusyLoop } from './busy-loop.ts';
 
 /**
- * Work in pieces: one piece in each turn of the event loop, and one in 25 ms while the loop is busy. So others wait for one piece at a time,
- * however much work there is (contract.md#v3-rests).
+ * Work in pieces: one piece in each turn of the event loop, and one in 25 ms while the loop is busy. So others wait for one piece at a
+ * time, however much work there is (contract.md#v3-rests).
  */
 export interface Turns {
   /** Returns a function that withdraws the piece, if it has not run. */

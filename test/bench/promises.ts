@@ -10,7 +10,9 @@ import { createPlanEditor } from '../support/plan-file-editor.ts';
 import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
 import { measureTakeover } from './costs/takeover.ts';
 
-/** A time that the service promises, in milliseconds, and what was measured. Tests check these promises by order or by a fake clock only. */
+/**
+ * A time that the service promises, in milliseconds, and what was measured. Tests check these promises by order or by a fake clock only.
+ */
 export type PromisedTime = { promise: string; barMs: number; measuredMs: number[] };
 
 const lookEveryMs = 5;

@@ -23,8 +23,8 @@ const focused = (page: Page) => page.evaluate<string>('document.activeElement.in
 const dialogGone = (page: Page) => page.locator('dialog').waitFor({ state: 'detached' });
 
 /**
- * Shows that keys were last used at this time. Uses are stored twice a minute: what a list shows of a use a moment ago depends on when it is
- * read, and so does whether revoking asks for the name of the key.
+ * Shows that keys were last used at this time. Uses are stored twice a minute: what a list shows of a use a moment ago depends on when it
+ * is read, and so does whether revoking asks for the name of the key.
  */
 async function showUses(page: Page, at: number | null): Promise<void> {
   await page.route('**/v1/keys', async (route) => {

@@ -22,8 +22,8 @@ const clients = 4;
 type Load = { model: 'ended' | 'frozen'; fault: () => Promise<void> };
 
 /**
- * Clients of every endpoint, streamed and whole, ask one request after another. Once both engines are in the middle of answers, something happens to the first one.
- * As many requests as clients are begun after that.
+ * Clients of every endpoint, streamed and whole, ask one request after another. Once both engines are in the middle of answers, something
+ * happens to the first one. As many requests as clients are begun after that.
  */
 async function endingsUnder({ model, fault }: Load): Promise<Ending[]> {
   const service = await account();

@@ -55,7 +55,8 @@ type Options = {
 };
 
 /**
- * Starts llama.cpp's server with one of the models that were made for it. Resolves when it is ready. It ends with this process, even if that is killed.
+ * Starts llama.cpp's server with one of the models that were made for it. Resolves when it is ready. It ends with this process, even if
+ * that is killed.
  */
 export async function startEngine(options: Options): Promise<Engine> {
   const { port = await freePort() } = options;

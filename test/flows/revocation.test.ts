@@ -23,8 +23,8 @@ test.before(async () => {
 test.after.always(() => parts.disposeAsync());
 
 /**
- * Commands of heartbeats, of the fleet, webhooks, shares, paused backends, replies, queues, the batch scheduler, lease renewals, the budgets of
- * kept answers and the usage outbox, which continue meanwhile.
+ * Commands of heartbeats, of the fleet, webhooks, shares, paused backends, replies, queues, the batch scheduler, lease renewals, the
+ * budgets of kept answers and the usage outbox, which continue meanwhile.
  */
 const others =
   /^svc:(fleet$|batch-events-lock$|webhook-(upkeep-lock$|lock:)|reply-frames:|control:|(audit|device|file)-lock$|devices-looked-at$|batch-scheduler-lock$|queue-depths|backend-paused:|requests-to-end$|\{shares[:}]|\{(small|medium|large)-chat\}:|\{(default|large)-|\{p\d\d\}:(outbox|outbox-marks|lock|lease-holders|kept-(bytes|room):(user|device))$|\{p\d\d\}:lease-ends:)/;

@@ -3,8 +3,8 @@ import type { Cost, Load, Measured } from './measure.ts';
 export type Budget = Record<Load, Measured>;
 
 /**
- * How far a figure of the same code can be above the budget: a share, and a few more. A stream takes seconds, in which locks are renewed and
- * the like: its bytes were 162 to 169 KB in six runs, and are more on a busy machine.
+ * How far a figure of the same code can be above the budget: a share, and a few more. A stream takes seconds, in which locks are renewed
+ * and the like: its bytes were 162 to 169 KB in six runs, and are more on a busy machine.
  */
 type Tolerance = Record<keyof Cost, { share: number; more: number }>;
 const bytes = { share: 0.03, more: 0 };

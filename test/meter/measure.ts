@@ -10,9 +10,9 @@ import { watchRedis } from '../support/watch-redis.ts';
 import { startScriptedBackend } from './scripted-backend.ts';
 
 /**
- * What a request, or the whole stream, costs in Redis: commands, also those inside scripts, calls of scripts, bytes of its sockets, and keys
- * that are left. That of a request is a hundredth, rounded: what happens less than once for each depends on time, such as the storing of
- * usage.
+ * What a request, or the whole stream, costs in Redis: commands, also those inside scripts, calls of scripts, bytes of its sockets, and
+ * keys that are left. That of a request is a hundredth, rounded: what happens less than once for each depends on time, such as the storing
+ * of usage.
  */
 export type Cost = { commands: number; scripts: number; bytesIn: number; bytesOut: number; keysLeft: number };
 
@@ -132,7 +132,10 @@ type Counted = Record<string, { calls: number; commands: number }>;
 /** An ingress counts the jobs of a queue four times a second while requests wait. */
 const timed = new Set(['command llen', 'command zcard']);
 
-/** The calls of each script and command for a unit of the load: a request, or the stream. One that an idle stack makes nearly as often is not counted. */
+/**
+ * The calls of each script and command for a unit of the load: a request, or the stream. One that an idle stack makes nearly as often is
+ * not counted.
+ */
 async function callsOf(
   { redis, url, units }: { redis: Redis; url: string; units: number },
   work: () => Promise<void>,
@@ -164,8 +167,8 @@ async function callsOf(
 }
 
 /**
- * Counts what `watchRedis` saw. The commands inside a script follow its call, which is `EVAL` where Redis was sent its text. Upkeep of other
- * accounts' partitions is as frequent as time passes, and is not counted.
+ * Counts what `watchRedis` saw. The commands inside a script follow its call, which is `EVAL` where Redis was sent its text. Upkeep of
+ * other accounts' partitions is as frequent as time passes, and is not counted.
  */
 function count(seen: readonly string[][], names: Map<string, string>): Counted {
   const counted: Counted = {};

@@ -4,7 +4,9 @@ import type { AddressInfo } from 'node:net';
 
 interface ScriptedBackend extends AsyncDisposable {
   url: string;
-  /** Reads a stream of this backend to its end. Each chunk is sent only when the one before it has arrived here, so none are sent together. */
+  /**
+   * Reads a stream of this backend to its end. Each chunk is sent only when the one before it has arrived here, so none are sent together.
+   */
   readInStep(response: Response | Promise<Response>): Promise<void>;
 }
 

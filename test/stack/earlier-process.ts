@@ -6,7 +6,9 @@ import { promisify } from 'node:util';
 /** Enough for Redis to write and close its file. */
 const endWithinMs = 30_000;
 
-/** Waits until a process of an earlier start has ended. `command` is a part of its command line: its id may belong to another process now. */
+/**
+ * Waits until a process of an earlier start has ended. `command` is a part of its command line: its id may belong to another process now.
+ */
 export async function untilEnded(
   { pid, command }: { pid: number; command: string },
   withinMs = endWithinMs,

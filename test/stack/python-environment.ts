@@ -70,7 +70,9 @@ export async function provideFolder(
   return folder;
 }
 
-/** Another process that makes it at the same time waits for this one. `bin/python` finds its packages by its own path, so it can be moved. */
+/**
+ * Another process that makes it at the same time waits for this one. `bin/python` finds its packages by its own path, so it can be moved.
+ */
 async function makeOnce(
   folder: string,
   isMade: () => Promise<boolean>,

@@ -33,7 +33,10 @@ type Options = {
   sentinelLines?: readonly string[];
 };
 
-/** A master, its replica, and three sentinels. Resolves when the sentinels know each other and the replica, so that they can replace the master. */
+/**
+ * A master, its replica, and three sentinels. Resolves when the sentinels know each other and the replica, so that they can replace the
+ * master.
+ */
 export async function startRedisSentinel({
   directory,
   settings = {},

@@ -40,9 +40,9 @@ export async function writeRunningStack(runningStack: RunningStack, directory = 
 }
 
 /**
- * Takes a data folder for this process until it ends, in whichever way: the lock is one of the operating system, on an empty file. Waits for
- * the processes of an earlier start that was killed. Throws an error for the developer if another process has the folder, or if a process of
- * the earlier start does not end.
+ * Takes a data folder for this process until it ends, in whichever way: the lock is one of the operating system, on an empty file. Waits
+ * for the processes of an earlier start that was killed. Throws an error for the developer if another process has the folder, or if a
+ * process of the earlier start does not end.
  */
 export async function takeDirectory(directory: string): Promise<TakenDirectory> {
   mkdirSync(directory, { recursive: true });

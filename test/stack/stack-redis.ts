@@ -72,8 +72,8 @@ function withUser(url: string, password: string): string {
 }
 
 /**
- * Throws if a server has refused the service a command or a key. One that does not run any more is not asked. A wrong password is no missing
- * right: a process of another stack may have had its Redis at this port before.
+ * Throws if a server has refused the service a command or a key. One that does not run any more is not asked. A wrong password is no
+ * missing right: a process of another stack may have had its Redis at this port before.
  */
 async function requireRights(ports: readonly number[]): Promise<void> {
   const refusals = (await Promise.all(ports.map((port) => refusalsOf(port)))).flat();

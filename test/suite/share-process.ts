@@ -53,8 +53,8 @@ type Handle = {
 };
 
 /**
- * Reports what keeps this process alive half a minute after its last test. AVA fails it four minutes after the last event of the run, without
- * saying why.
+ * Reports what keeps this process alive half a minute after its last test. AVA fails it four minutes after the last event of the run,
+ * without saying why.
  */
 function reportLeak(): void {
   ava.after.always('what keeps the process alive is reported', () => {

@@ -37,8 +37,8 @@ export type Share = { files: string[]; testsAtOnce?: number; isAlone?: boolean; 
 export type Shares = { sequences: Share[]; others: Share[] };
 
 /**
- * Distributes files over processes. Tests of the console share a stack and a browser. Files with their own stacks run one after another, and
- * files that concern their whole process are alone in one.
+ * Distributes files over processes. Tests of the console share a stack and a browser. Files with their own stacks run one after another,
+ * and files that concern their whole process are alone in one.
  */
 export function shareProcesses(files: readonly string[]): Shares {
   const { console = [], flows = [], timed = [], small = [], stacks = [], alone = [] } = Object.groupBy(files, kindOf);

@@ -46,8 +46,8 @@ function titled<Chain extends object>(chain: Chain, names: readonly string[]): C
 }
 
 /**
- * A test that waits for what does not happen fails, instead of all that are still running when AVA gives up. It may set its own limit. AVA's
- * timer is one of the process, so a test that replaces these has none.
+ * A test that waits for what does not happen fails, instead of all that are still running when AVA gives up. It may set its own limit.
+ * AVA's timer is one of the process, so a test that replaces these has none.
  */
 function withTimeLimit(t: ExecutionContext, prove: Implementation): unknown {
   t.timeout(withoutAssertionMs, 'no assertion was made for so long');

@@ -14,10 +14,10 @@ export const nameOf = (way: Way) => way.replaceAll(' ', '-');
 
 /**
  * The result of a fault of one backend. `attempt` is the recorded outcome of its call. `moves on`: another backend is called, or none is
- * left (`isPaused`: this one is not called for 30 s). `isTimed`: a time limit ends the call. `waits`: another backend is called, or the request waits for this one. `is elsewhere`:
- * another backend is called, or none has the route. `breaks off`: the client already has a part. `runs out`: the deadline ends the call,
- * which counts against the backend only if it had sent nothing until then (`isSilent`). `is refused`: the request is invalid.
- * `is too large`: so is its answer, and it is unknown how much was produced.
+ * left (`isPaused`: this one is not called for 30 s). `isTimed`: a time limit ends the call. `waits`: another backend is called, or the
+ * request waits for this one. `is elsewhere`: another backend is called, or none has the route. `breaks off`: the client already has a
+ * part. `runs out`: the deadline ends the call, which counts against the backend only if it had sent nothing until then (`isSilent`). `is
+ * refused`: the request is invalid. `is too large`: so is its answer, and it is unknown how much was produced.
  */
 export type Outcome =
   | { what: 'moves on'; attempt: string; isPaused?: boolean; isTimed?: boolean }
@@ -33,8 +33,8 @@ export type Outcome =
 export type Case = { model: string; backends: string[]; way: Way; outcome: Outcome };
 
 /**
- * The name of the first backend of a case. A pause is for all models of a backend, and one that is silent while others get tokens is busy: so
- * each such case has a backend of its own, at the first model server.
+ * The name of the first backend of a case. A pause is for all models of a backend, and one that is silent while others get tokens is busy:
+ * so each such case has a backend of its own, at the first model server.
  */
 export function firstBackendOf(outcome: Outcome, name: string): string {
   const isOwn = outcome.what === 'waits' || endsInTime(outcome) || (outcome.what === 'moves on' && outcome.isPaused);

@@ -4,8 +4,8 @@ export type Death = { call: number; when: 'before' | 'after' };
 export const died = new Error('the process has died');
 
 /**
- * Returns the same object for a process that dies. `hasDied` says whether it did: a process that makes fewer calls lives. `inner` are fields
- * that are objects with calls of their own.
+ * Returns the same object for a process that dies. `hasDied` says whether it did: a process that makes fewer calls lives. `inner` are
+ * fields that are objects with calls of their own.
  */
 export function dying<Parts extends Record<string, object>>(
   parts: Parts,

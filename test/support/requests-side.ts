@@ -17,7 +17,10 @@ import { recordedLog } from './recorded-log.ts';
 
 type Ending = Partial<UsageReport> & { tokens?: number };
 
-/** The requests of one account, moved by the scripts that move them, and the look-up of an ingress. Nothing is drained unless a test does it. */
+/**
+ * The requests of one account, moved by the scripts that move them, and the look-up of an ingress. Nothing is drained unless a test does
+ * it.
+ */
 export function openRequests(redis: Redis, { account, store }: { account: string; store: Store }) {
   const limits = openLimits(redis, { account });
   const startRun = createStartRun(redis);

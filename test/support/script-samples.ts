@@ -1,6 +1,6 @@
 /**
- * Real text in the scripts of the world: the first article of the Universal Declaration of Human Rights, by language. Languages of the Latin
- * alphabet are here if their words are unlike those that tokenizers are trained on.
+ * Real text in the scripts of the world: the first article of the Universal Declaration of Human Rights, by language. Languages of the
+ * Latin alphabet are here if their words are unlike those that tokenizers are trained on.
  */
 export const scriptSamples: Readonly<Record<string, string>> = {
   Afrikaans:

@@ -5,7 +5,10 @@ import type { Redis } from 'ioredis';
 import { nodesOf, openRedis } from './open-redis.ts';
 
 export type RedisWatch = AsyncDisposable & {
-  /** The commands that clients sent to Redis while `work` ran, in order of execution. Those inside scripts begin with `lua`, if they are wanted. */
+  /**
+   * The commands that clients sent to Redis while `work` ran, in order of execution. Those inside scripts begin with `lua`, if they are
+   * wanted.
+   */
   during(work: () => Promise<unknown>): Promise<string[][]>;
 };
 

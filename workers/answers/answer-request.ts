@@ -45,7 +45,8 @@ export type Received = () => Promise<TokenUsage>;
 export type Answer = { body?: AnswerBody; finalEvents?: string; usage: TokenUsage };
 
 /**
- * `isOverLimit`: the backend exceeded the output limit, and the rest is neither delivered nor charged. `id`: the backend's id of the answer.
+ * `isOverLimit`: the backend exceeded the output limit, and the rest is neither delivered nor charged. `id`: the backend's id of the
+ * answer.
  */
 export type Answered = Answer & { isOverLimit: boolean; id: string | undefined };
 

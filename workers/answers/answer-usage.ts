@@ -8,8 +8,9 @@ import { noTokens } from './usage-report.ts';
 type Text = { sample: string; characters: number };
 
 /**
- * The usage that the backend reported, as far as it is a report of all, else counted by tokenizer and marked as estimated. Beside text, zero
- * is none. Of several choices or prompts some servers report one only, so the larger count is charged (contract.md#ms11-reported-usage).
+ * The usage that the backend reported, as far as it is a report of all, else counted by tokenizer and marked as estimated. Beside text,
+ * zero is none. Of several choices or prompts some servers report one only, so the larger count is charged
+ * (contract.md#ms11-reported-usage).
  */
 export async function usageOf(
   job: QueuedCall,
@@ -66,8 +67,8 @@ export async function unknownUsage(job: QueuedCall): Promise<TokenUsage> {
 }
 
 /**
- * The tokens of the prompt by tokenizer, and those that are charged: at least half of what admission has estimated, because a prompt can also
- * be what the tokenizer does not read (contract.md#ho5-proof-of-usage).
+ * The tokens of the prompt by tokenizer, and those that are charged: at least half of what admission has estimated, because a prompt can
+ * also be what the tokenizer does not read (contract.md#ho5-proof-of-usage).
  */
 async function countPrompt(job: QueuedCall): Promise<{ counted: number; charged: number }> {
   if (endpointAt(job.endpoint).request.isFree) return { counted: 0, charged: 0 };

@@ -45,8 +45,8 @@ export async function countPromptTokens({ endpoint, body }: Pick<QueuedCall, 'en
 }
 
 /**
- * Estimates the tokens of the whole text, and corrects the estimate by what the tokenizer counts in samples of it. Each sample is at a random
- * place within its own part of the text. So no client can know which places count, and cheap text anywhere hides no other text.
+ * Estimates the tokens of the whole text, and corrects the estimate by what the tokenizer counts in samples of it. Each sample is at a
+ * random place within its own part of the text. So no client can know which places count, and cheap text anywhere hides no other text.
  */
 async function countSamples(text: string, random: () => number): Promise<number> {
   let counted = 0;

@@ -7,7 +7,9 @@ import type { RefusedBy, TooLong } from './found.ts';
 
 const fieldPath = /^[A-Za-z_][\w.[\]-]{0,79}$/;
 
-/** The client's error for what a backend has refused, with its words (contract.md#d9-faults-of-the-request). `path`: what they are about. */
+/**
+ * The client's error for what a backend has refused, with its words (contract.md#d9-faults-of-the-request). `path`: what they are about.
+ */
 export function refusedBy({ words, status, kinds, param }: RefusedBy, path: string): ApiError {
   const message = words || 'The model server refused the request.';
   const code = kinds.find((kind) => openAiCodes.has(kind));

@@ -19,9 +19,9 @@ import type { CallingRun } from './run.ts';
 import type { AttemptEnd } from './run-ledger.ts';
 
 /**
- * `failed`: the backend gave no answer. `stopped`: the call was aborted. `too_large`: its answer exceeds the limit of one answer. `fault`: an
- * error of ours. `received`: set once text was sent to the client. `produced`: set if the answer came as a stream, also if it is assembled
- * for the client.
+ * `failed`: the backend gave no answer. `stopped`: the call was aborted. `too_large`: its answer exceeds the limit of one answer. `fault`:
+ * an error of ours. `received`: set once text was sent to the client. `produced`: set if the answer came as a stream, also if it is
+ * assembled for the client.
  */
 export type Attempt = Progressed &
   (

@@ -28,8 +28,8 @@ export type CallEnd = { outcome: 'answered' | 'alive' | 'abandoned' } | { outcom
 export interface BackendHealth extends Disposable {
   breaker(): BreakerState;
   /**
-   * It must not be called: its breaker is open, or the next call is a probe, and a request of this holder has just failed there, which proved
-   * nothing.
+   * It must not be called: its breaker is open, or the next call is a probe, and a request of this holder has just failed there, which
+   * proved nothing.
    */
   refuses(holder?: string): boolean;
   /** A call or a health test shows whether it may be called. Others wait for its result. */

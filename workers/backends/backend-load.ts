@@ -20,8 +20,8 @@ export interface BackendLoad {
   /** What is in use and needed of backends with a fleet limit. `isWaiting`: jobs in progress wait for a slot. */
   uses(how: { isLeaving: boolean; isWaiting: boolean }): BackendUse[];
   /**
-   * By backend: calls in flight, `requests_at_once`, and this worker's share of it or of what the backend has shown to have room for; undefined if
-   * there is none, or if the limit is of each worker.
+   * By backend: calls in flight, `requests_at_once`, and this worker's share of it or of what the backend has shown to have room for;
+   * undefined if there is none, or if the limit is of each worker.
    */
   report(): { backend: string; calls: number; limit: number | undefined; share: number | undefined }[];
 }

@@ -25,8 +25,8 @@ export interface BackendSlots extends Disposable {
   /** Whether a job could be taken now: it finds a slot, or none of its backends may be called. */
   hasSlot(model: string, lane: Lane): boolean;
   /**
-   * Takes a slot for a job in progress: the reserved one if the job may use it and no other is better for it, else at once or, if all backends are
-   * full, in the order of asking.
+   * Takes a slot for a job in progress: the reserved one if the job may use it and no other is better for it, else at once or, if all
+   * backends are full, in the order of asking.
    */
   take(ask: Ask, reservation?: Reservation): Promise<SlotAnswer>;
   /** The context of a backend in tokens, if it is known. */
@@ -151,8 +151,8 @@ export function createBackendSlots(deps: {
 }
 
 /**
- * The slot that is reserved, unless the request may not use it, or the backend is suspect for its account and another one is not, or already
- * has a call of it.
+ * The slot that is reserved, unless the request may not use it, or the backend is suspect for its account and another one is not, or
+ * already has a call of it.
  */
 function useReserved(reservation: Reservation, ask: Ask, candidates: readonly Candidate[]): Slot | undefined {
   const reserved = candidates.find(({ name }) => name === reservation.backend);

@@ -29,8 +29,8 @@ const many = 5;
 /**
  * Chooses the backend to call next (contract.md#q1-choice, contract.md#o5-room-for-clients). On-prem replicas come before the cloud, which
  * is called only if no replica can be. Among them, the one with the fewest calls in flight comes first, then the one with the shortest time
- * to the first token (an unknown time comes first, to find it out), then the order of the plan file. A suspect one comes after all others. A line of a batch (`lane`) waits for a
- * full replica, and goes to the cloud only if no replica may be called. `random` is in [0, 1).
+ * to the first token (an unknown time comes first, to find it out), then the order of the plan file. A suspect one comes after all others.
+ * A line of a batch (`lane`) waits for a full replica, and goes to the cloud only if no replica may be called. `random` is in [0, 1).
  */
 export function chooseBackend(
   candidates: readonly Candidate[],

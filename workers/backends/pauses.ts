@@ -6,8 +6,8 @@ import type { BackendNews, Pause } from '../shares/renew-shares.ts';
  */
 export interface Pauses {
   /**
-   * The backend is busy. `retryAfterMs`: for as long as it says, else longer each time while it stays busy. `calls`: those of this worker in
-   * flight, with the one that it refused.
+   * The backend is busy. `retryAfterMs`: for as long as it says, else longer each time while it stays busy. `calls`: those of this worker
+   * in flight, with the one that it refused.
    */
   busy(backend: string, asked: { retryAfterMs: number | undefined; calls: number }): void;
   /** A call there was answered, so it has room for another one: if it is busy and has asked for no time, the pause ends. */

@@ -16,7 +16,10 @@ export interface Slot {
   end(end: SlotEnd): void;
 }
 
-/** How a call ended: what it shows about the health of its backend, or why it is not called for a while. `retryAfterMs`: for how long it asks. */
+/**
+ * How a call ended: what it shows about the health of its backend, or why it is not called for a while. `retryAfterMs`: for how long it
+ * asks.
+ */
 export type SlotEnd = CallEnd | { outcome: 'busy'; retryAfterMs: number | undefined } | { outcome: 'loading' };
 
 /** A slot for a job that is not known yet. */

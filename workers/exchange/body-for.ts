@@ -37,8 +37,8 @@ export function bodyFor(
 }
 
 /**
- * The names under which the limit is sent: the one that this backend is known to accept, else those that the client has used, else the first
- * of the endpoint. Some servers refuse two.
+ * The names under which the limit is sent: the one that this backend is known to accept, else those that the client has used, else the
+ * first of the endpoint. Some servers refuse two.
  */
 function limitFieldsOf(
   { endpoint, limitFields }: Queued,

@@ -10,8 +10,8 @@ import { type AnswerKind, readByFirstByte } from './read-by-first-byte.ts';
 import { type EventReader, readEvents, type StreamEnd } from './read-events.ts';
 
 /**
- * `path`: below the address of the backend. `headers`: those of the client that the backend gets. `requestId` is sent with the call, so that
- * a model server's log can be compared with ours.
+ * `path`: below the address of the backend. `headers`: those of the client that the backend gets. `requestId` is sent with the call, so
+ * that a model server's log can be compared with ours.
  */
 export type BackendCall = {
   backend: Backend;
@@ -37,16 +37,17 @@ export interface CallBackend {
   /** Returns the whole answer, as this body keeps it. After its headers, a pause may last at most `idle_ms`. */
   whole<Whole>(call: BackendCall, body: WholeBody<Whole>): Promise<Whole>;
   /**
-   * Passes the data of each event to the reader. Until the answer proper has begun, no pause may be longer than `first_token_ms`, and from then on
-   * none longer than `idle_ms` (contract.md#q5-time-limits). An error of the reader fails the call unchanged. A backend may answer with one JSON instead: then the
-   * reader gets its text, and no event. Which it is shows in its first byte, whatever its media type (contract.md#ms10-media-types).
+   * Passes the data of each event to the reader. Until the answer proper has begun, no pause may be longer than `first_token_ms`, and from
+   * then on none longer than `idle_ms` (contract.md#q5-time-limits). An error of the reader fails the call unchanged. A backend may answer
+   * with one JSON instead: then the reader gets its text, and no event. Which it is shows in its first byte, whatever its media type
+   * (contract.md#ms10-media-types).
    */
   stream(call: BackendCall, reader: StreamReader): Promise<StreamEnd>;
 }
 
 /**
- * `isWhole`: a whole answer was asked for, which comes when it is complete: it has no limit for its first token. `hasText`: whether the event
- * that was taken last has text.
+ * `isWhole`: a whole answer was asked for, which comes when it is complete: it has no limit for its first token. `hasText`: whether the
+ * event that was taken last has text.
  */
 export type StreamReader = EventReader & { isWhole: boolean; hasText(): boolean; takeWhole(text: string): void };
 

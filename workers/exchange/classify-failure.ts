@@ -18,7 +18,9 @@ export function classifyFailure(error: unknown, { wasSent = true }: { wasSent?: 
   return new BackendError('connection', 'the connection failed', details);
 }
 
-/** In seconds or as a date (RFC 9110 10.2.3), or in milliseconds as OpenAI sends it. Undefined if a response has none, or asks for no pause. */
+/**
+ * In seconds or as a date (RFC 9110 10.2.3), or in milliseconds as OpenAI sends it. Undefined if a response has none, or asks for no pause.
+ */
 export function readRetryAfter(headers: IncomingHttpHeaders, now = Date.now()): number | undefined {
   const milliseconds = Number(single(headers['retry-after-ms']) ?? Number.NaN);
   const text = single(headers['retry-after']) ?? '';

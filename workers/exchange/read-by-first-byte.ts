@@ -11,9 +11,9 @@ const eventBytes = new Set([...'deir:'].map((first) => first.charCodeAt(0)));
 const jsonBytes = new Set([...'{['].map((first) => first.charCodeAt(0)));
 
 /**
- * Reads an answer by what it is, which its first byte shows: proxies and servers give streams any media type (contract.md#ms10-media-types).
- * An answer that is neither is `unreadable`. `onBlank` is called for bytes before it: any byte is a sign of life
- * (contract.md#ms8-signs-of-life).
+ * Reads an answer by what it is, which its first byte shows: proxies and servers give streams any media type
+ * (contract.md#ms10-media-types). An answer that is neither is `unreadable`. `onBlank` is called for bytes before it: any byte is a sign of
+ * life (contract.md#ms8-signs-of-life).
  */
 export function readByFirstByte({
   readerOf,

@@ -24,7 +24,10 @@ export function readEvents({
 }: {
   exchange: Exchange<StreamEnd>;
   reader: EventReader;
-  /** Sets the time limit for the next bytes. Any byte shows that the backend is alive, also one of a comment (contract.md#ms8-signs-of-life). */
+  /**
+   * Sets the time limit for the next bytes. Any byte shows that the backend is alive, also one of a comment
+   * (contract.md#ms8-signs-of-life).
+   */
   expectNext: () => void;
 }): BodyReader {
   const parse = createEventStreamParser();

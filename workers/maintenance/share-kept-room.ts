@@ -23,8 +23,8 @@ const missedMs = 5_000;
 
 /**
  * Sums the bytes of kept answers over all partitions, and writes into each how much of the budget of all accounts is left
- * (contract.md#ho1-budgets-of-kept-answers): a quarter of Redis's memory, of which devices may take a quarter. Admission reads only that. While
- * less than half is used there is no need for a bound. Fails as Redis does; a node of a cluster that is away counts as before.
+ * (contract.md#ho1-budgets-of-kept-answers): a quarter of Redis's memory, of which devices may take a quarter. Admission reads only that.
+ * While less than half is used there is no need for a bound. Fails as Redis does; a node of a cluster that is away counts as before.
  */
 export function createShareKeptRoom({
   redis,

@@ -11,7 +11,8 @@ const ingressMs = 10_000;
 
 /**
  * Applies top-up codes that an ingress has claimed for an account and did not complete, because it died or the store was away. Every worker
- * does it, because it can be repeated without effect (contract.md#j5-overage-and-top-up-codes). A code that fails does not block the others.
+ * does it, because it can be repeated without effect (contract.md#j5-overage-and-top-up-codes). A code that fails does not block the
+ * others.
  */
 export function startCodeCompletion({
   redis,

@@ -20,8 +20,8 @@ const auditHoldMs = 360_000;
 const devicesHoldMs = 180_000;
 
 /**
- * Starts the tasks that one worker of the fleet does for all: copying audit records, and removing unused devices. Each worker completes top-up
- * codes and removals of accounts. Observes indexes.
+ * Starts the tasks that one worker of the fleet does for all: copying audit records, and removing unused devices. Each worker completes
+ * top-up codes and removals of accounts. Observes indexes.
  */
 export function startMaintenance({
   redis,

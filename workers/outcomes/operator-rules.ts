@@ -1,8 +1,8 @@
 import type { Rule } from './rule.ts';
 
 /**
- * The operator's own account at a backend: its key, its credit, its region. Whole sentences only: a message of a client that a backend quotes
- * must pause nothing (contract.md#ms5-the-operators-account).
+ * The operator's own account at a backend: its key, its credit, its region. Whole sentences only: a message of a client that a backend
+ * quotes must pause nothing (contract.md#ms5-the-operators-account).
  */
 const refusesAccount = { outcome: 'failed', statuses: [400, 429], evidence: 'operator, if two' } as const;
 

@@ -1,7 +1,7 @@
 /**
- * What an attempt at a backend comes to (contract.md#ms-model-servers). `refused`: the request is at fault. `too_long`: it does not fit into
- * the context. `busy`, `loading` and `not_offered`: the backend is well, and does not serve this request now or at all. `failed`: it gave no
- * answer. `interrupted`: it broke off.
+ * What an attempt at a backend comes to (contract.md#ms-model-servers). `refused`: the request is at fault. `too_long`: it does not fit
+ * into the context. `busy`, `loading` and `not_offered`: the backend is well, and does not serve this request now or at all. `failed`: it
+ * gave no answer. `interrupted`: it broke off.
  */
 export type Outcome =
   | 'answered'

@@ -1,7 +1,10 @@
 import type { BackendFault } from '../../shared/endpoints/answers/backend-error.ts';
 import type { Evidence, Outcome } from './outcome.ts';
 
-/** What came back from a backend instead of an answer. `status`: of HTTP, else what an error in a 200 stands for. `hasText`: text came before it. */
+/**
+ * What came back from a backend instead of an answer. `status`: of HTTP, else what an error in a 200 stands for. `hasText`: text came
+ * before it.
+ */
 export type Came = {
   fault: BackendFault;
   status?: number | undefined;
@@ -14,9 +17,9 @@ export type Came = {
 };
 
 /**
- * One row of the tables. All conditions that it has must hold. `kinds`: one of these codes or types. `sentence`: its words; whole, from `^` to
- * `$`, where others than its own request could suffer from what is decided, because a backend may quote the request. `engine`: who says so,
- * with the version in which it was seen.
+ * One row of the tables. All conditions that it has must hold. `kinds`: one of these codes or types. `sentence`: its words; whole, from `^`
+ * to `$`, where others than its own request could suffer from what is decided, because a backend may quote the request. `engine`: who says
+ * so, with the version in which it was seen.
  */
 export type Rule = {
   id: string;

@@ -16,12 +16,14 @@ export interface ServedPlanFile {
   noted(processes: readonly FleetProcess[]): void;
 }
 
-/** A request keeps its plan file from its beginning. Its body may take this long to arrive before it is queued (`ingress/run-ingress.ts`). */
+/**
+ * A request keeps its plan file from its beginning. Its body may take this long to arrive before it is queued (`ingress/run-ingress.ts`).
+ */
 const bodyMs = 30_000;
 
 /**
- * A worker works with a new plan file at once, and continues to serve the models that have gone until no ingress can queue a request for them
- * (contract.md#k2-generations).
+ * A worker works with a new plan file at once, and continues to serve the models that have gone until no ingress can queue a request for
+ * them (contract.md#k2-generations).
  */
 export function createServedPlanFile(deps: {
   planFile: PlanFileInForce;

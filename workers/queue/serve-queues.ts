@@ -47,8 +47,8 @@ type QueuesDeps = {
 const checkPauseMsMin = 150;
 
 /**
- * Runs the jobs of all models of these pools, as the plan file has them. A job waits in its queue for a slot. Only a job that fails over waits
- * in the worker. The slots must follow the plan file before the queues do.
+ * Runs the jobs of all models of these pools, as the plan file has them. A job waits in its queue for a slot. Only a job that fails over
+ * waits in the worker. The slots must follow the plan file before the queues do.
  */
 export function serveQueues(deps: QueuesDeps): QueuesServed {
   const { planFile, upkeepRedis, config, log } = deps;

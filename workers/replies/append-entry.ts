@@ -4,8 +4,8 @@ import { loadScript, type Redis } from '../../shared/redis/connections.ts';
 const lua = readFileSync(new URL('./append-entry.lua', import.meta.url), 'utf8');
 
 /**
- * Appends an entry to the reply stream of an ingress and trims it to about `lengthMax` entries. False if the stream is gone, and its ingress
- * with it. If Redis is out of memory, a script appends the entry.
+ * Appends an entry to the reply stream of an ingress and trims it to about `lengthMax` entries. False if the stream is gone, and its
+ * ingress with it. If Redis is out of memory, a script appends the entry.
  */
 export async function appendEntry(
   redis: Redis,

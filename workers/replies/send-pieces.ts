@@ -42,8 +42,8 @@ export type PieceSending = {
 };
 
 /**
- * Sends a body piece by piece, each with the bytes of the whole body, at most 1 MiB ahead of its client (contract.md#p8-pieces). False if it
- * was given up: the client is gone, its time is over, or it does not read and others need the room.
+ * Sends a body piece by piece, each with the bytes of the whole body, at most 1 MiB ahead of its client (contract.md#p8-pieces). False if
+ * it was given up: the client is gone, its time is over, or it does not read and others need the room.
  */
 export async function sendPieces(
   body: AnswerBody,

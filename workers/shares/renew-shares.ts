@@ -5,10 +5,10 @@ import { loadLua } from '../../shared/redis/load-lua.ts';
 import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
 
 /**
- * What a worker uses and needs of a backend. `limit`: concurrent calls of the whole fleet; undefined if there is no limit, except the one that
- * the backend shows by being busy (contract.md#ms2-busy-and-loading). `wants`: jobs wait for it; `idle`: none
- * waits; `stops`: this worker takes no more jobs. `isAsked`: a client has called it in the last seconds. `isOfSeveralPools`: models of
- * several pools have it, so workers of one pool could keep it from those of another.
+ * What a worker uses and needs of a backend. `limit`: concurrent calls of the whole fleet; undefined if there is no limit, except the one
+ * that the backend shows by being busy (contract.md#ms2-busy-and-loading). `wants`: jobs wait for it; `idle`: none waits; `stops`: this
+ * worker takes no more jobs. `isAsked`: a client has called it in the last seconds. `isOfSeveralPools`: models of several pools have it, so
+ * workers of one pool could keep it from those of another.
  */
 export type BackendUse = {
   backend: string;
@@ -20,8 +20,8 @@ export type BackendUse = {
 };
 
 /**
- * What a worker has learned of a backend since its last renewal. `busyCalls`: how many calls of this worker were in flight when it was busy, 0
- * if it was not; `pause`: for how long it is not called.
+ * What a worker has learned of a backend since its last renewal. `busyCalls`: how many calls of this worker were in flight when it was
+ * busy, 0 if it was not; `pause`: for how long it is not called.
  */
 export type BackendNews = { busyCalls: number; pause: Pause | undefined };
 
@@ -47,8 +47,8 @@ export type Renewed = {
 };
 
 /**
- * Renews all shares of a worker (decisions.md#shares-instead-of-a-lease-for-each-call). Idempotent: of calls with the same `number`, one counts
- * what is new. `new`: the worker has never renewed. `leaves`: it gives up its shares.
+ * Renews all shares of a worker (decisions.md#shares-instead-of-a-lease-for-each-call). Idempotent: of calls with the same `number`, one
+ * counts what is new. `new`: the worker has never renewed. `leaves`: it gives up its shares.
  */
 export type RenewShares = (
   mode: 'new' | 'known' | 'leaves',

@@ -7,8 +7,8 @@ export interface GuestKeys {
   /** The account of the device: `device:` and the SHA-256 of its id; the id itself is not stored. */
   accountOf(deviceId: string): string;
   /**
-   * Mints a key, with its hash and the fingerprints of the secrets used. A device that has a key, by `made`, keeps it while its secret is in
-   * use.
+   * Mints a key, with its hash and the fingerprints of the secrets used. A device that has a key, by `made`, keeps it while its secret is
+   * in use.
    */
   mint(deviceId: string, made?: GuestSecrets): { key: string; hash: string; guest: GuestSecrets };
   /** Returns the key that was made with these secrets; throws if the secret is no longer in use. */

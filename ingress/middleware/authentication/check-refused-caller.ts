@@ -6,9 +6,9 @@ import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
 import { lookAtCounters } from './check-present-caller.ts';
 
 /**
- * Checks the caller of a request that is refused before its admission, where the caller is usually checked. So an ended key always gets that
- * error, and any other caller gets its limit headers (contract.md#e6-limit-headers). If the caller in memory is suspended, it is checked
- * first, so that the body is read only if the suspension was lifted on another ingress.
+ * Checks the caller of a request that is refused before its admission, where the caller is usually checked. So an ended key always gets
+ * that error, and any other caller gets its limit headers (contract.md#e6-limit-headers). If the caller in memory is suspended, it is
+ * checked first, so that the body is read only if the suspension was lifted on another ingress.
  */
 export function checkRefusedCaller({ checkCaller }: { checkCaller: CheckCaller }): Stage {
   return async function checkRefusedCaller(ctx, next) {

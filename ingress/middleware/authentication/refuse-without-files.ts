@@ -2,7 +2,9 @@ import { ApiError } from '../../../shared/errors.ts';
 import { filesOf } from '../../../shared/store/accounts/further-key.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 
-/** Refuses keys that may use no files and no batches with `FORBIDDEN`: guest keys, and keys that say so (contract.md#ho7-files-of-a-key). */
+/**
+ * Refuses keys that may use no files and no batches with `FORBIDDEN`: guest keys, and keys that say so (contract.md#ho7-files-of-a-key).
+ */
 export const refuseWithoutFiles: Stage = async function refuseWithoutFiles(ctx, next) {
   const { account, furtherKey } = stateOf(ctx, 'caller');
   if (account.startsWith('device:')) throw new ApiError('FORBIDDEN', 'Guest keys have no files and no batches.');

@@ -17,8 +17,8 @@ export const namedKeyBody = z.strictObject({
 });
 
 /**
- * `POST /v1/keys/developer`: mints the key of the account, and shows it in full only this once. If the account has a key, returns it masked.
- * 200 in both cases (contract.md#c4-repeated-mint, contract.md#t2-key-routes).
+ * `POST /v1/keys/developer`: mints the key of the account, and shows it in full only this once. If the account has a key, returns it
+ * masked. 200 in both cases (contract.md#c4-repeated-mint, contract.md#t2-key-routes).
  */
 export function mintDeveloperKey({ changeAccount, peppers }: KeyChanges): Stage {
   return async function mintDeveloperKey(ctx) {

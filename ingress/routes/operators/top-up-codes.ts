@@ -27,8 +27,8 @@ export const codesQuery = z.strictObject({
 });
 
 /**
- * `POST /admin/top-up-codes`: makes codes, and shows them only this once (contract.md#j5-overage-and-top-up-codes). If the answer is lost, the
- * codes exist, and no one knows them: they can be revoked.
+ * `POST /admin/top-up-codes`: makes codes, and shows them only this once (contract.md#j5-overage-and-top-up-codes). If the answer is lost,
+ * the codes exist, and no one knows them: they can be revoked.
  */
 export function createTopUpCodes({ store, log }: CodeDeps): Stage {
   return async function createTopUpCodes(ctx) {

@@ -38,7 +38,9 @@ export function readSaidBody(body: string): Said {
   }
 }
 
-/** The error for an event or a whole body that is no answer: the backend's own if it is one, else that it is `unreadable`, or this fault. */
+/**
+ * The error for an event or a whole body that is no answer: the backend's own if it is one, else that it is `unreadable`, or this fault.
+ */
 export function notAnAnswer(
   value: unknown,
   message: string,

@@ -1,8 +1,8 @@
 import { ApiError } from '../../errors.ts';
 
 /**
- * The prompt fits into the context of no backend. `field` is the field of the request with the prompt. Coding agents compact their history on
- * the code (contract.md#ms6-context).
+ * The prompt fits into the context of no backend. `field` is the field of the request with the prompt. Coding agents compact their history
+ * on the code (contract.md#ms6-context).
  */
 export function promptTooLong(field: string, numbers: { promptTokens?: number; contextTokens?: number }): ApiError {
   const { promptTokens, contextTokens } = numbers;

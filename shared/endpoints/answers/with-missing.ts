@@ -1,8 +1,8 @@
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the object with these properties where it lacks them: the object itself if it has all. Null is a value only where it also stands for
- * a missing one (contract.md#ms9-what-is-skipped).
+ * Returns the object with these properties where it lacks them: the object itself if it has all. Null is a value only where it also stands
+ * for a missing one (contract.md#ms9-what-is-skipped).
  */
 export function withMissing<T extends Json>(value: T, required: Json): T {
   for (const name in required) if (lacks(value, required, name)) return filled(value, required);

@@ -2,8 +2,8 @@ import { isObject } from '../../is-object.ts';
 
 /**
  * Fields that the model has not written, or not a second time. `label`: it labels a part of an answer, or comes with its text. `opaque`: it
- * has no text, but an image, sound, a file, a signature, or what the provider has encrypted. `any`: text with some servers, and base64 or an
- * address with others.
+ * has no text, but an image, sound, a file, a signature, or what the provider has encrypted. `any`: text with some servers, and base64 or
+ * an address with others.
  */
 const kinds: ReadonlyMap<string, 'label' | 'opaque' | 'any'> = new Map([
   ...(['role', 'id', 'type', 'call_id', 'status', 'format', 'media_type', 'mime_type'] as const).map(labelOf),
@@ -36,8 +36,8 @@ const argumentFields = new Set(['input', 'arguments']);
 const depthMax = 8;
 
 /**
- * What the model wrote in a message or a part of one: every text in it, as content, reasoning or a tool call. What is no text has no part in
- * it (contract.md#ms11-reported-usage).
+ * What the model wrote in a message or a part of one: every text in it, as content, reasoning or a tool call. What is no text has no part
+ * in it (contract.md#ms11-reported-usage).
  */
 export function writtenText(value: unknown, depth = 0): string {
   if (typeof value === 'string') return withoutDataUrls(value);

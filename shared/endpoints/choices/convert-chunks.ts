@@ -11,7 +11,10 @@ import type { ChoicesKind } from './required-properties.ts';
 
 const heldCharactersMax = 1_048_576;
 
-/** Converts a stream of chunks. Chunks with another name of the model are rewritten. The usage, if the client asked for it, is the last chunk. */
+/**
+ * Converts a stream of chunks. Chunks with another name of the model are rewritten. The usage, if the client asked for it, is the last
+ * chunk.
+ */
 export function createChunkConverter(kind: ChoicesKind, options: StreamOptions): StreamConverter {
   const progress = createAnswerProgress({ ...options, choicesMax: kind.choicesMax });
   const { begun, complete, usage } = progress;

@@ -11,7 +11,9 @@ export type ReportedUsage = {
 /** The tokens that the answer reports to its client. */
 export type AnswerTokens = Pick<ReportedUsage, 'promptTokens' | 'completionTokens'>;
 
-/** `model`: the name that the client knows. The others stand in for an id and a time that a backend left out; `createdAt` in Unix seconds. */
+/**
+ * `model`: the name that the client knows. The others stand in for an id and a time that a backend left out; `createdAt` in Unix seconds.
+ */
 export type AnswerContext = { model: string; requestId: string; createdAt: number };
 
 /** A whole answer of a backend. `usage` is undefined if the backend reported none that can be read. */
@@ -109,7 +111,9 @@ export interface StreamProgress {
 
 /** Converts a streamed answer, event by event, for the client. */
 export interface StreamConverter extends StreamProgress {
-  /** Takes the data of one event. Returns what is ready to be sent, which is empty until the answer has begun. Fails with `BackendError`. */
+  /**
+   * Takes the data of one event. Returns what is ready to be sent, which is empty until the answer has begun. Fails with `BackendError`.
+   */
   take(data: string): string;
   /** Ends what is open as a backend would at its output limit, in place of the event that was taken last. */
   cut(choicesAsked: number): string;
@@ -117,7 +121,9 @@ export interface StreamConverter extends StreamProgress {
   id(): string | undefined;
   /** The usage that was reported last. */
   usage(): ReportedUsage | undefined;
-  /** The least number of tokens written so far: a piece has at least one, and no model's tokens are longer than eight characters on average. */
+  /**
+   * The least number of tokens written so far: a piece has at least one, and no model's tokens are longer than eight characters on average.
+   */
   tokensWritten(): number;
   /** What the model has written so far, cut at a million characters, for counting if no usage was reported. */
   text(): { sample: string; characters: number };

@@ -20,9 +20,9 @@ const byte = {
 const isSpace = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
 /**
- * Cuts the vectors out of a list of embeddings while it arrives: the values of `embedding` in the objects of the top-level list `data`. They
- * are checked, and neither parsed nor copied: an answer can have millions of numbers (contract.md#ho2-bytes-of-answers). Whether the rest is
- * JSON is left to its parser. `mark`: a text that no backend can know.
+ * Cuts the vectors out of a list of embeddings while it arrives: the values of `embedding` in the objects of the top-level list `data`.
+ * They are checked, and neither parsed nor copied: an answer can have millions of numbers (contract.md#ho2-bytes-of-answers). Whether the
+ * rest is JSON is left to its parser. `mark`: a text that no backend can know.
  */
 export function createVectorCutter(mark: string): VectorCutter {
   const rest = createParts();

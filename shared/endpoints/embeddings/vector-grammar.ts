@@ -1,6 +1,8 @@
 /** Follows the bytes of one vector: a list of numbers (also of lists of numbers), or a text in base64. Keeps none of them. */
 export interface VectorGrammar {
-  /** Returns the index after the last byte of the vector, or -1 if it does not end in these bytes. Fails at a byte that JSON does not allow. */
+  /**
+   * Returns the index after the last byte of the vector, or -1 if it does not end in these bytes. Fails at a byte that JSON does not allow.
+   */
   follow(bytes: Buffer, from: number): number;
 }
 
@@ -11,8 +13,8 @@ const classCount = classes.length + 1;
 const [opening, closing] = [1, 2];
 
 /**
- * The grammar of numbers and lists (RFC 8259), one row for each state: the next state by class of the byte. `x` is an error. `a`: a value or
- * the end may follow. `b`: a value. `c`: a comma or the end. `d` to `k`: within a number. `l` to `n`: within `null`.
+ * The grammar of numbers and lists (RFC 8259), one row for each state: the next state by class of the byte. `x` is an error. `a`: a value
+ * or the end may follow. `b`: a value. `c`: a comma or the end. `d` to `k`: within a number. `l` to `n`: within `null`.
  */
 const rows = {
   //   sp[]  ,  -  0  1  .  e  +  n  u  l  other

@@ -7,8 +7,8 @@ const bytesOfNumber = Float32Array.BYTES_PER_ELEMENT;
 const [comma, listOpen, listClose, letterN] = [0x2c, 0x5b, 0x5d, 0x6e];
 
 /**
- * Returns the vectors as texts in base64 of their numbers in 32 bits, little-endian, as OpenAI's clients ask for them. A vector that is a text
- * already, or no plain list of numbers, stays as it is.
+ * Returns the vectors as texts in base64 of their numbers in 32 bits, little-endian, as OpenAI's clients ask for them. A vector that is a
+ * text already, or no plain list of numbers, stays as it is.
  */
 export async function vectorsAsBase64(vectors: readonly Vector[]): Promise<Vector[]> {
   const converted: Vector[] = [];

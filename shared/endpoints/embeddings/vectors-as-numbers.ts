@@ -9,8 +9,8 @@ const digits = 9;
 const quote = 0x22;
 
 /**
- * Returns vectors in base64 (numbers in 32 bits, little-endian) as lists of numbers. A vector that is a list already, or no such text, stays as
- * it is. What they grow by is spent of the budget.
+ * Returns vectors in base64 (numbers in 32 bits, little-endian) as lists of numbers. A vector that is a list already, or no such text,
+ * stays as it is. What they grow by is spent of the budget.
  */
 export async function vectorsAsNumbers(vectors: readonly Vector[], budget: SizeBudget): Promise<readonly Vector[]> {
   let leftInTurn = numbersPerTurn;

@@ -3,9 +3,9 @@ import { foldedName } from './folded-name.ts';
 import { refusedPartTypes } from './refused-fields.ts';
 
 /**
- * A value of a request in a place where model servers look for media, or for a tool. `field` is the field of the part that holds it, one of a few names.
- * `address`: the server may fetch it. `data`: base64, an id, or another value that no server fetches. `cacheName`: the name of media in a
- * cache that accounts share. `unknownPart`: a part of a type that is not published. `tooDeep`: the value was not searched.
+ * A value of a request in a place where model servers look for media, or for a tool. `field` is the field of the part that holds it, one of
+ * a few names. `address`: the server may fetch it. `data`: base64, an id, or another value that no server fetches. `cacheName`: the name of
+ * media in a cache that accounts share. `unknownPart`: a part of a type that is not published. `tooDeep`: the value was not searched.
  * `tool`: the definition of a tool within a part (Anthropic's `tool_addition`).
  */
 export type MediaValue = { path: string; field: string } & (

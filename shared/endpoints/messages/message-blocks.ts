@@ -29,7 +29,9 @@ export function objectIn(text: unknown): Json {
   }
 }
 
-/** Some servers name the sequence at which a message has ended, and say that it ended without one (contract.md#ms12-tool-calls-and-lists). */
+/**
+ * Some servers name the sequence at which a message has ended, and say that it ended without one (contract.md#ms12-tool-calls-and-lists).
+ */
 export function publishedEnd<T extends Json>(end: T): T {
   return end.stop_reason === 'end_turn' && isReason(end.stop_sequence) ? { ...end, stop_reason: 'stop_sequence' } : end;
 }

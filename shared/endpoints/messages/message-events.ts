@@ -24,9 +24,9 @@ export function createMessageConverter(options: StreamOptions): StreamConverter 
 }
 
 /**
- * The block that was begun and not ended. Blocks come one after another (Anthropic API reference, streaming messages), and SDKs take the end
- * of a block for that of the latest one. Some servers end all blocks at the end of the message. A change is made when its event was sent,
- * which is when the next one comes.
+ * The block that was begun and not ended. Blocks come one after another (Anthropic API reference, streaming messages), and SDKs take the
+ * end of a block for that of the latest one. Some servers end all blocks at the end of the message. A change is made when its event was
+ * sent, which is when the next one comes.
  */
 function createOpenBlock() {
   let open: number | undefined;

@@ -38,8 +38,8 @@ const prompt = {
 };
 
 /**
- * All fields of Anthropic's published description, of its current and its earlier version, and of its beta those that only change the prompt
- * or the format of the answer.
+ * All fields of Anthropic's published description, of its current and its earlier version, and of its beta those that only change the
+ * prompt or the format of the answer.
  */
 export const messageRequestSchema = z.looseObject({
   ...prompt,

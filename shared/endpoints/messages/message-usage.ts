@@ -12,8 +12,8 @@ const usageSchema = z.looseObject({
 });
 
 /**
- * Returns the tokens in a backend's `usage`, or undefined if there is none. `input_tokens` are only those that no cache has. What the provider
- * has read and written to shorten the conversation is not among them, and counts as prompt: no output limit bounds it
+ * Returns the tokens in a backend's `usage`, or undefined if there is none. `input_tokens` are only those that no cache has. What the
+ * provider has read and written to shorten the conversation is not among them, and counts as prompt: no output limit bounds it
  * (contract.md#ho5-proof-of-usage).
  */
 export function readUsage(usage: unknown): ReportedUsage | undefined {
@@ -31,8 +31,8 @@ export function readUsage(usage: unknown): ReportedUsage | undefined {
 }
 
 /**
- * Usage in Anthropic's shape: as the backend reported it, except for the tokens that are charged; or all of it, if it reported none. Details
- * of other tokens could be more than those that they are a part of.
+ * Usage in Anthropic's shape: as the backend reported it, except for the tokens that are charged; or all of it, if it reported none.
+ * Details of other tokens could be more than those that they are a part of.
  */
 export function presentUsage({ promptTokens, completionTokens }: AnswerTokens, reported?: unknown): object {
   const counts = { cache_creation_input_tokens: 0, cache_read_input_tokens: 0 };

@@ -51,8 +51,8 @@ const kindsOfParts: ReadonlyMap<unknown, TextKind> = new Map([
 const annotationCharacters = 64;
 
 /**
- * Follows the output of a response, so that it can be ended early. Each event counts when the next one comes, because the latest one may not
- * be sent.
+ * Follows the output of a response, so that it can be ended early. Each event counts when the next one comes, because the latest one may
+ * not be sent.
  */
 export function createOutputProgress(budget: SizeBudget) {
   const items = new Map<number, OutputItem>();

@@ -7,8 +7,8 @@ const sequenceNumber = /"sequence_number":(\d{1,15})[,}]/g;
 
 /**
  * A complete stream needs no further event. One that broke off ends with an `error` event and no `response.completed`
- * (contract.md#g4-responses). The event also has `error`, because SDKs read its type there. A prompt that is too long ends as OpenAI ends it,
- * with `response.failed`: Codex compacts its history on the code in it, and on no other event (contract.md#ms6-context).
+ * (contract.md#g4-responses). The event also has `error`, because SDKs read its type there. A prompt that is too long ends as OpenAI ends
+ * it, with `response.failed`: Codex compacts its history on the code in it, and on no other event (contract.md#ms6-context).
  */
 export function createResponseEnding(): StreamEnding {
   let latest = -1;

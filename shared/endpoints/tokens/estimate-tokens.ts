@@ -21,9 +21,10 @@ import {
  * (decisions.md#an-estimate-for-two-vocabularies). Longer texts are sampled.
  *
  * Measured against the larger count, on the samples of estimate-tokens.test.ts: English 44 % too high, Russian 55, code and JSON 34 to 55,
- * other text in 62 languages from 19 % too low to 31 too high. Random letters of any script, and random data, at most 1.3 times too low. One
- * repeated character at most 3 times too high. Against o200k_base alone, real text is up to 5 times too high in scripts that cl100k_base
- * splits into bytes, such as Georgian and Tamil. Repeated letter pairs that are frequent in English ("hththt") are up to 3 times too low.
+ * other text in 62 languages from 19 % too low to 31 too high. Random letters of any script, and random data, at most 1.3 times too low.
+ * One repeated character at most 3 times too high. Against o200k_base alone, real text is up to 5 times too high in scripts that
+ * cl100k_base splits into bytes, such as Georgian and Tamil. Repeated letter pairs that are frequent in English ("hththt") are up to 3
+ * times too low.
  *
  * `prepared` returns the text that counts, for the text or for a sample of it.
  */

@@ -5,8 +5,8 @@ export type ImageRule = (data: string, detail?: unknown) => number;
 export const tokensPerImage = 1_500;
 
 /**
- * OpenAI's rule for images in tiles (its guide "Images and vision", for GPT-4o). 85 in low detail. Else an image is scaled down into a square
- * of 2,048 pixels, then until its shorter side has 768; it is 85 and 170 for each tile of 512 pixels, so 1,445 at most.
+ * OpenAI's rule for images in tiles (its guide "Images and vision", for GPT-4o). 85 in low detail. Else an image is scaled down into a
+ * square of 2,048 pixels, then until its shorter side has 768; it is 85 and 170 for each tile of 512 pixels, so 1,445 at most.
  */
 export const tokensByTiles: ImageRule = (data, detail) => {
   if (detail === 'low') return 85;
@@ -19,8 +19,8 @@ export const tokensByTiles: ImageRule = (data, detail) => {
 };
 
 /**
- * Anthropic's rule (its guide "Vision"): an image is scaled down until its longer side has 1,568 pixels, and further if it were more than 1,600
- * tokens; it is one token for 750 pixels.
+ * Anthropic's rule (its guide "Vision"): an image is scaled down until its longer side has 1,568 pixels, and further if it were more than
+ * 1,600 tokens; it is one token for 750 pixels.
  */
 export const tokensByPixels: ImageRule = (data) => {
   const size = imageSize(data);

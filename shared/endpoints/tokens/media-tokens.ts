@@ -78,7 +78,9 @@ export function withoutMedia(value: unknown, readMedia: ReadMedia, total: MediaS
   return { ...part, ...Object.fromEntries(held.map((name) => [name, withoutMedia(part[name], readMedia, total)])) };
 }
 
-/** By the type of a part, in OpenAI's notations and those of model servers: of chat completions, of responses, and in the output of a tool. */
+/**
+ * By the type of a part, in OpenAI's notations and those of model servers: of chat completions, of responses, and in the output of a tool.
+ */
 const readers: ReadonlyMap<unknown, ReadMedia> = new Map<unknown, ReadMedia>([
   ...['image_url', 'input_image', 'computer_screenshot'].map((type) => [type, readImage('image_url')] as const),
   ['image', (part) => (part.image == null ? undefined : readImage('image')(part))],

@@ -29,9 +29,9 @@ type Block = readonly [from: number, to: number, each: number, start?: number];
 
 /**
  * Blocks of Unicode with the cost of a letter that is not a token of cl100k_base: such a letter is two tokens if a token begins with its
- * first two bytes, else three, and is almost never joined with the next one. o200k_base joins most letters here, down to a sixth of the tokens.
- * The figures are the lowest that are near cl100k_base for random letters and for the Universal Declaration of Human Rights in all its
- * languages. ASCII costs nothing here: its cost depends on its position.
+ * first two bytes, else three, and is almost never joined with the next one. o200k_base joins most letters here, down to a sixth of the
+ * tokens. The figures are the lowest that are near cl100k_base for random letters and for the Universal Declaration of Human Rights in all
+ * its languages. ASCII costs nothing here: its cost depends on its position.
  */
 const blocks: readonly Block[] = [
   [0x0000, 0x001f, 100],
@@ -147,7 +147,10 @@ const followers = [
   'abcdefghijklmnoprstuvwxy aehiloprstuy u abcdefgiklmnoprstuvy acehiklmopstuwy acehilmoprstuwy abcdefgiklmnprst',
   'aeio aehinors ceipt aeilmnops aeio',
 ];
-/** The 60 most frequent pairs in English, and in German, French, Spanish, Italian, Portuguese and Dutch: most words of tokens consist of them. */
+/**
+ * The 60 most frequent pairs in English, and in German, French, Spanish, Italian, Portuguese and Dutch: most words of tokens consist of
+ * them.
+ */
 const frequentPairs = [
   'er en on de re ti in an al ar te nd he it es nt to ri io le th li di at ne or ic ch na el se un rt ig ra is ec as',
   'st ed ve ie me ha ci la so co ei be ta ll ge pe da pr ng ni ht ro',

@@ -22,8 +22,8 @@ const entriesPerCall = 500;
 const attemptsMax = 3;
 
 /**
- * Counts the month of a key from the details in the store and the outbox entries, exactly, even while both change. An entry is in its detail,
- * or still in the outbox, or in both; it is counted once. Fails with `SERVICE_UNAVAILABLE`.
+ * Counts the month of a key from the details in the store and the outbox entries, exactly, even while both change. An entry is in its
+ * detail, or still in the outbox, or in both; it is counted once. Fails with `SERVICE_UNAVAILABLE`.
  */
 export function createSeedKey({ redis, store }: { redis: Redis; store: Pick<Store, 'findKeyUsage'> }): SeedKey {
   const lua = loadLua(new URL('./seed-key.lua', import.meta.url));

@@ -11,9 +11,10 @@ const lookEveryMs = 500;
 export type PlanFileWatch = AsyncDisposable & { issues(): readonly string[] };
 
 /**
- * Reports each change of the plan file until it is disposed of. It looks at the file at a regular interval, so that it sees a write in place,
- * a file that is renamed over it, a symbolic link that is replaced on the way to it, and changes on file systems without events. A text counts
- * once it was read twice: a text that is half written does not. Then the file is not read until its size, its times or its inode have changed.
+ * Reports each change of the plan file until it is disposed of. It looks at the file at a regular interval, so that it sees a write in
+ * place, a file that is renamed over it, a symbolic link that is replaced on the way to it, and changes on file systems without events. A
+ * text counts once it was read twice: a text that is half written does not. Then the file is not read until its size, its times or its
+ * inode have changed.
  */
 export function watchPlanFile({
   source,

@@ -44,10 +44,10 @@ export const endedFurtherKeySchema = shownSchema.extend({
 export type KeyLimits = z.infer<typeof keyLimitsSchema>;
 
 /**
- * A key beside the default key of an account (contract.md#i1-further-keys). Without `endpoints` (paths), `models` or `allowedIps` (addresses
- * and CIDR ranges) it may use all of them. It is rejected from `expiresAt` on. `endsAt` is set once it was rotated: it is valid until then.
- * A default key that was rotated like this becomes a further key, and is also in the list of ended keys. `replaced` are the ids of the keys
- * that it has replaced by rotations, latest first. `lastUsedAt` is coarse, and is not part of a change.
+ * A key beside the default key of an account (contract.md#i1-further-keys). Without `endpoints` (paths), `models` or `allowedIps`
+ * (addresses and CIDR ranges) it may use all of them. It is rejected from `expiresAt` on. `endsAt` is set once it was rotated: it is valid
+ * until then. A default key that was rotated like this becomes a further key, and is also in the list of ended keys. `replaced` are the ids
+ * of the keys that it has replaced by rotations, latest first. `lastUsedAt` is coarse, and is not part of a change.
  */
 export type FurtherKey = z.infer<typeof furtherKeySchema>;
 
@@ -61,8 +61,8 @@ export type KeyFields = Pick<
 >;
 
 /**
- * Which files and batches of its account a key may use (contract.md#ho7-files-of-a-key). `none`: none. `own`: those that it has made. `read`:
- * it reads all, and changes those that it has made. `all`: all.
+ * Which files and batches of its account a key may use (contract.md#ho7-files-of-a-key). `none`: none. `own`: those that it has made.
+ * `read`: it reads all, and changes those that it has made. `all`: all.
  */
 export type KeyFiles = z.infer<typeof keyFilesSchema>;
 

@@ -4,8 +4,8 @@ import { compareBytes } from '../adapters/compare-bytes.ts';
 export type NamedAccount = { id: string; name: string };
 
 /**
- * The display names of accounts (contract.md#si1-sign-in-by-any-provider). A name is in no other place. To keep one is no change of the account: its
- * version stays. Removing an account removes its name in the same step.
+ * The display names of accounts (contract.md#si1-sign-in-by-any-provider). A name is in no other place. To keep one is no change of the
+ * account: its version stays. Removing an account removes its name in the same step.
  */
 export interface NameStore {
   /** Keeps the name of an account. Nothing is written if it is the same, and for an account that does not exist or is removed. */

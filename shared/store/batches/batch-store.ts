@@ -71,8 +71,8 @@ export interface FileRecords {
 
 export interface BatchRecords extends EndedBatches {
   /**
-   * Inserts a batch. An existing batch with this id remains unchanged, so that the call can be repeated. Nothing is inserted if another batch
-   * has the same `claim`, an id of the request that creates it.
+   * Inserts a batch. An existing batch with this id remains unchanged, so that the call can be repeated. Nothing is inserted if another
+   * batch has the same `claim`, an id of the request that creates it.
    */
   insertBatch(batch: Batch, claim?: string): Promise<void>;
   /** Finds the batch that was inserted with this claim. */

@@ -3,8 +3,8 @@ import type { BatchStore } from './batch-store.ts';
 
 /**
  * Removes a file, unless an unfinished batch has it as its input. The file is marked before this check: a batch submitted later fails its
- * validation because the file is gone, and no batch loses its file while it runs. The check also runs before the mark, so that a file in use
- * is usually not marked at all. A marked file is removed, by the workers' sweep if necessary.
+ * validation because the file is gone, and no batch loses its file while it runs. The check also runs before the mark, so that a file in
+ * use is usually not marked at all. A marked file is removed, by the workers' sweep if necessary.
  */
 export async function removeUnusedFile(
   { batches, files }: { batches: BatchStore; files: FileStore },

@@ -19,8 +19,8 @@ const sumDocumentSchema = z.object({
 });
 
 /**
- * By month and id to remove old documents, by the id of the answer to find one request. The others read one account's records in the order of
- * the outbox or of admission, and iterate over all months.
+ * By month and id to remove old documents, by the id of the answer to find one request. The others read one account's records in the order
+ * of the outbox or of admission, and iterate over all months.
  */
 export const usageIndexes: readonly CollectionIndexes[] = [
   {

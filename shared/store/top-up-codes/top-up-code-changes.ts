@@ -13,8 +13,8 @@ import type { DecideCode } from './top-up-code-store.ts';
 type Claim = { account: string; at: Date; from: string };
 
 /**
- * Gives a code to an account. The account that has it keeps it. Fails with `CONFLICT` if another account has it, and if it has expired or was
- * revoked.
+ * Gives a code to an account. The account that has it keeps it. Fails with `CONFLICT` if another account has it, and if it has expired or
+ * was revoked.
  */
 export function claimCode({ account, at, from }: Claim): DecideCode<TopUpCode> {
   return (known) => {
@@ -39,7 +39,8 @@ export function markApplied(at: Date): DecideCode<TopUpCode> {
 }
 
 /**
- * Revokes an unused code, also one that has expired. `isNew`: it was not revoked before. Fails with `CONFLICT` if an account has redeemed it.
+ * Revokes an unused code, also one that has expired. `isNew`: it was not revoked before. Fails with `CONFLICT` if an account has redeemed
+ * it.
  */
 export function revokeCode(revoked: {
   by: string;

@@ -17,10 +17,10 @@ export const topUpCodeSchema = z.object({
 });
 
 /**
- * A code that adds tokens to the month of one account, once (contract.md#j5-overage-and-top-up-codes). The code itself is not kept: `hash` is
- * its SHA-256. `createdBy` and `revoked.by` are operators. `claimed`: it belongs to the account in `redeemed`, and its tokens may not be in
- * the allowance yet. `redeemed`: they are, since `appliedAt` or before. `createdFrom` and `from` are
- * client addresses. `note` is the operator's.
+ * A code that adds tokens to the month of one account, once (contract.md#j5-overage-and-top-up-codes). The code itself is not kept: `hash`
+ * is its SHA-256. `createdBy` and `revoked.by` are operators. `claimed`: it belongs to the account in `redeemed`, and its tokens may not be
+ * in the allowance yet. `redeemed`: they are, since `appliedAt` or before. `createdFrom` and `from` are client addresses. `note` is the
+ * operator's.
  */
 export type TopUpCode = z.infer<typeof topUpCodeSchema>;
 

@@ -11,8 +11,8 @@ export interface DetailReads {
   read(range: DayRange & { account: string }): AsyncIterable<UsageDetail[]>;
 
   /**
-   * Those of all accounts: one account after the other, in an order of the store, and each in order of days. A piece is of one account. Usage
-   * that arrives meanwhile can be missing for one account and present for the next one.
+   * Those of all accounts: one account after the other, in an order of the store, and each in order of days. A piece is of one account.
+   * Usage that arrives meanwhile can be missing for one account and present for the next one.
    */
   readAll(range: DayRange): AsyncIterable<UsageDetail[]>;
 }

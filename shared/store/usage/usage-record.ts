@@ -7,9 +7,9 @@ const milliseconds = z.int().nonnegative();
 export const usageMonthSchema = z.string().regex(/^\d{4}-\d{2}$/);
 
 /**
- * One call of a backend, by its own name of the model if it has one. `rule` and `status` say what it answered if it gave no answer, and `isLoss` that
- * the request may have caused its failure (contract.md#ms3-evidence). Or (`outcome` `lost`, no `backend`) a run whose worker died, of which
- * nothing else is known.
+ * One call of a backend, by its own name of the model if it has one. `rule` and `status` say what it answered if it gave no answer, and
+ * `isLoss` that the request may have caused its failure (contract.md#ms3-evidence). Or (`outcome` `lost`, no `backend`) a run whose worker
+ * died, of which nothing else is known.
  */
 export const usageAttemptSchema = z.object({
   run: z.int().positive(),

@@ -12,8 +12,8 @@ export interface UsageStore extends UsageByKey {
   readonly usageDetails: DetailReads;
 
   /**
-   * Adds records of one outbox partition, in the outbox's order, to the records, details and sums. Any number of callers may submit the same
-   * records, split differently, and may be interrupted at any point: once a call for each record has succeeded, every request has one
+   * Adds records of one outbox partition, in the outbox's order, to the records, details and sums. Any number of callers may submit the
+   * same records, split differently, and may be interrupted at any point: once a call for each record has succeeded, every request has one
    * record and is counted once (contract.md#r5-sums). A request that already has a record keeps it.
    */
   recordUsage(records: readonly UsageRecord[]): Promise<void>;

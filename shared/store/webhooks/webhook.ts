@@ -40,9 +40,9 @@ export const accountWebhooksSchema = z.object({
 });
 
 /**
- * An address that gets events of an account. `secrets` have the current one first. `quotaTold` has, by month, the highest
- * threshold of the quota, in percent, that has an event or had passed before the endpoint subscribed. `enabledAt` is when it was last enabled,
- * or got its present address: failures before that do not count. `disabledReason` is set if the service disabled it.
+ * An address that gets events of an account. `secrets` have the current one first. `quotaTold` has, by month, the highest threshold of the
+ * quota, in percent, that has an event or had passed before the endpoint subscribed. `enabledAt` is when it was last enabled, or got its
+ * present address: failures before that do not count. `disabledReason` is set if the service disabled it.
  */
 export type WebhookEndpoint = z.infer<typeof endpointSchema>;
 

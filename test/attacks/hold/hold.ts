@@ -19,8 +19,8 @@ import {
 const { plans } = parse(readFileSync(new URL('../../stack/container-plans.yaml', import.meta.url), 'utf8'));
 const onPrem = ['onprem-a', 'onprem-b'];
 /**
- * Redis with the memory of docker-compose.yml, the plans of its stand-ins, the usual limit of changed settings, and models that can be asked
- * for all that a caller can hold. The others' plan has room for what they ask.
+ * Redis with the memory of docker-compose.yml, the plans of its stand-ins, the usual limit of changed settings, and models that can be
+ * asked for all that a caller can hold. The others' plan has room for what they ask.
  */
 const stack = {
   env: { SETTINGS_WRITES_PER_MINUTE: '60' },

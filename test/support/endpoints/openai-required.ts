@@ -1,6 +1,6 @@
 /**
- * What an object must have: `names` of properties, and the same of objects in its members, also in those that are optional. A list must have
- * it in each item. With `types`, it depends on the object's own `type`.
+ * What an object must have: `names` of properties, and the same of objects in its members, also in those that are optional. A list must
+ * have it in each item. With `types`, it depends on the object's own `type`.
  */
 export type Required = {
   readonly names?: readonly string[];
@@ -12,7 +12,9 @@ function required(names: string, members: Readonly<Record<string, Required>> = {
   return { names: names.split(' ').filter((name) => name !== ''), members };
 }
 
-/** By the names of OpenAI's description (openai/openai-openapi, commit f85dbe2): the names that it requires in each answer of this service. */
+/**
+ * By the names of OpenAI's description (openai/openai-openapi, commit f85dbe2): the names that it requires in each answer of this service.
+ */
 
 const usage = required('prompt_tokens completion_tokens total_tokens');
 const call = { types: { function: required('id type function', { function: required('name arguments') }) } };

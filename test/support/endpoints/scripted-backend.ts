@@ -14,8 +14,8 @@ export type Scripted = { status?: number; headers?: Record<string, string> } & (
 type Script = (asked: Asked, text: string, path: string) => Scripted;
 
 /**
- * Model servers that answer as their scripts say, each below its own path. `asked` has the bodies of their calls. Lists of models, which are health
- * tests, are empty and never fail.
+ * Model servers that answer as their scripts say, each below its own path. `asked` has the bodies of their calls. Lists of models, which
+ * are health tests, are empty and never fail.
  */
 export async function startScriptedBackend<Name extends string>(scripts: Readonly<Record<Name, Script>>) {
   const asked = Object.fromEntries(Object.keys(scripts).map((name) => [name, [] as Asked[]])) as Record<Name, Asked[]>;

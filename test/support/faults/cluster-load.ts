@@ -10,7 +10,9 @@ import { type Stack, startStack } from '../../stack/stack.ts';
 import { type Asked, ask } from '../truth/ask.ts';
 import { openWitnesses, type Witnesses } from '../truth/open-witnesses.ts';
 
-/** A request, when it began and how long it took (`performance.now()`, ms), and the nodes that had its account and the queue of its model. */
+/**
+ * A request, when it began and how long it took (`performance.now()`, ms), and the nodes that had its account and the queue of its model.
+ */
 export type Timed = { asked: Asked; beganAt: number; ms: number; nodes: readonly ClusterNode[] };
 
 export interface ClusterLoad {
@@ -23,7 +25,9 @@ export interface ClusterLoad {
   model(node: ClusterNode): string;
   /** A master without the reply stream of an ingress, so that only requests of its accounts and models need it. */
   withoutStream(): Promise<ClusterNode>;
-  /** Kills a node that may be away for long: its events that are in the store by then are read before, because they are trimmed afterwards. */
+  /**
+   * Kills a node that may be away for long: its events that are in the store by then are read before, because they are trimmed afterwards.
+   */
   kill(node: ClusterNode): Promise<void>;
   /** Resolves when the clients, which ask until then, have their last answers. */
   stop(): Promise<void>;

@@ -7,8 +7,8 @@ export const shardKeys: Readonly<Record<string, Readonly<Record<string, 'hashed'
 };
 
 /**
- * Commands without the shard key, with the fields of their filter, and why they may ask all shards. Those that list or find a request run in
- * requests. The others never do.
+ * Commands without the shard key, with the fields of their filter, and why they may ask all shards. Those that list or find a request run
+ * in requests. The others never do.
  */
 export const knownExceptions: Readonly<Record<string, string>> = {
   'find usage_records account,entry,month': 'repairs a month from its records',

@@ -98,7 +98,9 @@ const named = z.looseObject({
   body: z.looseObject({ model: z.string().optional() }).catch({}),
 });
 
-/** Reads the name and the model of a line, as far as it has them, also of a line that cannot run any more: the plan file may have changed. */
+/**
+ * Reads the name and the model of a line, as far as it has them, also of a line that cannot run any more: the plan file may have changed.
+ */
 export function readNameAndModel(
   { bytes }: Pick<FileLine, 'bytes'>,
   { models, aliases }: CallableModels,

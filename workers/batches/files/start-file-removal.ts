@@ -6,7 +6,9 @@ import type { AcquireLock } from '../../locks/acquire.ts';
 import { repeatTask } from '../../maintenance/repeat-task.ts';
 
 const filesAtOnce = 100;
-/** Longer than an upload may take, and longer than an output file takes to write. Output files that were not completed are written again. */
+/**
+ * Longer than an upload may take, and longer than an output file takes to write. Output files that were not completed are written again.
+ */
 const writingMs = 3_600_000;
 /** A file that is in use is checked again after this time. */
 const recheckMs = 3_600_000;

@@ -11,8 +11,8 @@ import type { BatchJob } from './batch-job.ts';
 export type QueuedLine = { model?: string | undefined; requestId: string };
 
 /**
- * The batch lanes of all models, for the worker that fills them. Calls fail as the connection does. Of `add` and `remove` it is unknown then
- * whether they were executed, and both can be repeated.
+ * The batch lanes of all models, for the worker that fills them. Calls fail as the connection does. Of `add` and `remove` it is unknown
+ * then whether they were executed, and both can be repeated.
  */
 export interface LineQueue extends AsyncDisposable {
   /** Has no effect if a job with this id exists. The jobs of a lane run in the order in which they were added. */

@@ -32,8 +32,8 @@ export const pausedBackend = z.strictObject({
 type Deps = { backendPauses: BackendPauses; changeRecorded: RecordedChange };
 
 /**
- * `POST /admin/fleet/backends/{backend}/pause`: workers start no call of the backend for these minutes, from a second or two later on; calls
- * in flight go on. Replaces an earlier pause. Each call leaves an audit record of the operator, before the pause begins.
+ * `POST /admin/fleet/backends/{backend}/pause`: workers start no call of the backend for these minutes, from a second or two later on;
+ * calls in flight go on. Replaces an earlier pause. Each call leaves an audit record of the operator, before the pause begins.
  */
 export function pauseBackend({ backendPauses, changeRecorded }: Deps): Stage {
   return async function pauseBackend(ctx) {

@@ -30,9 +30,9 @@ type Deps = KnownAccountDeps & {
 };
 
 /**
- * `DELETE /admin/accounts/{account}`: removes an account or device (contract.md#si4-removal-of-an-account). Its keys stop working everywhere
- * before anything else is removed. A repeat removes what is left, and adds a record only if the account was used in the meantime. For an
- * account that is gone and has nothing, it changes nothing.
+ * `DELETE /admin/accounts/{account}`: removes an account or device (contract.md#si4-removal-of-an-account). Its keys stop working
+ * everywhere before anything else is removed. A repeat removes what is left, and adds a record only if the account was used in the
+ * meantime. For an account that is gone and has nothing, it changes nothing.
  */
 export function removeAccount(deps: Deps): Stage {
   return async function removeAccount(ctx) {

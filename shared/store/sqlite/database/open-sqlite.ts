@@ -21,8 +21,8 @@ const journalModeSchema = z.object({ journal_mode: z.string() });
 const userVersionSchema = z.object({ user_version: z.int() });
 
 /**
- * Opens the database in this file. Creates it, with its folder, if it is missing; only the process's user can read it. Processes that open it
- * at once wait for each other. Throws an error for the operator, which names the file; a database with another schema is not changed.
+ * Opens the database in this file. Creates it, with its folder, if it is missing; only the process's user can read it. Processes that open
+ * it at once wait for each other. Throws an error for the operator, which names the file; a database with another schema is not changed.
  */
 export async function openSqlite(file: string): Promise<DatabaseSync> {
   const path = resolve(file);

@@ -20,7 +20,9 @@ test.serial.beforeEach(() => own.redis.flushdb());
 
 const namesOf = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
 
-/** Workers that lock the accounts that they are assigned. Workers in `cut` cannot reach the store, and those in `away` cannot be reached. */
+/**
+ * Workers that lock the accounts that they are assigned. Workers in `cut` cannot reach the store, and those in `away` cannot be reached.
+ */
 function openFleet(t: ExecutionContext) {
   const fleet = {
     accounts: [] as string[],
