@@ -28,13 +28,13 @@ export type CallEnd = { outcome: 'answered' | 'alive' | 'abandoned' } | { outcom
 export interface BackendHealth extends Disposable {
   breaker(): BreakerState;
   /**
-   * It must not be called: its breaker is open, or the next call is a probe, and a request of this holder has just failed there, which
-   * proved nothing.
+   * It must not be called: its breaker is open, or the next call is a probe, and one of this holder has just failed there, which proved
+   * nothing.
    */
   refuses(holder?: string): boolean;
   /** A call or a health test shows whether it may be called. Others wait for its result. */
   isProbed(): boolean;
-  /** A request would call it: if it could not be reached, it is tested, so that one that is back is called at once. */
+  /** A request would call it: if it could not be reached or failed a test, it is tested, so that one that is back is called at once. */
   lookAgain(): void;
   /** Asked last for this holder's requests, and one call at a time. */
   isSuspect(holder: string): boolean;
@@ -74,7 +74,7 @@ export function createBackendHealth(deps: {
   const look = createLook({ breaker, test, onEnd: onLooked, now });
 
   function failTest(watched: WatchedCall): void {
-    evidence.noteFailedTest();
+    for (const log of [evidence, look]) log.noteFailedTest();
     pace.noteFailure();
     watched.failed();
   }
@@ -82,20 +82,20 @@ export function createBackendHealth(deps: {
   return {
     refuses: (holder = '') =>
       (breaker.state() === 'open' && !look.isTesting()) ||
-      (breaker.state() === 'half-open' && evidence.hasFailedWithin(holder, probeAfterMs)),
+      (breaker.state() === 'half-open' && evidence.hasFailedProbeWithin(holder, probeAfterMs)),
     isProbed: () => breaker.state() === 'probing' || look.isTesting(),
     ...{ breaker: breaker.state, recent: outcomes.sum, lookAgain: look.begin, callsOf: calls.of },
     ...{ isSuspect: evidence.isSuspect, suspects: evidence.suspects },
     firstTokenMs: () => (breaker.state() === 'half-open' ? undefined : pace.firstTokenMs()),
     begin(holder) {
-      const [begunAt, watched] = [now(), breaker.watch()];
+      const [begunAt, isProbe, watched] = [now(), breaker.state() !== 'closed', breaker.watch()];
       let [answers, hasSucceeded] = [false, false];
       calls.add(holder, 1);
 
       function fail(of: Evidence): boolean {
         outcomes.note('failed');
-        look.noteFailure(of);
-        if (evidence.weigh(of, holder)) {
+        look.noteFailure(of, begunAt);
+        if (evidence.weigh(of, holder, isProbe)) {
           if (!answers) pace.noteFailure();
           watched.failed();
           return true;

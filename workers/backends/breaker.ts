@@ -183,9 +183,14 @@ function createCircuit(resetTimeout: number, onChange: (state: BreakerState) => 
   };
 }
 
-/** Tests of a backend that could not be reached, so that one that is back is called at once (contract.md#q2-breakers). */
+/**
+ * Tests of a backend that could not be reached, or that failed a test, so that one that is back is called at once
+ * (contract.md#q2-breakers).
+ */
 export interface Look {
-  noteFailure(evidence: Evidence): void;
+  /** A call that began then, on the same clock, has failed. */
+  noteFailure(evidence: Evidence, begunAt: number): void;
+  noteFailedTest(): void;
   /** A request would call the backend. */
   begin(): void;
   /** Requests wait for its result. */
@@ -204,7 +209,9 @@ export function createLook(deps: {
   now: () => number;
 }): Look {
   const { breaker, test, onEnd, now } = deps;
-  let [couldBeReached, isTesting] = [true, false];
+  let isTesting = false;
+  /** Since when nothing has reached it. Undefined: it can be reached. */
+  let awaySince: number | undefined;
   /** A test has said that it is well, and neither a call nor a later test has shown anything since. */
   let isClaimed = false;
   let endedAt = Number.NEGATIVE_INFINITY;
@@ -221,13 +228,18 @@ export function createLook(deps: {
 
   return {
     isTesting: () => isTesting,
-    noteFailure(evidence) {
-      couldBeReached = evidence !== 'backend';
+    noteFailure(evidence, begunAt) {
+      if (evidence === 'backend') awaySince = now();
+      // A call that began before, and breaks off later, has reached only what is away now.
+      else if (awaySince !== undefined && begunAt >= awaySince) awaySince = undefined;
+    },
+    noteFailedTest() {
+      awaySince = now();
     },
     begin() {
       const state = breaker.state();
       if (state === 'closed') isClaimed = false;
-      if (state !== 'open' || couldBeReached || isTesting || now() - endedAt < lookEveryMs) return;
+      if (state !== 'open' || awaySince === undefined || isTesting || now() - endedAt < lookEveryMs) return;
       void look();
     },
   };

@@ -5,14 +5,14 @@ import type { Evidence } from '../outcomes/outcome.ts';
  * one.
  */
 export interface EvidenceLog {
-  /** Notes a failure of this holder's request. True if it counts against the backend. */
-  weigh(evidence: Evidence, holder: string): boolean;
+  /** Notes a failure of this holder's request, or of its probe. True if it counts against the backend. */
+  weigh(evidence: Evidence, holder: string, isProbe?: boolean): boolean;
   /** A health test has failed. */
   noteFailedTest(): void;
   /** Whether the backend may be ill only for this holder's requests: asked last, one call at a time. */
   isSuspect(holder: string): boolean;
-  /** A request of this holder has failed there within this time, in milliseconds, and made it suspect. */
-  hasFailedWithin(holder: string, ms: number): boolean;
+  /** A probe of this holder has failed there within this time, in milliseconds, and did not count. */
+  hasFailedProbeWithin(holder: string, ms: number): boolean;
   /** Holders for whom it is. */
   suspects(): number;
   /** A request of this holder was answered. */
@@ -20,6 +20,7 @@ export interface EvidenceLog {
 }
 
 type Failure = { holder: string; at: number; counts: boolean };
+type Suspicion = { until: number; probeFailedAt: number };
 
 /** As long as a breaker remembers. */
 const windowMs = 20_000;
@@ -27,11 +28,12 @@ const suspectMs = 30_000;
 /** More failures in the window, or more suspicious holders, change nothing. */
 const failuresMax = 200;
 const suspectsMax = 1_000;
+const never = Number.NEGATIVE_INFINITY;
 
 export function createEvidenceLog(now: () => number): EvidenceLog {
   let failures: Failure[] = [];
-  let testFailedAt = Number.NEGATIVE_INFINITY;
-  const suspectUntil = new Map<string, number>();
+  let testFailedAt = never;
+  const suspicions = new Map<string, Suspicion>();
 
   /**
    * As many failures of a holder count as others have: so one holder alone never opens a breaker, however often it fails, nor with a single
@@ -48,17 +50,18 @@ export function createEvidenceLog(now: () => number): EvidenceLog {
   }
 
   return {
-    weigh(evidence, holder) {
+    weigh(evidence, holder, isProbe = false) {
       // What was not the fault of a request says nothing about another one.
       if (evidence === 'backend' || evidence === 'operator') return true;
       failures = failures.filter(({ at }) => now() - at < windowMs).slice(1 - failuresMax);
       const failure = { holder, at: now(), counts: counts(evidence, holder) };
       failures.push(failure);
       if (!failure.counts) {
-        suspectUntil.delete(holder);
-        suspectUntil.set(holder, now() + suspectMs);
-        const [oldest] = suspectUntil.keys();
-        if (suspectUntil.size > suspectsMax && oldest !== undefined) suspectUntil.delete(oldest);
+        const probeFailedAt = isProbe ? now() : (suspicions.get(holder)?.probeFailedAt ?? never);
+        suspicions.delete(holder);
+        suspicions.set(holder, { until: now() + suspectMs, probeFailedAt });
+        const [oldest] = suspicions.keys();
+        if (suspicions.size > suspectsMax && oldest !== undefined) suspicions.delete(oldest);
       }
       return failure.counts;
     },
@@ -66,14 +69,14 @@ export function createEvidenceLog(now: () => number): EvidenceLog {
       testFailedAt = now();
     },
     isSuspect(holder) {
-      const until = suspectUntil.get(holder);
-      if (until === undefined) return false;
-      if (until > now()) return true;
-      suspectUntil.delete(holder);
+      const suspicion = suspicions.get(holder);
+      if (suspicion === undefined) return false;
+      if (suspicion.until > now()) return true;
+      suspicions.delete(holder);
       return false;
     },
-    hasFailedWithin: (holder, ms) => (suspectUntil.get(holder) ?? 0) - suspectMs > now() - ms,
-    suspects: () => [...suspectUntil.values()].filter((until) => until > now()).length,
-    clear: (holder) => void suspectUntil.delete(holder),
+    hasFailedProbeWithin: (holder, ms) => (suspicions.get(holder)?.probeFailedAt ?? never) > now() - ms,
+    suspects: () => [...suspicions.values()].filter(({ until }) => until > now()).length,
+    clear: (holder) => void suspicions.delete(holder),
   };
 }

@@ -1,8 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { createBackendHealth } from '../../../workers/backends/backend-health.ts';
 import type { BreakerState } from '../../../workers/backends/breaker.ts';
 
-function open(t: ExecutionContext) {
+function open(t: ExecutionContext, isWell = async () => true) {
   let time = 0;
   const states: BreakerState[] = [];
   const changed = new EventTarget();
@@ -11,7 +12,7 @@ function open(t: ExecutionContext) {
       states.push(state);
       changed.dispatchEvent(new Event(state));
     },
-    test: async () => true,
+    test: isWell,
     probeMs: () => 600_000,
     random: () => 0,
     now: () => time,
@@ -67,6 +68,25 @@ test('the time of a backend that may be probed is unknown, so that it is found o
   t.true(served.isProbed());
   probe.firstToken();
   t.false(served.isProbed());
+});
+
+test('an account whose requests were lost with the backend probes it as soon as it is back', async (t) => {
+  let isWell = false;
+  const { served } = open(t, async () => isWell);
+  const lost = [1, 2, 3].map(() => served.begin('user:a'));
+  for (const call of lost) call.end({ outcome: 'failed', evidence: 'request' });
+  await nextTurn();
+  for (let failures = 0; failures < 2; failures++)
+    served.begin('user:a').end({ outcome: 'failed', evidence: 'backend' });
+  t.is(served.breaker(), 'open');
+  t.true(served.refuses('user:a'));
+  isWell = true;
+  served.lookAgain();
+  await nextTurn();
+  t.is(served.breaker(), 'half-open');
+  t.false(served.refuses('user:a'));
+  served.begin('user:a').end({ outcome: 'answered' });
+  t.is(served.breaker(), 'closed');
 });
 
 test('a probe that fails through its own request leaves the next one to another request, and one of its account comes later', async (t) => {

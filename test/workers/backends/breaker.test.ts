@@ -262,7 +262,7 @@ function openLook(t: ExecutionContext) {
 
 test('a backend that could not be reached is tested at most ten times a second, and may be called once it is well', async (t) => {
   const { side, look, begin } = openLook(t);
-  look.noteFailure('backend');
+  look.noteFailure('backend', side.time);
   look.begin();
   t.true(look.isTesting(), 'requests wait for it');
   look.begin();
@@ -282,11 +282,11 @@ test('it is not tested while it may be called, nor if it could be reached', asyn
   const { side, look, begin } = openLook(t);
   await begin();
   for (const evidence of ['request', 'silence', 'operator'] as const) {
-    look.noteFailure('backend');
-    look.noteFailure(evidence);
+    look.noteFailure('backend', side.time);
+    look.noteFailure(evidence, side.time);
     await begin();
   }
-  look.noteFailure('backend');
+  look.noteFailure('backend', side.time);
   for (const state of ['closed', 'half-open', 'probing'] as const) {
     side.state = state;
     await begin();
@@ -294,11 +294,25 @@ test('it is not tested while it may be called, nor if it could be reached', asyn
   t.is(side.tests, 0);
 });
 
+test('it is tested after a failed test, and also if a call that had begun before breaks off after the backend was lost', async (t) => {
+  const { side, look, begin } = openLook(t);
+  look.noteFailure('request', side.time);
+  look.noteFailedTest();
+  await begin();
+  t.is(side.tests, 1);
+  look.noteFailure('request', side.time - 150);
+  await begin();
+  t.is(side.tests, 2);
+  look.noteFailure('request', side.time);
+  await begin();
+  t.is(side.tests, 2, 'a call has reached it since');
+});
+
 test('one that says that it is well and fails is not believed again until a call has succeeded or a test has failed', async (t) => {
   const { side, look, begin } = openLook(t);
   side.isWell = async () => true;
   async function halfOpens(): Promise<boolean> {
-    look.noteFailure('backend');
+    look.noteFailure('backend', side.time);
     side.state = 'open';
     await begin();
     return side.state !== 'open';
@@ -317,7 +331,7 @@ test('requests do not wait for one that does not answer its test', async (t) => 
   const { side, look } = openLook(t);
   const answers: ((isWell: boolean) => void)[] = [];
   side.isWell = () => new Promise((resolve) => answers.push(resolve));
-  look.noteFailure('backend');
+  look.noteFailure('backend', side.time);
   look.begin();
   while (look.isTesting()) await nextTurn();
   t.deepEqual([side.ends, side.state], [1, 'open']);
