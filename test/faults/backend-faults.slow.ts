@@ -231,15 +231,19 @@ async function staysClosed(t: ExecutionContext, one: Case): Promise<void> {
   t.deepEqual(await evidence.breakers(one.model), { [one.backends[0] ?? '']: 'closed' }, one.model);
 }
 
-/** Five failures in a row open a breaker, however slow they are, but none of one account alone. */
+/**
+ * Failures of two accounts open a breaker, however slow they are, but none of one account alone. Slow ones of an account wait for each
+ * other, so some requests of a round end at their own deadline.
+ */
 async function opensBreaker(t: ExecutionContext, one: Case): Promise<void> {
   const isPaused = one.outcome.what === 'moves on' && one.outcome.isPaused;
+  const breaker = async () => (await evidence.breakers(one.model))[one.backends[0] ?? ''] ?? '';
   await fourMore(one);
-  t.deepEqual(await evidence.breakers(one.model), { [one.backends[0] ?? '']: 'closed' }, one.model);
-  if (!isPaused) await Promise.all([fourMore(one), fourMore(one, otherKey)]);
+  t.is(await breaker(), 'closed', one.model);
+  for (let rounds = 0; !isPaused && rounds < 3 && (await breaker()) === 'closed'; rounds++)
+    await Promise.all([fourMore(one), fourMore(one, otherKey)]);
   // On a busy machine its first probe may already be due, and is made by the next request.
-  const { [one.backends[0] ?? '']: breaker = '' } = await evidence.breakers(one.model);
-  t.regex(breaker, isPaused ? /^closed$/ : /^(open|half-open)$/, one.model);
+  t.regex(await breaker(), isPaused ? /^closed$/ : /^(open|half-open)$/, one.model);
   let last = await ask(one);
   while (!isPaused && evidence.calls(last.requestId).length > 0) last = await ask(one);
   t.deepEqual(last.ending, exhausted(one.backends), one.model);
