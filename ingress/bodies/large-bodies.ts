@@ -64,13 +64,18 @@ export function createLargeBodies({
     }
   }
 
-  const waitMsOf = (sender: string) => Math.max(0, (freeAt.get(sender) ?? 0) - clock.now());
+  const freeFrom = (sender: string) => Math.max(clock.now(), freeAt.get(sender) ?? 0);
+  const waitMsOf = (sender: string) => freeFrom(sender) - clock.now();
+  const msOf = (bytes: number) => (bytes / bytesPerSecond) * 1_000;
 
   function take(sender: string, bytes: number): Settle {
-    const add = (more: number) =>
-      freeAt.set(sender, Math.max(clock.now(), freeAt.get(sender) ?? 0) + (more / bytesPerSecond) * 1_000);
-    add(bytes);
-    return (arrived) => void add(arrived - bytes);
+    const end = freeFrom(sender) + msOf(bytes);
+    freeAt.set(sender, end);
+    return (arrived) => {
+      // Of its time, what has passed is not given back.
+      const givenBackMax = Math.max(0, end - clock.now());
+      freeAt.set(sender, freeFrom(sender) + Math.max(msOf(arrived - bytes), -givenBackMax));
+    };
   }
 
   return {

@@ -28,7 +28,7 @@ type BodyOptions = {
  * length before a byte is read, and by count while it is read. It must be `application/json` in UTF-8 and not compressed. A body that is
  * still arriving when `giveUp` is aborted is refused with its reason. The bytes count against the budget while the next stages run, unless
  * one of them reports that they are no longer held (decisions.md#our-own-body-reader). If the request is refused before that, or its body
- * is large, the next body of its account, or of its network if a device sent it, may have to wait.
+ * is large, the next body of its account, or of its network if a device sent it, may have to wait, or is refused.
  */
 export function readJsonBody(deps: BodyOptions): Stage {
   const rest = createRests();
@@ -49,7 +49,7 @@ export function readJsonBody(deps: BodyOptions): Stage {
       settle?.(0);
       throw noRoom(deps);
     }
-    let length = 0;
+    let [length, arrived] = [0, 0];
     let leaveLarge = () => {};
     ctx.state.bodyShare = {
       leave() {
@@ -59,11 +59,14 @@ export function readJsonBody(deps: BodyOptions): Stage {
     };
     // No variable here may hold the bytes: they would stay in memory while the next stages run.
     const read = async () => {
-      const onLength = (arrived: number) => {
+      const onLength = (bytes: number) => {
+        arrived = bytes;
         if (sender !== undefined && arrived >= pacedBytesMin) settle ??= largeBodies.timeNow(sender, arrived);
       };
       const bytes = takeArrived(ctx, share, deps) ?? (await readBytes(ctx, share, { ...deps, onLength }));
       length = bytes.length;
+      settle?.(length);
+      settle = undefined;
       if (sender !== undefined && deps.refusedBodies.mustWait(sender)) await deps.refusedBodies.turn(sender);
       const isLarge = length >= largeBytesMin;
       if (isLarge) leaveLarge = await connected((signal) => largeBodies.place(length, signal));
@@ -82,7 +85,7 @@ export function readJsonBody(deps: BodyOptions): Stage {
     } finally {
       share.leave();
       leaveLarge();
-      settle?.(length);
+      settle?.(arrived);
     }
   };
 }
@@ -195,8 +198,8 @@ async function collectBytes(
     length += piece.length;
     pieces.push(piece);
     try {
-      if (length > bytesMax) throw bodyTooLarge(bytesMax);
       onLength(length);
+      if (length > bytesMax) throw bodyTooLarge(bytesMax);
     } catch (error) {
       reject(error);
     }

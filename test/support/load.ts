@@ -8,7 +8,7 @@ import { createKeyClient } from './key-client.ts';
 
 /** How a request ended for its client. */
 export type Ending =
-  | { id: string; kind: 'answered' | 'refused' | 'failed'; status: number }
+  | { id: string; kind: 'answered' | 'refused' | 'failed'; status: number; detail: string }
   | { id: string; kind: 'wrong' | 'broken off' | 'no answer'; detail: string };
 
 type Asked = { url: string; key: string; id: string; model?: string | undefined };

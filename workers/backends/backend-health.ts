@@ -28,8 +28,8 @@ export type CallEnd = { outcome: 'answered' | 'alive' | 'abandoned' } | { outcom
 export interface BackendHealth extends Disposable {
   breaker(): BreakerState;
   /**
-   * It must not be called: its breaker is open, or the next call is a probe, and one of this holder has just failed there, which proved
-   * nothing.
+   * It must not be called: its breaker is open, or the next call is a probe, and this holder is to blame for a failure there: it was a
+   * probe, or the backend was well after it.
    */
   refuses(holder?: string): boolean;
   /** A call or a health test shows whether it may be called. Others wait for its result. */
@@ -55,7 +55,7 @@ const latestWeight = 0.3;
 /** A backend that has just failed ranks as slower than any other, even if it failed quickly. */
 export const failedMs = Number.MAX_SAFE_INTEGER;
 
-export function createBackendHealth(deps: {
+type Deps = {
   onBreaker: (state: BreakerState) => void;
   /** Asks the backend for its health: false if that fails. */
   test: () => Promise<boolean>;
@@ -64,16 +64,18 @@ export function createBackendHealth(deps: {
   probeMs: () => number;
   random: () => number;
   now: () => number;
-}): BackendHealth {
+};
+
+export function createBackendHealth(deps: Deps): BackendHealth {
   const { onBreaker, test, onLooked = () => {}, probeMs, random, now } = deps;
   const breaker: Breaker = createBreaker({ onChange: onBreaker, probeMs, random });
-  const outcomes = createRecentOutcomes(now);
-  const evidence = createEvidenceLog(now);
-  const calls = createCallCounts();
-  const pace = createPace(now);
+  const [outcomes, evidence] = [createRecentOutcomes(now), createEvidenceLog(now)];
+  const [calls, pace] = [createCallCounts(), createPace(now)];
   const look = createLook({ breaker, test, onEnd: onLooked, now });
 
-  function failTest(watched: WatchedCall): void {
+  /** What a request may have caused proves nothing, but a test of the backend does. */
+  async function proveByTest(watched: WatchedCall, holder: string): Promise<void> {
+    if (await test()) return evidence.blame(holder);
     for (const log of [evidence, look]) log.noteFailedTest();
     pace.noteFailure();
     watched.failed();
@@ -82,7 +84,7 @@ export function createBackendHealth(deps: {
   return {
     refuses: (holder = '') =>
       (breaker.state() === 'open' && !look.isTesting()) ||
-      (breaker.state() === 'half-open' && evidence.hasFailedProbeWithin(holder, probeAfterMs)),
+      (breaker.state() === 'half-open' && evidence.isBlamedWithin(holder, probeAfterMs)),
     isProbed: () => breaker.state() === 'probing' || look.isTesting(),
     ...{ breaker: breaker.state, recent: outcomes.sum, lookAgain: look.begin, callsOf: calls.of },
     ...{ isSuspect: evidence.isSuspect, suspects: evidence.suspects },
@@ -95,14 +97,14 @@ export function createBackendHealth(deps: {
       function fail(of: Evidence): boolean {
         outcomes.note('failed');
         look.noteFailure(of, begunAt);
-        if (evidence.weigh(of, holder, isProbe)) {
+        if (evidence.weigh(of, holder)) {
           if (!answers) pace.noteFailure();
           watched.failed();
           return true;
         }
-        // What the request may have caused proves nothing, but a test of the backend does.
         watched.unproven();
-        void test().then((isWell) => isWell || failTest(watched));
+        if (isProbe && !hasSucceeded) evidence.blame(holder);
+        void proveByTest(watched, holder);
         return false;
       }
 

@@ -210,7 +210,7 @@ export function createLook(deps: {
 }): Look {
   const { breaker, test, onEnd, now } = deps;
   let isTesting = false;
-  /** Since when nothing has reached it. Undefined: it can be reached. */
+  /** When it was last found away, unless a call that began later has failed in another way. */
   let awaySince: number | undefined;
   /** A test has said that it is well, and neither a call nor a later test has shown anything since. */
   let isClaimed = false;

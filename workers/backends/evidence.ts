@@ -5,14 +5,16 @@ import type { Evidence } from '../outcomes/outcome.ts';
  * one.
  */
 export interface EvidenceLog {
-  /** Notes a failure of this holder's request, or of its probe. True if it counts against the backend. */
-  weigh(evidence: Evidence, holder: string, isProbe?: boolean): boolean;
+  /** Notes a failure of this holder's request. True if it counts against the backend. */
+  weigh(evidence: Evidence, holder: string): boolean;
   /** A health test has failed. */
   noteFailedTest(): void;
   /** Whether the backend may be ill only for this holder's requests: asked last, one call at a time. */
   isSuspect(holder: string): boolean;
-  /** A probe of this holder has failed there within this time, in milliseconds, and did not count. */
-  hasFailedProbeWithin(holder: string, ms: number): boolean;
+  /** A failure of this holder is probably that of its request. */
+  blame(holder: string): void;
+  /** It was blamed within this time, in milliseconds. */
+  isBlamedWithin(holder: string, ms: number): boolean;
   /** Holders for whom it is. */
   suspects(): number;
   /** A request of this holder was answered. */
@@ -20,7 +22,7 @@ export interface EvidenceLog {
 }
 
 type Failure = { holder: string; at: number; counts: boolean };
-type Suspicion = { until: number; probeFailedAt: number };
+type Suspicion = { until: number; blamedAt: number };
 
 /** As long as a breaker remembers. */
 const windowMs = 20_000;
@@ -50,16 +52,16 @@ export function createEvidenceLog(now: () => number): EvidenceLog {
   }
 
   return {
-    weigh(evidence, holder, isProbe = false) {
+    weigh(evidence, holder) {
       // What was not the fault of a request says nothing about another one.
       if (evidence === 'backend' || evidence === 'operator') return true;
       failures = failures.filter(({ at }) => now() - at < windowMs).slice(1 - failuresMax);
       const failure = { holder, at: now(), counts: counts(evidence, holder) };
       failures.push(failure);
       if (!failure.counts) {
-        const probeFailedAt = isProbe ? now() : (suspicions.get(holder)?.probeFailedAt ?? never);
+        const { blamedAt = never } = suspicions.get(holder) ?? {};
         suspicions.delete(holder);
-        suspicions.set(holder, { until: now() + suspectMs, probeFailedAt });
+        suspicions.set(holder, { until: now() + suspectMs, blamedAt });
         const [oldest] = suspicions.keys();
         if (suspicions.size > suspectsMax && oldest !== undefined) suspicions.delete(oldest);
       }
@@ -75,7 +77,11 @@ export function createEvidenceLog(now: () => number): EvidenceLog {
       suspicions.delete(holder);
       return false;
     },
-    hasFailedProbeWithin: (holder, ms) => (suspicions.get(holder)?.probeFailedAt ?? never) > now() - ms,
+    blame(holder) {
+      const suspicion = suspicions.get(holder);
+      if (suspicion !== undefined) suspicion.blamedAt = now();
+    },
+    isBlamedWithin: (holder, ms) => (suspicions.get(holder)?.blamedAt ?? never) > now() - ms,
     suspects: () => [...suspicions.values()].filter(({ until }) => until > now()).length,
     clear: (holder) => void suspicions.delete(holder),
   };

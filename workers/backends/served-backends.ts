@@ -13,7 +13,7 @@ export type BreakerStatus = { model: string; backend: string; breaker: Exclude<B
 export interface ServedBackends extends Disposable {
   /** In the order of the plan file. */
   ofModel(model: string): ReadonlyMap<string, BackendHealth>;
-  /** A request is to be sent: of those that could not be reached, some may be back. */
+  /** A request is to be sent: of those that were away, some may be back. */
   lookAgain(model: string): void;
   names(): ReadonlySet<string>;
   breakerStatuses(): BreakerStatus[];

@@ -120,6 +120,19 @@ test('a body that may not be parsed within 30 s is refused then, and takes no pl
   t.is(clock.pending(), 0);
 });
 
+test('what has passed of the time of a body is not given back', async (t) => {
+  const { clock, large, seen, come } = start();
+  const settle = await large.time('ann', 10_000, never);
+  void large.time('ann', 10_000, never);
+  await clock.advance(11_000);
+  settle(0);
+  void come('ann');
+  await clock.advance(8_999);
+  t.deepEqual(seen, []);
+  await clock.advance(1);
+  t.deepEqual(seen, ['ann 20000']);
+});
+
 test('both waits end with the reason of the signal, and leave nothing behind', async (t) => {
   const { clock, seen, come, arrive, leave } = start();
   const stopping = new AbortController();

@@ -89,6 +89,17 @@ test('an account whose requests were lost with the backend probes it as soon as 
   t.is(served.breaker(), 'closed');
 });
 
+test('an account whose request failed while the backend was well leaves the next probe to others', async (t) => {
+  const { served, becomes } = open(t);
+  served.begin('user:a').end({ outcome: 'failed', evidence: 'request' });
+  await nextTurn();
+  for (let failures = 0; failures < 5; failures++)
+    served.begin('user:b').end({ outcome: 'failed', evidence: 'backend' });
+  await becomes('half-open');
+  t.true(served.refuses('user:a'));
+  t.false(served.refuses('user:b'));
+});
+
 test('a probe that fails through its own request leaves the next one to another request, and one of its account comes later', async (t) => {
   const { served, becomes, pass } = open(t);
   for (let failures = 0; failures < 5; failures++)
