@@ -6,6 +6,7 @@ import OpenAI from 'openai';
 import { findPython, noPython } from '../support/documentation/run-examples.ts';
 import { type Ask, assertSeen, openSdkErrors, sdkErrorsStack } from '../support/sdk-errors.ts';
 import { openSharedStack } from '../support/shared-stack.ts';
+import { skipTest } from '../support/skip-test.ts';
 
 const python = await findPython();
 const shared = openSharedStack(test, sdkErrorsStack);
@@ -69,10 +70,11 @@ with ThreadPoolExecutor(16) as pool:
     print(json.dumps([call.result() for call in calls]))
 `;
 
-(python === undefined ? test.skip : test)(
-  `openai and anthropic for Python repeat only what can succeed, and the user reads what is wrong${python === undefined ? `: ${noPython}` : ''}`,
-  async (t) => {
-    const running = promisify(execFile)(python ?? '', ['-c', script]);
+const title = 'openai and anthropic for Python repeat only what can succeed, and the user reads what is wrong';
+if (python === undefined) skipTest(test, { title, reason: noPython });
+else {
+  test(title, async (t) => {
+    const running = promisify(execFile)(python, ['-c', script]);
     running.child.stdin?.end(JSON.stringify([proxy.url, asks]));
     const raised = JSON.parse((await running).stdout) as [string, string, number, string][]; // printed by the script
     for (const sdk of ['openai', 'anthropic']) {
@@ -81,5 +83,5 @@ with ThreadPoolExecutor(16) as pool:
         .map(([, name, status, message]) => [name, { asked: proxy.askedOf(`python ${sdk} ${name}`), status, message }]);
       assertSeen(t, `${sdk} for Python`, Object.fromEntries(seen));
     }
-  },
-);
+  });
+}

@@ -234,7 +234,7 @@ export function createLook(deps: {
       else if (awaySince !== undefined && begunAt >= awaySince) awaySince = undefined;
     },
     noteFailedTest() {
-      awaySince = now();
+      [awaySince, isClaimed] = [now(), false];
     },
     begin() {
       const state = breaker.state();

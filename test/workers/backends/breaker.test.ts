@@ -325,6 +325,8 @@ test('one that says that it is well and fails is not believed again until a call
   t.false(await halfOpens());
   side.isWell = async () => true;
   t.deepEqual([await halfOpens(), await halfOpens()], [true, false], 'it was away in between');
+  look.noteFailedTest();
+  t.deepEqual([await halfOpens(), await halfOpens()], [true, false], 'a test after a failed call says so, too');
 });
 
 test('requests do not wait for one that does not answer its test', async (t) => {
