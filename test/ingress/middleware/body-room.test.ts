@@ -285,6 +285,20 @@ test('a large body of unknown length is read before its time up to 4 MiB, and re
   t.is(bodies.bytesHeld(), 0);
 });
 
+test('of a large body that breaks off, what has arrived takes time of its account', async (t) => {
+  const settled = Promise.withResolvers<number>();
+  const size = 2 * pacedBytesMin;
+  const largeBodies = { ...createLargeBodies({ bytesAtOnceMax: size }), time: async () => settled.resolve };
+  const { port, bytesHeld } = await startBodyReader(t, {
+    ...{ bodyBytesMax: size, budgetBytes: size, largeBodies, before: called },
+  });
+  const socket = connect(port, '127.0.0.1');
+  socket.write(head(`Content-Length: ${size}`, 'X-Account: user:a') + ' '.repeat(100_000));
+  while (bytesHeld() < 100_000) await sleep(5);
+  socket.destroy();
+  t.is(await settled.promise, 100_000);
+});
+
 test('a large body that waits to be parsed is no longer held once its client has left', async (t) => {
   const paced = createLargeBodies({ bytesAtOnceMax: 1 });
   const waits = Promise.withResolvers<void>();

@@ -89,6 +89,45 @@ test('an account whose requests were lost with the backend probes it as soon as 
   t.is(served.breaker(), 'closed');
 });
 
+test('a backend that is away by its tests alone is tested again, also after a call from before breaks off', async (t) => {
+  let isWell = false;
+  const { served, pass } = open(t, async () => isWell);
+  const [late, ...lost] = [1, 2, 3, 4, 5, 6].map(() => served.begin('user:a'));
+  pass(1);
+  for (const call of lost) call.end({ outcome: 'failed', evidence: 'request' });
+  await nextTurn();
+  t.is(served.breaker(), 'open');
+  isWell = true;
+  pass(1);
+  late?.end({ outcome: 'failed', evidence: 'request' });
+  served.lookAgain();
+  await nextTurn();
+  t.is(served.breaker(), 'half-open');
+});
+
+test('a probe that was answered and breaks off with its backend keeps its account from no other probe', async (t) => {
+  let isWell = true;
+  const { served, pass } = open(t, async () => isWell);
+  async function goesAndComesBack() {
+    for (let failures = 0; failures < 5; failures++)
+      served.begin('user:b').end({ outcome: 'failed', evidence: 'backend' });
+    isWell = true;
+    pass(1_000);
+    served.lookAgain();
+    await nextTurn();
+    t.is(served.breaker(), 'half-open');
+  }
+  await goesAndComesBack();
+  const probe = served.begin('user:a');
+  probe.firstToken();
+  t.is(served.breaker(), 'closed');
+  isWell = false;
+  probe.end({ outcome: 'failed', evidence: 'request' });
+  await nextTurn();
+  await goesAndComesBack();
+  t.false(served.refuses('user:a'));
+});
+
 test('an account whose request failed while the backend was well leaves the next probe to others', async (t) => {
   const { served, becomes } = open(t);
   served.begin('user:a').end({ outcome: 'failed', evidence: 'request' });
