@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError } from '../shared/errors.ts';
 import type { IngressLoad } from '../shared/fleet/process-load.ts';
 import { createKeptAnswers } from '../shared/idempotency/kept-answer.ts';
@@ -110,8 +111,7 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   log.info({ port: listener.port }, 'ready');
 
   await aborted(shutdown);
-  log.info({ waiting: waitingRequests.count() }, 'shutting down: finishing the requests in progress');
-  await finish(listener, { graceMs: config.shutdownGraceMs, giveUp, waitingRequests });
+  await finish(listener, { config, giveUp, waitingRequests, log });
   await within(settleMs, settlements.ended());
 }
 
@@ -191,11 +191,19 @@ function openListener({ config, app, metrics, log }: ListenerDeps): Promise<List
   });
 }
 
-type Ending = { graceMs: number; giveUp: AbortController; waitingRequests: WaitingRequests };
+type Ending = { config: IngressConfig; giveUp: AbortController; waitingRequests: WaitingRequests; log: Log };
 
-/** Waits for the requests in progress to end. Those that have not ended within the grace period are refused. */
-function finish(listener: Listener, { graceMs, giveUp, waitingRequests }: Ending): Promise<void> {
-  return listener.close({
+/**
+ * Serves requests while load balancers learn that this ingress is not ready, then waits for the requests in progress to end. Those that
+ * have not ended within the grace period are refused (contract.md#pa1-stopping-an-ingress).
+ */
+async function finish(listener: Listener, { config, giveUp, waitingRequests, log }: Ending): Promise<void> {
+  const { shutdownDelayMs: delayMs, shutdownGraceMs: graceMs } = config;
+  log.info({ delayMs }, 'shutting down: not ready any more, and requests are served for the delay');
+  listener.drain();
+  await sleep(delayMs);
+  log.info({ waiting: waitingRequests.count() }, 'the listener closes: finishing the requests in progress');
+  await listener.close({
     graceMs,
     giveUp() {
       const shuttingDown = new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down. Retry.');

@@ -17,8 +17,6 @@ import { limitPipelining } from './limit-pipelining.ts';
 /** Time for the complete head of a request to arrive. */
 const headersTimeoutMs = 10_000;
 const headersBytesMax = 16_384;
-/** Longer than the idle time of common load balancers (60 s), which could otherwise send a request into a closing connection. */
-const keepAliveTimeoutMs = 65_000;
 const lastAnswersMs = 2_000;
 /** A connection on which nothing arrives for this long after the close began is a spare one that its client keeps open. */
 const unusedMs = 1_000;
@@ -28,7 +26,6 @@ const serverOptions: ServerOptions = {
   headersTimeout: headersTimeoutMs,
   requestTimeout: 0, // the body has its own time limit, with our response
   connectionsCheckingInterval: 1_000,
-  keepAliveTimeout: keepAliveTimeoutMs,
   requireHostHeader: false, // checked by a stage, which answers in our format
 };
 
@@ -36,6 +33,11 @@ export interface Listener {
   port: number;
   /** Open connections. */
   connections(): number;
+  /**
+   * Serves as before, but each response closes its connection (`Connection: close`): so a proxy has no idle connection left that it could
+   * send a request into when the listener closes.
+   */
+  drain(): void;
   /**
    * Accepts nothing new and waits up to `graceMs` for the requests in progress. Then calls `giveUp`, which must make the remaining ones
    * answer. Two seconds later closes all connections.
@@ -49,12 +51,15 @@ type ClosingOptions = { graceMs: number; giveUp: () => void };
 export async function listen({
   host,
   port,
+  keepAliveMs,
   connections: bounds,
   onRequest,
   onBrokenRequest,
 }: {
   host: string;
   port: number;
+  /** How long a connection without a request stays open. */
+  keepAliveMs: number;
   connections: ConnectionBounds;
   onRequest: RequestListener;
   /** `owed`: the responses that earlier requests of this connection still wait for. */
@@ -63,14 +68,14 @@ export async function listen({
   const open = new Set<ServerResponse>();
   const connections = new Set<Socket>();
   const handle = limitPipelining(onRequest);
-  let closing = false;
+  let draining = false;
 
-  const server = createServer(serverOptions);
+  const server = createServer({ ...serverOptions, keepAliveTimeout: keepAliveMs });
 
   function serve(request: IncomingMessage, response: ServerResponse): void {
     open.add(response);
     response.once('close', () => open.delete(response));
-    if (closing) response.shouldKeepAlive = false;
+    if (draining) response.shouldKeepAlive = false;
     handle(request, response);
   }
 
@@ -106,12 +111,17 @@ export async function listen({
   return {
     port: (server.address() as AddressInfo).port, // a TCP server's address
     connections: () => connections.size,
+    drain,
     async close(options) {
-      closing = true;
-      for (const response of open) if (!response.headersSent) response.shouldKeepAlive = false;
+      drain();
       await closeServer(server, connections, options);
     },
   };
+
+  function drain(): void {
+    draining = true;
+    for (const response of open) if (!response.headersSent) response.shouldKeepAlive = false;
+  }
 }
 
 async function closeServer(

@@ -40,7 +40,8 @@ export function readIngressConfig(env: Environment = process.env) {
   const base = settings.BASE_URL.replace(/\/$/, '');
   const consoleUrl = settings.CONSOLE_URL ?? `${base}/console`;
   return freeze({
-    listener: { host: settings.HOST, port: settings.PORT },
+    listener: { host: settings.HOST, port: settings.PORT, keepAliveMs: settings.KEEP_ALIVE_MS },
+    shutdownDelayMs: settings.SHUTDOWN_DELAY_MS,
     connections: {
       connectionsMax: settings.CONNECTIONS_MAX,
       // Behind proxies, all connections come from the proxies.

@@ -15,16 +15,19 @@ const lastMs = 9_000;
 
 /** Runs one process: reads its settings or prints their issues, runs its work, and exits. */
 export async function runProcess<
-  Config extends { log: { level: string; format: LogFormat }; shutdownGraceMs: number },
+  Config extends { log: { level: string; format: LogFormat }; shutdownDelayMs?: number; shutdownGraceMs: number },
 >({ name, readConfig, run }: Life<Config>) {
   const config = readConfigOrExit(readConfig);
   const log = createLog({ ...config.log, process: name });
   const shutdown = shutdownSignal();
   shutdown.addEventListener('abort', () => {
-    setTimeout(() => {
-      log.error({}, 'a part did not close in time; this process exits anyway');
-      process.exit(1);
-    }, config.shutdownGraceMs + lastMs).unref();
+    setTimeout(
+      () => {
+        log.error({}, 'a part did not close in time; this process exits anyway');
+        process.exit(1);
+      },
+      (config.shutdownDelayMs ?? 0) + config.shutdownGraceMs + lastMs,
+    ).unref();
   });
   process.on('uncaughtException', (error) => {
     report(error, 'uncaught error; this process exits');

@@ -173,6 +173,29 @@ faultTest(
   },
 );
 
+test.serial('a stopping ingress serves requests for SHUTDOWN_DELAY_MS, and is not ready', async (t) => {
+  const key = await stack.mintKey('delayed');
+  const states = async (ingress: RunningIngress) => {
+    const response = await fetch(`${ingress.operationsUrl}/readyz`);
+    return [response.status, ((await response.json()) as { state: string }).state];
+  };
+  const staying = await leavingIngress({ SHUTDOWN_DELAY_MS: '600000' });
+  t.deepEqual(await states(staying), [200, 'ready']);
+  staying.process.kill('SIGTERM');
+  await until(() => staying.process.logs.some(({ msg }) => msg?.startsWith('shutting down')));
+  t.deepEqual(await states(staying), [503, 'stopping']);
+  for (const id of ['delayed-1', 'delayed-2-s']) {
+    t.like(await ask({ url: staying.url, key, id }), { kind: 'answered' });
+  }
+  staying.process.kill('SIGKILL');
+
+  const leaving = await leavingIngress({ SHUTDOWN_DELAY_MS: '500' });
+  const load = startLoad(t, { url: () => leaving.url, keys: [key], name: 'delay' });
+  await until(() => load.endings.length >= clients);
+  await exits(t, leaving.process);
+  unharmed(t, await load.stop());
+});
+
 test.serial(
   'a stopping worker reports how many jobs it still has, during its grace period, which may be as long as a request',
   async (t) => {

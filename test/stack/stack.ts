@@ -145,6 +145,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     DATABASE_URL: databaseUrl,
     PLAN_FILE: planFile,
     BASE_URL: baseUrl,
+    SHUTDOWN_DELAY_MS: '0', // no load balancer is in front
     AUTH_URL: identity.issuer,
     ...(await readSecrets(directory, options)),
     // A test changes settings faster than a person.

@@ -63,6 +63,7 @@ export async function startBodyReader(
     connections: unboundedConnections,
     host: '127.0.0.1',
     port: 0,
+    keepAliveMs: 65_000,
     onRequest: app.callback(),
     onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: {} }),
   });

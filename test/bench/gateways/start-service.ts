@@ -59,7 +59,7 @@ export async function startService({ directory: above, modelServer, name, root =
   const settings = {
     ...{ REDIS_URL: redis.url, DATABASE_URL: `sqlite:${join(directory, 'store.sqlite')}`, PLAN_FILE: planFile },
     ...{ BASE_URL: baseUrl, AUTH_URL: identity.issuer, KEY_PEPPER: secret(), GUEST_KEY_SECRET: secret() },
-    HOST: '127.0.0.1',
+    ...{ HOST: '127.0.0.1', SHUTDOWN_DELAY_MS: '0' },
   };
 
   async function placeFor(side: 'ingress' | 'workers', number: number) {

@@ -76,6 +76,7 @@ async function start(t: ExecutionContext, options: Options = {}) {
     connections: unboundedConnections,
     host: '127.0.0.1',
     port: 0,
+    keepAliveMs: 65_000,
     onRequest: app.callback(),
     onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: {} }),
   });

@@ -25,6 +25,7 @@ async function start(t: ExecutionContext, bounds: Partial<ConnectionBounds> = {}
   const listener = await listen({
     host: '127.0.0.1',
     port: 0,
+    keepAliveMs: 65_000,
     connections: { ...unboundedConnections, ...bounds, onRefused: () => void refused++ },
     onRequest,
     onBrokenRequest: (_fault, socket) => socket.destroy(),
@@ -153,4 +154,23 @@ test('one address has at most its limit of connections, and there is room again 
   next.write(requests(1));
   await until(() => inProgress.length === 1);
   t.is(refused(), 1);
+});
+
+test('a listener that drains accepts connections and serves them, and closes each after its answer', async (t) => {
+  const { listener, inProgress, open } = await start(t);
+  const before = await open();
+  listener.drain();
+  const after = await open();
+  for (const socket of [before, after]) {
+    let answer = '';
+    socket.on('data', (bytes) => {
+      answer += bytes.toString('latin1');
+    });
+    socket.write(requests(1));
+    await until(() => inProgress.length === 1);
+    inProgress[0]?.answer();
+    await once(socket, 'close');
+    t.regex(answer, /^HTTP\/1\.1 200 OK\r\n(.*\r\n)*connection: close\r\n/i);
+    t.true(answer.endsWith('</0>'));
+  }
 });

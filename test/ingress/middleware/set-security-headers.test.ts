@@ -27,6 +27,7 @@ for (const [baseUrl, transport] of [
       connections: unboundedConnections,
       host: '127.0.0.1',
       port: 0,
+      keepAliveMs: 65_000,
       onRequest: app.callback(),
       onBrokenRequest: answerBrokenRequest({ log, docsUrl: '', securityHeaders: headers }),
     });

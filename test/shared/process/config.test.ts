@@ -84,7 +84,8 @@ const tracingOff = { url: undefined, sampler: 'parentbased_always_on', samplerRa
 test('an ingress starts with the required settings only, all others have their defaults', (t) => {
   const { planFile: plan, ...config } = readIngressConfig(ingress);
   t.deepEqual(config, {
-    listener: { host: '0.0.0.0', port: 8080 },
+    listener: { host: '0.0.0.0', port: 8080, keepAliveMs: 65_000 },
+    shutdownDelayMs: 10_000,
     connections: { connectionsMax: 10_000, perAddressMax: 2_000 },
     answerBudgetBytes: 100_663_296,
     bodyBudgetBytes: 134_217_728,
