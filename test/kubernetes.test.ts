@@ -22,6 +22,13 @@ import {
   selects,
   texts,
 } from './support/documentation/manifests.ts';
+import {
+  mayBeReached,
+  mayConnect,
+  type Party,
+  policies,
+  policiesOf,
+} from './support/documentation/network-policies.ts';
 
 function planOf(deployment: Deployment): PlanFile {
   const parsed = parsePlanFile(planFileOf(deployment));
@@ -29,8 +36,8 @@ function planOf(deployment: Deployment): PlanFile {
   return parsed.planFile;
 }
 
-test('every block of the page is valid YAML, and each object has its own name in the namespace of the service', (t) => {
-  t.true(blocks.length >= 7);
+test('manifests of the page and of the chart are valid YAML, and each object has its own name in the namespace of the service', (t) => {
+  t.true(blocks.length >= 5);
   for (const text of blocks) for (const { errors } of parseAllDocuments(text)) t.deepEqual(errors, [], text);
   const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
   t.is(new Set(names).size, names.length);
@@ -110,17 +117,18 @@ test('the image is built as by docker-compose.yml', (t) => {
 });
 
 test('every command names objects, containers and files that exist', (t) => {
-  const commands = [...manifestPage.matchAll(/^```sh manifest\n(.*?)^```$/gms)].map(([, text = '']) => text);
-  t.true(commands.length >= 2);
+  const pages = manifestPage + readFile('ingress/documentation/upgrading.md');
+  const commands = [...pages.matchAll(/^```sh manifest\n(.*?)^```$/gms)].map(([, text = '']) => text);
+  t.true(commands.length >= 5);
   for (const text of commands) {
-    t.regex(text, /^(docker|kubectl) /);
-    for (const [, name = ''] of text.matchAll(/deploy\/(\S+)/g))
+    for (const line of text.trim().split('\n')) t.regex(line, /^(docker|kubectl|helm) /);
+    for (const [, name = ''] of text.matchAll(/deploy(?:ment)?\/(inference\S+)/g))
       t.true(
         ofKind('Deployment').some(({ metadata }) => metadata.name === name),
         name,
       );
     for (const [, name = ''] of text.matchAll(/--namespace (\S+)/g)) findObject('Namespace', name);
-    for (const [file = ''] of text.matchAll(/\w+(\/\w+)+\.ts/g))
+    for (const [file = ''] of text.matchAll(/\w+(\/\w+)+\.ts|ingress\/deployment\/chart/g))
       t.true(existsSync(new URL(`../${file}`, import.meta.url)), file);
   }
 });
@@ -141,15 +149,43 @@ test('ports and paths are those of the processes', (t) => {
   for (const path of ['/healthz', '/readyz', '/metrics']) t.true(operations.includes(`'${path}'`), path);
 });
 
-test('a pod has time for its streams, and ten seconds more, before it is killed', (t) => {
+test('a pod has no preStop, and time for the delay, its streams, and ten seconds more, before it is killed', (t) => {
   for (const deployment of deployments) {
     const container = containerOf(deployment);
-    const graceMs = Number(environmentOf(container).SHUTDOWN_GRACE_MS);
-    const preStopMs = 1_000 * Number(container.lifecycle?.preStop.exec.command[1] ?? 0);
-    t.true(1_000 * podOf(deployment).terminationGracePeriodSeconds >= preStopMs + graceMs + 10_000, container.name);
-    t.is(preStopMs > 0, container.name === 'ingress', 'only an ingress is behind a load balancer');
+    const environment = environmentOf(container);
+    const graceMs = Number(environment.SHUTDOWN_GRACE_MS);
+    t.is(container.lifecycle, undefined, 'the process itself serves for a while after SIGTERM');
+    const delayMs = container.name === 'ingress' ? Number(environment.SHUTDOWN_DELAY_MS) : 0;
+    t.is(1_000 * podOf(deployment).terminationGracePeriodSeconds, delayMs + graceMs + 10_000, container.name);
     t.is(graceMs, planOf(deployment).timeouts.requestMs);
+    if (container.name === 'ingress') t.is(delayMs, Number(settingDefaults.ingress.get('SHUTDOWN_DELAY_MS')));
   }
+});
+
+test('the route waits longer than a request may take, leads to the service, and to the host of BASE_URL', (t) => {
+  const [ingress] = deployments.filter((deployment) => containerOf(deployment).name === 'ingress');
+  if (ingress === undefined) return t.fail();
+  const { parentRefs, hostnames, rules } = z
+    .object({
+      parentRefs: z.tuple([named]),
+      hostnames: z.array(z.string()),
+      rules: z.tuple([
+        z.looseObject({
+          timeouts: z.object({ request: z.string().regex(/^\d+s$/) }),
+          backendRefs: z.tuple([z.object({ name: z.string(), port: z.int() })]),
+        }),
+      ]),
+    })
+    .parse(findObject('HTTPRoute', 'inference').spec);
+  t.true(1_000 * Number.parseInt(rules[0].timeouts.request, 10) > planOf(ingress).timeouts.requestMs);
+  const [{ name, port }] = rules[0].backendRefs;
+  t.like(findObject('Service', name).spec, { ports: [{ port }] });
+  t.deepEqual(hostnames, [new URL(environmentOf(containerOf(ingress)).BASE_URL ?? '').hostname]);
+  const listener = z.looseObject({ protocol: z.literal('HTTPS'), hostname: z.string() });
+  const gateway = z
+    .looseObject({ listeners: z.tuple([listener]) })
+    .parse(findObject('Gateway', parentRefs[0].name).spec);
+  t.is(gateway.listeners[0].hostname, hostnames[0] ?? '');
 });
 
 const selectorSchema = z.object({ matchLabels: texts });
@@ -186,19 +222,26 @@ test('every selector finds pods of its Deployment, and every name of a port exis
   t.like(monitor.podMetricsEndpoints, { length: 1, 0: { port: 'ops', path: '/metrics' } });
 });
 
-const policySchema = z.looseObject({
-  podSelector: z.looseObject({ matchLabels: texts.optional() }),
-  ingress: z.array(z.looseObject({ ports: z.array(z.object({ port: z.string() })).optional() })),
-});
+/** The labels that the operators give to the pods of these resources: `GetRedisLabels`, and the name of the service of MongoDB. */
+const storePods = (() => {
+  const [redis, mongodb] = [findObject('RedisCluster', 'redis'), findObject('MongoDBCommunity', 'mongodb')];
+  const redisPod = (role: string) => ({
+    app: `${redis.metadata.name}-${role}`,
+    redis_setup_type: 'cluster',
+    role,
+    cluster: redis.metadata.name,
+  });
+  return { redis: [redisPod('leader'), redisPod('follower')], mongodb: [{ app: `${mongodb.metadata.name}-svc` }] };
+})();
+const portsOfStores = { redis: [6379, 16379], mongodb: [27017] };
+const ofService = { namespace: 'inference' };
+const [publicAddress, publicAddress6] = ['93.184.216.34', '2606:2800:220:1::1'];
 
-test('each port of each pod has one rule of a network policy, and other pods only those of the namespace and operators', (t) => {
-  const policies = ofKind('NetworkPolicy').map(({ spec }) => policySchema.parse(spec));
+test('each port of each pod has one rule of a network policy', (t) => {
   for (const deployment of deployments) {
-    const own = policies.filter(
-      ({ podSelector: { matchLabels } }) => matchLabels !== undefined && selects(matchLabels, labelsOf(deployment)),
-    );
+    const own = policiesOf(labelsOf(deployment));
     t.is(own.length, 1);
-    const allowed = own.flatMap(({ ingress }) => ingress.flatMap(({ ports = [] }) => ports.map(({ port }) => port)));
+    const allowed = own.flatMap(({ ingress }) => ingress.flatMap(({ ports }) => ports.map(({ port }) => port)));
     t.deepEqual(
       allowed.toSorted(),
       containerOf(deployment)
@@ -206,7 +249,94 @@ test('each port of each pod has one rule of a network policy, and other pods onl
         .toSorted(),
     );
   }
-  t.is(policies.filter(({ podSelector }) => podSelector.matchLabels === undefined).length, 1);
+});
+
+test('a store can be reached by the service, by its own pods and by its operator; no policy selects a challenge of cert-manager', (t) => {
+  const challenge = {
+    'acme.cert-manager.io/http01-solver': 'true',
+    'acme.cert-manager.io/http-domain': '1037418',
+    'acme.cert-manager.io/http-token': '886419',
+  };
+  t.deepEqual(policiesOf(challenge), []);
+  t.deepEqual(policiesOf({}), [], 'other pods of the namespace');
+  for (const store of ['redis', 'mongodb'] as const) {
+    const pods = storePods[store];
+    for (const labels of pods) {
+      const [policy, ...others] = policiesOf(labels);
+      if (policy === undefined) return t.fail(store);
+      t.deepEqual(others, []);
+      for (const port of portsOfStores[store]) {
+        for (const of of [...deployments.map(labelsOf), ...pods])
+          t.true(mayBeReached(policy, { ...ofService, labels: of }, { port }), store);
+        t.true(mayBeReached(policy, { namespace: `${store}-operator` }, { port }), store);
+        t.false(mayBeReached(policy, { ...ofService, labels: challenge }, { port }), store);
+        t.false(mayBeReached(policy, { namespace: 'default', labels }, { port }), store);
+      }
+      t.false(mayBeReached(policy, { ...ofService, labels }, { port: 22 }), store);
+    }
+  }
+  t.is(policies.length, 2 + Object.keys(storePods).length);
+});
+
+/** Where a process must connect to by its settings and plan file, and on which port. */
+function destinationsOf(deployment: Deployment): { to: Party; port: number; protocol?: 'UDP' }[] {
+  const container = containerOf(deployment);
+  const { REDIS_URL = '', DATABASE_URL = '', AUTH_URL = '' } = environmentOf(container);
+  const portIn = (url: string) => Number(/:(\d+)\//.exec(url)?.[1]);
+  const pods = (all: readonly Record<string, string>[], port: number) =>
+    all.map((labels) => ({ to: { ...ofService, labels }, port }));
+  const dns = { namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' } };
+  const addresses = [publicAddress, publicAddress6].map((address) => ({ address }));
+  const toUrl = (text: string) => {
+    const { hostname, port } = new URL(text);
+    const [, namespace] = /^[^.]+\.([^.]+)\.svc$/.exec(hostname) ?? [];
+    const to = namespace === undefined ? addresses : [{ namespace }];
+    return to.map((one) => ({ to: one, port: Number(port || 443) }));
+  };
+  const backends = Object.values(planOf(deployment).backends).map(({ url }) => url);
+  return [
+    { to: dns, port: 53 },
+    { to: dns, port: 53, protocol: 'UDP' },
+    ...pods(storePods.redis, portIn(REDIS_URL)),
+    ...pods(storePods.mongodb, portIn(DATABASE_URL)),
+    { to: { namespace: 'monitoring' }, port: 4318 }, // OTEL_EXPORTER_OTLP_ENDPOINT, if it is set
+    ...(container.name === 'ingress' ? toUrl(AUTH_URL) : backends.flatMap(toUrl)),
+    ...(container.name === 'ingress'
+      ? []
+      : [443, 1024, 65_535].flatMap((port) => addresses.map((to) => ({ to, port })))),
+  ];
+}
+
+test('a process can connect to what its settings and its plan file name, and to nothing else', (t) => {
+  for (const deployment of deployments) {
+    const [policy] = policiesOf(labelsOf(deployment));
+    if (policy === undefined) return t.fail();
+    t.deepEqual(policy.policyTypes, ['Ingress', 'Egress']);
+    for (const { to, port, protocol = 'TCP' } of destinationsOf(deployment))
+      t.true(
+        mayConnect(policy, to, { port, protocol }),
+        `${containerOf(deployment).name} ${JSON.stringify({ to, port })}`,
+      );
+    const isWorker = containerOf(deployment).name === 'worker';
+    t.is(mayConnect(policy, { namespace: 'models' }, { port: 8000 }), isWorker);
+    t.is(mayConnect(policy, { address: publicAddress }, { port: 8443 }), isWorker);
+    t.false(mayConnect(policy, { address: publicAddress }, { port: 22 }));
+    for (const port of [80, 443, 6443, 10_250]) {
+      for (const address of [
+        '169.254.169.254',
+        '10.0.0.1',
+        '172.16.0.1',
+        '192.168.0.1',
+        '100.64.0.1',
+        '127.0.0.1',
+        'fd00::1',
+        'fe80::1',
+      ])
+        t.false(mayConnect(policy, { address }, { port }), address);
+      t.false(mayConnect(policy, { namespace: 'default' }, { port }));
+      t.false(mayConnect(policy, ofService, { port }));
+    }
+  }
 });
 
 const scaleTarget = z.looseObject({ scaleTargetRef: named });

@@ -13,7 +13,7 @@ type Wishes = { parts: readonly string[]; again: boolean; list: boolean };
 const below = (folders: RegExp) => () =>
   testFiles('nightly').filter((path) => folders.test(path) && !path.includes('-mongodb.'));
 const tools = /^test\/(bench|bytes|fuzz|meter|soak|stack|suite|support)\//;
-const folders = /^test\/(bench|bytes|clients|console|engine|faults|flows|fuzz|meter|soak|stack|suite|support)\//;
+const folders = /^test\/(bench|bytes|chart|clients|console|engine|faults|flows|fuzz|meter|soak|stack|suite|support)\//;
 
 /** Each nightly file is in one part. */
 const parts: Record<string, Part> = {
@@ -33,6 +33,10 @@ const parts: Record<string, Part> = {
   cluster: { what: 'flows on a Redis Cluster', files: () => [], onCluster: () => clusterFiles('nightly') },
   faults: { what: 'long faults, and those of every endpoint', files: below(/^test\/faults\//) },
   clients: { what: 'SDKs, libraries and agents as installed', files: below(/^test\/clients\//) },
+  chart: {
+    what: 'the Helm chart: its output, and the schemas of Kubernetes and operators',
+    files: below(/^test\/chart\//),
+  },
   engine: { what: 'a real engine that restarts under load', files: below(/^test\/engine\//) },
   tools: { what: 'what tests, benchmarks and fuzzing are made of, and 10 s of each fuzz target', files: below(tools) },
   sized: { what: 'random and repeated cases at their full size', files: () => sizedFiles('full'), size: '1' },

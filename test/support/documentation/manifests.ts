@@ -6,10 +6,15 @@ import { z } from 'zod';
 export const readFile = (name: string) => readFileSync(new URL(`../../../${name}`, import.meta.url), 'utf8');
 
 export const manifestPage = readFile('ingress/documentation/kubernetes.md');
-export const blocks = [...manifestPage.matchAll(/^```yaml manifest\n(.*?)^```$/gms)].map(([, text = '']) => text);
+export const manifestBlocks = [...manifestPage.matchAll(/^```yaml manifest\n(.*?)^```$/gms)].map(
+  ([, text = '']) => text,
+);
+/** The manifests of the page, and those that the chart makes of its values. */
+export const blocks = [...manifestBlocks, readFile('test/chart/rendered.yaml')];
 
 export const texts = z.record(z.string(), z.string());
 export const named = z.object({ name: z.string() });
+const optionallyNamed = named.extend({ optional: z.boolean().optional() });
 const objectSchema = z.looseObject({
   apiVersion: z.string(),
   kind: z.string(),
@@ -22,22 +27,20 @@ const containerSchema = z.looseObject({
   name: z.enum(['ingress', 'worker']),
   image: z.string(),
   command: z.tuple([z.literal('node'), z.string()]),
-  envFrom: z.array(z.object({ configMapRef: named.optional(), secretRef: named.optional() })),
+  envFrom: z.array(z.object({ configMapRef: named.optional(), secretRef: optionallyNamed.optional() })),
   env: z
     .array(
       z.object({
         name: z.string(),
         value: z.string().optional(),
-        valueFrom: z.object({ secretKeyRef: z.object({ name: z.string(), key: z.string() }) }).optional(),
+        valueFrom: z.object({ secretKeyRef: optionallyNamed.extend({ key: z.string() }) }).optional(),
       }),
     )
     .default([]),
   ports: z.array(z.object({ name: z.string(), containerPort: z.int() })),
   livenessProbe: probe,
   readinessProbe: probe,
-  lifecycle: z
-    .object({ preStop: z.object({ exec: z.object({ command: z.tuple([z.literal('sleep'), z.string()]) }) }) })
-    .optional(),
+  lifecycle: z.unknown().optional(),
   resources: z.object({
     requests: z.object({ cpu: z.string(), memory: z.string() }),
     limits: z.strictObject({ memory: z.string() }), // a limit of the CPU would delay streams

@@ -67,7 +67,7 @@ function exampleOf(text: string, info: string, under: string): Example {
   if (info === 'sh restore') return { text, under, role: 'restore' };
   if (info === 'js shards') return { text, under, role: 'shards' };
   if (info === 'sh memory' || info === 'text memory') return { text, under, role: 'memory' };
-  if (info === 'yaml manifest' || info === 'dockerfile manifest' || info === 'sh manifest')
+  if (/^(yaml|dockerfile|sh) manifest$|^yaml (values|plans|chart)$/.test(info))
     return { text, under, role: 'manifest' };
   throw new Error(`a block under "${under}" is neither run nor checked: "${info}"`);
 }
