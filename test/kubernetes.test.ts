@@ -162,24 +162,30 @@ test('a pod has no preStop, and time for the delay, its streams, and ten seconds
   }
 });
 
-test('the route waits longer than a request may take, leads to the service, and to the host of BASE_URL', (t) => {
+test('the route waits longer than a request may take, and as long as files take, leads to the service, and to the host of BASE_URL', (t) => {
   const [ingress] = deployments.filter((deployment) => containerOf(deployment).name === 'ingress');
   if (ingress === undefined) return t.fail();
   const { parentRefs, hostnames, rules } = z
     .object({
       parentRefs: z.tuple([named]),
       hostnames: z.array(z.string()),
-      rules: z.tuple([
-        z.looseObject({
+      rules: z.array(
+        z.object({
+          matches: z.array(z.object({ path: z.object({ type: z.literal('PathPrefix'), value: z.string() }) })),
           timeouts: z.object({ request: z.string().regex(/^\d+s$/) }),
           backendRefs: z.tuple([z.object({ name: z.string(), port: z.int() })]),
         }),
-      ]),
+      ),
     })
     .parse(findObject('HTTPRoute', 'inference').spec);
-  t.true(1_000 * Number.parseInt(rules[0].timeouts.request, 10) > planOf(ingress).timeouts.requestMs);
-  const [{ name, port }] = rules[0].backendRefs;
-  t.like(findObject('Service', name).spec, { ports: [{ port }] });
+  const timeouts = rules.flatMap(({ matches, timeouts }) =>
+    matches.map(({ path }) => [path.value, 1_000 * Number.parseInt(timeouts.request, 10)] as const),
+  );
+  const { '/': timeoutMs = 0, ...others } = Object.fromEntries(timeouts);
+  t.true(timeoutMs > planOf(ingress).timeouts.requestMs);
+  t.deepEqual(others, { '/v1/files': 0, '/openai/v1/files': 0 }, 'no limit');
+  for (const { backendRefs } of rules)
+    t.like(findObject('Service', backendRefs[0].name).spec, { ports: [{ port: backendRefs[0].port }] });
   t.deepEqual(hostnames, [new URL(environmentOf(containerOf(ingress)).BASE_URL ?? '').hostname]);
   const listener = z.looseObject({ protocol: z.literal('HTTPS'), hostname: z.string() });
   const gateway = z

@@ -5,7 +5,7 @@ import { manifestBlocks } from '../support/documentation/manifests.ts';
 import { skipTest } from '../support/skip-test.ts';
 import { pageFile, readText, renderedFile, renderedText, valuesOnPage, withObjects } from './chart-page.ts';
 import { customFaults, isCustom, type Resource, validateBuiltIn } from './resource-schemas.ts';
-import { kubernetesMin, provideHelm, runHelm } from './run-helm.ts';
+import { buildMs, kubernetesMin, provideHelm, runHelm } from './run-helm.ts';
 
 const page = readText(pageFile);
 const { values, plans, further } = valuesOnPage(page);
@@ -78,8 +78,11 @@ async function faultsOf(texts: readonly string[]): Promise<string[]> {
 
 const reason = missingFor('go') ?? missingFor('pypi');
 const declare = (title: string, implementation: (t: ExecutionContext) => Promise<void>) => {
-  if (reason === undefined) test(title, implementation);
-  else skipTest(test, { title, reason });
+  if (reason !== undefined) return skipTest(test, { title, reason });
+  test(title, async (t) => {
+    t.timeout(buildMs); // the first one waits for Helm
+    await implementation(t);
+  });
 };
 
 declare('the page and its file have what Helm makes of the chart', async (t) => {

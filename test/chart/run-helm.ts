@@ -10,7 +10,7 @@ const run = promisify(execFile);
 const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'inference-service-tests');
 const helmModule = 'helm.sh/helm/v4/cmd/helm@v4.3.2';
 /** For a slow line and a slow processor. */
-const buildMs = 900_000;
+export const buildMs = 900_000;
 const runMs = 60_000;
 
 /** The lowest version that the page names. */
