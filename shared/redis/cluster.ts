@@ -5,7 +5,10 @@ type ClusterAddress = Extract<RedisAddress, { kind: 'cluster' }>;
 
 type Repeats = {
   /** Options of the connection to each node. */
-  node: Pick<RedisOptions, 'connectTimeout' | 'keepAlive' | 'socketTimeout' | 'maxRetriesPerRequest'>;
+  node: Pick<
+    RedisOptions,
+    'connectTimeout' | 'keepAlive' | 'disableClientInfo' | 'socketTimeout' | 'maxRetriesPerRequest'
+  >;
   /** How long a command is repeated after a redirection or a closed connection, in milliseconds from the first such failure. */
   repeatMs: number;
   /** The same for a command whose keys are moving to another node; by default `repeatMs`. */

@@ -1,4 +1,4 @@
-import { Cluster, Command, type RedisOptions, Redis as SingleRedis } from 'ioredis';
+import { Cluster, Command, type RedisOptions, SentinelConnector, Redis as SingleRedis } from 'ioredis';
 import { temporarilyUnavailable } from '../errors.ts';
 import type { Log } from '../process/log.ts';
 import { parseRedisUrl, type RedisAddress } from '../process/redis-url.ts';
@@ -17,7 +17,8 @@ const workSocketTimeoutMs = 6_000;
 
 // Full jitter below a second: a Redis that returns is used again quickly, but not by all processes in the same millisecond.
 const retryStrategy = (attempt: number) => Math.random() * Math.min(1_000, 50 * 2 ** attempt);
-const ofConnection = { connectTimeout: 2_000, keepAlive: 10_000 };
+// Without `disableClientInfo`, each connection would send `CLIENT SETINFO`, which needs a right of its own.
+const ofConnection = { connectTimeout: 2_000, keepAlive: 10_000, disableClientInfo: true };
 const common = {
   ...ofConnection,
   retryStrategy,
@@ -74,6 +75,7 @@ function connectOne(address: Exclude<RedisAddress, { kind: 'cluster' }>, options
   return new SingleRedis({
     ...options,
     ...{ sentinels: [...servers], name: master, db: database },
+    Connector: QuietSentinelConnector as unknown as NonNullable<RedisOptions['Connector']>,
     ...(username && { username }),
     ...(password && { password }),
     ...(sentinelUsername && { sentinelUsername }),
@@ -82,6 +84,19 @@ function connectOne(address: Exclude<RedisAddress, { kind: 'cluster' }>, options
     sentinelRetryStrategy: retryStrategy,
     sentinelCommandTimeout: requestTimeoutMs,
   });
+}
+
+/** As in the library, whose types call this method private. */
+type ConnectSentinel = (server: unknown, options?: RedisOptions) => unknown;
+type LibraryConnector = new (options: unknown) => { connectToSentinel: ConnectSentinel };
+
+/** Sentinels get no `CLIENT SETINFO` either. The library has no option for its connections to them. */
+class QuietSentinelConnector extends (SentinelConnector as unknown as LibraryConnector) {
+  constructor(options: unknown) {
+    super(options);
+    const connect = this.connectToSentinel.bind(this);
+    this.connectToSentinel = (server, more) => connect(server, { ...more, disableClientInfo: true });
+  }
 }
 
 /** Number of keys per command. Redis does nothing else while it reads them. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Cluster } from 'ioredis';
+import { Cluster, type Redis as SingleRedis } from 'ioredis';
 import type { Log } from '../process/log.ts';
 import { StartError } from '../start-error.ts';
 import { mastersOf, type Redis } from './connections.ts';
@@ -10,21 +10,22 @@ type Waiting = { signal: AbortSignal; log: Log };
 const askAgainMs = 1_000;
 
 /**
- * Waits until all of these connections are ready. Checks that the first Redis, which holds the queues, is durable, and that none is a
- * single node of a cluster. Only the first must allow `INFO`; a warning is logged for any other that does not. `memoryBytes` is the memory
+ * Waits until all of these connections are ready. Checks that the first Redis, which holds the queues, is durable, that each can run the
+ * scripts of the service (contract.md#pa2-kinds-of-redis), and that none is a single node of a cluster. Only the first must allow `INFO`; a warning is logged for any other that does not. `memoryBytes` is the memory
  * that the first Redis may use, 0 if it does not report that; a cluster's is that of its smallest node for each of its masters.
  */
 export async function waitForRedis(
   connections: readonly [Redis, ...Redis[]],
   waiting: Waiting,
 ): Promise<{ memoryBytes: number }> {
-  const [infos = []] = await Promise.all(
-    [...new Set(connections)].map(async (redis, index) => {
-      const found = await waitForInfo(redis, { ...waiting, isRequired: index === 0 });
-      if (!redis.isCluster) found.forEach(refuseClusterNode);
-      return found;
-    }),
-  );
+  const done = new AbortController();
+  const signal = AbortSignal.any([waiting.signal, done.signal]);
+  const found = [...new Set(connections)].map(async (redis, index) => {
+    const infos = await waitForInfo(redis, { ...waiting, signal, isRequired: index === 0 });
+    if (!redis.isCluster) infos.forEach(refuseClusterNode);
+    return infos;
+  });
+  const [infos = []] = await Promise.all(found).finally(() => done.abort()); // one that is refused ends the waiting for the others
   infos.forEach(refuseEviction);
   if (infos.some(isWithoutFile)) waiting.log.warn({}, noFile);
   return { memoryBytes: memoryOf(infos) };
@@ -45,8 +46,10 @@ async function waitForInfo(redis: Redis, waiting: Waiting & { isRequired: boolea
   while (true) {
     await waitUntilReady(redis, signal);
     try {
+      await Promise.all(mastersOf(redis).map(requireScripts));
       return await readInfos(redis, log);
     } catch (error) {
+      if (error instanceof StartError) throw error;
       const mayNot = error instanceof Error && error.message.startsWith('NOPERM');
       if (mayNot && !isRequired) {
         log.warn(
@@ -62,6 +65,23 @@ async function waitForInfo(redis: Redis, waiting: Waiting & { isRequired: boolea
       await sleep(askAgainMs, undefined, { signal });
     }
   }
+}
+
+/** With the flags of the scripts, and without effect. It runs also while Redis refuses writes. */
+const flaggedScript = '#!lua flags=no-writes,allow-oom\nreturn 1';
+
+/** A Redis before 7 cannot read the first line of the scripts. What else is wrong is found by what follows. */
+async function requireScripts(node: SingleRedis): Promise<void> {
+  const refusal = await node.eval(flaggedScript, 0).then(
+    () => undefined,
+    (error: Error) => error.message,
+  );
+  if (!refusal?.includes('compiling script')) return;
+  const info = await node.info('server').catch(() => '');
+  const version = /^redis_version:(\S+)/m.exec(info)?.[1];
+  throw new StartError(
+    `This Redis ${version === undefined ? '' : `has the version ${version} and `}cannot run scripts with flags. Use Redis 7 or later, or Valkey, in REDIS_URL and REPLY_REDIS_URL.`,
+  );
 }
 
 /** Of a cluster, a process also starts without some of its nodes. Throws if none answers. */

@@ -1,11 +1,11 @@
 import test, { type ExecutionContext } from 'ava';
 import { parse, stringify } from 'yaml';
-import { missingFor } from '../clients/provide-client.ts';
+import { buildMs, missingFor } from '../clients/provide-client.ts';
 import { manifestBlocks } from '../support/documentation/manifests.ts';
 import { skipTest } from '../support/skip-test.ts';
 import { pageFile, readText, renderedFile, renderedText, valuesOnPage, withObjects } from './chart-page.ts';
 import { customFaults, isCustom, type Resource, validateBuiltIn } from './resource-schemas.ts';
-import { buildMs, kubernetesMin, provideHelm, runHelm } from './run-helm.ts';
+import { kubernetesMin, provideHelm, runHelm } from './run-helm.ts';
 
 const page = readText(pageFile);
 const { values, plans, further } = valuesOnPage(page);

@@ -1,28 +1,19 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { provideFolder } from '../stack/python-environment.ts';
+import { provideGoProgram } from '../clients/provide-client.ts';
 import { chartFolder, root } from './chart-page.ts';
 
 const run = promisify(execFile);
-const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'inference-service-tests');
-const helmModule = 'helm.sh/helm/v4/cmd/helm@v4.3.2';
-/** For a slow line and a slow processor. */
-export const buildMs = 900_000;
 const runMs = 60_000;
 
 /** The lowest version that the page names. */
 export const kubernetesMin = '1.30.0';
 
-/** The path of Helm, which is built once into the user's cache. Throws if there is no Go, or if it cannot be built. */
-export async function provideHelm(): Promise<string> {
-  const folder = await provideFolder({ name: 'helm', content: [helmModule], root: cache }, async (making) => {
-    await run('go', ['install', helmModule], { timeout: buildMs, env: { ...process.env, GOBIN: making } });
-  });
-  return join(folder, 'helm');
-}
+/** The path of Helm. Throws if there is no Go, or if it cannot be built. */
+export const provideHelm = () => provideGoProgram('helm.sh/helm/v4/cmd/helm@v4.3.2');
 
 /** The texts of values files, the last one first in effect, and the text of a plan file. */
 export type Input = { values: readonly string[]; plans: string };

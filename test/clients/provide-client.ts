@@ -72,6 +72,18 @@ export async function providePackages(registry: Registry, packages: Packages): P
   });
 }
 
+/** For a slow line and a slow processor. */
+export const buildMs = 900_000;
+
+/** The path of the program of a Go module (`module/cmd/name@version`), built once into the user's cache. Throws if that fails. */
+export async function provideGoProgram(module: string): Promise<string> {
+  const name = /([^/]+)@/.exec(module)?.[1] ?? '';
+  const folder = await provideFolder({ name, content: [module], root }, async (making) => {
+    await run('go', ['install', module], { timeout: buildMs, env: { ...process.env, GOBIN: making } });
+  });
+  return join(folder, name);
+}
+
 /** Compiles `main.go` of a folder with the packages of another one. */
 export async function buildGo(folder: string, packages: string): Promise<void> {
   for (const file of ['go.mod', 'go.sum']) await copyFile(join(packages, file), join(folder, file));

@@ -43,8 +43,12 @@ export function clusterFiles(suite: 'slow' | 'nightly'): string[] {
   const flows = [...flowFiles()].filter(([name]) => !(name in notOnCluster));
   const paths = flows.filter(([name]) => alwaysOnCluster.includes(name) === (suite === 'slow')).map(([, path]) => path);
   if (suite === 'slow') return paths;
+  return [...paths, ...truthOnCluster()];
+}
+
+export function truthOnCluster(): string[] {
   const faults = [...named('test/faults/')].filter(([name]) => faultsOnCluster.includes(name));
-  return [...paths, ...faults.map(([, path]) => path)];
+  return faults.map(([, path]) => path);
 }
 
 function named(folder: string): Map<string, string> {

@@ -3,17 +3,20 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { clusterFiles } from './cluster-files.ts';
+import { filesOfKind, folderWith, type RedisKind, redisKinds } from './redis-kinds.ts';
 import { type Outcome, runFiles } from './run-files.ts';
 import { root, sizedFiles, testFiles } from './test-files.ts';
 
-type Part = { what: string; files: () => string[]; onCluster?: () => string[]; size?: string };
+/** `kind`: the server in place of Redis. */
+type Part = { what: string; files: () => string[]; onCluster?: () => string[]; size?: string; kind?: RedisKind };
 type Passed = Record<string, { passed: number; seconds: number }>;
 type Wishes = { parts: readonly string[]; again: boolean; list: boolean };
 
 const below = (folders: RegExp) => () =>
   testFiles('nightly').filter((path) => folders.test(path) && !path.includes('-mongodb.'));
-const tools = /^test\/(bench|bytes|fuzz|meter|soak|stack|suite|support)\//;
-const folders = /^test\/(bench|bytes|chart|clients|console|engine|faults|flows|fuzz|meter|soak|stack|suite|support)\//;
+const tools = /^test\/(bench|bytes|fuzz|meter|proxies|soak|stack|suite|support)\//;
+const folders =
+  /^test\/(bench|bytes|chart|clients|console|engine|faults|flows|fuzz|meter|proxies|soak|stack|suite|support)\//;
 
 /** Each nightly file is in one part. */
 const parts: Record<string, Part> = {
@@ -31,16 +34,31 @@ const parts: Record<string, Part> = {
     files: () => testFiles('nightly').filter((path) => path.includes('-mongodb.')),
   },
   cluster: { what: 'flows on a Redis Cluster', files: () => [], onCluster: () => clusterFiles('nightly') },
+  ...Object.fromEntries(redisKinds.map((kind) => [partOf(kind), kindPart(kind)])),
   faults: { what: 'long faults, and those of every endpoint', files: below(/^test\/faults\//) },
   clients: { what: 'SDKs, libraries and agents as installed', files: below(/^test\/clients\//) },
   chart: {
     what: 'the Helm chart: its output, and the schemas of Kubernetes and operators',
     files: below(/^test\/chart\//),
   },
+  proxies: {
+    what: 'HAProxy, nginx and Caddy in front of two ingresses that restart',
+    files: below(/^test\/proxies\//),
+  },
   engine: { what: 'a real engine that restarts under load', files: below(/^test\/engine\//) },
   tools: { what: 'what tests, benchmarks and fuzzing are made of, and 10 s of each fuzz target', files: below(tools) },
   sized: { what: 'random and repeated cases at their full size', files: () => sizedFiles('full'), size: '1' },
 };
+
+function partOf({ name }: RedisKind): string {
+  return name.toLowerCase().replace(/ (\d+).*/, '$1');
+}
+
+function kindPart(kind: RedisKind): Part {
+  const { files, onCluster } = filesOfKind(kind);
+  const what = `${kind.name} in place of Redis, also as a cluster: rights, limits, and what survives killed processes`;
+  return { what, files: () => files, onCluster: () => onCluster, kind };
+}
 
 const stateFile = join(root, 'node_modules/.cache/nightly.json');
 
@@ -74,7 +92,11 @@ async function runPart(name: string, passed: Passed): Promise<Outcome> {
   console.log(`\n${name}: ${part.what}`);
   delete passed[name];
   const begunMs = performance.now();
-  const outcome = await runFiles(part.files(), { size: part.size ?? 'small', onCluster: part.onCluster?.() ?? [] });
+  await using server = part.kind && (await folderWith(part.kind));
+  const outcome = await runFiles(part.files(), {
+    ...{ size: part.size ?? 'small', onCluster: part.onCluster?.() ?? [] },
+    ...(server && { programs: server.path }),
+  });
   const seconds = Math.round((performance.now() - begunMs) / 1_000);
   if (outcome.code === 0) passed[name] = { passed: outcome.passed, seconds };
   return outcome;

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { onDiskVariable } from '../stack/on-disk-variable.ts';
 import { descriptionVariable, startMongo } from '../support/mongodb/start-mongo.ts';
@@ -18,10 +18,11 @@ const slowestShown = 20;
 /** Of ava and of all files. */
 export type Outcome = { code: number; passed: number; failed: number };
 
-type Run = { size: string; onCluster?: readonly string[] };
+/** `programs`: a folder that comes first in the path of programs. */
+type Run = { size: string; onCluster?: readonly string[]; programs?: string };
 
 /** Runs test files in a few processes (`share-process.ts`), and prints which ones took longest. */
-export async function runFiles(files: readonly string[], { size, onCluster = [] }: Run): Promise<Outcome> {
+export async function runFiles(files: readonly string[], { size, onCluster = [], programs }: Run): Promise<Outcome> {
   await prepare(files);
   await using folder = await openTemporaryFolder();
   console.log(`Temporary files: ${folder.path}${folder.isOnDisk ? ', on a disk that no store waits for' : ''}`);
@@ -37,6 +38,7 @@ export async function runFiles(files: readonly string[], { size, onCluster = [] 
       TMPDIR: folder.path,
       ...(folder.isOnDisk && { [onDiskVariable]: 'true' }),
       [sizeVariable]: size,
+      ...(programs !== undefined && { PATH: `${programs}${delimiter}${process.env.PATH}` }),
       [timesVariable]: times,
       ...('url' in mongo && { MONGODB_URL: mongo.url, [descriptionVariable]: mongo.description }),
     },
