@@ -1,6 +1,6 @@
 import { ApiError } from './errors.ts';
 import { reasonOf, StartError, serversIn } from './start-error.ts';
-import { RefusedSchema } from './store/adapters/store-errors.ts';
+import { RefusedStore } from './store/adapters/store-errors.ts';
 import { SqliteStore } from './store/sqlite/sqlite-store.ts';
 import type { Store } from './store/store.ts';
 
@@ -33,15 +33,15 @@ async function open(url: string, log: Pick<Log, 'warn'>): Promise<Store> {
 
 /**
  * Makes the first call, which prepares the store, and logs the store's description. If the store is unavailable, logs that and does not
- * wait for it. Throws `StartError` if it refuses the user or the password, or has another schema, which waiting cannot change: the process
- * must end.
+ * wait for it. Throws `StartError` if it refuses the user or the password, has another schema, or does not update documents atomically, which
+ * waiting cannot change: the process must end.
  */
 export async function greetStore(store: Pick<Store, 'describe'>, url: string, log: Log): Promise<void> {
   try {
     log.info({ store: await store.describe() }, 'the store is reachable');
   } catch (error) {
     const where = `DATABASE_URL: the store${url.startsWith('sqlite:') ? '' : ` at ${serversIn(url)}`}`;
-    if (error instanceof ApiError && error.cause instanceof RefusedSchema) {
+    if (error instanceof ApiError && error.cause instanceof RefusedStore) {
       throw new StartError(`${where}: ${error.cause.message}`, { cause: error });
     }
     if (isRefusedUser(error)) {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import test from 'ava';
 import { greetStore, openStore } from '../../shared/open-store.ts';
-import { RefusedSchema, storeUnavailable } from '../../shared/store/adapters/store-errors.ts';
+import { refusedSchema, storeUnavailable } from '../../shared/store/adapters/store-errors.ts';
 import { MongoStore } from '../../shared/store/mongo/mongo-store.ts';
 import { SqliteStore } from '../../shared/store/sqlite/sqlite-store.ts';
 import { recordedLog } from '../support/recorded-log.ts';
@@ -78,7 +78,7 @@ test('a store that refuses the user or the password ends the start', async (t) =
 });
 
 test('a store of another schema ends the start, with both numbers and what to do', async (t) => {
-  await t.throwsAsync(greet(new RefusedSchema({ found: 7, expected: 1 })), {
+  await t.throwsAsync(greet(refusedSchema({ found: 7, expected: 1 })), {
     name: 'StartError',
     message:
       /^DATABASE_URL: the store at db-1:27017,db-2:27017: the store has schema 7, and this version uses schema 1\. Run the version that created the store/,

@@ -13,14 +13,14 @@ export function keyHashTaken(cause: unknown): ApiError {
   return new ApiError('INTERNAL_ERROR', 'Something went wrong on our side.', { cause });
 }
 
-/** A store with another schema than this version of the program uses. Final: a retry finds the same. */
-export class RefusedSchema extends Error {
-  override readonly name = 'RefusedSchema';
+/** A store that this version of the program must not use. Final: a retry finds the same. The message is for the operator. */
+export class RefusedStore extends Error {
+  override readonly name = 'RefusedStore';
+}
 
-  /** The message is for the operator. */
-  constructor({ found, expected }: { found: number; expected: number }) {
-    super(
-      `the store has schema ${found}, and this version uses schema ${expected}. Run the version that created the store, or set DATABASE_URL to another one`,
-    );
-  }
+/** The error for a store with another schema than this version of the program uses. */
+export function refusedSchema({ found, expected }: { found: number; expected: number }): RefusedStore {
+  return new RefusedStore(
+    `the store has schema ${found}, and this version uses schema ${expected}. Run the version that created the store, or set DATABASE_URL to another one`,
+  );
 }

@@ -5,34 +5,11 @@ import { within } from '../../../process/shutdown.ts';
 import { storeUnavailable } from '../../adapters/store-errors.ts';
 import { createIndexBuilder } from './mongo-index-builder.ts';
 import { type CollectionIndexes, prepareIndexes } from './mongo-indexes.ts';
-import { checkSchema } from './mongo-schema.ts';
+import { clientOptionsFor, type MongoLimits, usualLimits } from './mongo-options.ts';
+import { checkAtomicUpdates, checkSchema } from './mongo-schema.ts';
 import { watchMongoChecks } from './watch-mongo-checks.ts';
 
 type Log = { warn(fields: object, message: string): void };
-
-/**
- * `callMs`: deadline of one call in total, no matter what the driver still waits for. `serverMs` (for a server, and for a connection),
- * `socketMs` and `writeMs` are the driver's own limits, each below it.
- */
-type MongoLimits = { callMs: number; serverMs: number; socketMs: number; writeMs: number };
-
-/**
- * All are set, because the driver's defaults are 30 s or unlimited, and no single limit detects a silent network in all cases
- * (contract.md#r7-mongodb-safety, decisions.md#mongodb-s-own-limits-set-and-one-of-ours).
- */
-const usualLimits: MongoLimits = { callMs: 5_000, serverMs: 2_000, socketMs: 4_000, writeMs: 3_000 };
-
-function clientOptionsWith({ serverMs, socketMs, writeMs }: MongoLimits) {
-  return {
-    serverSelectionTimeoutMS: serverMs,
-    connectTimeoutMS: serverMs,
-    socketTimeoutMS: socketMs,
-    waitQueueTimeoutMS: serverMs,
-    maxPoolSize: 20,
-    writeConcern: { w: 'majority', wtimeoutMS: writeMs },
-    readPreference: 'primary',
-  } as const;
-}
 
 /** The database in a connection string, and calls to it, each with a deadline. */
 export type MongoCalls = AsyncDisposable & {
@@ -53,7 +30,7 @@ export type MongoCalls = AsyncDisposable & {
 
 /**
  * Connects and prepares at the first call, so that the process starts without the server and uses it when it is available. A store with
- * another schema is not changed: each call fails. Throws if the URL is invalid or names no database.
+ * another schema is not changed: each call fails. Throws if the URL is invalid, names no database, or has an option that cannot be used.
  */
 export function createMongoCalls(
   url: string,
@@ -61,17 +38,20 @@ export function createMongoCalls(
 ): MongoCalls {
   // The driver would use a database named "test".
   if (!/^[^/]+\/\/[^/?]+\/[^?]/.test(url)) throw new Error('it must name a database: mongodb://<host>/<database>.');
-  const clientOptions = clientOptionsWith(limits);
+  const clientOptions = clientOptionsFor(url, limits);
   const client = new MongoClient(url, clientOptions);
   const database = client.db();
   const topology = watchTopology(client, log);
   const checks = watchMongoChecks(client, () => performance.now());
   const builder = createIndexBuilder({ url, options: clientOptions, log });
+  let isAtomic = false;
   let prepared: Promise<void> | undefined;
   let closed = false;
 
   const prepare = async () => {
     await checkSchema(database);
+    if (!isAtomic) await checkAtomicUpdates(database);
+    isAtomic = true;
     const { refused, large } = await prepareIndexes(database, indexes);
     if (refused.length > 0) log.warn({ indexes: refused }, 'MongoDB refused indexes; calls that need them are slow');
     builder.start(large);

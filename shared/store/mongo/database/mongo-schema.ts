@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import type { Db } from 'mongodb';
 import { z } from 'zod';
-import { RefusedSchema } from '../../adapters/store-errors.ts';
+import { RefusedStore, refusedSchema } from '../../adapters/store-errors.ts';
 import { refusedAsDuplicates } from './mongo-duplicates.ts';
 
 /** The number of the form that documents have, which the store keeps (contract.md#s2-stored-data). */
@@ -19,10 +20,41 @@ export async function checkSchema(database: Db): Promise<void> {
     await refusedAsDuplicates(schemas.insertMany([{ _id: 'store', number: schemaNumber }], { ordered: false }));
     found = (await read()) ?? schemaNumber;
   }
-  if (found !== schemaNumber) throw new RefusedSchema({ found, expected: schemaNumber });
+  if (found !== schemaNumber) throw refusedSchema({ found, expected: schemaNumber });
 }
 
 async function hasData(database: Db): Promise<boolean> {
   const found = await Promise.all(['accounts', 'batches'].map((name) => database.collection(name).findOne()));
   return found.some((document) => document !== null);
+}
+
+/** In each of the rounds, as many updates at once. A server whose updates are not atomic lets several pass in most rounds. */
+const [rounds, updatesAtOnce] = [4, 8];
+/** What a process left that was killed during its check. */
+const scratchMs = 60_000;
+
+/**
+ * Checks with a document of its own that of several updates for the same version exactly one is made. The state of accounts, batches and
+ * sums is exact only because of that. Throws if the server makes more (contract.md#pa3-kinds-of-stores).
+ */
+export async function checkAtomicUpdates(database: Db): Promise<void> {
+  const scratch = database.collection<{ _id: string; version: number; checkedAt: Date }>('schema');
+  const _id = `check ${randomUUID()}`;
+  await scratch.insertOne({ _id, version: 0, checkedAt: new Date() });
+  try {
+    for (let version = 0; version < rounds; version += 1) {
+      const update = () => scratch.updateOne({ _id, version }, { $set: { version: version + 1 } });
+      const outcomes = await Promise.all(Array.from({ length: updatesAtOnce }, update));
+      const made = outcomes.filter(({ matchedCount }) => matchedCount === 1).length;
+      if (made !== 1) throw notAtomic(made);
+    }
+  } finally {
+    await scratch.deleteMany({ $or: [{ _id }, { checkedAt: { $lt: new Date(Date.now() - scratchMs) } }] });
+  }
+}
+
+function notAtomic(made: number): RefusedStore {
+  return new RefusedStore(
+    `the server does not update documents atomically: of ${updatesAtOnce} updates for one version it made ${made}. Use MongoDB itself: servers that only speak its protocol, such as FerretDB, would lose changes`,
+  );
 }

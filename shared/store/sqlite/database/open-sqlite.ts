@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { RefusedSchema } from '../../adapters/store-errors.ts';
+import { refusedSchema } from '../../adapters/store-errors.ts';
 import { ownerOnly } from '../../files/owner-only.ts';
 import { patiently } from './sqlite-patience.ts';
 import { schema, schemaNumber } from './sqlite-schema.ts';
@@ -94,6 +94,6 @@ function createSchema(database: DatabaseSync): void {
 /** Returns false for a new database. Throws if it has another schema. */
 function hasSchema(database: DatabaseSync): boolean {
   const found = userVersionSchema.parse(database.prepare('PRAGMA user_version').get()).user_version;
-  if (found !== 0 && found !== schemaNumber) throw new RefusedSchema({ found, expected: schemaNumber });
+  if (found !== 0 && found !== schemaNumber) throw refusedSchema({ found, expected: schemaNumber });
   return found === schemaNumber;
 }

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { schemaNumber } from '../../../../../shared/store/mongo/database/mongo-schema.ts';
+import { checkAtomicUpdates, schemaNumber } from '../../../../../shared/store/mongo/database/mongo-schema.ts';
 import { MongoStore } from '../../../../../shared/store/mongo/mongo-store.ts';
 import { openMongoTests } from '../../../../support/mongodb/mongo-tests.ts';
 import { failsWith } from '../../store-contract.ts';
@@ -37,4 +37,16 @@ mongoTest('a store with data and without a number is refused, and is not changed
   t.regex((error.cause as Error).message, /has schema 0, and this version uses schema \d+\. Run the version/);
   const names = (await home.database.listCollections().toArray()).map(({ name }) => name);
   t.deepEqual(names, ['accounts']);
+});
+
+mongoTest('the check of updates leaves nothing behind, and removes what a killed process left', async (t) => {
+  await using home = await createHome();
+  const scratch = home.database.collection<{ _id: string }>('schema');
+  const at = (agoMs: number) => ({ checkedAt: new Date(Date.now() - agoMs), version: 0 });
+  await scratch.insertMany([
+    { _id: 'check old', ...at(3_600_000) },
+    { _id: 'check of another process', ...at(0) },
+  ]);
+  await Promise.all([checkAtomicUpdates(home.database), checkAtomicUpdates(home.database)]);
+  t.deepEqual(await scratch.distinct('_id'), ['check of another process']);
 });
