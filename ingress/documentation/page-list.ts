@@ -29,6 +29,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'redis',
       'mongodb',
       'upgrading',
+      'behind-a-proxy',
       'kubernetes',
       'multi-region',
       'failures',

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
-import { Agent, request } from 'undici';
+import { Agent, type Dispatcher, request } from 'undici';
 import { answerFor } from '../stack/model-server.ts';
 import type { Stack } from '../stack/stack.ts';
 import { streamEvents, streamedText } from './chat.ts';
@@ -11,16 +11,20 @@ export type Ending =
   | { id: string; kind: 'answered' | 'refused' | 'failed'; status: number; detail: string }
   | { id: string; kind: 'wrong' | 'broken off' | 'no answer'; detail: string };
 
-type Asked = { url: string; key: string; id: string; model?: string | undefined };
+type Asked = {
+  url: string;
+  key: string;
+  id: string;
+  model?: string | undefined;
+  /** The connections. Default: one of its own, so that idle connections that a shutdown closes do not matter. */
+  dispatcher?: Dispatcher | undefined;
+};
 
-/**
- * Sends one request, streamed if its id ends with an s, on its own connection, so that idle connections that a shutdown closes do not
- * matter.
- */
-export async function ask({ url, key, id, model = 'small-chat' }: Asked): Promise<Ending> {
+/** Sends one request, streamed if its id ends with an s. */
+export async function ask({ url, key, id, model = 'small-chat', dispatcher: given }: Asked): Promise<Ending> {
   const stream = id.endsWith('s');
   const question = `What is ${id}? 東京`;
-  const dispatcher = new Agent();
+  const dispatcher = given ?? new Agent();
   try {
     const { statusCode: status, body } = await request(`${url}/v1/chat/completions`, {
       method: 'POST',
@@ -44,7 +48,7 @@ export async function ask({ url, key, id, model = 'small-chat' }: Asked): Promis
   } catch (error) {
     return { id, kind: 'no answer', detail: String(error) };
   } finally {
-    await dispatcher.close();
+    if (given === undefined) await dispatcher.close();
   }
 }
 
@@ -60,6 +64,7 @@ type Load = {
   name: string;
   clients?: number;
   model?: string;
+  dispatcher?: Dispatcher;
   /** The first of every `streamedEvery` requests of a client is streamed. */
   streamedEvery?: number;
 };
@@ -68,14 +73,15 @@ type Load = {
 const refusedPauseMs = 250;
 
 /** Clients that send one question after another until they are stopped, or the test ends. Each `id` is used once. */
-export function startLoad(t: ExecutionContext, { url, keys, name, clients = 12, model, streamedEvery = 3 }: Load) {
+export function startLoad(t: Pick<ExecutionContext, 'teardown'>, load: Load) {
+  const { url, keys, name, clients = 12, model, dispatcher, streamedEvery = 3 } = load;
   const endings: Ending[] = [];
   let stopped = false;
   const running = Array.from({ length: clients }, async (_, client) => {
     const key = keys[client % keys.length] ?? '';
     for (let index = 0; !stopped; index++) {
       const id = `${name}-${client}-${index}-${index % streamedEvery === 0 ? 's' : 'w'}`;
-      const ending = await ask({ url: url(), key, id, model });
+      const ending = await ask({ url: url(), key, id, model, dispatcher });
       endings.push(ending);
       if (ending.kind === 'refused') await sleep(refusedPauseMs);
     }

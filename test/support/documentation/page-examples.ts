@@ -20,6 +20,7 @@ export type Example = { text: string; under: string } & (
         | 'diagram'
         | 'memory'
         | 'manifest'
+        | 'proxy'
         | 'shards'
         | 'rights'
         | 'backup'
@@ -67,6 +68,7 @@ function exampleOf(text: string, info: string, under: string): Example {
   if (info === 'sh restore') return { text, under, role: 'restore' };
   if (info === 'js shards') return { text, under, role: 'shards' };
   if (info === 'sh memory' || info === 'text memory') return { text, under, role: 'memory' };
+  if (/^\S+ proxy \S+$/.test(info)) return { text, under, role: 'proxy' };
   if (/^(yaml|dockerfile|sh) manifest$|^yaml (values|plans|chart)$/.test(info))
     return { text, under, role: 'manifest' };
   throw new Error(`a block under "${under}" is neither run nor checked: "${info}"`);

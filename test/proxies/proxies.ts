@@ -1,0 +1,43 @@
+/** A proxy that is run from its file, unchanged. */
+type Proxy = {
+  /** From the root of the project. */
+  file: string;
+  /** The command, in the foreground. */
+  command: (file: string, folder: string) => string[];
+  /** Where clients reach it. */
+  url: string;
+};
+
+const shown = 'ingress/deployment/proxies/';
+const haproxy = (file: string) => ['haproxy', '-db', '-f', file];
+
+export const proxies = {
+  haproxy: { file: `${shown}haproxy.cfg`, command: haproxy, url: 'http://api.example.com:8080' },
+  'haproxy-defaults': {
+    file: 'test/proxies/haproxy-defaults.cfg',
+    command: haproxy,
+    url: 'http://api.example.com:8080',
+  },
+  nginx: {
+    file: `${shown}nginx.conf`,
+    command: (file, folder) => [
+      'nginx',
+      '-p',
+      folder,
+      '-c',
+      file,
+      '-e',
+      'stderr',
+      '-g',
+      `daemon off; pid ${folder}/nginx.pid;`,
+    ],
+    url: 'https://api.example.com',
+  },
+  caddy: {
+    file: `${shown}Caddyfile`,
+    command: (file) => [process.env.CADDY ?? 'caddy', 'run', '--config', file, '--adapter', 'caddyfile'],
+    url: 'https://api.example.com',
+  },
+} satisfies Record<string, Proxy>;
+
+export type ProxyName = keyof typeof proxies;
