@@ -1,8 +1,16 @@
-import { readFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { emptyIsSet, settingNames } from '../shared/process/settings.ts';
+import { parsePlanFile } from '../shared/plan-file/plan-file.ts';
+import { settingDefaults, settingNames } from '../shared/process/settings.ts';
 
 const texts = z.array(z.string());
 const serviceSchema = z.looseObject({
@@ -22,12 +30,17 @@ const serviceSchema = z.looseObject({
   ports: texts.default([]),
   profiles: texts.optional(),
   command: texts,
+  entrypoint: texts.default([]),
+  depends_on: z.record(z.string(), z.strictObject({ condition: z.string() })).default({}),
+  env_file: z.array(z.strictObject({ path: z.string(), required: z.literal(false) })).optional(),
+  volumes: z.array(z.unknown()).default([]),
+  logging: z.strictObject({ driver: z.literal('local') }),
+  stop_grace_period: z.string(),
   healthcheck: z.looseObject({ test: texts }),
 });
 const fileSchema = z.looseObject({
   services: z.record(z.string(), serviceSchema),
   networks: z.record(z.string(), z.unknown()),
-  configs: z.record(z.string(), z.strictObject({ file: z.string() })),
 });
 
 const text = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8');
@@ -35,6 +48,7 @@ const read = () => fileSchema.parse(parse(text, { merge: true }));
 type Service = z.infer<typeof serviceSchema>;
 
 const networksOf = ({ networks }: Service) => (Array.isArray(networks) ? networks : Object.keys(networks));
+const settled = (service: Service | undefined) => Object.keys(service?.environment ?? {});
 const required = (name: string) => new RegExp(`^\\$\\{${name}:\\?[^}]+\\}$`);
 
 test('each service is confined: minimal write access, no capabilities, no root, a memory limit', (t) => {
@@ -103,25 +117,195 @@ test('no secret is in a command or a health check, or has a default', (t) => {
   t.notRegex(text, /\$\{\w*(PASSWORD|SECRET|PEPPER)\w*(?!\w|:\?|:-\})/);
 });
 
-test('a setting whose empty value is one of its own is passed only if it is set', (t) => {
+test('only the API is open to other machines, at the proxy; ingresses and workers have no port, so that there can be several', (t) => {
   const { services } = read();
-  for (const name of emptyIsSet)
-    t.is(services.ingress?.environment[name], null, 'Compose would pass one with a default as empty');
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: Compose substitutes it
+  t.deepEqual(services.proxy?.ports, ['${PORT:-8080}:8080']);
+  for (const [name, { ports, profiles }] of Object.entries(services)) {
+    if (name !== 'proxy') t.true(ports.length === 0 || profiles !== undefined, name);
+    if (name !== 'proxy') for (const port of ports) t.true(port.startsWith('127.0.0.1:'), port);
+  }
 });
 
-test('only the API is open to other machines', (t) => {
-  const ports = Object.values(read().services).flatMap((service) => service.ports);
-  t.deepEqual(
-    ports.filter((port) => !port.startsWith('127.0.0.1:')),
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: Compose substitutes it
-    ['${PORT:-8080}:8080'],
+test("the proxy is always there, has the page's file, and reaches ingresses by the port and the check that they have", (t) => {
+  const { proxy, ingress } = read().services;
+  t.is(proxy?.profiles, undefined);
+  const folder = './ingress/deployment/proxies';
+  t.deepEqual(proxy?.volumes, [`${folder}:/usr/local/etc/haproxy:ro`]);
+  t.is(proxy?.command.at(-1), '/usr/local/etc/haproxy/haproxy.cfg');
+  const file = readFileSync(new URL(`../${folder}/haproxy.cfg`, import.meta.url), 'utf8');
+  t.is(Number(ingress?.environment.PORT), Number(/server-template ingress \d+ ingress:(\d+) /.exec(file)?.[1]));
+  t.is(Number(ingress?.environment.OPS_PORT), Number(/check port (\d+)/.exec(file)?.[1]));
+  t.is(ingress?.environment.HOST, '0.0.0.0');
+  t.is(ingress?.environment.OPS_HOST, '0.0.0.0');
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: Compose substitutes it
+  t.is(ingress?.environment.TRUST_PROXY, '${TRUST_PROXY:-1}');
+  const seconds = (name: string) => Number(new RegExp(`^  timeout ${name} (\\d+)s`, 'm').exec(file)?.[1]);
+  t.true(1_000 * seconds('http-keep-alive') < Number(settingDefaults.ingress.get('KEEP_ALIVE_MS')));
+  const plans = parsePlanFile(readFileSync(new URL('stack/container-plans/plans.yaml', import.meta.url), 'utf8'));
+  if ('issues' in plans) return t.fail('the plan file of the stand-ins is invalid');
+  const { requestMs } = plans.planFile.timeouts;
+  t.true(1_000 * seconds('server') > requestMs);
+});
+
+test('each container has ten seconds more than an ingress takes to stop, unless the operator says otherwise', (t) => {
+  const defaults = settingDefaults.ingress;
+  const stopMs = Number(defaults.get('SHUTDOWN_DELAY_MS')) + Number(defaults.get('SHUTDOWN_GRACE_MS'));
+  for (const [name, { stop_grace_period: period, environment }] of Object.entries(read().services)) {
+    const [, seconds] = /^\$\{STOP_GRACE_PERIOD:-(\d+)s\}$/.exec(period) ?? [];
+    t.true(1_000 * Number(seconds) >= stopMs + 10_000, name);
+    for (const setting of ['SHUTDOWN_DELAY_MS', 'SHUTDOWN_GRACE_MS']) t.is(environment[setting], undefined, name);
+  }
+});
+
+test('ingresses stop first, then workers and the proxy, then the databases', (t) => {
+  const before = (name: string) => Object.keys(read().services[name]?.depends_on ?? {}).toSorted();
+  t.deepEqual(before('ingress'), ['mongodb', 'proxy', 'redis', 'worker'], 'Compose stops what depends on others first');
+  t.deepEqual(before('worker'), ['mongodb', 'redis']);
+});
+
+test('the folder of the plan file is mounted for reading only, so that a file that replaces it is seen', (t) => {
+  for (const name of ['ingress', 'worker']) {
+    const { volumes, environment } = read().services[name] ?? {};
+    t.deepEqual(volumes, [
+      {
+        ...{ type: 'bind', target: '/etc/inference', read_only: true, bind: { create_host_path: false } },
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: Compose substitutes it
+        source: '${PLAN_DIR:-./plans}',
+      },
+    ]);
+    t.is(environment?.PLAN_FILE, '/etc/inference/plans.yaml');
+  }
+  t.regex(text, /others must be able to read/, 'the comment at the top says so');
+});
+
+test('a folder of plans that has a .env is refused before Node starts, and any other one starts the process', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'plans-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  for (const name of ['ingress', 'worker']) {
+    const { entrypoint = [], command = [] } = read().services[name] ?? {};
+    const [file = ''] = command;
+    t.true(existsSync(new URL(`../${file}`, import.meta.url)));
+    const [program = '', ...args] = [...entrypoint, ...command].map((text) =>
+      text.replaceAll('$$', '$').replaceAll('/etc/inference', folder).replace('exec node', 'exec echo'),
+    );
+    t.is(execFileSync(program, args, { encoding: 'utf8' }).trim(), file);
+    writeFileSync(join(folder, '.env'), '');
+    const error = t.throws(() => execFileSync(program, args, { stdio: 'pipe' }));
+    t.regex(String(error), /PLAN_DIR is refused: it has a file \.env\./);
+    rmSync(join(folder, '.env'));
+  }
+});
+
+test('checks start no Node, and those of ingresses and workers pass only if /readyz is 200', async (t) => {
+  const { services } = read();
+  for (const [name, { healthcheck }] of Object.entries(services)) {
+    t.notRegex(healthcheck.test.join(' '), /node|mongosh/, name);
+  }
+  let status = 200;
+  const server = createServer((_request, response) => response.writeHead(status).end('{}'));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.teardown(() => server.close());
+  const { port } = server.address() as AddressInfo; // a TCP server has such an address
+  for (const name of ['ingress', 'worker']) {
+    const { healthcheck, environment } = services[name] ?? {};
+    t.is(Number(environment?.OPS_PORT), name === 'ingress' ? 8081 : 8082);
+    const [, program = '', ...args] = (healthcheck?.test ?? []).map((text) => text.replaceAll('$$', '$'));
+    const check = (OPS_PORT: number) =>
+      promisify(execFile)(program, args, { env: { ...process.env, OPS_PORT: String(OPS_PORT) } });
+    status = 200;
+    await t.notThrowsAsync(check(port), name);
+    status = 503;
+    await t.throwsAsync(check(port), undefined, name);
+    await t.throwsAsync(check(1), undefined, name);
+  }
+});
+
+test('the image has only what it is made of: no secrets, no packages of this machine', (t) => {
+  const lines = readFileSync(new URL('../.dockerignore', import.meta.url), 'utf8').split('\n');
+  const rules = lines.filter((line) => line !== '' && !line.startsWith('#'));
+  t.is(rules[0], '*');
+  const copied = Object.values(read().services).flatMap(({ build }) =>
+    [...(build?.dockerfile_inline.matchAll(/^COPY (.*) \S+$/gm) ?? [])].flatMap(([, from = '']) => from.split(' ')),
   );
+  t.deepEqual(
+    rules.filter((rule) => rule.startsWith('!') && rule !== '!test').toSorted(),
+    [...new Set(copied)].map((path) => `!${path}`).toSorted(),
+  );
+  for (const excluded of ['**/.env', '**/.data', '**/node_modules']) t.true(rules.includes(excluded), excluded);
+});
+
+test('MongoDB 8.0 has the variable without which it crashes on new kernels', (t) => {
+  t.is(read().services.mongodb?.environment.GLIBC_TUNABLES, 'glibc.pthread.rseq=1');
+});
+
+/** The command of MongoDB, with this folder in the place of `/tmp`. */
+const mongoCommand = (folder: string) =>
+  (read().services.mongodb?.command.join(' ') ?? '').replaceAll('$$', '$').replaceAll('/tmp/', `${folder}/`);
+
+test('MongoDB is marked as ready when it has been prepared, which is tried until it succeeds', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'mongodb-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const program = (name: string, script: string) =>
+    writeFileSync(join(folder, name), `#!/bin/bash\n${script}\n`, { mode: 0o755 });
+  program('sleep', ''); // between two tries
+  program(
+    'mongosh',
+    `[ "$*" = "--quiet --file ${folder}/prepare.js" ] && echo try >> ${folder}/tries && [ $(wc -l < ${folder}/tries) -eq 3 ]`,
+  );
+  program('mongod', `until [ -e ${folder}/ready ]; do /bin/sleep 0.02; done; echo "$@"`);
+  const env = { ...process.env, PATH: `${folder}:${process.env.PATH}` };
+  const { stdout } = await promisify(execFile)('bash', ['-ec', mongoCommand(folder)], { env, timeout: 30_000 });
+  t.is(stdout.trim(), `--replSet rs0 --keyFile ${folder}/members.key --bind_ip_all`);
+  t.is(readFileSync(join(folder, 'tries'), 'utf8'), 'try\n'.repeat(3));
+  t.is(Buffer.from(readFileSync(join(folder, 'members.key'), 'utf8'), 'base64').length, 96);
+});
+
+test('preparing MongoDB creates the replica set and its user once, and fails while a password is wrong', (t) => {
+  const [, script = ''] = /<<'PREPARE'\n(.*?)\nPREPARE\n/s.exec(mongoCommand('/tmp')) ?? [];
+  const server = { initiated: 0, isPrimary: false, password: '' };
+  function prepare(MONGODB_PASSWORD: string): number {
+    let code = -1;
+    const admin = {
+      auth: ({ pwd }: { pwd: string }) => {
+        if (pwd !== server.password) throw new Error('Authentication failed');
+        return { ok: 1 };
+      },
+      createUser({ user, pwd, roles }: { user: string; pwd: string; roles: object[] }) {
+        if (server.password !== '') throw new Error('requires authentication');
+        t.deepEqual(
+          { user, roles: [...roles] },
+          { user: 'inference', roles: [{ role: 'readWrite', db: 'inference' }] },
+        );
+        server.password = pwd;
+      },
+    };
+    const initiate = () => {
+      if (server.initiated > 0) throw new Error('already initialized');
+      server.initiated += 1;
+    };
+    const db = { getSiblingDB: () => admin, hello: () => ({ isWritablePrimary: server.isPrimary }) };
+    const quit = (given: number) => {
+      code = given;
+    };
+    try {
+      runInNewContext(script, { db, rs: { initiate }, quit, process: { env: { MONGODB_PASSWORD } } });
+    } catch {
+      return 1; // as mongosh ends
+    }
+    return code;
+  }
+  t.is(prepare('secret'), 1, 'it is not primary yet');
+  server.isPrimary = true;
+  t.is(prepare('secret'), 0);
+  t.deepEqual(server, { initiated: 1, isPrimary: true, password: 'secret' });
+  t.is(prepare('secret'), 0, 'at the next start');
+  t.is(prepare('another'), 1);
 });
 
 test('the operator sets the issuer and the plans: without the profile there are no stand-ins', (t) => {
-  const { services, configs } = read();
+  const { services } = read();
   t.regex(String(services.ingress?.environment.AUTH_URL), required('AUTH_URL'));
-  t.regex(configs.plans?.file ?? '', required('PLAN_FILE'));
   const profiled = Object.entries(services).filter(([, { profiles }]) => profiles !== undefined);
   t.deepEqual(
     profiled.map(([name, { profiles }]) => [name, profiles]),
@@ -143,35 +327,31 @@ test("the stand-ins' issuer has one address for browsers on the host and for con
   t.true(text.includes(`AUTH_URL=${standIns?.environment.ISSUER}`), 'the comment at the top says so');
 });
 
-/** OpenTelemetry's packages read these themselves. */
-const ofOpenTelemetry = [
-  ...['OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_EXPORTER_OTLP_TIMEOUT', 'OTEL_EXPORTER_OTLP_COMPRESSION'],
-  ...['OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES'],
-];
-
-test('settings whose empty value differs from none reach the containers as they are', (t) => {
-  const environment = read().services.ingress?.environment ?? {};
-  for (const name of emptyIsSet) t.is(environment[name], null, name);
-});
-
-test('containers get only existing settings, and have a health check', (t) => {
+test('containers have only existing settings, and service.env can have all that are left, and keys of backends', (t) => {
   const { services } = read();
-  for (const [name, known] of [
-    ['ingress', settingNames.ingress],
-    ['worker', settingNames.worker],
-  ] as const) {
-    const given = Object.keys(services[name]?.environment ?? {});
+  for (const name of ['ingress', 'worker'] as const) {
+    const service = services[name];
+    t.deepEqual(service?.env_file, [{ path: 'service.env', required: false }]);
     t.deepEqual(
-      given.filter((setting) => !known.includes(setting)),
-      ofOpenTelemetry,
-    );
-    const tracing = known.filter((setting) => setting.startsWith('OTEL_') && setting !== 'OTEL_EXPORTER_OTLP_PROTOCOL');
-    t.deepEqual(
-      tracing.filter((setting) => !given.includes(setting)),
+      settled(service).filter((setting) => !settingNames[name].includes(setting)),
       [],
     );
+    // A variable wins over the file, also if it is empty.
+    for (const value of Object.values(service?.environment ?? {})) t.notRegex(String(value), /:-\}|^null$|^$/);
   }
   for (const secret of ['KEY_PEPPER', 'GUEST_KEY_SECRET']) {
     t.regex(String(services.ingress?.environment[secret]), required(secret));
   }
+  for (const [name, { env_file }] of Object.entries(services)) {
+    if (name !== 'ingress' && name !== 'worker') t.is(env_file, undefined, name);
+  }
+});
+
+test('the comment at the top names every variable of the file', (t) => {
+  const head = text.slice(0, text.indexOf('\nname: '));
+  const variables = new Set([...text.slice(head.length).matchAll(/(?<!\$)\$\{(\w+)/g)].map(([, name = '']) => name));
+  t.deepEqual(
+    [...variables].filter((name) => !new RegExp(`\\b${name}\\b`).test(head)),
+    [],
+  );
 });

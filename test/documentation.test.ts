@@ -114,7 +114,7 @@ test('the page for operators explains exactly the metrics that exist', (t) => {
 });
 
 test('the service accepts the plan file of the stand-ins in containers', (t) => {
-  const parsed = parsePlanFile(read('test/stack/container-plans.yaml'));
+  const parsed = parsePlanFile(read('test/stack/container-plans/plans.yaml'));
   t.deepEqual('issues' in parsed ? parsed.issues : [], []);
 });
 

@@ -16,7 +16,7 @@ import {
   slowTokensPerSecond,
 } from './holding.ts';
 
-const { plans } = parse(readFileSync(new URL('../../stack/container-plans.yaml', import.meta.url), 'utf8'));
+const { plans } = parse(readFileSync(new URL('../../stack/container-plans/plans.yaml', import.meta.url), 'utf8'));
 const onPrem = ['onprem-a', 'onprem-b'];
 /**
  * Redis with the memory of docker-compose.yml, the plans of its stand-ins, the usual limit of changed settings, and models that can be
