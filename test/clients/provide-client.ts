@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import { provideFolder, providePython } from '../stack/python-environment.ts';
 
 const run = promisify(execFile);
-const root = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'inference-service-tests');
+/** Programs and packages of tests, for all copies of this project. */
+export const cacheRoot = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'inference-service-tests');
 /** For several hundred megabytes on a slow line. */
 const timeout = 600_000;
 const runMs = 240_000;
@@ -66,7 +67,7 @@ function listOf(packages: Packages, separator: string): string[] {
 /** The folder of these packages, which are installed once into the user's cache. Throws if the registry does not have them. */
 export async function providePackages(registry: Registry, packages: Packages): Promise<string> {
   const content = [registry, ...listOf(packages, ' ')];
-  return provideFolder({ name: registry, content, root }, async (making) => {
+  return provideFolder({ name: registry, content, root: cacheRoot }, async (making) => {
     await mkdir(making, { recursive: true });
     await registries[registry](packages, making);
   });

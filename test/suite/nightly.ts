@@ -14,9 +14,9 @@ type Wishes = { parts: readonly string[]; again: boolean; list: boolean };
 
 const below = (folders: RegExp) => () =>
   testFiles('nightly').filter((path) => folders.test(path) && !path.includes('-mongodb.'));
-const tools = /^test\/(bench|bytes|fuzz|meter|proxies|soak|stack|suite|support)\//;
+const tools = /^test\/(bench|bytes|fuzz|meter|soak|stack|suite|support)\//;
 const folders =
-  /^test\/(bench|bytes|chart|clients|console|engine|faults|flows|fuzz|meter|proxies|soak|stack|suite|support)\//;
+  /^test\/(bench|bytes|chart|clients|console|containers|engine|faults|flows|fuzz|meter|proxies|soak|stack|suite|support)\//;
 
 /** Each nightly file is in one part. */
 const parts: Record<string, Part> = {
@@ -45,6 +45,7 @@ const parts: Record<string, Part> = {
     what: 'HAProxy, nginx and Caddy in front of two ingresses that restart',
     files: below(/^test\/proxies\//),
   },
+  containers: { what: 'docker-compose.yml on a Docker engine', files: below(/^test\/containers\//) },
   engine: { what: 'a real engine that restarts under load', files: below(/^test\/engine\//) },
   tools: { what: 'what tests, benchmarks and fuzzing are made of, and 10 s of each fuzz target', files: below(tools) },
   sized: { what: 'random and repeated cases at their full size', files: () => sizedFiles('full'), size: '1' },
@@ -66,7 +67,7 @@ const stateFile = join(root, 'node_modules/.cache/nightly.json');
 export async function runNightly({ parts: wanted, again, list }: Wishes): Promise<Outcome> {
   const unknown = wanted.filter((name) => !(name in parts));
   if (unknown.length > 0 || list) {
-    const lines = Object.entries(parts).map(([name, { what }]) => `${name.padEnd(8)} ${what}`);
+    const lines = Object.entries(parts).map(([name, { what }]) => `${name.padEnd(10)} ${what}`);
     console.error([...unknown.map((name) => `There is no part ${name}.`), ...lines].join('\n'));
     return { code: list ? 0 : 2, passed: 0, failed: 0 };
   }

@@ -67,24 +67,28 @@ type Load = {
   dispatcher?: Dispatcher;
   /** The first of every `streamedEvery` requests of a client is streamed. */
   streamedEvery?: number;
+  /** Every second client keeps its connection for its next request. */
+  keepsConnections?: boolean;
 };
 
-/** The pause of a refused client before it asks again. */
+/** The pause of a client that got no answer before it asks again. */
 const refusedPauseMs = 250;
 
 /** Clients that send one question after another until they are stopped, or the test ends. Each `id` is used once. */
 export function startLoad(t: Pick<ExecutionContext, 'teardown'>, load: Load) {
-  const { url, keys, name, clients = 12, model, dispatcher, streamedEvery = 3 } = load;
+  const { url, keys, name, clients = 12, model, dispatcher, streamedEvery = 3, keepsConnections } = load;
   const endings: Ending[] = [];
   let stopped = false;
   const running = Array.from({ length: clients }, async (_, client) => {
     const key = keys[client % keys.length] ?? '';
+    const own = keepsConnections && client % 2 === 1 ? new Agent() : undefined;
     for (let index = 0; !stopped; index++) {
       const id = `${name}-${client}-${index}-${index % streamedEvery === 0 ? 's' : 'w'}`;
-      const ending = await ask({ url: url(), key, id, model, dispatcher });
+      const ending = await ask({ url: url(), key, id, model, dispatcher: own ?? dispatcher });
       endings.push(ending);
-      if (ending.kind === 'refused') await sleep(refusedPauseMs);
+      if (ending.kind === 'refused' || ending.kind === 'no answer') await sleep(refusedPauseMs);
     }
+    await own?.close();
   });
   async function stop(): Promise<Ending[]> {
     stopped = true;

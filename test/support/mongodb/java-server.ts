@@ -9,7 +9,8 @@ import { type ServerProcess, spawnServer } from './server-process.ts';
 
 const run = promisify(execFile);
 const pom = fileURLToPath(new URL('pom.xml', import.meta.url));
-const program = fileURLToPath(new URL('MongoJavaServer.java', import.meta.url));
+/** What runs it, by the jars of `fetchJars`. */
+export const program = fileURLToPath(new URL('MongoJavaServer.java', import.meta.url));
 const cache = fileURLToPath(new URL('../../../node_modules/.cache/mongo-java-server', import.meta.url));
 
 /** One collector thread: the tests need the cores. */
@@ -32,7 +33,7 @@ export async function startJavaServer(): Promise<{ process: ServerProcess; url: 
 }
 
 /** The folder of the jars in `pom.xml`: fetched once, and again when `pom.xml` changes. */
-async function fetchJars(): Promise<string> {
+export async function fetchJars(): Promise<string> {
   const wanted = createHash('sha256')
     .update(await readFile(pom))
     .digest('hex');

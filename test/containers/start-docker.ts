@@ -1,0 +1,132 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { cacheRoot, missingFor } from '../clients/provide-client.ts';
+import { findProgram, installByApt } from '../stack/install-by-apt.ts';
+import { provideFolder } from '../stack/python-environment.ts';
+import { fetchJars, program } from '../support/mongodb/java-server.ts';
+
+const run = promisify(execFile);
+const composeVersion = '2.40.3';
+const npmVersion = '11.19.1';
+const timeout = 900_000;
+const startMs = 30_000;
+const script = fileURLToPath(new URL('make-base-image.sh', import.meta.url));
+
+/** Docker with its own engine, data and Compose. `env` is for commands. */
+export type Docker = AsyncDisposable & { env: NodeJS.ProcessEnv };
+
+/**
+ * Starts an engine of its own, with an image under each of these names. Throws an error that says why this machine cannot run it. Nothing is
+ * pulled: the programs are Debian's and the Go proxy's, and the image is made here.
+ */
+export async function startDocker(images: readonly string[]): Promise<Docker> {
+  if (process.getuid?.() !== 0) throw new Error('a Docker engine needs root');
+  if (await isEngineRunning())
+    throw new Error('another Docker engine runs here, and both would change the same firewall');
+  const missing = missingFor('go');
+  if (missing !== undefined) throw new Error(missing);
+  for (const name of ['debootstrap', 'iptables']) {
+    if (await findProgram(name)) continue;
+    await installByApt({
+      what: name,
+      packages: [name, 'libdevmapper1.02.1', 'libseccomp2'],
+      advice: `install ${name}`,
+    });
+  }
+  const programs = await provideDebian();
+  const compose = await provideCompose();
+  const tar = await provideImage();
+
+  const folder = await mkdtemp(join(tmpdir(), 'docker-'));
+  await mkdir(join(folder, 'config', 'cli-plugins'), { recursive: true });
+  await symlink(join(compose, 'docker-compose'), join(folder, 'config', 'cli-plugins', 'docker-compose'));
+  const path = ['usr/bin', 'usr/sbin'].map((one) => join(programs, one));
+  const env = {
+    ...process.env,
+    PATH: [...path, process.env.PATH].join(':'),
+    DOCKER_HOST: `unix://${folder}/socket`,
+    DOCKER_CONFIG: join(folder, 'config'),
+  };
+  const engine = startEngine(folder, env);
+  try {
+    await engine.ready();
+    const trust = 'ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt';
+    const args = ['import', '--change', trust, '--change', 'WORKDIR /data', join(tar, 'image.tar'), 'base'];
+    await run('docker', args, { env, timeout });
+    for (const image of images) await run('docker', ['tag', 'base', image], { env });
+  } catch (error) {
+    await engine[Symbol.asyncDispose]();
+    throw error;
+  }
+  return { env, [Symbol.asyncDispose]: engine[Symbol.asyncDispose] };
+}
+
+function startEngine(folder: string, env: NodeJS.ProcessEnv) {
+  const logFile = join(folder, 'log');
+  const flags = `--host ${env.DOCKER_HOST} --data-root ${folder}/data --exec-root ${folder}/run --pidfile ${folder}/pid`;
+  // It ends when its standard input does, with its containers: a test that was killed leaves no engine behind.
+  const life = `dockerd ${flags} < /dev/null > ${logFile} 2>&1 & engine=$!; read -r _; kill $engine; wait $engine; rm -rf ${folder}`;
+  const shell = spawn('bash', ['-c', life], { env, stdio: ['pipe', 'ignore', 'inherit'] });
+  const ended = once(shell, 'exit');
+  return {
+    async ready() {
+      for (const begunMs = performance.now(); performance.now() - begunMs < startMs; await sleep(200)) {
+        const isUp = await run('docker', ['version'], { env }).then(
+          () => true,
+          () => false,
+        );
+        if (isUp) return;
+      }
+      throw new Error(`the engine did not start: ${(await readFile(logFile, 'utf8')).slice(-1_000)}`);
+    },
+    async [Symbol.asyncDispose]() {
+      shell.stdin?.end();
+      await ended;
+      await run('ip', ['link', 'delete', 'docker0']).catch(() => {}); // there is none if it did not start
+    },
+  };
+}
+
+async function isEngineRunning(): Promise<boolean> {
+  const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const names = await Promise.all(ids.map((id) => readFile(`/proc/${id}/comm`, 'utf8').catch(() => '')));
+  return names.includes('dockerd\n');
+}
+
+/** Unpacked, not installed: the packages would start services. */
+function provideDebian(): Promise<string> {
+  const packages = ['docker.io', 'containerd', 'runc'];
+  return provideFolder({ name: 'docker', content: packages, root: cacheRoot }, async (folder) => {
+    await mkdir(folder, { recursive: true });
+    await run('apt-get', ['download', ...packages], { cwd: folder, timeout });
+    const files = await readdir(folder);
+    for (const file of files) await run('dpkg-deb', ['--extract', file, '.'], { cwd: folder });
+    for (const file of files) await rm(join(folder, file));
+  });
+}
+
+function provideCompose(): Promise<string> {
+  const name = 'github.com/docker/compose/v2';
+  return provideFolder({ name: 'compose', content: [composeVersion], root: cacheRoot }, async (folder) => {
+    await mkdir(folder, { recursive: true });
+    const options = { cwd: folder, timeout };
+    await run('go', ['mod', 'init', 'compose'], options);
+    await run('go', ['get', `${name}@v${composeVersion}`], options);
+    await run('go', ['build', '-mod=mod', '-o', 'docker-compose', `${name}/cmd`], options);
+  });
+}
+
+async function provideImage(): Promise<string> {
+  const jars = await fetchJars();
+  const content = [await readFile(script, 'utf8'), await readFile(program, 'utf8'), jars, process.version, npmVersion];
+  return provideFolder({ name: 'base-image', content, root: cacheRoot }, async (folder) => {
+    await mkdir(folder, { recursive: true });
+    await run(script, [join(folder, 'image.tar'), process.execPath, npmVersion, jars, program], { timeout });
+  });
+}
