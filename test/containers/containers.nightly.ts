@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -77,6 +78,19 @@ function declareTests(docker: Docker): void {
     await rm(join(folder, 'plans/.env'));
   });
 
+  declare('a missing secret and a missing folder of plans are named, and variables of .env are used', async (t) => {
+    const missing = await t.throwsAsync(shell('docker compose --env-file /dev/null config'));
+    t.regex(String(missing?.message), /required variable \w+ is missing a value: set it in \.env/);
+    const noPlans = await t.throwsAsync(shell('PLAN_DIR=./nowhere docker compose run --rm --no-deps worker'));
+    t.regex(String(noPlans?.message), /nowhere/);
+    const variables = 'PORT=127.0.0.1:9000 TRUST_PROXY=2 STOP_GRACE_PERIOD=90s';
+    const { services } = JSON.parse(await shell(`${variables} docker compose config --format json`));
+    t.like(services.proxy.ports[0], { host_ip: '127.0.0.1', published: '9000', target: 8080 });
+    t.like(services.ingress, { stop_grace_period: '1m30s' });
+    t.like(services.ingress.environment, { TRUST_PROXY: '2', CLOUD_API_KEY: 'key-of-$$a-backend' });
+    t.is(services.proxy.environment?.CLOUD_API_KEY, undefined);
+  });
+
   declare('two ingresses and three workers start, and the first request is answered through the proxy', async (t) => {
     await shell('docker compose up --detach --wait --scale worker=3 --scale ingress=2');
     const token = (await shell('docker compose exec stand-ins node test/stack/print-token.ts alice')).trim();
@@ -110,6 +124,16 @@ function declareTests(docker: Docker): void {
     const large = await post(`${url}/v1/chat/completions`, key, { model: 'small-chat', user: 'a'.repeat(20_000_000) });
     t.is(large.status, 413);
     t.regex(await large.text(), /PAYLOAD_TOO_LARGE/);
+  });
+
+  declare('one network has at most 2,000 connections, of the 8,000 of the proxy', async (t) => {
+    const sockets = Array.from({ length: 2_100 }, () => connect(Number(new URL(url).port), '127.0.0.1'));
+    const open = new Set(sockets);
+    for (const socket of sockets) socket.on('error', () => {}).on('close', () => open.delete(socket));
+    await until(() => open.size <= 2_000);
+    t.true(open.size > 1_900, `${open.size}`);
+    for (const socket of sockets) socket.destroy();
+    await until(async () => (await fetch(`${url}/readyz`).catch(() => ({ ok: false }))).ok);
   });
 
   declare('a plan file that replaces the old one is in force within seconds', async (t) => {

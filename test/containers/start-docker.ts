@@ -1,7 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -43,7 +42,7 @@ export async function startDocker(images: readonly string[]): Promise<Docker> {
   const compose = await provideCompose();
   const tar = await provideImage();
 
-  const folder = await mkdtemp(join(tmpdir(), 'docker-'));
+  const folder = await mkdtemp('/var/tmp/docker-'); // on a disk: images take more than a gigabyte
   await mkdir(join(folder, 'config', 'cli-plugins'), { recursive: true });
   await symlink(join(compose, 'docker-compose'), join(folder, 'config', 'cli-plugins', 'docker-compose'));
   const path = ['usr/bin', 'usr/sbin'].map((one) => join(programs, one));
@@ -104,7 +103,11 @@ function provideDebian(): Promise<string> {
   const packages = ['docker.io', 'containerd', 'runc'];
   return provideFolder({ name: 'docker', content: packages, root: cacheRoot }, async (folder) => {
     await mkdir(folder, { recursive: true });
-    await run('apt-get', ['download', ...packages], { cwd: folder, timeout });
+    const download = () => run('apt-get', ['download', ...packages], { cwd: folder, timeout });
+    await download().catch(async () => {
+      await run('apt-get', ['update', '-q'], { timeout }); // the usual reason: missing or old package lists
+      await download();
+    });
     const files = await readdir(folder);
     for (const file of files) await run('dpkg-deb', ['--extract', file, '.'], { cwd: folder });
     for (const file of files) await rm(join(folder, file));
