@@ -69,9 +69,18 @@ export async function startDocker(images: readonly string[]): Promise<Docker> {
 function startEngine(folder: string, env: NodeJS.ProcessEnv) {
   const logFile = join(folder, 'log');
   const flags = `--host ${env.DOCKER_HOST} --data-root ${folder}/data --exec-root ${folder}/run --pidfile ${folder}/pid`;
-  // It ends when its standard input does, with its containers: a test that was killed leaves no engine behind.
-  const life = `dockerd ${flags} < /dev/null > ${logFile} 2>&1 & engine=$!; read -r _; kill $engine; wait $engine; rm -rf ${folder}`;
-  const shell = spawn('bash', ['-c', life], { env, stdio: ['pipe', 'ignore', 'inherit'] });
+  // It ends when its standard input does, with its containers: a test that was killed leaves neither an engine nor its firewall behind.
+  const life = `
+    firewall=$(iptables-save)
+    dockerd ${flags} < /dev/null > ${logFile} 2>&1 & engine=$!
+    read -r _
+    kill $engine; wait $engine
+    ip link delete docker0
+    for table in nat filter; do iptables --table $table --flush; iptables --table $table --delete-chain; done
+    iptables --policy FORWARD ACCEPT
+    iptables-restore <<< "$firewall"
+    rm -rf ${folder}`;
+  const shell = spawn('bash', ['-c', life], { env, stdio: ['pipe', 'ignore', 'ignore'] });
   const ended = once(shell, 'exit');
   return {
     async ready() {
@@ -87,7 +96,6 @@ function startEngine(folder: string, env: NodeJS.ProcessEnv) {
     async [Symbol.asyncDispose]() {
       shell.stdin?.end();
       await ended;
-      await run('ip', ['link', 'delete', 'docker0']).catch(() => {}); // there is none if it did not start
     },
   };
 }
