@@ -79,7 +79,7 @@ export const buildMs = 900_000;
 /** The path of the program of a Go module (`module/cmd/name@version`), built once into the user's cache. Throws if that fails. */
 export async function provideGoProgram(module: string): Promise<string> {
   const name = /([^/]+)@/.exec(module)?.[1] ?? '';
-  const folder = await provideFolder({ name, content: [module], root }, async (making) => {
+  const folder = await provideFolder({ name, content: [module], root: cacheRoot }, async (making) => {
     await run('go', ['install', module], { timeout: buildMs, env: { ...process.env, GOBIN: making } });
   });
   return join(folder, name);
