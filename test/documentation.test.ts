@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import test from 'ava';
 import { parsePlanFile } from '../shared/plan-file/plan-file.ts';
+import { planWarnings } from '../shared/plan-file/plan-warnings.ts';
 import { settingDefaults, settingNames } from '../shared/process/settings.ts';
 import { itemBytes } from '../workers/memory/item-bytes.ts';
 import { capacityPageFile, withCapacity } from './bench/capacity.ts';
@@ -113,9 +114,18 @@ test('the page for operators explains exactly the metrics that exist', (t) => {
   t.deepEqual(explained.toSorted(), [...new Set(written)].toSorted());
 });
 
-test('the service accepts the plan file of the stand-ins in containers', (t) => {
-  const parsed = parsePlanFile(read('test/stack/container-plans/plans.yaml'));
-  t.deepEqual('issues' in parsed ? parsed.issues : [], []);
+test('the service accepts every plan file that is shipped or shown, without a warning except of API keys', (t) => {
+  const pages = ['configuration', 'kubernetes'].map((name) => read(`ingress/documentation/${name}.md`));
+  const shown = pages.flatMap((page) =>
+    [...page.matchAll(/^```yaml plans?\n([\s\S]*?)^```$/gm)].map(([, text = '']) => text),
+  );
+  t.is(shown.length, 2);
+  const shipped = ['ingress/deployment/plans.example.yaml', 'test/stack/container-plans/plans.yaml'].map(read);
+  for (const text of [...shipped, ...shown]) {
+    const parsed = parsePlanFile(text.replaceAll('{{base_url}}', 'http://127.0.0.1:8080'));
+    if ('issues' in parsed) return t.deepEqual(parsed.issues, []);
+    t.deepEqual(planWarnings(parsed.planFile), []);
+  }
 });
 
 test('the table of failures is the one that the fault tests write, and each row has a test', (t) => {

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 
 export const usageText = `Usage: npm run --silent check-plan -- plans.new.yaml [--against http://127.0.0.1:8081] [--probe]
 
-Checks a plan file, and prints every issue with its line and column. Exits with 1 if there is one.
+Checks a plan file, and prints every issue with its line and column. Exits with 1 if there is one. Of a valid file it prints warnings.
 
   --against <url>   compares it with the plan file in force of an ingress: the address of its operations listener
   --probe           asks each backend for its health and its models, with the keys of this environment; exits with 1 if one is not well

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type ParsedPlanFile, parsePlanFile, placedIn } from '../../shared/plan-file/plan-file.ts';
 import { unreadable } from '../../shared/plan-file/plan-file-source.ts';
+import { planWarnings } from '../../shared/plan-file/plan-warnings.ts';
 import { presentPlanFile } from '../plan-file/present-plan-file.ts';
 import { planFilePath, shownPlanFile } from '../plan-file/show-plan-file.ts';
 import type { CheckPlanArguments } from './check-plan-arguments.ts';
@@ -13,8 +14,8 @@ const answerMs = 10_000;
 type Report = { lines: string[]; isValid: boolean };
 
 /**
- * Checks a plan file, compares it with the one of a running ingress if there is an address, and probes its backends if that is asked for,
- * with the keys that `variableOf` returns.
+ * Checks a plan file, and warns of what is probably a mistake. Compares it with the one of a running ingress if there is an address, and
+ * probes its backends if that is asked for, with the keys that `variableOf` returns.
  */
 export async function checkPlan(
   { file, against, probe }: CheckPlanArguments,
@@ -28,9 +29,16 @@ export async function checkPlan(
     return { lines: [...lines, counted(lines.length, 'issue')], isValid: false };
   }
   const valid = `${file} is valid; its generation is ${parsed.generation}`;
+  // A probe reports the variables itself.
+  const warnings = planWarnings(parsed.planFile, probe ? undefined : variableOf).map(
+    (warning) => `warning: ${warning}`,
+  );
   const compared = against === undefined ? nothing : await compareOrReport(parsed, against);
   const probed = probe ? await probeBackends(parsed.planFile, { variableOf }) : { lines: [], isWell: true };
-  return { lines: [valid, ...compared.lines, ...probed.lines], isValid: compared.isValid && probed.isWell };
+  return {
+    lines: [valid, ...warnings, ...compared.lines, ...probed.lines],
+    isValid: compared.isValid && probed.isWell,
+  };
 }
 
 const nothing: Report = { lines: [], isValid: true };

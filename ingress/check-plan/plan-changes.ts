@@ -21,7 +21,7 @@ export function planEffects(before: ShownPlanFile, after: ShownPlanFile): string
   return [
     ...newOf('models', 'pool').map((pool) => `Ingresses switch once a worker serves the new pool "${pool}".`),
     ...newOf('backends', 'api_key_env').map(
-      (name) => `Workers need the variable ${name}, or the file is invalid for them.`,
+      (name) => `Workers need the variable ${name}, or they do not call the backends that name it.`,
     ),
     ...fileFields.flatMap((field) =>
       newOf('backends', field).map((file) => `Workers need the file ${file}, or the plan file is invalid for them.`),

@@ -3,8 +3,8 @@ import { createBackendAgents } from '../../shared/backends/backend-agents.ts';
 import { askFacts, type BackendFacts, modelNamesAt } from '../../shared/backends/backend-facts.ts';
 import { followBackendKeys } from '../../shared/backends/backend-keys.ts';
 import { fileIssuesOf } from '../../shared/plan-file/backend-files.ts';
-import { missingVariables } from '../../shared/plan-file/missing-variables.ts';
 import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
+import { missingVariables } from '../../shared/plan-file/plan-warnings.ts';
 
 /** What one backend has answered, in words. */
 type Probed = { text: string; isWell: boolean };
@@ -29,7 +29,7 @@ export async function probeBackends(
     Object.entries(backends).map(async ([name, backend]) => {
       const own = { backends: { [name]: backend } };
       const [missing] = [...missingVariables(own, variableOf), ...fileIssuesOf(own)];
-      if (missing !== undefined) return { name, text: `${missing.path} ${missing.message}`, isWell: false };
+      if (missing !== undefined) return { name, text: `${missing.path}: ${missing.message}`, isWell: false };
       return { name, ...(await probe(ask, backend, modelNamesAt(planFile, name))) };
     }),
   );

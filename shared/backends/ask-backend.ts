@@ -21,10 +21,11 @@ export function createAskBackend({
   timeoutMs = askMs,
 }: {
   agents: Pick<BackendAgents, 'of'>;
-  keys: Pick<BackendKeys, 'of'>;
+  keys: Pick<BackendKeys, 'of' | 'lacks'>;
   timeoutMs?: number;
 }): AskBackend {
   return async function askBackend(backend, address) {
+    if (keys.lacks(backend)) throw new Error('the variable with its API key is not set');
     const { statusCode, headers, body } = await agents.of(backend).request({
       ...{ ...address, method: 'GET', headers: headersOf(backend, keys.of(backend)) },
       signal: AbortSignal.timeout(timeoutMs),

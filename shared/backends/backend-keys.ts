@@ -6,6 +6,8 @@ import { repeatWhile } from '../process/repeat-while.ts';
 export interface BackendKeys extends Disposable {
   /** Undefined if the backend has none, or if its file could never be read. */
   of(backend: Pick<Backend, 'apiKeyEnv' | 'apiKeyFile'>): string | undefined;
+  /** Whether the variable with the key of this backend is not set. Then it must not be called: it would refuse the account. */
+  lacks(backend: Pick<Backend, 'apiKeyEnv'>): boolean;
   /** Reads the files again. A key counts once it was read twice: one that is half written does not. */
   look(): Promise<void>;
 }
@@ -69,6 +71,7 @@ export function followBackendKeys(deps: {
       looking.begin();
       return keyOf(apiKeyFile).inUse;
     },
+    lacks: ({ apiKeyEnv }) => apiKeyEnv !== undefined && !variableOf(apiKeyEnv),
     look,
     [Symbol.dispose]: looking[Symbol.dispose],
   };

@@ -1,16 +1,17 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { fileIssuesOf } from '../plan-file/backend-files.ts';
-import { missingVariables } from '../plan-file/missing-variables.ts';
 import { parseInThread } from '../plan-file/parse-in-thread.ts';
 import { type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.ts';
 import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file/plan-file-source.ts';
+import { planWarnings } from '../plan-file/plan-warnings.ts';
 import { poolsOf } from '../plan-file/pools-of.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
 import {
   emptyIsSet,
   ingressSettings,
   list,
+  misspelledSettings,
   noAudience,
   reconcileSettings,
   withUsedTracing,
@@ -66,8 +67,15 @@ export function readIngressConfig(env: Environment = process.env) {
       dashboardWritable: settings.QUEUES_WRITABLE,
     },
     ...bothConfig(settings),
+    warnings: [...sharedSecrets(settings), ...planFile.warningsOf(planFile.initial.planFile)],
     planFile,
   });
+}
+
+/** Someone who learns one of the two could use it for what the other one protects. */
+function sharedSecrets({ KEY_PEPPER, GUEST_KEY_SECRET }: z.infer<typeof ingressSettings>): string[] {
+  const isShared = KEY_PEPPER.some((secret) => GUEST_KEY_SECRET.includes(secret));
+  return isShared ? ['GUEST_KEY_SECRET: has a secret of KEY_PEPPER; use another one'] : [];
 }
 
 /**
@@ -76,7 +84,8 @@ export function readIngressConfig(env: Environment = process.env) {
  */
 export function readWorkerConfig(env: Environment = process.env) {
   const { settings, planFile } = readSettings(workerSettings, env, {
-    always: (plan) => [...missingVariables(plan, readVariable(env)), ...fileIssuesOf(plan)],
+    variableOf: readVariable(env),
+    always: fileIssuesOf,
     // Later, the last model of a pool may be removed while its workers run.
     atStart: (plan, { POOLS }) => unknownPools(plan, POOLS === undefined ? [] : list.parse(POOLS)),
   });
@@ -87,6 +96,7 @@ export function readWorkerConfig(env: Environment = process.env) {
     variableOf: readVariable(env),
     keyPeppers: settings.KEY_PEPPER,
     ...bothConfig(settings),
+    warnings: planFile.warningsOf(planFile.initial.planFile),
     planFile,
   });
 }
@@ -172,13 +182,14 @@ function tracingConfig(settings: z.infer<typeof ingressSettings> | z.infer<typeo
   };
 }
 
-type Checks = Partial<Record<'always' | 'atStart', (planFile: PlanFile, env: Environment) => ValidationIssue[]>>;
+type Check = (planFile: PlanFile, env: Environment) => ValidationIssue[];
+type Checks = { always?: Check; atStart?: Check; variableOf?: (name: string) => string | undefined };
 
-/** `checks` of the plan file by what this process needs. */
+/** `always` and `atStart` check the plan file by what this process needs. `variableOf`: only of a process that calls backends. */
 function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
   schema: Schema,
   env: Environment,
-  { always = () => [], atStart = () => [] }: Checks = {},
+  { always = () => [], atStart = () => [], variableOf }: Checks = {},
 ): { settings: z.infer<Schema>; planFile: PlanFileSource } {
   // An empty variable counts as not set: Compose and shells pass unset variables as empty ones.
   const set = Object.fromEntries(
@@ -189,7 +200,9 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
   });
   const { PLAN_FILE: file } = set;
   const reading = file === undefined ? { issues: [] } : readPlanFile(file);
+  const keyNames = 'issues' in reading ? [] : Object.values(reading.planFile.backends).map((each) => each.apiKeyEnv);
   const issues = [
+    ...misspelledSettings(set, new Set(keyNames)),
     ...(parsed.success ? [] : validationIssuesOf(parsed.error)),
     ...('issues' in reading ? reading.issues : [...always(reading.planFile, set), ...atStart(reading.planFile, set)]),
   ];
@@ -199,7 +212,8 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
     const lacking = 'issues' in next ? [] : always(next.planFile, set);
     return lacking.length > 0 ? { issues: lacking } : next;
   };
-  return { settings: parsed.data, planFile: { file, initial: reading, parse } };
+  const warningsOf = (plan: PlanFile) => planWarnings(plan, variableOf);
+  return { settings: parsed.data, planFile: { file, initial: reading, parse, warningsOf } };
 }
 
 function readPlanFile(file: string): PlanFileReading {

@@ -1,10 +1,11 @@
 import { StartError } from '../start-error.ts';
 import { ConfigError } from './config.ts';
+import { helpText, type ProcessName } from './help-text.ts';
 import { createLog, type Log, type LogFormat } from './log.ts';
 import { shutdownSignal } from './shutdown.ts';
 
 type Life<Config> = {
-  name: 'ingress' | 'worker';
+  name: ProcessName;
   readConfig: () => Config;
   /** The work of the process, from the first connection to the last. Returns when the process has nothing left to do. */
   run: (parts: { config: Config; log: Log; shutdown: AbortSignal }) => Promise<void>;
@@ -15,10 +16,19 @@ const lastMs = 9_000;
 
 /** Runs one process: reads its settings or prints their issues, runs its work, and exits. */
 export async function runProcess<
-  Config extends { log: { level: string; format: LogFormat }; shutdownDelayMs?: number; shutdownGraceMs: number },
+  Config extends {
+    log: { level: string; format: LogFormat };
+    /** What is allowed, but probably a mistake. */
+    warnings: readonly string[];
+    shutdownDelayMs?: number;
+    shutdownGraceMs: number;
+  },
 >({ name, readConfig, run }: Life<Config>) {
+  if (answerArguments(name)) return;
   const config = readConfigOrExit(readConfig);
   const log = createLog({ ...config.log, process: name });
+  const { warnings } = config;
+  if (warnings.length > 0) log.warn({ warnings }, 'the configuration is valid, and has what is probably a mistake');
   const shutdown = shutdownSignal();
   shutdown.addEventListener('abort', () => {
     setTimeout(
@@ -48,6 +58,19 @@ export async function runProcess<
     if (error instanceof StartError) process.stderr.write(`${error.message}\n`);
     else log.fatal({ err: error }, message);
   }
+}
+
+/** Prints the help if that is asked for. Refuses any other argument, without its text, which could be a secret. False if there is none. */
+function answerArguments(name: ProcessName): boolean {
+  const given = process.argv.slice(2);
+  if (given.length === 0) return false;
+  if (given.length === 1 && given[0] === '--help') process.stdout.write(helpText(name));
+  else {
+    const hint = 'Its settings are variables of its environment, such as LOG_LEVEL=debug.';
+    process.stderr.write(`The ${name} has no arguments except --help. ${hint}\n`);
+    process.exitCode = 1;
+  }
+  return true;
 }
 
 function readConfigOrExit<Config>(readConfig: () => Config): Config {

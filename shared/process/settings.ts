@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { nearName } from '../endpoints/fields/unknown-fields.ts';
+import type { ValidationIssue } from '../validation-issues.ts';
 import { parseRedisUrl, redisUrlForms } from './redis-url.ts';
 
 /** The settings of each process in its environment: their names, allowed values and defaults. */
@@ -175,6 +177,21 @@ export const settingNames = {
   worker: Object.keys(workerSettings.shape),
   reconcile: Object.keys(reconcileSettings.shape),
 };
+
+const knownNames = new Set(Object.values(settingNames).flat());
+/** Shorter names (`PORT`, `HOST`, `POOLS`) are one letter away from too many variables of other programs. */
+const longNames = [...knownNames].filter((name) => name.length >= 6);
+/** Kubernetes and Docker describe a service `opa` to all its neighbours, as `OPA_PORT=tcp://10.0.0.1:8181`. */
+const serviceLink = /^(tcp|udp|sctp):\/\//;
+
+/** Lists the variables that no process of this service has, and whose names are one letter away from that of a setting. */
+export function misspelledSettings(env: Variables, namedInPlan: ReadonlySet<string | undefined>): ValidationIssue[] {
+  return Object.entries(env).flatMap(([name, value]) => {
+    if (knownNames.has(name) || namedInPlan.has(name) || serviceLink.test(value ?? '')) return [];
+    const meant = nearName(name, longNames);
+    return meant === undefined ? [] : [{ path: name, message: `is not a setting; did you mean \`${meant}\`?` }];
+  });
+}
 
 /**
  * The defaults of all settings of a process, as text: `required` if a setting must be set, and empty if its default depends on other

@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
+import { generationOf } from '../../shared/plan-file/plan-file.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
+import { awaitMetric } from '../support/await-metric.ts';
 import { chat } from '../support/chat.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { createPlanEditor, shownBy, ways } from '../support/plan-file-editor.ts';
@@ -90,20 +92,45 @@ test.serial('an ingress switches once each pool has a worker that has switched',
   t.is((await ask(key, 'further-chat')).status, 200);
 });
 
-test.serial('a variable that a worker lacks makes the file invalid there, and no ingress switches', async (t) => {
+test.serial('a backend whose key a worker lacks is not called from then on, and the others answer', async (t) => {
   const key = await keys.newKey('variables');
   const text = await readFile(stack.planFile, 'utf8');
   const generation = await editor.change((plan) => {
     Object.assign(plan.backends['onprem-a'] ?? {}, { api_key_env: 'A_KEY_THAT_IS_MISSING' });
   });
-  const [first] = await editor.until(stack.workers, ({ issues }) => issues.length > 0);
-  t.regex(first?.issues.join() ?? '', /A_KEY_THAT_IS_MISSING: is required/);
-  const waiting = await editor.until(stack.ingresses, ({ next }) => next?.generation === generation);
-  t.deepEqual(waiting[0]?.next?.waitsFor.toSorted(), ['default', 'further', 'large']);
-  t.is((await ask(key)).status, 200);
+  await inForce(generation);
+  const [keyless] = stack.modelServers;
+  const before = keyless.calls().length;
+  for (let asked = 0; asked < 10; asked++) t.is((await ask(key)).status, 200);
+  t.is(keyless.calls().length, before);
+  const warning =
+    'backends.onprem-a.api_key_env: the variable A_KEY_THAT_IS_MISSING is not set; a worker without it does not call this backend';
+  for (const worker of stack.workers) {
+    await worker.process.line(({ level, warnings }) => level === 'warn' && String(warnings) === warning);
+    await awaitMetric(worker, /^svc_backend_paused\{backend="onprem-a",kind="account"\} 1$/m);
+  }
   await editor.write(text);
-  await editor.until(processes(), ({ issues, next }) => issues.length === 0 && next === undefined);
+  await inForce(generationOf(text));
+  while (keyless.calls().length === before) t.is((await ask(key)).status, 200, 'it is called again');
 });
+
+test.serial(
+  'a file of a key that a worker cannot read makes the plan file invalid there, and no ingress switches',
+  async (t) => {
+    const key = await keys.newKey('files');
+    const text = await readFile(stack.planFile, 'utf8');
+    const generation = await editor.change((plan) => {
+      Object.assign(plan.backends['onprem-a'] ?? {}, { api_key_file: '/none/key' });
+    });
+    const [first] = await editor.until(stack.workers, ({ issues }) => issues.length > 0);
+    t.regex(first?.issues.join() ?? '', /backends\.onprem-a\.api_key_file: \/none\/key: cannot be read/);
+    const waiting = await editor.until(stack.ingresses, ({ next }) => next?.generation === generation);
+    t.deepEqual(waiting[0]?.next?.waitsFor.toSorted(), ['default', 'further', 'large']);
+    t.is((await ask(key)).status, 200);
+    await editor.write(text);
+    await editor.until(processes(), ({ issues, next }) => issues.length === 0 && next === undefined);
+  },
+);
 
 test.serial('a model that has gone is refused by ingresses, and no metric shows it there', async (t) => {
   const key = await keys.newKey('gone');

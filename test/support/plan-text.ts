@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 export const smallPlan = {
   default_plan: 'free',
   plans: {
-    free: { requests_per_minute: 20, model_tiers: ['guest', 'standard'] },
+    free: { requests_per_minute: 20, model_tiers: ['guest'] },
     'guest-device': { requests_per_day: 50, model_tiers: ['guest'] },
   },
   models: {

@@ -69,6 +69,7 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
       openSlots({
         ...{ ...common, redis: given.redis, onChange, onRenewed() {}, shutdown: shutdown.signal },
         ...{ ask: () => Promise.reject(new Error('no backend answers')), checks: { test: async () => true } },
+        keys: { lacks: () => false },
       });
     const backends = wishes.ofBackends ? openForBackends() : undefined;
     t.teardown(() => backends?.[Symbol.dispose]());

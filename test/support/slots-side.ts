@@ -33,6 +33,7 @@ type Given = {
   shareOf?: (backend: string, unknown: Share) => Share;
   areSharesValid?: () => boolean;
   contextOf?: (backend: string) => number | undefined;
+  lacksKey?: (backend: string) => boolean;
   /** The result of a health test. */
   isWell?: () => boolean;
 };
@@ -46,6 +47,7 @@ export function openSlotsSide(t: ExecutionContext, given: Given = {}) {
   const slots = createBackendSlots({
     ...{ currentPlanFile: () => planFile, pools: () => ['default'], shareOf: given.shareOf ?? wholeLimits(planFile) },
     ...(given.areSharesValid && { areSharesValid: given.areSharesValid }),
+    ...(given.lacksKey && { lacksKey: given.lacksKey }),
     ...(given.contextOf && { contextOf: given.contextOf }),
     test: async () => given.isWell?.() ?? true,
     onBreaker: (counters) => changes.push(counters),

@@ -67,6 +67,8 @@ export function createBackendSlots(deps: {
   areSharesValid?: (backend: string) => boolean;
   /** The context of a backend in tokens, if it is known. */
   contextOf?: (backend: string) => number | undefined;
+  /** Whether this worker does not have the API key of the backend. */
+  lacksKey?: (backend: string) => boolean;
   /** Asks a backend for its health: false if that fails. */
   test?: (backend: string) => Promise<boolean>;
   /** Jobs wait for backends that have no room here. */
@@ -79,7 +81,7 @@ export function createBackendSlots(deps: {
 }): BackendSlots {
   const { currentPlanFile, pools, shareOf, onHungry = () => {}, onChange = () => {}, onBreaker = () => {} } = deps;
   const { random = Math.random, now = () => performance.now(), areSharesValid = () => true } = deps;
-  const { contextOf = () => undefined, test = async () => true } = deps;
+  const { contextOf = () => undefined, lacksKey = () => false, test = async () => true } = deps;
   const waiting = createWaitingJobs<Ask, SlotAnswer>({
     ...{ answer, late: { outcome: 'late' } },
     alike: (ask) => JSON.stringify([ask.model, candidatesOf(ask).map((each) => [each.name, hasRoom(each)])]),
@@ -92,7 +94,7 @@ export function createBackendSlots(deps: {
       change();
     },
   });
-  const pauses = createPauses({ now, onNews: (backend) => onHungry([backend]) });
+  const pauses = createPauses({ now, lacksKey, called: served.names, onNews: (backend) => onHungry([backend]) });
   const load = createBackendLoad({ currentPlanFile, called: served.names, shareOf, now });
   const parts = { currentPlanFile, served, load, pauses, contextOf };
   const candidatesOf = createCandidates(parts);

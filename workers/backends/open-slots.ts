@@ -1,4 +1,5 @@
 import type { AskBackend } from '../../shared/backends/ask-backend.ts';
+import type { BackendKeys } from '../../shared/backends/backend-keys.ts';
 import { createBackendPauses } from '../../shared/fleet/backend-pauses.ts';
 import type { PlanFileInForce } from '../../shared/plan-file/live/plan-file-in-force.ts';
 import type { Log } from '../../shared/process/log.ts';
@@ -20,6 +21,7 @@ export function openSlots(deps: {
   planFile: Pick<PlanFileInForce, 'current' | 'onReplaced'>;
   pools: () => readonly string[];
   ask: AskBackend;
+  keys: Pick<BackendKeys, 'lacks'>;
   checks: Pick<BackendChecks, 'test'>;
   redis: Redis;
   workerId: string;
@@ -39,6 +41,7 @@ export function openSlots(deps: {
   const slots = createBackendSlots({
     ...{ currentPlanFile: planFile.current, pools, onChange, onBreaker: reportBreaker },
     ...{ test: deps.checks.test, contextOf: facts.contextOf },
+    lacksKey: (name) => deps.keys.lacks(planFile.current().backends[name] ?? {}),
     shareOf: (backend, unknown) => shares?.shareOf(backend, unknown) ?? unknown,
     areSharesValid: (backend) => shares?.areValid(backend) ?? false,
     onHungry: (backends) => shares?.renewSoon(backends),

@@ -41,7 +41,15 @@ export const pauseMs = { full: 250, fullMax: 2_000, askedMax: 60_000, loading: 1
 /** It stays full if the first calls after a pause find it busy. */
 const staysFullMs = 250;
 
-export function createPauses({ now, onNews }: { now: () => number; onNews: (backend: string) => void }): Pauses {
+export function createPauses(deps: {
+  now: () => number;
+  onNews: (backend: string) => void;
+  /** Whether this worker does not have the API key of the backend: then the pause lasts, and other workers do not take it over. */
+  lacksKey?: (backend: string) => boolean;
+  /** The backends that this worker may call. */
+  called?: () => Iterable<string>;
+}): Pauses {
+  const { now, onNews, lacksKey = () => false, called = () => [] } = deps;
   const pauses = new Map<string, Map<Kind, number>>();
   const news = createNews(now);
   const steps = createSteps(now);
@@ -57,7 +65,9 @@ export function createPauses({ now, onNews }: { now: () => number; onNews: (back
   }
 
   function leftOf(backend: string): Pause[] {
-    const left = [...(pauses.get(backend) ?? [])].map(([kind, until]) => ({
+    const known = new Map(pauses.get(backend));
+    if (lacksKey(backend)) known.set('account', now() + pauseMs.account);
+    const left = [...known].map(([kind, until]) => ({
       kind: kind === 'full' ? ('busy' as const) : kind,
       leftMs: until - now(),
     }));
@@ -91,9 +101,12 @@ export function createPauses({ now, onNews }: { now: () => number; onNews: (back
     loading: (backend) => learn(backend, { kind: 'loading', ms: pauseMs.loading }),
     refusesAccount: (backend) => learn(backend, { kind: 'account', ms: pauseMs.account }),
     delays: (backend) => (['busy', 'full', 'loading'] as const).some((kind) => isPaused(backend, kind)),
-    refuses: (backend) => isPaused(backend, 'account') || isPaused(backend, 'operator'),
+    refuses: (backend) => isPaused(backend, 'account') || isPaused(backend, 'operator') || lacksKey(backend),
     of: (backend) => leftOf(backend).toSorted((one, other) => other.leftMs - one.leftMs)[0],
-    all: () => [...pauses.keys()].flatMap((backend) => leftOf(backend).map((left) => ({ backend, ...left }))),
+    all() {
+      const names = new Set([...pauses.keys(), ...called()]);
+      return [...names].flatMap((backend) => leftOf(backend).map((left) => ({ backend, ...left })));
+    },
     setByOperator(backend, leftMs) {
       const wasPaused = isPaused(backend, 'operator');
       pauses.get(backend)?.delete('operator');

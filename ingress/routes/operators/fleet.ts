@@ -48,7 +48,8 @@ export const operatorPause = z
 
 const pause = z.strictObject({
   kind: z.enum(['busy', 'loading', 'account']).meta({
-    description: 'It is busy, loads its model, or refuses the account of the operator there.',
+    description:
+      'It is busy, loads its model, or refuses the account of the operator there, or the worker does not have its API key.',
   }),
   workers: count.meta({ description: 'The workers that keep this pause.' }),
   left_ms: ms.meta({ description: 'The longest that is left.' }),

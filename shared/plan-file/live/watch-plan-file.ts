@@ -27,11 +27,11 @@ export function watchPlanFile({
   planFile: Pick<PlanFileInForce, 'generation'>;
   /** With what the file says now; undefined if that is not valid. */
   onChanged: (next: ParsedPlanFile | undefined) => void;
-  log: Pick<Log, 'error'>;
+  log: Pick<Log, 'error' | 'warn'>;
   /** Resolves at the time of the next look. */
   look?: (signal: AbortSignal) => Promise<unknown>;
 }): PlanFileWatch {
-  const { file, initial, parse } = source;
+  const { file, initial, parse, warningsOf } = source;
   const closing = new AbortController();
   let reported = initial.generation;
   let seen = reported;
@@ -68,6 +68,8 @@ export function watchPlanFile({
 
   function take(reading: PlanFileReading): void {
     issues = 'issues' in reading ? reading.issues.map(({ path, message }) => `${path}: ${message}`) : [];
+    const warnings = 'issues' in reading ? [] : warningsOf(reading.planFile);
+    if (warnings.length > 0) log.warn({ warnings }, 'the plan file is valid, and has what is probably a mistake');
     if (issues.length > 0)
       log.error(
         { issues, generation: planFile.generation() },

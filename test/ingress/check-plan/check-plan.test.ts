@@ -11,7 +11,7 @@ import { parsedPlan } from '../../support/parsed-plan.ts';
 import { planText } from '../../support/plan-text.ts';
 import { serveApp } from '../../support/serve-app.ts';
 
-const variables: Record<string, string> = { GPU_KEY: 'key-of-the-gpu' };
+const variables: Record<string, string> = { GPU_KEY: 'key-of-the-gpu', CLOUD_API_KEY: 'key-of-the-cloud' };
 const checkPlan = (given: { file: string; against: URL | undefined; probe?: boolean }) =>
   checkPlanWith({ probe: false, ...given }, (name) => variables[name]);
 
@@ -50,6 +50,31 @@ test('a valid file is printed with its generation', async (t) => {
   t.deepEqual(report, { lines: [`${file} is valid; its generation is ${generationOf(planText())}`], isValid: true });
 });
 
+test('what is probably a mistake is a warning, and the file is valid: tiers without a plan or a model, and a missing key', async (t) => {
+  const text = planText(({ plans, models, backends }) => {
+    Object.assign(plans.free, { model_tiers: ['guest', 'premium', 'premium'] });
+    Object.assign(models['small-chat'], { tier: 'standard' });
+    Object.assign(backends.cloud, { api_key_env: 'CLOUD_KEY' });
+  });
+  const { lines, isValid } = await checkPlan({ file: await fileWith(t, text), against: undefined });
+  t.true(isValid);
+  t.deepEqual(lines.slice(1), [
+    'warning: models.small-chat.tier: no plan has the tier "standard", so no one can use this model',
+    'warning: plans.free.model_tiers: no model has the tier "guest"',
+    'warning: plans.free.model_tiers: no model has the tier "premium"',
+    'warning: plans.guest-device.model_tiers: no model has the tier "guest"',
+    'warning: backends.cloud.api_key_env: the variable CLOUD_KEY is not set; a worker without it does not call this backend',
+  ]);
+  const many = planText(({ models }) => {
+    const others = Array.from({ length: 150 }, (_, index) => [
+      `m${index}`,
+      { ...structuredClone(models['small-chat']), tier: `t${index}` },
+    ]);
+    Object.assign(models, Object.fromEntries(others));
+  });
+  t.is((await checkPlan({ file: await fileWith(t, many), against: undefined })).lines.length, 101, 'a hundred at most');
+});
+
 test('the changes against a running ingress, and what follows from them', async (t) => {
   const text = planText(({ plans, models, backends, ...others }) => {
     Object.assign(plans.free, { requests_per_minute: 60, tokens_per_minute: 1_000 });
@@ -70,7 +95,7 @@ test('the changes against a running ingress, and what follows from them', async 
     '- backends.onprem-a',
     '+ backends.gpu-a {"url":"http://gpu/v1","location":"on-prem","api_key_env":"GPU_KEY"}',
     'Ingresses switch once a worker serves the new pool "gpu".',
-    'Workers need the variable GPU_KEY, or the file is invalid for them.',
+    'Workers need the variable GPU_KEY, or they do not call the backends that name it.',
     'New requests for "small-chat" are refused. Those that wait or run are ended by the workers.',
   ]);
 });
@@ -191,8 +216,8 @@ test('a probe prints a line for each backend, and fails if one is not well', asy
     'other: does not have small-chat (it has a, b, c, d, e, 2 more)',
     'dead: its health test fails: the backend answered 503',
     'away: no connection (ECONNREFUSED)',
-    'unset: NO_KEY is required: it holds the API key of the backend "unset"',
-    'unread: backends.unread.api_key_file /none/key: cannot be read (ENOENT)',
+    'unset: backends.unset.api_key_env: the variable NO_KEY is not set; a worker without it does not call this backend',
+    'unread: backends.unread.api_key_file: /none/key: cannot be read (ENOENT)',
   ]);
   t.true((await probed(['well', 'unlisted'])).isValid);
   for (const name of failing) t.false((await probed([name])).isValid, name);

@@ -30,6 +30,9 @@ test('a key is in a variable or in a file, without the white space around it', a
   t.is(keys.of(backend), 'first-key');
   t.is(keys.of({ apiKeyEnv: 'CLOUD_API_KEY' }), 'key of the variable');
   t.is(keys.of({ apiKeyEnv: 'OTHER' }), undefined);
+  t.deepEqual([{ apiKeyEnv: 'OTHER' }, { apiKeyEnv: 'CLOUD_API_KEY' }, backend, {}].map(keys.lacks), [
+    ...[true, false, false, false],
+  ]);
   t.is(keys.of({}), undefined);
 });
 

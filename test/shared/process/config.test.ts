@@ -16,14 +16,14 @@ const planFile = join(directory, 'plans.yaml');
 writeFileSync(planFile, planText());
 test.after.always(() => rmSync(directory, { recursive: true }));
 
-const secret = 's'.repeat(32);
+const [secret, guestSecret] = ['s'.repeat(32), 'g'.repeat(32)];
 const both = { REDIS_URL: 'redis://redis:6379', DATABASE_URL: 'sqlite:store.sqlite', PLAN_FILE: planFile };
 const ingress = {
   ...both,
   BASE_URL: 'https://api.example.com',
   AUTH_URL: 'https://auth.example.com',
   KEY_PEPPER: secret,
-  GUEST_KEY_SECRET: secret,
+  GUEST_KEY_SECRET: guestSecret,
 };
 const ofWorkers = { ...both, KEY_PEPPER: secret };
 const worker = { ...ofWorkers, CLOUD_API_KEY: 'key of the cloud' };
@@ -114,7 +114,7 @@ test('an ingress starts with the required settings only, all others have their d
       consoleResource: 'https://api.example.com',
     },
     keyPeppers: [secret],
-    guestKeySecrets: [secret],
+    guestKeySecrets: [guestSecret],
     queue: { depthMax: 2_000, bytesMax: 134_217_728, dashboardWritable: false },
     outboxLengthMax: undefined,
     webhooks: { secretKeys: undefined, hostsPrivate: [] },
@@ -124,6 +124,7 @@ test('an ingress starts with the required settings only, all others have their d
     log: { level: 'info', format: 'json' },
     tracing: tracingOff,
     shutdownGraceMs: 30_000,
+    warnings: [],
   });
   t.is(plan.initial.planFile.defaultPlan, 'free');
   t.is(plan.file, planFile);
@@ -147,6 +148,7 @@ test('a worker starts with the required settings only, all others have their def
     log: { level: 'info', format: 'json' },
     tracing: tracingOff,
     shutdownGraceMs: 30_000,
+    warnings: [],
   });
   t.deepEqual(poolsOf(plan.initial.planFile), ['default']);
   t.is(variableOf('CLOUD_API_KEY'), 'key of the cloud');
@@ -183,10 +185,6 @@ test('an empty setting counts as not set', (t) => {
   t.deepEqual(
     faultsOf(() => readIngressConfig({ ...ingress, REDIS_URL: '' })),
     [{ path: 'REDIS_URL', message: 'is required' }],
-  );
-  t.deepEqual(
-    named(() => readWorkerConfig({ ...worker, CLOUD_API_KEY: '' })),
-    ['CLOUD_API_KEY'],
   );
 });
 
@@ -343,7 +341,7 @@ test('every invalid setting is named, and no value is repeated', (t) => {
   t.false(JSON.stringify(faults).includes('hunter2'));
 });
 
-test('faults of settings, plan file, API keys and pools are reported together', (t) => {
+test('faults of settings, plan file and pools are reported together', (t) => {
   const file = planFileWith('plans: [');
   const broken = named(() => readIngressConfig({ ...ingress, PORT: 'x', PLAN_FILE: file }));
   t.true(broken.includes('PORT'));
@@ -352,11 +350,7 @@ test('faults of settings, plan file, API keys and pools are reported together', 
     faultsOf(() => readWorkerConfig({ ...ofWorkers, CONCURRENCY: '0', POOLS: 'default, nowhere' })).map(
       ({ path, message }) => `${path}: ${message}`,
     ),
-    [
-      'CONCURRENCY: too small: expected number to be >=1',
-      'CLOUD_API_KEY: is required: it holds the API key of the backend "cloud"',
-      'POOLS: no model belongs to the pool "nowhere"',
-    ],
+    ['CONCURRENCY: too small: expected number to be >=1', 'POOLS: no model belongs to the pool "nowhere"'],
   );
 });
 
@@ -371,7 +365,7 @@ test('a fault of the plan file names the file, its place and its path', (t) => {
     faultsOf(() => readIngressConfig({ ...ingress, PLAN_FILE: file })),
     [
       { path: `${file}:1:1: default_plan`, message: 'there is no plan "gold"' },
-      { path: `${file}:18:9: models.small-chat.backends[1]`, message: 'there is no backend "clowd"' },
+      { path: `${file}:17:9: models.small-chat.backends[1]`, message: 'there is no backend "clowd"' },
     ],
   );
   const syntax = planFileWith('default_plan: free\nplans: {');
@@ -411,6 +405,95 @@ test('a worker needs KEY_PEPPER', (t) => {
     ['KEY_PEPPER[0]'],
   );
 });
+
+test('a variable that nothing knows, and that is one letter off a setting of any process, is refused with the setting', (t) => {
+  const misspelled = {
+    QUEUE_DEPHT_MAX: 'QUEUE_DEPTH_MAX',
+    REDIS_URI: 'REDIS_URL',
+    GUEST_KEY_SECRETS: 'GUEST_KEY_SECRET',
+    BATCH_CONCURENCY: 'BATCH_CONCURRENCY',
+    OTEL_SDK_DISABLE: 'OTEL_SDK_DISABLED',
+    CONCURRENCI: 'CONCURRENCY',
+  };
+  const expected = Object.entries(misspelled).map(
+    ([name, meant]) => `${name}: is not a setting; did you mean \`${meant}\`?`,
+  );
+  const env = Object.fromEntries(Object.keys(misspelled).map((name) => [name, 'hunter2']));
+  for (const read of [
+    () => readIngressConfig({ ...ingress, ...env }),
+    () => readWorkerConfig({ ...worker, ...env }),
+    () => readReconcileConfig({ ...both, ...env }),
+  ]) {
+    const faults = faultsOf(read);
+    t.deepEqual(
+      faults.map(({ path, message }) => `${path}: ${message}`),
+      expected,
+    );
+    t.notRegex(JSON.stringify(faults), /hunter2/);
+  }
+  const others = { QUEUE_DEPTH_MAX: '1', BATCH_CONCURENCY: '', QUEUE_DPHT_MAX: '1', queue_depth_max: '1' };
+  t.notThrows(() => readWorkerConfig({ ...worker, ...others }), 'settings of others, empty ones, and two letters');
+});
+
+test('a variable that is one letter off an API key of the plan file is not a setting, and stays', (t) => {
+  t.notThrows(() => readWorkerConfig({ ...worker, CLOUD_API_KEY_2: 'of another backend' }));
+  const PLAN_FILE = planFileWith(
+    planText(({ backends }) => Object.assign(backends.cloud, { api_key_env: 'BASE_URI' })),
+  );
+  t.notThrows(() => readIngressConfig({ ...ingress, PLAN_FILE, BASE_URI: 'a key' }), 'the plan file knows it');
+});
+
+test('no variable that other programs commonly set is refused', (t) => {
+  for (const name of commonVariables) t.notThrows(() => readIngressConfig({ ...ingress, [name]: '1' }), name);
+  const links = { OPA_PORT: 'tcp://10.0.0.1:8181', OPA_PORT_8181_TCP: 'tcp://10.0.0.1:8181', OPA_SERVICE_PORT: '8181' };
+  t.notThrows(() => readIngressConfig({ ...ingress, ...links }), 'links of Kubernetes to a service `opa`');
+  t.throws(() => readIngressConfig({ ...ingress, OPA_PORT: '8181' }), { message: /did you mean `OPS_PORT`/ });
+});
+
+test('what is probably a mistake is a warning: a secret for two purposes, tiers, and keys of backends for workers', (t) => {
+  const shared = { GUEST_KEY_SECRET: `${'a'.repeat(32)}, ${secret}` };
+  const { warnings } = readIngressConfig({ ...ingress, ...shared });
+  t.deepEqual(warnings, ['GUEST_KEY_SECRET: has a secret of KEY_PEPPER; use another one']);
+  t.false(JSON.stringify(warnings).includes(secret));
+  const keyless =
+    'backends.cloud.api_key_env: the variable CLOUD_API_KEY is not set; a worker without it does not call this backend';
+  for (const CLOUD_API_KEY of ['', undefined])
+    t.deepEqual(readWorkerConfig({ ...worker, CLOUD_API_KEY }).warnings, [keyless]);
+  const PLAN_FILE = planFileWith(
+    planText(({ plans }) => Object.assign(plans.free, { model_tiers: ['guest', 'gold'] })),
+  );
+  const tier = 'plans.free.model_tiers: no model has the tier "gold"';
+  t.deepEqual(readIngressConfig({ ...ingress, PLAN_FILE }).warnings, [tier]);
+  t.deepEqual(readWorkerConfig({ ...ofWorkers, PLAN_FILE }).warnings, [tier, keyless]);
+});
+
+/** Of shells, systemd, Docker, Kubernetes, npm, Node, GitHub Actions, GitLab, cloud platforms, OpenTelemetry and neighbours of a service. */
+const commonVariables = `
+  PATH HOME HOSTNAME LOGNAME USER SHELL SHLVL PWD OLDPWD TERM LANG LC_ALL TZ _ TMPDIR EDITOR PAGER DISPLAY MAIL SSH_AUTH_SOCK
+  SSH_CONNECTION XDG_RUNTIME_DIR LS_COLORS COLORTERM DEBUG INVOCATION_ID JOURNAL_STREAM NOTIFY_SOCKET LISTEN_FDS LISTEN_PID
+  WATCHDOG_USEC MAINPID MANAGERPID SYSTEMD_EXEC_PID POST GHOST HOSTS SORT PORTS TOOLS POOL POLLS XPORT HOSTED PORT_ SPORT HTTP_HOST
+  HTTP_PORT HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS
+  DOCKER_HOST DOCKER_CONFIG COMPOSE_PROJECT_NAME COMPOSE_FILE container YARN_VERSION NODE_VERSION NODE_ENV NODE_OPTIONS NODE_PATH
+  NODE_COMPILE_CACHE NODE_NO_WARNINGS NODE_DEBUG UV_THREADPOOL_SIZE NO_COLOR FORCE_COLOR npm_config_cache npm_config_loglevel
+  npm_package_name npm_package_version npm_lifecycle_event npm_node_execpath npm_execpath INIT_CWD MALLOC_ARENA_MAX
+  MALLOC_MMAP_THRESHOLD_ GLIBC_TUNABLES LD_PRELOAD LD_LIBRARY_PATH GOMAXPROCS PYTHONPATH JAVA_HOME CI GITHUB_ACTIONS GITHUB_SHA
+  GITHUB_REF GITHUB_TOKEN GITHUB_API_URL GITHUB_SERVER_URL GITHUB_RUN_ID RUNNER_OS RUNNER_TEMP CI_JOB_ID CI_API_V4_URL
+  CI_SERVER_HOST CI_SERVER_PORT GITLAB_CI BUILD_ID BUILD_URL JOB_URL GIT_URL JENKINS_URL WEB_CONCURRENCY DYNO REDIS_TLS_URL
+  REDISCLOUD_URL DATABASE_POOL MONGODB_URI K_SERVICE FUNCTION_TARGET WEBSITE_SITE_NAME AWS_REGION AWS_ACCESS_KEY_ID
+  AWS_SECRET_ACCESS_KEY AZURE_CLIENT_ID GOOGLE_APPLICATION_CREDENTIALS ECS_CONTAINER_METADATA_URI OPENAI_API_KEY OPENAI_BASE_URL
+  ANTHROPIC_API_KEY HF_TOKEN CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES SENTRY_DSN DD_AGENT_HOST REDIS_HOST REDIS_PORT
+  REDIS_PASSWORD REDIS_SERVICE_HOST REDIS_SERVICE_PORT REDIS_PORT_6379_TCP REDIS_PORT_6379_TCP_ADDR REDISCLI_AUTH MONGODB_URL
+  MONGODB_PASSWORD MONGODB_SERVICE_HOST MONGODB_PORT POSTGRES_URL MYSQL_HOST DB_URL DB_HOST APP_URL API_URL KUBERNETES_SERVICE_HOST
+  KUBERNETES_SERVICE_PORT KUBERNETES_SERVICE_PORT_HTTPS KUBERNETES_PORT KUBERNETES_PORT_443_TCP_PROTO INFERENCE_INGRESS_SERVICE_HOST
+  INFERENCE_INGRESS_PORT INFERENCE_INGRESS_SERVICE_PORT_HTTP POD_NAME POD_IP NAMESPACE NODE_NAME OTEL_SERVICE_NAME
+  OTEL_RESOURCE_ATTRIBUTES OTEL_EXPORTER_OTLP_HEADERS OTEL_EXPORTER_OTLP_TIMEOUT OTEL_EXPORTER_OTLP_COMPRESSION
+  OTEL_EXPORTER_OTLP_CERTIFICATE OTEL_EXPORTER_OTLP_METRICS_ENDPOINT OTEL_EXPORTER_OTLP_LOGS_ENDPOINT
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL OTEL_TRACES_EXPORTER OTEL_METRICS_EXPORTER OTEL_LOGS_EXPORTER OTEL_PROPAGATORS OTEL_LOG_LEVEL
+  OTEL_BSP_SCHEDULE_DELAY OTEL_CONFIG_FILE OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS OTEL_NODE_RESOURCE_DETECTORS
+`
+  .trim()
+  .split(/\s+/);
 
 test('the parsed settings are frozen at every depth', (t) => {
   for (const config of [readIngressConfig(ingress), readWorkerConfig(worker)]) assertFrozen(t, config, 'config');

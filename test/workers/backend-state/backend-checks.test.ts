@@ -11,7 +11,7 @@ import { planFileFor } from '../../stack/plan.ts';
 function openAsk(t: ExecutionContext, timeoutMs: number): AskBackend {
   const agents = createBackendAgents({ connectMs: () => 20_000, onUnreadable() {} });
   t.teardown(() => agents[Symbol.asyncDispose]());
-  return createAskBackend({ agents, keys: { of: () => undefined }, timeoutMs });
+  return createAskBackend({ agents, keys: { of: () => undefined, lacks: () => false }, timeoutMs });
 }
 
 const onPrem = (url: string): Backend => ({ url, location: 'on-prem' });

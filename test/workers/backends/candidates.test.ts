@@ -10,6 +10,14 @@ test('being full is no failure: no breaker has changed', async (t) => {
   t.true(slots.breakerStatuses().every(({ breaker }) => breaker === 'closed'));
 });
 
+test('a backend whose key this worker lacks is not called: the next one is, and a model that has no other is refused', async (t) => {
+  const { slots, ask, take } = open(t, { lacksKey: (backend) => backend === 'a' });
+  t.deepEqual(await ask({ model: 'only-a', ...waits }), { outcome: 'refused' });
+  t.true(slots.allRefuse('only-a'));
+  t.is(slots.callableInMs('only-a'), 30_000);
+  for (let calls = 0; calls < 20; calls++) t.is((await take()).name, 'b');
+});
+
 test('five failures open the breaker of that backend for that model, and for no other', async (t) => {
   const { slots, changes, ask, take } = open(t, { isWell: () => false });
   for (let failures = 0; failures < 5; failures++)

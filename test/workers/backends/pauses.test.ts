@@ -15,6 +15,22 @@ function open() {
   };
 }
 
+test('a backend whose key this worker lacks is refused and shown until the worker has it, and no other worker takes it over', (t) => {
+  const keyless = new Set(['cloud', 'of another pool']);
+  const pauses = createPauses({
+    ...{ now: () => 0, onNews: (backend) => t.fail(backend) },
+    ...{ lacksKey: (backend) => keyless.has(backend), called: () => ['a', 'cloud'] },
+  });
+  t.deepEqual(['a', 'cloud'].map(pauses.refuses), [false, true]);
+  t.deepEqual(pauses.all(), [{ backend: 'cloud', kind: 'account', leftMs: 30_000 }]);
+  pauses.merge('cloud', { kind: 'account', leftMs: 5_000 });
+  t.deepEqual(pauses.of('cloud'), { kind: 'account', leftMs: 30_000 });
+  t.is(pauses.all().length, 1);
+  t.deepEqual(pauses.takeNews('cloud'), { busyCalls: 0, pause: undefined });
+  keyless.delete('cloud');
+  t.deepEqual(pauses.all(), [{ backend: 'cloud', kind: 'account', leftMs: 5_000 }]);
+});
+
 test('a busy backend pauses as long as it asks, a minute at most', (t) => {
   const { pauses, left, pass } = open();
   pauses.busy('a', { retryAfterMs: 20_000, calls: 1 });

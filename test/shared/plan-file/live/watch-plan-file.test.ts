@@ -6,6 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { watchPlanFile } from '../../../../shared/plan-file/live/watch-plan-file.ts';
 import { parseInThread } from '../../../../shared/plan-file/parse-in-thread.ts';
 import { generationOf, type ParsedPlanFile, parsePlanFile } from '../../../../shared/plan-file/plan-file.ts';
+import { planWarnings } from '../../../../shared/plan-file/plan-warnings.ts';
 import { planText } from '../../../support/plan-text.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
 
@@ -24,7 +25,7 @@ async function start(t: ExecutionContext) {
   let next = Promise.withResolvers<void>();
   let waits = Promise.withResolvers<void>();
   const watch = watchPlanFile({
-    source: { file, initial, parse: parseInThread },
+    source: { file, initial, parse: parseInThread, warningsOf: (plan) => planWarnings(plan) },
     planFile: { generation: () => initial.generation },
     onChanged: (read: ParsedPlanFile | undefined) => changes.push(read?.generation),
     log,
@@ -48,6 +49,18 @@ async function start(t: ExecutionContext) {
   }
   return { folder, file, watch, changes, lines, look };
 }
+
+test('a new file with a probable mistake is used, with one warning in the log', async (t) => {
+  const { file, changes, lines, look } = await start(t);
+  const mistaken = planText(({ plans }) => Object.assign(plans.free, { model_tiers: ['guest', 'gold'] }));
+  await writeFile(file, mistaken);
+  await look(3);
+  t.deepEqual(changes, [generationOf(mistaken)]);
+  t.deepEqual(
+    lines.map(({ level, fields }) => ({ level, fields })),
+    [{ level: 'warn', fields: { warnings: ['plans.free.model_tiers: no model has the tier "gold"'] } }],
+  );
+});
 
 test('a text counts once two looks in a row have found it', async (t) => {
   const { file, changes, look } = await start(t);
