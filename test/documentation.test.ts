@@ -78,6 +78,7 @@ test('every link of the README and of the files in .github leads to a file', (t)
     'README.md',
     '.github/CONTRIBUTING.md',
     '.github/SECURITY.md',
+    '.github/CODE_OF_CONDUCT.md',
     'ingress/documentation/changelog.md',
   ]) {
     for (const [, link = ''] of read(file).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {

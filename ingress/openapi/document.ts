@@ -1,3 +1,4 @@
+import { serviceVersion } from '../../shared/process/metrics.ts';
 import { withoutSlash } from '../api/without-slash.ts';
 import { keyHeaders } from '../callers/authorization.ts';
 import { describeOperation } from './description/describe-operation.ts';
@@ -39,7 +40,7 @@ const nestedErrors = "The same routes below `/v1`, with errors as OpenAI's SDKs 
 export function createOpenApiDocument({ baseUrl, docsUrl, authUrl }: Addresses): object {
   return {
     openapi: '3.1.1',
-    info: { title: 'Inference API', version: '1.0.0', description: about },
+    info: { title: 'Inference API', version: serviceVersion(), description: about },
     externalDocs: { description: 'Documentation', url: docsUrl },
     servers: [{ url: withoutSlash(baseUrl) }, { url: `${withoutSlash(baseUrl)}/openai`, description: nestedErrors }],
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),

@@ -14,9 +14,10 @@ type Wishes = { parts: readonly string[]; again: boolean; list: boolean };
 
 const below = (folders: RegExp) => () =>
   testFiles('nightly').filter((path) => folders.test(path) && !path.includes('-mongodb.'));
-const tools = /^test\/(bench|bytes|fuzz|meter|soak|stack|suite|support)\//;
+const tools = /^test\/(bench|bytes|fuzz|meter|release|soak|stack|suite|support)\//;
+/** Those of the other parts; the part `units` has the rest. */
 const folders =
-  /^test\/(bench|bytes|chart|clients|console|containers|engine|faults|flows|fuzz|meter|proxies|soak|stack|suite|support)\//;
+  /^test\/(bench|bytes|chart|clients|console|containers|engine|faults|flows|fuzz|meter|proxies|release|soak|stack|suite|support)\//;
 
 /** Each nightly file is in one part. */
 const parts: Record<string, Part> = {
