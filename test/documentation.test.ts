@@ -129,6 +129,25 @@ test('the service accepts every plan file that is shipped or shown, without a wa
   }
 });
 
+test('each row about compatibility names a file that has its versions, or the distribution that they are from', (t) => {
+  const lines = read('ingress/documentation/compatibility.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| '));
+  const [, ...tested] = lines.map((line) =>
+    line
+      .split('|')
+      .map((cell) => cell.trim())
+      .slice(1),
+  );
+  t.true(tested.length > 15);
+  for (const [part = '', versions = '', how = '', file = ''] of tested) {
+    const text = Array.from(file.matchAll(/`(.+?)`/g), ([, path = '']) => read(path)).join();
+    if (versions.includes('Debian')) continue;
+    for (const version of `${versions} ${how}`.match(/\d+(\.\d+){2,}/g) ?? [])
+      t.true(text.includes(version) || text.includes(version.replaceAll('.', '\\.')), `${part} ${version}`);
+  }
+});
+
 test('the table of failures is the one that the fault tests write, and each row has a test', (t) => {
   t.is(tableIn(read(pageFile)), tableOf(whenDown));
   const ids = declaredFaults().map(({ id }) => id);

@@ -162,7 +162,7 @@ test('a pod has no preStop, and time for the delay, its streams, and ten seconds
   }
 });
 
-test('the route waits longer than a request may take, and as long as files take, leads to the service, and to the host of BASE_URL', (t) => {
+test('the route waits longer than a request may take, and as long as files and reports take, leads to the service, and to the host of BASE_URL', (t) => {
   const [ingress] = deployments.filter((deployment) => containerOf(deployment).name === 'ingress');
   if (ingress === undefined) return t.fail();
   const { parentRefs, hostnames, rules } = z
@@ -183,7 +183,7 @@ test('the route waits longer than a request may take, and as long as files take,
   );
   const { '/': timeoutMs = 0, ...others } = Object.fromEntries(timeouts);
   t.true(timeoutMs > planOf(ingress).timeouts.requestMs);
-  t.deepEqual(others, { '/v1/files': 0, '/openai/v1/files': 0 }, 'no limit');
+  t.deepEqual(others, { '/v1/files': 0, '/openai/v1/files': 0, '/admin/usage': 0 }, 'no limit');
   for (const { backendRefs } of rules)
     t.like(findObject('Service', backendRefs[0].name).spec, { ports: [{ port: backendRefs[0].port }] });
   t.deepEqual(hostnames, [new URL(environmentOf(containerOf(ingress)).BASE_URL ?? '').hostname]);

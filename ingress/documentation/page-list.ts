@@ -28,6 +28,7 @@ export const pageGroups: readonly { title: string; names: readonly string[] }[] 
       'observability',
       'redis',
       'mongodb',
+      'compatibility',
       'upgrading',
       'behind-a-proxy',
       'kubernetes',

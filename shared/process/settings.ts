@@ -128,7 +128,7 @@ const ingressShape = z.object({
   GUEST_KEY_SECRET: secrets,
   TRUST_PROXY: integer(0, 32).default(0),
   SHUTDOWN_DELAY_MS: integer(0, 600_000).default(10_000),
-  KEEP_ALIVE_MS: integer(1_000, 3_600_000).default(65_000),
+  KEEP_ALIVE_MS: integer(1_000, 7_200_000).default(65_000),
   AUTH_FAILURES_PER_MINUTE: integer(1, 1_000_000).default(300),
   SETTINGS_WRITES_PER_MINUTE: integer(1, 1_000_000).default(60),
   CONNECTIONS_MAX: integer(1, 1_000_000).default(10_000),

@@ -11,8 +11,9 @@ const askAgainMs = 1_000;
 
 /**
  * Waits until all of these connections are ready. Checks that the first Redis, which holds the queues, is durable, that each can run the
- * scripts of the service (contract.md#pa2-kinds-of-redis), and that none is a single node of a cluster. Only the first must allow `INFO`; a warning is logged for any other that does not. `memoryBytes` is the memory
- * that the first Redis may use, 0 if it does not report that; a cluster's is that of its smallest node for each of its masters.
+ * scripts of the service (contract.md#pa2-kinds-of-redis), and that none is a single node of a cluster. Only the first must allow `INFO`; a
+ * warning is logged for any other that does not. `memoryBytes` is the memory that the first Redis may use, 0 if it does not report that; a
+ * cluster's is that of its smallest node for each of its masters.
  */
 export async function waitForRedis(
   connections: readonly [Redis, ...Redis[]],

@@ -71,15 +71,15 @@ function startEngine(folder: string, env: NodeJS.ProcessEnv) {
   const flags = `--host ${env.DOCKER_HOST} --data-root ${folder}/data --exec-root ${folder}/run --pidfile ${folder}/pid`;
   // It ends when its standard input does, with its containers: a test that was killed leaves neither an engine nor its firewall behind.
   const life = `
-    firewall=$(iptables-save)
+    firewall=$(iptables-save) links=" $(ls /sys/class/net | tr '\\n' ' ') "
     dockerd ${flags} < /dev/null > ${logFile} 2>&1 & engine=$!
     read -r _
     kill $engine; wait $engine
-    ip link delete docker0
+    for link in $(ls /sys/class/net); do [[ $links == *" $link "* ]] || ip link delete $link; done
     for table in nat filter; do iptables --table $table --flush; iptables --table $table --delete-chain; done
     iptables --policy FORWARD ACCEPT
     iptables-restore <<< "$firewall"
-    rm -rf ${folder}`;
+    rm -rf --one-file-system ${folder}`;
   const shell = spawn('bash', ['-c', life], { env, stdio: ['pipe', 'ignore', 'ignore'] });
   const ended = once(shell, 'exit');
   return {

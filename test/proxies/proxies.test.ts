@@ -22,6 +22,7 @@ test('times of the files and the page fit the defaults of an ingress', (t) => {
   t.true(page.includes(`SHUTDOWN_DELAY_MS\` (${Number(delayMs) / 1_000} s)`));
   const unused = [
     /keepalive_timeout (\d+)s;/,
+    /pool-purge-delay (\d+)s/,
     /^\t+keepalive (\d+)s/m,
     /idle_timeout: (\d+)s }/,
     /idleConnTimeout: (\d+)s/,

@@ -7,7 +7,7 @@ import { listen } from '../../../ingress/listener/listener.ts';
 import { unboundedConnections } from '../../support/unbounded-connections.ts';
 
 /** A listener whose requests stay in progress until the test answers them. */
-async function start(t: ExecutionContext, bounds: Partial<ConnectionBounds> = {}) {
+async function start(t: ExecutionContext, bounds: Partial<ConnectionBounds> = {}, keepAliveMs = 65_000) {
   const inProgress: { url: string; answer: () => void; socket: Socket }[] = [];
   let refused = 0;
   function onRequest(request: IncomingMessage, response: ServerResponse): void {
@@ -25,7 +25,7 @@ async function start(t: ExecutionContext, bounds: Partial<ConnectionBounds> = {}
   const listener = await listen({
     host: '127.0.0.1',
     port: 0,
-    keepAliveMs: 65_000,
+    keepAliveMs,
     connections: { ...unboundedConnections, ...bounds, onRefused: () => void refused++ },
     onRequest,
     onBrokenRequest: (_fault, socket) => socket.destroy(),
@@ -173,4 +173,14 @@ test('a listener that drains accepts connections and serves them, and closes eac
     t.regex(answer, /^HTTP\/1\.1 200 OK\r\n(.*\r\n)*connection: close\r\n/i);
     t.true(answer.endsWith('</0>'));
   }
+});
+
+test('a connection that is unused for KEEP_ALIVE_MS after an answer is closed', async (t) => {
+  const { inProgress, open } = await start(t, {}, 1);
+  const socket = await open();
+  socket.resume().write(requests(1));
+  await until(() => inProgress.length === 1);
+  inProgress[0]?.answer();
+  await once(socket, 'close'); // Node adds a second
+  t.is(inProgress.length, 0);
 });

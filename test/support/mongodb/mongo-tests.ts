@@ -1,6 +1,6 @@
 import type { TestFn } from 'ava';
 import { createMongoHome } from './mongo-home.ts';
-import { watchShardedCommands } from './sharded-commands.ts';
+import { watchCommands } from './sharded-commands.ts';
 import { type MongoServer, type NoMongo, startMongo } from './start-mongo.ts';
 
 /**
@@ -10,9 +10,9 @@ import { type MongoServer, type NoMongo, startMongo } from './start-mongo.ts';
 export async function openMongoTests(test: TestFn) {
   const mongo: MongoServer | NoMongo = await startMongo();
   const isThere = 'url' in mongo;
-  const listUntargeted = watchShardedCommands();
-  test.after('each command on a sharded collection has its shard key, or is a known exception', (t) => {
-    t.deepEqual(listUntargeted(), []);
+  const listWrong = watchCommands();
+  test.after('each command has an index, and on a sharded collection its shard key, or is a known exception', (t) => {
+    t.deepEqual(listWrong(), []);
   });
   test.after.always(async () => {
     if (isThere) await mongo[Symbol.asyncDispose]();

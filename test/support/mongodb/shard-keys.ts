@@ -30,3 +30,8 @@ export const knownExceptions: Readonly<Record<string, string>> = {
   'delete usage_details _id,month': 'removes old months',
   'delete usage_details month': 'removes old months',
 };
+
+/** Commands that read a whole collection, and why they may: no process repeats them without a request. */
+export const knownScans: Readonly<Record<string, string>> = {
+  'delete schema checkedAt': 'the collection has a document, and one of each process that starts',
+};

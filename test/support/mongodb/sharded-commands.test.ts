@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { knownExceptions, shardKeys } from './shard-keys.ts';
-import { withoutShardKey } from './sharded-commands.ts';
+import { withoutIndex, withoutShardKey } from './sharded-commands.ts';
 
 const page = readFileSync(new URL('../../../ingress/documentation/mongodb.md', import.meta.url), 'utf8');
 
@@ -25,6 +25,23 @@ test('a command on a sharded collection must have the value of its shard key', (
     'aggregate usage_records ',
   ]);
   t.deepEqual(sent('findAndModify', 'usage_sums', { query: { _id: 1 } }).length, 1, 'an unknown command is reported');
+});
+
+test('a command must have a field that begins an index, in each of its alternatives', (t) => {
+  const scans = (commandName: string, collection: string, rest: object) =>
+    withoutIndex({ commandName, command: { [commandName]: collection, ...rest } });
+  t.deepEqual(scans('find', 'accounts', { filter: { 'key.hash': 'a', plan: 'b' } }), []);
+  t.deepEqual(scans('find', 'accounts', { filter: { plan: 'b' } }), ['find accounts plan']);
+  t.deepEqual(scans('find', 'accounts', { filter: {} }), ['find accounts ']);
+  t.deepEqual(scans('find', 'accounts', { filter: {}, limit: 1 }), []);
+  t.deepEqual(scans('find', 'accounts', { filter: { plan: 'b' }, limit: 1 }), ['find accounts plan']);
+  t.deepEqual(scans('find', 'accounts', { filter: { plan: 'b' }, sort: { _id: 1 }, limit: 100 }), []);
+  t.deepEqual(scans('find', 'accounts', { filter: { $or: [{ _id: 1 }, { 'key.hash': 'a' }] } }), []);
+  t.deepEqual(scans('find', 'accounts', { filter: { $or: [{ _id: 1 }, { plan: 'a' }] } }), ['find accounts $or']);
+  t.deepEqual(scans('delete', 'batches', { deletes: [{ q: { _id: 1 } }, { q: { state: 1 } }] }), [
+    'delete batches state',
+  ]);
+  t.deepEqual(scans('count', 'batches', {}), [], 'metadata');
 });
 
 test('no exception is a write, except of old months', (t) => {

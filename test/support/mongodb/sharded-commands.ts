@@ -1,6 +1,14 @@
 import { type CommandStartedEvent, MongoClient } from 'mongodb';
 import { z } from 'zod';
-import { knownExceptions, shardKeys } from './shard-keys.ts';
+import { batchIndexes } from '../../../shared/store/mongo/batches/mongo-batch-documents.ts';
+import { fileIndexes } from '../../../shared/store/mongo/gridfs-versions.ts';
+import { accountIndexes } from '../../../shared/store/mongo/mongo-account-documents.ts';
+import { auditIndexes } from '../../../shared/store/mongo/mongo-audit.ts';
+import { detailIndexes } from '../../../shared/store/mongo/mongo-detail-documents.ts';
+import { topUpCodeIndexes } from '../../../shared/store/mongo/mongo-top-up-codes.ts';
+import { usageIndexes } from '../../../shared/store/mongo/mongo-usage-documents.ts';
+import { webhookIndexes } from '../../../shared/store/mongo/webhooks/mongo-webhook-documents.ts';
+import { knownExceptions, knownScans, shardKeys } from './shard-keys.ts';
 
 const filter = z.record(z.string(), z.unknown());
 const writes = z.array(z.object({ q: filter }));
@@ -50,8 +58,45 @@ function isExact(value: unknown): boolean {
   return names.length === 0 || names.includes('$in') || names.includes('$eq');
 }
 
+/** Each collection has an index on its id; of the others, the first field. */
+const firstFields = Map.groupBy(
+  [
+    ...usageIndexes,
+    detailIndexes,
+    ...batchIndexes,
+    ...fileIndexes,
+    accountIndexes,
+    auditIndexes,
+    topUpCodeIndexes,
+    ...webhookIndexes,
+  ],
+  ({ collection }) => collection,
+);
+
+/**
+ * Returns each kind of filter of a command that no index serves, so that MongoDB reads the whole collection: `<command> <collection>
+ * <fields>`. Reading some documents in the order of an index is served.
+ */
+export function withoutIndex({ commandName, command }: Sent): string[] {
+  const collection = String(command[commandName]);
+  if (!['find', 'update', 'delete', 'aggregate', 'count'].includes(commandName)) return [];
+  const indexes = (firstFields.get(collection) ?? []).flatMap(({ indexes }) => indexes);
+  const served = new Set(['_id', ...indexes.map(({ key }) => Object.keys(key)[0] ?? '')]);
+  const isServed = (one: Readonly<Record<string, unknown>>): boolean =>
+    Object.keys(one).some((field) => served.has(field)) ||
+    (one.$or !== undefined && documents.parse(one.$or).every(isServed)) ||
+    (one.$and !== undefined && documents.parse(one.$and).some(isServed));
+  const [order = ''] = Object.keys(filter.parse(command.sort ?? {}));
+  if (command.limit !== undefined && served.has(order)) return [];
+  const isAnyOne = commandName === 'find' && command.limit === 1;
+  const wrong = filtersOf({ commandName, command }).filter(
+    (one) => !isServed(one) && !(isAnyOne && Object.keys(one).length === 0),
+  );
+  return wrong.map((one) => `${commandName} ${collection} ${Object.keys(one).sort().join(',')}`);
+}
+
 /** Watches what clients send whose URL is `watched`. The returned function lists what is on no list of exceptions. */
-export function watchShardedCommands(): () => string[] {
+export function watchCommands(): () => string[] {
   const found = new Set<string>();
   const { connect } = MongoClient.prototype;
   const watched = new WeakSet<MongoClient>();
@@ -60,6 +105,7 @@ export function watchShardedCommands(): () => string[] {
       watched.add(this);
       this.on('commandStarted', (event: CommandStartedEvent) => {
         for (const wrong of withoutShardKey(event)) if (!(wrong in knownExceptions)) found.add(wrong);
+        for (const wrong of withoutIndex(event)) if (!(wrong in knownScans)) found.add(`${wrong}: without an index`);
       });
     }
     return connect.call(this);

@@ -11,6 +11,8 @@ export type MongoLimits = { callMs: number; serverMs: number; socketMs: number; 
 export const usualLimits: MongoLimits = { callMs: 5_000, serverMs: 2_000, socketMs: 4_000, writeMs: 3_000 };
 
 const connectionsMax = 20;
+/** With fewer, the check whether updates are atomic would send them one after another. */
+const connectionsMin = 8;
 
 /**
  * The options of a client for this connection string. Those of the string that are not named here pass as they are, and so does
@@ -28,9 +30,14 @@ export function clientOptionsFor(url: string, { serverMs, socketMs, writeMs }: M
   const writes = { w: 'majority', wtimeoutMS: writeMs, wtimeout: writeMs, journal: true, j: true };
   for (const [name, ours] of Object.entries({ ...times, ...writes, readPreference: 'primary' })) {
     const theirs = given.get(name.toLowerCase()) ?? String(ours);
-    if (theirs !== String(ours))
+    if (theirs.toLowerCase() !== String(ours))
       throw new Error(`its option ${name}=${theirs} cannot be used, because the service needs ${ours}. Remove it.`);
   }
+  const connections = Number(given.get('maxpoolsize') ?? connectionsMax);
+  if (connections > 0 && connections < connectionsMin)
+    throw new Error(
+      `its option maxPoolSize=${connections} cannot be used, because the service needs at least ${connectionsMin}.`,
+    );
   if (given.has('timeoutms')) throw new Error('its option timeoutMS has no effect in this driver. Remove it.');
   return {
     ...times,

@@ -8,11 +8,12 @@ const optionsFor = (options: string) => clientOptionsFor(url(options), usualLimi
 test('options that the service sets are accepted with its values, in any case, and others pass', (t) => {
   const plain = optionsFor('replicaSet=rs0&authSource=admin&retryWrites=true&appName=a&tls=true');
   t.is(plain.maxPoolSize, 20);
-  t.deepEqual(optionsFor('W=majority&readPreference=primary&journal=true&wTimeoutMS=3000&socketTimeoutMS=4000'), plain);
+  t.deepEqual(optionsFor('W=Majority&readPreference=PRIMARY&journal=true&wTimeoutMS=3000&socketTimeoutMS=4000'), plain);
 });
 
-test('maxPoolSize of the URL is used', (t) => {
-  t.false('maxPoolSize' in optionsFor('maxPoolSize=50'));
+test('maxPoolSize of the URL is used, if it is at least 8 or has no limit', (t) => {
+  for (const size of [0, 8, 50]) t.false('maxPoolSize' in optionsFor(`maxPoolSize=${size}`));
+  t.throws(() => optionsFor('maxPoolSize=7'), { message: /maxPoolSize=7 cannot be used.* at least 8/ });
 });
 
 test('an option that the driver would ignore, or that weakens what the service promises, is refused by its name', (t) => {

@@ -1,4 +1,5 @@
 import test from 'ava';
+import type { Db } from 'mongodb';
 import { checkAtomicUpdates, schemaNumber } from '../../../../../shared/store/mongo/database/mongo-schema.ts';
 import { MongoStore } from '../../../../../shared/store/mongo/mongo-store.ts';
 import { openMongoTests } from '../../../../support/mongodb/mongo-tests.ts';
@@ -44,9 +45,27 @@ mongoTest('the check of updates leaves nothing behind, and removes what a killed
   const scratch = home.database.collection<{ _id: string }>('schema');
   const at = (agoMs: number) => ({ checkedAt: new Date(Date.now() - agoMs), version: 0 });
   await scratch.insertMany([
-    { _id: 'check old', ...at(3_600_000) },
+    { _id: 'check old', ...at(7_200_000) },
     { _id: 'check of another process', ...at(0) },
   ]);
   await Promise.all([checkAtomicUpdates(home.database), checkAtomicUpdates(home.database)]);
   t.deepEqual(await scratch.distinct('_id'), ['check of another process']);
+});
+
+test('a server that makes two of the updates for one version is refused, and one whose document vanished is asked again', async (t) => {
+  const serverThatMakes = (made: number) => {
+    let left = made;
+    const scratch = {
+      insertOne: async () => {},
+      updateOne: async () => ({ matchedCount: left-- > 0 ? 1 : 0 }),
+      deleteOne: async () => {},
+      deleteMany: async () => {},
+    };
+    return { collection: () => scratch } as unknown as Db; // as much of it as the check uses
+  };
+  await t.throwsAsync(checkAtomicUpdates(serverThatMakes(2)), {
+    name: 'RefusedStore',
+    message: /of 8 updates .* it made 2\./,
+  });
+  await t.throwsAsync(checkAtomicUpdates(serverThatMakes(0)), { name: 'Error' });
 });
