@@ -86,7 +86,9 @@ export function withoutIndex({ commandName, command }: Sent): string[] {
     Object.keys(one).some((field) => served.has(field)) ||
     (one.$or !== undefined && documents.parse(one.$or).every(isServed)) ||
     (one.$and !== undefined && documents.parse(one.$and).some(isServed));
-  const [order = ''] = Object.keys(filter.parse(command.sort ?? {}));
+  // The driver sends the order as a map.
+  const sort = command.sort instanceof Map ? Object.fromEntries(command.sort) : (command.sort ?? {});
+  const [order = ''] = Object.keys(filter.parse(sort));
   if (command.limit !== undefined && served.has(order)) return [];
   const isAnyOne = commandName === 'find' && command.limit === 1;
   const wrong = filtersOf({ commandName, command }).filter(

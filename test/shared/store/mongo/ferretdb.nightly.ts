@@ -43,6 +43,6 @@ else
     await t.throwsAsync(start(), {
       name: 'StartError',
       message:
-        /^DATABASE_URL: the store at 127\.0\.0\.1:\d+: the server does not update documents atomically: of 8 updates/,
+        /^DATABASE_URL: the store at 127\.0\.0\.1:\d+: the server does not update documents atomically: of 50 updates/,
     });
   });
