@@ -88,10 +88,9 @@ faultTest(
     const calm = { calls: callsOf(dying, 'pair').length, at: performance.now(), answered: load.endings.length };
     const probes = () => callsOf(dying, 'pair').length - calm.calls;
     await until(() => load.endings.length > calm.answered + 200 && probes() > 0);
-    t.true(
-      probes() <= 1 + (performance.now() - calm.at) / 4_000,
-      'hundreds of requests skipped it, except for a probe',
-    );
+    // A failed probe that may be the fault of its account leaves one to the other account.
+    const probesMax = 2 * (1 + (performance.now() - calm.at) / 4_000);
+    t.true(probes() <= probesMax, `hundreds of requests skipped it, except for ${probes()} probes`);
     see(`${probes()} calls to the failed replica while its breaker was open`);
 
     dying.heal();
