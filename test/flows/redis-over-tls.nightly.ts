@@ -1,20 +1,16 @@
-import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import test from 'ava';
 import { freePort } from '../stack/free-port.ts';
 import { startRedisCluster } from '../stack/redis-cluster.ts';
 import { allRights, clusterRights } from '../stack/redis-rights.ts';
 import { startRedis } from '../stack/redis-server.ts';
 import { refusalsOf } from '../stack/stack-redis.ts';
+import { makeCertificate } from '../support/certificates.ts';
 import { login, openDirectory, serves, user } from '../support/redis-with-user.ts';
 
 /** A certificate for 127.0.0.1, as settings of Redis, and the environment of processes that trust it. */
 async function createCertificate(directory: string) {
-  const [cert, key] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const name = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'];
-  await promisify(execFile)('openssl', ['req', '-x509', ...curve, '-days', '2', ...name, '-keyout', key, '-out', cert]);
+  const { certFile: cert, keyFile: key } = await makeCertificate(directory, 'redis');
   const files = { 'tls-cert-file': cert, 'tls-key-file': key, 'tls-ca-cert-file': cert };
   return { settings: { ...files, 'tls-auth-clients': 'no' }, env: { NODE_EXTRA_CA_CERTS: cert } };
 }

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Dispatcher } from 'undici';
 import { startLoad } from '../support/load.ts';
 import type { ProxyName } from './proxies.ts';
 import { type ServedProxy, serveBehind } from './serve-behind.ts';
@@ -106,10 +105,7 @@ async function askOverHttp2({ url, key, certificate }: ServedProxy) {
 /** Under load, on connections that are used again. */
 async function restartInTurn(served: ServedProxy, count: number) {
   const { url, key, dispatcher } = served;
-  const load = startLoad(
-    { teardown() {} },
-    { url: () => url, keys: [key], name: 'load', clients: 8, dispatcher: dispatcher as Dispatcher },
-  );
+  const load = startLoad({ teardown() {} }, { url: () => url, keys: [key], name: 'load', clients: 8, dispatcher });
   for (let index = 0; index < count; index++) await served.restart(index);
   const endings = await load.stop();
   return {

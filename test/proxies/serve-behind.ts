@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { Agent } from 'undici';
 import { oneBackend } from '../stack/plan.ts';
 import { type RunningIngress, startStack } from '../stack/stack.ts';
+import { makeCertificate } from '../support/certificates.ts';
 import { unlimitedKey } from '../support/load.ts';
 import { type ProxyName, proxies } from './proxies.ts';
 
@@ -37,7 +38,7 @@ export async function serveBehind(name: ProxyName, folder: string) {
   await replaceFile('/etc/hosts', join(folder, 'hosts'), hosts);
   await replaceFile('/etc/resolv.conf', join(folder, 'resolv.conf'), [`nameserver ${ownAddress}`]);
   parts.use(await answerNames());
-  const certificate = await makeCertificate(folder);
+  const certificate = await placeCertificate(folder);
 
   const stack = parts.use(
     await startStack({ models: oneBackend, ingresses: 0, modelServers: { firstTokenMs: 30, tokensPerSecond: 100 } }),
@@ -135,26 +136,12 @@ async function answerNames(): Promise<AsyncDisposable> {
 }
 
 /** At the paths that the files name. Only this mount namespace has them. */
-async function makeCertificate(folder: string): Promise<string> {
+async function placeCertificate(folder: string): Promise<string> {
+  const { certFile, keyFile, cert } = await makeCertificate(folder, publicName, `DNS:${publicName}`);
   await run('mount', ['-t', 'tmpfs', 'tmpfs', '/etc/ssl']);
-  const [certificate, key] = [`/etc/ssl/${publicName}.pem`, `/etc/ssl/${publicName}.key`];
-  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
-  const subject = ['-subj', `/CN=${publicName}`, '-addext', `subjectAltName=DNS:${publicName}`];
-  const configuration = join(folder, 'openssl.cnf');
-  await writeFile(configuration, '[req]\ndistinguished_name = name\nx509_extensions = own\n[name]\n[own]\n');
-  await run('openssl', [
-    'req',
-    '-x509',
-    '-config',
-    configuration,
-    ...kind,
-    ...subject,
-    '-keyout',
-    key,
-    '-out',
-    certificate,
-  ]);
-  return readFile(certificate, 'utf8');
+  await copyFile(certFile, `/etc/ssl/${publicName}.pem`);
+  await copyFile(keyFile, `/etc/ssl/${publicName}.key`);
+  return cert;
 }
 
 async function untilServed(url: string, dispatcher: Agent): Promise<void> {

