@@ -10,6 +10,7 @@ import test from 'ava';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { parsePlanFile } from '../shared/plan-file/plan-file.ts';
+import { stopMsMax } from '../shared/process/run-process.ts';
 import { settingDefaults, settingNames } from '../shared/process/settings.ts';
 
 const texts = z.array(z.string());
@@ -147,9 +148,15 @@ test("the proxy is always there, has the page's file, and reaches ingresses by t
   t.true(1_000 * seconds('server') > requestMs);
 });
 
-test('each container has ten seconds more than an ingress takes to stop, unless the operator says otherwise', (t) => {
+test('each container has longer than an ingress takes to stop at most, unless the operator says otherwise', (t) => {
   const defaults = settingDefaults.ingress;
-  const stopMs = Number(defaults.get('SHUTDOWN_DELAY_MS')) + Number(defaults.get('SHUTDOWN_GRACE_MS'));
+  const [delayMs, graceMs] = ['SHUTDOWN_DELAY_MS', 'SHUTDOWN_GRACE_MS'].map((name) => Number(defaults.get(name)));
+  const stopMs = Number(delayMs) + Number(graceMs);
+  const exitMs = stopMsMax({ shutdownDelayMs: Number(delayMs), shutdownGraceMs: Number(graceMs) });
+  t.true(
+    exitMs > stopMs && exitMs < stopMs + 10_000,
+    'a process exits after its grace period, and before it is killed',
+  );
   for (const [name, { stop_grace_period: period, environment }] of Object.entries(read().services)) {
     const [, seconds] = /^\$\{STOP_GRACE_PERIOD:-(\d+)s\}$/.exec(period) ?? [];
     t.true(1_000 * Number(seconds) >= stopMs + 10_000, name);

@@ -11,6 +11,8 @@ type Life<Config> = {
   run: (parts: { config: Config; log: Log; shutdown: AbortSignal }) => Promise<void>;
 };
 
+type Stopping = { shutdownDelayMs?: number; shutdownGraceMs: number };
+
 /** Time after the grace period: for aborted work to end, and for connections to close. */
 const lastMs = 9_000;
 
@@ -20,9 +22,7 @@ export async function runProcess<
     log: { level: string; format: LogFormat };
     /** What is allowed, but probably a mistake. */
     warnings: readonly string[];
-    shutdownDelayMs?: number;
-    shutdownGraceMs: number;
-  },
+  } & Stopping,
 >({ name, readConfig, run }: Life<Config>) {
   if (answerArguments(name)) return;
   const config = readConfigOrExit(readConfig);
@@ -31,13 +31,10 @@ export async function runProcess<
   if (warnings.length > 0) log.warn({ warnings }, 'the configuration is valid, and has what is probably a mistake');
   const shutdown = shutdownSignal();
   shutdown.addEventListener('abort', () => {
-    setTimeout(
-      () => {
-        log.error({}, 'a part did not close in time; this process exits anyway');
-        process.exit(1);
-      },
-      (config.shutdownDelayMs ?? 0) + config.shutdownGraceMs + lastMs,
-    ).unref();
+    setTimeout(() => {
+      log.error({}, 'a part did not close in time; this process exits anyway');
+      process.exit(1);
+    }, stopMsMax(config)).unref();
   });
   process.on('uncaughtException', (error) => {
     report(error, 'uncaught error; this process exits');
@@ -58,6 +55,11 @@ export async function runProcess<
     if (error instanceof StartError) process.stderr.write(`${error.message}\n`);
     else log.fatal({ err: error }, message);
   }
+}
+
+/** How long a process may take to stop, before it exits anyway. */
+export function stopMsMax({ shutdownDelayMs = 0, shutdownGraceMs }: Stopping): number {
+  return shutdownDelayMs + shutdownGraceMs + lastMs;
 }
 
 /** Prints the help if that is asked for. Refuses any other argument, without its text, which could be a secret. False if there is none. */

@@ -5,6 +5,7 @@ import {
   connectForRequests,
   connectForWork,
   loadScript,
+  type Redis,
   readStrings,
   redisUnavailable,
 } from '../../../shared/redis/connections.ts';
@@ -174,6 +175,37 @@ test('a failed call is SERVICE_UNAVAILABLE for the client, and a successful one 
   t.is(error?.cause, cause);
   t.false(error?.message.includes('10.0.0.1'));
   t.is(await redisUnavailable(Promise.resolve(7)), 7);
+});
+
+test('a new connection sends nothing that Redis refuses', async (t) => {
+  await using own = await startPrivateRedis();
+  await own.redis.config('RESETSTAT');
+  const { log } = recordedLog();
+  for (const connect of [connectForRequests, connectForWork]) {
+    const redis = connect(own.server.url, log);
+    await waitForRedis([redis], { signal: never, log });
+    redis.disconnect();
+  }
+  t.notRegex(await own.redis.info('errorstats'), /errorstat_/);
+});
+
+test('a Redis that is refused ends the waiting for the others', async (t) => {
+  await using own = await startPrivateRedis();
+  const { log } = recordedLog();
+  const wrong = connectForRequests(own.server.url.replace('//', '//none:none@'), log);
+  t.teardown(() => wrong.disconnect());
+  let looks = 0;
+  const away = {
+    get status() {
+      looks += 1;
+      return 'connecting';
+    },
+  } as unknown as Redis; // as much of it as is read of one that is not ready
+  await t.throwsAsync(waitForRedis([away, wrong], { signal: never, log }), { name: 'StartError' });
+  await sleep(0); // the one that waits hears of it
+  const before = looks;
+  await sleep(300); // it would look several times
+  t.is(looks, before);
 });
 
 test('a Redis that may evict data is rejected, and one without an append-only file is logged as a warning', async (t) => {
