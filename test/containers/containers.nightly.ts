@@ -12,8 +12,8 @@ import { startLoad } from '../support/load.ts';
 import { skipTest } from '../support/skip-test.ts';
 import { type Docker, startDocker } from './start-docker.ts';
 
-// docker-compose.yml as it is, on a Docker engine, by the documented commands. Its base images are not the official ones, and instead of MongoDB
-// there is a server that speaks its protocol: so neither the command nor the check of `mongodb` is run, and HAProxy is Debian's 2.6.
+// docker-compose.yml as it is, on a Docker engine, by the documented commands. Its base images are not the official ones, but Debian's programs,
+// and instead of MongoDB there is a server that speaks its protocol: so neither the command nor the check of `mongodb` is run.
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -106,6 +106,7 @@ function declareTests(docker: Docker): void {
       const ready = await shell(documented.replace('exec', `exec --index ${index}`));
       t.like(JSON.parse(ready), { ready: true });
     }
+    t.log((await shell('docker compose exec proxy haproxy -v')).split('\n')[0]);
     const published = await shell("docker ps --format '{{.Names}} {{.Ports}}'");
     t.deepEqual([...published.matchAll(/^(\S+) .*->/gm)].map(([, name]) => name).toSorted(), [
       'inference-proxy-1',

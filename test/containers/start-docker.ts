@@ -22,7 +22,7 @@ export type Docker = AsyncDisposable & { env: NodeJS.ProcessEnv };
 
 /**
  * Starts an engine of its own, with an image under each of these names. Throws an error that says why this machine cannot run it. Nothing is
- * pulled: the programs are Debian's and the Go proxy's, and the image is made here.
+ * pulled: the programs are Debian's and the Go proxy's, and the images are made here.
  */
 export async function startDocker(images: readonly string[]): Promise<Docker> {
   if (process.getuid?.() !== 0) throw new Error('a Docker engine needs root');
@@ -40,7 +40,7 @@ export async function startDocker(images: readonly string[]): Promise<Docker> {
   }
   const programs = await provideDebian();
   const compose = await provideCompose();
-  const tar = await provideImage();
+  const tars = await provideImages();
 
   const folder = await mkdtemp('/var/tmp/docker-'); // on a disk: images take more than a gigabyte
   await mkdir(join(folder, 'config', 'cli-plugins'), { recursive: true });
@@ -56,9 +56,12 @@ export async function startDocker(images: readonly string[]): Promise<Docker> {
   try {
     await engine.ready();
     const trust = 'ENV NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt';
-    const args = ['import', '--change', trust, '--change', 'WORKDIR /data', join(tar, 'image.tar'), 'base'];
-    await run('docker', args, { env, timeout });
-    for (const image of images) await run('docker', ['tag', 'base', image], { env });
+    for (const name of ['haproxy', 'base']) {
+      const args = ['import', '--change', trust, '--change', 'WORKDIR /data', join(tars, `${name}.tar`), name];
+      await run('docker', args, { env, timeout });
+    }
+    for (const image of images)
+      await run('docker', ['tag', image.startsWith('haproxy:') ? 'haproxy' : 'base', image], { env });
   } catch (error) {
     await engine[Symbol.asyncDispose]();
     throw error;
@@ -124,11 +127,11 @@ function provideCompose(): Promise<string> {
   });
 }
 
-async function provideImage(): Promise<string> {
+async function provideImages(): Promise<string> {
   const jars = await fetchJars();
   const content = [await readFile(script, 'utf8'), await readFile(program, 'utf8'), jars, process.version, npmVersion];
-  return provideFolder({ name: 'base-image', content, root: cacheRoot }, async (folder) => {
+  return provideFolder({ name: 'base-images', content, root: cacheRoot }, async (folder) => {
     await mkdir(folder, { recursive: true });
-    await run(script, [join(folder, 'image.tar'), process.execPath, npmVersion, jars, program], { timeout });
+    await run(script, [folder, process.execPath, npmVersion, jars, program], { timeout });
   });
 }
