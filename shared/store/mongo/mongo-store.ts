@@ -234,7 +234,7 @@ export class MongoStore implements Store {
   }
 }
 
-const allIndexes: readonly CollectionIndexes[] = [
+export const allIndexes: readonly CollectionIndexes[] = [
   ...[...usageIndexes, detailIndexes, ...batchIndexes, ...fileIndexes],
   ...[accountIndexes, auditIndexes, topUpCodeIndexes, ...webhookIndexes],
 ];

@@ -1,13 +1,6 @@
 import { type CommandStartedEvent, MongoClient } from 'mongodb';
 import { z } from 'zod';
-import { batchIndexes } from '../../../shared/store/mongo/batches/mongo-batch-documents.ts';
-import { fileIndexes } from '../../../shared/store/mongo/gridfs-versions.ts';
-import { accountIndexes } from '../../../shared/store/mongo/mongo-account-documents.ts';
-import { auditIndexes } from '../../../shared/store/mongo/mongo-audit.ts';
-import { detailIndexes } from '../../../shared/store/mongo/mongo-detail-documents.ts';
-import { topUpCodeIndexes } from '../../../shared/store/mongo/mongo-top-up-codes.ts';
-import { usageIndexes } from '../../../shared/store/mongo/mongo-usage-documents.ts';
-import { webhookIndexes } from '../../../shared/store/mongo/webhooks/mongo-webhook-documents.ts';
+import { allIndexes } from '../../../shared/store/mongo/mongo-store.ts';
 import { knownExceptions, knownScans, shardKeys } from './shard-keys.ts';
 
 const filter = z.record(z.string(), z.unknown());
@@ -58,20 +51,7 @@ function isExact(value: unknown): boolean {
   return names.length === 0 || names.includes('$in') || names.includes('$eq');
 }
 
-/** Each collection has an index on its id; of the others, the first field. */
-const firstFields = Map.groupBy(
-  [
-    ...usageIndexes,
-    detailIndexes,
-    ...batchIndexes,
-    ...fileIndexes,
-    accountIndexes,
-    auditIndexes,
-    topUpCodeIndexes,
-    ...webhookIndexes,
-  ],
-  ({ collection }) => collection,
-);
+const indexesOf = Map.groupBy(allIndexes, ({ collection }) => collection);
 
 /**
  * Returns each kind of filter of a command that no index serves, so that MongoDB reads the whole collection: `<command> <collection>
@@ -80,7 +60,7 @@ const firstFields = Map.groupBy(
 export function withoutIndex({ commandName, command }: Sent): string[] {
   const collection = String(command[commandName]);
   if (!['find', 'update', 'delete', 'aggregate', 'count'].includes(commandName)) return [];
-  const indexes = (firstFields.get(collection) ?? []).flatMap(({ indexes }) => indexes);
+  const indexes = (indexesOf.get(collection) ?? []).flatMap(({ indexes }) => indexes);
   const served = new Set(['_id', ...indexes.map(({ key }) => Object.keys(key)[0] ?? '')]);
   const isServed = (one: Readonly<Record<string, unknown>>): boolean =>
     Object.keys(one).some((field) => served.has(field)) ||
