@@ -72,7 +72,7 @@ faultTest(
     id: '17e',
     done: 'one of two replicas resets every connection under 64 clients',
     promised:
-      'no client sees an error; the breaker opens, one probe every five seconds checks the replica, and it is used again',
+      'no client sees an error; the breaker opens, each account probes the replica every five seconds at most, and it is used again',
   },
   async (t, see) => {
     const keys = await twoAccounts('17e');

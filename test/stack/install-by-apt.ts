@@ -35,12 +35,8 @@ export async function installByApt(wanted: { what: string; packages: string[]; a
  * this system, such as `bookworm-backports`, whose list is kept in the folder.
  */
 export async function unpackByApt(packages: readonly string[], folder: string, suite?: string): Promise<void> {
-  await mkdir(join(folder, 'apt/lists/partial'), { recursive: true });
-  const list = join(folder, 'apt/sources.list');
-  const key = '/usr/share/keyrings/debian-archive-keyring.gpg';
-  await writeFile(list, `deb [signed-by=${key}] http://deb.debian.org/debian ${suite} main\n`);
-  const own = [`Dir::Etc::sourcelist=${list}`, 'Dir::Etc::sourceparts=-', `Dir::State::lists=${folder}/apt/lists`];
-  const options = suite === undefined ? [] : [...own, `Dir::Cache=${folder}/apt`].flatMap((each) => ['-o', each]);
+  await mkdir(folder, { recursive: true });
+  const options = suite === undefined ? [] : await optionsFor(suite, join(folder, 'apt'));
   const apt = (...args: string[]) => run('apt-get', [...options, ...args], { cwd: folder, timeout: aptWithinMs });
   await apt('download', ...packages).catch(async () => {
     await apt('update', '-q'); // the usual reason: missing or old package lists
@@ -48,7 +44,17 @@ export async function unpackByApt(packages: readonly string[], folder: string, s
   });
   const archives = (await readdir(folder)).filter((name) => name.endsWith('.deb'));
   for (const archive of archives) await run('dpkg-deb', ['--extract', archive, '.'], { cwd: folder });
-  for (const file of [...archives, 'apt']) await rm(join(folder, file), { recursive: true });
+  for (const file of [...archives, 'apt']) await rm(join(folder, file), { recursive: true, force: true });
+}
+
+/** Options of apt that make it read the list of this suite only, and keep it in a folder. */
+async function optionsFor(suite: string, folder: string): Promise<string[]> {
+  await mkdir(join(folder, 'lists/partial'), { recursive: true });
+  const list = join(folder, 'sources.list');
+  const key = '/usr/share/keyrings/debian-archive-keyring.gpg';
+  await writeFile(list, `deb [signed-by=${key}] http://deb.debian.org/debian ${suite} main\n`);
+  const places = ['Dir::Etc::sourceparts=-', `Dir::State::lists=${folder}/lists`, `Dir::Cache=${folder}`];
+  return [`Dir::Etc::sourcelist=${list}`, ...places].flatMap((each) => ['-o', each]);
 }
 
 /** The prefix that runs a command as root without a prompt: nothing, or `sudo -n`. `undefined` if that is refused. */

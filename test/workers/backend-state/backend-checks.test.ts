@@ -36,6 +36,16 @@ test('backends are checked by their names, and one that cannot be reached fails'
   t.false(await checks.test('onprem-b'));
 });
 
+test('a backend whose key this worker lacks fails its test, and is not asked', async (t) => {
+  const agents = { of: () => t.fail('it is asked') as never };
+  const ask = createAskBackend({ agents, keys: { of: () => undefined, lacks: () => true } });
+  const backends = { a: { ...onPrem('http://a/v1'), apiKeyEnv: 'MISSING' } };
+  const checks = createBackendChecks({ ask, backends: () => backends });
+  const named = checks.of(new Map(Object.entries(backends)));
+  await t.throwsAsync(async () => named['backend a']?.(), { message: /the variable with its API key is not set/ });
+  t.false(await checks.test('a'));
+});
+
 test('a backend that does not answer in time fails', async (t) => {
   const silent = createServer().listen(0, '127.0.0.1');
   t.teardown(() => silent.close());
