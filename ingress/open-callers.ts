@@ -6,8 +6,7 @@ import { createBackendPauses } from '../shared/fleet/backend-pauses.ts';
 import { createAdmit } from '../shared/limits/admit.ts';
 import { createAskLimits } from '../shared/limits/ask-limits.ts';
 import type { Release } from '../shared/limits/release.ts';
-import { createSeed } from '../shared/limits/seeding/seed.ts';
-import { createSeedKey } from '../shared/limits/seeding/seed-key.ts';
+import { createSeed } from '../shared/limits/seed.ts';
 import { watchSuspensions } from '../shared/limits/watch-suspensions.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { IngressConfig } from '../shared/process/config.ts';
@@ -51,7 +50,7 @@ export function openCallers({ config, currentPlanFile, redis, store, release, ou
     guestSecretsInUse: guestKeys.inUse,
   });
   const askLimits = createAskLimits({
-    ...{ seed: createSeed({ redis, store }), seedKey: createSeedKey({ redis, store }) },
+    ...{ seed: createSeed({ redis, store }) },
     reread: callers.reread,
   });
   const admit = createAdmit(redis, { timeouts: () => currentPlanFile().timeouts, outboxLengthMax });

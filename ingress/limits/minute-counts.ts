@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { Log } from '../../shared/process/log.ts';
-import { loadScript, type Redis } from '../../shared/redis/connections.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
+import { storedJson } from '../../shared/store/adapters/stored-json.ts';
 
-const lua = readFileSync(new URL('./minute-counts.lua', import.meta.url), 'utf8');
+const script = loadLua(new URL('./minute-counts.lua', import.meta.url), { keys: 'key', args: 'minuteMs' });
 
 /** `leftMs` is the time until the count restarts at 0. */
 export type MinuteCount = { count: number; leftMs: number };
@@ -20,7 +21,7 @@ export interface MinuteCounts {
 const minuteMs = 60_000;
 /** The count of an evicted subject is read again from Redis with its next event. */
 const subjectsMax = 10_000;
-const answerSchema = z.tuple([z.int(), z.int()]);
+const answerSchema = storedJson.pipe(z.object({ count: z.int(), leftMs: z.int() }));
 
 export function createMinuteCounts({
   redis,
@@ -34,7 +35,7 @@ export function createMinuteCounts({
   /** A monotonic clock in milliseconds. */
   now?: () => number;
 }): MinuteCounts {
-  const run = loadScript(redis, { name: 'svcCountInMinute', lua, numberOfKeys: 1 });
+  const run = loadScript(redis, script);
   const counts = new LRUCache<string, { count: number; until: number }>({ max: subjectsMax });
 
   function known(subject: string): MinuteCount {
@@ -48,8 +49,7 @@ export function createMinuteCounts({
   }
 
   async function shared(subject: string): Promise<MinuteCount> {
-    const [count, leftMs] = answerSchema.parse(await run([keyOf(subject)], [minuteMs]));
-    return { count, leftMs };
+    return answerSchema.parse(await run({ key: keyOf(subject), minuteMs }));
   }
 
   return {

@@ -3,19 +3,21 @@ import { z } from 'zod';
 import { lanes } from '../../shared/lane.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
+import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 import { storedJson } from '../../shared/store/adapters/stored-json.ts';
 import type { RunningRequest } from './found-request.ts';
 
+const script = loadLua(new URL('./read-leases.lua', import.meta.url), { keys: '...leasesKeys', args: 'request?' });
+
 const states = { admitted: 'queued', started: 'running', streaming: 'streaming' } as const;
 
-const reportSchema = z.object({ endpoint: z.string(), model: z.string(), keyId: z.string() });
-
-/** What a look-up needs of a lease (shared/limits/parts/leases.lua). */
+/** What a look-up needs of a lease (shared/limits/parts/lease.lua). */
 const leaseSchema = storedJson.pipe(
   z.object({
+    request: z.string(),
     state: z.enum(['admitted', 'started', 'streaming']),
     admittedAt: z.int(),
-    report: storedJson.pipe(reportSchema),
+    report: storedJson.pipe(z.object({ endpoint: z.string(), model: z.string(), keyId: z.string() })),
   }),
 );
 
@@ -30,29 +32,25 @@ export interface ReadLeases {
 }
 
 export function createReadLeases(redis: Redis): ReadLeases {
+  const call = loadScript(redis, script);
+  async function read(account: string, request?: string): Promise<RunningRequest[]> {
+    const leasesKeys = lanes.map((lane) => leasesKey(account, lane));
+    const leases = z.array(z.string()).parse(await redisUnavailable(call({ leasesKeys, request })));
+    const requests: RunningRequest[] = [];
+    for (let from = 0; from < leases.length; from += parsedAtOnce) {
+      requests.push(...leases.slice(from, from + parsedAtOnce).map(parseLease));
+      await nextTurn();
+    }
+    return requests;
+  }
+
   return {
-    async find(account, requestId) {
-      const found = await redisUnavailable(
-        Promise.all(lanes.map((lane) => redis.hget(leasesKey(account, lane), requestId))),
-      );
-      const lease = found.find((text) => text !== null);
-      return lease == null ? undefined : parseLease(requestId, lease);
-    },
-    async list(account) {
-      const found = await redisUnavailable(Promise.all(lanes.map((lane) => redis.hgetall(leasesKey(account, lane)))));
-      const leases = found.flatMap((lane) => Object.entries(lane));
-      const requests: RunningRequest[] = [];
-      for (let from = 0; from < leases.length; from += parsedAtOnce) {
-        const piece = leases.slice(from, from + parsedAtOnce);
-        requests.push(...piece.map(([id, lease]) => parseLease(id, lease)));
-        await nextTurn();
-      }
-      return requests;
-    },
+    find: async (account, requestId) => (await read(account, requestId))[0],
+    list: (account) => read(account),
   };
 }
 
-function parseLease(requestId: string, text: string): RunningRequest {
-  const { state, admittedAt, report } = leaseSchema.parse(text);
-  return { requestId, state: states[state], admittedAt: new Date(admittedAt), ...report };
+function parseLease(text: string): RunningRequest {
+  const { request, state, admittedAt, report } = leaseSchema.parse(text);
+  return { requestId: request, state: states[state], admittedAt: new Date(admittedAt), ...report };
 }

@@ -1,12 +1,10 @@
 import { ulid } from 'ulid';
 import { temporarilyUnavailable } from '../errors.ts';
-import { markLifeMs } from '../limits/mark-life.ts';
 import type { Log } from '../process/log.ts';
 import type { Redis } from '../redis/connections.ts';
 import type { Decide } from '../store/accounts/decide.ts';
 import type { Store } from '../store/store.ts';
-import { createMarkChange } from './mark-change.ts';
-import { createUnmarkChange } from './unmark-change.ts';
+import { createMarkChange, createUnmarkChange, markLifeMs } from './change-marks.ts';
 
 /** A process that was suspended for a while must not change an account after its mark has expired. */
 const decideWithinMs = markLifeMs / 2;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { loadScript, type Redis } from '../redis/connections.ts';
+import type { Redis } from '../redis/connections.ts';
 import { fleetKey, fleetLoadKey } from '../redis/coordination-keys.ts';
-import { loadLua } from '../redis/load-lua.ts';
+import { loadLua, loadScript } from '../redis/load-lua.ts';
 import { storedJson } from '../store/adapters/stored-json.ts';
 import { type ProcessLoad, processLoadSchema } from './process-load.ts';
 
@@ -31,16 +31,21 @@ export const processLifeMs = 7_000;
  * is one call, and fails as the connection does.
  */
 export function createNoteProcess(redis: Redis) {
-  const lua = loadLua(new URL('./note-process.lua', import.meta.url), { lifeMs: processLifeMs });
-  const run = loadScript(redis, { name: 'svcNoteProcess', lua, numberOfKeys: 2 });
+  const script = loadLua(new URL('./note-process.lua', import.meta.url), {
+    keys: 'fleetKey fleetLoadKey',
+    args: 'process description? load?',
+    constants: { lifeMs: processLifeMs },
+  });
+  const run = loadScript(redis, script);
+  const keys = { fleetKey, fleetLoadKey };
   return {
     async note(process: ProcessNote, load: ProcessLoad): Promise<FleetProcess[]> {
-      const parts = [process.id, JSON.stringify(process), JSON.stringify(load)];
-      const found = z.array(z.string()).parse(await run([fleetKey, fleetLoadKey], parts));
+      const texts = { description: JSON.stringify(process), load: JSON.stringify(load) };
+      const found = z.array(z.string()).parse(await run({ ...keys, process: process.id, ...texts }));
       return found.flatMap(readProcess);
     },
     async leave(id: string): Promise<void> {
-      await run([fleetKey, fleetLoadKey], [id, '', '']);
+      await run({ ...keys, process: id });
     },
     /** A process of another release may have none, or describe it in another way: it is left out. */
     async loads(): Promise<ReadonlyMap<string, ProcessLoad>> {

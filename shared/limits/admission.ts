@@ -1,21 +1,24 @@
 import { intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
 
 /**
- * The usage of an account's limits, by Redis's clock (`now`, milliseconds): the tokens of the month (`YYYY-MM`) that are used, reserved by
- * requests in flight, and used as overage; requests and tokens of the last minute, which will all have left in `resetMs`; the requests of
- * the day (UTC). `key`: the same of the caller's key, if that has limits of its own; the month is 0 if it has none for that.
- * `isCountOld`: the month of the key should be counted again.
+ * What a holder of limits has used, an account or a key of it: tokens of the month that are used, reserved by requests in flight, and used as
+ * overage, 0 if its month is neither limited nor shown; requests and tokens of the last minute, which will all have left in `resetMs`; the
+ * requests of the day (UTC). `isCountOld`: the month should be counted again.
  */
-export type LimitCounters = {
-  now: number;
-  month: string;
+type HolderCounters = {
   used: number;
   reserved: number;
   overageUsed: number;
   lastMinute: LastMinute;
   dayRequests: number;
-  key?: { id: string; lastMinute: LastMinute; used: number; reserved: number; isCountOld: boolean };
+  isCountOld: boolean;
 };
+
+/**
+ * The counters of an account by Redis's clock (`now`, milliseconds), in a month (`YYYY-MM`). `key`: those of the caller's key, if that has limits
+ * of its own.
+ */
+export type LimitCounters = HolderCounters & { now: number; month: string; key?: HolderCounters };
 
 type LastMinute = { requests: number; tokens: number; resetMs: number };
 
@@ -109,24 +112,26 @@ export function parseAdmission(answer: unknown): AdmissionAnswer {
 }
 
 function countersOf(words: readonly string[]): LimitCounters {
-  const [now, month, used, reserved, overageUsed, requests, tokens, resetMs, dayRequests, ...ofKey] = words;
+  const [now, month] = words;
+  const ofKey = words.slice(wordsOfHolder);
   return {
-    now: intOf(now),
-    month: wordOf(month),
+    ...{ now: intOf(now), month: wordOf(month), ...holderCountersOf(words) },
+    ...(ofKey.length > 0 && { key: holderCountersOf(ofKey) }),
+  };
+}
+
+const wordsOfHolder = 10;
+
+function holderCountersOf(words: readonly string[]): HolderCounters {
+  const [, , used, reserved, overageUsed, requests, tokens, resetMs, dayRequests, isCountOld] = words;
+  return {
     used: intOf(used),
     reserved: intOf(reserved),
     overageUsed: intOf(overageUsed),
     lastMinute: { requests: intOf(requests), tokens: intOf(tokens), resetMs: intOf(resetMs) },
     dayRequests: intOf(dayRequests),
-    ...(ofKey.length > 0 && { key: keyCountersOf(ofKey) }),
+    isCountOld: intOf(isCountOld) === 1,
   };
-}
-
-function keyCountersOf(words: readonly string[]): NonNullable<LimitCounters['key']> {
-  const [id, requests, tokens, resetMs, used, reserved, isCountOld] = words;
-  const lastMinute = { requests: intOf(requests), tokens: intOf(tokens), resetMs: intOf(resetMs) };
-  const isOld = intOf(isCountOld) === 1;
-  return { id: wordOf(id), lastMinute, used: intOf(used), reserved: intOf(reserved), isCountOld: isOld };
 }
 
 function oneOf<Word extends string>(words: readonly Word[], value: unknown): Word {

@@ -8,26 +8,23 @@ import {
 import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
 import { oncePerObject } from '../once-per-object.ts';
-import { loadScript, type Redis, redisUnavailable } from '../redis/connections.ts';
+import { type Redis, redisUnavailable } from '../redis/connections.ts';
 import {
-  changesKey,
   claimKey,
   claimKeysOf,
   countersKey,
   endedRequestKey,
-  fillKey,
   keptRoomKey,
   keyCountersKey,
-  leaseEndsKey,
   leaseHolderOf,
   leaseHoldersKey,
+  leaseKeysOf,
   leasesKey,
   lostRequestsKey,
-  outboxKey,
   partitionOf,
-  versionKey,
+  versionKeysOf,
 } from '../redis/keys.ts';
-import { loadLua } from '../redis/load-lua.ts';
+import { loadLua, loadScript } from '../redis/load-lua.ts';
 import type { KeyLimits } from '../store/accounts/further-key.ts';
 import {
   type AdmissionAnswer,
@@ -96,17 +93,35 @@ export interface Admit {
   look(request: Look): Promise<Looked>;
 }
 
+/** The life of a version after its last renewal. Use renews it once half of that has passed. */
 const versionLifeMs = 3_600_000;
 /** Longer than a call of the store may take, which times out after 5 s. */
 const readLifeMs = 15_000;
 /** No account has this version: it is used if the version of the account is not known. */
 export const noVersion = -1;
-const noLimit = -1;
-const noOverage = 0;
-const never = -1;
 /** After every month: the next month of such a key is not taken to be complete. */
 const noMonth = '9999-12';
-const noTopUp = { month: '', tokens: 0 };
+
+const versionKeys = 'versionKey fillKey changesKey';
+const checkArgs = 'version token isRead? request';
+const checkConstants = { versionLifeMs, readLifeMs, repeatsFree };
+
+const lookLua = loadLua(new URL('./look.lua', import.meta.url), {
+  keys: `${versionKeys} countersKey? keyCountersKey? leasesKey? lostRequestsKey? claimKey?`,
+  args: `${checkArgs} bodyMarks? keyId? keyLimitedSince?`,
+  constants: checkConstants,
+});
+const limitKeys = 'countersKey leasesKey leaseEndsKey lostRequestsKey endedRequestKey leaseHoldersKey outboxKey';
+const chargeArgs = 'report tokens leaseHolder isCounted? queueMs';
+const limitArgs =
+  'requestsPerMinute? tokensPerMinute? requestsPerDay? requestsAtOnce? tokensPerMonth? topUpMonth? topUpTokens? overageMax?';
+const keyArgs = 'keyId? keyEndsAt? keyLimitedSince? keyRequestsPerMinute? keyTokensPerMinute? keyTokensPerMonth?';
+const admitLua = (constants: Readonly<Record<string, number>>) =>
+  loadLua(new URL('./admit.lua', import.meta.url), {
+    keys: `${versionKeys} ${limitKeys} keyCountersKey? claimKey? keptAnswersKey? keptBytesKey? keptRoomKey?`,
+    args: `${checkArgs} ${chargeArgs} ${limitArgs} bodyMarks? keepBytes? ${keyArgs}`,
+    constants: { ...checkConstants, ...constants },
+  });
 
 /**
  * Admits requests with one script (decisions.md#one-script-decides-all-limits). A call that is executed twice
@@ -120,128 +135,86 @@ export function createAdmit(
     keptBytesMax = usualKeptBytesMax,
   }: { timeouts: () => LeaseTimeouts; outboxLengthMax: number; keptBytesMax?: number },
 ): Admit {
-  const versionTimes = { versionLifeMs, readLifeMs };
-  const load = (name: string, script: string, { keys, constants = {} }: { keys?: number; constants?: Constants }) => {
-    const lua = loadLua(new URL(`./${script}.lua`, import.meta.url), { ...versionTimes, ...constants });
-    return loadScript(redis, { name, lua, ...(keys !== undefined && { numberOfKeys: keys }) });
-  };
-  // The times are constants of the script, so that no call sends them.
+  // The times are constants of the script, so that no call sends them. A lease outlives the start by `graceMs`. A holder is checked once per
+  // `leaseLifeMs`.
   const loadAdmit = oncePerObject(({ requestMs }: LeaseTimeouts) => {
-    const claimLifeMs = requestMs + endedLifeMs;
-    const leaseTimes = { requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs, claimLifeMs };
-    const claims = { repeatsFree, keptBytesMax, claimBytes };
-    return load('svcAdmit', 'admit', { constants: { ...leaseTimes, outboxLengthMax, ...claims } });
+    const times = { requestMs, graceMs: leaseGraceMs.admitted, leaseLifeMs, claimLifeMs: requestMs + endedLifeMs };
+    return loadScript(redis, admitLua({ ...times, outboxLengthMax, keptBytesMax, claimBytes }));
   });
-  const runReadCounters = load('svcReadCounters', 'read-counters', {});
-  const runFindClaim = load('svcFindClaim', 'find-claim', { constants: { repeatsFree } });
-  const runLook = load('svcLook', 'look', { keys: 3 });
+  const runLook = loadScript(redis, lookLua);
 
   return {
     async admit(request, charge) {
-      const { account, lane, requestId, claim } = request;
-      const partition = partitionOf(account);
-      const keys = [
-        ...[...versionKeysOf(account), countersKey(account), leasesKey(account, lane), leaseEndsKey(account, lane)],
-        ...[
-          lostRequestsKey(account),
-          endedRequestKey(account, requestId),
-          leaseHoldersKey(partition),
-          outboxKey(partition),
-        ],
-        ...(claim === undefined ? [] : [...claimKeysOf(account, claim.idempotencyKey), keptRoomKey(account)]),
-        ...limitedKeyOf(request),
-      ];
-      const { timeouts: times = timeouts(), queueMs = times.queueMs } = charge;
-      const args = [...versionArgs(request), ...chargeArgs(request, { ...charge, queueMs })];
-      const answer = await ask(loadAdmit(times)(keys, args));
+      const { account, lane = 'interactive', requestId, claim, key } = request;
+      const { timeouts: times = timeouts(), queueMs = times.queueMs, allowance, tokens, report } = charge;
+      const answer = await ask(
+        loadAdmit(times)({
+          ...versionKeysOf(account),
+          ...leaseKeysOf(account, lane),
+          endedRequestKey: endedRequestKey(account, requestId),
+          leaseHoldersKey: leaseHoldersKey(partitionOf(account)),
+          ...(claim && { ...claimKeysOf(account, claim.idempotencyKey), keptRoomKey: keptRoomKey(account) }),
+          ...checkOf(request),
+          ...allowance,
+          report: JSON.stringify(report),
+          tokens,
+          leaseHolder: leaseHolderOf({ account, lane }),
+          isCounted: lane === 'interactive' ? 1 : undefined,
+          queueMs,
+          topUpMonth: allowance.topUp?.month,
+          topUpTokens: allowance.topUp?.tokens,
+          overageMax: allowance.overageEnabled ? allowance.overageTokensPerMonth : 0,
+          keepBytes: claim && bytesToReserve(account, claim),
+          keyEndsAt: key?.endsAt,
+          keyRequestsPerMinute: key?.limits?.requestsPerMinute,
+          keyTokensPerMinute: key?.limits?.tokensPerMinute,
+          keyTokensPerMonth: key?.limits?.tokensPerMonth,
+        }),
+      );
       if (answer.outcome === 'counters' || answer.outcome === 'current') throw unexpected(answer);
       return answer;
     },
     async readCounters(request) {
       const { account } = request;
-      const keys = [...versionKeysOf(account), countersKey(account), ...limitedKeyOf(request)];
-      const answer = await ask(runReadCounters(keys, [...versionArgs(request), ...keyMonthArgs(request)]));
+      const answer = await ask(
+        runLook({ ...versionKeysOf(account), countersKey: countersKey(account), ...checkOf(request) }),
+      );
       if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
     },
     async findClaim(request) {
-      const { account, lane, requestId, claim } = request;
-      const keys = [
-        ...[...versionKeysOf(account), countersKey(account), leasesKey(account, lane)],
-        ...[lostRequestsKey(account), claimKey(account, claim.idempotencyKey), ...limitedKeyOf(request)],
-      ];
-      const asked = [requestId, claim.bodyMarks.join(' '), ...keyMonthArgs(request)];
-      const answer = await ask(runFindClaim(keys, [...versionArgs(request), ...asked]));
+      const { account, lane, claim } = request;
+      const keys = {
+        ...{ countersKey: countersKey(account), leasesKey: leasesKey(account, lane) },
+        ...{ lostRequestsKey: lostRequestsKey(account), claimKey: claimKey(account, claim.idempotencyKey) },
+      };
+      const answer = await ask(runLook({ ...versionKeysOf(account), ...keys, ...checkOf(request) }));
       if (answer.outcome === 'repeated') return answer;
       if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
     },
     async look(request) {
-      const answer = await ask(runLook(versionKeysOf(request.account), versionArgs(request)));
+      const answer = await ask(runLook({ ...versionKeysOf(request.account), ...checkOf(request) }));
       if (answer.outcome === 'current' || answer.outcome === 'stale') return answer;
       throw unexpected(answer);
     },
   };
 }
 
-type Constants = Readonly<Record<string, number>>;
-
 async function ask(running: Promise<unknown>): Promise<AdmissionAnswer> {
   return parseAdmission(await redisUnavailable(running));
 }
 
-function versionKeysOf(account: string): string[] {
-  return [versionKey(account), fillKey(account), changesKey(account)];
-}
-
-function claimArgs(account: string, claim: Claim | undefined): (string | number)[] {
-  return claim === undefined ? ['', ''] : [claim.bodyMarks.join(' '), bytesToReserve(account, claim)];
-}
-
-function versionArgs({ version = noVersion, reading, requestId }: Look): (string | number)[] {
-  return reading === undefined ? [version, 'known', requestId] : [version, 'read', reading.token];
-}
-
-function limitedKeyOf({ account, key }: Look): string[] {
-  return key?.limits === undefined ? [] : [keyCountersKey(account, key.id)];
-}
-
-function keyMonthArgs({ key }: Look): (string | number)[] {
-  return key?.limits === undefined ? [] : [key.id, ...monthArgs(key.limits)];
-}
-
-function monthArgs({ tokensPerMonth = noLimit, monthLimitedSince = noMonth }: KeyLimits): (string | number)[] {
-  return [tokensPerMonth, monthLimitedSince];
-}
-
-/** A key has arguments only if there is something to check. */
-function keyArgs({ id, endsAt, limits }: LookKey): (string | number)[] {
-  const { requestsPerMinute = noLimit, tokensPerMinute = noLimit } = limits ?? {};
-  const limited = limits === undefined ? [] : [requestsPerMinute, tokensPerMinute, ...monthArgs(limits)];
-  return [id, endsAt ?? never, ...limited];
-}
-
-function chargeArgs(look: Look, { allowance, tokens, report, queueMs }: Charge & { queueMs: number }) {
-  const { account, requestId, lane = 'interactive', claim, key } = look;
-  const { topUp = noTopUp } = allowance;
-  return [
-    requestId,
-    JSON.stringify(JSON.stringify(report)), // a JSON string, which the script writes into the lease as it is
-    tokens,
-    allowance.requestsPerMinute ?? noLimit,
-    allowance.tokensPerMinute ?? noLimit,
-    allowance.requestsPerDay ?? noLimit,
-    allowance.requestsAtOnce ?? noLimit,
-    allowance.tokensPerMonth ?? noLimit,
-    topUp.month,
-    topUp.tokens,
-    allowance.overageEnabled ? (allowance.overageTokensPerMonth ?? noLimit) : noOverage,
-    leaseHolderOf({ account, lane }),
-    lane === 'interactive' ? 1 : 0,
-    queueMs,
-    ...(claim === undefined && key === undefined ? [] : claimArgs(account, claim)),
-    ...(key === undefined ? [] : keyArgs(key)),
-  ];
+/** What each script needs to know of the caller, its key, and its claim. */
+function checkOf({ account, version = noVersion, reading, requestId, claim, key }: Look) {
+  const limits = key?.limits;
+  return {
+    ...{ version, isRead: reading && 1, token: reading?.token ?? requestId, request: requestId },
+    bodyMarks: claim?.bodyMarks.join(' '),
+    keyCountersKey: key && limits && keyCountersKey(account, key.id),
+    keyId: limits && key?.id,
+    keyLimitedSince: limits?.tokensPerMonth === undefined ? undefined : (limits.monthLimitedSince ?? noMonth),
+  };
 }
 
 function unexpected({ outcome }: AdmissionAnswer): Error {

@@ -5,8 +5,7 @@ import { createSingleFlight } from '../single-flight.ts';
 import { validUntil } from '../store/accounts/further-key.ts';
 import type { Admitted, CountersAnswer, Looked } from './admission.ts';
 import type { Look, LookKey } from './admit.ts';
-import type { Seed } from './seeding/seed.ts';
-import type { SeedKey } from './seeding/seed-key.ts';
+import type { Holder, Seed } from './seed.ts';
 
 /** `caller`: as cached in this process, undefined if it is not. `subject`: the value by which the caller is read from the store. */
 type Request<Subject> = {
@@ -37,36 +36,32 @@ const seedingsMax = 64;
 /** A stale caller, an uncounted month of its account and of its key, and a change in between take eight calls. */
 const callsMax = 10;
 
-type Counted = { account: string; month: string; keyId?: string };
-
 export function createAskLimits<Subject>(deps: {
   seed: Seed;
-  seedKey: SeedKey;
   /** Reads a caller from the store. */
   reread: (subject: Subject) => Promise<Caller>;
 }): AskLimits<Subject> {
-  const { seed, seedKey, reread } = deps;
+  const { seed, reread } = deps;
   let seedings = 0;
   const seeding = createSingleFlight({
-    nameOf: ({ account, month, keyId = '' }: Counted) => `${month} ${keyId} ${account}`,
+    nameOf: ({ account, keyId = '', month }: Holder & { month: string }) => `${month} ${keyId} ${account}`,
     fetch: seedOneOfFew,
   });
 
-  async function seedOneOfFew({ account, month, keyId }: Counted): Promise<unknown> {
+  async function seedOneOfFew({ month, ...holder }: Holder & { month: string }): Promise<unknown> {
     if (seedings >= seedingsMax) throw temporarilyUnavailable(new Error('too many months are being counted at once'));
     seedings++;
     try {
-      return await (keyId === undefined ? seed(account, month) : seedKey({ account, keyId, month }));
+      return await seed(holder, month);
     } finally {
       seedings--;
     }
   }
 
   /** The store may be unavailable: then the old count is used. */
-  function countAgainLater(account: string, answer: Answer): void {
+  function countAgainLater(holder: Holder, answer: Answer): void {
     if (!('counters' in answer) || !answer.counters.key?.isCountOld) return;
-    const { month, key } = answer.counters;
-    seeding.join({ account, month, keyId: key.id }).catch(() => {});
+    seeding.join({ ...holder, month: answer.counters.month }).catch(() => {});
   }
 
   return async function askLimits<Given extends Answer>(
@@ -84,12 +79,11 @@ export function createAskLimits<Subject>(deps: {
         caller = await reread(subject);
         reading = answer.reading;
       } else if (answer.outcome === 'cold') {
-        const { month, keyId } = answer;
-        await seeding.join({ account, month, ...(keyId !== undefined && { keyId }) });
+        await seeding.join({ account, keyId: answer.keyId, month: answer.month });
       } else if (caller === undefined) {
         throw new Error('an unknown caller was accepted');
       } else {
-        countAgainLater(account, answer);
+        countAgainLater({ account, keyId: key?.id }, answer);
         return { caller, answer: answer as Settled<Given>['answer'] }; // the branches above excluded both
       }
     }

@@ -1,19 +1,16 @@
 import { z } from 'zod';
 import type { Claim } from '../idempotency/claim.ts';
 import type { Lane } from '../lane.ts';
-import { loadScript, type Redis } from '../redis/connections.ts';
-import {
-  claimKeysOf,
-  countersKey,
-  endedRequestKey,
-  keyCountersKey,
-  leaseEndsKey,
-  leasesKey,
-  lostRequestsKey,
-} from '../redis/keys.ts';
-import { loadLua } from '../redis/load-lua.ts';
+import type { Redis } from '../redis/connections.ts';
+import { claimKeysOf, endedRequestKey, keyCountersKey, leaseKeysOf } from '../redis/keys.ts';
+import { loadLua, loadScript } from '../redis/load-lua.ts';
 import { releasedLifeMs } from './lease-life.ts';
 
+const leaseKeys = 'countersKey leasesKey leaseEndsKey lostRequestsKey endedRequestKey keyCountersKey';
+const script = loadLua(new URL('./release.lua', import.meta.url), {
+  keys: `${leaseKeys} claimKey? keptAnswersKey? keptBytesKey?`,
+  args: 'request lifeMs which',
+});
 const answerSchema = z.enum(['released', 'started', 'ended']);
 
 /** `released`: no worker will run it any more. `started`: another run has it. `ended`: it was settled or lost. */
@@ -35,19 +32,13 @@ export type Release = (request: Request) => Promise<Released>;
 
 /** Takes an admission back, even one that Redis executes later. Idempotent. Fails as the connection does. */
 export function createRelease(redis: Redis): Release {
-  const lua = loadLua(new URL('./release.lua', import.meta.url));
-  const call = loadScript(redis, { name: 'svcRelease', lua });
+  const call = loadScript(redis, script);
   return async ({ account, keyId, requestId, lane = 'interactive', run = 'admitted', claim }) => {
-    const leases = [leasesKey(account, lane), leaseEndsKey(account, lane)];
-    const claims = claim === undefined ? [] : claimKeysOf(account, claim.idempotencyKey);
-    const keys = [
-      countersKey(account),
-      ...leases,
-      lostRequestsKey(account),
-      endedRequestKey(account, requestId),
-      keyCountersKey(account, keyId),
-      ...claims,
-    ];
-    return answerSchema.parse(await call(keys, [requestId, releasedLifeMs[lane], run]));
+    const keys = {
+      ...{ ...leaseKeysOf(account, lane), endedRequestKey: endedRequestKey(account, requestId) },
+      keyCountersKey: keyCountersKey(account, keyId),
+      ...(claim && claimKeysOf(account, claim.idempotencyKey)),
+    };
+    return answerSchema.parse(await call({ ...keys, request: requestId, lifeMs: releasedLifeMs[lane], which: run }));
   };
 }

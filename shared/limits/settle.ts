@@ -3,19 +3,9 @@ import { z } from 'zod';
 import { answerKeptMs, type ClaimEnd, claimBytes } from '../idempotency/claim.ts';
 import type { UsageReport } from '../jobs/usage-outbox.ts';
 import type { Lane } from '../lane.ts';
-import { loadScript, type Redis } from '../redis/connections.ts';
-import {
-  claimKeysOf,
-  countersKey,
-  endedRequestKey,
-  keyCountersKey,
-  leaseEndsKey,
-  leasesKey,
-  lostRequestsKey,
-  outboxKey,
-  partitionOf,
-} from '../redis/keys.ts';
-import { loadLua } from '../redis/load-lua.ts';
+import type { Redis } from '../redis/connections.ts';
+import { claimKeysOf, endedRequestKey, keyCountersKey, leaseKeysOf } from '../redis/keys.ts';
+import { loadLua, loadScript } from '../redis/load-lua.ts';
 import { monthOf } from '../store/accounts/account.ts';
 
 /**
@@ -44,6 +34,14 @@ const answerSchema = z.enum(['settled', 'refused', 'lost']);
 export type Settled = z.infer<typeof answerSchema>;
 export type Settle = (settlement: Settlement) => Promise<Settled>;
 
+const leaseKeys = 'countersKey leasesKey leaseEndsKey lostRequestsKey outboxKey';
+const ofRequest = 'account request run settler tokens report month overage admittedAt deadline';
+const script = loadLua(new URL('./settle.lua', import.meta.url), {
+  keys: `${leaseKeys} endedRequestKey keyCountersKey claimKey? keptAnswersKey? keptBytesKey?`,
+  args: `${ofRequest} bodyMark? claimEnd? keptMs? answer?`,
+  constants: { claimBytes },
+});
+
 /**
  * Charges the used tokens instead of the reserved ones, and adds the usage to the outbox, once
  * (decisions.md#an-outbox-in-the-settling-script). A failed call is retried, by default for some seconds, and then fails with its error:
@@ -53,34 +51,25 @@ export function createSettle(
   redis: Redis,
   { attemptsMax = 10, pauseMs = 500 }: { attemptsMax?: number; pauseMs?: number } = {},
 ): Settle {
-  const lua = loadLua(new URL('./settle.lua', import.meta.url), { claimBytes });
-  const call = loadScript(redis, { name: 'svcSettle', lua });
-  return async ({ account, requestId, run, settler, lane, tokens, report, admission, claim }) => {
-    const keys = [
-      countersKey(account),
-      leasesKey(account, lane),
-      leaseEndsKey(account, lane),
-      lostRequestsKey(account),
-      endedRequestKey(account, requestId),
-      outboxKey(partitionOf(account)),
-      keyCountersKey(account, report.keyId),
-      ...(claim === undefined ? [] : claimKeysOf(account, claim.idempotencyKey)),
-    ];
-    const { admittedAt, overage, deadline } = admission;
-    const known = [monthOf(new Date(admittedAt)), Number(overage), admittedAt, deadline] as const;
-    const args = [account, requestId, run, settler, tokens, JSON.stringify(report), ...known, ...claimArgs(claim)];
+  const call = loadScript(redis, script);
+  return async ({ account, requestId, lane, report, admission, claim, ...ended }) => {
+    const given = {
+      ...{ ...leaseKeysOf(account, lane), endedRequestKey: endedRequestKey(account, requestId) },
+      keyCountersKey: keyCountersKey(account, report.keyId),
+      ...(claim && claimKeysOf(account, claim.idempotencyKey)),
+      ...{ ...ended, account, request: requestId, report: JSON.stringify(report) },
+      ...{ month: monthOf(new Date(admission.admittedAt)), overage: Number(admission.overage) },
+      ...{ admittedAt: admission.admittedAt, deadline: admission.deadline },
+      ...(claim && { bodyMark: claim.bodyMark, claimEnd: claim.end, keptMs: answerKeptMs }),
+      ...(claim && 'answer' in claim && { answer: claim.answer }),
+    };
     for (let attempt = 1; ; attempt++) {
       try {
-        return answerSchema.parse(await call(keys, args));
+        return answerSchema.parse(await call(given));
       } catch (error) {
         if (attempt === attemptsMax) throw error;
         await sleep(pauseMs);
       }
     }
   };
-}
-
-function claimArgs(claim: Settlement['claim']): (string | number | Buffer)[] {
-  if (claim === undefined) return [];
-  return [claim.bodyMark, claim.end, answerKeptMs, ...('answer' in claim ? [claim.answer] : [])];
 }

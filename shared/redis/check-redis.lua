@@ -1,5 +1,5 @@
 #!lua
 -- Does nothing. Redis runs it only while it accepts writes: not while it is out of memory, a replica, or cannot save to its disk.
--- KEYS[1]  any key of the node that is asked; left out on a connection to that node
+-- keys     of the node that is asked; none on a connection to that node
 -- returns  1
 return 1

@@ -1,12 +1,12 @@
 import { Cluster, type Redis as SingleRedis } from 'ioredis';
-import { loadScript, masterAddresses, masterAt, nodeOf, type Redis } from './connections.ts';
+import { masterAddresses, masterAt, nodeOf, type Redis } from './connections.ts';
 import { fleetKey } from './coordination-keys.ts';
-import { loadLua } from './load-lua.ts';
+import { loadLua, loadScript } from './load-lua.ts';
 
 type Check = () => Promise<unknown>;
 type CheckNode = (node: SingleRedis) => Promise<unknown>;
 
-const lua = loadLua(new URL('./check-redis.lua', import.meta.url));
+const script = loadLua(new URL('./check-redis.lua', import.meta.url), { keys: '...keys' });
 
 /**
  * Checks that Redis accepts writes. In a cluster, one of the nodes that have these keys is enough: a process that serves several models
@@ -16,17 +16,17 @@ const lua = loadLua(new URL('./check-redis.lua', import.meta.url));
 export type CheckWrites = (keys: readonly string[]) => Promise<void>;
 
 export function createCheckWrites(redis: Redis): CheckWrites {
-  const call = loadScript(redis, { name: 'svcCheckWrites', lua, numberOfKeys: 1 });
+  const call = loadScript(redis, script);
   return async function checkWrites(keys) {
     const asked = keys.length > 0 ? keys : [fleetKey];
     const keyOfNode = new Map(asked.map((key) => [nodeOf(redis, key), key]));
-    await Promise.any([...keyOfNode.values()].map((key) => call([key], [])));
+    await Promise.any([...keyOfNode.values()].map((key) => call({ keys: [key] })));
   };
 }
 
 /** Checks of the masters of a cluster, by their addresses, whether each accepts writes; none without a cluster. */
 export function checkWritesOfNodes(name: string, redis: Redis): Readonly<Record<string, Check>> {
-  return checksOfNodes(name, redis, (node) => node.eval(lua, 0));
+  return checksOfNodes(name, redis, (node) => node.eval(script.lua, 0));
 }
 
 /** Checks of the masters of a cluster, whether each answers. */

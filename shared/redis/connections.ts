@@ -167,21 +167,3 @@ export async function redisUnavailable<T>(call: Promise<T>): Promise<T> {
     throw temporarilyUnavailable(error);
   }
 }
-
-type ScriptArgument = string | Buffer;
-
-/**
- * Returns one Lua script as a function of its keys and arguments. It is loaded once per connection and again after a Redis restart. Without
- * `numberOfKeys` it takes any number of keys.
- */
-export function loadScript(redis: Redis, script: { name: string; lua: string; numberOfKeys?: number }) {
-  const { name, lua, numberOfKeys } = script;
-  redis.defineCommand(name, { lua, ...(numberOfKeys !== undefined && { numberOfKeys }) });
-  // defineCommand adds this method. It is read now: otherwise another script loaded under the same name would run in its place.
-  const run = (redis as unknown as Record<string, (...values: ScriptArgument[]) => Promise<unknown>>)[name];
-  if (run === undefined) throw new Error(`the script ${name} was not loaded`);
-  return (keys: readonly string[], args: readonly (ScriptArgument | number)[]): Promise<unknown> => {
-    const count = numberOfKeys === undefined ? [String(keys.length)] : [];
-    return run.call(redis, ...count, ...keys, ...args.map((arg) => (typeof arg === 'number' ? String(arg) : arg)));
-  };
-}

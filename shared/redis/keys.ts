@@ -37,9 +37,7 @@ function partitionTag(account: string): string {
  * Hash: the counters of one account's limits: the window of the last minute, the day, and the tokens of this and last month. Expires 62
  * days after its last use, which is past the end of the following month.
  */
-export function countersKey(account: string): string {
-  return `svc:${partitionTag(account)}:counters:${account}`;
-}
+export const countersKey = (account: string) => `svc:${partitionTag(account)}:counters:${account}`;
 
 /**
  * Hash: the counters of one further key of an account, if that has limits of its own. Expires two days after its last use, or two minutes
@@ -68,9 +66,16 @@ export function leaseEndsKey(account: string, lane: Lane = 'interactive'): strin
 }
 
 /** Sorted set: requests of an account whose lease expired, by the time until which that is remembered. Expires with the last. */
-export function lostRequestsKey(account: string): string {
-  return `svc:${partitionTag(account)}:lost:${account}`;
-}
+export const lostRequestsKey = (account: string) => `svc:${partitionTag(account)}:lost:${account}`;
+
+/** Keys by their names, as scripts take them. */
+export const leaseKeysOf = (account: string, lane?: Lane) => ({
+  countersKey: countersKey(account),
+  leasesKey: leasesKey(account, lane),
+  leaseEndsKey: leaseEndsKey(account, lane),
+  lostRequestsKey: lostRequestsKey(account),
+  outboxKey: outboxKey(partitionOf(account)),
+});
 
 /**
  * String: how one request's lease was ended. Expires an hour after the request's deadline, or ten minutes after its release (a line of a
@@ -89,20 +94,17 @@ export function claimKey(account: string, idempotencyKey: string): string {
   return `svc:${partitionTag(account)}:claim:${account}:${hash}`;
 }
 
-/**
- * The keys of a claim, as scripts take them: the claim, the answers that its account keeps, and the bytes that its partition keeps.
- */
-export function claimKeysOf(account: string, idempotencyKey: string): string[] {
-  return [claimKey(account, idempotencyKey), keptAnswersKey(account), keptBytesKey(account)];
-}
+export const claimKeysOf = (account: string, idempotencyKey: string) => ({
+  claimKey: claimKey(account, idempotencyKey),
+  keptAnswersKey: keptAnswersKey(account),
+  keptBytesKey: keptBytesKey(account),
+});
 
 /**
  * Sorted set: the answers that an account keeps for repeats, by when they expire (milliseconds), each with its bytes. Expires with the
  * last.
  */
-export function keptAnswersKey(account: string): string {
-  return `svc:${partitionTag(account)}:kept-answers:${account}`;
-}
+export const keptAnswersKey = (account: string) => `svc:${partitionTag(account)}:kept-answers:${account}`;
 
 /** Accounts of people and those of devices have separate sums of kept answers. */
 export const accountKinds = ['user', 'device'] as const;
@@ -116,22 +118,16 @@ export const keptRoomKey = (account: string) => keptRoomKeyOf(partitionOf(accoun
  * Hash: the bytes that a partition keeps or has reserved for answers, by the minute of their expiry. Expires two days after its last
  * change.
  */
-export function keptBytesKeyOf(partition: number, kind: AccountKind): string {
-  return `svc:${tagOf(partition)}:kept-bytes:${kind}`;
-}
+export const keptBytesKeyOf = (partition: number, kind: AccountKind) => `svc:${tagOf(partition)}:kept-bytes:${kind}`;
 
 /** String: the bytes that may still be reserved for answers in a partition. Missing while there is enough room. Expires in a minute. */
-export function keptRoomKeyOf(partition: number, kind: AccountKind): string {
-  return `svc:${tagOf(partition)}:kept-room:${kind}`;
-}
+export const keptRoomKeyOf = (partition: number, kind: AccountKind) => `svc:${tagOf(partition)}:kept-room:${kind}`;
 
 /**
  * Sorted set: the holders of leases in a partition, and those charged in the last two minutes, by the time of their next check
  * (milliseconds). Expires with the leases.
  */
-export function leaseHoldersKey(partition: number): string {
-  return `svc:${tagOf(partition)}:lease-holders`;
-}
+export const leaseHoldersKey = (partition: number) => `svc:${tagOf(partition)}:lease-holders`;
 
 /** An account's leases in a lane. Each lane is checked separately. */
 export type LeaseHolder = { account: string; lane: Lane };
@@ -149,94 +145,69 @@ export function parseLeaseHolder(member: string): LeaseHolder {
 }
 
 /** Stream: the usage events of a partition that wait to be stored. Never expires. */
-export function outboxKey(partition: number): string {
-  return `svc:${tagOf(partition)}:outbox`;
-}
+export const outboxKey = (partition: number) => `svc:${tagOf(partition)}:outbox`;
 
 /** Hash: the ids up to which an outbox is `drained` into the store, and `trimmed`. Never expires. */
-export function outboxMarksKey(partition: number): string {
-  return `svc:${tagOf(partition)}:outbox-marks`;
-}
+export const outboxMarksKey = (partition: number) => `svc:${tagOf(partition)}:outbox-marks`;
+
+export const outboxKeysOf = (partition: number) => ({
+  outboxKey: outboxKey(partition),
+  outboxMarksKey: outboxMarksKey(partition),
+});
 
 /** Stream: usage events that could not be read, unchanged, with their ids from the outbox. Never expires. */
-export function outboxUnreadableKey(partition: number): string {
-  return `svc:${tagOf(partition)}:outbox-unreadable`;
-}
+export const outboxUnreadableKey = (partition: number) => `svc:${tagOf(partition)}:outbox-unreadable`;
 
 /** String: the worker that holds the lock of a partition. Expires within seconds unless it is renewed. */
-export function partitionLockKey(partition: number): string {
-  return `svc:${tagOf(partition)}:lock`;
-}
+export const partitionLockKey = (partition: number) => `svc:${tagOf(partition)}:lock`;
 
 /** String: the worker that holds the lock of an account's batches. Expires within seconds unless it is renewed. */
-export function batchLockKey(account: string): string {
-  return `svc:${partitionTag(account)}:batch-lock:${account}`;
-}
+export const batchLockKey = (account: string) => `svc:${partitionTag(account)}:batch-lock:${account}`;
 
 /** String: the account's version, a copy of the store's that may be missing. Expires between 30 and 60 minutes after its last use. */
-export function versionKey(account: string): string {
-  return `svc:${partitionTag(account)}:version:${account}`;
-}
+export const versionKey = (account: string) => `svc:${partitionTag(account)}:version:${account}`;
 
 /** String: the token of the reads that may fill the account's missing version. Expires after the longest time that a read may take. */
-export function fillKey(account: string): string {
-  return `svc:${partitionTag(account)}:fill:${account}`;
-}
+export const fillKey = (account: string) => `svc:${partitionTag(account)}:fill:${account}`;
 
 /** Sorted set: the ids of changes to the account in progress, by the time when each mark expires (milliseconds). Expires with the last. */
-export function changesKey(account: string): string {
-  return `svc:${partitionTag(account)}:changes:${account}`;
-}
+export const changesKey = (account: string) => `svc:${partitionTag(account)}:changes:${account}`;
+
+export const versionKeysOf = (account: string) => ({
+  versionKey: versionKey(account),
+  fillKey: fillKey(account),
+  changesKey: changesKey(account),
+});
 
 /** String: the caller of a key's hash, as JSON, as ingresses with these secrets read it from the store. Expires an hour after that read. */
-export function callerKey(secretsInUse: string, hash: string): string {
-  return `svc:caller:${secretsInUse}:${hash}`;
-}
+export const callerKey = (secretsInUse: string, hash: string) => `svc:caller:${secretsInUse}:${hash}`;
 
 /**
  * Sorted set: the devices created from one network, or from all, by creation time (milliseconds). Expires in an hour. A script uses the
  * keys of several networks together, so they share a tag.
  */
-export function guestMintsKey(network: string | 'all'): string {
-  return `svc:{guest-mints}:${network}`;
-}
+export const guestMintsKey = (network: string | 'all') => `svc:{guest-mints}:${network}`;
 
 /** String: number of guest mint calls from one network within a minute. Expires with that minute. */
-export function guestCallsKey(network: string): string {
-  return `svc:guest-calls:${network}`;
-}
+export const guestCallsKey = (network: string) => `svc:guest-calls:${network}`;
 
 /** String: number of unknown keys that one network sent within a minute. Expires with that minute. */
-export function authFailuresKey(network: string): string {
-  return `svc:auth-failures:${network}`;
-}
+export const authFailuresKey = (network: string) => `svc:auth-failures:${network}`;
 
 /** String: number of unknown top-up codes that one account sent within a minute. Expires with that minute. */
-export function codeFailuresKey(account: string): string {
-  return `svc:code-failures:${account}`;
-}
+export const codeFailuresKey = (account: string) => `svc:code-failures:${account}`;
 
 /** String: number of writes of one account's own keys and settings within a minute. Expires with that minute. */
-export function settingsWritesKey(account: string): string {
-  return `svc:settings-writes:${account}`;
-}
+export const settingsWritesKey = (account: string) => `svc:settings-writes:${account}`;
 
 /** Stream: the replies to one ingress, in frames. Expires a minute after its ingress last renewed it. */
-export function replyStreamKey(ingressId: string): string {
-  return `svc:reply-frames:${ingressId}`;
-}
+export const replyStreamKey = (ingressId: string) => `svc:reply-frames:${ingressId}`;
 
 /** Stream: messages to one worker process (cancellations). Expires a minute after its worker last renewed it. */
-export function controlStreamKey(workerId: string): string {
-  return `svc:control:${workerId}`;
-}
+export const controlStreamKey = (workerId: string) => `svc:control:${workerId}`;
 
 /** Sorted set: a member ends a worker's own wait for jobs, of a model in a cluster. Expires in a minute. */
-export function bellKey(workerId: string, model = 'shares'): string {
-  return `svc:{${model}}:bell:${workerId}`;
-}
+export const bellKey = (workerId: string, model = 'shares') => `svc:{${model}}:bell:${workerId}`;
 
 /** The prefix of every BullMQ key of a model's queues: one tag for each model, because BullMQ's scripts span several keys. */
-export function queuePrefix(model: string): string {
-  return `svc:{${model}}`;
-}
+export const queuePrefix = (model: string) => `svc:{${model}}`;

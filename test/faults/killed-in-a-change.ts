@@ -1,18 +1,17 @@
-import { readFileSync } from 'node:fs';
 import type { ExecutionContext, TestFn } from 'ava';
 import { Redis } from 'ioredis';
 import { changesKey, versionKey } from '../../shared/redis/keys.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient, masked } from '../support/key-client.ts';
 import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';
+import { scriptDescription } from '../support/script-description.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 /*
  * An ingress that changes a key is held at an exact point by a proxy between it and Redis, and killed there. Its store is in its own
  * process, so the Redis command it waits for shows its progress: marked, changed, unmarked.
  */
-const scriptOf = (name: string) =>
-  readFileSync(new URL(`../../shared/account-changes/${name}.lua`, import.meta.url), 'utf8');
+const scriptOf = (name: string) => scriptDescription(`shared/account-changes/${name}.lua`);
 /** A new ingress sends the text of a script at first, from then on its hash. */
 const mark = scriptOf('mark-change');
 const unmark = scriptOf('unmark-change');

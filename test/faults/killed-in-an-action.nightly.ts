@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { requestsToEndKey } from '../../shared/redis/coordination-keys.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
@@ -6,12 +5,13 @@ import { linesOf, openBatchClient } from '../support/batch-client.ts';
 import { chat } from '../support/chat.ts';
 import { createKeyClient } from '../support/key-client.ts';
 import { createOperatorClient, type OperatorClient } from '../support/operator-client.ts';
+import { scriptDescription } from '../support/script-description.ts';
 import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
 
 /*
  * An ingress that ends something for an operator is held by a proxy between it and Redis when it has written the record, and killed there.
  */
-const unmark = readFileSync(new URL('../../shared/account-changes/unmark-change.lua', import.meta.url), 'utf8');
+const unmark = scriptDescription('shared/account-changes/unmark-change.lua');
 /** In a pool without workers: its requests keep waiting. */
 const models = { 'no-worker': { tier: 'guest', pool: 'unserved', backends: ['onprem-a'] } };
 

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,6 +25,7 @@ import { errorsIn } from '../support/errors-in.ts';
 import { type Fault, faultTest } from '../support/faults/fault-test.ts';
 import { shortOutage, tookNoHarm, weather } from '../support/faults/outage.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
+import { scriptDescription } from '../support/script-description.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { openWitnesses, type Witnesses } from '../support/truth/open-witnesses.ts';
 
@@ -237,7 +237,7 @@ for (const { title, name, ...outage } of [
 }
 
 /** An ingress sends the text of a script first on each connection, from then on its hash. */
-const mark = readFileSync(new URL('../../shared/account-changes/mark-change.lua', import.meta.url), 'utf8');
+const mark = scriptDescription('shared/account-changes/mark-change.lua');
 
 for (const { hold, ...fault } of [
   {

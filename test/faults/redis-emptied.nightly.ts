@@ -7,7 +7,7 @@ import test from 'ava';
 import { Redis } from 'ioredis';
 import { openStore } from '../../shared/open-store.ts';
 import { partitionCount } from '../../shared/redis/keys.ts';
-import { createReadOutbox } from '../../workers/usage/read-outbox.ts';
+import { createReadOutbox } from '../../workers/usage/outbox.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';

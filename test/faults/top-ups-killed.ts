@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { ExecutionContext, TestFn } from 'ava';
 import { Redis } from 'ioredis';
 import { auditRecordList } from '../../ingress/api/response-schemas.ts';
@@ -7,6 +6,7 @@ import { changesKey } from '../../shared/redis/keys.ts';
 import { type RunningIngress, type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { databaseUrl, type MongoServer } from '../support/mongodb/start-mongo.ts';
+import { scriptDescription } from '../support/script-description.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { createTopUpClient } from '../support/top-up-client.ts';
 
@@ -14,8 +14,7 @@ import { createTopUpClient } from '../support/top-up-client.ts';
  * An ingress that redeems a code is held at an exact point by a proxy between it and Redis, and killed there: its code is claimed then. In
  * further rounds it is killed at any moment, or continues after others have done its work.
  */
-const scriptOf = (name: string) =>
-  readFileSync(new URL(`../../shared/account-changes/${name}.lua`, import.meta.url), 'utf8');
+const scriptOf = (name: string) => scriptDescription(`shared/account-changes/${name}.lua`);
 const [mark, unmark] = [scriptOf('mark-change'), scriptOf('unmark-change')];
 
 type Registrar = {

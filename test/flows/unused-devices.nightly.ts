@@ -74,7 +74,6 @@ function createIngress({ redis, store, url }: Awaited<ReturnType<typeof openRedi
   });
   const admit = createAdmit(redis, { timeouts: () => oneMs, outboxLengthMax: 1 });
   const askLimits = createAskLimits({
-    seedKey: async () => {},
     seed: () => Promise.reject(new Error('no month is requested')),
     reread: callers.reread,
   });

@@ -9,7 +9,7 @@ import type {
 } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { Released } from '../../shared/limits/release.ts';
-import type { MonthTokens } from '../../shared/limits/seeding/seed.ts';
+import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { Start } from '../../workers/leases/start-run.ts';
 import { createClaimsModel, type ModelClaim, type ModelClaimEnd } from './claims-model.ts';
 import { timeouts } from './limits-side.ts';
@@ -102,7 +102,7 @@ export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: numb
     const { used, reserved, overage: overageUsed } = tokensOf(monthOf(at));
     const lastMinute = { ...minute.counted(at), resetMs: minute.emptyIn(now) };
     const dayRequests = minute.requestsOfDay(at);
-    return { now, month: monthOf(at), used, reserved, overageUsed, lastMinute, dayRequests };
+    return { now, month: monthOf(at), used, reserved, overageUsed, lastMinute, dayRequests, isCountOld: false };
   }
 
   function record(

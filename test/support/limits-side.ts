@@ -5,11 +5,10 @@ import type { Admitted, LimitCounters } from '../../shared/limits/admission.ts';
 import { type Admit, type Allowance, createAdmit, type LookKey } from '../../shared/limits/admit.ts';
 import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { createRelease } from '../../shared/limits/release.ts';
-import { createSeed } from '../../shared/limits/seeding/seed.ts';
-import { createSeedKey } from '../../shared/limits/seeding/seed-key.ts';
+import { createSeed } from '../../shared/limits/seed.ts';
 import { createSettle, type Settlement } from '../../shared/limits/settle.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
-import { leasesKey, outboxKey, partitionOf, versionKey } from '../../shared/redis/keys.ts';
+import { outboxKey, partitionOf, versionKey } from '../../shared/redis/keys.ts';
 import type { UsageDetail } from '../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
@@ -17,6 +16,7 @@ import { createEndLeases } from '../../workers/leases/end-leases.ts';
 import { createMarkStreaming } from '../../workers/leases/mark-streaming.ts';
 import { createRenewLeases } from '../../workers/leases/renew-leases.ts';
 import { createStartRun } from '../../workers/leases/start-run.ts';
+import { changeLease } from './change-lease.ts';
 
 export const timeouts = { queueMs: 30_000, requestMs: 600_000 };
 const version = 1;
@@ -79,9 +79,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
   const release = createRelease(redis);
   const endLeases = createEndLeases(redis, { requestMs: () => timeouts.requestMs });
   const renewLeases = createRenewLeases(redis);
-  const seed = createSeed({ redis, store: { findUsageSum: async () => sum() } });
-
-  const seedKey = createSeedKey({ redis, store: { findKeyUsage: async () => details() } });
+  const seed = createSeed({ redis, store: { findUsageSum: async () => sum(), findKeyUsage: async () => details() } });
 
   /** The keys of the requests that were not of the default key. */
   const keyIds = new Map<string, string>();
@@ -96,8 +94,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
     idOf,
     /** Replaces the times of a lease. */
     async setTimes(name: string, { startBy, deadline }: { startBy: number; deadline: number }): Promise<void> {
-      const lease = JSON.parse((await redis.hget(leasesKey(account), idOf(name))) ?? '');
-      await redis.hset(leasesKey(account), idOf(name), JSON.stringify({ ...lease, startBy, deadline }));
+      await changeLease(redis, { account, requestId: idOf(name), fields: { startBy, deadline } });
     },
     admit({ requestId: name, tokens = 100, allowance = {}, claim, key }: Asked): Promise<Admitted> {
       if (key !== undefined) keyIds.set(name, key.id);
@@ -148,12 +145,12 @@ export function openLimits(redis: Redis, options: Options = {}) {
     },
     /** Ends leases due by this time of Redis's clock. The default is all. */
     endLeases: (dueBy = Number.MAX_SAFE_INTEGER) => endLeases({ account, lane }, dueBy),
-    seedKey: (keyId: string, month: string) => seedKey({ account, keyId, month }),
-    seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed(account, month, mode),
+    seedKey: (keyId: string, month: string) => seed({ account, keyId }, month),
+    seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed({ account }, month, mode),
     /** Makes the caller current, and counts the month from here on. */
     async prepare(month: string): Promise<void> {
       await redis.set(versionKey(account), version);
-      await seed(account, month);
+      await seed({ account }, month);
     },
     /** The records that wait for the store, oldest first. */
     async outbox(): Promise<UsageRecord[]> {

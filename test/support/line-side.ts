@@ -8,8 +8,7 @@ import { temporarilyUnavailable } from '../../shared/errors.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
 import { createRelease } from '../../shared/limits/release.ts';
-import { createSeed } from '../../shared/limits/seeding/seed.ts';
-import { createSeedKey } from '../../shared/limits/seeding/seed-key.ts';
+import { createSeed } from '../../shared/limits/seed.ts';
 import { createSettle } from '../../shared/limits/settle.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
@@ -148,7 +147,6 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       admit,
       askLimits: createAskLimits({
         seed: createSeed({ redis, store }),
-        seedKey: createSeedKey({ redis, store }),
         reread: readCaller,
       }),
       callers,
@@ -242,7 +240,11 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     leases: () => redis.hlen(leasesKey(account, 'batch')),
     /** The tokens of this month: charged and reserved. */
     async charged(): Promise<{ used: number; reserved: number }> {
-      const { after } = await createSeed({ redis, store })(account, new Date().toISOString().slice(0, 7), 'compare');
+      const { after } = await createSeed({ redis, store })(
+        { account },
+        new Date().toISOString().slice(0, 7),
+        'compare',
+      );
       return { used: after.used, reserved: after.reserved };
     },
     /** The usage record of each request that has ended, oldest first. */

@@ -10,7 +10,7 @@ import { createEndLeases } from '../../workers/leases/end-leases.ts';
 import { createMarkStreaming } from '../../workers/leases/mark-streaming.ts';
 import { createStartRun } from '../../workers/leases/start-run.ts';
 import { createDrainPartition } from '../../workers/usage/drain-partition.ts';
-import { createTrimOutbox } from '../../workers/usage/trim-outbox.ts';
+import { createTrimOutbox } from '../../workers/usage/outbox.ts';
 import { createUsageMetrics } from '../../workers/usage/usage-metrics.ts';
 import { lostReport, openLimits, timeouts } from './limits-side.ts';
 import { recordedLog } from './recorded-log.ts';

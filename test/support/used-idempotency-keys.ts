@@ -1,6 +1,7 @@
 import { bodyMarks, canonicalJson } from '../../ingress/idempotency/body-mark.ts';
-import { claimKey, leasesKey } from '../../shared/redis/keys.ts';
+import { claimKey } from '../../shared/redis/keys.ts';
 import type { Stack } from '../stack/stack.ts';
+import { changeLease } from './change-lease.ts';
 import { lostReport } from './limits-side.ts';
 import { openRedis } from './open-redis.ts';
 
@@ -20,14 +21,14 @@ export async function claimUsedKeys(
       const claim = { request: idempotencyKey, body: how === 'other' ? 'another mark' : mark };
       await redis.hset(claimKey(account, idempotencyKey), { ...claim, ...(how !== 'running' && { ended: 'lost' }) });
     }
-    await redis.hset(leasesKey(account, 'interactive'), usedKeys.running + path, leaseOf(Date.now()));
+    await changeLease(redis, { account, requestId: usedKeys.running + path, fields: leaseOf(Date.now()) });
   }
   redis.disconnect();
 }
 
 /** The lease of a request that waits (contract.md#n1-lease). Nothing ends it. */
-function leaseOf(admittedAt: number): string {
+function leaseOf(admittedAt: number) {
   const times = { startBy: admittedAt + 30_000, deadline: admittedAt + 600_000 };
   const charged = { tokens: 1, bucket: 0, day: 0, month: '2030-05', overage: 0, admittedAt };
-  return JSON.stringify({ state: 'admitted', run: 0, ...times, ...charged, report: JSON.stringify(lostReport) });
+  return { state: 'admitted', run: 0, ...times, ...charged, report: JSON.stringify(lostReport) };
 }

@@ -4,8 +4,7 @@ import { callerOf } from '../../shared/caller.ts';
 import { createAdmit } from '../../shared/limits/admit.ts';
 import { createAskLimits } from '../../shared/limits/ask-limits.ts';
 import { createRelease, type Release } from '../../shared/limits/release.ts';
-import { createSeed } from '../../shared/limits/seeding/seed.ts';
-import { createSeedKey } from '../../shared/limits/seeding/seed-key.ts';
+import { createSeed } from '../../shared/limits/seed.ts';
 import type { Settle } from '../../shared/limits/settle.ts';
 import { watchSuspensions } from '../../shared/limits/watch-suspensions.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
@@ -121,7 +120,6 @@ function openAdmission({ upkeepRedis: redis, store, currentPlanFile, outboxLengt
   const callers = createKnownCallers();
   const askLimits = createAskLimits({
     seed: createSeed({ redis, store }),
-    seedKey: createSeedKey({ redis, store }),
     async reread(account: string) {
       const found = await store.findAccount(account);
       const caller = callerOf(account, found, currentPlanFile().defaultPlan);

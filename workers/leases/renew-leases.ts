@@ -1,6 +1,11 @@
-import { loadScript, type Redis } from '../../shared/redis/connections.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { leaseEndsKey, partitionOf } from '../../shared/redis/keys.ts';
-import { loadLua } from '../../shared/redis/load-lua.ts';
+import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
+
+const script = loadLua(new URL('./renew-leases.lua', import.meta.url), {
+  keys: '...leaseEndsKeys',
+  args: 'lifeMs ...requests',
+});
 
 type Leased = { account: string; requestId: string };
 
@@ -9,14 +14,11 @@ export type RenewLeases = (requests: readonly Leased[], lifeMs: number) => Promi
 
 /** Makes one call for each partition of these requests' accounts, with at most `atMost` requests in each. */
 export function createRenewLeases(redis: Redis, { atMost = 500 }: { atMost?: number } = {}): RenewLeases {
-  const lua = loadLua(new URL('./renew-leases.lua', import.meta.url));
-  const call = loadScript(redis, { name: 'svcRenewLeases', lua });
+  const call = loadScript(redis, script);
 
-  async function renew(requests: readonly Leased[], lifeMs: number): Promise<void> {
-    const byAccount = [...Map.groupBy(requests, ({ account }) => account)];
-    const keys = byAccount.map(([account]) => leaseEndsKey(account));
-    const counted = byAccount.flatMap(([, own]) => [own.length, ...own.map(({ requestId }) => requestId)]);
-    await call(keys, [lifeMs, ...counted]);
+  async function renew(leased: readonly Leased[], lifeMs: number): Promise<void> {
+    const leaseEndsKeys = leased.map(({ account }) => leaseEndsKey(account));
+    await call({ leaseEndsKeys, lifeMs, requests: leased.map(({ requestId }) => requestId) });
   }
 
   return async (requests, lifeMs) => {

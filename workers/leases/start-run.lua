@@ -3,10 +3,7 @@ local clock = redis.call('TIME')
 -- Decides whether a job may call a backend now, and counts the runs of its lease (contract.md#n3-start-of-a-run). Runs also when Redis is
 -- out of memory. If the same taking of the job asks twice, because a reply was lost, it is counted once and gets the same answer. A taking
 -- that was overtaken, because another worker has taken the job since, is rejected.
--- KEYS[1]  hash: the account's leases (leases.lua)
--- KEYS[2]  sorted set: when they expire
--- KEYS[3]  string: how this request was ended
--- ARGV     request; taken: how often the job was taken from its queue, including this time; lifeMs: how long the lease lives from
+-- args     request; taken: how often the job was taken from its queue, including this time; lifeMs: how long the lease lives from
 --          now on unless it is renewed; graceMs: max lifetime past the deadline; interruptedMs: lifetime of an interrupted lease,
 --          which its ingress settles at once if it still exists
 -- returns  words separated by spaces, because a list would cost Redis 3 µs more:
@@ -14,26 +11,17 @@ local clock = redis.call('TIME')
 --          `late` run now deadline: a first start after startBy; `expired` run now deadline: the deadline is over; all of these
 --          still hold the lease; `superseded` run: another worker has the job;
 --          `settled` run, `gone` run: the lease has ended, or there never was one
-local call, match, format = redis.call, string.match, string.format
+-- include ../../shared/limits/parts/lease
+local call, format = redis.call, string.format
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local request, taken = ARGV[1], ARGV[2]
-local function endOf(deadline) return format('%d', math.min(now + ARGV[3], deadline + ARGV[4])) end
 
-local text = call('HGET', KEYS[1], request)
+local text = call('HGET', leasesKey, request)
 if not text then
-  local run = match(call('GET', KEYS[3]) or '', '^settled (%d+)')
+  local run = string.match(call('GET', endedRequestKey) or '', '^settled (%d+)')
   return run and format('settled %d', run + 1) or 'gone 1'
 end
 
--- Nearly every start is the first one, and in time.
-local rest, startBy, deadline = match(text, '^{"state":"admitted","run":0(),"startBy":(%d+),"deadline":(%d+),')
-if rest and now <= tonumber(startBy) and now < tonumber(deadline) then
-  call('HSET', KEYS[1], request, '{"state":"started","run":1,"taken":' .. taken .. ',"answer":"run"' .. string.sub(text, rest))
-  call('ZADD', KEYS[2], endOf(deadline), request)
-  return format('run 1 %d %s', now, deadline)
-end
-
-local lease = cjson.decode(text)
+local lease = unpackLease(text)
 taken = tonumber(taken)
 if lease.taken and taken < lease.taken then return format('superseded %d', lease.run) end
 if lease.taken ~= taken then
@@ -44,8 +32,10 @@ if lease.taken ~= taken then
   elseif now >= lease.deadline then lease.answer = 'expired'
   elseif isFirst and now > lease.startBy then lease.answer = 'late'
   else lease.state, lease.answer = 'started', 'run' end
-  call('HSET', KEYS[1], request, cjson.encode(lease))
-  if lease.answer == 'run' then call('ZADD', KEYS[2], endOf(lease.deadline), request) end
-  if lease.answer == 'interrupted' then call('ZADD', KEYS[2], 'LT', format('%d', now + ARGV[5]), request) end
+  call('HSET', leasesKey, request, packLease(lease))
+  if lease.answer == 'run' then
+    call('ZADD', leaseEndsKey, format('%d', math.min(now + lifeMs, lease.deadline + graceMs)), request)
+  end
+  if lease.answer == 'interrupted' then call('ZADD', leaseEndsKey, 'LT', format('%d', now + interruptedMs), request) end
 end
 return format('%s %d %d %d', lease.answer, lease.run, now, lease.deadline)

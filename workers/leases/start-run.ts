@@ -1,8 +1,8 @@
 import type { Lane } from '../../shared/lane.ts';
 import { interruptedLifeMs, leaseGraceMs, startedLifeMs } from '../../shared/limits/lease-life.ts';
-import { loadScript, type Redis } from '../../shared/redis/connections.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { endedRequestKey, leaseEndsKey, leasesKey } from '../../shared/redis/keys.ts';
-import { loadLua } from '../../shared/redis/load-lua.ts';
+import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
 
 /**
@@ -19,15 +19,25 @@ export type Start =
 /** `taken`: how often the job was taken from its queue, including this time. */
 export type StartRun = (job: { account: string; requestId: string; taken: number; lane?: Lane }) => Promise<Start>;
 
+const script = loadLua(new URL('./start-run.lua', import.meta.url), {
+  keys: 'leasesKey leaseEndsKey endedRequestKey',
+  args: 'request taken lifeMs graceMs interruptedMs',
+});
+
 /** The only round trip before a job's first backend call. Idempotent by `taken`. */
 export function createStartRun(redis: Redis): StartRun {
-  const lua = loadLua(new URL('./start-run.lua', import.meta.url));
-  const call = loadScript(redis, { name: 'svcStart', lua, numberOfKeys: 3 });
+  const call = loadScript(redis, script);
   return async ({ account, requestId, taken, lane = 'interactive' }) => {
-    const keys = [leasesKey(account, lane), leaseEndsKey(account, lane), endedRequestKey(account, requestId)];
-    return readAnswer(
-      await call(keys, [requestId, taken, startedLifeMs[lane], leaseGraceMs.started[lane], interruptedLifeMs]),
-    );
+    const keys = {
+      ...{ leasesKey: leasesKey(account, lane), leaseEndsKey: leaseEndsKey(account, lane) },
+      endedRequestKey: endedRequestKey(account, requestId),
+    };
+    const times = {
+      lifeMs: startedLifeMs[lane],
+      graceMs: leaseGraceMs.started[lane],
+      interruptedMs: interruptedLifeMs,
+    };
+    return readAnswer(await call({ ...keys, request: requestId, taken, ...times }));
   };
 }
 

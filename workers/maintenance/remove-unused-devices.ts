@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ulid } from 'ulid';
+import { markLifeMs } from '../../shared/account-changes/change-marks.ts';
 import { toApiError } from '../../shared/errors.ts';
-import { markLifeMs } from '../../shared/limits/mark-life.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';

@@ -3,8 +3,7 @@ import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import { auditLockKey } from '../../shared/redis/coordination-keys.ts';
 import type { AuditStore } from '../../shared/store/accounts/audit-store.ts';
-import type { AcquireLock } from '../locks/acquire.ts';
-import type { ReleaseLock } from '../locks/release.ts';
+import type { AcquireLock, ReleaseLock } from '../locks/locks.ts';
 import { repeatTask } from './repeat-task.ts';
 
 const accountsAtOnce = 100;

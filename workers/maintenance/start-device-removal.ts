@@ -1,7 +1,7 @@
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { deviceLockKey, devicesLookedAtKey } from '../../shared/redis/coordination-keys.ts';
-import type { AcquireLock } from '../locks/acquire.ts';
+import type { AcquireLock } from '../locks/locks.ts';
 import type { RemoveUnusedDevices } from './remove-unused-devices.ts';
 import { repeatTask } from './repeat-task.ts';
 

@@ -1,4 +1,4 @@
-import type { Seed } from '../../shared/limits/seeding/seed.ts';
+import type { Seed } from '../../shared/limits/seed.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { countersKey, partitionOf } from '../../shared/redis/keys.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';
@@ -26,7 +26,7 @@ export function createCheckMonth({
     const upTo = await summedUpTo(redis, partitionOf(account));
     const sums = await store.recomputeUsage(account, month, upTo);
     const isCounted = (await findCountedMonths(redis, account)).includes(month);
-    const seeded = isCounted ? await seed(account, month, 'compare') : undefined;
+    const seeded = isCounted ? await seed({ account }, month, 'compare') : undefined;
     if (seeded?.before === undefined) return { account, month, ...sums, counter: undefined };
     const { used, reserved, overage } = seeded.after;
     const missing = missingInSum(sums);

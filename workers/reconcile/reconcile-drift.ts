@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { MonthTokens } from '../../shared/limits/seeding/seed.ts';
+import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { UsageMonth, UsageSum } from '../../shared/store/usage/usage-sums.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createSeed } from '../../shared/limits/seeding/seed.ts';
+import { createSeed } from '../../shared/limits/seed.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { Store } from '../../shared/store/store.ts';
@@ -11,7 +11,7 @@ import type { RetryUnavailable } from './retry-unavailable.ts';
 
 export type ReconcileStore = Pick<
   Store,
-  'findAccount' | 'recomputeUsage' | 'repairUsage' | 'listUsageMonths' | 'findUsageSum'
+  'findAccount' | 'recomputeUsage' | 'repairUsage' | 'listUsageMonths' | 'findUsageSum' | 'findKeyUsage'
 >;
 
 /** What differed, and what still differs after a repair. */
@@ -55,7 +55,7 @@ export function createReconcileMonth(deps: {
     const { account, month, counter } = found;
     if (usageDiffers(found)) await repairSum(found);
     if (counter !== undefined && (await isKnown(account)))
-      await retryUnavailable(() => seed(account, month, 'replace'));
+      await retryUnavailable(() => seed({ account }, month, 'replace'));
   }
 
   /** Every caller that Redis counts has an account. If the store does not have it, this is the wrong store or an empty one. */

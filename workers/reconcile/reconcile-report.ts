@@ -1,4 +1,4 @@
-import type { MonthTokens } from '../../shared/limits/seeding/seed.ts';
+import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
 import { type MonthCheck, sumDiffers } from './reconcile-drift.ts';
 import type { Drifted } from './reconcile-month.ts';

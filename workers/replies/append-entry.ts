@@ -1,7 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { loadScript, type Redis } from '../../shared/redis/connections.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
+import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 
-const lua = readFileSync(new URL('./append-entry.lua', import.meta.url), 'utf8');
+const script = loadLua(new URL('./append-entry.lua', import.meta.url), {
+  keys: 'stream',
+  args: 'lengthMax ...fields',
+});
 
 /**
  * Appends an entry to the reply stream of an ingress and trims it to about `lengthMax` entries. False if the stream is gone, and its
@@ -16,7 +19,6 @@ export async function appendEntry(
     return (await redis.xadd(stream, 'NOMKSTREAM', 'MAXLEN', '~', lengthMax, '*', ...fields)) !== null;
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith('OOM '))) throw error;
-    const append = loadScript(redis, { name: 'svcAppendEntry', lua, numberOfKeys: 1 });
-    return (await append([stream], [lengthMax, ...fields])) !== null;
+    return (await loadScript(redis, script)({ stream, lengthMax, fields })) !== null;
   }
 }

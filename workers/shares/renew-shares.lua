@@ -5,7 +5,7 @@ local clock = redis.call('TIME')
 -- more calls in flight than it is granted holds as many until they end. A share expires shareMs after its last renewal, except if no worker
 -- could renew because Redis was unavailable: then each worker gets back what it held (contract.md#o4-expiry-of-shares). Runs also when
 -- Redis is out of memory.
--- KEYS[1]  hash: `worker <id>`: JSON, its pools, the number of its last renewal, and its shares by backend: [held, hungry (0 or 1), batch];
+-- keys     sharesKey has `worker <id>`: JSON, its pools, the number of its last renewal, and its shares by backend: [held, hungry (0 or 1), batch];
 --          `backend <name>`: sums of these: workers held hungry heldByHungry batch short (hungry ones with less than their part)
 --          running (calls in flight), askedAt: when a client last called it; starvedAt and starvedBy: pools whose workers want it and
 --          hold none of it;
@@ -15,34 +15,31 @@ local clock = redis.call('TIME')
 --          `held <name> of <pools>`: calls that workers of exactly these pools hold, of a backend that models of several pools have;
 --          `pool <name>`: how many workers it has, and which of them looks for stalled jobs;
 --          `renewedAt`: any share; `steadySince`: renewals have come without a gap; `grantFrom`: nothing is granted before
--- KEYS[2]  sorted set: workers, by when their shares expire (milliseconds of this clock)
 -- constants pauseMsMax; limitMax: a larger limit is none; growMs and waitMsMax: the shortest and the longest wait until the limit of a backend
 --          that was busy grows; doubleAfterMs and forgetMs: when it doubles, and when it is forgotten; shareMs; gapMs: longer than a pause
 --          between two renewals while Redis and a worker are available; askedForMs: how long lines of batches leave room after a client's
 --          call; lifeMs of the keys
--- ARGV     worker; `new`, `known` (it has renewed before) or `leaves`; the number of this renewal; how many pools; their names; then for each
---          backend: name, limit (0: none), batchMax (what lines of batches may use of it), in flight, `wants` (jobs wait for it), `idle`
---          (none waits) or `stops` (it takes no more jobs), 1 if a client has called it in the last seconds, else 0, 1 if models of several
---          pools have it, busyCalls: how many calls of the worker were in flight when it was busy (0: it was not), why it has paused since
---          the last renewal (`-`: it has not), and for how many milliseconds from now
--- returns  words separated by spaces: for each pool how many workers it has, and 1 if this one looks for stalled jobs, else 0;
---          then for each backend its share (-1: no limit), how much of it lines of batches may use, why it pauses, and for how many
---          milliseconds from now
+-- args     worker; mode: `new`, `known` (it has renewed before) or `leaves`; number: of this renewal; pools: their names; uses: JSON, for each
+--          backend: name; limit (0: none); batchMax: what lines of batches may use of it; inFlight; need: `wants` (jobs wait for it), `idle`
+--          (none waits) or `stops` (it takes no more jobs); isAsked: a client has called it in the last seconds; isOfSeveral: models of several
+--          pools have it; busyCalls: how many calls of the worker were in flight when it was busy (0: it was not); pauseKind: why it has paused
+--          since the last renewal (`-`: it has not), and pauseMs from now
+-- returns  JSON: pools: of each how many workers it has, and checksStalled: this one looks for stalled jobs; shares: of each backend the calls
+--          (-1: no limit), batchCalls: how many of them lines of batches may use, why it pauses, and for how many milliseconds from now
 local call, ceil, floor, max, min = redis.call, math.ceil, math.floor, math.max, math.min
 local format, match = string.format, string.match
-local sharesKey, expiriesKey = KEYS[1], KEYS[2]
-local worker, mode, number, poolCount = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+number, uses = tonumber(number), cjson.decode(uses)
 local now = clock[1] * 1000 + floor(clock[2] / 1000)
 
 -- What every renewal reads, with one command. The rest is needed only if a worker has died.
 local fieldsRead = {'renewedAt', 'steadySince', 'grantFrom', 'worker ' .. worker}
-for index = 5, 4 + poolCount do fieldsRead[#fieldsRead + 1] = 'pool ' .. ARGV[index] end
-local ownPools = table.concat(ARGV, ',', 5, 4 + poolCount)
+for _, pool in ipairs(pools) do fieldsRead[#fieldsRead + 1] = 'pool ' .. pool end
+local ownPools = table.concat(pools, ',')
 local function heldField(name, ofPools) return 'held ' .. name .. ' of ' .. ofPools end
-for index = 5 + poolCount, #ARGV, 10 do
-  fieldsRead[#fieldsRead + 1] = 'backend ' .. ARGV[index]
-  fieldsRead[#fieldsRead + 1] = 'busy ' .. ARGV[index]
-  if ARGV[index + 6] == '1' then fieldsRead[#fieldsRead + 1] = heldField(ARGV[index], ownPools) end
+for _, use in ipairs(uses) do
+  fieldsRead[#fieldsRead + 1] = 'backend ' .. use.name
+  fieldsRead[#fieldsRead + 1] = 'busy ' .. use.name
+  if use.isOfSeveral then fieldsRead[#fieldsRead + 1] = heldField(use.name, ownPools) end
 end
 local texts = {}
 for index, text in ipairs(call('HMGET', sharesKey, unpack(fieldsRead))) do texts[fieldsRead[index]] = text end
@@ -51,7 +48,7 @@ local function read(field)
   return texts[field]
 end
 
-local backends, pools, heldBy, busyness = {}, {}, {}, {}
+local backends, poolsByName, heldBy, busyness = {}, {}, {}, {}
 local function backendOf(name)
   if not backends[name] then
     local workers, held, hungry, heldByHungry, batch, short, running, askedAt, starvedAt, starvedBy =
@@ -64,11 +61,11 @@ local function backendOf(name)
   return backends[name]
 end
 local function poolOf(name)
-  if not pools[name] then
+  if not poolsByName[name] then
     local workers, checker = match(read('pool ' .. name) or '0 ', '(%d+) (.*)')
-    pools[name] = {workers = tonumber(workers), checker = checker}
+    poolsByName[name] = {workers = tonumber(workers), checker = checker}
   end
-  return pools[name]
+  return poolsByName[name]
 end
 local function heldOf(field)
   heldBy[field] = heldBy[field] or tonumber(read(field) or 0)
@@ -99,7 +96,7 @@ local function takeOut(id)
   end
   if id == worker and mode ~= 'leaves' then return end
   call('HDEL', sharesKey, 'worker ' .. id)
-  call('ZREM', expiriesKey, id)
+  call('ZREM', sharesExpiryKey, id)
 end
 
 local renewedAt, steadySince = tonumber(read('renewedAt') or nil), tonumber(read('steadySince') or 0)
@@ -110,13 +107,13 @@ if renewedAt and (now - renewedAt > gapMs or renewedAt > now + gapMs) then stead
 -- Times of a clock that was set back.
 steadySince, grantFrom = min(steadySince, now), min(grantFrom, now + shareMs)
 if renewedAt and renewedAt > now then
-  for _, id in ipairs(call('ZRANGEBYSCORE', expiriesKey, '(' .. format('%d', now + shareMs), '+inf')) do
-    call('ZADD', expiriesKey, format('%d', now + shareMs), id)
+  for _, id in ipairs(call('ZRANGEBYSCORE', sharesExpiryKey, '(' .. format('%d', now + shareMs), '+inf')) do
+    call('ZADD', sharesExpiryKey, format('%d', now + shareMs), id)
   end
 end
 takeOut(worker)
 if now - steadySince >= shareMs then
-  for _, id in ipairs(call('ZRANGEBYSCORE', expiriesKey, '-inf', format('%d', now))) do
+  for _, id in ipairs(call('ZRANGEBYSCORE', sharesExpiryKey, '-inf', format('%d', now))) do
     if id ~= worker then takeOut(id) end
   end
 end
@@ -151,28 +148,25 @@ local function busyOf(name, configured, busyCalls, kind, pauseMs)
 end
 local function batchMaxOf(limit) return limit == 1 and 1 or limit - max(1, floor(limit / 8)) end
 
-local answer, known = {}, {shares = {}, pools = {}, number = number}
-for index = 1, mode == 'leaves' and 0 or poolCount do
-  local name = ARGV[4 + index]
+local answer, known = {shares = {}, pools = {}}, {shares = {}, pools = {}, number = number}
+for index, name in ipairs(mode == 'leaves' and {} or pools) do
   local pool = poolOf(name)
   pool.workers = pool.workers + 1
   if pool.wasOwn or pool.checker == '' then pool.checker = worker end
   known.pools[index] = name
-  answer[#answer + 1], answer[#answer + 2] = pool.workers, pool.checker == worker and 1 or 0
+  answer.pools[name] = {workers = pool.workers, checksStalled = pool.checker == worker}
 end
-for index = 5 + poolCount, mode == 'leaves' and 0 or #ARGV, 10 do
-  local name, configured, batchMax, inFlight, need, asked, isOfSeveral, busyCalls, kind, pauseMs = unpack(ARGV, index, index + 9)
-  configured, batchMax, inFlight = tonumber(configured), tonumber(batchMax), tonumber(inFlight)
-  if isRepeated then busyCalls, kind = '0', '-' end
-  local busy = busyOf(name, configured, tonumber(busyCalls), kind, tonumber(pauseMs))
+for _, use in ipairs(mode == 'leaves' and {} or uses) do
+  local name, configured, batchMax, inFlight, need = use.name, use.limit, use.batchMax, use.inFlight, use.need
+  local isOfSeveral = use.isOfSeveral and 1 or 0
+  local busy = busyOf(name, configured, isRepeated and 0 or use.busyCalls, isRepeated and '-' or use.pauseKind, use.pauseMs)
   local limit = configured
   if busy.limit > 0 then limit, batchMax = busy.limit, batchMaxOf(busy.limit) end
   local backend, hungry = backendOf(name), need == 'wants' and 1 or 0
-  if asked == '1' then backend.askedAt = now end
-  local share
+  if use.isAsked then backend.askedAt = now end
+  local share, calls, batchCalls
   if limit == 0 then
-    share = {inFlight, 0, 0, 0, tonumber(isOfSeveral), inFlight}
-    answer[#answer + 1], answer[#answer + 2] = -1, -1
+    share, calls, batchCalls = {inFlight, 0, 0, 0, isOfSeveral, inFlight}, -1, -1
   else
     local fair, wanted = ceil(limit / (backend.workers + 1)), inFlight
     -- What workers without waiting jobs leave, divided among the others. Rounded up, so that all of it is used, and rounded down while
@@ -191,7 +185,7 @@ for index = 5 + poolCount, mode == 'leaves' and 0 or #ARGV, 10 do
     local isStarved = backend.starvedBy ~= '' and backend.starvedAt <= now and now - backend.starvedAt < gapMs
     local isOthersTurn = isStarved and backend.starvedBy ~= ownPools
     local granted = min(wanted, max(0, limit - backend.held - (isOthersTurn and 1 or 0)))
-    if isOfSeveral == '1' and not isOthersTurn then
+    if use.isOfSeveral and not isOthersTurn then
       local isHeld = max(granted, inFlight, heldOf(heldField(name, ownPools))) > 0
       if isHeld then backend.starvedBy = '' elseif need == 'wants' then backend.starvedBy, backend.starvedAt = ownPools, now end
     end
@@ -199,21 +193,20 @@ for index = 5 + poolCount, mode == 'leaves' and 0 or #ARGV, 10 do
     local batchLimit = isAsked and batchMax or limit
     local batch = min(granted, max(0, batchLimit - backend.batch), ceil(granted * batchLimit / limit))
     local isShort = need == 'wants' and granted < partMin and 1 or 0
-    share = {max(granted, inFlight), hungry, batch, isShort, tonumber(isOfSeveral), inFlight}
-    answer[#answer + 1], answer[#answer + 2] = granted, batch
+    share, calls, batchCalls = {max(granted, inFlight), hungry, batch, isShort, isOfSeveral, inFlight}, granted, batch
   end
   count(name, ownPools, 1, share)
   known.shares[name] = share
-  answer[#answer + 1], answer[#answer + 2] = busy.kind, max(0, busy.pausedUntil - now)
+  answer.shares[name] = {calls = calls, batchCalls = batchCalls, pauseKind = busy.kind, pauseMs = max(0, busy.pausedUntil - now)}
 end
 
 local fields = {'renewedAt', format('%d', now), 'steadySince', format('%d', steadySince), 'grantFrom', format('%d', grantFrom)}
 local function set(field, text) fields[#fields + 1], fields[#fields + 2] = field, text end
 if mode ~= 'leaves' then
   set('worker ' .. worker, cjson.encode(known))
-  call('ZADD', expiriesKey, format('%d', now + shareMs), worker)
+  call('ZADD', sharesExpiryKey, format('%d', now + shareMs), worker)
 end
-for name, pool in pairs(pools) do set('pool ' .. name, format('%d %s', pool.workers, pool.checker)) end
+for name, pool in pairs(poolsByName) do set('pool ' .. name, format('%d %s', pool.workers, pool.checker)) end
 for name, sums in pairs(backends) do
   set('backend ' .. name, format('%d %d %d %d %d %d %d %d %d %s', sums.workers, sums.held, sums.hungry, sums.heldByHungry,
     sums.batch, sums.short, sums.running, sums.askedAt, sums.starvedAt, sums.starvedBy))
@@ -228,6 +221,6 @@ call('HSET', sharesKey, unpack(fields))
 -- Once an hour is enough.
 if mode == 'new' or not renewedAt or floor(renewedAt / 3600000) ~= floor(now / 3600000) then
   call('PEXPIRE', sharesKey, lifeMs)
-  call('PEXPIRE', expiriesKey, lifeMs)
+  call('PEXPIRE', sharesExpiryKey, lifeMs)
 end
-return table.concat(answer, ' ')
+return cjson.encode(answer)

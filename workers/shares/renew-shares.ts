@@ -1,8 +1,9 @@
+import { z } from 'zod';
 import { type PauseKind, pauseKinds } from '../../shared/fleet/process-load.ts';
-import { loadScript, type Redis } from '../../shared/redis/connections.ts';
+import type { Redis } from '../../shared/redis/connections.ts';
 import { sharesExpiryKey, sharesKey } from '../../shared/redis/coordination-keys.ts';
-import { loadLua } from '../../shared/redis/load-lua.ts';
-import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
+import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
+import { storedJson } from '../../shared/store/adapters/stored-json.ts';
 
 /**
  * What a worker uses and needs of a backend. `limit`: concurrent calls of the whole fleet; undefined if there is no limit, except the one
@@ -62,26 +63,36 @@ const constants = {
   ...{ growMs: 1_000, waitMsMax: 30_000, doubleAfterMs: 5_000, forgetMs: 60_000, pauseMsMax: 60_000, limitMax: 10_000 },
 };
 
+const script = loadLua(new URL('./renew-shares.lua', import.meta.url), {
+  keys: 'sharesKey sharesExpiryKey',
+  args: 'worker mode number uses ...pools',
+  constants,
+});
+
+const answerSchema = storedJson.pipe(
+  z.object({
+    pools: z.record(z.string(), z.object({ workers: z.int(), checksStalled: z.boolean() })),
+    shares: z.record(
+      z.string(),
+      z.object({ calls: z.int(), batchCalls: z.int(), pauseKind: z.enum(['-', ...pauseKinds]), pauseMs: z.number() }),
+    ),
+  }),
+);
+
 /** `group`: the backend whose shares have their own keys; undefined if all backends have the same keys. */
 export function createRenewShares(
   redis: Redis,
   { workerId, group }: { workerId: string; group?: string },
 ): RenewShares {
-  const lua = loadLua(new URL('./renew-shares.lua', import.meta.url), constants);
-  const call = loadScript(redis, { name: 'svcRenewShares', lua, numberOfKeys: 2 });
+  const call = loadScript(redis, script);
+  const keys = { sharesKey: sharesKey(group), sharesExpiryKey: sharesExpiryKey(group) };
   return async (mode, { number, pools, uses }) => {
-    const ofBackends = uses.flatMap(({ backend, limit = 0, inFlight, need, isAsked, isOfSeveralPools, ...busy }) => {
-      const flags = [isAsked ? 1 : 0, isOfSeveralPools ? 1 : 0];
-      const pause = [busy.pause?.kind ?? '-', Math.ceil(busy.pause?.leftMs ?? 0)];
-      return [backend, limit, batchCallsMax(limit), inFlight, need, ...flags, busy.busyCalls, ...pause];
+    const asked = uses.map(({ backend: name, limit = 0, isOfSeveralPools: isOfSeveral, pause, ...use }) => {
+      const paused = { pauseKind: pause?.kind ?? '-', pauseMs: Math.ceil(pause?.leftMs ?? 0) };
+      return { ...use, name, limit, isOfSeveral, batchMax: batchCallsMax(limit), ...paused };
     });
-    const answer = await call(
-      [sharesKey(group), sharesExpiryKey(group)],
-      [workerId, mode, number, pools.length, ...pools, ...ofBackends],
-    );
-    return mode === 'leaves'
-      ? { pools: new Map(), shares: new Map(), pauses: new Map() }
-      : readAnswer(answer, { pools, uses });
+    const answer = await call({ ...keys, worker: workerId, mode, number, pools, uses: JSON.stringify(asked) });
+    return readAnswer(answer);
   };
 }
 
@@ -90,20 +101,12 @@ export function batchCallsMax(limit: number): number {
   return limit === 1 ? 1 : limit - Math.max(1, Math.floor(limit / 8));
 }
 
-function readAnswer(answer: unknown, { pools, uses }: Omit<Parameters<RenewShares>[1], 'number'>): Renewed {
-  const words = wordsOf(answer);
-  let read = 0;
-  const next = () => intOf(words[read++]);
-  const memberships = new Map(pools.map((pool) => [pool, { workers: next(), checksStalled: next() === 1 }]));
-  const shares = new Map<string, Share>();
-  const pauses = new Map<string, Pause>();
-  for (const { backend } of uses) {
-    const share = { calls: next(), batchCalls: next() };
-    shares.set(backend, share.calls < 0 ? unlimited : share);
-    const kind = pauseKinds.find((each) => each === words[read]);
-    read++;
-    const leftMs = next();
-    if (kind !== undefined && leftMs > 0) pauses.set(backend, { kind, leftMs });
+function readAnswer(answer: unknown): Renewed {
+  const { pools, shares } = answerSchema.parse(answer);
+  const renewed: Renewed = { pools: new Map(Object.entries(pools)), shares: new Map(), pauses: new Map() };
+  for (const [backend, { calls, batchCalls, pauseKind: kind, pauseMs: leftMs }] of Object.entries(shares)) {
+    renewed.shares.set(backend, calls < 0 ? unlimited : { calls, batchCalls });
+    if (kind !== '-' && leftMs > 0) renewed.pauses.set(backend, { kind, leftMs });
   }
-  return { pools: memberships, shares, pauses };
+  return renewed;
 }

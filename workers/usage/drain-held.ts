@@ -2,8 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Drained } from './drain-partition.ts';
 import type { FailureBackoff } from './failure-backoff.ts';
-import type { TrimOutbox } from './trim-outbox.ts';
-import type { TrimSchedule } from './trim-schedule.ts';
+import type { TrimOutbox, TrimSchedule } from './outbox.ts';
 import type { UsageMetrics } from './usage-metrics.ts';
 
 /** Concurrent calls of the store, so that a slow call or a large repair does not delay all other partitions. */

@@ -4,7 +4,7 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../shared/redis/keys.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageStore } from '../../shared/store/usage/usage-store.ts';
-import { createMarkDrained } from './mark-drained.ts';
+import { createMarkDrained } from './outbox.ts';
 import type { UsageMetrics } from './usage-metrics.ts';
 
 const entriesAtOnce = 500;

@@ -1,6 +1,6 @@
 import { within } from '../../shared/process/shutdown.ts';
 import { ifAvailable, type Redis } from '../../shared/redis/connections.ts';
-import { createReadOutbox } from './read-outbox.ts';
+import { createReadOutbox } from './outbox.ts';
 
 /** Over the partitions that this worker holds: entries in total and in the longest outbox, and the age of the oldest undrained entry. */
 export type OutboxTotals = { entries: number; longest: number; ageSeconds: number };

@@ -1,7 +1,6 @@
 import { ifAvailable, type Redis, readStrings } from '../../shared/redis/connections.ts';
 import { partitionCount, partitionLockKey } from '../../shared/redis/keys.ts';
-import { createAcquireLock } from '../locks/acquire.ts';
-import { createReleaseLock } from '../locks/release.ts';
+import { createAcquireLock, createReleaseLock } from '../locks/locks.ts';
 
 /**
  * The locks on partitions that this worker holds, so that not all workers do all work. This only saves work: it does no harm if two

@@ -8,11 +8,10 @@ import type { ExpireLeases } from '../leases/expire-leases.ts';
 import { createDrainHeld } from './drain-held.ts';
 import { createDrainPartition, type OnStored } from './drain-partition.ts';
 import { createFailureBackoff, type FailureBackoff } from './failure-backoff.ts';
+import { createTrimOutbox, createTrimSchedule } from './outbox.ts';
 import { createPartitionLocks } from './partition-locks.ts';
 import { createPartitionUpkeep, type UpkeepTask } from './partition-upkeep.ts';
 import { createRemoveOldMonths } from './remove-old-months.ts';
-import { createTrimOutbox } from './trim-outbox.ts';
-import { createTrimSchedule } from './trim-schedule.ts';
 import type { UsageMetrics } from './usage-metrics.ts';
 
 /** The partitions of a dead worker become free after this time. A live worker renews its locks three times in it. */

@@ -2,12 +2,12 @@
 local clock = redis.call('TIME')
 -- Counts a new device in every network that contains its client, exactly: never more than the limit within any hour. A device that one
 -- limit refuses is not counted anywhere.
--- KEYS      sorted sets, that of the client's own network first: devices by admission time, milliseconds of this clock
--- ARGV[1]   device: if its own network has admitted it within the hour, it is admitted again and counted once
--- ARGV[2+]  the limit of each key: devices in an hour
--- returns   {waitMs, position}: 0 and 0 if admitted, else the time to wait, and the index of the key with the longest wait
+-- keys     networks: that of the client first; they have devices by admission time, milliseconds of this clock
+-- args     device: if its own network has admitted it within the hour, it is admitted again and counted once; limits: those of the
+--          networks, devices in an hour
+-- returns  JSON: waitMs: the time to wait, 0 if it is admitted; network: the key with the longest wait, empty if there is none
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local device, hour = ARGV[1], 3600000
+local hour = 3600000
 
 local function waitFor(key, limit)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now - hour)
@@ -19,16 +19,16 @@ local function waitFor(key, limit)
   return leaving[2] + hour - now
 end
 
-local waitMs, position = 0, 0
-for index, key in ipairs(KEYS) do
-  local wait = waitFor(key, tonumber(ARGV[index + 1]))
-  if index == 1 and redis.call('ZSCORE', key, device) then return {0, 0} end
-  if wait > waitMs then waitMs, position = wait, index end
+local longest = {waitMs = 0, network = ''}
+for index, network in ipairs(networks) do
+  local waitMs = waitFor(network, tonumber(limits[index]))
+  if index == 1 and redis.call('ZSCORE', network, device) then return cjson.encode(longest) end
+  if waitMs > longest.waitMs then longest = {waitMs = waitMs, network = network} end
 end
-if waitMs > 0 then return {waitMs, position} end
+if longest.waitMs > 0 then return cjson.encode(longest) end
 
-for _, key in ipairs(KEYS) do
+for _, key in ipairs(networks) do
   redis.call('ZADD', key, now, device)
   redis.call('PEXPIRE', key, hour + 60000)
 end
-return {0, 0}
+return cjson.encode(longest)

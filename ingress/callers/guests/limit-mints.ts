@@ -1,13 +1,17 @@
-import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { rateLimitExceeded } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import { loadScript, type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
+import { type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
 import { guestMintsKey } from '../../../shared/redis/keys.ts';
+import { loadLua, loadScript } from '../../../shared/redis/load-lua.ts';
+import { storedJson } from '../../../shared/store/adapters/stored-json.ts';
 import { networkOf } from './client-address.ts';
 
-const lua = readFileSync(new URL('./limit-mints.lua', import.meta.url), 'utf8');
-const answerSchema = z.tuple([z.number(), z.int()]);
+const script = loadLua(new URL('./limit-mints.lua', import.meta.url), {
+  keys: '...networks',
+  args: 'device ...limits',
+});
+const answerSchema = storedJson.pipe(z.object({ waitMs: z.number(), network: z.string() }));
 
 /**
  * Admits a new device of this client address, or fails with `rate_limit_exceeded`. The same device counts once, however often it is tried.
@@ -29,7 +33,7 @@ const networkSizes = [
  * (contract.md#l5-guest-mint).
  */
 export function createLimitMints(redis: Redis): LimitMints {
-  const run = loadScript(redis, { name: 'svcLimitMints', lua });
+  const run = loadScript(redis, script);
   const allNetworks = guestMintsKey('all');
 
   function limitsFor(address: string, { guestMintsPerHour, guestMintsPerHourTotal }: Limits): Map<string, number> {
@@ -44,11 +48,10 @@ export function createLimitMints(redis: Redis): LimitMints {
 
   return async function limitMints({ address, device }, given) {
     const limits = limitsFor(address, given);
-    const keys = [...limits.keys()];
-    const answer = await redisUnavailable(run(keys, [device, ...limits.values()]));
-    const [waitMs, position] = answerSchema.parse(answer);
+    const asked = run({ networks: [...limits.keys()], device, limits: [...limits.values()] });
+    const { waitMs, network } = answerSchema.parse(await redisUnavailable(asked));
     if (waitMs === 0) return;
-    const whose = keys[position - 1] === allNetworks ? '' : ' from this network';
+    const whose = network === allNetworks ? '' : ' from this network';
     throw rateLimitExceeded('guest_mints', `Too many new devices${whose} within an hour.`, waitMs);
   };
 }

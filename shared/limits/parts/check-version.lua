@@ -1,12 +1,13 @@
--- A part of the scripts that check a caller (load-lua.ts). It needs call, now, versionKey, fillKey, changesKey, version, how and token,
--- and returns from the script with `stale` token if the caller may be outdated:
--- the caller was read as `known` and its version is not the account's. Read it from the store, then call again with `read` and this token.
+-- A part of the scripts that check a caller (load-lua.ts). It needs call, now, versionKey, fillKey, changesKey; version: that of the caller
+-- that was read, nil for none; isRead: it was read from the store after the answer `stale`; token: the one in that answer, otherwise an id of
+-- this request. It returns from the script with `stale` token if the caller may be outdated: its version is not the account's. Read it from the
+-- store, then call again with isRead and this token.
 -- The version is a copy of the store's. It may be missing. It is never outdated (contract.md#c17-marks-of-changes): every change of the
 -- account deletes it first (shared/account-changes), and nothing fills it while a change is marked.
-if how == 'read' or call('GET', versionKey) ~= version then
+if isRead or call('GET', versionKey) ~= version then
   -- A mark that expires later than the longest life of a mark was set before the clock was set back.
   local changing = call('ZCOUNT', changesKey, '(' .. now, now + 60000) > 0
-  if how == 'known' then
+  if not isRead then
     -- Concurrent readers share one token. With one token each, they would replace each other's token, and no reader could ever fill. A
     -- reader that joins starts to read after the token was set, so its read is as recent as the first reader's.
     local shared = not changing and call('GET', fillKey)

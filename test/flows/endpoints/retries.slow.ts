@@ -37,7 +37,8 @@ async function openRetrying(
 /** Moves the account's last minute into the past by `ms`, so that a test need not wait for all of it. */
 async function ageWindow(account: string, ms: number): Promise<void> {
   const redis = openRedis(shared.stack().redisUrl);
-  const window = JSON.parse((await redis.hget(countersKey(account), 'window')) ?? '[]') as [number, ...number[]][]; // written by the service
+  const [buckets = '[]'] = (await redis.hget(countersKey(account), 'window'))?.split(' ') ?? [];
+  const window = JSON.parse(buckets) as [number, ...number[]][]; // written by the service
   const aged = window.map(([begun, requests, tokens, last = 0]) => [begun - ms, requests, tokens, last - ms]);
   await redis.hset(countersKey(account), 'window', JSON.stringify(aged));
   redis.disconnect();

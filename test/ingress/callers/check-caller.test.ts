@@ -28,6 +28,7 @@ const counters: LimitCounters = {
   overageUsed: 0,
   lastMinute: { requests: 0, tokens: 0, resetMs: 0 },
   dayRequests: 0,
+  isCountOld: false,
 };
 
 type World = { present?: Caller | ApiError; fails?: ApiError; cold?: boolean; admits?: Admitted; claimed?: Repeated };
@@ -72,8 +73,7 @@ function createSubject({ present = alice, fails, cold = false, admits, claimed }
       return 'released';
     },
     askLimits: createAskLimits({
-      seedKey: async () => {},
-      async seed(account, month) {
+      async seed({ account }, month) {
         calls.push(`seed ${account} ${month}`);
         isCold = false;
         return { before: undefined, after: { used: 0, reserved: 0, overage: 0 } };
@@ -297,7 +297,6 @@ test('only a bounded number of months is counted at once', async (t) => {
     admit: { admit: cold, readCounters: cold, findClaim: cold, look: async () => ({ outcome: 'current', now: 1 }) },
     release: async () => 'released',
     askLimits: createAskLimits({
-      seedKey: async () => {},
       seed: () => {
         seedings++;
         return seeding.promise;
@@ -322,7 +321,6 @@ test('a caller that changes at each read is given up after a few reads, and not 
     admit: { admit: stale, look: stale, readCounters: stale, findClaim: stale },
     release: async () => 'released',
     askLimits: createAskLimits({
-      seedKey: async () => {},
       seed: () => Promise.reject(new Error('no month is uncounted')),
       reread: async () => alice,
     }),

@@ -28,7 +28,7 @@ const alice: Caller = {
 };
 const counters: LimitCounters = {
   ...{ now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0 },
-  ...{ lastMinute: { requests: 0, tokens: 0, resetMs: 0 }, dayRequests: 0, lost: 0 },
+  ...{ lastMinute: { requests: 0, tokens: 0, resetMs: 0 }, dayRequests: 0, isCountOld: false },
 };
 const counter = { inc() {} };
 const metrics = {

@@ -2,7 +2,7 @@ import test from 'ava';
 import { ulid } from 'ulid';
 import { presentRequest } from '../../../ingress/requests/present-request.ts';
 import { request as requestSchema } from '../../../ingress/requests/request-schemas.ts';
-import { leaseEndsKey, leasesKey, outboxKey, partitionOf } from '../../../shared/redis/keys.ts';
+import { leaseEndsKey, outboxKey, partitionOf } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { usageRecord } from '../../shared/store/usage-records.ts';
@@ -64,16 +64,6 @@ for (const lane of ['interactive', 'batch'] as const) {
     t.deepEqual(await side.look(id), { ...expected, state: 'streaming' });
   });
 }
-
-test('a lease that a script has encoded again is read as before', async (t) => {
-  const side = await freshAccount();
-  const id = nextId();
-  const admittedAt = await side.admit(id);
-  const text = (await own.redis.hget(leasesKey(side.account), id)) ?? '';
-  const encode = "redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(cjson.decode(ARGV[2])))";
-  await own.redis.eval(encode, 1, leasesKey(side.account), id, text);
-  t.like(await side.look(id), { id, state: 'queued', model: 'small-chat', created_at: Math.floor(admittedAt / 1000) });
-});
 
 test('an ended request has all of its record, and locations instead of backends', async (t) => {
   const side = await freshAccount();

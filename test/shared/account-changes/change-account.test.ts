@@ -1,8 +1,8 @@
 import test from 'ava';
 import { createChangeAccount } from '../../../shared/account-changes/change-account.ts';
+import { markLifeMs } from '../../../shared/account-changes/change-marks.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { markLifeMs } from '../../../shared/limits/mark-life.ts';
 import { connectForRequests } from '../../../shared/redis/connections.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
 import { waitUntilReady } from '../../../shared/redis/wait-for-redis.ts';

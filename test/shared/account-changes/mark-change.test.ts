@@ -1,8 +1,6 @@
 import test from 'ava';
-import { createMarkChange } from '../../../shared/account-changes/mark-change.ts';
-import { createUnmarkChange } from '../../../shared/account-changes/unmark-change.ts';
+import { createMarkChange, createUnmarkChange, markLifeMs } from '../../../shared/account-changes/change-marks.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { markLifeMs } from '../../../shared/limits/mark-life.ts';
 import { connectForRequests } from '../../../shared/redis/connections.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';

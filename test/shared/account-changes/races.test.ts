@@ -4,9 +4,9 @@ import fc, { type Scheduler } from 'fast-check';
 import { createCallers } from '../../../ingress/callers/callers.ts';
 import { createCheckCaller } from '../../../ingress/callers/check-caller.ts';
 import { createChangeAccount } from '../../../shared/account-changes/change-account.ts';
+import { markLifeMs } from '../../../shared/account-changes/change-marks.ts';
 import { createAdmit } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
-import { markLifeMs } from '../../../shared/limits/mark-life.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import type { Decide } from '../../../shared/store/accounts/decide.ts';
@@ -199,7 +199,7 @@ function createIngress(world: World) {
   const checkCaller = createCheckCaller({
     admit,
     release: async () => 'released',
-    askLimits: createAskLimits({ seed, seedKey: async () => {}, reread: callers.reread }),
+    askLimits: createAskLimits({ seed, reread: callers.reread }),
     keyUse: { note: () => {} },
   });
   return async function request(t: ExecutionContext): Promise<number> {

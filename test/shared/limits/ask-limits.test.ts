@@ -22,12 +22,8 @@ function open(
   const seeded: string[] = [];
   let reread = 0;
   const askLimits = createAskLimits({
-    seedKey: async ({ account, keyId, month }) => {
-      seeded.push(`${account} ${keyId} ${month}`);
-      await seed(account, month);
-    },
-    seed: async (account, month) => {
-      seeded.push(`${account} ${month}`);
+    seed: async ({ account, keyId }, month) => {
+      seeded.push(keyId === undefined ? `${account} ${month}` : `${account} ${keyId} ${month}`);
       await seed(account, month);
       const none = { used: 0, reserved: 0, overage: 0 };
       return { before: undefined, after: none };
@@ -117,11 +113,11 @@ test('only a further key with an end or limits is part of a call, and its month 
 
 test('an old count of a key is used, and counted again in the background, which may fail', async (t) => {
   const lastMinute = { requests: 0, tokens: 0, resetMs: 0 };
-  const key = { id: 'key_1', lastMinute, used: 0, reserved: 0, isCountOld: true };
-  const month = { now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0, dayRequests: 0 };
+  const key = { lastMinute, used: 0, reserved: 0, overageUsed: 0, dayRequests: 0, isCountOld: true };
+  const month = { now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0, dayRequests: 0, isCountOld: false };
   const counted: Admitted = { outcome: 'full', counters: { ...month, lastMinute, key } };
   const { ask, seeded } = open([counted], { seed: () => Promise.reject(new Error('the store is unavailable')) });
-  t.like(await ask({ caller: { ...caller, keyId: 'key_1', furtherKey: {} } }), { answer: counted });
+  t.like(await ask({ caller: { ...caller, keyId: 'key_1', furtherKey: { limits: {} } } }), { answer: counted });
   t.deepEqual(seeded, ['user:ann key_1 2030-05']);
 });
 

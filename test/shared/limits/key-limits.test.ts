@@ -1,7 +1,8 @@
 import test from 'ava';
 import type { LookKey } from '../../../shared/limits/admit.ts';
-import { keyCountersKey, leasesKey, outboxKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
+import { keyCountersKey, outboxKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
 import type { UsageDetail } from '../../../shared/store/usage/usage-details.ts';
+import { changeLease } from '../../support/change-lease.ts';
 import { allKeys } from '../../support/open-redis.ts';
 import { noon, openOwnLimits } from '../../support/own-limits.ts';
 
@@ -267,8 +268,7 @@ test.serial('a key without limits leaves no counters and no mark in its leases',
   const side = await freshAccount();
   await side.admit({ requestId: 'a', key: { id, endsAt: noon + hourMs } });
   t.is(await redis().exists(keyCountersKey(side.account, id)), 0);
-  const lease = (await redis().hget(leasesKey(side.account), side.idOf('a'))) ?? '';
-  t.false(Object.hasOwn(JSON.parse(lease), 'key'));
+  t.false(Object.hasOwn(await changeLease(redis(), { account: side.account, requestId: side.idOf('a') }), 'key'));
 });
 
 test.serial(
@@ -296,7 +296,8 @@ test.serial('a count removes the month two before it, and nothing else', async (
   const side = await freshAccount();
   for (const month of ['2030-05', '2030-06', '2030-07']) await side.seedKey(id, month);
   t.deepEqual((await redis().hkeys(keyCountersKey(side.account, id))).toSorted(), [
-    ...['2030-06:reserved', '2030-06:used', '2030-07:reserved', '2030-07:used', 'countedAt'],
+    ...['2030-06:overage', '2030-06:reserved', '2030-06:used'],
+    ...['2030-07:overage', '2030-07:reserved', '2030-07:used', 'countedAt'],
   ]);
 });
 

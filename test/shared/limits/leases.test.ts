@@ -267,7 +267,7 @@ test.serial('a failed settle call is repeated, and the last result is returned',
   let calls = 0;
   const redis = {
     defineCommand: () => {},
-    async svcSettle() {
+    async 'svc:settle'() {
       if (++calls < 3) throw new Error('READONLY');
       return 'settled';
     },

@@ -15,6 +15,7 @@ const counters: LimitCounters = {
   overageUsed: 0,
   lastMinute: { requests: 3, tokens: 250, resetMs: 61_500 },
   dayRequests: 9,
+  isCountOld: false,
 };
 const allowance: Allowance = {
   requestsPerMinute: 10,
@@ -92,6 +93,8 @@ test('of the limits of an account and of its key, those that leave less are show
     lastMinute: { requests: 1, tokens: 90, resetMs: 3_000 },
     used: 0,
     reserved: 0,
+    overageUsed: 0,
+    dayRequests: 0,
     isCountOld: false,
   };
   const shown = (keyLimits: KeyLimits) => {

@@ -1,11 +1,11 @@
 import test from 'ava';
 import { Registry } from 'prom-client';
-import { createSeed } from '../../../shared/limits/seeding/seed.ts';
+import { createSeed } from '../../../shared/limits/seed.ts';
 import { countersKey, outboxMarksKey, partitionOf, versionKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
-import { createTrimOutbox } from '../../../workers/usage/trim-outbox.ts';
+import { createTrimOutbox } from '../../../workers/usage/outbox.ts';
 import { openLimits } from '../../support/limits-side.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -37,7 +37,7 @@ async function open() {
     redis,
     store,
     setTime,
-    seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed(account, month, mode),
+    seed: (month: string, mode?: Parameters<typeof seed>[2]) => seed({ account }, month, mode),
     async drain({ trim = false } = {}) {
       const { upTo } = await drainPartition(partition);
       if (trim) await trimOutbox(partition, upTo);
@@ -135,9 +135,9 @@ test('a seeding starts again if its entries are drained and trimmed while it rea
     }
     return sum;
   };
-  const seed = createSeed({ redis: ann.redis, store: { findUsageSum } });
+  const seed = createSeed({ redis: ann.redis, store: { ...ann.store, findUsageSum } });
   await ann.redis.hdel(countersKey(account), '2030-05:used');
-  t.deepEqual(await seed(account, '2030-05'), { before: undefined, after: tokens(15) });
+  t.deepEqual(await seed({ account }, '2030-05'), { before: undefined, after: tokens(15) });
   t.is(reads, 2);
 });
 

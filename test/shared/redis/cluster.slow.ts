@@ -6,13 +6,13 @@ import {
   connectForWork,
   ifAvailable,
   inOneSlot,
-  loadScript,
   mastersOf,
   nodeOf,
   type Redis,
   readStrings,
 } from '../../../shared/redis/connections.ts';
 import { guestMintsKey } from '../../../shared/redis/keys.ts';
+import { loadScript } from '../../../shared/redis/load-lua.ts';
 import { redisNow } from '../../../shared/redis/redis-now.ts';
 import { fieldsOf, openInbox } from '../../../shared/redis/stream-inbox.ts';
 import { waitForRedis } from '../../../shared/redis/wait-for-redis.ts';
@@ -132,7 +132,7 @@ test.serial('while its slot moves, a script waits until all of its keys have mov
   const both = loadScript(redis, {
     name: 'testBoth',
     lua: "return redis.call('EXISTS', KEYS[1], KEYS[2])",
-    numberOfKeys: 2,
+    ...({ keys: 'one other', args: '' } as const),
   });
   await Promise.all(['{moves}1', '{moves}2', '{moves}3'].map((key) => redis.set(key, 'x')));
   const slot = await side.cluster.slotOf('{moves}1');
@@ -142,9 +142,9 @@ test.serial('while its slot moves, a script waits until all of its keys have mov
   const moving = side.cluster.moveSlot({ slot, to, pauseMs: 600 }); // longer in total than a call usually waits
   const keysLeft = () => from.redis.cluster('COUNTKEYSINSLOT', slot);
   await until(t, async () => (await keysLeft()) < 3);
-  t.is(await both(['{moves}1', '{moves}none'], []), 1);
+  t.is(await both({ one: '{moves}1', other: '{moves}none' }), 1);
   await moving;
-  t.is(await both(['{moves}2', '{moves}3'], []), 2);
+  t.is(await both({ one: '{moves}2', other: '{moves}3' }), 2);
   t.is(nodeOf(redis, '{moves}1'), `127.0.0.1:${to.port}`);
 });
 

@@ -4,11 +4,11 @@ import { ApiError } from '../../../shared/errors.ts';
 import {
   connectForRequests,
   connectForWork,
-  loadScript,
   type Redis,
   readStrings,
   redisUnavailable,
 } from '../../../shared/redis/connections.ts';
+import { loadScript } from '../../../shared/redis/load-lua.ts';
 import { waitForRedis, waitUntilReady } from '../../../shared/redis/wait-for-redis.ts';
 import { startPrivateRedis } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -280,10 +280,13 @@ test('the memory of Redis is its maxmemory, or else that of its machine', async 
 
 test('a script is loaded again if Redis has lost it', async (t) => {
   await using own = await startPrivateRedis();
-  const run = loadScript(own.redis, { name: 'echo1', lua: 'return {KEYS[1], ARGV[1], ARGV[2]}', numberOfKeys: 1 });
-  t.deepEqual(await run(['key'], ['text', 5]), ['key', 'text', '5']);
+  const run = loadScript(own.redis, {
+    ...{ name: 'echo1', lua: 'return {KEYS[1], ARGV[1], ARGV[2]}' },
+    ...({ keys: 'key', args: 'text number' } as const),
+  });
+  t.deepEqual(await run({ key: 'key', text: 'text', number: 5 }), ['key', 'text', '5']);
   await own.redis.script('FLUSH');
-  t.deepEqual(await run(['key'], ['text', 5]), ['key', 'text', '5']);
+  t.deepEqual(await run({ key: 'key', text: 'text', number: 5 }), ['key', 'text', '5']);
 });
 
 test('a connection to a Redis that became a replica is closed, and the rejected call is not sent again', async (t) => {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { Queue } from 'bullmq';
 import { allQueues, queueOptions } from '../../../shared/jobs/queues.ts';
-import { createSeed } from '../../../shared/limits/seeding/seed.ts';
+import { createSeed } from '../../../shared/limits/seed.ts';
 import { type PlanFile, parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { leaseEndsKey, leasesKey } from '../../../shared/redis/keys.ts';
@@ -86,7 +86,7 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Deps) {
     t.deepEqual(kept, recomputed, `${account}: drift`);
     t.is(recomputed?.total.chargedTokens, used, account);
     t.is(recomputed?.total.requests, records.length, `${account}: each record is counted once`);
-    const { before, after } = await createSeed({ redis, store })(account, month, 'compare');
+    const { before, after } = await createSeed({ redis, store })({ account }, month, 'compare');
     t.deepEqual(before, { used, reserved: 0, overage: 0 }, `${account}: Redis`);
     t.deepEqual(before, after, `${account}: Redis against the store and the outbox`);
   }

@@ -1,6 +1,5 @@
 import test from 'ava';
-import { createAcquireLock } from '../../../workers/locks/acquire.ts';
-import { createReleaseLock } from '../../../workers/locks/release.ts';
+import { createAcquireLock, createReleaseLock } from '../../../workers/locks/locks.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 
 let own: PrivateRedis;

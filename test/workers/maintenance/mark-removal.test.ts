@@ -1,6 +1,6 @@
 import test from 'ava';
+import { markLifeMs } from '../../../shared/account-changes/change-marks.ts';
 import { createAdmit } from '../../../shared/limits/admit.ts';
-import { markLifeMs } from '../../../shared/limits/mark-life.ts';
 import { changesKey, countersKey, fillKey, leasesKey, versionKey } from '../../../shared/redis/keys.ts';
 import { createMarkRemoval } from '../../../workers/maintenance/mark-removal.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';

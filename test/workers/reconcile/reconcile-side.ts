@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
-import { createSeed } from '../../../shared/limits/seeding/seed.ts';
+import { createSeed } from '../../../shared/limits/seed.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { partitionCount, partitionOf } from '../../../shared/redis/keys.ts';
 import { redisNow } from '../../../shared/redis/redis-now.ts';
@@ -33,7 +33,7 @@ export function openReconcileSide(redis: Redis, store: Store) {
       await store.changeAccount(account, changeSettings({ settings, at: new Date(), by: 'a test', unknown }));
       await side.prepare(await monthsAgo(0));
       const count = async () => {
-        for (const months of [1, 0]) await seed(account, await monthsAgo(months));
+        for (const months of [1, 0]) await seed({ account }, await monthsAgo(months));
       };
       await count();
       return {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { Registry } from 'prom-client';
-import { createSeed } from '../../../shared/limits/seeding/seed.ts';
+import { createSeed } from '../../../shared/limits/seed.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { countersKey, outboxMarksKey, partitionOf } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';

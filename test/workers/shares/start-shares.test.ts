@@ -15,7 +15,7 @@ test.before(async () => {
 
 test.after.always(() => given?.[Symbol.asyncDispose]());
 
-const script = 'svcRenewShares';
+const script = 'svc:renew-shares';
 
 /** The same Redis, as if it were a cluster. `onCall` is awaited before each renewal of the shares of one backend. */
 function asCluster(redis: Redis, onCall: (mode: string) => Promise<void>): Redis {
@@ -26,7 +26,8 @@ function asCluster(redis: Redis, onCall: (mode: string) => Promise<void>): Redis
       if (typeof value !== 'function') return value;
       if (name !== script) return value.bind(target);
       return async (...args: string[]) => {
-        if (args[0]?.includes('shares:')) await onCall(args[3] ?? '');
+        const mode = args.find((each) => each === 'new' || each === 'known' || each === 'leaves');
+        if (args.some((each) => each.includes('{shares:'))) await onCall(mode ?? '');
         return value.apply(target, args);
       };
     },

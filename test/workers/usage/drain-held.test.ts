@@ -5,7 +5,7 @@ import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainHeld } from '../../../workers/usage/drain-held.ts';
 import type { Drained } from '../../../workers/usage/drain-partition.ts';
 import { createFailureBackoff } from '../../../workers/usage/failure-backoff.ts';
-import { createTrimSchedule } from '../../../workers/usage/trim-schedule.ts';
+import { createTrimSchedule } from '../../../workers/usage/outbox.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 function drainer(drainPartition: (partition: number) => Promise<Drained>) {

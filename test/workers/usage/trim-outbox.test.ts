@@ -1,7 +1,6 @@
 import test from 'ava';
 import { outboxKey, outboxMarksKey } from '../../../shared/redis/keys.ts';
-import { createMarkDrained } from '../../../workers/usage/mark-drained.ts';
-import { createTrimOutbox } from '../../../workers/usage/trim-outbox.ts';
+import { createMarkDrained, createTrimOutbox } from '../../../workers/usage/outbox.ts';
 import { type PrivateRedis, startPrivateRedis } from '../../support/private-redis.ts';
 
 let own: PrivateRedis;

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createTrimSchedule } from '../../../workers/usage/trim-schedule.ts';
+import { createTrimSchedule } from '../../../workers/usage/outbox.ts';
 
 function schedule() {
   let time = 0;

@@ -6,8 +6,7 @@ import { type Redis, readStrings } from '../../../shared/redis/connections.ts';
 import { batchSchedulerLockKey } from '../../../shared/redis/coordination-keys.ts';
 import { batchLockKey } from '../../../shared/redis/keys.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
-import type { AcquireLock } from '../../locks/acquire.ts';
-import type { ReleaseLock } from '../../locks/release.ts';
+import type { AcquireLock, ReleaseLock } from '../../locks/locks.ts';
 import type { AssignAccounts } from './assign-accounts.ts';
 import { shareAccounts } from './share-accounts.ts';
 

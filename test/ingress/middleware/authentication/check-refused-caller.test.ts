@@ -13,7 +13,7 @@ if ('issues' in parsed) throw new Error('the plan file of the tests is wrong');
 const { planFile } = parsed;
 const counters: LimitCounters = {
   ...{ now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0 },
-  ...{ lastMinute: { requests: 0, tokens: 0, resetMs: 0 }, dayRequests: 0, lost: 0 },
+  ...{ lastMinute: { requests: 0, tokens: 0, resetMs: 0 }, dayRequests: 0, isCountOld: false },
 };
 const callerWith = (suspended: boolean): Caller => ({
   ...{ account: 'user:alice', keyId: 'key_1', plan: 'free' },

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { Registry } from 'prom-client';
 import { createAnswerBudget } from '../../../../shared/bytes/answer-budget.ts';
-import { createSeed } from '../../../../shared/limits/seeding/seed.ts';
+import { createSeed } from '../../../../shared/limits/seed.ts';
 import { createSettle } from '../../../../shared/limits/settle.ts';
 import { leasesKey, queuePrefix } from '../../../../shared/redis/keys.ts';
 import type { Found } from '../../../../workers/answers/found.ts';
@@ -109,7 +109,7 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
     /** The tokens of this month, and the leases that are left. */
     async charged(account: string) {
       const month = new Date().toISOString().slice(0, 7);
-      const { after } = await createSeed({ redis, store })(account, month, 'compare');
+      const { after } = await createSeed({ redis, store })({ account }, month, 'compare');
       return { ...after, leases: await redis.hlen(leasesKey(account, 'batch')) };
     },
   };

@@ -9,8 +9,7 @@ import { createCloseBatch } from '../../../../workers/batches/files/close-batch.
 import { createValidateBatch } from '../../../../workers/batches/files/validate-batch.ts';
 import { createWriteBatchFiles } from '../../../../workers/batches/files/write-batch-files.ts';
 import { superviseBatches } from '../../../../workers/batches/scheduler/batch-supervisor.ts';
-import { createAcquireLock } from '../../../../workers/locks/acquire.ts';
-import { createReleaseLock } from '../../../../workers/locks/release.ts';
+import { createAcquireLock, createReleaseLock } from '../../../../workers/locks/locks.ts';
 import { batchOf, resultOf } from '../../../shared/store/batch-records.ts';
 import { type BatchSide, openBatchSide } from '../../../support/batch-side.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../../support/private-redis.ts';

@@ -1,0 +1,21 @@
+#!lua flags=no-writes
+-- Reads the leases of an account, or that of one request.
+-- keys     leasesKeys: of each lane
+-- args     request, left out for all
+-- returns  a list of JSON: request, and the lease (shared/limits/parts/lease.lua)
+-- include ../../shared/limits/parts/lease
+local found = {}
+local function add(id, text)
+  if not text then return end
+  local lease = unpackLease(text)
+  lease.request = id
+  found[#found + 1] = cjson.encode(lease)
+end
+for _, key in ipairs(leasesKeys) do
+  if request then add(request, redis.call('HGET', key, request))
+  else
+    local leases = redis.call('HGETALL', key)
+    for index = 1, #leases, 2 do add(leases[index], leases[index + 1]) end
+  end
+end
+return found

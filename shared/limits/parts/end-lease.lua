@@ -1,0 +1,49 @@
+-- A part of the scripts that end a lease (load-lua.ts), after counters.lua. It needs countersKey, leasesKey, leaseEndsKey and keptBytesKey.
+
+-- Corrects the counters of one holder: what the lease holds is no longer reserved, and `used` tokens are used instead, in the month and the
+-- bucket that were charged (contract.md#n6-settling). `requests` is the change of the requests. Charges that have left the window are not
+-- restored. A month that is not counted here is not started here: the next admission seeds it from the store and the outbox. A field
+-- `:reserved` alone marks a month that missed usage, so that it does not start at 0 because last month is counted.
+local function correctHolder(key, lease, bucket, requests, used)
+  local call, format = redis.call, string.format
+  local usedField, reservedField = lease.month .. ':used', lease.month .. ':reserved'
+  local window, usedBefore, reservedBefore = unpack(call('HMGET', key, 'window', usedField, reservedField))
+  local more = used - lease.tokens
+
+  local _, last = string.find(window or '', '[' .. bucket .. ',', 1, true)
+  local sumsAt, ofAll, tokensOfAll = string.match(window or '', '%] ()(%-?%d+) (%-?%d+)$', -40)
+  if last and sumsAt then
+    local ofBucket, tokensOfBucket, rest = string.match(window, '^([^,]+),([^,]+)()', last + 1)
+    window = format('%s%d,%d%s%d %d', string.sub(window, 1, last), ofBucket + requests, tokensOfBucket + more,
+      string.sub(window, rest, sumsAt - 1), ofAll + requests, tokensOfAll + more)
+  end
+  if requests ~= 0 and bucket ~= 0 and tonumber(call('HGET', key, 'day')) == math.floor(lease.admittedAt / dayMs) then
+    call('HINCRBY', key, 'dayRequests', requests)
+  end
+
+  if not usedBefore then
+    if last then call('HSET', key, 'window', window) end
+    if used ~= 0 and call('EXISTS', key) == 1 then call('HSET', key, reservedField, 0) end
+    return
+  end
+  -- Exact up to 2^53; no larger sum would be accepted.
+  local usedNow, reservedNow = format('%d', usedBefore + used), format('%d', (reservedBefore or 0) - lease.tokens)
+  if last then
+    call('HSET', key, 'window', window, usedField, usedNow, reservedField, reservedNow)
+  else
+    call('HSET', key, usedField, usedNow, reservedField, reservedNow)
+  end
+  if lease.overage == 1 and used ~= 0 then call('HINCRBY', key, lease.month .. ':overage', used) end
+end
+
+-- Removes a lease, corrects the counters of every holder that it was charged to, and gives back what it has reserved for its answer.
+local function endLease(request, lease, keyCountersKey, requests, used)
+  redis.call('HDEL', leasesKey, request)
+  redis.call('ZREM', leaseEndsKey, request)
+  correctHolder(countersKey, lease, lease.bucket, requests, used)
+  if lease.key then correctHolder(keyCountersKey, lease, lease.isKeyMonthOnly and 0 or lease.bucket, requests, used) end
+  if lease.keep then
+    -- include kept-bytes
+    countReservedBytes(countersKey, keptBytesKey, lease.deadline, -lease.keep)
+  end
+end
