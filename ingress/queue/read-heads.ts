@@ -1,8 +1,14 @@
 import { modelQueue } from '../../shared/jobs/queues.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 import { halfOfTurns, ranksOf, scoreOfPriority, scoresOf, turnOf, turnsAheadMax } from './job-priority.ts';
-import { createLowerTurns } from './lower-turns.ts';
+
+const script = loadLua(new URL('./lower-turns.lua', import.meta.url), {
+  keys: 'jobsKey',
+  args: 'lowest highest',
+  constants: { halfOfTurns, turnsAheadMax, scoreOfPriority },
+});
 
 /** The turn of the job that is first of its rank in the queue of a model. */
 export type Head = { rank: number; turn: number };
@@ -33,4 +39,13 @@ export function createReadHeads(redis: Redis): (model: string, plans: PlanFile['
 
 function turnOfScore(score: string): number {
   return turnOf(Math.floor(Number(score) / scoreOfPriority));
+}
+
+/** Creates a function that lowers the turns of this rank that are too high in the queue with this key. Idempotent. */
+function createLowerTurns(redis: Redis): (key: string, rank: number) => Promise<void> {
+  const run = loadScript(redis, script);
+  return async function lowerTurns(jobsKey, rank) {
+    const [lowest, highest] = scoresOf(rank);
+    await run({ jobsKey, lowest, highest });
+  };
 }

@@ -202,7 +202,10 @@ if isNewBucket or leases == 0 then
   call('PEXPIRE', leasesKey, countersLifeMs)
   call('PEXPIRE', leaseEndsKey, countersLifeMs)
 end
--- After its start, a lease may expire earlier than it would have as an admitted one.
-local isNewHolder = call('ZADD', leaseHoldersKey, 'LT', format('%d', math.min(endsAt, now + leaseLifeMs)), leaseHolder) == 1
-if isNewBucket or isNewHolder then call('PEXPIRE', leaseHoldersKey, countersLifeMs) end
+-- After its start, a lease may expire earlier than it would have as an admitted one. If the account has other leases, it is checked within
+-- leaseLifeMs anyway.
+if isNewBucket or leases == 0 or endsAt < now + leaseLifeMs then
+  local isNewHolder = call('ZADD', leaseHoldersKey, 'LT', format('%d', math.min(endsAt, now + leaseLifeMs)), leaseHolder) == 1
+  if isNewBucket or isNewHolder then call('PEXPIRE', leaseHoldersKey, countersLifeMs) end
+end
 return repeated and withCounters(repeated) or admitted(lease, leases + 1)

@@ -47,7 +47,7 @@ function linesFor(table: 'KEYS' | 'ARGV', text: string): string {
   const words = text.split(' ').filter(Boolean);
   const list = words.find((word) => word.startsWith('...'))?.slice(3);
   const names = words.filter((word) => !word.startsWith('...'));
-  const nothing = table === 'KEYS' ? 'KEYS[1]' : "''";
+  const nothing = table === 'KEYS' ? names[0] : "''";
   const lines =
     names.length === 0 ? [] : [`local ${names.map(bare).join(', ')} = unpack(${table}, 1, ${names.length})`];
   for (const name of names.filter((word) => word.endsWith('?')).map(bare))

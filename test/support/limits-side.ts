@@ -13,9 +13,8 @@ import type { UsageDetail } from '../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
 import { createEndLeases } from '../../workers/leases/end-leases.ts';
-import { createMarkStreaming } from '../../workers/leases/mark-streaming.ts';
 import { createRenewLeases } from '../../workers/leases/renew-leases.ts';
-import { createStartRun } from '../../workers/leases/start-run.ts';
+import { createMarkStreaming, createStartRun } from '../../workers/leases/start-run.ts';
 import { changeLease } from './change-lease.ts';
 
 export const timeouts = { queueMs: 30_000, requestMs: 600_000 };

@@ -59,3 +59,18 @@ function readAnswer(answer: unknown): Start {
       throw new Error('the script that starts a run returned an unknown answer');
   }
 }
+
+const streamingLua = loadLua(new URL('./mark-streaming.lua', import.meta.url), {
+  keys: 'leasesKey',
+  args: 'request run',
+});
+
+export type MarkStreaming = (given: { account: string; requestId: string; run: number }) => Promise<void>;
+
+/** From now on no other run of the request may begin: the client has a part of this run's answer. */
+export function createMarkStreaming(redis: Redis): MarkStreaming {
+  const call = loadScript(redis, streamingLua);
+  return async ({ account, requestId, run }) => {
+    await call({ leasesKey: leasesKey(account), request: requestId, run });
+  };
+}

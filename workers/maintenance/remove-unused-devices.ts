@@ -1,14 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ulid } from 'ulid';
+import { z } from 'zod';
 import { markLifeMs } from '../../shared/account-changes/change-marks.ts';
 import { toApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
+import { countersKey, leasesKey, versionKeysOf } from '../../shared/redis/keys.ts';
+import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { agreedNow } from '../redis/agreed-now.ts';
 import { isRemovable, isUnused } from './is-removable.ts';
-import { createMarkRemoval } from './mark-removal.ts';
+
+const script = loadLua(new URL('./mark-removal.lua', import.meta.url), {
+  keys: 'versionKey fillKey changesKey countersKey leasesKey',
+  args: 'change lifeMs',
+});
 
 /**
  * Makes one pass over all devices. True if it has reached the end. It stops early if `mayContinue`, called after each page, returns
@@ -88,5 +95,16 @@ export function createRemoveUnusedDevices({
     if (removed > 0) log.info({ since, removed }, 'devices that were no longer used were removed');
     if (failures.length > 0) log.warn({ err: failures[0], devices: failures.length }, 'some devices were not removed');
     return after === undefined;
+  };
+}
+
+/** Marks this device as being removed. False if it is in use or being changed. `change`: an id of this removal. */
+type MarkRemoval = (account: string, change: string) => Promise<boolean>;
+
+export function createMarkRemoval(redis: Redis): MarkRemoval {
+  const run = loadScript(redis, script);
+  return async function markRemoval(account, change) {
+    const ofUse = { countersKey: countersKey(account), leasesKey: leasesKey(account) };
+    return z.number().parse(await run({ ...versionKeysOf(account), ...ofUse, change, lifeMs: markLifeMs })) === 1;
   };
 }

@@ -2,7 +2,12 @@ import type { Reply } from '../../shared/jobs/replies.ts';
 import { encodeFrame } from '../../shared/jobs/reply-frames.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { atEndOfTurn } from '../../shared/redis/end-of-turn.ts';
-import { appendEntry } from './append-entry.ts';
+import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
+
+const script = loadLua(new URL('./append-entry.lua', import.meta.url), {
+  keys: 'stream',
+  args: 'lengthMax ...fields',
+});
 
 /** A reply that waits in a frame, or was sent with it. */
 export interface PostedReply {
@@ -174,4 +179,21 @@ function createStreams() {
 function charactersOf(reply: Reply): number {
   if (reply.kind === 'chunk' || reply.kind === 'piece') return reply.data.length;
   return reply.kind === 'end' ? (reply.data.body?.length ?? 0) : 0;
+}
+
+/**
+ * Appends an entry to the reply stream of an ingress and trims it to about `lengthMax` entries. False if the stream is gone, and its
+ * ingress with it. If Redis is out of memory, a script appends the entry.
+ */
+async function appendEntry(
+  redis: Redis,
+  stream: string,
+  { fields, lengthMax }: { fields: readonly string[]; lengthMax: number },
+): Promise<boolean> {
+  try {
+    return (await redis.xadd(stream, 'NOMKSTREAM', 'MAXLEN', '~', lengthMax, '*', ...fields)) !== null;
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith('OOM '))) throw error;
+    return (await loadScript(redis, script)({ stream, lengthMax, fields })) !== null;
+  }
 }

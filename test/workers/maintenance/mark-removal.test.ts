@@ -2,7 +2,7 @@ import test from 'ava';
 import { markLifeMs } from '../../../shared/account-changes/change-marks.ts';
 import { createAdmit } from '../../../shared/limits/admit.ts';
 import { changesKey, countersKey, fillKey, leasesKey, versionKey } from '../../../shared/redis/keys.ts';
-import { createMarkRemoval } from '../../../workers/maintenance/mark-removal.ts';
+import { createMarkRemoval } from '../../../workers/maintenance/remove-unused-devices.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
 
