@@ -224,6 +224,24 @@ test('no script builds a key: a cluster must know each key before it runs a scri
   );
 });
 
+test('no script counts positions: a list beside the call names its keys and arguments', (t) => {
+  const scripts = projectFiles().filter((path) => /^(ingress|workers|shared)\/.*\.lua$/.test(path));
+  const positions = /\b(KEYS|ARGV)\b/;
+  t.regex('local key = KEYS[1]', positions);
+  t.deepEqual(
+    scripts.filter((path) => positions.test(readFileSync(path, 'utf8'))),
+    [],
+  );
+});
+
+test('one part of the scripts knows how a lease is written', (t) => {
+  const packing = projectFiles().filter(
+    (path) =>
+      /^(ingress|workers|shared)\/.*\.(lua|ts)$/.test(path) && /cmsgpack|msgpack/.test(readFileSync(path, 'utf8')),
+  );
+  t.deepEqual(packing, ['shared/limits/parts/lease.lua']);
+});
+
 test('no file is a barrel or a catch-all', (t) => {
   const drawer = /(^|\/)(index\.[cm]?[jt]s|(utils?|helpers?|lib|common|services?|types)(\.[cm]?[jt]s|\/))/;
   t.regex('shared/utils.ts', drawer);

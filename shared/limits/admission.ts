@@ -1,4 +1,4 @@
-import { intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
+import { createReadNumbers, intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
 
 /**
  * What a holder of limits has used, an account or a key of it: tokens of the month that are used, reserved by requests in flight, and used as
@@ -75,20 +75,37 @@ export type Admitted =
 
 export type AdmissionAnswer = Admitted | CountersAnswer | Looked;
 
+/**
+ * The integers in answers of the admission scripts. `inFlight`: leases of the lane, including this one. `keep`: the bytes that are reserved
+ * for the answer.
+ */
+export const answerNumbers = {
+  admission: 'admittedAt startBy deadline overage inFlight keep',
+  holder: 'used reserved overageUsed requests tokens resetMs dayRequests isCountOld',
+} as const;
+const [readAdmission, readHolder] = [
+  createReadNumbers(answerNumbers.admission),
+  createReadNumbers(answerNumbers.holder),
+];
+const wordsOfAdmission = answerNumbers.admission.split(' ').length;
+/** With now and the month. */
+const wordsOfHolder = 2 + answerNumbers.holder.split(' ').length;
+
 /** Parsed by hand, because it is read for each request and a schema takes many times as long. */
 export function parseAdmission(answer: unknown): AdmissionAnswer {
   const [outcome, ...words] = wordsOf(answer);
-  const [one, two, three, four, five, six] = words;
+  const [one, two] = words;
   switch (outcome) {
     case 'admitted': {
-      const admission = {
-        admittedAt: intOf(one),
-        startBy: intOf(two),
-        deadline: intOf(three),
-        overage: intOf(four) === 1,
+      const { inFlight, keep, overage, ...times } = readAdmission(words);
+      const admission = { ...times, overage: overage === 1 };
+      return {
+        outcome,
+        admission,
+        inFlight,
+        bytesReserved: keep,
+        counters: countersOf(words.slice(wordsOfAdmission)),
       };
-      const [inFlight, bytesReserved] = [intOf(five), intOf(six)];
-      return { outcome, admission, inFlight, bytesReserved, counters: countersOf(words.slice(6)) };
     }
     case 'refused':
       return { outcome, limit: oneOf(limits, one), waitMs: intOf(two), counters: countersOf(words.slice(2)) };
@@ -120,18 +137,9 @@ function countersOf(words: readonly string[]): LimitCounters {
   };
 }
 
-const wordsOfHolder = 10;
-
-function holderCountersOf(words: readonly string[]): HolderCounters {
-  const [, , used, reserved, overageUsed, requests, tokens, resetMs, dayRequests, isCountOld] = words;
-  return {
-    used: intOf(used),
-    reserved: intOf(reserved),
-    overageUsed: intOf(overageUsed),
-    lastMinute: { requests: intOf(requests), tokens: intOf(tokens), resetMs: intOf(resetMs) },
-    dayRequests: intOf(dayRequests),
-    isCountOld: intOf(isCountOld) === 1,
-  };
+function holderCountersOf([_now, _month, ...words]: readonly string[]): HolderCounters {
+  const { requests, tokens, resetMs, isCountOld, ...month } = readHolder(words);
+  return { ...month, lastMinute: { requests, tokens, resetMs }, isCountOld: isCountOld === 1 };
 }
 
 function oneOf<Word extends string>(words: readonly Word[], value: unknown): Word {

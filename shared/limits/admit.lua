@@ -13,8 +13,7 @@ local clock = redis.call('TIME')
 -- returns  words separated by spaces, because a list would cost Redis 5 µs more: `stale` token, `cold` month or
 --          `cold` month key, `expired`: the key has ended, `ended`: this request was already ended,
 --          `repeated` how request counters (find-claim.lua), `full` counters: the outbox is too long, `refused` limit waitMs counters, or
---          `admitted` admittedAt startBy deadline overage inFlight keep counters; inFlight: leases of the lane, including this one; keep: the
---          bytes that are reserved for its answer. The counters are those after the call (read-holders.lua)
+--          `admitted` admission counters (admission.ts). The counters are those after the call (read-holders.lua)
 -- include parts/counters
 -- include parts/lease
 local call, floor, format, match = redis.call, math.floor, string.format, string.match
@@ -32,8 +31,8 @@ end
 -- include parts/find-claim
 
 local function admitted(lease, inFlight)
-  return withCounters(format('admitted %d %d %d %d %d %d', lease.admittedAt, lease.startBy, lease.deadline, lease.overage, inFlight,
-    lease.keep or 0))
+  lease.inFlight, lease.keep = inFlight, lease.keep or 0
+  return withCounters(format('admitted $admission', valuesOf.admission(lease)))
 end
 
 -- A repeat that counts is a request of the minute and the day. It uses nothing else.
@@ -56,7 +55,7 @@ for index = 1, #holders do
     if perMonth and spent >= perMonth then
       isSpent = true
       -- Reserved tokens may become overage, and a top-up does not take back what was counted as overage before it.
-      local isRefused = overage and (spent >= perMonth + overage or holder.overage - overage >= 0)
+      local isRefused = overage and (spent >= perMonth + overage or holder.overageUsed - overage >= 0)
       if isRefused then spentQuota = spentQuota or (index == 1 and 'quota' or 'key_quota') end
     end
   end

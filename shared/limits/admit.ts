@@ -10,10 +10,12 @@ import type { Lane } from '../lane.ts';
 import { oncePerObject } from '../once-per-object.ts';
 import { type Redis, redisUnavailable } from '../redis/connections.ts';
 import {
+  changesKey,
   claimKey,
   claimKeysOf,
   countersKey,
   endedRequestKey,
+  fillKey,
   keptRoomKey,
   keyCountersKey,
   leaseHolderOf,
@@ -22,13 +24,14 @@ import {
   leasesKey,
   lostRequestsKey,
   partitionOf,
-  versionKeysOf,
+  versionKey,
 } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';
 import type { KeyLimits } from '../store/accounts/further-key.ts';
 import {
   type AdmissionAnswer,
   type Admitted,
+  answerNumbers,
   type CountersAnswer,
   type Looked,
   parseAdmission,
@@ -110,6 +113,7 @@ const lookLua = loadLua(new URL('./look.lua', import.meta.url), {
   keys: `${versionKeys} countersKey? keyCountersKey? leasesKey? lostRequestsKey? claimKey?`,
   args: `${checkArgs} bodyMarks? keyId? keyLimitedSince?`,
   constants: checkConstants,
+  numbers: answerNumbers,
 });
 const limitKeys = 'countersKey leasesKey leaseEndsKey lostRequestsKey endedRequestKey leaseHoldersKey outboxKey';
 const chargeArgs = 'report tokens leaseHolder isCounted? queueMs';
@@ -121,6 +125,7 @@ const admitLua = (constants: Readonly<Record<string, number>>) =>
     keys: `${versionKeys} ${limitKeys} keyCountersKey? claimKey? keptAnswersKey? keptBytesKey? keptRoomKey?`,
     args: `${checkArgs} ${chargeArgs} ${limitArgs} bodyMarks? keepBytes? ${keyArgs}`,
     constants: { ...checkConstants, ...constants },
+    numbers: answerNumbers,
   });
 
 /**
@@ -149,7 +154,6 @@ export function createAdmit(
       const { timeouts: times = timeouts(), queueMs = times.queueMs, allowance, tokens, report } = charge;
       const answer = await ask(
         loadAdmit(times)({
-          ...versionKeysOf(account),
           ...leaseKeysOf(account, lane),
           endedRequestKey: endedRequestKey(account, requestId),
           leaseHoldersKey: leaseHoldersKey(partitionOf(account)),
@@ -176,9 +180,7 @@ export function createAdmit(
     },
     async readCounters(request) {
       const { account } = request;
-      const answer = await ask(
-        runLook({ ...versionKeysOf(account), countersKey: countersKey(account), ...checkOf(request) }),
-      );
+      const answer = await ask(runLook({ countersKey: countersKey(account), ...checkOf(request) }));
       if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
     },
@@ -188,13 +190,13 @@ export function createAdmit(
         ...{ countersKey: countersKey(account), leasesKey: leasesKey(account, lane) },
         ...{ lostRequestsKey: lostRequestsKey(account), claimKey: claimKey(account, claim.idempotencyKey) },
       };
-      const answer = await ask(runLook({ ...versionKeysOf(account), ...keys, ...checkOf(request) }));
+      const answer = await ask(runLook({ ...keys, ...checkOf(request) }));
       if (answer.outcome === 'repeated') return answer;
       if (answer.outcome === 'counters' || answer.outcome === 'stale' || answer.outcome === 'cold') return answer;
       throw unexpected(answer);
     },
     async look(request) {
-      const answer = await ask(runLook({ ...versionKeysOf(request.account), ...checkOf(request) }));
+      const answer = await ask(runLook(checkOf(request)));
       if (answer.outcome === 'current' || answer.outcome === 'stale') return answer;
       throw unexpected(answer);
     },
@@ -209,7 +211,13 @@ async function ask(running: Promise<unknown>): Promise<AdmissionAnswer> {
 function checkOf({ account, version = noVersion, reading, requestId, claim, key }: Look) {
   const limits = key?.limits;
   return {
-    ...{ version, isRead: reading && 1, token: reading?.token ?? requestId, request: requestId },
+    versionKey: versionKey(account),
+    fillKey: fillKey(account),
+    changesKey: changesKey(account),
+    version,
+    isRead: reading && 1,
+    token: reading?.token ?? requestId,
+    request: requestId,
     bodyMarks: claim?.bodyMarks.join(' '),
     keyCountersKey: key && limits && keyCountersKey(account, key.id),
     keyId: limits && key?.id,

@@ -52,16 +52,26 @@ export function createSettle(
   { attemptsMax = 10, pauseMs = 500 }: { attemptsMax?: number; pauseMs?: number } = {},
 ): Settle {
   const call = loadScript(redis, script);
-  return async ({ account, requestId, lane, report, admission, claim, ...ended }) => {
+  return async ({ account, requestId, run, settler, lane, tokens, report, admission, claim }) => {
     const given = {
-      ...{ ...leaseKeysOf(account, lane), endedRequestKey: endedRequestKey(account, requestId) },
-      keyCountersKey: keyCountersKey(account, report.keyId),
+      ...leaseKeysOf(account, lane),
       ...(claim && claimKeysOf(account, claim.idempotencyKey)),
-      ...{ ...ended, account, request: requestId, report: JSON.stringify(report) },
-      ...{ month: monthOf(new Date(admission.admittedAt)), overage: Number(admission.overage) },
-      ...{ admittedAt: admission.admittedAt, deadline: admission.deadline },
-      ...(claim && { bodyMark: claim.bodyMark, claimEnd: claim.end, keptMs: answerKeptMs }),
-      ...(claim && 'answer' in claim && { answer: claim.answer }),
+      endedRequestKey: endedRequestKey(account, requestId),
+      keyCountersKey: keyCountersKey(account, report.keyId),
+      account,
+      request: requestId,
+      run,
+      settler,
+      tokens,
+      report: JSON.stringify(report),
+      month: monthOf(new Date(admission.admittedAt)),
+      overage: Number(admission.overage),
+      admittedAt: admission.admittedAt,
+      deadline: admission.deadline,
+      bodyMark: claim?.bodyMark,
+      claimEnd: claim?.end,
+      keptMs: claim && answerKeptMs,
+      answer: claim && 'answer' in claim ? claim.answer : undefined,
     };
     for (let attempt = 1; ; attempt++) {
       try {

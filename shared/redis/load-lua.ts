@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Redis } from './connections.ts';
 
 type Value = string | Buffer | number;
-type Words<Text extends string> = Text extends `${infer Word} ${infer Rest}` ? Word | Words<Rest> : Text;
+export type Words<Text extends string> = Text extends `${infer Word} ${infer Rest}` ? Word | Words<Rest> : Text;
 type Required<Word extends string> = Exclude<Word, '' | `${string}?` | `...${string}`>;
 type Optional<Word extends string> = Word extends `${infer Name}?` ? Name : never;
 type List<Word extends string> = Word extends `...${infer Name}` ? Name : never;
@@ -14,12 +14,14 @@ type Named<Text extends string, Each> = { [Name in Required<Words<Text>>]: Each 
 /**
  * The names of a script's keys and arguments in the order in which they are sent, separated by spaces: `name`, `name?` for one that may be
  * left out, and `...name`, as the last, for a list. The script has each as a local of this name: text, nil if it was left out, or a list of
- * texts. Constants become locals too, and no call sends them.
+ * texts. Constants become locals too, and no call sends them. `numbers` has lists of names of integers in an answer (read-answer.ts): in a
+ * script, `$list` in a format and `valuesOf.list(table)` as its arguments stand for all of them.
  */
 type Names<Keys extends string, Args extends string> = {
   keys: Keys;
   args?: Args;
   constants?: Readonly<Record<string, number | string>>;
+  numbers?: Readonly<Record<string, string>>;
 };
 type Script<Keys extends string, Args extends string> = { name: string; lua: string; keys: Keys; args: Args };
 
@@ -34,11 +36,18 @@ const includeLine = /^ *-- include (\S+)$/gm;
  */
 export function loadLua<const Keys extends string, const Args extends string = ''>(
   url: URL,
-  { keys, args, constants = {} }: Names<Keys, Args>,
+  { keys, args, constants = {}, numbers = {} }: Names<Keys, Args>,
 ): Script<Keys, Args> {
   const locals = Object.entries(constants).map(([name, value]) => `local ${name} = ${JSON.stringify(value)}\n`);
   const names = [...locals, linesFor('KEYS', keys), linesFor('ARGV', args ?? '')].join('');
-  const lua = withParts(url).replace(firstLines, (lines) => lines + names);
+  let lua = withParts(url).replace(firstLines, (lines) => lines + names);
+  for (const [list, text] of Object.entries(numbers)) {
+    const fields = text.split(' ');
+    lua = lua.replaceAll(`$${list}`, fields.map(() => '%d').join(' '));
+    lua = lua.replace(new RegExp(`\\bvaluesOf\\.${list}\\((\\w+)\\)`, 'g'), (_, table) =>
+      fields.map((field) => `${table}.${field}`).join(', '),
+    );
+  }
   return { name: `svc:${basename(url.pathname, '.lua')}`, lua, keys, args: args ?? ('' as Args) };
 }
 

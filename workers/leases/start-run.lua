@@ -6,11 +6,10 @@ local clock = redis.call('TIME')
 -- args     request; taken: how often the job was taken from its queue, including this time; lifeMs: how long the lease lives from
 --          now on unless it is renewed; graceMs: max lifetime past the deadline; interruptedMs: lifetime of an interrupted lease,
 --          which its ingress settles at once if it still exists
--- returns  words separated by spaces, because a list would cost Redis 3 µs more:
---          `run` run now deadline; `interrupted` run now deadline: an earlier run had begun to stream, and no other may;
---          `late` run now deadline: a first start after startBy; `expired` run now deadline: the deadline is over; all of these
---          still hold the lease; `superseded` run: another worker has the job;
---          `settled` run, `gone` run: the lease has ended, or there never was one
+-- returns  words separated by spaces, because a list would cost Redis 3 µs more: one of these, and the numbers of the start (start-run.ts):
+--          `run`; `interrupted`: an earlier run had begun to stream, and no other may; `late`: a first start after startBy; `expired`: the
+--          deadline is over; all of these still hold the lease; `superseded`: another worker has the job; `settled`, `gone`: the lease has
+--          ended, or there never was one
 -- include ../../shared/limits/parts/lease
 local call, format = redis.call, string.format
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -18,13 +17,14 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local text = call('HGET', leasesKey, request)
 if not text then
   local run = string.match(call('GET', endedRequestKey) or '', '^settled (%d+)')
-  return run and format('settled %d', run + 1) or 'gone 1'
+  local ended = {run = (run or 0) + 1, now = now, deadline = now}
+  return format('%s $start', run and 'settled' or 'gone', valuesOf.start(ended))
 end
 
 local lease = unpackLease(text)
 taken = tonumber(taken)
-if lease.taken and taken < lease.taken then return format('superseded %d', lease.run) end
-if lease.taken ~= taken then
+local isSuperseded = lease.taken and taken < lease.taken
+if lease.taken ~= taken and not isSuperseded then
   -- A taking that got `late` called no backend. If its worker died afterwards, the next taking must not call one either.
   local isFirst = lease.state == 'admitted'
   lease.run, lease.taken = lease.run + 1, taken
@@ -38,4 +38,5 @@ if lease.taken ~= taken then
   end
   if lease.answer == 'interrupted' then call('ZADD', leaseEndsKey, 'LT', format('%d', now + interruptedMs), request) end
 end
-return format('%s %d %d %d', lease.answer, lease.run, now, lease.deadline)
+lease.now = now
+return format('%s $start', isSuperseded and 'superseded' or lease.answer, valuesOf.start(lease))

@@ -3,7 +3,7 @@ import { interruptedLifeMs, leaseGraceMs, startedLifeMs } from '../../shared/lim
 import type { Redis } from '../../shared/redis/connections.ts';
 import { endedRequestKey, leaseEndsKey, leasesKey } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { intOf, wordsOf } from '../../shared/redis/read-answer.ts';
+import { createReadNumbers, wordsOf } from '../../shared/redis/read-answer.ts';
 
 /**
  * `run`: call a backend; `remainingMs` are left. For every other outcome, call none. `late`: its first start comes too late; `expired`: its
@@ -19,9 +19,12 @@ export type Start =
 /** `taken`: how often the job was taken from its queue, including this time. */
 export type StartRun = (job: { account: string; requestId: string; taken: number; lane?: Lane }) => Promise<Start>;
 
+const numbers = { start: 'run now deadline' } as const;
+const readNumbers = createReadNumbers(numbers.start);
 const script = loadLua(new URL('./start-run.lua', import.meta.url), {
   keys: 'leasesKey leaseEndsKey endedRequestKey',
   args: 'request taken lifeMs graceMs interruptedMs',
+  numbers,
 });
 
 /** The only round trip before a job's first backend call. Idempotent by `taken`. */
@@ -43,18 +46,19 @@ export function createStartRun(redis: Redis): StartRun {
 
 /** Parsed by hand, because a schema would take several times as long for each request. */
 function readAnswer(answer: unknown): Start {
-  const [outcome, run, now, deadline] = wordsOf(answer);
+  const [outcome, ...words] = wordsOf(answer);
+  const { run, now, deadline } = readNumbers(words);
   switch (outcome) {
     case 'run':
-      return { outcome, run: intOf(run), now: intOf(now), remainingMs: intOf(deadline) - intOf(now) };
+      return { outcome, run, now, remainingMs: deadline - now };
     case 'late':
     case 'expired':
     case 'interrupted':
-      return { outcome, run: intOf(run), now: intOf(now) };
+      return { outcome, run, now };
     case 'settled':
     case 'gone':
     case 'superseded':
-      return { outcome, run: intOf(run) };
+      return { outcome, run };
     default:
       throw new Error('the script that starts a run returned an unknown answer');
   }

@@ -2,8 +2,7 @@
 -- that has limits of its own (load-lua.ts). It needs call, floor, format, match, now, countersKey, keyCountersKey (nil without such a key),
 -- keyId, and keyLimitedSince, the month (YYYY-MM) since when the key has had a limit of the month, nil if it has none. It returns from the script
 -- with `cold` month, or `cold` month key: the month of that holder is not counted here. Seed it (seed.lua), then call again.
--- withCounters appends for each holder: now, month, used, reserved, overage, requests and tokens of the last minute, resetMs until they have all
--- left, requests of the day, and 1 if its month should be counted again. Used, reserved and overage are 0 for a holder without a limit of the month.
+-- withCounters appends now, month and the counters of each holder (admission.ts).
 
 -- The month (YYYY-MM) of a time, or an earlier month. It converts days to years by counting from 1 March 0000, so that the leap day is the last
 -- day of a year (H. Hinnant, "chrono-compatible low-level date algorithms").
@@ -70,13 +69,12 @@ for index = 1, keyCountersKey and 2 or 1 do
     tokensOfBucket = tokensOfBucket, requests = tonumber(requests or 0), tokens = tonumber(tokens or 0),
     resetMs = latestEnd and latestEnd + windowMs - now or 0, dayRequests = tonumber(storedDay) == day and tonumber(dayRequests) or 0,
     used = limitedSince and tonumber(used or 0) or 0, reserved = limitedSince and tonumber(reserved or 0) or 0,
-    overage = tonumber(overage or 0), overRequests = 0, overTokens = 0}
+    overageUsed = tonumber(overage or 0), overRequests = 0, overTokens = 0}
 end
 local function withCounters(words)
   for index = 1, #holders do
     local holder = holders[index]
-    words = format('%s %d %s %d %d %d %d %d %d %d %d', words, now, month, holder.used, holder.reserved, holder.overage,
-      holder.requests, holder.tokens, holder.resetMs, holder.dayRequests, holder.isCountOld)
+    words = format('%s %d %s $holder', words, now, month, valuesOf.holder(holder))
   end
   return words
 end

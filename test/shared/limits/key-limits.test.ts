@@ -356,6 +356,31 @@ test.serial('nothing that a script reads as a whole grows with the keys that an 
   t.is(await largestAfter(60), await largestAfter(2));
 });
 
+test.serial('a key that sends all requests of its account has the counters of it', async (t) => {
+  const side = await freshAccount();
+  const key = limitedTo({ requestsPerMinute: 50, tokensPerMonth: 50_000 });
+  await side.seedKey(id, '2030-05');
+  const same = async () => {
+    const { now: _now, month: _month, key: ofKey, ...ofAccount } = await side.counters(key);
+    t.deepEqual(ofKey, ofAccount);
+    return ofAccount;
+  };
+  for (const [index, name] of ['a', 'b', 'c', 'd', 'e'].entries()) {
+    await setTime(noon + 4_000 * index);
+    t.like(await side.admit({ requestId: name, tokens: 100 * (index + 1), key }), { outcome: 'admitted' });
+  }
+  t.like(await same(), { reserved: 1_500, dayRequests: 5, lastMinute: { requests: 5, tokens: 1_500 } });
+  await side.start('a');
+  await side.settle('a', { tokens: 30 });
+  t.is(await side.release('b'), 'released');
+  t.like(await same(), { used: 30, reserved: 1_200, dayRequests: 4, lastMinute: { requests: 4, tokens: 1_230 } });
+  await setTime(noon + 66_000);
+  t.like(await same(), { dayRequests: 4, lastMinute: { requests: 3, tokens: 1_200 } });
+  await setTime(noon + hourMs / 2);
+  await side.endLeases();
+  t.like(await same(), { used: 30, reserved: 0, dayRequests: 4, lastMinute: { requests: 0, tokens: 0, resetMs: 0 } });
+});
+
 test.serial('a repeated admission of a key charges it once', async (t) => {
   const side = await freshAccount();
   const key = limitedTo({ requestsPerMinute: 1, tokensPerMinute: 100 });
