@@ -21,11 +21,11 @@ local clock = redis.call('TIME')
 --          call; lifeMs of the keys
 -- args     worker; mode: `new`, `known` (it has renewed before) or `leaves`; number: of this renewal; pools: their names; uses: JSON, for each
 --          backend: name; limit (0: none); batchMax: what lines of batches may use of it; inFlight; need: `wants` (jobs wait for it), `idle`
---          (none waits) or `stops` (it takes no more jobs); isAsked: a client has called it in the last seconds; isOfSeveral: models of several
---          pools have it; busyCalls: how many calls of the worker were in flight when it was busy (0: it was not); pauseKind: why it has paused
---          since the last renewal (`-`: it has not), and pauseMs from now
+--          (none waits) or `stops` (it takes no more jobs); and if so, isAsked: a client has called it in the last seconds; isOfSeveral: models
+--          of several pools have it; busyCalls: how many calls of the worker were in flight when it was busy; pauseKind: why it has paused
+--          since the last renewal, and pauseMs from now
 -- returns  JSON: pools: of each how many workers it has, and checksStalled: this one looks for stalled jobs; shares: of each backend the calls
---          (-1: no limit), batchCalls: how many of them lines of batches may use, why it pauses, and for how many milliseconds from now
+--          (-1: no limit), batchCalls: how many of them lines of batches may use, and the pause that it makes, with leftMs from now
 local call, ceil, floor, max, min = redis.call, math.ceil, math.floor, math.max, math.min
 local format, match = string.format, string.match
 number, uses = tonumber(number), cjson.decode(uses)
@@ -159,7 +159,8 @@ end
 for _, use in ipairs(mode == 'leaves' and {} or uses) do
   local name, configured, batchMax, inFlight, need = use.name, use.limit, use.batchMax, use.inFlight, use.need
   local isOfSeveral = use.isOfSeveral and 1 or 0
-  local busy = busyOf(name, configured, isRepeated and 0 or use.busyCalls, isRepeated and '-' or use.pauseKind, use.pauseMs)
+  local isNews = not isRepeated
+  local busy = busyOf(name, configured, isNews and use.busyCalls or 0, isNews and use.pauseKind or '-', use.pauseMs or 0)
   local limit = configured
   if busy.limit > 0 then limit, batchMax = busy.limit, batchMaxOf(busy.limit) end
   local backend, hungry = backendOf(name), need == 'wants' and 1 or 0
@@ -197,7 +198,8 @@ for _, use in ipairs(mode == 'leaves' and {} or uses) do
   end
   count(name, ownPools, 1, share)
   known.shares[name] = share
-  answer.shares[name] = {calls = calls, batchCalls = batchCalls, pauseKind = busy.kind, pauseMs = max(0, busy.pausedUntil - now)}
+  answer.shares[name] = {calls = calls, batchCalls = batchCalls}
+  if busy.kind ~= '-' and busy.pausedUntil > now then answer.shares[name].pause = {kind = busy.kind, leftMs = busy.pausedUntil - now} end
 end
 
 local fields = {'renewedAt', format('%d', now), 'steadySince', format('%d', steadySince), 'grantFrom', format('%d', grantFrom)}

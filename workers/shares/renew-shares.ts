@@ -74,7 +74,11 @@ const answerSchema = storedJson.pipe(
     pools: z.record(z.string(), z.object({ workers: z.int(), checksStalled: z.boolean() })),
     shares: z.record(
       z.string(),
-      z.object({ calls: z.int(), batchCalls: z.int(), pauseKind: z.enum(['-', ...pauseKinds]), pauseMs: z.number() }),
+      z.object({
+        calls: z.int(),
+        batchCalls: z.int(),
+        pause: z.object({ kind: z.enum(pauseKinds), leftMs: z.number() }).optional(),
+      }),
     ),
   }),
 );
@@ -87,10 +91,14 @@ export function createRenewShares(
   const call = loadScript(redis, script);
   const keys = { sharesKey: sharesKey(group), sharesExpiryKey: sharesExpiryKey(group) };
   return async (mode, { number, pools, uses }) => {
-    const asked = uses.map(({ backend: name, limit = 0, isOfSeveralPools: isOfSeveral, pause, ...use }) => {
-      const paused = { pauseKind: pause?.kind ?? '-', pauseMs: Math.ceil(pause?.leftMs ?? 0) };
-      return { ...use, name, limit, isOfSeveral, batchMax: batchCallsMax(limit), ...paused };
-    });
+    // Undefined fields are not in JSON.
+    const asked = uses.map(
+      ({ backend: name, limit = 0, inFlight, need, isAsked, isOfSeveralPools, busyCalls, pause }) => ({
+        ...{ name, limit, batchMax: batchCallsMax(limit), inFlight, need, isAsked: isAsked || undefined },
+        ...{ isOfSeveral: isOfSeveralPools || undefined, busyCalls: busyCalls || undefined },
+        ...(pause && { pauseKind: pause.kind, pauseMs: Math.ceil(pause.leftMs) }),
+      }),
+    );
     const answer = await call({ ...keys, worker: workerId, mode, number, pools, uses: JSON.stringify(asked) });
     return readAnswer(answer);
   };
@@ -104,9 +112,9 @@ export function batchCallsMax(limit: number): number {
 function readAnswer(answer: unknown): Renewed {
   const { pools, shares } = answerSchema.parse(answer);
   const renewed: Renewed = { pools: new Map(Object.entries(pools)), shares: new Map(), pauses: new Map() };
-  for (const [backend, { calls, batchCalls, pauseKind: kind, pauseMs: leftMs }] of Object.entries(shares)) {
+  for (const [backend, { calls, batchCalls, pause }] of Object.entries(shares)) {
     renewed.shares.set(backend, calls < 0 ? unlimited : { calls, batchCalls });
-    if (kind !== '-' && leftMs > 0) renewed.pauses.set(backend, { kind, leftMs });
+    if (pause !== undefined) renewed.pauses.set(backend, pause);
   }
   return renewed;
 }

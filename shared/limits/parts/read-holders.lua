@@ -27,9 +27,9 @@ for index = 1, keyCountersKey and 2 or 1 do
     month .. ':used', month .. ':reserved', month .. ':overage', 'countedAt'))
 
   local oldestEnd = match(window or '', '^%[%[%d+,%-?%d+,%-?%d+,(%d+)')
-  -- The latest bucket, the position of its counts in the text, and the sums of all.
+  -- The latest bucket, the position of its counts in the text, and the sums of all. With tokens up to 2^53, they take 83 characters.
   local latest = '%[(%d+),()(%-?%d+),(%-?%d+),(%d+)%]%] (%-?%d+) (%-?%d+)$'
-  local begun, countsAt, ofBucket, tokensOfBucket, latestEnd, requests, tokens = match(window or '', latest, -80)
+  local begun, countsAt, ofBucket, tokensOfBucket, latestEnd, requests, tokens = match(window or '', latest, -88)
   if not oldestEnd or tonumber(oldestEnd) <= now - windowMs or not latestEnd or tonumber(latestEnd) > now then
     -- A bucket leaves the window, the clock was put back, or the sums are not known: the window is counted again. Charges further ahead than a
     -- minute are dropped (contract.md#m5-clock-steps).
@@ -47,7 +47,7 @@ for index = 1, keyCountersKey and 2 or 1 do
       buckets[place] = format('[%d,%d,%d,%d]', unpack(bucket))
     end
     window = buckets[1] and format('[%s] %d %d', table.concat(buckets, ','), sums[1], sums[2])
-    begun, countsAt, ofBucket, tokensOfBucket, latestEnd, requests, tokens = match(window or '', latest, -80)
+    begun, countsAt, ofBucket, tokensOfBucket, latestEnd, requests, tokens = match(window or '', latest, -88)
     if month ~= monthName(at, 0) then
       month = monthName(at, 0)
       used, reserved, overage = unpack(call('HMGET', key, month .. ':used', month .. ':reserved', month .. ':overage'))

@@ -1,6 +1,7 @@
 import test from 'ava';
 import { Redis } from 'ioredis';
 import { type Allowance, createAdmit } from '../../../shared/limits/admit.ts';
+import { leaseGraceMs, leaseLifeMs } from '../../../shared/limits/lease-life.ts';
 import {
   countersKey,
   leaseEndsKey,
@@ -9,7 +10,7 @@ import {
   partitionOf,
   versionKey,
 } from '../../../shared/redis/keys.ts';
-import { openLimits, timeouts } from '../../support/limits-side.ts';
+import { lostReport, openLimits, timeouts } from '../../support/limits-side.ts';
 import { noon, openOwnLimits } from '../../support/own-limits.ts';
 
 const dayMs = 86_400_000;
@@ -155,6 +156,22 @@ test.serial('keys that were deleted and are created again within one bucket expi
   for (const key of keys) t.true((await redis().pttl(key)) > 61 * dayMs, key);
 });
 
+test.serial('a lease that ends before the next check of its account brings that check forward', async (t) => {
+  const side = await freshAccount();
+  const checkedAt = async () => Number(await redis().zscore(leaseHoldersKey(partitionOf(side.account)), side.account));
+  const admit = (requestId: string, queueMs: number) =>
+    side.admission.admit(
+      { account: side.account, requestId, version: 1 },
+      { allowance: { overageEnabled: false }, tokens: 1, report: lostReport, queueMs },
+    );
+  t.like(await admit('a', 60_000), { outcome: 'admitted' });
+  t.is(await checkedAt(), noon + leaseLifeMs);
+  t.like(await admit('b', 90_000), { outcome: 'admitted' });
+  t.is(await checkedAt(), noon + leaseLifeMs);
+  t.like(await admit('c', 1_000), { outcome: 'admitted' });
+  t.is(await checkedAt(), noon + 1_000 + leaseGraceMs.admitted);
+});
+
 test.serial('sums are exact up to the largest safe integer', async (t) => {
   const side = await freshAccount();
   const [used, reserved, settled] = [9_000_000_000_000_001, 3_456_789_012_345, 3_456_789_012_344];
@@ -172,7 +189,7 @@ test.serial('a minute without stored sums is counted again, and so is one that w
   const side = await freshAccount();
   await side.admit({ requestId: 'a', tokens: 30 });
   for (const window of [`[[${noon - 5_000},2,300,${noon - 1_000}],[${noon - 500},1,50,${noon}]]`, '[]', '{}']) {
-    await redis().hset(countersKey(side.account), { window, minuteRequests: 7, minuteTokens: 7 });
+    await redis().hset(countersKey(side.account), { window });
     const counted = window.length > 2 ? { requests: 3, tokens: 350 } : { requests: 0, tokens: 0 };
     t.like((await side.counters()).lastMinute, counted, window);
     const { requests, tokens } = counted;
