@@ -3,7 +3,7 @@ import { createLimitMetrics } from '../shared/process/metrics.ts';
 import { createAnswerMetrics } from './answers/answer-metrics.ts';
 import { createBackendMetrics } from './backends/backend-metrics.ts';
 import { createBatchMetrics } from './batches/batch-metrics.ts';
-import { createLeaseMetrics } from './leases/lease-metrics.ts';
+import { createLeaseMetrics } from './leases/expire-leases.ts';
 import { createIndexMetrics } from './maintenance/observe-indexes.ts';
 import { createKeptMetrics } from './maintenance/share-kept-room.ts';
 import { createQueueMetrics } from './queue/queue-metrics.ts';

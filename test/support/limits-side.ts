@@ -13,7 +13,7 @@ import type { UsageDetail } from '../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
 import { createEndLeases } from '../../workers/leases/end-leases.ts';
-import { createRenewLeases } from '../../workers/leases/renew-leases.ts';
+import { createRenewLeases } from '../../workers/leases/start-lease-heartbeat.ts';
 import { createMarkStreaming, createStartRun } from '../../workers/leases/start-run.ts';
 import { changeLease } from './change-lease.ts';
 

@@ -1,11 +1,12 @@
+import { Counter, type Registry } from 'prom-client';
 import type { Lane } from '../../shared/lane.ts';
 import { leaseGraceMs, leaseLifeMs } from '../../shared/limits/lease-life.ts';
+import { observeGauge } from '../../shared/process/observe-gauge.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import { ifAvailable, nodeOf, type Redis } from '../../shared/redis/connections.ts';
 import { leaseHoldersKey, leasesKey, parseLeaseHolder } from '../../shared/redis/keys.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';
 import type { EndLeases } from './end-leases.ts';
-import type { LeaseMetrics } from './lease-metrics.ts';
 
 /** Accounts of a partition that are checked at a time. If there are more, the rest follow. */
 const accountsAtOnce = 100;
@@ -101,4 +102,24 @@ async function count(redis: Redis, partitions: readonly number[]): Promise<numbe
     }),
   );
   return counts.reduce((sum, leases) => sum + leases, 0);
+}
+
+export type LeaseMetrics = ReturnType<typeof createLeaseMetrics>;
+
+export function createLeaseMetrics(registry: Registry) {
+  return {
+    leasesExpired: new Counter({
+      name: 'svc_leases_expired_total',
+      help: 'Leases that expired without being ended or renewed',
+      registers: [registry],
+    }),
+    /** `count` is called at each scrape; undefined while Redis does not answer. */
+    observeLeases(count: () => Promise<number | undefined>): void {
+      observeGauge(registry, {
+        name: 'svc_leases_held',
+        help: 'Requests that hold a lease in the partitions of this worker. The sum over all workers is the total',
+        read: count,
+      });
+    },
+  };
 }

@@ -3,14 +3,14 @@ import { ulid } from 'ulid';
 import { z } from 'zod';
 import { markLifeMs } from '../../shared/account-changes/change-marks.ts';
 import { toApiError } from '../../shared/errors.ts';
+import { guestPlan } from '../../shared/plan-file/plan-file-schema.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { countersKey, leasesKey, versionKeysOf } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { monthOf } from '../../shared/store/accounts/account.ts';
-import type { Store } from '../../shared/store/store.ts';
+import { type Account, lastSeen, monthOf } from '../../shared/store/accounts/account.ts';
+import type { ListedAccount, Store } from '../../shared/store/store.ts';
 import { agreedNow } from '../redis/agreed-now.ts';
-import { isRemovable, isUnused } from './is-removable.ts';
 
 const script = loadLua(new URL('./mark-removal.lua', import.meta.url), {
   keys: 'versionKey fillKey changesKey countersKey leasesKey',
@@ -107,4 +107,23 @@ export function createMarkRemoval(redis: Redis): MarkRemoval {
     const ofUse = { countersKey: countersKey(account), leasesKey: leasesKey(account) };
     return z.number().parse(await run({ ...versionKeysOf(account), ...ofUse, change, lifeMs: markLifeMs })) === 1;
   };
+}
+
+/** Whether a device may be removable, by its entry in the list of accounts. */
+export function isUnused(device: ListedAccount, since: Date): boolean {
+  return lastSeen(device) < since && hasUsualSettings(device);
+}
+
+/**
+ * Whether a device can be removed, by its account: unused since then, and never changed by an operator. Otherwise a suspension would end,
+ * a top-up could be made twice, and audit records that are not copied yet would be lost.
+ */
+export function isRemovable(device: Account, since: Date): boolean {
+  const { id, changes, topUpsMade } = device;
+  const isChanged = changes.some(({ by, at }) => by !== id || at >= since);
+  return isUnused(device, since) && topUpsMade.length === 0 && !isChanged;
+}
+
+function hasUsualSettings({ id, plan, suspended, overageEnabled }: ListedAccount): boolean {
+  return id.startsWith('device:') && plan === guestPlan && !suspended && !overageEnabled;
 }

@@ -1,6 +1,5 @@
 import test from 'ava';
-import { createLimitCalls } from '../../../ingress/limits/limit-calls.ts';
-import { createMinuteCounts } from '../../../ingress/limits/minute-counts.ts';
+import { createLimitCalls, createMinuteCounts } from '../../../ingress/limits/minute-counts.ts';
 import { ApiError, errorHeaders } from '../../../shared/errors.ts';
 import { guestCallsKey } from '../../../shared/redis/keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';

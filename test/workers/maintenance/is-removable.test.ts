@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Account } from '../../../shared/store/accounts/account.ts';
-import { isRemovable } from '../../../workers/maintenance/is-removable.ts';
+import { isRemovable } from '../../../workers/maintenance/remove-unused-devices.ts';
 
 const since = new Date('2026-03-01T00:00:00Z');
 const before = new Date(since.getTime() - 1);
