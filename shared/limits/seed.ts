@@ -14,14 +14,14 @@ const script = loadLua(new URL('./seed.lua', import.meta.url), {
 /** As text, because JSON of a script has only the first 14 digits of a number. */
 const tokens = z
   .string()
-  .regex(/^-?\d{1,15}$/)
+  .regex(/^-?\d{1,16}$/)
   .transform(Number);
 const tokensSchema = z.object({ used: tokens, reserved: tokens, overage: tokens });
 const answerSchema = storedJson.pipe(
-  z.discriminatedUnion('done', [
-    z.object({ done: z.literal('no'), readTo: z.string(), used: tokens, overage: tokens }),
-    z.object({ done: z.literal('trimmed') }),
-    z.object({ done: z.literal('counted'), before: tokensSchema.optional(), after: tokensSchema }),
+  z.discriminatedUnion('outcome', [
+    z.object({ outcome: z.literal('more'), readTo: z.string(), used: tokens, overage: tokens }),
+    z.object({ outcome: z.literal('trimmed') }),
+    z.object({ outcome: z.literal('counted'), before: tokensSchema.optional(), after: tokensSchema }),
   ]),
 );
 
@@ -83,8 +83,8 @@ export function createSeed(deps: { redis: Redis; store: Pick<Store, 'findUsageSu
     for (;;) {
       const args = { account, month, mode, from, ...counted, entriesMax: entriesPerCall, ...ofKey };
       const answer = answerSchema.parse(await redisUnavailable(call({ ...keys, ...args })));
-      if (answer.done === 'trimmed') return undefined;
-      if (answer.done === 'counted') return { before: answer.before, after: answer.after };
+      if (answer.outcome === 'trimmed') return undefined;
+      if (answer.outcome === 'counted') return { before: answer.before, after: answer.after };
       counted = answer;
     }
   }
