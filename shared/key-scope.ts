@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ApiError } from './errors.ts';
-import { type FurtherKey, filesOf, keyFilesSchema, keyLimitsSchema } from './store/accounts/further-key.ts';
+import { filesOf, type Key, keyFilesSchema, keyLimitsSchema } from './store/accounts/key.ts';
 
 export const keyScopeSchema = z.object({
   expiresAt: z.int().optional(),
@@ -13,10 +13,10 @@ export const keyScopeSchema = z.object({
   replaced: z.array(z.string()).optional(),
 });
 
-/** What a further key may do. Times are milliseconds of Redis's clock. `replaced` is omitted if the key may use all files. */
+/** What a key may do. Times are milliseconds of Redis's clock. `replaced` is omitted if the key may use all files. */
 export type KeyScope = z.infer<typeof keyScopeSchema>;
 
-export function scopeOf({ expiresAt, endsAt, ...key }: Omit<FurtherKey, 'id' | 'hash'>): KeyScope {
+export function scopeOf({ expiresAt, endsAt, ...key }: Partial<Key>): KeyScope {
   const { endpoints, models, allowedIps, limits, files, replaced } = key;
   return {
     ...(expiresAt && { expiresAt: expiresAt.getTime() }),

@@ -118,8 +118,8 @@ function createReadStored({ store, guestSecretsInUse, defaultPlan }: Deps): Read
     }
     const owner = await store.findKeyOwner(credential.hashes);
     if (owner === undefined || (owner.guest !== undefined && !guestSecretsInUse(owner.guest))) return undefined;
-    const { account, keyId, furtherKey } = owner;
-    return { account, keyId, ...accountStatusOf(owner), ...(furtherKey && { furtherKey }) };
+    const { account, keyId, keyScope } = owner;
+    return { account, keyId, ...accountStatusOf(owner), ...(keyScope && { keyScope }) };
   };
 }
 

@@ -66,7 +66,7 @@ export function createBatch({ store, requestsToEnd }: CreationDeps): Stage {
     const body = parseBody(batchBody, stateOf(ctx, 'body'));
     const caller = stateOf(ctx, 'caller');
     const { account } = caller;
-    const refusal = refuseOutsideKey(caller.furtherKey, { endpoint: body.endpoint });
+    const refusal = refuseOutsideKey(caller.keyScope, { endpoint: body.endpoint });
     if (refusal !== undefined) throw refusal;
     if (idempotencyKey === undefined) {
       ctx.body = presentBatch(await create(ctx, body));

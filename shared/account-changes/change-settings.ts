@@ -86,16 +86,7 @@ function addTopUp(before: MonthTopUp | undefined, { tokens }: TopUp, now: string
 
 export function newAccount(id: string, plan: string, createdAt: Date): Account {
   const settings = { plan, suspended: false, overageEnabled: false, version: 0 };
-  return {
-    id,
-    ...settings,
-    createdAt,
-    topUpsMade: [],
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
-    changes: [],
-  };
+  return { id, ...settings, createdAt, topUpsMade: [], keys: [], changes: [] };
 }
 
 /**

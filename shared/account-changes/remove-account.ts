@@ -21,7 +21,7 @@ export function beginRemoval({ plan, isEmpty, ...by }: Beginning) {
     const { removal: _, ...account } = known;
     const { id, suspended, version, topUpsMade, keysCreated } = account;
     const kept = { id, suspended, version, createdAt: by.at, topUpsMade, ...(keysCreated && { keysCreated }) };
-    const none = { endedKeys: [], furtherKeys: [], endedFurtherKeys: [], changes: [] };
+    const none = { keys: [], changes: [] };
     const bare = isRemoved(known)
       ? changed(account, { at: by.at, by: by.by })
       : changed({ ...kept, ...none, plan, overageEnabled: false }, { ...by, accountRemoved: true });

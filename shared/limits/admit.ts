@@ -28,7 +28,7 @@ import {
   versionKey,
 } from '../redis/keys.ts';
 import { loadLua } from '../redis/load-lua.ts';
-import type { KeyLimits } from '../store/accounts/further-key.ts';
+import type { KeyLimits } from '../store/accounts/key.ts';
 import {
   type AdmissionAnswer,
   type Admitted,

@@ -7,7 +7,6 @@ export const listedAccountSchema = accountSchema.pick({
   overageEnabled: true,
   suspended: true,
   createdAt: true,
-  lastUse: true,
 });
 
 /**

@@ -58,7 +58,7 @@ export interface Store extends UsageStore, AsyncDisposable {
   listRemovals(page: { after: string; limit: number }): Promise<string[]>;
 
   /**
-   * Finds the owner of the active or further key with one of these hashes; returns undefined if there is none. Reads all confirmed changes
+   * Finds the owner of the live key with one of these hashes; returns undefined if there is none. Reads all confirmed changes
    * (in a replica set, from the primary).
    */
   findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined>;
@@ -77,13 +77,14 @@ export interface Store extends UsageStore, AsyncDisposable {
   changeAccount<Result>(id: string, decide: Decide<Result>): Promise<Result>;
 
   /**
-   * Removes an account that has not changed since it was read: with the same version and the same last use. Returns false for any other.
+   * Removes an account that has not changed since it was read: with the same version, and keys that were not used since. Returns false for
+   * any other.
    */
-  removeAccount(account: Pick<Account, 'id' | 'version' | 'lastUse'>): Promise<boolean>;
+  removeAccount(account: Pick<Account, 'id' | 'version' | 'keys'>): Promise<boolean>;
 
   /**
-   * Records when keys were last used. Does not change a version, and never moves a time backwards. A key that its account no longer has is
-   * ignored.
+   * Records when keys were last used. Does not change a version, and never moves a time backwards. A key that has ended, or that its
+   * account does not have, is ignored.
    */
   recordKeyUse(uses: readonly KeyUse[]): Promise<void>;
 }
@@ -92,17 +93,19 @@ export type KeySearch = ({ id: string } | { start: string }) & { limit: number }
 
 export type AccountPage = { prefix?: string | undefined; after?: string | undefined; limit: number };
 
-/** An account without its keys and its history, which can be large. */
-export type ListedAccount = Pick<Account, 'id' | 'plan' | 'overageEnabled' | 'suspended' | 'createdAt' | 'lastUse'>;
+/** An account without its keys and its history, which can be large. `usedAt` is when one of its live keys was last used. */
+export type ListedAccount = Pick<Account, 'id' | 'plan' | 'overageEnabled' | 'suspended' | 'createdAt'> & {
+  usedAt?: Date;
+};
 
 /**
- * `plan` is the account's current plan, not the one the key was minted under. `furtherKey` is set unless the key is the account's default
- * key.
+ * `plan` is the account's current plan, not the one the key was minted under. `keyScope` is omitted for a default
+ * key, which may do all.
  */
 export type KeyOwner = {
   account: string;
   keyId: string;
-  furtherKey?: KeyScope;
+  keyScope?: KeyScope;
   plan: string;
   suspended: boolean;
   version: number;
@@ -111,4 +114,4 @@ export type KeyOwner = {
   guest?: GuestSecrets;
 };
 
-export type KeyUse = { account: string; keyId: string; isFurther?: boolean; at: Date };
+export type KeyUse = { account: string; keyId: string; at: Date };

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { mintGuestKey } from '../../ingress/callers/account-changes.ts';
 import { displayPart } from '../../ingress/callers/api-key.ts';
 import { createCallers } from '../../ingress/callers/callers.ts';
+import { mintGuestKey } from '../../ingress/callers/change-keys.ts';
 import { createCheckCaller } from '../../ingress/callers/check-caller.ts';
 import { createGuestKeys } from '../../ingress/callers/guests/guest-keys.ts';
 import { createSharedCallers } from '../../ingress/callers/shared-callers.ts';

@@ -97,8 +97,8 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       if (broken.has(name)) throw isOfStore ? temporarilyUnavailable(new Error(name)) : new Error(`broken: ${name}`);
       return call(...given);
     }) as Call; // it has the same signature
-  type Known = Pick<Account, 'plan' | 'suspended' | 'furtherKeys' | 'endedFurtherKeys'>;
-  let known: Known = { plan: 'free', suspended: false, furtherKeys: [], endedFurtherKeys: [] };
+  type Known = Pick<Account, 'plan' | 'suspended' | 'keys'>;
+  let known: Known = { plan: 'free', suspended: false, keys: [] };
   let version = 1;
   const findAccount = fragile('findAccount', async () => ({ ...known, version, overageEnabled: false }) as Account); // the only fields that are read
 

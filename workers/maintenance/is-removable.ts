@@ -1,5 +1,6 @@
 import { guestPlan } from '../../shared/plan-file/plan-file-schema.ts';
 import { type Account, lastSeen } from '../../shared/store/accounts/account.ts';
+import { lastUseOf } from '../../shared/store/accounts/key.ts';
 import type { ListedAccount } from '../../shared/store/store.ts';
 
 /** Whether a device may be removable, by its entry in the list of accounts. */
@@ -14,7 +15,8 @@ export function isUnused(device: ListedAccount, since: Date): boolean {
 export function isRemovable(device: Account, since: Date): boolean {
   const { id, changes, topUpsMade } = device;
   const isChanged = changes.some(({ by, at }) => by !== id || at >= since);
-  return isUnused(device, since) && topUpsMade.length === 0 && !isChanged;
+  const usedAt = lastUseOf(device.keys);
+  return isUnused({ ...device, ...(usedAt && { usedAt }) }, since) && topUpsMade.length === 0 && !isChanged;
 }
 
 function hasUsualSettings({ id, plan, suspended, overageEnabled }: ListedAccount): boolean {

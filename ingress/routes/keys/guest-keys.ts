@@ -5,10 +5,11 @@ import { accountStatusOf } from '../../../shared/caller.ts';
 import { guestPlan } from '../../../shared/plan-file/plan-file-schema.ts';
 import { type Account, lastSeen } from '../../../shared/store/accounts/account.ts';
 import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import { defaultKeyOf, lastUseOf } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { parseBody } from '../../api/json-body.ts';
-import { mintGuestKey as mintKey } from '../../callers/account-changes.ts';
 import { displayPart } from '../../callers/api-key.ts';
+import { mintGuestKey as mintKey } from '../../callers/change-keys.ts';
 import { accountSuspended } from '../../callers/check-caller.ts';
 import type { GuestKeys } from '../../callers/guests/guest-keys.ts';
 import type { LimitMints } from '../../callers/guests/limit-mints.ts';
@@ -53,7 +54,7 @@ export function mintGuestKey(deps: {
       await limitMints({ address: stateOf(ctx, 'address'), device }, planFile);
     }
     const account = repeat.next === undefined ? repeat.result : await change(device, decide);
-    keyUse.note({ account: device, keyId: account.key?.id });
+    keyUse.note({ account: device, keyId: defaultKeyOf(account)?.id });
     const requestsPerDay = planFile.plans[guestPlan]?.requestsPerDay;
     ctx.body = { key: remake(deviceId, account), plan: guestPlan, rate_limit_per_day: requestsPerDay };
   };
@@ -61,8 +62,10 @@ export function mintGuestKey(deps: {
   /** A device that was not used for long may be about to be removed. So its use is written at once, and the device is read again. */
   async function findInUse(device: string): Promise<Account | undefined> {
     const known = await store.findAccount(device);
-    if (known?.key === undefined || Date.now() - lastSeen(known).getTime() < longMs) return known;
-    await store.recordKeyUse([{ account: device, keyId: known.key.id, at: new Date() }]);
+    const key = defaultKeyOf(known);
+    if (known === undefined || key === undefined) return known;
+    if (Date.now() - lastSeen({ ...known, usedAt: lastUseOf(known.keys) }).getTime() < longMs) return known;
+    await store.recordKeyUse([{ account: device, keyId: key.id, at: new Date() }]);
     return store.findAccount(device);
   }
 
@@ -78,7 +81,7 @@ export function mintGuestKey(deps: {
   /** Ingresses may remember that the key was unknown. They read shared callers first, so the new key is shared (callers.ts). */
   async function change(device: string, decide: Decide<Account>): Promise<Account> {
     const account = await changeAccount(device, decide);
-    const { key } = account;
+    const key = defaultKeyOf(account);
     if (key !== undefined)
       await sharedCallers.put(key.hash, { account: device, keyId: key.id, ...accountStatusOf(account) });
     return account;

@@ -1,30 +1,23 @@
 import type { Collection, Db } from 'mongodb';
 import { z } from 'zod';
-import { type Account, accountSchema, isRemoved } from '../accounts/account.ts';
+import { listedAccountSchema } from '../account-pages.ts';
+import { type Account, accountSchema, isRemoved, writtenAccountSchema } from '../accounts/account.ts';
 import { newestRecord } from '../accounts/audit-records.ts';
 import { type AuditRecord, auditRecordSchema } from '../accounts/audit-store.ts';
-import { endedFurtherKeySchema, furtherKeySchema } from '../accounts/further-key.ts';
-import type { KeyUse } from '../store.ts';
+import { isLive, lastUseOf, withUses } from '../accounts/key.ts';
+import type { KeyUse, ListedAccount, Store } from '../store.ts';
 import { type CollectionIndexes, index } from './database/mongo-indexes.ts';
 
-/** A write must not undo a last use that was recorded after the account was read. An account without further keys has no field of them. */
-const writtenSchema = accountSchema.omit({ id: true, lastUse: true }).extend({
-  furtherKeys: noneIfEmpty(furtherKeySchema.omit({ lastUsedAt: true })),
-  endedFurtherKeys: noneIfEmpty(endedFurtherKeySchema),
-});
+const writtenSchema = writtenAccountSchema.omit({ id: true });
 
-function noneIfEmpty<Item extends z.ZodType>(item: Item) {
-  return z.array(item).transform((items) => (items.length === 0 ? undefined : items));
-}
-
-/** When further keys were last used, by their ids. */
+/** When live keys were last used, by their ids. */
 const keyUses = z.record(z.string(), z.date()).default({});
 
 /** Audit records that are not copied yet. */
 const outboxSchema = z.array(auditRecordSchema).default([]);
 
 export type AccountDocument = { _id: string } & z.infer<typeof writtenSchema> &
-  Partial<Pick<Account, 'lastUse'> & { outbox: AuditRecord[]; furtherKeyUses: z.infer<typeof keyUses> }> &
+  Partial<{ keyHashes: string[]; keyUses: z.infer<typeof keyUses>; outbox: AuditRecord[] }> &
   Partial<{ name: string; nameStarts: string[] }>;
 
 /** The records in an account's document that wait to be copied. */
@@ -37,17 +30,14 @@ export function accountsOf(database: Db): Collection<AccountDocument> {
 
 /**
  * The indexes are sparse: accounts without a key do not count as having the same key, and few have records in their outbox, or a display
- * name.
+ * name. `keyHashes` are those of the live keys. An index of `keys.hash` would not do: for ended keys, which have no hash, servers differ.
  */
 export const accountIndexes: CollectionIndexes = {
   collection: 'accounts',
   indexes: [
-    index({ 'key.hash': 1 }, { unique: true, sparse: true }),
-    index({ 'furtherKeys.hash': 1 }, { unique: true, sparse: true }),
-    index({ 'outbox.id': 1 }, { sparse: true }),
-    ...['nameStarts', 'removal.isDone'].map((field) => index({ [field]: 1 }, { sparse: true })),
-    ...['key', 'furtherKeys'].flatMap((keys) =>
-      ['id', 'display'].map((field) => index({ [`${keys}.${field}`]: 1 }, { sparse: true })),
+    index({ keyHashes: 1 }, { unique: true, sparse: true }),
+    ...['outbox.id', 'nameStarts', 'removal.isDone', 'keys.id', 'keys.display'].map((field) =>
+      index({ [field]: 1 }, { sparse: true }),
     ),
   ],
 };
@@ -58,12 +48,16 @@ export function withId({ _id: id, ...fields }: { _id: unknown }): unknown {
 
 export function readAccount(found: { _id: unknown }): Account {
   const account = accountSchema.parse(withId(found));
-  const { furtherKeyUses } = z.object({ furtherKeyUses: keyUses }).parse(found);
-  const furtherKeys = account.furtherKeys.map((key) => {
-    const lastUsedAt = furtherKeyUses[key.id];
-    return lastUsedAt === undefined ? key : { ...key, lastUsedAt };
-  });
-  return { ...account, furtherKeys };
+  return { ...account, keys: withUses(account.keys, new Map(Object.entries(usesIn(found)))) };
+}
+
+export function readListedAccount(found: { _id: unknown }): ListedAccount {
+  const usedAt = lastUseOf(Object.values(usesIn(found)).map((lastUsedAt) => ({ lastUsedAt })));
+  return { ...listedAccountSchema.parse(withId(found)), ...(usedAt && { usedAt }) };
+}
+
+function usesIn(found: unknown): z.infer<typeof keyUses> {
+  return z.object({ keyUses }).parse(found).keyUses;
 }
 
 /** Needs only the id and `outbox` of the document. */
@@ -73,19 +67,24 @@ export function readWaiting({ _id, outbox }: Pick<AccountDocument, '_id' | 'outb
 
 export function toNewDocument(next: Account): AccountDocument {
   const record = newestRecord(next);
-  return { _id: next.id, ...writtenSchema.parse(next), ...(record && { outbox: [record] }) };
+  return { _id: next.id, ...fieldsOf(next), ...(record && { outbox: [record] }) };
+}
+
+function fieldsOf(next: Account) {
+  const hashes = next.keys.filter(isLive).map(({ hash }) => hash);
+  return { ...writtenSchema.parse(next), ...(hashes.length > 0 && { keyHashes: hashes }) };
 }
 
 /** An empty `$unset` is an error for servers before 5.0, and a field omitted from `$set` would remain. */
 export function toUpdate(next: Account, before: Account): object {
-  const fields = writtenSchema.parse(next);
-  const absent: string[] = (
-    ['key', 'guest', 'furtherKeys', 'endedFurtherKeys', 'topUp', 'keysCreated', 'removal'] as const
-  ).filter((name) => fields[name] === undefined);
-  const kept = new Set(next.furtherKeys.map(({ id }) => id));
-  const ended = before.furtherKeys.filter(({ id }) => !kept.has(id));
-  absent.push(...ended.map(({ id }) => `furtherKeyUses.${id}`));
-  if (isRemoved(next)) absent.push('name', 'nameStarts', 'lastUse');
+  const fields = fieldsOf(next);
+  const absent: string[] = (['keyHashes', 'guest', 'topUp', 'keysCreated', 'removal'] as const).filter(
+    (name) => fields[name] === undefined,
+  );
+  const live = new Set(next.keys.filter(isLive).map(({ id }) => id));
+  const ended = before.keys.filter((key) => isLive(key) && !live.has(key.id));
+  absent.push(...ended.map(({ id }) => `keyUses.${id}`));
+  if (isRemoved(next)) absent.push('name', 'nameStarts');
   const record = newestRecord(next);
   return {
     $set: fields,
@@ -94,13 +93,17 @@ export function toUpdate(next: Account, before: Account): object {
   };
 }
 
-/** The filters contain the complete condition, so that uses of one account may arrive in any order. */
-export function noteUse({ account: _id, keyId, isFurther, at }: KeyUse) {
-  if (isFurther) {
-    const update = { $max: { [`furtherKeyUses.${keyId}`]: at } };
-    return { updateOne: { filter: { _id, 'furtherKeys.id': keyId }, update } };
-  }
-  const isNews = [{ 'lastUse.keyId': { $ne: keyId } }, { 'lastUse.at': { $lt: at } }];
-  const filter = { _id, 'key.id': keyId, $or: isNews };
-  return { updateOne: { filter, update: { $set: { lastUse: { keyId, at } } } } };
+/** A key that is live has a hash. */
+export function liveKey(wanted: { id: string } | { display: object }) {
+  return { keys: { $elemMatch: { ...wanted, hash: { $exists: true } } } };
+}
+
+export function noteUse({ account: _id, keyId: id, at }: KeyUse) {
+  return { updateOne: { filter: { _id, ...liveKey({ id }) }, update: { $max: { [`keyUses.${id}`]: at } } } };
+}
+
+/** The account as it was read, and none of its keys was used since. */
+export function unchanged({ id: _id, version, keys }: Parameters<Store['removeAccount']>[0]) {
+  const uses = keys.filter(isLive).map(({ id, lastUsedAt }) => [`keyUses.${id}`, lastUsedAt ?? { $exists: false }]);
+  return { _id, version, ...Object.fromEntries(uses) };
 }

@@ -1,6 +1,6 @@
 import { type Collection, MongoServerError } from 'mongodb';
 import { z } from 'zod';
-import { lastWith, listedAccountSchema, rangeOf } from '../account-pages.ts';
+import { lastWith, rangeOf } from '../account-pages.ts';
 import type { Account } from '../accounts/account.ts';
 import type { AuditStore } from '../accounts/audit-store.ts';
 import type { Decide } from '../accounts/decide.ts';
@@ -32,10 +32,13 @@ import {
   type AccountDocument,
   accountIndexes,
   accountsOf,
+  liveKey,
   noteUse,
   readAccount,
+  readListedAccount,
   toNewDocument,
   toUpdate,
+  unchanged,
   withId,
 } from './mongo-account-documents.ts';
 import { auditIndexes, createMongoAudit } from './mongo-audit.ts';
@@ -103,10 +106,10 @@ export class MongoStore implements Store {
     const { from, includesFrom, end } = rangeOf(page);
     const isKnown = { $nor: [{ 'removal.isDone': true, suspended: false }] };
     const _id = { [includesFrom ? '$gte' : '$gt']: from, ...(end !== undefined && { $lt: end }) };
-    const projection = { plan: 1, overageEnabled: 1, suspended: 1, createdAt: 1, lastUse: 1 };
+    const projection = { plan: 1, overageEnabled: 1, suspended: 1, createdAt: 1, keyUses: 1 };
     const options = { projection, sort: { _id: 1 }, limit, ...this.#calls.durable() } as const;
     const found = await this.#calls.call(() => this.#accounts.find({ _id, ...isKnown }, options).toArray());
-    return found.map((document) => listedAccountSchema.parse(withId(document)));
+    return found.map(readListedAccount);
   }
 
   async listRemovals({ after, limit }: { after: string; limit: number }): Promise<string[]> {
@@ -118,20 +121,14 @@ export class MongoStore implements Store {
 
   async findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined> {
     const hash = { $in: [...hashes] };
-    const filter = { $or: [{ 'key.hash': hash }, { 'furtherKeys.hash': hash }] };
     const status = { plan: 1, suspended: 1, version: 1, overageEnabled: 1, topUp: 1, guest: 1 } as const;
-    const projection = { ...status, 'key.id': 1, 'key.hash': 1, furtherKeys: 1 } as const;
-    const found = await this.#calls.call(() =>
-      this.#accounts.findOne(filter, { projection, ...this.#calls.durable() }),
-    );
+    const options = { projection: { ...status, keys: { $elemMatch: { hash } } }, ...this.#calls.durable() };
+    const found = await this.#calls.call(() => this.#accounts.findOne({ keyHashes: hash }, options));
     return found === null ? undefined : readKeyOwner(withId(found), hashes);
   }
 
   async findAccountsByKey({ limit, ...key }: KeySearch): Promise<string[]> {
-    const [field, wanted] =
-      'id' in key ? (['id', key.id] as const) : (['display', { $gte: key.start, $lte: lastWith(key.start) }] as const);
-    const inList = { $elemMatch: { [field]: typeof wanted === 'string' ? { $eq: wanted } : wanted } };
-    const filter = { $or: [{ [`key.${field}`]: wanted }, { furtherKeys: inList }] };
+    const filter = liveKey('id' in key ? key : { display: { $gte: key.start, $lte: lastWith(key.start) } });
     const options = { projection: { _id: 1 }, sort: { _id: 1 }, limit, ...this.#calls.durable() } as const;
     const found = await this.#calls.call(() => this.#accounts.find(filter, options).toArray());
     return found.map(({ _id }) => _id);
@@ -147,9 +144,8 @@ export class MongoStore implements Store {
     return result();
   }
 
-  async removeAccount({ id: _id, version, lastUse }: Parameters<Store['removeAccount']>[0]): Promise<boolean> {
-    const used = lastUse === undefined ? { lastUse: { $exists: false } } : { 'lastUse.at': lastUse.at };
-    const removed = await this.#calls.call(() => this.#accounts.deleteOne({ _id, version, ...used }));
+  async removeAccount(account: Parameters<Store['removeAccount']>[0]): Promise<boolean> {
+    const removed = await this.#calls.call(() => this.#accounts.deleteOne(unchanged(account)));
     return removed.deletedCount === 1;
   }
 

@@ -1,11 +1,10 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { z } from 'zod';
-import { type Account, accountSchema, isRemoved } from '../accounts/account.ts';
+import { type Account, accountSchema, isRemoved, writtenAccountSchema } from '../accounts/account.ts';
 import { newestRecord } from '../accounts/audit-records.ts';
 import type { AuditStore } from '../accounts/audit-store.ts';
 import type { Decide } from '../accounts/decide.ts';
-import { furtherKeySchema } from '../accounts/further-key.ts';
 import type { NameStore } from '../accounts/name-store.ts';
 import { captureDecision } from '../adapters/capture-decision.ts';
 import { storeUnavailable } from '../adapters/store-errors.ts';
@@ -26,26 +25,16 @@ import { openSqlite } from './database/open-sqlite.ts';
 import { createSqliteCalls, type SqliteCalls } from './database/sqlite-calls.ts';
 import { createSqliteAccounts, type SqliteAccounts } from './sqlite-accounts.ts';
 import { createSqliteAudit, type InsertAuditRecord } from './sqlite-audit.ts';
-import { createSqliteFurtherKeys } from './sqlite-further-keys.ts';
+import { createSqliteKeys } from './sqlite-keys.ts';
 import { createSqliteNames } from './sqlite-names.ts';
 import { createSqliteTopUpCodes } from './sqlite-top-up-codes.ts';
 import { createSqliteUsage } from './sqlite-usage.ts';
 import { createSqliteWebhooks } from './webhooks/sqlite-webhooks.ts';
 
-/** Last uses are kept in their own tables: a change cannot undo a use. */
-const writtenSchema = accountSchema
-  .omit({ lastUse: true })
-  .extend({ furtherKeys: z.array(furtherKeySchema.omit({ lastUsedAt: true })) });
-
-const accountRow = z.object({
-  document: storedJson.pipe(writtenSchema),
-  usedKeyId: z.string().nullable(),
-  usedAt: z.int().nullable(),
-});
+const accountRow = z.object({ document: storedJson.pipe(accountSchema) });
 const versionRow = z.object({ version: z.string() });
 
-const selectAccount = `SELECT document, key_uses.key_id AS usedKeyId, used_at AS usedAt
-  FROM accounts LEFT JOIN key_uses ON account = id WHERE id = ?`;
+const selectAccount = 'SELECT document FROM accounts WHERE id = ?';
 
 const writeAccount = `INSERT INTO accounts (id, document) VALUES (?, ?)
   ON CONFLICT (id) DO UPDATE SET document = excluded.document`;
@@ -71,7 +60,7 @@ export class SqliteStore implements Store {
   readonly #accounts: SqliteAccounts;
   readonly #usage: UsageStore;
   readonly #names: ReturnType<typeof createSqliteNames>;
-  readonly #furtherKeys: ReturnType<typeof createSqliteFurtherKeys>;
+  readonly #keys: ReturnType<typeof createSqliteKeys>;
 
   /** Creates the file and its folder if they are missing. Throws an error for the operator if it cannot be used. */
   static async open(file: string, { openCommits = openDurableCommits }: Options = {}): Promise<SqliteStore> {
@@ -87,11 +76,11 @@ export class SqliteStore implements Store {
     this.#writeAccount = database.prepare(writeAccount);
     this.#readFile = database.prepare('PRAGMA user_version'); // unlike SELECT 1, it reads the file
     ({ store: this.audit, insertRecord: this.#insertAuditRecord } = createSqliteAudit(database, this.#calls));
-    this.#furtherKeys = createSqliteFurtherKeys(database);
+    this.#keys = createSqliteKeys(database);
     this.#names = createSqliteNames(database, this.#calls);
     this.names = this.#names.store;
     this.#accounts = createSqliteAccounts(database, this.#calls, {
-      furtherKeys: this.#furtherKeys,
+      keys: this.#keys,
       names: this.#names,
     });
     this.topUpCodes = createSqliteTopUpCodes(database, this.#calls);
@@ -216,9 +205,9 @@ export class SqliteStore implements Store {
     const kept = this.#read(id);
     const { result, next } = decide(kept);
     if (next !== undefined) {
-      this.#writeAccount.run(id, JSON.stringify(writtenSchema.parse(next)));
-      if (next.furtherKeys !== kept?.furtherKeys) this.#furtherKeys.write(id, next.furtherKeys);
-      if (isRemoved(next)) this.#accounts.removeDetails(id);
+      this.#writeAccount.run(id, JSON.stringify(writtenAccountSchema.parse(next)));
+      if (next.keys !== kept?.keys) this.#keys.write(id, next.keys);
+      if (isRemoved(next)) this.#names.remove(id);
       const record = newestRecord(next);
       if (record !== undefined) this.#insertAuditRecord(record);
     }
@@ -228,9 +217,7 @@ export class SqliteStore implements Store {
   #read(id: string): Account | undefined {
     const row = this.#selectAccount.get(id);
     if (row === undefined) return undefined;
-    const { document, usedKeyId, usedAt } = accountRow.parse(row);
-    const account = { ...document, furtherKeys: this.#furtherKeys.withUses(id, document.furtherKeys) };
-    if (usedKeyId === null || usedAt === null) return account;
-    return { ...account, lastUse: { keyId: usedKeyId, at: new Date(usedAt) } };
+    const { document } = accountRow.parse(row);
+    return { ...document, keys: this.#keys.withUses(id, document.keys) };
   }
 }

@@ -350,9 +350,7 @@ test('an account that is not known here is looked up only on demand, and is as t
     version: 4,
     createdAt: new Date(),
     topUpsMade: [{ id: 'a', tokens: 500 }],
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
+    keys: [],
     changes: [],
   };
   accounts.set('user:bob', bob);

@@ -346,7 +346,7 @@ test('while Redis or the store is unavailable no caller is accepted or refused: 
   }
 });
 
-const keyOf = (furtherKey: Caller['furtherKey']): Caller => ({ ...alice, furtherKey });
+const keyOf = (keyScope: Caller['keyScope']): Caller => ({ ...alice, keyScope });
 
 test('an ended further key is refused by every check, as expired or as unknown', async (t) => {
   const cases = [

@@ -65,13 +65,6 @@ test.serial('a use is written within half a minute, with its minute', async (t) 
   t.is(batches.length, 1, 'and once');
 });
 
-test.serial('the use of a further key says so', async (t) => {
-  const { keyUse, pass, batches } = createSubject();
-  keyUse.note({ account, keyId: 'key_2', furtherKey: {} });
-  await pass(everyMs);
-  t.deepEqual(batches, [[{ ...at('key_2'), isFurther: true }]]);
-});
-
 test.serial('one use is recorded per minute', async (t) => {
   const { note, pass, batches } = createSubject();
   for (let second = 0; second < 60; second++) {

@@ -42,7 +42,7 @@ const table: { title: string; scope: KeyScope | undefined; reads: readonly Maker
 
 const callerWith = (scope: KeyScope | undefined, keyId = 'key_own'): Caller => ({
   ...{ account: 'user:ann', plan: 'free', suspended: false, version: 1, overageEnabled: false, keyId },
-  ...(scope && { furtherKey: scope }),
+  ...(scope && { keyScope: scope }),
 });
 
 const newBatch = (file: string) => ({

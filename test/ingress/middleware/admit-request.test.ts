@@ -9,7 +9,7 @@ import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 
 const caller: Caller = {
   ...{ account: 'user:ann', keyId: 'key_1', plan: 'free', suspended: false, version: 1, overageEnabled: false },
-  furtherKey: { models: ['small-chat'], limits: { tokensPerMinute: 50 } },
+  keyScope: { models: ['small-chat'], limits: { tokensPerMinute: 50 } },
 };
 const timeouts = { queueMs: 1_000, requestMs: 2_000 };
 const planFile = {

@@ -20,9 +20,7 @@ const alice: Account = {
   topUpsMade: [],
   version: 3,
   createdAt: new Date(0),
-  endedKeys: [],
-  furtherKeys: [],
-  endedFurtherKeys: [],
+  keys: [],
   changes: [],
 };
 const suspend = changeSettings({ settings: { suspended: true }, at: new Date(1), by: 'user:operator' });

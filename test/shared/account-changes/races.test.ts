@@ -110,9 +110,7 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
     topUpsMade: [],
     version: 1,
     createdAt: new Date(0),
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
+    keys: [],
     changes: [],
   };
   let now = startedAt;

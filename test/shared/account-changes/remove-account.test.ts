@@ -1,6 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { mintGuestKey, mintKey } from '../../../ingress/callers/account-changes.ts';
-import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
+import { createKey, mintGuestKey, mintKey } from '../../../ingress/callers/change-keys.ts';
 import { decideAction } from '../../../ingress/routes/operators/actions/record-action.ts';
 import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
@@ -8,6 +7,7 @@ import { beginRemoval, createClearAccount, useAgain } from '../../../shared/acco
 import { enterRoom, newRoomEntry } from '../../../shared/batches/batch-room.ts';
 import { nextBatch } from '../../../shared/batches/batch-states.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { batchOf, fileOf } from '../store/batch-records.ts';
 import { inChunks } from '../store/file-bytes.ts';
@@ -34,7 +34,7 @@ const [defaultKey, furtherKey] = [newKey(), newKey()];
 async function fill(store: Store): Promise<void> {
   await mint(store, ann, { plan: 'pro', key: defaultKey });
   const fields = { name: 'a program' };
-  await store.changeAccount(ann, createFurtherKey({ account: ann, plan: 'pro', key: furtherKey, fields }));
+  await store.changeAccount(ann, createKey({ account: ann, plan: 'pro', key: furtherKey, fields }));
   const topUp = { id: 'paid', tokens: 5 };
   await store.changeAccount(ann, changeSettings({ settings: { topUp, overageEnabled: true }, by: 'user:olga', at }));
   await store.names.keepName({ id: ann, name: 'Ann Example' });
@@ -99,7 +99,7 @@ async function assertGone(t: ExecutionContext, store: Store, title: string): Pro
   t.deepEqual((await store.webhooks.findWebhooks(ann))?.endpoints, [], title);
   t.is(await store.webhooks.findDelivery(delivery.id), undefined, title);
   t.deepEqual(await store.names.findNames([ann]), new Map(), title);
-  t.like(await store.findAccount(ann), { plan: 'free', removal: { isDone: true }, topUp: undefined, furtherKeys: [] });
+  t.like(await store.findAccount(ann), { plan: 'free', removal: { isDone: true }, topUp: undefined, keys: [] });
   t.deepEqual(await store.listAccounts({ limit: 10 }).then((all) => all.map(({ id }) => id)), ['user:bob'], title);
   t.deepEqual(await store.listRemovals({ after: '', limit: 10 }), [], title);
 }
@@ -108,7 +108,7 @@ async function assertKept(t: ExecutionContext, store: Store): Promise<void> {
   t.like(await removalsOf(store), [{ actor: 'user:olga', address: '198.51.100.7', reason: 'left' }]);
   t.is((await store.audit.listAudit({ account: ann, limit: 10 })).length, 2, 'the earlier record stays');
   t.is((await store.listUsageRecords(ann, { limit: 10 })).length, 1);
-  t.not((await store.findAccount('user:bob'))?.key, undefined);
+  t.not(defaultKeyOf(await store.findAccount('user:bob')), undefined);
   t.deepEqual(await store.batches.listBatches('user:bob', { limit: 10 }), [othersBatch]);
   t.deepEqual(await store.files.read(others.id, 0, 10), Buffer.from('bytes'));
   t.deepEqual((await store.webhooks.findWebhooks('user:bob'))?.endpoints, [othersEndpoint]);
@@ -292,9 +292,9 @@ for (const [name, change] of Object.entries(changes)) {
     t.true(await clearOf(store)(ann, later));
     t.deepEqual(await store.batches.listFiles(ann, { limit: 10 }), []);
     t.deepEqual(await store.batches.listBatches(ann, { limit: 10 }), []);
-    const { key, suspended, topUp, removal } = (await store.findAccount(ann)) ?? {};
+    const { keys = [], suspended, topUp, removal } = (await store.findAccount(ann)) ?? {};
     t.deepEqual(
-      [key !== undefined, suspended, topUp?.tokens, removal],
+      [keys.length > 0, suspended, topUp?.tokens, removal],
       [name === 'a new key', name === 'a suspension', name === 'a top-up' ? 5 : undefined, undefined],
     );
     t.deepEqual(await listedOf(store), [ann, 'user:bob']);

@@ -102,7 +102,7 @@ test('at most 64 months are counted at once, and the others must retry', async (
 });
 
 test('only a further key with an end or limits is part of a call, and its month is counted apart', async (t) => {
-  const keyed = (furtherKey: Caller['furtherKey']): Caller => ({ ...caller, keyId: 'key_1', furtherKey });
+  const keyed = (keyScope: Caller['keyScope']): Caller => ({ ...caller, keyId: 'key_1', keyScope });
   const coldKey: Admitted = { outcome: 'cold', month: '2030-05', keyId: 'key_1' };
   const { ask, asked, seeded } = open([coldKey, ended]);
   const limits = { tokensPerMonth: 5 };
@@ -121,7 +121,7 @@ test('an old count of a key is used, and counted again in the background, which 
   const month = { now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0, dayRequests: 0 };
   const counted: Admitted = { outcome: 'full', counters: { ...month, lastMinute, key } };
   const { ask, seeded } = open([counted], { seed: () => Promise.reject(new Error('the store is unavailable')) });
-  t.like(await ask({ caller: { ...caller, keyId: 'key_1', furtherKey: {} } }), { answer: counted });
+  t.like(await ask({ caller: { ...caller, keyId: 'key_1', keyScope: {} } }), { answer: counted });
   t.deepEqual(seeded, ['user:ann key_1 2030-05']);
 });
 

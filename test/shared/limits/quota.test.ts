@@ -5,7 +5,7 @@ import { errorBody, errorHeaders } from '../../../shared/errors.ts';
 import type { LimitCounters } from '../../../shared/limits/admission.ts';
 import type { Allowance } from '../../../shared/limits/admit.ts';
 import { isUsedUp, overageMaxOf, quotaOf } from '../../../shared/limits/quota.ts';
-import type { KeyLimits } from '../../../shared/store/accounts/further-key.ts';
+import type { KeyLimits } from '../../../shared/store/accounts/key.ts';
 
 const counters: LimitCounters = {
   now: Date.UTC(2030, 4, 15),

@@ -1,9 +1,9 @@
 import type { ExecutionContext } from 'ava';
-import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
-import { createFurtherKey, revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
+import { createKey, mintGuestKey, revokeKey } from '../../../ingress/callers/change-keys.ts';
 import { changed, changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { beginRemoval } from '../../../shared/account-changes/remove-account.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
 import type { AccountPage, Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 
@@ -139,11 +139,11 @@ async function showsPresentState(t: ExecutionContext, store: Store): Promise<voi
   await mint(store, 'user:bob', { plan: 'pro' });
   const settings = { plan: 'pro', suspended: true, overageEnabled: true };
   await store.changeAccount('user:ann', changeSettings({ settings, by: 'user:olga', at: new Date() }));
-  const lastUse = { keyId: account.key?.id ?? '', at: new Date(5) };
-  await store.recordKeyUse([{ account: 'user:ann', ...lastUse }]);
+  const usedAt = new Date(5);
+  await store.recordKeyUse([{ account: 'user:ann', keyId: defaultKeyOf(account)?.id ?? '', at: usedAt }]);
   const [ann, bob] = await store.listAccounts({ prefix: 'user:', limit: 2 });
-  t.deepEqual(ann, { id: 'user:ann', createdAt: account.createdAt, ...settings, lastUse });
-  t.false('lastUse' in (bob ?? {}));
+  t.deepEqual(ann, { id: 'user:ann', createdAt: account.createdAt, ...settings, usedAt });
+  t.false('usedAt' in (bob ?? {}));
   t.like(bob, { id: 'user:bob', plan: 'pro', suspended: false, overageEnabled: false });
 }
 
@@ -168,10 +168,10 @@ async function removesAll(t: ExecutionContext, store: Store): Promise<void> {
   const found = await usedDevice(store);
   t.true(await store.removeAccount(found));
   t.is(await store.findAccount(device), undefined);
-  t.is(await store.findKeyOwner([found.key?.hash ?? '']), undefined);
+  t.is(await store.findKeyOwner([defaultKeyOf(found)?.hash ?? '']), undefined);
   t.deepEqual(await idsOf(store, { limit: 10 }), ['user:ann']);
   t.false(await store.removeAccount(found), 'it is gone');
-  await store.recordKeyUse([{ account: device, keyId: found.key?.id ?? '', at: new Date(6) }]);
+  await store.recordKeyUse([{ account: device, keyId: defaultKeyOf(found)?.id ?? '', at: new Date(6) }]);
   t.is(await store.findAccount(device), undefined, 'a late note restores nothing');
 
   const again = await mint(store, device);
@@ -211,22 +211,22 @@ async function listsRemovals(t: ExecutionContext, store: Store): Promise<void> {
 async function emptiesRemoved(t: ExecutionContext, store: Store): Promise<void> {
   const [at, by] = [new Date(7), 'user:olga'];
   await mint(store, 'user:ann');
-  const create = createFurtherKey({ account: 'user:ann', plan: 'free', key: newKey(), fields: { name: 'a program' } });
+  const create = createKey({ account: 'user:ann', plan: 'free', key: newKey(), fields: { name: 'a program' } });
   await store.changeAccount('user:ann', create);
   await store.changeAccount('user:ann', changeSettings({ settings: { topUp: { id: 'a', tokens: 1 } }, by, at }));
   await usedDevice(store);
   for (const id of ['user:ann', device]) {
     const removed = await store.changeAccount(id, beginRemoval({ at, by, plan: 'free' }));
     t.deepEqual(await store.findAccount(id), removed);
-    t.like(removed, { key: undefined, guest: undefined, topUp: undefined, lastUse: undefined, furtherKeys: [] });
+    t.like(removed, { guest: undefined, topUp: undefined, keys: [] });
   }
 }
 
 async function keepsWhatMoved(t: ExecutionContext, store: Store): Promise<void> {
   const found = await usedDevice(store);
-  const { lastUse, ...neverUsed } = found;
-  t.false(await store.removeAccount(neverUsed));
-  await store.recordKeyUse([{ account: device, keyId: found.key?.id ?? '', at: new Date(6) }]);
+  const neverUsed = found.keys.map(({ lastUsedAt: _, ...key }) => key);
+  t.false(await store.removeAccount({ ...found, keys: neverUsed }));
+  await store.recordKeyUse([{ account: device, keyId: defaultKeyOf(found)?.id ?? '', at: new Date(6) }]);
   t.false(await store.removeAccount(found));
   const used = await store.findAccount(device);
   const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: new Date() });
@@ -241,7 +241,7 @@ async function keepsWhatMoved(t: ExecutionContext, store: Store): Promise<void> 
 
 async function removesFurtherKeys(t: ExecutionContext, store: Store): Promise<void> {
   const key = newKey();
-  const create = createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
+  const create = createKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
   t.true(await store.removeAccount(await store.changeAccount('user:ann', create)));
   t.is(await store.findKeyOwner([key.hash]), undefined);
   const { account } = await mint(store, 'user:ann');
@@ -254,7 +254,7 @@ async function findsByKey(t: ExecutionContext, store: Store): Promise<void> {
   const [ann, bob, further] = [keyOf('svc_AAAAAA'), keyOf('svc_AAAAAB'), keyOf('svc_ABCDEF')];
   await mint(store, 'user:ann', { key: ann });
   await mint(store, 'user:bob', { key: bob });
-  const create = createFurtherKey({ account: 'user:bob', plan: 'free', key: further, fields: { name: 'a program' } });
+  const create = createKey({ account: 'user:bob', plan: 'free', key: further, fields: { name: 'a program' } });
   await store.changeAccount('user:bob', create);
   const byStart = (start: string, limit = 10) => store.findAccountsByKey({ start, limit });
   t.deepEqual(await byStart('svc_'), ['user:ann', 'user:bob']);
@@ -266,7 +266,7 @@ async function findsByKey(t: ExecutionContext, store: Store): Promise<void> {
   for (const { id } of [bob, further]) t.deepEqual(await store.findAccountsByKey({ id, limit: 10 }), ['user:bob']);
   t.deepEqual(await store.findAccountsByKey({ id: 'key_', limit: 10 }), [], 'only whole ids');
 
-  await store.changeAccount('user:bob', revokeKeyById({ id: further.id, at: new Date() }));
+  await store.changeAccount('user:bob', revokeKey({ named: { id: further.id }, at: new Date() }));
   t.deepEqual(await byStart('svc_ABCDEF'), [], 'it has ended');
   t.deepEqual(await store.findAccountsByKey({ id: further.id, limit: 10 }), []);
 }
@@ -278,10 +278,10 @@ async function racesWithUse(t: ExecutionContext, one: Store, _: Queried, home: S
     const at = new Date(10 + round);
     const [removed] = await Promise.all([
       one.removeAccount(found),
-      other.recordKeyUse([{ account: device, keyId: found.key?.id ?? '', at }]),
+      other.recordKeyUse([{ account: device, keyId: defaultKeyOf(found)?.id ?? '', at }]),
     ]);
     const left = await one.findAccount(device);
-    t.deepEqual(left?.lastUse?.at, removed ? undefined : at);
+    t.deepEqual(defaultKeyOf(left)?.lastUsedAt, removed ? undefined : at);
     if (left !== undefined) t.true(await one.removeAccount(left));
   }
 }

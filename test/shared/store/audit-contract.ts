@@ -1,11 +1,11 @@
 import type { ExecutionContext } from 'ava';
-import { rotateKey } from '../../../ingress/callers/account-changes.ts';
-import { revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
+import { revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { decideAction } from '../../../ingress/routes/operators/actions/record-action.ts';
 import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account, Origin } from '../../../shared/store/accounts/account.ts';
 import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/accounts/audit-store.ts';
 import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { findAccount, namedBy } from './changes-contract.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
@@ -109,14 +109,14 @@ async function recordsNothingElse(t: ExecutionContext, store: Store): Promise<vo
 
 async function recordsWhatIsEnded(t: ExecutionContext, store: Store): Promise<void> {
   const { account } = await mint(store, 'user:ann');
-  const [keyId = '', at] = [account.key?.id, new Date('2026-02-03T04:05:06.789Z')];
+  const [keyId = '', at] = [defaultKeyOf(account)?.id, new Date('2026-02-03T04:05:06.789Z')];
   const by = { by: 'user:olga', at, origin };
   const unknown = { id: 'user:ann', plan: 'free' };
   for (const action of [{ batchCancelled: 'batch_1' }, { requestEnded: 'req_1' }, { requestEnded: 'req_2' }]) {
     await store.changeAccount('user:ann', decideAction({ action, by, unknown }));
     await store.changeAccount('user:ann', decideAction({ action, by, unknown }));
   }
-  await store.changeAccount('user:ann', revokeKeyById({ id: keyId, ...by }));
+  await store.changeAccount('user:ann', revokeKey({ named: { id: keyId }, ...by }));
   const changes = [
     { keyRevoked: keyId },
     { requestEnded: 'req_2' },

@@ -1,10 +1,10 @@
 import type { ExecutionContext } from 'ava';
-import { revokeKey, rotateKey } from '../../../ingress/callers/account-changes.ts';
-import { createFurtherKey, revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
+import { createKey, revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
+import { defaultKeyOf, type Key } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
+import { type Contract, endedKeysOf, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 
 /** The guarantees of every store for the last use of a key. */
 export function testKeyUseContract(contract: Contract): void {
@@ -22,14 +22,14 @@ export function testKeyUseContract(contract: Contract): void {
 async function notesUse(t: ExecutionContext, store: Store): Promise<void> {
   const { account } = await mint(store, 'user:ann');
   await store.recordKeyUse([use(account, 5)]);
-  const lastUse = { keyId: account.key?.id ?? '', at: new Date(5) };
-  t.deepEqual(await store.findAccount('user:ann'), { ...account, lastUse });
-  t.is((await store.findKeyOwner([account.key?.hash ?? '']))?.version, 1);
+  const keys = account.keys.map((key) => ({ ...key, lastUsedAt: new Date(5) }));
+  t.deepEqual(await store.findAccount('user:ann'), { ...account, keys });
+  t.is((await store.findKeyOwner([defaultKeyOf(account)?.hash ?? '']))?.version, 1);
 }
 
 async function neverGoesBack(t: ExecutionContext, store: Store): Promise<void> {
   const { account } = await mint(store, 'user:ann');
-  const lastUsedAt = async () => (await store.findAccount('user:ann'))?.lastUse?.at.getTime();
+  const lastUsedAt = async () => defaultKeyOf(await store.findAccount('user:ann'))?.lastUsedAt?.getTime();
   await store.recordKeyUse([use(account, 5)]);
   await store.recordKeyUse([use(account, 4)]);
   t.is(await lastUsedAt(), 5);
@@ -58,32 +58,33 @@ async function passesToNewKey(t: ExecutionContext, store: Store): Promise<void> 
   const { account: first } = await mint(store, 'user:ann');
   await store.recordKeyUse([use(first, 50)]);
   const second = await rotate(store, first);
-  t.deepEqual(second.endedKeys[0]?.lastUsedAt, new Date(50));
+  t.deepEqual(endedKeysOf(second)[0]?.lastUsedAt, new Date(50));
 
   // Earlier by the clock of another machine, but of the active key.
   await store.recordKeyUse([use(second, 40)]);
   const after = await store.findAccount('user:ann');
-  t.deepEqual(after, { ...second, lastUse: { keyId: second.key?.id ?? '', at: new Date(40) } });
+  const [active, ...ended] = second.keys;
+  t.deepEqual(after, { ...second, keys: [{ ...active, lastUsedAt: new Date(40) } as Key, ...ended] });
   await store.recordKeyUse([use(first, 60)]);
   t.deepEqual(await store.findAccount('user:ann'), after);
 }
 
 async function notesFurtherKeys(t: ExecutionContext, store: Store): Promise<void> {
   const key = newKey();
-  const create = createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
+  const create = createKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
   await store.changeAccount('user:ann', create);
-  const useAt = (at: number) => ({ account: 'user:ann', keyId: key.id, isFurther: true, at: new Date(at) });
-  const lastUsedAt = async () => (await store.findAccount('user:ann'))?.furtherKeys[0]?.lastUsedAt;
+  const useAt = (at: number) => ({ account: 'user:ann', keyId: key.id, at: new Date(at) });
+  const lastUsedAt = async () => (await store.findAccount('user:ann'))?.keys[0]?.lastUsedAt;
   t.is(await lastUsedAt(), undefined);
   await store.recordKeyUse([useAt(5)]);
   await store.recordKeyUse([useAt(4)]);
   t.deepEqual(await lastUsedAt(), new Date(5));
   await store.recordKeyUse([useAt(7), useAt(9), useAt(8)]);
   t.deepEqual(await lastUsedAt(), new Date(9));
-  await store.changeAccount('user:ann', revokeKeyById({ id: key.id, at: new Date() }));
+  await store.changeAccount('user:ann', revokeKey({ named: { id: key.id }, at: new Date() }));
   await store.recordKeyUse([useAt(10)]);
   const after = await store.findAccount('user:ann');
-  t.like(after, { version: 2, furtherKeys: { length: 0 }, endedFurtherKeys: { 0: { lastUsedAt: new Date(9) } } });
+  t.like(after, { version: 2, keys: { length: 1, 0: { state: 'revoked', hash: undefined, lastUsedAt: new Date(9) } } });
 }
 
 async function survivesChange(t: ExecutionContext, one: Store, home: StoreHome): Promise<void> {
@@ -93,12 +94,16 @@ async function survivesChange(t: ExecutionContext, one: Store, home: StoreHome):
   // Decided on the account as it was before the note.
   const change = (plan: string) => changeSettings({ settings: { plan }, at: new Date(), by: 'user:operator' });
   await one.changeAccount('user:ann', () => change('pro')(account));
-  t.like(await one.findAccount('user:ann'), { plan: 'pro', version: 2, lastUse: { at: new Date(5) } });
+  t.like(await one.findAccount('user:ann'), { plan: 'pro', version: 2, keys: { 0: { lastUsedAt: new Date(5) } } });
 
   for (let round = 1; round <= 30; round += 1) {
     const plan = `plan ${round}`;
     await Promise.all([one.changeAccount('user:ann', change(plan)), other.recordKeyUse([use(account, 5 + round)])]);
-    t.like(await one.findAccount('user:ann'), { plan, version: 2 + round, lastUse: { at: new Date(5 + round) } });
+    t.like(await one.findAccount('user:ann'), {
+      plan,
+      version: 2 + round,
+      keys: { 0: { lastUsedAt: new Date(5 + round) } },
+    });
   }
 }
 
@@ -112,7 +117,7 @@ async function takesThousand(t: ExecutionContext, store: Store): Promise<void> {
   const uses = Array.from({ length: 20 }, (_, at) => made.map(({ account }) => use(account, at)));
   await store.recordKeyUse(uses.flat());
   const after = await Promise.all(names.map((name) => store.findAccount(name)));
-  for (const account of after) t.deepEqual(account?.lastUse, { keyId: account?.key?.id ?? '', at: new Date(19) });
+  for (const account of after) t.deepEqual(defaultKeyOf(account)?.lastUsedAt, new Date(19));
 }
 
 async function rotate(store: Store, account: Account): Promise<Account> {
@@ -121,10 +126,10 @@ async function rotate(store: Store, account: Account): Promise<Account> {
   return rotated;
 }
 
-function named({ key }: Account) {
-  return { hashes: [key?.hash ?? ''] };
+function named(account: Account) {
+  return { hashes: [defaultKeyOf(account)?.hash ?? ''] };
 }
 
-function use({ id, key }: Account, atMs: number) {
-  return { account: id, keyId: key?.id ?? '', at: new Date(atMs) };
+function use(account: Account, atMs: number) {
+  return { account: account.id, keyId: defaultKeyOf(account)?.id ?? '', at: new Date(atMs) };
 }

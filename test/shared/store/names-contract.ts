@@ -1,7 +1,8 @@
 import type { ExecutionContext } from 'ava';
 import type { Account } from '../../../shared/store/accounts/account.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { type Contract, mint, newKey, provesOnStore } from './store-contract.ts';
+import { type Contract, defaultKeyFrom, mint, newKey, provesOnStore } from './store-contract.ts';
 
 /** The guarantees of every store for display names. */
 export function testNamesContract(contract: Contract): void {
@@ -55,7 +56,7 @@ async function findsByName(t: ExecutionContext, store: Store): Promise<void> {
 async function losesNameWithAccount(t: ExecutionContext, store: Store): Promise<void> {
   const { account } = await mint(store, 'user:ann');
   await store.names.keepName({ id: 'user:ann', name: 'Ann' });
-  await store.recordKeyUse([{ account: 'user:ann', keyId: account.key?.id ?? '', at: new Date() }]);
+  await store.recordKeyUse([{ account: 'user:ann', keyId: defaultKeyOf(account)?.id ?? '', at: new Date() }]);
   const change = (changes: (account: Account) => Account) =>
     store.changeAccount('user:ann', (known) => {
       if (known === undefined) throw new Error('it exists');
@@ -63,18 +64,23 @@ async function losesNameWithAccount(t: ExecutionContext, store: Store): Promise<
     });
   await change((known) => ({ ...known, suspended: true }));
   t.is((await store.names.findNames(['user:ann'])).get('user:ann'), 'Ann');
-  await change(({ key: _, ...known }) => ({ ...known, removal: { at: new Date(), isDone: false } }));
+  await change((known) => ({ ...known, keys: [], removal: { at: new Date(), isDone: false } }));
   t.deepEqual(await store.names.findNames(['user:ann']), new Map());
   t.deepEqual(await store.names.findNamed('ann', 1), []);
-  t.is((await store.findAccount('user:ann'))?.lastUse, undefined);
+  t.false('usedAt' in ((await store.listAccounts({ limit: 1 }))[0] ?? {}));
   await store.names.keepName({ id: 'user:ann', name: 'Ann' });
   t.deepEqual(await store.names.findNames(['user:ann']), new Map(), 'a removed account gets no name');
   const key = newKey();
   const removal = { at: new Date(), isDone: false, isUsed: true };
-  await change((known) => ({ ...known, key: { ...key, plan: 'free' }, removal }));
-  await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date() }]);
+  await change((known) => ({ ...known, keys: [defaultKeyFrom(key)], removal }));
+  const usedAt = new Date();
+  await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: usedAt }]);
   await change((known) => known);
-  t.like(await store.findAccount('user:ann'), { removal, lastUse: { keyId: key.id } }, 'it is in use again');
+  t.like(
+    await store.findAccount('user:ann'),
+    { removal, keys: { 0: { id: key.id, lastUsedAt: usedAt } } },
+    'it is in use again',
+  );
   await change(({ removal: _, ...known }) => known);
   t.is((await store.findAccount('user:ann'))?.removal, undefined);
   await store.names.keepName({ id: 'user:ann', name: 'Ann' });

@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import { mintGuestKey, mintKey, rotateKey } from '../../../ingress/callers/account-changes.ts';
+import { mintGuestKey, mintKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
-import type { Account, NewKey } from '../../../shared/store/accounts/account.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import { defaultKeyOf, isLive, type Key, type LiveKey, type NewKey } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { batchOf, fileOf, resultOf, retryOf } from './batch-records.ts';
 import { inChunks } from './file-bytes.ts';
@@ -71,6 +72,16 @@ export function newKey(): NewKey {
   return { id: `key_${ulid()}`, hash, display: `svc_${hash.slice(0, 6)}`, createdAt: new Date() };
 }
 
+/** The default key that was minted with these fields. */
+export function defaultKeyFrom(key: NewKey): LiveKey {
+  return { ...key, name: 'default', isDefault: true, state: 'active' };
+}
+
+/** The keys of an account that have ended, latest first. */
+export function endedKeysOf({ keys }: Pick<Account, 'keys'>): Key[] {
+  return keys.filter((key) => !isLive(key)).toReversed();
+}
+
 export function mint(store: Store, account: string, { plan = 'free', key = newKey() } = {}) {
   return store.changeAccount(account, mintKey({ account, plan, key }));
 }
@@ -94,7 +105,7 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.audit.copyAudit('user:anyone'),
     store.audit.copyAuditAfter('', 1),
     mint(store, 'user:anyone'),
-    store.removeAccount({ id: 'user:anyone', version: 1 }),
+    store.removeAccount({ id: 'user:anyone', version: 1, keys: [] }),
     store.recordKeyUse([{ account: 'user:anyone', keyId: 'key_1', at: new Date() }]),
     store.recordUsage([usageRecord()]),
     store.findUsageSum('user:anyone', '2026-12'),
@@ -210,10 +221,7 @@ async function createsAccount(t: ExecutionContext, store: Store): Promise<void> 
     topUpsMade: [],
     version: 1,
     createdAt: key.createdAt,
-    key: { ...key, plan: 'free' },
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
+    keys: [defaultKeyFrom(key)],
     keysCreated: { day: key.createdAt.toISOString().slice(0, 10), count: 1 },
     changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
   });
@@ -264,7 +272,7 @@ async function keepsAccountsApart(t: ExecutionContext, store: Store): Promise<vo
   }
   for (const [name, account] of made) {
     t.deepEqual(await store.findAccount(name), account);
-    t.is((await store.findKeyOwner([account.key?.hash ?? '']))?.account, name);
+    t.is((await store.findKeyOwner([defaultKeyOf(account)?.hash ?? '']))?.account, name);
   }
 }
 
@@ -277,7 +285,7 @@ async function refusesTakenHash(t: ExecutionContext, store: Store): Promise<void
   t.is(await store.findAccount('user:bob'), undefined);
 
   const { account: bob } = await mint(store, 'user:bob');
-  const named = { hashes: [bob.key?.hash ?? ''] };
+  const named = { hashes: [defaultKeyOf(bob)?.hash ?? ''] };
   await failsWith(t, 'INTERNAL_ERROR', store.changeAccount('user:bob', rotateKey({ named, key: again })));
   t.deepEqual(await store.findAccount('user:bob'), bob);
   t.deepEqual(await store.findAccount('user:ann'), ann);
@@ -301,23 +309,25 @@ async function takesOddNames(t: ExecutionContext, store: Store): Promise<void> {
   ];
   for (const name of names) {
     const { account } = await mint(store, `user:${name}`, { plan: name });
-    t.like(account, { id: `user:${name}`, key: { plan: name } });
+    t.like(account, { id: `user:${name}`, plan: name });
     t.deepEqual(await store.findAccount(`user:${name}`), account);
-    t.like(await store.findKeyOwner([account.key?.hash ?? '']), { account: `user:${name}`, plan: name });
-    await store.recordKeyUse([{ account: `user:${name}`, keyId: account.key?.id ?? '', at: new Date(1) }]);
-    t.deepEqual((await store.findAccount(`user:${name}`))?.lastUse?.at, new Date(1));
+    t.like(await store.findKeyOwner([defaultKeyOf(account)?.hash ?? '']), { account: `user:${name}`, plan: name });
+    await store.recordKeyUse([{ account: `user:${name}`, keyId: defaultKeyOf(account)?.id ?? '', at: new Date(1) }]);
+    t.deepEqual(defaultKeyOf(await store.findAccount(`user:${name}`))?.lastUsedAt, new Date(1));
   }
 }
 
 async function keepsNothingElse(t: ExecutionContext, store: Store): Promise<void> {
   const key = { ...newKey(), full: 'svc_the key itself' };
   await mint(store, 'user:ann', { key });
-  t.deepEqual(Object.keys((await store.findAccount('user:ann'))?.key ?? {}).sort(), [
+  t.deepEqual(Object.keys(defaultKeyOf(await store.findAccount('user:ann')) ?? {}).sort(), [
     'createdAt',
     'display',
     'hash',
     'id',
-    'plan',
+    'isDefault',
+    'name',
+    'state',
   ]);
   const unreadable = { ...newKey(), display: undefined as unknown as string };
   await t.throwsAsync(mint(store, 'user:bob', { key: unreadable }), { instanceOf: z.ZodError });
@@ -332,7 +342,7 @@ async function keepsForLater(t: ExecutionContext, store: Store, home: StoreHome)
   await store[Symbol.asyncDispose]();
   await beside[Symbol.asyncDispose]();
   await using later = await home.open();
-  t.is((await later.findKeyOwner([account.key?.hash ?? '']))?.keyId, account.key?.id);
+  t.is((await later.findKeyOwner([defaultKeyOf(account)?.hash ?? '']))?.keyId, defaultKeyOf(account)?.id);
   t.deepEqual(await mint(later, 'user:ann'), { minted: false, account });
 }
 

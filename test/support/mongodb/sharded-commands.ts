@@ -63,7 +63,9 @@ export function withoutIndex({ commandName, command }: Sent): string[] {
   const indexes = (indexesOf.get(collection) ?? []).flatMap(({ indexes }) => indexes);
   const served = new Set(['_id', ...indexes.map(({ key }) => Object.keys(key)[0] ?? '')]);
   const isServed = (one: Readonly<Record<string, unknown>>): boolean =>
-    Object.keys(one).some((field) => served.has(field)) ||
+    Object.entries(one).some(([field, value]) =>
+      [field, ...fieldsOfItem(field, value)].some((name) => served.has(name)),
+    ) ||
     (one.$or !== undefined && documents.parse(one.$or).every(isServed)) ||
     (one.$and !== undefined && documents.parse(one.$and).some(isServed));
   // The driver sends the order as a map.
@@ -75,6 +77,14 @@ export function withoutIndex({ commandName, command }: Sent): string[] {
     (one) => !isServed(one) && !(isAnyOne && Object.keys(one).length === 0),
   );
   return wrong.map((one) => `${commandName} ${collection} ${Object.keys(one).sort().join(',')}`);
+}
+
+const inItem = z.object({ $elemMatch: filter });
+
+/** The fields of an item of a list, as an index names them. */
+function fieldsOfItem(list: string, value: unknown): string[] {
+  const { data } = inItem.safeParse(value);
+  return Object.keys(data?.$elemMatch ?? {}).map((field) => `${list}.${field}`);
 }
 
 /** Watches what clients send whose URL is `watched`. The returned function lists what is on no list of exceptions. */

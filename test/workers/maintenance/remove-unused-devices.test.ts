@@ -1,7 +1,8 @@
 import test, { type ExecutionContext } from 'ava';
-import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
+import { mintGuestKey } from '../../../ingress/callers/change-keys.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { changesKey, countersKey, versionKey } from '../../../shared/redis/keys.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
 import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import {
@@ -111,7 +112,7 @@ test('a device that is used or changed while it is being removed stays', async (
   const [used, changed] = [await side.device('used'), await side.device('changed')];
   const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: new Date() });
   const removeAccount: Store['removeAccount'] = async (account) => {
-    const keyId = (await side.store.findAccount(account.id))?.key?.id ?? '';
+    const keyId = defaultKeyOf(await side.store.findAccount(account.id))?.id ?? '';
     if (account.id === used) await side.store.recordKeyUse([{ account: used, keyId, at: new Date() }]);
     else await side.store.changeAccount(changed, suspend);
     return side.store.removeAccount(account);

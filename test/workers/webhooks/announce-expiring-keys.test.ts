@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
+import { createKey } from '../../../ingress/callers/change-keys.ts';
 import { createAnnounceExpiringKeys } from '../../../workers/webhooks/announce-expiring-keys.ts';
 import { removeOldDeliveries } from '../../../workers/webhooks/remove-old-deliveries.ts';
 import { newKey } from '../../shared/store/store-contract.ts';
@@ -15,9 +15,7 @@ test('a key that expires within seven days has one event for each expiry, and no
   const addKey = (name: string, leftMs: number | undefined) => {
     const fields = { name, ...(leftMs !== undefined && { expiresAt: new Date(start + leftMs) }) };
     const key = newKey();
-    return side.store
-      .changeAccount(account, createFurtherKey({ account, plan: 'free', key, fields }))
-      .then(() => key.id);
+    return side.store.changeAccount(account, createKey({ account, plan: 'free', key, fields })).then(() => key.id);
   };
   const soon = await addKey('soon', 7 * day);
   await addKey('later', 7 * day + 1_000);
@@ -41,10 +39,8 @@ test('a key that expires within seven days has one event for each expiry, and no
   // The owner gives the key a later end: that is another expiry.
   await side.store.changeAccount(account, (found) => {
     if (found === undefined) return { result: undefined };
-    const furtherKeys = found.furtherKeys.map((key) =>
-      key.id === soon ? { ...key, expiresAt: new Date(start + 20 * day) } : key,
-    );
-    return { result: undefined, next: { ...found, furtherKeys, version: found.version + 1 } };
+    const keys = found.keys.map((key) => (key.id === soon ? { ...key, expiresAt: new Date(start + 20 * day) } : key));
+    return { result: undefined, next: { ...found, keys, version: found.version + 1 } };
   });
   t.is((await told(start + 12 * day)).length, 2);
   t.is((await told(start + 13 * day)).length, 3);

@@ -2,16 +2,12 @@ import { z } from 'zod';
 import { type Account, type Change, monthOf } from '../../../../shared/store/accounts/account.ts';
 import { recordsOf } from '../../../../shared/store/accounts/audit-records.ts';
 import type { AuditRecord } from '../../../../shared/store/accounts/audit-store.ts';
-import { validUntil } from '../../../../shared/store/accounts/further-key.ts';
 import type { ListedAccount, Store } from '../../../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../../../api/list-query.ts';
 import { presentOperatorBatch } from '../../../api/present-batch.ts';
 import type { AccountSummary } from '../../../api/response-schemas.ts';
-import { maskKey } from '../../../callers/api-key.ts';
-import { type FurtherKnownKey, furtherKeysOf } from '../../../callers/further-key-changes.ts';
 import { type Stage, timeOf } from '../../../request-state.ts';
-import { keysOf } from '../../keys/developer-keys.ts';
-import { stateOfKey } from '../../keys/present-key.ts';
+import { presentAllKeys } from '../../keys/present-key.ts';
 import { accountOf, findPresent, named, noSuchAccount } from './named-account.ts';
 
 export const accountsQuery = z.strictObject({
@@ -76,25 +72,15 @@ export function presentAccount(account: Account | undefined, now: Date, records:
   const { id, plan, overageEnabled, suspended, createdAt } = account;
   const topUp = account.topUp?.month === monthOf(now) ? account.topUp.tokens : 0;
   const changes = [...account.changes.map(withoutOrigin), ...earlierChanges(account, records)];
-  return { account: id, plan, overageEnabled, topUp, suspended, createdAt, keys: allKeysOf(account, now), changes };
-}
-
-/** Developer keys, then further keys. A default key that was rotated by its id is among the latter. */
-function allKeysOf(account: Account, now: Date): object[] {
-  const further = furtherKeysOf({ ...account, endedKeys: [] });
-  const furtherIds = new Set(further.map(({ key }) => key.id));
-  const endedKeys = account.endedKeys.filter(({ id }) => !furtherIds.has(id));
-  const shown = further.map((known) => presentFurther(known, account.plan, now));
-  return [...keysOf({ ...account, endedKeys }), ...shown];
-}
-
-function presentFurther({ kind, key }: FurtherKnownKey, plan: string, now: Date): object {
-  const endedAt = kind === 'ended' ? key.endedAt : key.endsAt && validUntil(key);
   return {
-    ...{ id: key.id, key: maskKey(key.display), name: key.name, plan, createdAt: key.createdAt },
-    state: stateOfKey({ kind, key } as FurtherKnownKey, now.getTime()), // the pair is as it was given
-    ...(endedAt !== undefined && { endedAt }),
-    ...(key.lastUsedAt !== undefined && { lastUsedAt: key.lastUsedAt }),
+    account: id,
+    plan,
+    overageEnabled,
+    topUp,
+    suspended,
+    createdAt,
+    keys: presentAllKeys(account, now),
+    changes,
   };
 }
 

@@ -6,24 +6,24 @@ export const schemaNumber = 1;
  * they are ISO 8601 text.
  */
 export const schema: readonly string[] = [
-  // An account is one document. Search columns are generated from it, so that the two cannot differ. A key's last use is stored separately,
-  // so that recording one does not rewrite the account's history. Operators look for the account of a key by its id and by its first
-  // characters.
+  // An account is one document. Rows of its live keys find it. They also have the keys' last uses, so that recording one does not rewrite
+  // the account's history. Operators look for the account of a key by its id and by its first characters.
   `CREATE TABLE accounts (
     id TEXT NOT NULL PRIMARY KEY,
-    key_id TEXT AS (document ->> '$.key.id') STORED,
-    key_hash TEXT AS (document ->> '$.key.hash') STORED,
     document TEXT NOT NULL CHECK (json_valid(document))
   ) STRICT;
-  CREATE UNIQUE INDEX accounts_by_key_hash ON accounts (key_hash);
-  CREATE INDEX accounts_by_key ON accounts (key_id);
-  CREATE INDEX accounts_by_key_display ON accounts (document ->> '$.key.display');
   CREATE INDEX removed_accounts ON accounts (id) WHERE document ->> '$.removal.isDone' = 0;
-  CREATE TABLE key_uses (
-    account TEXT NOT NULL PRIMARY KEY,
+  CREATE TABLE keys (
+    account TEXT NOT NULL,
     key_id TEXT NOT NULL,
-    used_at INTEGER NOT NULL
-  ) STRICT, WITHOUT ROWID;`,
+    hash TEXT NOT NULL,
+    display TEXT NOT NULL,
+    used_at INTEGER,
+    PRIMARY KEY (account, key_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE UNIQUE INDEX keys_by_hash ON keys (hash);
+  CREATE INDEX keys_by_id ON keys (key_id);
+  CREATE INDEX keys_by_display ON keys (display);`,
 
   // Display names, once for each text by which they are found.
   `CREATE TABLE account_names (
@@ -33,19 +33,6 @@ export const schema: readonly string[] = [
     PRIMARY KEY (account, start)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX account_names_by_start ON account_names (start);`,
-
-  // Further keys are in their account's document. These rows find them, and have their last uses.
-  `CREATE TABLE further_keys (
-    account TEXT NOT NULL,
-    key_id TEXT NOT NULL,
-    hash TEXT NOT NULL,
-    display TEXT NOT NULL,
-    used_at INTEGER,
-    PRIMARY KEY (account, key_id)
-  ) STRICT, WITHOUT ROWID;
-  CREATE UNIQUE INDEX further_keys_by_hash ON further_keys (hash);
-  CREATE INDEX further_keys_by_id ON further_keys (key_id);
-  CREATE INDEX further_keys_by_display ON further_keys (display);`,
 
   `CREATE TABLE audit_records (
     id TEXT NOT NULL PRIMARY KEY,

@@ -1,13 +1,13 @@
 import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
-import { createFurtherKey, rotateKeyById } from '../../../../ingress/callers/further-key-changes.ts';
+import { createKey, rotateKey } from '../../../../ingress/callers/change-keys.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
 import { revokeKey } from '../../../../ingress/routes/keys/further-keys.ts';
 import type { ChangeAccount } from '../../../../shared/account-changes/change-account.ts';
 import type { BatchState } from '../../../../shared/batches/batch.ts';
-import type { NewKey } from '../../../../shared/store/accounts/account.ts';
+import type { NewKey } from '../../../../shared/store/accounts/key.ts';
 import { batchOf, fileOf } from '../../../shared/store/batch-records.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { newKey } from '../../../shared/store/store-contract.ts';
@@ -27,11 +27,11 @@ async function start(t: ExecutionContext, dies: (step: string) => boolean = () =
   const home = parts.use(await createSqliteHome());
   const opened = parts.use(await home.open());
   const [first, second, third, other] = [aged(newKey(), 3), aged(newKey(), 2), aged(newKey(), 1), newKey()];
-  const create = (key: NewKey) => createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a' } });
+  const create = (key: NewKey) => createKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a' } });
   await opened.changeAccount('user:ann', create(first));
   await opened.changeAccount('user:ann', create(other));
-  await opened.changeAccount('user:ann', rotateKeyById({ id: first.id, key: second, graceMs: 0 }));
-  await opened.changeAccount('user:ann', rotateKeyById({ id: second.id, key: third, graceMs: 24 * hour }));
+  await opened.changeAccount('user:ann', rotateKey({ named: { id: first.id }, key: second, graceMs: 0 }));
+  await opened.changeAccount('user:ann', rotateKey({ named: { id: second.id }, key: third, graceMs: 24 * hour }));
 
   const batches = new Map<string, string>();
   const keys = { first, second, third, other };
@@ -96,7 +96,7 @@ async function start(t: ExecutionContext, dies: (step: string) => boolean = () =
     },
     async isRevoked(id: string) {
       const account = await opened.findAccount('user:ann');
-      return account?.endedFurtherKeys.find((key) => key.id === id)?.state === 'revoked';
+      return account?.keys.find((key) => key.id === id)?.state === 'revoked';
     },
   };
 }

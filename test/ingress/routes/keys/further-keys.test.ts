@@ -1,7 +1,7 @@
 import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
-import { createFurtherKey } from '../../../../ingress/callers/further-key-changes.ts';
+import { createKey } from '../../../../ingress/callers/change-keys.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
 import { listKeys, retrieveKey, revokeKey } from '../../../../ingress/routes/keys/further-keys.ts';
@@ -20,7 +20,7 @@ async function start(t: ExecutionContext, usageFailure: Error) {
   const home = parts.use(await createSqliteHome());
   const opened = parts.use(await home.open());
   const key = newKey();
-  const create = createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
+  const create = createKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
   await opened.changeAccount('user:ann', create);
 
   const fails = () => Promise.reject(usageFailure);

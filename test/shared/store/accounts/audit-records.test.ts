@@ -15,9 +15,7 @@ function accountWith(changes: Change[], version = changes.length, id = 'user:ann
     ...stored,
     createdAt: at,
     topUpsMade: [],
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
+    keys: [],
   };
 }
 

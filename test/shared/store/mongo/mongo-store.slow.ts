@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import net, { createServer, type Server, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { z } from 'zod';
-import { createFurtherKey, revokeKeyById } from '../../../../ingress/callers/further-key-changes.ts';
+import { createKey, revokeKey } from '../../../../ingress/callers/change-keys.ts';
 import { ApiError } from '../../../../shared/errors.ts';
 import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../shared/store/store.ts';
@@ -15,7 +15,7 @@ import { testKeyUseContract } from '../key-use-contract.ts';
 import { testModelContract } from '../model-contract.ts';
 import { testNamesContract } from '../names-contract.ts';
 import { testRacesContract } from '../races-contract.ts';
-import { callEveryMethod, failsWith, mint, newKey, testStoreContract } from '../store-contract.ts';
+import { callEveryMethod, defaultKeyFrom, failsWith, mint, newKey, testStoreContract } from '../store-contract.ts';
 
 const { mongo, server, mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
@@ -56,34 +56,40 @@ mongoTest('an account is one document with its key, its history and its last use
       topUpsMade: [],
       version: 1,
       createdAt: key.createdAt,
-      key: { ...key, plan: 'free' },
-      endedKeys: [],
+      keys: [defaultKeyFrom(key)],
+      keyHashes: [key.hash],
       keysCreated: { day: key.createdAt.toISOString().slice(0, 10), count: 1 },
       changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
-      lastUse: { keyId: key.id, at: new Date(5) },
+      keyUses: { [key.id]: new Date(5) },
     },
   ]);
 });
 
-mongoTest('the last uses of further keys are beside them, and leave the document with them', async (t) => {
+mongoTest('the last uses of keys are beside them, and leave the document with them', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
   const keys = [newKey(), newKey()] as const;
   for (const key of keys) {
-    const create = createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
+    const create = createKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
     await store.changeAccount('user:ann', create);
-    await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, isFurther: true, at: new Date(5) }]);
+    await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date(5) }]);
   }
-  const uses = async () => (await home.database.collection('accounts').findOne())?.furtherKeyUses;
+  const uses = async () => (await home.database.collection('accounts').findOne())?.keyUses;
   t.deepEqual(await uses(), { [keys[0].id]: new Date(5), [keys[1].id]: new Date(5) });
-  await store.changeAccount('user:ann', revokeKeyById({ id: keys[0].id, at: new Date() }));
+  await store.changeAccount('user:ann', revokeKey({ named: { id: keys[0].id }, at: new Date() }));
   t.deepEqual(await uses(), { [keys[1].id]: new Date(5) });
 });
 
 mongoTest('an invalid document is an internal error, neither an unknown key nor an outage', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
-  await home.insert({ _id: 'user:ann', plan: 7, version: '1', key: { id: 'key_1', hash: 'odd' } });
+  await home.insert({
+    _id: 'user:ann',
+    plan: 7,
+    version: '1',
+    keys: [{ id: 'key_1', hash: 'odd' }],
+    keyHashes: ['odd'],
+  });
   await t.throwsAsync(store.findKeyOwner(['odd']), { instanceOf: z.ZodError });
   await t.throwsAsync(store.findAccount('user:ann'), { instanceOf: z.ZodError });
   await t.throwsAsync(mint(store, 'user:ann'), { instanceOf: z.ZodError });
@@ -228,14 +234,8 @@ mongoTestAlone('losing the server during calls fails them, and no key is minted 
 });
 
 const indexes = [
-  { key: { 'key.hash': 1 }, unique: true, sparse: true },
-  { key: { 'furtherKeys.hash': 1 }, unique: true, sparse: true },
-  ...['outbox.id', 'nameStarts', 'removal.isDone'].map((field) => ({
-    key: { [field]: 1 },
-    unique: undefined,
-    sparse: true,
-  })),
-  ...['key.id', 'key.display', 'furtherKeys.id', 'furtherKeys.display'].map((field) => ({
+  { key: { keyHashes: 1 }, unique: true, sparse: true },
+  ...['outbox.id', 'nameStarts', 'removal.isDone', 'keys.id', 'keys.display'].map((field) => ({
     ...{ key: { [field]: 1 }, unique: undefined, sparse: true },
   })),
 ];

@@ -104,11 +104,12 @@ test('an invalid document is an internal error, neither an unknown key nor an ou
   await using store = await home.open();
   using database = new DatabaseSync(home.file);
   const insert = database.prepare('INSERT INTO accounts (id, document) VALUES (?, ?)');
-  insert.run('user:ann', '{"id": "user:ann", "plan": 7, "key": {"id": "key_1", "hash": "odd"}}');
+  insert.run('user:ann', '{"id": "user:ann", "plan": 7, "keys": [{"id": "key_1", "hash": "odd"}]}');
+  database.exec(`INSERT INTO keys (account, key_id, hash, display) VALUES ('user:ann', 'key_1', 'odd', 'svc_odd')`);
   await t.throwsAsync(store.findKeyOwner(['odd']), { instanceOf: z.ZodError });
   await t.throwsAsync(store.findAccount('user:ann'), { instanceOf: z.ZodError });
   await t.throwsAsync(mint(store, 'user:ann'), { instanceOf: z.ZodError });
-  t.throws(() => insert.run('user:bob', 'no document'), { message: /JSON/ });
+  t.throws(() => insert.run('user:bob', 'no document'), { message: /json_valid/ });
 });
 
 test('a damaged database is SERVICE_UNAVAILABLE, not an unknown key', async (t) => {

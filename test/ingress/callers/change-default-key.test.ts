@@ -1,15 +1,17 @@
 import test from 'ava';
 import {
+  createKey,
   mintGuestKey,
   mintKey,
   type NamedKey,
   revokeKey,
   rotateKey,
-} from '../../../ingress/callers/account-changes.ts';
-import { createFurtherKey, rotateKeyById } from '../../../ingress/callers/further-key-changes.ts';
+} from '../../../ingress/callers/change-keys.ts';
 import { ApiError, errorHeaders } from '../../../shared/errors.ts';
-import type { Account, GuestSecrets, NewKey } from '../../../shared/store/accounts/account.ts';
+import type { Account, GuestSecrets } from '../../../shared/store/accounts/account.ts';
 import type { Decision } from '../../../shared/store/accounts/decide.ts';
+import { defaultKeyOf, type Key, type NewKey } from '../../../shared/store/accounts/key.ts';
+import { defaultKeyFrom, endedKeysOf } from '../../shared/store/store-contract.ts';
 
 const t1 = new Date('2026-01-01');
 const t2 = new Date('2026-01-02');
@@ -30,10 +32,7 @@ test('none, mint: a key is active under the requested plan, and the account is c
     topUpsMade: [],
     version: 1,
     createdAt: t1,
-    key: { ...key, plan: 'free' },
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
+    keys: [defaultKeyFrom(key)],
     keysCreated: { day: '2026-01-01', count: 1 },
     changes: [{ at: t1, by: 'user:ann', keyMinted: 'key_one' }],
   };
@@ -54,9 +53,11 @@ test('active, rotate: the old key is rotated and a new one is active, on the pla
     t.deepEqual(next, {
       ...account,
       version: 2,
-      key: { ...key, plan: 'pro', replaced: ['key_one'] },
+      keys: [
+        { ...defaultKeyFrom(key), replaced: ['key_one'] },
+        { ...endedFrom(old), plan: 'pro', state: 'rotated', endedAt: t2 },
+      ],
       keysCreated: { day: '2026-01-02', count: 1 },
-      endedKeys: [{ id: 'key_one', display: old.display, plan: 'pro', createdAt: t1, state: 'rotated', endedAt: t2 }],
       changes: [{ at: t2, by: 'user:ann', keyRotated: { from: 'key_one', to: 'key_two' } }, ...account.changes],
     });
     t.is(result, next);
@@ -66,17 +67,15 @@ test('active, rotate: the old key is rotated and a new one is active, on the pla
 test('active, revoke: the key is revoked, and none replaces it', (t) => {
   const old = keyNamed('one');
   for (const name of [named(old), shown(old)]) {
-    const { key: _, ...account } = { ...mintedWith(old), plan: 'pro' };
-    const { result, next } = revokeKey({ named: name, at: t2 })({ ...account, key: { ...old, plan: 'free' } });
-    const kept = { id: 'key_one', display: old.display, plan: 'pro', createdAt: t1 };
-    const ended = { ...kept, state: 'revoked' as const, endedAt: t2 };
-    t.deepEqual(result, ended);
+    const account = { ...mintedWith(old), plan: 'pro' };
+    const { result, next } = revokeKey({ named: name, at: t2 })(account);
     t.deepEqual(next, {
       ...account,
       version: 2,
-      endedKeys: [ended],
+      keys: [{ ...endedFrom(old), plan: 'pro', state: 'revoked', endedAt: t2 }],
       changes: [{ at: t2, by: 'user:ann', keyRevoked: 'key_one' }, ...account.changes],
     });
+    t.is(result, next);
   }
 });
 
@@ -84,8 +83,8 @@ test('a mint after a revocation gives a new key with a new id, on the plan of th
   const revoked = nextOf(revokeKey({ named: named(keyNamed('one')), at: t2 })(mintedWith(keyNamed('one'))));
   const { result, next } = mint(keyNamed('two', t3), 'free')({ ...revoked, plan: 'pro' });
   t.true(result.minted);
-  t.like(next, { plan: 'pro', version: 3, createdAt: t1, key: { id: 'key_two', plan: 'pro', createdAt: t3 } });
-  t.deepEqual(next?.endedKeys, revoked.endedKeys);
+  t.like(next, { plan: 'pro', version: 3, createdAt: t1 });
+  t.deepEqual(next?.keys, [defaultKeyFrom(keyNamed('two', t3)), ...revoked.keys]);
 });
 
 test('any other named key is refused in the same way, and nothing changes', (t) => {
@@ -94,7 +93,11 @@ test('any other named key is refused in the same way, and nothing changes', (t) 
   const names = [rotated, revoked, other].flatMap((key) => [named(key), shown(key)]);
   const never: NamedKey[] = [{ hashes: [] }, { hashes: [active.display] }, { display: active.hash }, { display: '' }];
   for (const account of [undefined, history, nextOf(mint(active)(history))]) {
-    for (const name of [...names, ...never, ...(account?.key === undefined ? [named(active), shown(active)] : [])]) {
+    for (const name of [
+      ...names,
+      ...never,
+      ...(defaultKeyOf(account) === undefined ? [named(active), shown(active)] : []),
+    ]) {
       t.deepEqual(rotateKey({ named: name, key: keyNamed('five') })(account), { result: undefined });
       t.deepEqual(revokeKey({ named: name, at: t3 })(account), { result: undefined });
     }
@@ -103,11 +106,12 @@ test('any other named key is refused in the same way, and nothing changes', (t) 
 
 test('a further key of the account is refused with the routes that change it, and nothing changes', (t) => {
   const [active, further, replaced] = [keyNamed('one'), keyNamed('two'), keyNamed('three')];
-  const furtherKeys = [
-    { ...further, name: 'ci' },
-    { ...replaced, name: 'old', endsAt: t3 },
+  const keys: Key[] = [
+    defaultKeyFrom(active),
+    { ...further, name: 'ci', isDefault: false, state: 'active' },
+    { ...replaced, name: 'old', isDefault: false, state: 'rotated', endsAt: t3 },
   ];
-  const account = { ...mintedWith(active), furtherKeys };
+  const account = { ...mintedWith(active), keys };
   const changes = [
     (key: NamedKey) => rotateKey({ named: key, key: keyNamed('five') })(account),
     (key: NamedKey) => revokeKey({ named: key, at: t3 })(account),
@@ -124,12 +128,11 @@ test('a further key of the account is refused with the routes that change it, an
 
 test('a key that ends keeps its last use; the last use of an earlier key is not taken over', (t) => {
   const [one, two] = [keyNamed('one'), keyNamed('two', t2)];
-  const used = { ...mintedWith(one), lastUse: { keyId: 'key_one', at: t2 } };
+  const used = { ...mintedWith(one), keys: [{ ...defaultKeyFrom(one), lastUsedAt: t2 }] };
   const rotated = nextOf(rotateKey({ named: named(one), key: two })(used));
-  t.deepEqual(rotated.endedKeys[0]?.lastUsedAt, t2);
-  t.deepEqual(rotated.lastUse, used.lastUse);
+  t.deepEqual(endedKeysOf(rotated)[0]?.lastUsedAt, t2);
   const revoked = nextOf(revokeKey({ named: named(two), at: t3 })(rotated));
-  t.false('lastUsedAt' in (revoked.endedKeys[0] ?? {}));
+  t.false('lastUsedAt' in (endedKeysOf(revoked)[0] ?? {}));
 });
 
 test('the last 100 ended keys and the last 200 changes are kept, newest first', (t) => {
@@ -140,7 +143,7 @@ test('the last 100 ended keys and the last 200 changes are kept, newest first', 
   }
   const newest = (count: number) => Array.from({ length: count }, (_, index) => `key_${249 - index}`);
   t.deepEqual(
-    account.endedKeys.map(({ id }) => id),
+    endedKeysOf(account).map(({ id }) => id),
     newest(100),
   );
   t.deepEqual(
@@ -153,12 +156,12 @@ test('an account creates at most 1,000 keys on one day, however it creates them,
   const active = keyNamed('one');
   const later = (name: string, ms = 1_000) => keyNamed(name, new Date(t1.getTime() + ms));
   const further = (account: Account, key: NewKey) =>
-    createFurtherKey({ account: account.id, plan: 'free', key, fields: { name: 'a program' } })(account);
+    createKey({ account: account.id, plan: 'free', key, fields: { name: 'a program' } })(account);
   const creations: ((account: Account, key: NewKey) => Decision<unknown>)[] = [
     further,
-    (account, key) => mint(key)({ ...account, key: undefined }),
+    (account, key) => mint(key)({ ...account, keys: [] }),
     (account, key) => rotateKey({ named: named(active), key })(account),
-    (account, key) => rotateKeyById({ id: active.id, key, graceMs: 60_000 })(account),
+    (account, key) => rotateKey({ named: { id: active.id }, key, graceMs: 60_000 })(account),
   ];
   const after = (count: number) => ({ ...mintedWith(active), keysCreated: { day: '2026-01-01', count } });
   for (const create of creations) {
@@ -171,7 +174,11 @@ test('an account creates at most 1,000 keys on one day, however it creates them,
     t.deepEqual(nextOf(create(after(1_000), later('two', 86_400_000))).keysCreated, { day: '2026-01-02', count: 1 });
   }
   t.is(mint(later('two'))(after(1_000)).next, undefined, 'a repeated mint creates none');
-  t.is(nextOf(revokeKey({ named: named(active), at: t1 })(after(1_000))).key, undefined, 'keys can still be ended');
+  t.is(
+    defaultKeyOf(nextOf(revokeKey({ named: named(active), at: t1 })(after(1_000)))),
+    undefined,
+    'keys can still be ended',
+  );
   const nextDay = nextOf(further(after(1_000), keyNamed('two', t2)));
   t.is(nextOf(further(nextDay, later('three'))).keysCreated?.count, 2, 'by a clock that is still in the day before');
 });
@@ -189,11 +196,8 @@ test('a new device gets its key, and the secrets used are recorded', (t) => {
     topUpsMade: [],
     version: seconds(t1) + 1,
     createdAt: t1,
-    key: { ...key, plan: 'guest-device' },
     guest: { secret: 'first', pepper: 'p' },
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
+    keys: [defaultKeyFrom(key)],
     changes: [{ at: t1, by: 'device:1', keyMinted: 'key_one' }],
   });
   t.is(next, result);
@@ -219,8 +223,8 @@ test('removed secrets end the key that was made with them', (t) => {
   const key = keyNamed('two', t2);
   const next = nextOf(mintGuest(key, 'second', () => false)(device));
   t.like(next, { plan: 'pro', suspended: true, version: seconds(t1) + 2, guest: { secret: 'second', pepper: 'p' } });
-  t.deepEqual(next.key, { ...key, plan: 'pro' });
-  t.like(next.endedKeys, { length: 1, 0: { id: 'key_one', state: 'rotated', endedAt: t2, plan: 'pro' } });
+  const ended: Key = { ...endedFrom(keyNamed('one')), plan: 'pro', state: 'rotated', endedAt: t2 };
+  t.deepEqual(next.keys, [defaultKeyFrom(key), ended]);
   t.deepEqual(next.changes[0], { at: t2, by: 'device:1', keyMinted: 'key_two' });
 });
 
@@ -229,14 +233,14 @@ test('a removed pepper gives the same key a new hash, and no key ends', (t) => {
   const { guest, ...offered } = { ...keyNamed('two', t2), guest: { secret: 'first', pepper: 'q' } };
   const decide = mintGuestKey({ account: 'device:1', plan: 'guest-device', key: offered, guest }, () => false);
   const next = nextOf(decide(device));
-  t.deepEqual(next.key, { ...keyNamed('one'), plan: 'guest-device', hash: offered.hash });
+  t.deepEqual(next.keys, [{ ...defaultKeyFrom(keyNamed('one')), hash: offered.hash }]);
   t.like(next, { guest, version: seconds(t1) + 2 });
-  t.deepEqual(next.endedKeys, []);
 });
 
 test('no decision mutates its input account', (t) => {
   const [one, two] = [keyNamed('one'), keyNamed('two')];
-  const account = { ...mintedWith(one), guest: { secret: 'first', pepper: 'p' }, lastUse: { keyId: one.id, at: t1 } };
+  const keys = [{ ...defaultKeyFrom(one), lastUsedAt: t1 }];
+  const account = { ...mintedWith(one), guest: { secret: 'first', pepper: 'p' }, keys };
   const before = structuredClone(account);
   deepFreeze(account);
   nextOf(rotateKey({ named: named(one), key: two })(account));
@@ -248,6 +252,11 @@ test('no decision mutates its input account', (t) => {
 
 function keyNamed(name: string, createdAt = t1): NewKey {
   return { id: `key_${name}`, hash: `hash of ${name}`, display: `svc_${name}`, createdAt };
+}
+
+function endedFrom(key: NewKey): Key {
+  const { hash: _, ...ended } = defaultKeyFrom(key);
+  return ended;
 }
 
 function mintedWith(key: NewKey): Account {
