@@ -277,3 +277,33 @@ test('of expired keys the last hundred can live again, and of ended ones the las
     account = nextOf(revokeKey({ named: { id: `key_${index}` }, at: at(500) })(account));
   t.is(endedKeysOf(account).length, 100);
 });
+
+test('the default key has its own room: beside it a hundred further keys are valid, and a hundred of each kind that have ended are kept', (t) => {
+  let account = nextOf(mintKey({ account: 'user:ann', plan: 'free', key: keyNamed('default') })(undefined));
+  for (let index = 1; index <= 100; index += 1) account = nextOf(create(String(index))(account));
+  t.throws(() => create('101')(account), { code: 'CONFLICT' });
+  for (let index = 1; index <= 100; index += 1) {
+    account = nextOf(revokeKey({ named: { id: `key_${index}` }, at: at(index) })(account));
+  }
+  account = nextOf(rotateKey({ named: { display: 'svc_default' }, key: keyNamed('next', 200) })(account));
+  t.is(endedKeysOf(account).length, 101);
+  t.like(endedKeysOf(account), { 0: { id: 'key_default' }, 1: { id: 'key_100' }, 100: { id: 'key_1' } });
+});
+
+test('a key whose grace was over long ago is listed by its end, and is not one of the expired keys', (t) => {
+  let account = nextOf(create('two')(created('one', { expiresAt: at(30) })));
+  account = nextOf(rotateKey({ named: { id: 'key_one' }, key: keyNamed('new', 10), graceMs: 100_000 })(account));
+  for (let index = 0; index < 100; index += 1) {
+    const createdAt = index < 50 ? 20 : 45;
+    account = nextOf(create(`late ${index}`, createdAt, { expiresAt: at(createdAt + 1) })(account));
+  }
+  account = nextOf(changeKey({ id: 'key_two', fields: { name: 'x' }, at: at(50) })(account));
+  t.is(findKey(account, 'key_one')?.state, 'rotated', 'it has ended by its own end, and keeps its grace');
+  account = nextOf(revokeKey({ named: { id: 'key_two' }, at: at(109) })(account));
+  account = nextOf(revokeKey({ named: { id: 'key_late 1' }, at: at(120) })(account));
+  const ids = ['key_late 1', 'key_one', 'key_two'];
+  t.deepEqual(
+    endedKeysOf(account).flatMap(({ id }) => (ids.includes(id) ? id : [])),
+    ids,
+  );
+});

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createKey } from '../../../ingress/callers/change-keys.ts';
+import { createKey, revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { createAnnounceExpiringKeys } from '../../../workers/webhooks/announce-expiring-keys.ts';
 import { removeOldDeliveries } from '../../../workers/webhooks/remove-old-deliveries.ts';
 import { newKey } from '../../shared/store/store-contract.ts';
@@ -21,6 +21,12 @@ test('a key that expires within seven days has one event for each expiry, and no
   await addKey('later', 7 * day + 1_000);
   await addKey('never', undefined);
   await addKey('over', 0);
+  const [old, ended] = [await addKey('rotated', day), await addKey('revoked', 2 * day)];
+  const replaced = { named: { id: old }, key: newKey(), graceMs: 9 * day };
+  await side.store.changeAccount(account, rotateKey(replaced));
+  const revoke = (id: string) => revokeKey({ named: { id }, at: new Date(start) });
+  await side.store.changeAccount(account, revoke(ended));
+  await side.store.changeAccount(account, revoke(replaced.key.id));
   const announce = createAnnounceExpiringKeys({
     findAccount: (id) => side.store.findAccount(id),
     webhooks: side.store.webhooks,
