@@ -16,7 +16,7 @@ export const keyScopeSchema = z.object({
 /** What a key may do. Times are milliseconds of Redis's clock. `replaced` is omitted if the key may use all files. */
 export type KeyScope = z.infer<typeof keyScopeSchema>;
 
-export function scopeOf({ expiresAt, endsAt, ...key }: Partial<Key>): KeyScope {
+export function scopeOf({ expiresAt, endsAt, ...key }: Key): KeyScope {
   const { endpoints, models, allowedIps, limits, files, replaced } = key;
   return {
     ...(expiresAt && { expiresAt: expiresAt.getTime() }),

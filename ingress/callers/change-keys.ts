@@ -14,10 +14,10 @@ import {
 import { ended, findKey, hasEnded, isOver, isValid, leaving, withKeys } from './key-list.ts';
 
 /** Each takes memory in every caller's account, and a read of an account reads all of them. */
-export const furtherKeysMax = 100;
+const furtherKeysMax = 100;
 /** A key keeps access to what the last of the keys before it have made. */
 const replacedKept = 20;
-export const keysCreatedPerDayMax = 1_000;
+const keysCreatedPerDayMax = 1_000;
 const dayMs = 86_400_000;
 
 /**

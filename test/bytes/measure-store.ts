@@ -53,8 +53,8 @@ async function measureStores(count: number, withStore: WithStore): Promise<Items
     );
   const perKibibyte = ((await result(largeBody)) - (await result(smallBody))) / ((largeBody - smallBody) / kibibyte);
   return {
-    account: { bytes: await rowsOf(['accounts'], mintOne) },
-    device: { bytes: await rowsOf(['accounts'], mintDevice) },
+    account: { bytes: await rowsOf(['accounts', 'keys'], mintOne) },
+    device: { bytes: await rowsOf(['accounts', 'keys'], mintDevice) },
     auditRecord: { bytes: await rowsOf(['audit_records'], auditOne) },
     batchResult: { bytes: (await result(smallBody)) - perKibibyte * (smallBody / kibibyte), perKibibyte },
     ...(await withStore(async ({ store, sizes }) => measureUsage({ store, sizes, count }))),

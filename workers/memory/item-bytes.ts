@@ -20,8 +20,8 @@ export const itemBytes = {
     atRest: { bytes: 1_992_392 },
   },
   sqlite: {
-    account: { bytes: 1_022 },
-    device: { bytes: 1_255 },
+    account: { bytes: 1_139 },
+    device: { bytes: 1_378 },
     auditRecord: { bytes: 637 },
     batchResult: { bytes: 442, perKibibyte: 1_024 },
     usageRecord: { bytes: 1_432 },
@@ -29,8 +29,8 @@ export const itemBytes = {
     usageTotal: { bytes: 170 },
   },
   mongodb: {
-    account: { bytes: 692 },
-    device: { bytes: 842 },
+    account: { bytes: 788 },
+    device: { bytes: 886 },
     auditRecord: { bytes: 500 },
     batchResult: { bytes: 371, perKibibyte: 1_024 },
     usageRecord: { bytes: 1_123 },

@@ -3,11 +3,10 @@ import type { ChangeAccount } from '../../../shared/account-changes/change-accou
 import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { parseBody } from '../../api/json-body.ts';
-import { displayPart, isMaskedKey, isWellFormedKey, maskKey } from '../../callers/api-key.ts';
+import { displayPart, isMaskedKey, isWellFormedKey, maskKey, newKey } from '../../callers/api-key.ts';
 import { invalidKey, keyCredential } from '../../callers/authorization.ts';
 import { mintKey, type NamedKey, revokeKey, rotateKey } from '../../callers/change-keys.ts';
 import { type Stage, stateOf, timeOf } from '../../request-state.ts';
-import { newKey } from './new-key.ts';
 import { presentDeveloperKeys } from './present-key.ts';
 
 type KeyChanges = { changeAccount: ChangeAccount; peppers: readonly string[] };

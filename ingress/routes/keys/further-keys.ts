@@ -8,13 +8,13 @@ import type { KeyUsage } from '../../../shared/store/usage/usage-by-key.ts';
 import { parseBody } from '../../api/json-body.ts';
 import { parseQuery } from '../../api/list-query.ts';
 import { presentList } from '../../api/present-list.ts';
+import { newKey } from '../../callers/api-key.ts';
 import { changeKey, createKey as create, revokeKey as revoke, rotateKey as rotate } from '../../callers/change-keys.ts';
 import { endedWith, findKey, keysOf } from '../../callers/key-list.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../../request-state.ts';
 import type { RequestsToEnd } from '../../requests/requests-to-end.ts';
 import { endKeyRequests } from './end-key-requests.ts';
 import { keyChangeBody, keyFieldsOf, newKeyBody, rotationBody } from './key-fields.ts';
-import { newKey } from './new-key.ts';
 import { presentKey } from './present-key.ts';
 
 type KeyStore = Pick<Store, 'findAccount' | 'findKeyUsage' | 'findUsageByKey'>;

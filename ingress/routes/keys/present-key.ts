@@ -16,7 +16,8 @@ type Shown = {
 /** The object of a key for clients. Times are in seconds, and null if there is none. */
 export function presentKey(key: Key, { now, usage, month }: Shown) {
   const { expiresAt, endsAt, endpoints, models, allowedIps, limits } = key;
-  const isGraceOver = isOver(endsAt, new Date(now)); // it ends when its account changes
+  const at = new Date(now);
+  const isGraceOver = isOver(endsAt, at); // it ends when its account changes
   const endedAt = isGraceOver ? endsAt : key.endedAt;
   return {
     id: key.id,
@@ -24,7 +25,7 @@ export function presentKey(key: Key, { now, usage, month }: Shown) {
     name: key.name,
     key: maskKey(key.display),
     default: isDefaultKey(key),
-    state: stateAt(key, now),
+    state: stateAt(key, at),
     created_at: secondsOf(key.createdAt),
     expires_at: timeOf(expiresAt),
     valid_until: timeOf(endsAt && !isGraceOver ? validUntil(key) : undefined),
@@ -45,31 +46,26 @@ const listedKeysMax = 100;
  * The last 100 keys of the routes of developer keys, newest first (contract.md#c10-revoke-and-list). There a key ends with its rotation,
  * also if it has a grace.
  */
-export function presentDeveloperKeys({ keys, plan }: Account): object[] {
-  const shown = keys
+export function presentDeveloperKeys(account: Account): object[] {
+  const endOf = ({ endedAt }: Key) => endedAt?.getTime() ?? Number.MAX_VALUE;
+  return keysOf(account)
     .filter(({ isDefault }) => isDefault)
-    .map((key) => presentPlainly({ ...key, ...atRotation(key) }, plan));
-  const endOf = ({ endedAt }: { endedAt?: Date }) => endedAt?.getTime() ?? Number.MAX_VALUE;
-  return shown
-    .toReversed()
+    .map((key) => (key.rotatedAt ? { ...key, state: 'rotated' as const, endedAt: key.rotatedAt } : key))
     .toSorted((one, other) => endOf(other) - endOf(one))
-    .slice(0, listedKeysMax);
+    .slice(0, listedKeysMax)
+    .map((key) => presentPlainly(key, account.plan));
 }
 
 /** All keys for operators: developer keys, then further keys. A default key that was rotated with a grace is among the latter. */
 export function presentAllKeys(account: Account, now: Date): object[] {
   const keys = keysOf(account);
   const isDeveloper = ({ isDefault, rotatedAt }: Key) => isDefault && rotatedAt === undefined;
-  const further = keys
-    .filter((key) => !isDeveloper(key))
-    .map((key) => ({
-      ...presentPlainly(
-        { ...key, state: stateAt(key, now.getTime()), endedAt: key.endedAt ?? (key.endsAt && validUntil(key)) },
-        account.plan,
-      ),
-      name: key.name,
-    }));
-  return [...keys.filter(isDeveloper).map((key) => presentPlainly(key, account.plan)), ...further];
+  const present = (key: Key) => {
+    const endedAt = key.endedAt ?? (key.endsAt && validUntil(key));
+    const plain = presentPlainly({ ...key, state: stateAt(key, now), endedAt }, account.plan);
+    return isDeveloper(key) ? plain : { ...plain, name: key.name };
+  };
+  return [...keys.filter(isDeveloper), ...keys.filter((key) => !isDeveloper(key))].map(present);
 }
 
 /** `plan` is that of the account now. */
@@ -82,13 +78,9 @@ function presentPlainly(key: Key, plan: string) {
   };
 }
 
-function atRotation({ rotatedAt }: Key): Pick<Key, 'state' | 'endedAt'> | undefined {
-  return rotatedAt && { state: 'rotated', endedAt: rotatedAt };
-}
-
-/** A rotated key is valid until its end. `now`: Redis's time, in milliseconds. */
-function stateAt({ state, expiresAt }: Key, now: number): Key['state'] {
-  return state === 'active' && isOver(expiresAt, new Date(now)) ? 'expired' : state;
+/** A rotated key is valid until its end. */
+function stateAt({ state, expiresAt }: Key, now: Date): Key['state'] {
+  return state === 'active' && isOver(expiresAt, now) ? 'expired' : state;
 }
 
 function presentLimits({ requestsPerMinute, tokensPerMinute, tokensPerMonth }: KeyLimits) {

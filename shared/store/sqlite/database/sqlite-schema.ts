@@ -7,7 +7,8 @@ export const schemaNumber = 1;
  */
 export const schema: readonly string[] = [
   // An account is one document. Rows of its live keys find it. They also have the keys' last uses, so that recording one does not rewrite
-  // the account's history. Operators look for the account of a key by its id and by its first characters.
+  // the account's history. Operators look for the account of a key by its id and by its first characters. These
+  // rows have numbers, so that the indexes need not repeat an account's name.
   `CREATE TABLE accounts (
     id TEXT NOT NULL PRIMARY KEY,
     document TEXT NOT NULL CHECK (json_valid(document))
@@ -20,7 +21,7 @@ export const schema: readonly string[] = [
     display TEXT NOT NULL,
     used_at INTEGER,
     PRIMARY KEY (account, key_id)
-  ) STRICT, WITHOUT ROWID;
+  ) STRICT;
   CREATE UNIQUE INDEX keys_by_hash ON keys (hash);
   CREATE INDEX keys_by_id ON keys (key_id);
   CREATE INDEX keys_by_display ON keys (display);`,
