@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import { mintGuestKey, mintKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
+import { createKey, mintGuestKey, mintKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import { defaultKeyOf, isLive, type Key, type LiveKey, type NewKey } from '../../../shared/store/accounts/key.ts';
@@ -287,6 +287,8 @@ async function refusesTakenHash(t: ExecutionContext, store: Store): Promise<void
   const { account: bob } = await mint(store, 'user:bob');
   const named = { hashes: [defaultKeyOf(bob)?.hash ?? ''] };
   await failsWith(t, 'INTERNAL_ERROR', store.changeAccount('user:bob', rotateKey({ named, key: again })));
+  const create = createKey({ account: 'user:bob', plan: 'free', key: again, fields: { name: 'a program' } });
+  await failsWith(t, 'INTERNAL_ERROR', store.changeAccount('user:bob', create));
   t.deepEqual(await store.findAccount('user:bob'), bob);
   t.deepEqual(await store.findAccount('user:ann'), ann);
   t.is((await store.findKeyOwner([key.hash]))?.account, 'user:ann');
