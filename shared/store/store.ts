@@ -58,8 +58,8 @@ export interface Store extends UsageStore, AsyncDisposable {
   listRemovals(page: { after: string; limit: number }): Promise<string[]>;
 
   /**
-   * Finds the owner of the live key with one of these hashes; returns undefined if there is none. Reads all confirmed changes
-   * (in a replica set, from the primary).
+   * Finds the owner of the live key with one of these hashes; returns undefined if there is none. Reads all confirmed changes (in a replica
+   * set, from the primary).
    */
   findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined>;
 
@@ -99,8 +99,8 @@ export type ListedAccount = Pick<Account, 'id' | 'plan' | 'overageEnabled' | 'su
 };
 
 /**
- * `plan` is the account's current plan, not the one the key was minted under. `keyScope` is omitted for a default
- * key, which may do all.
+ * `plan` is the account's current plan, not the one the key was minted under. `keyScope` is omitted for the account's default key, which may
+ * do everything.
  */
 export type KeyOwner = {
   account: string;

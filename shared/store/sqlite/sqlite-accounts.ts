@@ -37,6 +37,7 @@ const deleteAccount = `DELETE FROM accounts WHERE id = :id AND document ->> '$.v
   AND (SELECT coalesce(max(used_at), 0) FROM keys WHERE account = :id) <= :usedAt`;
 
 const accountIdRow = z.object({ id: z.string() });
+
 /** What finds, lists and removes accounts, and records uses of their keys. */
 export type SqliteAccounts = Pick<
   Store,
