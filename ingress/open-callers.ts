@@ -41,15 +41,15 @@ type CallerDeps = {
 export function openCallers({ config, currentPlanFile, redis, store, release, outboxLengthMax, log }: CallerDeps) {
   const owned = new AsyncDisposableStack();
   const defaultPlan = () => currentPlanFile().defaultPlan;
-  const keyUse = owned.use(createKeyUse({ store, log }));
+  const keyUse = owned.use(createKeyUse({ store: store.accounts, log }));
   const guestKeys = createGuestKeys({ secrets: config.guestKeySecrets, peppers: config.keyPeppers });
   const sharedCallers = createSharedCallers({ redis, secretsInUse: guestKeys.secretsInUse, log });
   const callers = createCallers({
-    ...{ store, sharedCallers, defaultPlan },
+    ...{ store: store.accounts, sharedCallers, defaultPlan },
     guestSecretsInUse: guestKeys.inUse,
   });
   const askLimits = createAskLimits({
-    ...{ seed: createSeed({ redis, store }) },
+    ...{ seed: createSeed({ redis, store: store.usage }) },
     reread: callers.reread,
   });
   const admit = createAdmit(redis, { timeouts: () => currentPlanFile().timeouts, outboxLengthMax });
@@ -64,12 +64,12 @@ export function openCallers({ config, currentPlanFile, redis, store, release, ou
   const suspensions = owned.use(watchSuspensions({ redis, look: lookAtAccount, log }));
   const requestsToEnd = owned.use(createRequestsToEnd({ redis, log }));
   const backendPauses = createBackendPauses(redis);
-  const changeAccount = createChangeAccount({ redis, store, log });
+  const changeAccount = createChangeAccount({ redis, store: store.accounts, log });
   const changeRecorded = createRecordedChange({ changeAccount, store, log });
   return {
     ...{ keyUse, guestKeys, sharedCallers, callers, suspensions, requestsToEnd, backendPauses, readCountersOf },
     checkCaller: createCheckCaller({ admit, release, askLimits, keyUse }),
-    displayNames: createDisplayNames({ names: store.names, log }),
+    displayNames: createDisplayNames({ names: store.accounts, log }),
     ...{ changeAccount, changeRecorded },
     clearAccount: createClearAccount({ store, changeAccount }),
     applyTopUpCode: createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { keyScopeSchema } from './key-scope.ts';
 import { guestPlan } from './plan-file/plan-file-schema.ts';
 import { type Account, monthTopUpSchema } from './store/accounts/account.ts';
+import { keyScopeSchema } from './store/accounts/key.ts';
 
 export const callerSchema = z.object({
   account: z.string(),
@@ -11,12 +11,12 @@ export const callerSchema = z.object({
   overageEnabled: z.boolean(),
   topUp: monthTopUpSchema.optional(),
   keyId: z.string().optional(),
-  furtherKey: keyScopeSchema.optional(),
+  keyScope: keyScopeSchema.optional(),
 });
 
 /**
  * The caller: the account or device behind a credential, at this version, with its plan at that time. `keyId` is set if a key was used.
- * `topUp` is the amount added to a month's allowance; that month may be over. `furtherKey` is set if that key is not the account's default
+ * `topUp` is the amount added to a month's allowance; that month may be over. `keyScope` is set if that key is not the account's default
  * key.
  */
 export type Caller = z.infer<typeof callerSchema>;
@@ -29,7 +29,7 @@ export function holderOf({ account, plan }: Pick<Caller, 'account' | 'plan'>): s
 type AccountStatus = Pick<Account, 'plan' | 'suspended' | 'version' | 'overageEnabled' | 'topUp'>;
 
 /** Returns the fields of a caller that come from the current account. */
-export function accountStatusOf(account: AccountStatus): Omit<Caller, 'account' | 'keyId' | 'furtherKey'> {
+export function accountStatusOf(account: AccountStatus): Omit<Caller, 'account' | 'keyId' | 'keyScope'> {
   const { plan, suspended, version, overageEnabled, topUp } = account;
   return { plan, suspended, version, overageEnabled, ...(topUp && { topUp }) };
 }

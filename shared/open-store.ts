@@ -1,7 +1,7 @@
 import { ApiError } from './errors.ts';
 import { reasonOf, StartError, serversIn } from './start-error.ts';
-import { RefusedStore } from './store/adapters/store-errors.ts';
-import { SqliteStore } from './store/sqlite/sqlite-store.ts';
+import { RefusedStore } from './store/documents/store-errors.ts';
+import { openSqliteStore } from './store/sqlite/sqlite-store.ts';
 import type { Store } from './store/store.ts';
 
 type Log = { info(fields: object, message: string): void; warn(fields: object, message: string): void };
@@ -22,12 +22,12 @@ export async function openStore(url: string, { log }: { log: Pick<Log, 'warn'> }
 async function open(url: string, log: Pick<Log, 'warn'>): Promise<Store> {
   if (/^mongodb(\+srv)?:\/\//.test(url)) {
     // Loading the driver takes 0.2 s, which a process on SQLite saves.
-    const { MongoStore } = await import('./store/mongo/mongo-store.ts');
-    return new MongoStore(url, { log });
+    const { openMongoStore } = await import('./store/mongo/mongo-store.ts');
+    return openMongoStore(url, { log });
   }
   const file = /^sqlite:(?!\/\/)(.+)$/.exec(url)?.[1];
   if (file === ':memory:') throw new Error('it must name a file, because a store in memory would lose every key.');
-  if (file !== undefined) return SqliteStore.open(file);
+  if (file !== undefined) return openSqliteStore(file);
   throw new Error('it must be mongodb://<host>/<database>, mongodb+srv://<host>/<database> or sqlite:<file>.');
 }
 

@@ -154,7 +154,7 @@ test('both sides use every file of shared', (t) => {
 });
 
 /** Started by URL, so no file imports them. */
-const startedAsThreads = ['shared/plan-file/parse-thread.ts', 'shared/store/sqlite/database/checkpoint-thread.ts'];
+const startedAsThreads = ['shared/plan-file/parse-thread.ts', 'shared/store/sqlite/checkpoint-thread.ts'];
 
 test('errors are written to HTTP in one place per listener', (t) => {
   const writers = pathsOf(files.filter(({ text }) => /\berrorBody\b/.test(text)));

@@ -1,5 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { ulid } from 'ulid';
+import type { NewKey } from '../../shared/store/accounts/key.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const randomLength = 32;
@@ -15,6 +17,12 @@ export const keyPrefix = 'svc_';
 export function makeKey(): string {
   const body = keyPrefix + randomBase62(randomLength);
   return body + checksum(body);
+}
+
+/** Makes a key, and what the store keeps of it: its hash under the first pepper. */
+export function newKey([pepper = '']: readonly string[], createdAt: Date): { key: string; stored: NewKey } {
+  const key = makeKey();
+  return { key, stored: { id: `key_${ulid()}`, hash: hashKey(key, pepper), display: displayPart(key), createdAt } };
 }
 
 /**

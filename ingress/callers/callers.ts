@@ -4,7 +4,7 @@ import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import { within } from '../../shared/process/shutdown.ts';
 import { createSingleFlight } from '../../shared/single-flight.ts';
 import type { GuestSecrets } from '../../shared/store/accounts/account.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { AccountStore } from '../../shared/store/accounts/account-store.ts';
 import { type Credential, invalidKey } from './authorization.ts';
 import type { SharedCallers } from './shared-callers.ts';
 
@@ -39,7 +39,7 @@ const neverKnown = -1;
 const firstReadsMax = 200;
 
 type Deps = {
-  store: Pick<Store, 'findKeyOwner' | 'findAccount'>;
+  store: Pick<AccountStore, 'findKeyOwner' | 'findAccount'>;
   sharedCallers: SharedCallers;
   /** Whether a guest key made with these secrets is still accepted. */
   guestSecretsInUse: (guest: GuestSecrets) => boolean;
@@ -118,8 +118,8 @@ function createReadStored({ store, guestSecretsInUse, defaultPlan }: Deps): Read
     }
     const owner = await store.findKeyOwner(credential.hashes);
     if (owner === undefined || (owner.guest !== undefined && !guestSecretsInUse(owner.guest))) return undefined;
-    const { account, keyId, furtherKey } = owner;
-    return { account, keyId, ...accountStatusOf(owner), ...(furtherKey && { furtherKey }) };
+    const { account, keyId, keyScope } = owner;
+    return { account, keyId, ...accountStatusOf(owner), ...(keyScope && { keyScope }) };
   };
 }
 

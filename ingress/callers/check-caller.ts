@@ -12,7 +12,7 @@ import type {
 import type { Admit, Charge, Look } from '../../shared/limits/admit.ts';
 import type { AskLimits } from '../../shared/limits/ask-limits.ts';
 import type { Release } from '../../shared/limits/release.ts';
-import { validUntil } from '../../shared/store/accounts/further-key.ts';
+import { validUntil } from '../../shared/store/accounts/key.ts';
 import { isAllowedAddress } from './allowed-addresses.ts';
 import { type Credential, invalidKey } from './authorization.ts';
 import type { KeyUse } from './key-use.ts';
@@ -143,23 +143,20 @@ export function requireAllowed(caller: Caller, request: Pick<CheckRequest, 'addr
   if (refusal !== undefined) throw refusal;
 }
 
-function refusalOf(
-  { suspended, furtherKey }: Caller,
-  { address }: Pick<CheckRequest, 'address'>,
-): ApiError | undefined {
+function refusalOf({ suspended, keyScope }: Caller, { address }: Pick<CheckRequest, 'address'>): ApiError | undefined {
   if (suspended) return accountSuspended();
-  if (isAllowedAddress(address, furtherKey?.allowedIps)) return undefined;
+  if (isAllowedAddress(address, keyScope?.allowedIps)) return undefined;
   return new ApiError('FORBIDDEN', 'This key may not be used from this address.');
 }
 
 /** Fails with `KEY_EXPIRED` if the key has expired, and with `INVALID_KEY` if it was rotated and its grace is over. `now`: Redis's time. */
 function requireUnexpired(caller: Caller, now: number): void {
-  const end = caller.furtherKey && validUntil(caller.furtherKey);
+  const end = caller.keyScope && validUntil(caller.keyScope);
   if (end !== undefined && now >= end) throw keyEnded(caller);
 }
 
-function keyEnded({ furtherKey }: Caller): ApiError {
-  const { expiresAt = Number.POSITIVE_INFINITY, endsAt = Number.POSITIVE_INFINITY } = furtherKey ?? {};
+function keyEnded({ keyScope }: Caller): ApiError {
+  const { expiresAt = Number.POSITIVE_INFINITY, endsAt = Number.POSITIVE_INFINITY } = keyScope ?? {};
   if (endsAt <= expiresAt) return invalidKey();
   return new ApiError('KEY_EXPIRED', 'This API key has expired.');
 }

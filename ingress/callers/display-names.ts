@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { toApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import type { NameStore } from '../../shared/store/accounts/name-store.ts';
+import type { NameStore } from '../../shared/store/accounts/account-store.ts';
 
 /** Keeps the display names that sign-in tokens have, for operators to read (contract.md#si1-sign-in-by-any-provider). */
 export interface DisplayNames {

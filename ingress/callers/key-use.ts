@@ -2,11 +2,11 @@ import type { Caller } from '../../shared/caller.ts';
 import { toApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import type { KeyUse as NotedUse, Store } from '../../shared/store/store.ts';
+import type { AccountStore, KeyUse as NotedUse } from '../../shared/store/accounts/account-store.ts';
 
 /** Records when keys were last used, to the minute, without delaying requests. */
 export interface KeyUse extends AsyncDisposable {
-  note(caller: Pick<Caller, 'account' | 'keyId' | 'furtherKey'>): void;
+  note(caller: Pick<Caller, 'account' | 'keyId'>): void;
 }
 
 const minuteMs = 60_000;
@@ -22,7 +22,7 @@ export function createKeyUse({
   now = Date.now,
   everyMs = 30_000,
 }: {
-  store: Pick<Store, 'recordKeyUse'>;
+  store: Pick<AccountStore, 'recordKeyUse'>;
   log: Log;
   now?: () => number;
   everyMs?: number;
@@ -59,12 +59,12 @@ export function createKeyUse({
 
   const timer = setInterval(writeOnce, everyMs).unref();
   return {
-    note({ account, keyId, furtherKey }) {
+    note({ account, keyId }) {
       if (keyId === undefined || (noted.get(keyId) ?? 0) > now()) return;
       if (noted.size >= keysMax || waiting.size >= keysMax) return;
       const minute = Math.floor(now() / minuteMs) * minuteMs;
       noted.set(keyId, minute + minuteMs);
-      waiting.set(keyId, { account, keyId, ...(furtherKey && { isFurther: true }), at: new Date(minute) });
+      waiting.set(keyId, { account, keyId, at: new Date(minute) });
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer);

@@ -1,7 +1,7 @@
 import type { StoredFile } from '../../shared/batches/batch.ts';
 import type { Caller } from '../../shared/caller.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { filesOf } from '../../shared/store/accounts/further-key.ts';
+import { filesOf } from '../../shared/store/accounts/key.ts';
 
 /**
  * The files and batches that a caller may use: those of its account that one of these keys has made. Without keys, all of the account
@@ -16,10 +16,10 @@ export type FileAccess = {
 /** A file or a batch. */
 type Made = Pick<StoredFile, 'account' | 'keyId'>;
 
-export function fileAccessOf({ account, keyId = '', furtherKey = {} }: Caller): FileAccess {
-  const files = filesOf(furtherKey);
+export function fileAccessOf({ account, keyId = '', keyScope = {} }: Caller): FileAccess {
+  const files = filesOf(keyScope);
   if (files === 'all') return { account };
-  const own = [keyId, ...(furtherKey.replaced ?? [])];
+  const own = [keyId, ...(keyScope.replaced ?? [])];
   return { account, changesOf: own, ...(files !== 'read' && { readsOf: own }) };
 }
 

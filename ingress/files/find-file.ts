@@ -1,6 +1,6 @@
 import type { StoredFile } from '../../shared/batches/batch.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { isFileId } from '../../shared/store/files/file-ids.ts';
+import { isFileId } from '../../shared/store/files/file-store.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type FileAccess, mayRead } from './file-access.ts';
 

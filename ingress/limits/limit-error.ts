@@ -9,7 +9,7 @@ import { keptBytesMax } from '../../shared/idempotency/claim.ts';
 import type { Limit, LimitCounters } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import { overageMaxOf, quotaOf } from '../../shared/limits/quota.ts';
-import type { KeyLimits } from '../../shared/store/accounts/further-key.ts';
+import type { KeyLimits } from '../../shared/store/accounts/key.ts';
 
 type Limited = {
   limit: Limit;

@@ -4,7 +4,7 @@ import { type BurstLimit, rateLimitExceeded } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { storedJson } from '../../shared/store/adapters/stored-json.ts';
+import { storedJson } from '../../shared/stored-values.ts';
 
 const script = loadLua(new URL('./minute-counts.lua', import.meta.url), { keys: 'key', args: 'minuteMs' });
 

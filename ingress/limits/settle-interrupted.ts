@@ -52,7 +52,7 @@ export function createSettleInterrupted({
       ...lease.report,
       ...{ outcome: 'failed', counted: 'estimated', promptTokens, completionTokens, endedRuns },
     };
-    const tokens = promptTokens + completionTokens;
+    const chargedTokens = promptTokens + completionTokens;
     try {
       const settled = await traceSettlement(lease.span, report.outcome, () =>
         settle({
@@ -60,10 +60,10 @@ export function createSettleInterrupted({
           requestId,
           run,
           settler: 'ingress',
-          tokens,
+          chargedTokens,
           report,
           admission,
-          claim: claimOf(lease, tokens),
+          claim: claimOf(lease, chargedTokens),
         }),
       );
       if (settled === 'settled') countSettled(metrics, report);
@@ -75,10 +75,10 @@ export function createSettleInterrupted({
   };
 }
 
-function claimOf({ claim }: HeldLease, tokens: number): Settlement['claim'] {
+function claimOf({ claim }: HeldLease, chargedTokens: number): Settlement['claim'] {
   if (claim === undefined) return undefined;
   const { idempotencyKey, bodyMarks } = claim;
-  return { idempotencyKey, bodyMark: bodyMarks[0], end: tokens === 0 ? 'free' : 'lost' };
+  return { idempotencyKey, bodyMark: bodyMarks[0], end: chargedTokens === 0 ? 'free' : 'lost' };
 }
 
 /** Settles in the background, and keeps track of what has not ended. */

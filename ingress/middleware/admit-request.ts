@@ -3,11 +3,11 @@ import type { Call } from '../../shared/endpoints/read-call.ts';
 import { refuseLargerThanLimit } from '../../shared/endpoints/tokens/request-cost.ts';
 import { planLimit } from '../../shared/errors.ts';
 import { type Claim, claimBytes, type HeldClaim } from '../../shared/idempotency/claim.ts';
-import { refuseOutsideKey } from '../../shared/key-scope.ts';
 import { allowanceOf } from '../../shared/limits/allowance.ts';
 import { lostReport } from '../../shared/limits/lost-report.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
+import { refuseOutsideKey } from '../../shared/store/accounts/key.ts';
 import { type Span, traced } from '../../shared/tracing/span.ts';
 import { setHeaders } from '../api/set-headers.ts';
 import type { CheckCaller, DecideCharge } from '../callers/check-caller.ts';
@@ -47,13 +47,13 @@ export function admitRequest({
     const request = beginCallerCheck(ctx);
     // A repeat needs no room in the queue. What the key may do is decided before that.
     const checked = await checkCaller.admit(request, (caller) => {
-      const outside = refuseOutsideKey(caller.furtherKey, call);
+      const outside = refuseOutsideKey(caller.keyScope, call);
       if (outside !== undefined) return { refusal: outside };
       return refusal === undefined ? askFor(call, caller, { planFile, fairShare }) : { refusal };
     });
     const allowance = allowanceOf(checked.caller, planFile);
     ctx.state.caller = checked.caller;
-    const keyLimits = checked.caller.furtherKey?.limits;
+    const keyLimits = checked.caller.keyScope?.limits;
     setHeaders(ctx.res, limitHeaders(checked.counters, allowance, keyLimits));
     const limit = 'limit' in checked ? checked.limit : 'none';
     metrics.admissions.inc({ endpoint: call.endpoint, outcome: checked.outcome, limit });
@@ -87,16 +87,16 @@ export function admitRequest({
   }
 
   function askFor(call: Call, caller: Caller, { planFile, fairShare }: Bounds): ReturnType<DecideCharge> {
-    const { plan, keyId = '', furtherKey } = caller;
+    const { plan, keyId = '', keyScope } = caller;
     const limits = planFile.plans[plan];
     if (!limits?.modelTiers.includes(call.tier)) return { refusal: planLimit(call.requestedModel ?? call.model, plan) };
     const refusal =
       refuseLargerThanLimit(call.cost, limits.tokensPerMinute) ??
-      refuseLargerThanLimit(call.cost, furtherKey?.limits?.tokensPerMinute, 'this API key');
+      refuseLargerThanLimit(call.cost, keyScope?.limits?.tokensPerMinute, 'this API key');
     if (refusal !== undefined) return { refusal };
     const report = lostReport({ ...call, keyId, plan, batch: null });
     const allowance = withShare(allowanceOf(caller, planFile), fairShare);
     const times = { timeouts: planFile.timeouts, queueMs: queueMsOf(planFile, call.model) };
-    return { charge: { allowance, tokens: call.cost.tokens, report, ...times } };
+    return { charge: { allowance, reservedTokens: call.cost.tokens, report, ...times } };
   }
 }

@@ -46,7 +46,7 @@ export function createFindAnyRequest({
   }
 
   async function findStored(requestId: string): Promise<AnyRequest | undefined> {
-    const record = await store.findUsageRecord(requestId);
+    const record = await store.usage.findUsageRecord(requestId);
     return record && { account: record.account, request: ended(record) };
   }
 

@@ -16,7 +16,7 @@ export type FindRequest = (account: string, id: string) => Promise<FoundRequest 
 export type RequestPlaces = {
   leases: ReadLeases;
   waitingUsage: ReadWaitingUsage;
-  store: Pick<Store, 'findUsageRecord' | 'findUsageByAnswer' | 'listUsageRecords'>;
+  store: Pick<Store, 'usage'>;
 };
 
 /**
@@ -32,14 +32,14 @@ export function createFindRequest({ leases, waitingUsage, store }: RequestPlaces
     // It was lost, was settled long ago, or is not there.
     return findEnded(account, {
       isWanted: (record) => record.requestId === requestId,
-      findStored: () => store.findUsageRecord(requestId),
+      findStored: () => store.usage.findUsageRecord(requestId),
     });
   }
 
   function findByAnswer(account: string, answerId: string): Promise<FoundRequest | undefined> {
     return findEnded(account, {
       isWanted: (record) => record.answerId === answerId,
-      findStored: () => store.findUsageByAnswer(account, answerId),
+      findStored: () => store.usage.findUsageByAnswer(account, answerId),
     });
   }
 

@@ -68,12 +68,12 @@ async function recentRequests({ leases, waitingUsage }: RequestPlaces, account: 
 
 /** The stored records before a place, in order. */
 async function* storedRecords(
-  store: Pick<Store, 'listUsageRecords'>,
+  store: Pick<Store, 'usage'>,
   account: string,
   { before, atOnce }: { before: RecordPlace | undefined; atOnce: number },
 ): AsyncGenerator<FoundRequest> {
   for (let from = before; ; ) {
-    const records = await store.listUsageRecords(account, { before: from, limit: atOnce });
+    const records = await store.usage.listUsageRecords(account, { before: from, limit: atOnce });
     yield* records.map(ended);
     if (records.length < atOnce) return;
     from = records.at(-1);

@@ -4,7 +4,7 @@ import { lanes } from '../../shared/lane.ts';
 import { type Redis, redisUnavailable } from '../../shared/redis/connections.ts';
 import { leasesKey } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { storedJson } from '../../shared/store/adapters/stored-json.ts';
+import { storedJson } from '../../shared/stored-values.ts';
 import type { RunningRequest } from './found-request.ts';
 
 const script = loadLua(new URL('./read-leases.lua', import.meta.url), { keys: '...leasesKeys', args: 'request?' });
@@ -45,8 +45,7 @@ export function createReadLeases(redis: Redis): ReadLeases {
   }
 
   return {
-    find: async (account, requestId) =>
-      (await read(account, requestId)).find((request) => request.requestId === requestId),
+    find: async (account, requestId) => (await read(account, requestId))[0],
     list: (account) => read(account),
   };
 }

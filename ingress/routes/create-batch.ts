@@ -5,7 +5,7 @@ import type { Caller } from '../../shared/caller.ts';
 import { endpoints } from '../../shared/endpoints/routes.ts';
 import { type ApiError, validationError } from '../../shared/errors.ts';
 import { isObject } from '../../shared/is-object.ts';
-import { refuseOutsideKey } from '../../shared/key-scope.ts';
+import { refuseOutsideKey } from '../../shared/store/accounts/key.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { parseBody } from '../api/json-body.ts';
 import { presentBatch } from '../api/present-batch.ts';
@@ -66,7 +66,7 @@ export function createBatch({ store, requestsToEnd }: CreationDeps): Stage {
     const body = parseBody(batchBody, stateOf(ctx, 'body'));
     const caller = stateOf(ctx, 'caller');
     const { account } = caller;
-    const refusal = refuseOutsideKey(caller.furtherKey, { endpoint: body.endpoint });
+    const refusal = refuseOutsideKey(caller.keyScope, { endpoint: body.endpoint });
     if (refusal !== undefined) throw refusal;
     if (idempotencyKey === undefined) {
       ctx.body = presentBatch(await create(ctx, body));

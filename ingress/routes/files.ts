@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { filePurposes } from '../../shared/batches/batch.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { removeUnusedFile } from '../../shared/store/batches/remove-unused-file.ts';
-import { isFileId } from '../../shared/store/files/file-ids.ts';
+import { removeUnusedFile } from '../../shared/store/batches/file-records.ts';
+import { isFileId } from '../../shared/store/files/file-store.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../api/list-query.ts';
 import { presentFile } from '../api/present-file.ts';

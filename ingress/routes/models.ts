@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { validationError } from '../../shared/errors.ts';
-import { mayUseModel } from '../../shared/key-scope.ts';
 import type { Model } from '../../shared/plan-file/plan-file.ts';
+import { mayUseModel } from '../../shared/store/accounts/key.ts';
 import { limitParameter, parseQuery } from '../api/list-query.ts';
 import { modelNotFound, noSuchModel } from '../api/no-such-model.ts';
 import { modelsOf } from '../api/plan-models.ts';
@@ -27,9 +27,9 @@ export async function retrieveModel(ctx: AppContext): Promise<void> {
   const planFile = stateOf(ctx, 'planFile');
   const name = pathParameter(ctx, 'model');
   const meant = planFile.aliases[name] ?? name;
-  const { plan, furtherKey } = stateOf(ctx, 'caller');
+  const { plan, keyScope } = stateOf(ctx, 'caller');
   const found = modelsOf(plan, planFile).find(([each]) => each === meant);
-  if (found === undefined || !mayUseModel(furtherKey, meant, name)) {
+  if (found === undefined || !mayUseModel(keyScope, meant, name)) {
     throw modelNotFound(noSuchModel(name, plan, planFile));
   }
   const named: [string, Model] = [name, found[1]];
@@ -40,11 +40,11 @@ export async function retrieveModel(ctx: AppContext): Promise<void> {
 /** The models of the plan that the key of the caller may use; by an alias if it may use them by that only. */
 function included(ctx: AppContext): [string, Model][] {
   const planFile = stateOf(ctx, 'planFile');
-  const { plan, furtherKey } = stateOf(ctx, 'caller');
+  const { plan, keyScope } = stateOf(ctx, 'caller');
   const aliases = Object.entries(planFile.aliases);
   return modelsOf(plan, planFile).flatMap(([name, model]) => {
-    if (mayUseModel(furtherKey, name)) return [[name, model]];
-    const usable = aliases.filter(([alias, meant]) => meant === name && mayUseModel(furtherKey, alias));
+    if (mayUseModel(keyScope, name)) return [[name, model]];
+    const usable = aliases.filter(([alias, meant]) => meant === name && mayUseModel(keyScope, alias));
     return usable.map(([alias]): [string, Model] => [alias, model]);
   });
 }

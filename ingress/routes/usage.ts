@@ -1,8 +1,8 @@
 import type { Log } from '../../shared/process/log.ts';
 import { monthOf } from '../../shared/store/accounts/account.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { totalOf } from '../../shared/store/usage/usage-counts.ts';
 import type { UsageDay } from '../../shared/store/usage/usage-details.ts';
+import { totalOf } from '../../shared/store/usage/usage-sums.ts';
 import { parseQuery } from '../api/list-query.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
 import { answerReport } from '../usage/answer-report.ts';
@@ -10,7 +10,7 @@ import { createPricing } from '../usage/prices.ts';
 import { daysOfMonth, type ReportQuery, reportQueryOf, usageQuery, usualGroups } from '../usage/usage-query.ts';
 import type { Usage } from '../usage/usage-schemas.ts';
 
-type Deps = { store: Pick<Store, 'findUsageDays' | 'usageDetails'>; log: Log };
+type Deps = { store: Pick<Store, 'usage'>; log: Log };
 
 /**
  * `GET /billing/usage`: the caller's usage that the store has so far (contract.md#j1-usage-reports): of a month, in total and by day and
@@ -20,7 +20,8 @@ export function retrieveUsage(deps: Deps): Stage {
   return async function retrieveUsage(ctx) {
     const { account } = stateOf(ctx, 'caller');
     const asked = askedUsage(ctx);
-    if ('month' in asked) ctx.body = presentUsage(asked.month, await deps.store.findUsageDays(account, asked.month));
+    if ('month' in asked)
+      ctx.body = presentUsage(asked.month, await deps.store.usage.findUsageDays(account, asked.month));
     else await answerAccountReport(ctx, { account, query: asked.report }, deps);
   };
 }
@@ -40,9 +41,9 @@ export function askedUsage(ctx: AppContext): { month: string } | { report: Repor
 export function answerAccountReport(
   ctx: AppContext,
   { account, query }: { account: string; query: ReportQuery },
-  { store, log }: Omit<Deps, 'store'> & { store: Pick<Store, 'usageDetails'> },
+  { store, log }: Omit<Deps, 'store'> & { store: Pick<Store, 'usage'> },
 ): Promise<void> {
-  const details = store.usageDetails.read({ account, ...query.range });
+  const details = store.usage.usageDetails.read({ account, ...query.range });
   return answerReport(
     ctx,
     { details, query, pricing: createPricing(stateOf(ctx, 'planFile')), isOfOneAccount: true },

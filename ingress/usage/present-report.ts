@@ -1,5 +1,5 @@
 import { validationError } from '../../shared/errors.ts';
-import type { DetailCounts } from '../../shared/store/usage/usage-counts.ts';
+import type { DetailCounts } from '../../shared/store/usage/usage-sums.ts';
 import { formatCost, type Pricing } from './prices.ts';
 import { addSums, byValues, noSums, type ReportRow, type Sums } from './report-rows.ts';
 import type { ReportQuery } from './usage-query.ts';

@@ -1,7 +1,6 @@
 import { validationError } from '../../shared/errors.ts';
-import { type DetailCounts, detailCountNames, noDetailCounts } from '../../shared/store/usage/usage-counts.ts';
 import type { UsageDetail } from '../../shared/store/usage/usage-details.ts';
-import { compare } from '../../shared/store/usage/usage-sums.ts';
+import { compare, type DetailCounts, detailCountNames, noDetailCounts } from '../../shared/store/usage/usage-sums.ts';
 import type { Pricing } from './prices.ts';
 import type { GroupName } from './usage-schemas.ts';
 

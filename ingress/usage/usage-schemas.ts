@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { detailCountsSchema, usageCountsSchema } from '../../shared/store/usage/usage-counts.ts';
 import { usageMonthSchema } from '../../shared/store/usage/usage-record.ts';
+import { detailCountsSchema, usageCountsSchema } from '../../shared/store/usage/usage-sums.ts';
 
 /** Schemas of successful responses, for the documentation and the console. */
 

@@ -1,10 +1,9 @@
 import { ApiError, temporarilyUnavailable } from '../errors.ts';
 import type { Log } from '../process/log.ts';
 import type { Account } from '../store/accounts/account.ts';
-import type { Decide, Decision } from '../store/accounts/decide.ts';
+import type { Decide, Decision } from '../store/documents/documents.ts';
 import type { Store } from '../store/store.ts';
-import type { TopUpCode } from '../store/top-up-codes/top-up-code.ts';
-import { markApplied } from '../store/top-up-codes/top-up-code-changes.ts';
+import { markApplied, type TopUpCode } from '../store/top-up-codes/top-up-code.ts';
 import { changeSettings, topUpsMadeMax } from './change-settings.ts';
 import type { RecordedChange } from './recorded-change.ts';
 
@@ -20,7 +19,7 @@ export type ApplyTopUpCode = (
 
 type CodeDeps = {
   changeRecorded: RecordedChange;
-  store: Pick<Store, 'audit' | 'findAccount' | 'topUpCodes'>;
+  store: Pick<Store, 'audit' | 'accounts' | 'topUpCodes'>;
   defaultPlan: () => string;
   log: Pick<Log, 'warn'>;
 };
@@ -57,7 +56,7 @@ export function createApplyTopUpCode({ changeRecorded, store, defaultPlan, log }
     if (redeemed === undefined) throw new Error('a code that no account has claimed was to be applied');
     const { account, from: address } = redeemed;
     const topUp = { id: topUpIdOf(code), tokens };
-    const known = await store.findAccount(account);
+    const known = await store.accounts.findAccount(account);
     const made = known?.topUpsMade ?? [];
     const isListed = made.some(({ id }) => id === topUp.id);
     const isMade = isListed || (made.length >= topUpsMadeMax && (await isInTrail(topUp.id, account, redeemed.at)));
@@ -77,12 +76,12 @@ export function topUpIdOf({ id }: Pick<TopUpCode, 'id'>): string {
 }
 
 /** Also a change that is not made completes one that was made before, so that it applies from now on. */
-function unchanged(known: Account | undefined): Decision<Account | undefined> {
+function unchanged(known: Account | undefined): Decision<Account, Account | undefined> {
   return { result: known };
 }
 
 /** Decides only while no top-up that was made after `version` can have left the list of the account. */
-function withinChanges<Result>(version: number, decide: Decide<Result>): Decide<Result> {
+function withinChanges<Result>(version: number, decide: Decide<Account, Result>): Decide<Account, Result> {
   return (known) => {
     if ((known?.version ?? 0) - version < topUpsMadeMax) return decide(known);
     throw temporarilyUnavailable(new Error('the account was changed too often meanwhile'));
@@ -90,7 +89,7 @@ function withinChanges<Result>(version: number, decide: Decide<Result>): Decide<
 }
 
 /** The client has sent a code and no tokens. */
-function withoutField<Result>(decide: Decide<Result>): Decide<Result> {
+function withoutField<Result>(decide: Decide<Account, Result>): Decide<Account, Result> {
   return (known) => {
     try {
       return decide(known);

@@ -2,8 +2,9 @@ import { ulid } from 'ulid';
 import { temporarilyUnavailable } from '../errors.ts';
 import type { Log } from '../process/log.ts';
 import type { Redis } from '../redis/connections.ts';
-import type { Decide } from '../store/accounts/decide.ts';
-import type { Store } from '../store/store.ts';
+import type { Account } from '../store/accounts/account.ts';
+import type { AccountStore } from '../store/accounts/account-store.ts';
+import type { Decide } from '../store/documents/documents.ts';
 import { createMarkChange, createUnmarkChange, markLifeMs } from './change-marks.ts';
 
 /** A process that was suspended for a while must not change an account after its mark has expired. */
@@ -16,7 +17,7 @@ const decideWithinMs = markLifeMs / 2;
  */
 export type ChangeAccount = <Result>(
   account: string,
-  decide: Decide<Result>,
+  decide: Decide<Account, Result>,
   checkedVersion?: number,
 ) => Promise<Result>;
 
@@ -43,7 +44,7 @@ export function createChangeAccount({
   now = () => performance.now(),
 }: {
   redis: Redis;
-  store: Pick<Store, 'findAccount' | 'changeAccount'>;
+  store: Pick<AccountStore, 'findAccount' | 'changeAccount'>;
   log: Log;
   now?: () => number;
 }): ChangeAccount {

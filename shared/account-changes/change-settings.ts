@@ -1,6 +1,6 @@
 import { ApiError, validationError } from '../errors.ts';
 import { type Account, type Change, type MonthTopUp, monthOf, type Origin } from '../store/accounts/account.ts';
-import type { Decision } from '../store/accounts/decide.ts';
+import type { Decision } from '../store/documents/documents.ts';
 
 const changesMax = 200;
 export const topUpsMadeMax = 500;
@@ -32,7 +32,7 @@ type SettingsChange = {
  * would exceed `monthTopUpMax`.
  */
 export function changeSettings({ settings, at, by, origin, unknown }: SettingsChange) {
-  return (known: Account | undefined): Decision<Account | undefined> => {
+  return (known: Account | undefined): Decision<Account, Account | undefined> => {
     const account = known ?? (unknown && newAccount(unknown.id, unknown.plan, at));
     if (account === undefined) return { result: undefined };
     const { topUp } = settings;
@@ -86,16 +86,7 @@ function addTopUp(before: MonthTopUp | undefined, { tokens }: TopUp, now: string
 
 export function newAccount(id: string, plan: string, createdAt: Date): Account {
   const settings = { plan, suspended: false, overageEnabled: false, version: 0 };
-  return {
-    id,
-    ...settings,
-    createdAt,
-    topUpsMade: [],
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
-    changes: [],
-  };
+  return { id, ...settings, createdAt, topUpsMade: [], keys: [], changes: [] };
 }
 
 /**

@@ -1,12 +1,12 @@
 import type { Log } from '../process/log.ts';
 import type { Account } from '../store/accounts/account.ts';
+import type { AuditRecord } from '../store/accounts/audit-records.ts';
 import { newestRecord } from '../store/accounts/audit-records.ts';
-import type { AuditRecord } from '../store/accounts/audit-store.ts';
-import type { Decide } from '../store/accounts/decide.ts';
+import type { Decide } from '../store/documents/documents.ts';
 import type { Store } from '../store/store.ts';
 import type { ChangeAccount } from './change-account.ts';
 
-type Decided = Decide<Account | undefined>;
+type Decided = Decide<Account, Account | undefined>;
 
 /**
  * Changes the settings of an account as `decide` returns, with one log line and one audit record (contract.md#e8-operators). A decision
@@ -47,7 +47,7 @@ export function createRecordedChange({
 
 type Changed = { changed: Account | undefined; record?: AuditRecord | undefined };
 
-function withRecord(decide: Decided): Decide<Changed> {
+function withRecord(decide: Decided): Decide<Account, Changed> {
   return (known) => {
     const { result: changed, next } = decide(known);
     return next === undefined ? { result: { changed } } : { result: { changed, record: newestRecord(next) }, next };

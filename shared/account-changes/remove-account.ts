@@ -1,8 +1,8 @@
 import { nextBatch } from '../batches/batch-states.ts';
 import { type Account, type Change, isRemoved } from '../store/accounts/account.ts';
-import type { Decision } from '../store/accounts/decide.ts';
-import { readAccountBytes, tidyRoom } from '../store/batches/account-bytes.ts';
-import { removeUnusedFile } from '../store/batches/remove-unused-file.ts';
+import { readAccountBytes, tidyRoom } from '../store/batches/batch-store.ts';
+import { removeUnusedFile } from '../store/batches/file-records.ts';
+import type { Decision } from '../store/documents/documents.ts';
 import type { Store } from '../store/store.ts';
 import { makeDue } from '../webhooks/send-events.ts';
 import type { ChangeAccount } from './change-account.ts';
@@ -16,12 +16,12 @@ import { changed } from './change-settings.ts';
  * done nothing changes. What was stored since then calls `useAgain`.
  */
 export function beginRemoval({ plan, isEmpty, ...by }: Beginning) {
-  return (known: Account | undefined): Decision<Account | undefined> => {
+  return (known: Account | undefined): Decision<Account, Account | undefined> => {
     if (known === undefined || (isEmpty && known.removal?.isDone)) return { result: known };
     const { removal: _, ...account } = known;
     const { id, suspended, version, topUpsMade, keysCreated } = account;
     const kept = { id, suspended, version, createdAt: by.at, topUpsMade, ...(keysCreated && { keysCreated }) };
-    const none = { endedKeys: [], furtherKeys: [], endedFurtherKeys: [], changes: [] };
+    const none = { keys: [], changes: [] };
     const bare = isRemoved(known)
       ? changed(account, { at: by.at, by: by.by })
       : changed({ ...kept, ...none, plan, overageEnabled: false }, { ...by, accountRemoved: true });
@@ -37,7 +37,7 @@ type Beginning = Pick<Change, 'at' | 'by' | 'origin'> & { plan: string; isEmpty?
  * removal that is not done goes, and only the version changes: a pass that may not have seen it does not end the removal.
  */
 export function useAgain(at: Date) {
-  return (known: Account | undefined): Decision<undefined> => {
+  return (known: Account | undefined): Decision<Account, undefined> => {
     const removal = known?.removal;
     if (known === undefined || removal === undefined) return { result: undefined };
     const next = changed(known, { at, by: known.id });
@@ -50,7 +50,7 @@ type Ending = { at: Date; version: number; isInUse: boolean };
 
 /** A pass that began with this version has found nothing that is left. Returns false if the account has changed since. */
 function endRemoval({ at, version, isInUse }: Ending) {
-  return (known: Account | undefined): Decision<boolean> => {
+  return (known: Account | undefined): Decision<Account, boolean> => {
     const removal = known?.removal;
     if (known === undefined || removal === undefined || removal.isDone) return { result: true };
     if (known.version !== version) return { result: false };
@@ -67,7 +67,7 @@ const itemsAtOnce = 100;
 const deliveriesAtOnce = 500;
 
 type Deps = {
-  store: Pick<Store, 'findAccount' | 'batches' | 'files' | 'webhooks'>;
+  store: Pick<Store, 'accounts' | 'batches' | 'files' | 'webhooks'>;
   changeAccount: ChangeAccount;
   now?: () => number;
 };
@@ -82,7 +82,7 @@ export type ClearAccount = (account: string, at: Date) => Promise<boolean>;
 export function createClearAccount({ store, changeAccount, now = () => performance.now() }: Deps): ClearAccount {
   const { batches } = store;
   return async function clearAccount(account, at) {
-    const { removal, version = 0 } = (await store.findAccount(account)) ?? {};
+    const { removal, version = 0 } = (await store.accounts.findAccount(account)) ?? {};
     if (removal === undefined || removal.isDone) return true;
     const endsAt = now() + passMs;
     const pass = { account, at, upTo: removal.at, isLate: () => now() > endsAt };

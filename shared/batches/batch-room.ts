@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { storedDate } from '../stored-date.ts';
+import type { Decision } from '../store/documents/documents.ts';
+import { storedDate } from '../stored-values.ts';
 
 const count = z.int().nonnegative();
 
@@ -25,8 +26,7 @@ export type BatchRoom = z.infer<typeof batchRoomSchema>;
 export type RoomEntry = BatchRoom['entries'][string];
 
 /** A pure decision on a room. Without `next` it remains unchanged. */
-export type RoomDecision<Result> = { result: Result; next?: BatchRoom };
-export type DecideRoom<Result> = (room: BatchRoom) => RoomDecision<Result>;
+export type DecideRoom<Result> = (room: BatchRoom) => Decision<BatchRoom, Result>;
 
 export const emptyRoom: BatchRoom = { bytes: 0, entries: {} };
 
@@ -72,16 +72,6 @@ export function leaveRoom(batches: readonly string[]): DecideRoom<undefined> {
 /** `full`: the bytes of the account's batches would be more than `bytesMax`. `absent`: the batch has no entry, because it is over. */
 export type Taking = 'taken' | 'full' | 'absent';
 export type WantedBytes = { batch: string; bytes: number; bytesMax: number };
-
-/** Adds bytes of results to the entry of their batch, all or nothing. */
-export function takeBytes({ batch, bytes, bytesMax }: WantedBytes): DecideRoom<Taking> {
-  return (room) => {
-    const entry = room.entries[batch];
-    if (entry === undefined) return { result: 'absent' };
-    if (room.bytes + bytes > bytesMax) return { result: 'full' };
-    return { result: 'taken', next: withEntry(room, batch, { ...entry, bytes: entry.bytes + bytes }) };
-  };
-}
 
 /** Takes back what was added for results that were stored already. */
 export function giveBackBytes(batch: string, bytes: number): DecideRoom<undefined> {

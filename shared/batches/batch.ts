@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedDate as date } from '../stored-date.ts';
+import { storedDate as date } from '../stored-values.ts';
 
 /** OpenAI's states. In the first four there is work left. */
 export const batchStates = [
@@ -155,4 +155,5 @@ export const storedFileSchema = z.object({
  */
 export type StoredFile = z.infer<typeof storedFileSchema>;
 
-export const fileChangeSchema = storedFileSchema.omit({ id: true, account: true, keyId: true }).partial();
+/** What may change of a file. */
+export type FileChange = Partial<Omit<StoredFile, 'id' | 'account' | 'keyId'>>;

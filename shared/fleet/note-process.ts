@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Redis } from '../redis/connections.ts';
 import { fleetKey, fleetLoadKey } from '../redis/coordination-keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';
-import { storedJson } from '../store/adapters/stored-json.ts';
+import { storedJson } from '../stored-values.ts';
 import { type ProcessLoad, processLoadSchema } from './process-load.ts';
 
 /**

@@ -18,7 +18,7 @@ const entrySchema = z.object({
   request: z.string(),
   account: z.string(),
   month: z.string(),
-  tokens: wholeNumber,
+  chargedTokens: wholeNumber,
   overage: z.enum(['0', '1']),
   runs: wholeNumber,
   admittedAt: wholeNumber,
@@ -34,7 +34,7 @@ export function fieldsOf(entry: readonly string[]): Record<string, string> {
 
 /** Returns the usage record of an outbox entry. Throws if this program did not write the entry. */
 export function parseOutboxEntry(streamId: string, fields: Readonly<Record<string, string>>): UsageRecord {
-  const { request, tokens, overage, runs, admittedAt, settledAt, report, ...rest } = entrySchema.parse(fields);
+  const { request, overage, runs, admittedAt, settledAt, report, ...rest } = entrySchema.parse(fields);
   const { endedRuns, attempts, ...reported } = report;
   const all = Array.from({ length: runs }, (_, index) => index + 1);
   const lost = all.filter((run) => !endedRuns.includes(run)).map((run) => ({ run, outcome: 'lost' }));
@@ -43,7 +43,6 @@ export function parseOutboxEntry(streamId: string, fields: Readonly<Record<strin
     ...reported,
     requestId: request,
     attempts: [...attempts, ...lost].sort((one, other) => one.run - other.run),
-    chargedTokens: tokens,
     overage: overage === '1',
     runs,
     admittedAt: new Date(admittedAt),

@@ -1,14 +1,14 @@
 import { createReadNumbers, intOf, wordOf, wordsOf } from '../redis/read-answer.ts';
 
 /**
- * What a holder of limits has used, an account or a key of it: tokens of the month that are used, reserved by requests in flight, and used as
- * overage, 0 if its month is neither limited nor shown; requests and tokens of the last minute, which will all have left in `resetMs`; the
+ * What a holder of limits has used, an account or a key of it: tokens of the month that are charged, reserved by requests in flight, and charged
+ * as overage, 0 if its month is neither limited nor shown; requests and tokens of the last minute, which will all have left in `resetMs`; the
  * requests of the day (UTC). `isCountOld`: the month should be counted again.
  */
 type HolderCounters = {
-  used: number;
-  reserved: number;
-  overageUsed: number;
+  chargedTokens: number;
+  reservedTokens: number;
+  overageTokens: number;
   lastMinute: LastMinute;
   dayRequests: number;
   isCountOld: boolean;
@@ -81,7 +81,7 @@ export type AdmissionAnswer = Admitted | CountersAnswer | Looked;
  */
 export const answerNumbers = {
   admission: 'admittedAt startBy deadline overage inFlight keep',
-  holder: 'used reserved overageUsed requests tokens resetMs dayRequests isCountOld',
+  holder: 'chargedTokens reservedTokens overageTokens requests tokens resetMs dayRequests isCountOld',
 } as const;
 const [readAdmission, readHolder] = [
   createReadNumbers(answerNumbers.admission),

@@ -4,7 +4,7 @@ local clock = redis.call('TIME')
 -- match the account's version (check-version.lua), and the request must not exceed a limit of any holder (counters.lua). The same request is
 -- charged only once, except that a repeat of a claim is counted each time (contract.md#m3-idempotent-scripts).
 -- keys     those of the claim of an idempotency key are left out if the request has none
--- args     of the parts; request; report: its usage record in case it is lost, JSON; tokens to reserve; the limits of the account, left out for
+-- args     of the parts; request; report: its usage record in case it is lost, JSON; reservedTokens; the limits of the account, left out for
 --          none: requestsPerMinute, tokensPerMinute, requestsPerDay, requestsAtOnce, tokensPerMonth without top-ups, and overageMax, the most
 --          tokens of this month beyond its allowance; topUpMonth (YYYY-MM) and topUpTokens of the latest top-ups; leaseHolder: the account's name
 --          in leaseHoldersKey; isCounted: the request counts against the minute and the day, as a line of a batch does not; queueMs: time until
@@ -36,7 +36,7 @@ local function admitted(lease, inFlight)
 end
 
 -- A repeat that counts is a request of the minute and the day. It uses nothing else.
-tokens = repeated and 0 or tonumber(tokens)
+reservedTokens = repeated and 0 or tonumber(reservedTokens)
 local isSpent, isOverDay, isOverMinute, spentQuota = false, false, false, nil
 local isFull = not repeated and call('XLEN', outboxKey) >= outboxLengthMax
 for index = 1, #holders do
@@ -50,12 +50,12 @@ for index = 1, #holders do
     if perDay then isOverDay = holder.dayRequests - perDay >= 0 end
   end
   if not repeated then
-    if isCounted and perMinuteTokens then holder.overTokens = holder.tokens + tokens - perMinuteTokens end
-    local spent = holder.used + holder.reserved
+    if isCounted and perMinuteTokens then holder.overTokens = holder.tokens + reservedTokens - perMinuteTokens end
+    local spent = holder.chargedTokens + holder.reservedTokens
     if perMonth and spent >= perMonth then
       isSpent = true
       -- Reserved tokens may become overage, and a top-up does not take back what was counted as overage before it.
-      local isRefused = overage and (spent >= perMonth + overage or holder.overageUsed - overage >= 0)
+      local isRefused = overage and (spent >= perMonth + overage or holder.overageTokens - overage >= 0)
       if isRefused then spentQuota = spentQuota or (index == 1 and 'quota' or 'key_quota') end
     end
   end
@@ -95,8 +95,8 @@ end
 
 if spentQuota or isOverMinute or isOverDay or isOverAtOnce or isFull or keptOver > 0 then
   -- A request that was already admitted is not refused when it is repeated.
-  local held = call('HGET', leasesKey, request)
-  if held then return admitted(unpackLease(held), leases) end
+  local known = call('HGET', leasesKey, request)
+  if known then return admitted(unpackLease(known), leases) end
   if isFull then return withCounters('full') end
   -- A spent quota is reported first, because no wait lifts it. Of the other limits, the one with the longest wait is reported.
   if spentQuota then return withCounters('refused ' .. spentQuota .. ' 0') end
@@ -139,7 +139,7 @@ local atText, dayText = format('%d', at), format('%d', at / dayMs)
 local begun = holders[1].begun
 local bucket = isCounted and (begun and begun - begun % bucketMs == at - at % bucketMs and begun or atText) or '0'
 local startBy = at + queueMs
-local lease = {state = 'admitted', run = 0, startBy = startBy, deadline = at + requestMs, tokens = tokens, bucket = tonumber(bucket),
+local lease = {state = 'admitted', run = 0, startBy = startBy, deadline = at + requestMs, reservedTokens = reservedTokens, bucket = tonumber(bucket),
   month = month, overage = isSpent and 1 or 0, admittedAt = at,
   key = keyCountersKey and keyId, keep = keep > 0 and keep or nil, report = report}
 local endsAt = startBy + graceMs
@@ -163,27 +163,27 @@ for index = 1, #holders do
   if index == 2 then
     key, hasMonth, lifeMs = keyCountersKey, keyLimitedSince, keyLimitedSince and keyCountersLifeMs or 2 * windowMs
   end
-  local window, isNewBucket, reserved = holder.window, not isCounted or holder.begun ~= bucket, holder.reserved + tokens
-  if hasMonth then holder.reserved = reserved end
+  local window, isNewBucket, reserved = holder.window, not isCounted or holder.begun ~= bucket, holder.reservedTokens + reservedTokens
+  if hasMonth then holder.reservedTokens = reserved end
   if isCounted then
-    local requests, minuteTokens, dayRequests = holder.requests + 1, holder.tokens + tokens, holder.dayRequests + 1
+    local requests, minuteTokens, dayRequests = holder.requests + 1, holder.tokens + reservedTokens, holder.dayRequests + 1
     holder.requests, holder.tokens, holder.dayRequests, holder.resetMs = requests, minuteTokens, dayRequests, at + windowMs - now
     if not isNewBucket then
       window = format('%s%d,%d,%s]] %d %d', string.sub(window, 1, holder.countsAt - 1), holder.ofBucket + 1,
-        holder.tokensOfBucket + tokens, atText, requests, minuteTokens)
+        holder.tokensOfBucket + reservedTokens, atText, requests, minuteTokens)
     else
-      window = format('%s[%s,1,%d,%s]] %d %d', window and match(window, '^(.+)%]') .. ',' or '[', bucket, tokens, atText, requests, minuteTokens)
+      window = format('%s[%s,1,%d,%s]] %d %d', window and match(window, '^(.+)%]') .. ',' or '[', bucket, reservedTokens, atText, requests, minuteTokens)
     end
     if hasMonth then
-      call('HSET', key, 'window', window, 'day', dayText, 'dayRequests', format('%d', dayRequests), month .. ':reserved', format('%d', reserved))
+      call('HSET', key, 'window', window, 'day', dayText, 'dayRequests', format('%d', dayRequests), month .. ':reservedTokens', format('%d', reserved))
     else
       call('HSET', key, 'window', window, 'day', dayText, 'dayRequests', format('%d', dayRequests))
     end
   elseif hasMonth then
-    call('HSET', key, month .. ':reserved', format('%d', reserved))
+    call('HSET', key, month .. ':reservedTokens', format('%d', reserved))
   end
   if holder.isNewMonth then
-    call('HSET', key, month .. ':used', 0, month .. ':overage', 0)
+    call('HSET', key, month .. ':chargedTokens', 0, month .. ':overageTokens', 0)
     local lastMonth = monthName(at, 1)
     for _, field in ipairs(call('HKEYS', key)) do
       local counted = match(field, '^(%d+%-%d+):')

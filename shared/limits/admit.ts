@@ -27,7 +27,7 @@ import {
   versionKey,
 } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';
-import type { KeyLimits } from '../store/accounts/further-key.ts';
+import type { KeyLimits } from '../store/accounts/key.ts';
 import {
   type AdmissionAnswer,
   type Admitted,
@@ -71,12 +71,12 @@ export type Allowance = {
 };
 
 /**
- * `tokens` are reserved; `report` becomes the usage record if no process ends the request. `timeouts`: those of the plan file that the
+ * `report` becomes the usage record if no process ends the request. `timeouts`: those of the plan file that the
  * request holds; omitted, those in force. `queueMs`: the model's own.
  */
 export type Charge = {
   allowance: Allowance;
-  tokens: number;
+  reservedTokens: number;
   report: UsageReport;
   timeouts?: LeaseTimeouts | undefined;
   queueMs?: number | undefined;
@@ -116,7 +116,7 @@ const lookLua = loadLua(new URL('./look.lua', import.meta.url), {
   numbers: answerNumbers,
 });
 const limitKeys = 'countersKey leasesKey leaseEndsKey lostRequestsKey endedRequestKey leaseHoldersKey outboxKey';
-const chargeArgs = 'report tokens leaseHolder isCounted? queueMs';
+const chargeArgs = 'report reservedTokens leaseHolder isCounted? queueMs';
 const limitArgs =
   'requestsPerMinute? tokensPerMinute? requestsPerDay? requestsAtOnce? tokensPerMonth? topUpMonth? topUpTokens? overageMax?';
 const keyArgs = 'keyId? keyEndsAt? keyLimitedSince? keyRequestsPerMinute? keyTokensPerMinute? keyTokensPerMonth?';
@@ -151,7 +151,7 @@ export function createAdmit(
   return {
     async admit(request, charge) {
       const { account, lane = 'interactive', requestId, claim, key } = request;
-      const { timeouts: times = timeouts(), queueMs = times.queueMs, allowance, tokens, report } = charge;
+      const { timeouts: times = timeouts(), queueMs = times.queueMs, allowance, reservedTokens, report } = charge;
       const answer = await ask(
         loadAdmit(times)({
           ...leaseKeysOf(account, lane),
@@ -161,7 +161,7 @@ export function createAdmit(
           ...checkOf(request),
           ...allowance,
           report: JSON.stringify(report),
-          tokens,
+          reservedTokens,
           leaseHolder: leaseHolderOf({ account, lane }),
           isCounted: lane === 'interactive' ? 1 : undefined,
           queueMs,

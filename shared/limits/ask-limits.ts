@@ -2,7 +2,7 @@ import type { Caller } from '../caller.ts';
 import { temporarilyUnavailable } from '../errors.ts';
 import type { Lane } from '../lane.ts';
 import { createSingleFlight } from '../single-flight.ts';
-import { validUntil } from '../store/accounts/further-key.ts';
+import { validUntil } from '../store/accounts/key.ts';
 import type { Admitted, CountersAnswer, Looked } from './admission.ts';
 import type { Look, LookKey } from './admit.ts';
 import type { Holder, Seed } from './seed.ts';
@@ -92,9 +92,9 @@ export function createAskLimits<Subject>(deps: {
 }
 
 /** Undefined for the default key, and for a further key that has neither an end nor limits: admitting it costs nothing more. */
-function lookKeyOf({ keyId, furtherKey }: Caller): LookKey | undefined {
-  if (keyId === undefined || furtherKey === undefined) return undefined;
-  const endsAt = validUntil(furtherKey);
-  const { limits } = furtherKey;
+function lookKeyOf({ keyId, keyScope }: Caller): LookKey | undefined {
+  if (keyId === undefined || keyScope === undefined) return undefined;
+  const endsAt = validUntil(keyScope);
+  const { limits } = keyScope;
   return endsAt === undefined && limits === undefined ? undefined : { id: keyId, endsAt, limits };
 }

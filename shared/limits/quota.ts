@@ -18,12 +18,16 @@ type Quota = {
   period: { start: string; end: string };
 };
 
-export function quotaOf({ month, used, reserved, overageUsed }: LimitCounters, allowance: Allowance): Quota {
+export function quotaOf(
+  { month, chargedTokens, reservedTokens, overageTokens }: LimitCounters,
+  allowance: Allowance,
+): Quota {
   const topUp = allowance.topUp?.month === month ? allowance.topUp.tokens : 0;
   const limit = allowance.tokensPerMonth === undefined ? null : allowance.tokensPerMonth + topUp;
-  const remaining = limit === null ? null : Math.max(0, limit - used - reserved);
+  const remaining = limit === null ? null : Math.max(0, limit - chargedTokens - reservedTokens);
   const overageLimit = allowance.overageTokensPerMonth ?? null;
-  return { limit, used, reserved, remaining, topUp, overageUsed, overageLimit, period: periodOf(month) };
+  const tokens = { used: chargedTokens, reserved: reservedTokens, overageUsed: overageTokens };
+  return { limit, ...tokens, remaining, topUp, overageLimit, period: periodOf(month) };
 }
 
 /** Returns the bound of overage, if that is enabled and has one. */

@@ -4,31 +4,31 @@ import { isLaterEntry, streamIdOf } from '../jobs/usage-outbox.ts';
 import { type Redis, redisUnavailable } from '../redis/connections.ts';
 import { countersKey, keyCountersKey, leasesKey, outboxKeysOf, partitionOf } from '../redis/keys.ts';
 import { loadLua, loadScript } from '../redis/load-lua.ts';
-import { storedJson } from '../store/adapters/stored-json.ts';
-import type { Store } from '../store/store.ts';
+import type { UsageStore } from '../store/usage/usage-store.ts';
+import { storedJson } from '../stored-values.ts';
 
 const script = loadLua(new URL('./seed.lua', import.meta.url), {
   keys: 'countersKey leasesKey batchLeasesKey outboxKey outboxMarksKey',
-  args: 'account month mode from readTo used overage entriesMax key? details? goneMonth?',
+  args: 'account month mode from readTo chargedTokens overageTokens entriesMax key? details? goneMonth?',
 });
 /** As text, because JSON of a script has only the first 14 digits of a number. */
 const tokens = z
   .string()
-  .regex(/^-?\d{1,16}$/)
+  .regex(/^-?\d{1,15}$/)
   .transform(Number);
-const tokensSchema = z.object({ used: tokens, reserved: tokens, overage: tokens });
+const tokensSchema = z.object({ chargedTokens: tokens, reservedTokens: tokens, overageTokens: tokens });
 const answerSchema = storedJson.pipe(
-  z.discriminatedUnion('outcome', [
-    z.object({ outcome: z.literal('more'), readTo: z.string(), used: tokens, overage: tokens }),
-    z.object({ outcome: z.literal('trimmed') }),
-    z.object({ outcome: z.literal('counted'), before: tokensSchema.optional(), after: tokensSchema }),
+  z.discriminatedUnion('done', [
+    z.object({ done: z.literal('no'), readTo: z.string(), chargedTokens: tokens, overageTokens: tokens }),
+    z.object({ done: z.literal('trimmed') }),
+    z.object({ done: z.literal('counted'), before: tokensSchema.optional(), after: tokensSchema }),
   ]),
 );
 
 /** A holder of limits: an account, or a further key of it that has limits of its own. */
 export type Holder = { account: string; keyId?: string | undefined };
 
-/** Tokens of a month: used, reserved by leases, and used as overage. */
+/** Tokens of a month: charged, reserved by leases, and charged as overage. */
 export type MonthTokens = z.infer<typeof tokensSchema>;
 
 /** `before` is what Redis had counted, undefined if it counted nothing; `after` is the sum of the store and the outbox. */
@@ -43,27 +43,28 @@ const entriesPerCall = 500;
 const attemptsMax = 3;
 
 /** What the store has counted of a month, and up to where: of a key, each detail has its own last entry. */
-type Stored = { used: number; overage: number; lastEntry?: string | undefined; details?: string };
+type Stored = { chargedTokens: number; overageTokens: number; lastEntry?: string | undefined; details?: string };
 
 /**
  * Counts a month from the store's sums and the outbox entries, exactly, even while both change: the last entries are read in the same step
  * that sets the counter (contract.md#n12-seeding, decisions.md#seeding-from-store-and-outbox). Fails with `SERVICE_UNAVAILABLE`.
  */
-export function createSeed(deps: { redis: Redis; store: Pick<Store, 'findUsageSum' | 'findKeyUsage'> }): Seed {
+export function createSeed(deps: { redis: Redis; store: Pick<UsageStore, 'findUsageSum' | 'findKeyUsage'> }): Seed {
   const { redis, store } = deps;
   const call = loadScript(redis, script);
 
   async function storedOf({ account, keyId }: Holder, month: string): Promise<Stored> {
     if (keyId === undefined) {
       const sum = await store.findUsageSum(account, month);
-      return { used: sum?.total.chargedTokens ?? 0, overage: sum?.total.overageTokens ?? 0, lastEntry: sum?.lastEntry };
+      const { chargedTokens = 0, overageTokens = 0 } = sum?.total ?? {};
+      return { chargedTokens, overageTokens, lastEntry: sum?.lastEntry };
     }
     const found = await store.findKeyUsage({ account, keyId, month });
     const places = found.map(({ day, model, endpoint, lastEntry }) => {
       return [`${Date.parse(day) / dayMs} ${model} ${endpoint}`, streamIdOf(lastEntry)];
     });
-    const used = found.reduce((sum, { counts }) => sum + counts.chargedTokens, 0);
-    return { used, overage: 0, details: JSON.stringify(Object.fromEntries(places)) };
+    const chargedTokens = found.reduce((sum, { counts }) => sum + counts.chargedTokens, 0);
+    return { chargedTokens, overageTokens: 0, details: JSON.stringify(Object.fromEntries(places)) };
   }
 
   async function attempt(holder: Holder, month: string, mode: string): Promise<Seeded | undefined> {
@@ -83,8 +84,8 @@ export function createSeed(deps: { redis: Redis; store: Pick<Store, 'findUsageSu
     for (;;) {
       const args = { account, month, mode, from, ...counted, entriesMax: entriesPerCall, ...ofKey };
       const answer = answerSchema.parse(await redisUnavailable(call({ ...keys, ...args })));
-      if (answer.outcome === 'trimmed') return undefined;
-      if (answer.outcome === 'counted') return { before: answer.before, after: answer.after };
+      if (answer.done === 'trimmed') return undefined;
+      if (answer.done === 'counted') return { before: answer.before, after: answer.after };
       counted = answer;
     }
   }

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
 local clock = redis.call('TIME')
--- Ends a request: used tokens replace its reservation in the bucket and the month that were charged, its lease ends, and its
+-- Ends a request: its charged tokens replace its reservation in the bucket and the month that were charged, its lease ends, and its
 -- usage goes into the outbox. This happens once, no matter how often it is called (contract.md#n6-settling). If the lease is not known
 -- (Redis was emptied), the usage is kept anyway. Runs also when Redis is out of memory.
 -- keys     endedRequestKey gets `settled` run settler, and the id of its entry in the outbox; those of a claim are left out if it has none
--- args     account; request; run that settles; settler, an id of the process that settles; tokens to charge; report for the usage
+-- args     account; request; run that settles; settler, an id of the process that settles; chargedTokens; report for the usage
 --          record, JSON; and for a lease that is not known: month, overage (0 or 1), admittedAt and its deadline, milliseconds of this
 --          clock; with claimKey: bodyMark; claimEnd, how it ends: `kept`, `lost` or `free`; keptMs: how long a repeat gets its answer;
 --          and that answer, if it is kept
@@ -31,11 +31,11 @@ else
     return string.match(ended, '^(.*) %d+%-%d+$') == mark and 'settled' or 'refused'
   end
   if call('ZSCORE', lostRequestsKey, request) then return 'lost' end
-  lease = {month = month, bucket = 0, tokens = 0, overage = tonumber(overage), admittedAt = admittedAt, deadline = tonumber(deadline)}
+  lease = {month = month, bucket = 0, reservedTokens = 0, overage = tonumber(overage), admittedAt = admittedAt, deadline = tonumber(deadline)}
 end
 
-endLease(request, lease, keyCountersKey, 0, tonumber(tokens))
-local entry = call('XADD', outboxKey, '*', 'request', request, 'account', account, 'month', lease.month, 'tokens', tokens, 'overage',
+endLease(request, lease, keyCountersKey, 0, tonumber(chargedTokens))
+local entry = call('XADD', outboxKey, '*', 'request', request, 'account', account, 'month', lease.month, 'chargedTokens', chargedTokens, 'overage',
   format('%d', lease.overage), 'runs', run, 'admittedAt', format('%d', lease.admittedAt), 'settledAt', format('%d', now), 'report', report)
 -- Bounds the life of the mark: otherwise a clock that was put back would keep it for too long, and one put ahead would delete it at once.
 local markMs = math.min(math.max(lease.deadline - now, 0), dayMs) + lostLifeMs

@@ -10,7 +10,7 @@ import { monthOf } from '../store/accounts/account.ts';
 
 /**
  * The end of a request. `run` is the run that ends it. `settler` is an id of the process that settles, by which a repeated call is
- * distinguished from that of another process. `tokens` are charged. `admission` is used if Redis has lost the lease. `claim` ends with a
+ * distinguished from that of another process. `admission` is used if Redis has lost the lease. `claim` ends with a
  * request that has an idempotency key.
  */
 export type Settlement = {
@@ -19,7 +19,7 @@ export type Settlement = {
   run: number;
   settler: string;
   lane?: Lane;
-  tokens: number;
+  chargedTokens: number;
   report: UsageReport;
   admission: { admittedAt: number; deadline: number; overage: boolean };
   claim?: ({ idempotencyKey: string; bodyMark: string } & ClaimEnd) | undefined;
@@ -35,7 +35,7 @@ export type Settled = z.infer<typeof answerSchema>;
 export type Settle = (settlement: Settlement) => Promise<Settled>;
 
 const leaseKeys = 'countersKey leasesKey leaseEndsKey lostRequestsKey outboxKey';
-const ofRequest = 'account request run settler tokens report month overage admittedAt deadline';
+const ofRequest = 'account request run settler chargedTokens report month overage admittedAt deadline';
 const script = loadLua(new URL('./settle.lua', import.meta.url), {
   keys: `${leaseKeys} endedRequestKey keyCountersKey claimKey? keptAnswersKey? keptBytesKey?`,
   args: `${ofRequest} bodyMark? claimEnd? keptMs? answer?`,
@@ -52,7 +52,7 @@ export function createSettle(
   { attemptsMax = 10, pauseMs = 500 }: { attemptsMax?: number; pauseMs?: number } = {},
 ): Settle {
   const call = loadScript(redis, script);
-  return async ({ account, requestId, run, settler, lane, tokens, report, admission, claim }) => {
+  return async ({ account, requestId, run, settler, lane, chargedTokens, report, admission, claim }) => {
     const given = {
       ...leaseKeysOf(account, lane),
       ...(claim && claimKeysOf(account, claim.idempotencyKey)),
@@ -62,7 +62,7 @@ export function createSettle(
       request: requestId,
       run,
       settler,
-      tokens,
+      chargedTokens,
       report: JSON.stringify(report),
       month: monthOf(new Date(admission.admittedAt)),
       overage: Number(admission.overage),

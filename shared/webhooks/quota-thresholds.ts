@@ -13,10 +13,10 @@ type Told = WebhookEndpoint['quotaTold'];
 export type QuotaUsage = { used: number; limit: number | undefined };
 
 export async function findQuotaUsage(
-  store: Pick<Store, 'findAccount' | 'findUsageSum'>,
+  store: Pick<Store, 'accounts' | 'usage'>,
   { account: id, month, plans }: { account: string; month: string; plans: PlanFile['plans'] },
 ): Promise<QuotaUsage> {
-  const [account, sum] = await Promise.all([store.findAccount(id), store.findUsageSum(id, month)]);
+  const [account, sum] = await Promise.all([store.accounts.findAccount(id), store.usage.findUsageSum(id, month)]);
   const perMonth = account && plans[account.plan]?.tokensPerMonth;
   const topUp = account?.topUp?.month === month ? account.topUp.tokens : 0;
   return { used: sum?.total.chargedTokens ?? 0, limit: perMonth === undefined ? undefined : perMonth + topUp };

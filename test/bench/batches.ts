@@ -145,7 +145,7 @@ async function chargedTo(stack: Stack, client: OpenAI, expected: number): Promis
   const giveUpAt = performance.now() + drainedWithinMs;
   while (true) {
     const quota = await client.get<{ used: number; reserved: number }>('/../billing/quota');
-    const sum = (await store.findUsageSum(`user:${account}`, monthOf(new Date())))?.total.chargedTokens ?? 0;
+    const sum = (await store.usage.findUsageSum(`user:${account}`, monthOf(new Date())))?.total.chargedTokens ?? 0;
     const isDrained = quota.reserved === 0 && sum >= expected;
     if (isDrained || performance.now() > giveUpAt) return { store: sum, quota: quota.used };
     await sleep(200);

@@ -69,7 +69,7 @@ function createAccounts(redis: Redis, setTime: (nowMs: number) => Promise<void>)
   const kept = createKeptAnswers([newRequest()]);
   const endLeases = createEndLeases(redis, { requestMs: () => timeouts.requestMs });
   const callers = createSharedCallers({ redis, secretsInUse: 'a1b2c3d4', log: recordedLog().log });
-  const charge = { allowance: { overageEnabled: false }, tokens: 5_000, report: newReport() };
+  const charge = { allowance: { overageEnabled: false }, reservedTokens: 5_000, report: newReport() };
   const [start, month] = [Date.UTC(2030, 4, 15, 12), '2030-05'];
   const version = 1;
 
@@ -87,7 +87,7 @@ function createAccounts(redis: Redis, setTime: (nowMs: number) => Promise<void>)
 
   async function end(account: string, requestId: string, claim?: Settlement['claim']): Promise<void> {
     const admission = { admittedAt: start, deadline: start + timeouts.requestMs, overage: false };
-    const settlement = { account, requestId, run: 1, settler: newRequest(), tokens: 1_690, report: newReport() };
+    const settlement = { account, requestId, run: 1, settler: newRequest(), chargedTokens: 1_690, report: newReport() };
     await settle({ ...settlement, admission, claim });
   }
 

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { BSON, type Document } from 'mongodb';
-import { mintGuestKey, mintKey } from '../../ingress/callers/account-changes.ts';
+import { mintGuestKey, mintKey } from '../../ingress/callers/change-keys.ts';
 import { changeSettings } from '../../shared/account-changes/change-settings.ts';
 import { entryOf } from '../../shared/jobs/usage-outbox.ts';
 import type { Store } from '../../shared/store/store.ts';
@@ -18,6 +18,7 @@ type Measured = { store: Store; sizes: () => Promise<Sizes> };
 
 const kibibyte = 1_024;
 const [smallBody, largeBody] = [kibibyte, 9 * kibibyte];
+const accountTables = ['accounts', 'accounts_byKeyHash', 'accounts_byKeyId', 'accounts_byKeyStart'];
 const day = new Date('2026-12-05T10:11:12.345Z');
 
 /** By the pages of the file, which holds `count` items. */
@@ -53,8 +54,8 @@ async function measureStores(count: number, withStore: WithStore): Promise<Items
     );
   const perKibibyte = ((await result(largeBody)) - (await result(smallBody))) / ((largeBody - smallBody) / kibibyte);
   return {
-    account: { bytes: await rowsOf(['accounts'], mintOne) },
-    device: { bytes: await rowsOf(['accounts'], mintDevice) },
+    account: { bytes: await rowsOf(accountTables, mintOne) },
+    device: { bytes: await rowsOf(accountTables, mintDevice) },
     auditRecord: { bytes: await rowsOf(['audit_records'], auditOne) },
     batchResult: { bytes: (await result(smallBody)) - perKibibyte * (smallBody / kibibyte), perKibibyte },
     ...(await withStore(async ({ store, sizes }) => measureUsage({ store, sizes, count }))),
@@ -65,7 +66,7 @@ async function measureStores(count: number, withStore: WithStore): Promise<Items
 async function measureUsage({ store, sizes, count }: Measured & { count: number }) {
   const before = await sizes();
   const records = Array.from({ length: count }, (_, index) => recordOf(index));
-  for (let from = 0; from < count; from += 100) await store.recordUsage(records.slice(from, from + 100));
+  for (let from = 0; from < count; from += 100) await store.usage.recordUsage(records.slice(from, from + 100));
   const after = await sizes();
   const of = (...tables: string[]) => ({ bytes: bytesOf(after, before, tables, count) });
   return {
@@ -85,14 +86,14 @@ function bytesOf(after: Sizes, before: Sizes, tables: readonly string[], rows?: 
 
 async function mintOne(store: Store): Promise<void> {
   const account = newAccount();
-  await store.changeAccount(account, mintKey({ account, plan, key: newKey() }));
+  await store.accounts.changeAccount(account, mintKey({ account, plan, key: newKey() }));
 }
 
 async function mintDevice(store: Store): Promise<void> {
   const account = newDevice();
   const guest = { secret: 'a1b2c3d4', pepper: 'e5f6a7b8' };
   const mint = { account, plan: 'guest-device', key: newKey(), guest };
-  await store.changeAccount(
+  await store.accounts.changeAccount(
     account,
     mintGuestKey(mint, () => true),
   );
@@ -102,7 +103,7 @@ async function auditOne(store: Store): Promise<void> {
   const account = newAccount();
   const settings = { suspended: true };
   const origin = { address: '198.51.100.7', reason: 'The invoice of November is open.' };
-  await store.changeAccount(
+  await store.accounts.changeAccount(
     account,
     changeSettings({ settings, at: day, by: newAccount(), origin, unknown: { id: account, plan } }),
   );

@@ -261,7 +261,7 @@ browserTest('an operator revokes a key of an account, and cannot revoke that of 
   const { page } = console;
   await console.goTo('accounts/user%3Aleaker');
   await console.signIn('olga');
-  await page.getByRole('button', { name: `Revoke ${masked(key)}` }).click();
+  await page.getByRole('button', { name: `Revoke default, ${masked(key)}` }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText(masked(key)).waitFor();
   await dialog.getByLabel('Reason (for the audit trail)').fill('It is in a public repository.');

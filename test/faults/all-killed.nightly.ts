@@ -28,7 +28,7 @@ function recordsOf(stack: Stack, streams: readonly Response[]) {
   const ids = streams.map(({ headers }) => headers.get('x-request-id') ?? '');
   return async () => {
     await using store = await openStore(stack.databaseUrl, recordedLog());
-    return Promise.all(ids.map((id) => store.findUsageRecord(id)));
+    return Promise.all(ids.map((id) => store.usage.findUsageRecord(id)));
   };
 }
 

@@ -81,7 +81,7 @@ faultTest(
       await reached;
       const draining = await starting;
       await sleep(300); // data forwarded before the hold must arrive
-      const record = await store.findUsageRecord(one.requestId ?? '');
+      const record = await store.usage.findUsageRecord(one.requestId ?? '');
       t.is(record !== undefined, records, `${where}: the record`);
       t.is(await requestsSummed(), sums ? asked.length : before, `${where}: the sums`);
       await dies(draining);
@@ -93,7 +93,7 @@ faultTest(
     see(`killed at ${steps.length} of ${steps.length} steps; ${evidence.records.size} records, each in its sum once`);
 
     async function requestsSummed(): Promise<number> {
-      return (await store.findUsageSum('user:ann', monthOf(new Date())))?.total.requests ?? 0;
+      return (await store.usage.findUsageSum('user:ann', monthOf(new Date())))?.total.requests ?? 0;
     }
 
     async function dies(worker: (typeof stack.workers)[number]): Promise<void> {

@@ -74,10 +74,10 @@ faultTest(
     const drainedUpTo = () => redis.hget(outboxMarksKey(partition), 'drained');
     const lastOf = async () => (await redis.xrevrange(outbox, '+', '-', 'COUNT', 1))[0]?.[0];
     const month = monthOf(new Date());
-    const before = await store.findUsageSum('user:ann', month);
+    const before = await store.usage.findUsageSum('user:ann', month);
     while ((await drainedUpTo()) !== (await lastOf())) await sleep(50);
-    t.deepEqual((await store.findUsageSum('user:ann', month))?.total, before?.total);
-    const { kept, recomputed } = await store.recomputeUsage('user:ann', month, '');
+    t.deepEqual((await store.usage.findUsageSum('user:ann', month))?.total, before?.total);
+    const { kept, recomputed } = await store.usage.recomputeUsage('user:ann', month, '');
     t.deepEqual(kept?.total, recomputed?.total);
     t.is(recomputed?.total.requests, requests);
     see(

@@ -106,12 +106,12 @@ faultTest(
 
     const requestIds = streams.map(({ headers }) => headers.get('x-request-id') ?? '');
     await until(async () => {
-      const records = await Promise.all(requestIds.map((id) => store.findUsageRecord(id)));
+      const records = await Promise.all(requestIds.map((id) => store.usage.findUsageRecord(id)));
       return records.every((record) => record !== undefined);
     });
     await untilDrained(redis);
     for (const account of accounts) {
-      const sum = await store.findUsageSum(`user:${account.name}`, month());
+      const sum = await store.usage.findUsageSum(`user:${account.name}`, month());
       const inFlight = account === streaming ? requestIds.length : 0;
       t.is(sum?.total.requests, account.answered() + inFlight, account.name);
       t.like(await account.quota(), {
@@ -120,7 +120,7 @@ faultTest(
         overageUsed: sum?.total.overageTokens,
       });
     }
-    const records = await Promise.all(requestIds.map((id) => store.findUsageRecord(id)));
+    const records = await Promise.all(requestIds.map((id) => store.usage.findUsageRecord(id)));
     for (const record of records) {
       t.is(record?.account, 'user:streaming');
       t.true(

@@ -112,13 +112,13 @@ export function testTruthOfBatches({ test, fault, lines, openHome }: Registrar):
     while ((await held()) > 0) await sleep(200);
     const month = monthOf(new Date());
     const tokens = tokensIn(output);
-    const charged = async () => (await store.findUsageSum(account, month))?.total.chargedTokens ?? 0;
+    const charged = async () => (await store.usage.findUsageSum(account, month))?.total.chargedTokens ?? 0;
     for (let wait = 0; wait < 100 && (await charged()) < tokens; wait++) await sleep(200);
     t.is(await charged(), tokens, 'the store has charged the tokens of the results');
     const quota = await client.client.get<{ used: number; reserved: number }>('/../billing/quota');
     t.like(quota, { used: tokens, reserved: 0 });
     while (!(await outboxes.areDrained())) await sleep(200);
-    const records = await store.listUsageRecords(account, { limit: 10 * lines });
+    const records = await store.usage.listUsageRecords(account, { limit: 10 * lines });
     t.is(chargedTo(records), tokens);
     await reportsAgree(t, { stack, keys: new Map([[account, key]]), records, prices: planFileOf(stack) });
     const produced = stack.modelServers.flatMap((server) => server.calls());

@@ -1,3 +1,4 @@
+import { defaultKeyOf } from '../../shared/store/accounts/key.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { usageRecord } from '../shared/store/usage-records.ts';
 import type { Route } from '../support/documented-answers.ts';
@@ -32,9 +33,9 @@ export async function createActionCast(keys: KeyClient, store: Store, device: st
   await keys.newKey('helped');
   await keys.newKey('leaver');
   const byDefault = (await helped.list()).find((key) => key.default);
-  const guestKeyId = (await store.findAccount(device))?.key?.id ?? '';
+  const guestKeyId = defaultKeyOf(await store.accounts.findAccount(device))?.id ?? '';
   const line = usageRecord({ requestId: 'req_01KBN4V4W0R2E9Z6Y5QH3T8MXC-1', account: 'user:lines-only' });
-  await store.recordUsage([line]);
+  await store.usage.recordUsage([line]);
   return { keyToEnd: toEnd.id, defaultKeyToEnd: byDefault?.id ?? '', lineOfBatch: line.requestId, guestKeyId };
 }
 

@@ -139,10 +139,10 @@ test.serial(
       0: { change: { accountRemoved: true }, reason: 'left', actor: 'user:olga' },
     });
     await using store = await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog());
-    const before = await store.findAccount('user:dave');
+    const before = await store.accounts.findAccount('user:dave');
     t.deepEqual((await remove()).body, { object: 'account', account: 'user:dave', deleted: true });
     t.is((await removals()).length, 1);
-    t.deepEqual(await store.findAccount('user:dave'), before, 'a repeat changes nothing');
+    t.deepEqual(await store.accounts.findAccount('user:dave'), before, 'a repeat changes nothing');
 
     // An ingress that died has left these, without a change of the account.
     const left = { account: 'user:dave', createdAt: new Date(0) };

@@ -106,10 +106,10 @@ test('the official SDK uploads a file and downloads its results; each line is ch
   );
 
   for (const requestId of requestIds) {
-    let record = await store.findUsageRecord(requestId);
+    let record = await store.usage.findUsageRecord(requestId);
     while (record === undefined) {
       await sleep(20);
-      record = await store.findUsageRecord(requestId);
+      record = await store.usage.findUsageRecord(requestId);
     }
     t.like(record, { account: 'user:whole', batch: batch.id, outcome: 'completed', runs: 1, model: 'small-chat' });
   }

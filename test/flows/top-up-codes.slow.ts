@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import { auditRecordList } from '../../ingress/api/response-schemas.ts';
 import { hashTopUpCode, makeTopUpCode } from '../../ingress/callers/top-up-code-text.ts';
 import { openStore } from '../../shared/open-store.ts';
 import type { Store } from '../../shared/store/store.ts';
-import { claimCode } from '../../shared/store/top-up-codes/top-up-code-changes.ts';
+import { claimCode } from '../../shared/store/top-up-codes/top-up-code.ts';
 import { topUpCodeOf } from '../shared/store/top-up-code-records.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';

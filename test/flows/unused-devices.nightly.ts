@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { mintGuestKey } from '../../ingress/callers/account-changes.ts';
 import { displayPart } from '../../ingress/callers/api-key.ts';
 import { createCallers } from '../../ingress/callers/callers.ts';
+import { mintGuestKey } from '../../ingress/callers/change-keys.ts';
 import { createCheckCaller } from '../../ingress/callers/check-caller.ts';
 import { createGuestKeys } from '../../ingress/callers/guests/guest-keys.ts';
 import { createSharedCallers } from '../../ingress/callers/shared-callers.ts';
@@ -32,7 +32,7 @@ async function mintAt(store: Store, guestKeys: ReturnType<typeof createGuestKeys
   const { key, hash, guest } = guestKeys.mint(deviceId);
   const stored = { id: `key_${createdAt.getTime()}`, hash, display: displayPart(key), createdAt };
   const mint = mintGuestKey({ account, plan: 'guest-device', key: stored, guest }, guestKeys.inUse);
-  await store.changeAccount(account, mint);
+  await store.accounts.changeAccount(account, mint);
   return { account, key, hash };
 }
 
@@ -46,7 +46,7 @@ test('a device unused for the time in the plan file is removed; minting again re
   const used = await mintAt(store, guestKeys, 'device-in-use', longAgo);
   const suspended = await mintAt(store, guestKeys, 'suspended-device', longAgo);
   const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: longAgo });
-  await store.changeAccount(suspended.account, suspend);
+  await store.accounts.changeAccount(suspended.account, suspend);
   const returning = await mintAt(store, guestKeys, 'returning-device', longAgo);
   t.is((await keys.models(used.key)).status, 200, 'a use that the store does not know yet');
   t.is((await keys.guest('returning-device')).status, 200);
@@ -67,7 +67,7 @@ test('a device unused for the time in the plan file is removed; minting again re
 /** The parts of an ingress that find the caller of a key, with their caches. */
 function createIngress({ redis, store, url }: Awaited<ReturnType<typeof openRedisDatabase>> & { store: Store }) {
   const callers = createCallers({
-    store,
+    store: store.accounts,
     sharedCallers: createSharedCallers({ redis, secretsInUse: url, log }),
     guestSecretsInUse: () => true,
     defaultPlan: () => 'free',
@@ -104,14 +104,14 @@ test('an ingress rejects a removed device that it has cached, and does not confu
   // As after an hour and 62 days: only the ingresses' caches know of a use.
   await own.redis.del(versionKey(first.account), fillKey(first.account));
   await createRemoveUnusedDevices({ redis: own.redis, store, daysKept: () => 62, log })(async () => true);
-  t.is(await store.findAccount(first.account), undefined);
+  t.is(await store.accounts.findAccount(first.account), undefined);
   const [one, other] = ingresses;
   await t.throwsAsync(one(first.hash), { message: /unknown, revoked/ });
 
   await own.redis.del(changesKey(first.account)); // its mark has expired
   const again = await mintAt(store, guestKeys, 'a-device', new Date());
   t.is(again.key, first.key);
-  const version = String((await store.findAccount(again.account))?.version);
+  const version = String((await store.accounts.findAccount(again.account))?.version);
   await own.redis.set(versionKey(again.account), version);
   const found = await other(again.hash);
   t.not(found.keyId, `key_${longAgo.getTime()}`, 'the cached device has another version');

@@ -64,7 +64,7 @@ export async function measureRedis(): Promise<Record<Load, Measured>> {
   let ended = 0;
   async function untilStored(): Promise<void> {
     const month = new Date().toISOString().slice(0, 7);
-    while (((await store.findUsageSum(account, month))?.total.requests ?? 0) < ended) await sleep(20);
+    while (((await store.usage.findUsageSum(account, month))?.total.requests ?? 0) < ended) await sleep(20);
   }
   const loads: Record<Load, () => Promise<void>> = {
     async requests() {

@@ -21,7 +21,7 @@ export async function checkBooks(stack: Stack, answered: readonly string[]): Pro
   await using store = await openStore(databaseUrl, recordedLog());
   const records = new Map<string, UsageRecord>();
   for (const id of answered) {
-    const record = await store.findUsageRecord(id);
+    const record = await store.usage.findUsageRecord(id);
     if (record !== undefined) records.set(id, record);
   }
   const calls = stack.modelServers.flatMap((server) => server.calls());

@@ -61,7 +61,7 @@ export async function openBatchSide(
   const sendLineEvent = () => {};
   const finishAttempt = createFinishLineAttempt({
     ...{ startRun, release, writeResult, sendLineEvent, metrics, log, store: store.batches },
-    findUsageRecord: (requestId) => store.findUsageRecord(requestId),
+    findUsageRecord: (requestId) => store.usage.findUsageRecord(requestId),
     endLine: createEndLine({ settle: createSettle(redis), sendLineEvent, metrics, log }),
   });
   const countBatch = createCountBatch({ store: store.batches });
@@ -110,7 +110,7 @@ export async function openBatchSide(
     /** Gives a line's request the lease of a started run. */
     async lease(line: number, number = 1): Promise<void> {
       const request = { account, requestId: requestIdOf(batch.id, line, number), lane: 'batch' as const };
-      const charge = { allowance: { overageEnabled: false }, tokens: 10, report: lostReport };
+      const charge = { allowance: { overageEnabled: false }, reservedTokens: 10, report: lostReport };
       const admitted = await admit.admit({ ...request, version: 1 }, charge);
       if (admitted.outcome !== 'admitted') throw new Error(admitted.outcome);
       await startRun({ ...request, taken: 1 });

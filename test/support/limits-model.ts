@@ -89,9 +89,9 @@ export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: numb
   function tokensOf(month: string): MonthTokens {
     const recorded = records.filter((record) => record.month === month);
     return {
-      used: sum(recorded.map(({ tokens }) => tokens)),
-      reserved: sum([...leases.values()].map((lease) => (lease.month === month ? lease.tokens : 0))),
-      overage: sum(recorded.map(({ tokens, overage }) => (overage ? tokens : 0))),
+      chargedTokens: sum(recorded.map(({ tokens }) => tokens)),
+      reservedTokens: sum([...leases.values()].map((lease) => (lease.month === month ? lease.tokens : 0))),
+      overageTokens: sum(recorded.map(({ tokens, overage }) => (overage ? tokens : 0))),
     };
   }
 
@@ -99,10 +99,10 @@ export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: numb
 
   function counters(): LimitCounters {
     const at = minute.time(now);
-    const { used, reserved, overage: overageUsed } = tokensOf(monthOf(at));
+    const month = tokensOf(monthOf(at));
     const lastMinute = { ...minute.counted(at), resetMs: minute.emptyIn(now) };
     const dayRequests = minute.requestsOfDay(at);
-    return { now, month: monthOf(at), used, reserved, overageUsed, lastMinute, dayRequests, isCountOld: false };
+    return { now, month: monthOf(at), ...month, lastMinute, dayRequests, isCountOld: false };
   }
 
   function record(
@@ -265,12 +265,12 @@ export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: numb
       const held = leases.get(asked.request);
       if (held !== undefined) return admitted(held);
       const { tokensPerMonth = Number.POSITIVE_INFINITY, topUp } = asked.allowance;
-      const { used, reserved, overage } = tokensOf(month);
-      const beyond = used + reserved - tokensPerMonth - (topUp?.month === month ? topUp.tokens : 0);
+      const { chargedTokens, reservedTokens, overageTokens } = tokensOf(month);
+      const beyond = chargedTokens + reservedTokens - tokensPerMonth - (topUp?.month === month ? topUp.tokens : 0);
       const isSpent = beyond >= 0;
       const { overageEnabled, overageTokensPerMonth = Number.POSITIVE_INFINITY } = asked.allowance;
       const overageMax = overageEnabled ? overageTokensPerMonth : 0;
-      const refused = refusal(asked, isSpent && Math.max(beyond, overage) >= overageMax);
+      const refused = refusal(asked, isSpent && Math.max(beyond, overageTokens) >= overageMax);
       if (refused !== undefined) return { outcome: 'refused', ...refused, counters: counters() };
       const lease = charge(asked, isSpent);
       if (asked.claim !== undefined) claims.claim(asked.request, asked.claim, now);

@@ -88,13 +88,13 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
     const lane = isLine(name) ? 'batch' : 'interactive';
     const answered: string[] = [];
     const requestId = idOf(name);
-    const charge = { allowance: allowanceOf(name), tokens, report: lostReport };
+    const charge = { allowance: allowanceOf(name), reservedTokens: tokens, report: lostReport };
     let [asked, token]: [number, string | undefined] = [versionGiven, undefined];
     for (;;) {
       const reading = token === undefined ? undefined : { token };
       const claim = claims.get(name);
       const repeatsBefore = model.repeatsCounted();
-      const expected = model.admit({ ...charge, request: requestId, lane, version: asked, token, claim });
+      const expected = model.admit({ ...charge, tokens, request: requestId, lane, version: asked, token, claim });
       const look = { account, requestId, lane, version: asked, reading, claim: claim && claimOf(claim) } as const;
       const answer = await side.admission.admit(look, charge);
       assert.deepEqual(answer, expected);
@@ -120,9 +120,15 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
   }
 
   /** How many tokens of the month are used and reserved beyond its allowance and overage. */
-  function beyondOverage({ used, reserved, month }: LimitCounters): number {
+  function beyondOverage({ chargedTokens, reservedTokens, month }: LimitCounters): number {
     const { tokensPerMonth = 0, overageTokensPerMonth = 0, topUp } = allowance;
-    return used + reserved - tokensPerMonth - overageTokensPerMonth - (topUp?.month === month ? topUp.tokens : 0);
+    return (
+      chargedTokens +
+      reservedTokens -
+      tokensPerMonth -
+      overageTokensPerMonth -
+      (topUp?.month === month ? topUp.tokens : 0)
+    );
   }
 
   /** Looks for a claim, too, as an ingress does for a request that it refuses. */

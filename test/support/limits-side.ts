@@ -52,7 +52,8 @@ type Options = {
 };
 type Asked = { requestId: string; tokens?: number; allowance?: Partial<Allowance>; claim?: Claim; key?: LookKey };
 
-type Settled = Partial<Pick<Settlement, 'tokens' | 'run' | 'settler' | 'claim'>> & {
+type Settled = Partial<Pick<Settlement, 'run' | 'settler' | 'claim'>> & {
+  tokens?: number;
   admittedAt?: number;
   overage?: boolean;
   keyId?: string;
@@ -100,7 +101,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
       return admission.admit(
         { account, requestId: idOf(name), version, lane, ...(claim && { claim }), ...(key && { key }) },
         {
-          ...{ allowance: { overageEnabled: false, ...allowance }, tokens },
+          ...{ allowance: { overageEnabled: false, ...allowance }, reservedTokens: tokens },
           report: { ...lostReport, ...(key && { keyId: key.id }) },
         },
       );
@@ -129,7 +130,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
       const report: UsageReport = { ...lostReport, keyId, outcome: 'completed', counted: 'reported', endedRuns: [run] };
       const admission = { admittedAt, deadline: admittedAt + timeouts.requestMs, overage };
       const ofRequest = { account, requestId: idOf(name), lane };
-      const settled = await settle({ ...ofRequest, run, settler, tokens, report, admission, claim });
+      const settled = await settle({ ...ofRequest, run, settler, chargedTokens: tokens, report, admission, claim });
       return settled === 'settled';
     },
     release(name: string, { claim, run }: { claim?: Claim | undefined; run?: number | 'any' | undefined } = {}) {

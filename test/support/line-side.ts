@@ -96,8 +96,8 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
       if (broken.has(name)) throw isOfStore ? temporarilyUnavailable(new Error(name)) : new Error(`broken: ${name}`);
       return call(...given);
     }) as Call; // it has the same signature
-  type Known = Pick<Account, 'plan' | 'suspended' | 'furtherKeys' | 'endedFurtherKeys'>;
-  let known: Known = { plan: 'free', suspended: false, furtherKeys: [], endedFurtherKeys: [] };
+  type Known = Pick<Account, 'plan' | 'suspended' | 'keys'>;
+  let known: Known = { plan: 'free', suspended: false, keys: [] };
   let version = 1;
   const findAccount = fragile('findAccount', async () => ({ ...known, version, overageEnabled: false }) as Account); // the only fields that are read
 
@@ -135,7 +135,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
   };
   const endLine = createEndLine({ settle, sendLineEvent, metrics, log });
   const finishAttempt = createFinishLineAttempt({
-    findUsageRecord: (requestId) => store.findUsageRecord(requestId),
+    findUsageRecord: (requestId) => store.usage.findUsageRecord(requestId),
     ...{ store: records, startRun, release, writeResult, endLine, sendLineEvent, metrics, log },
   });
   const linePace = createLinePace({ now: () => 0 }); // what is left to pay does not depend on how long a test takes
@@ -146,7 +146,7 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     admitLine: createAdmitLine({
       admit,
       askLimits: createAskLimits({
-        seed: createSeed({ redis, store }),
+        seed: createSeed({ redis, store: store.usage }),
         reread: readCaller,
       }),
       callers,
@@ -240,12 +240,12 @@ export async function openLineSide(redis: Redis, options: Options = {}) {
     leases: () => redis.hlen(leasesKey(account, 'batch')),
     /** The tokens of this month: charged and reserved. */
     async charged(): Promise<{ used: number; reserved: number }> {
-      const { after } = await createSeed({ redis, store })(
+      const { after } = await createSeed({ redis, store: store.usage })(
         { account },
         new Date().toISOString().slice(0, 7),
         'compare',
       );
-      return { used: after.used, reserved: after.reserved };
+      return { used: after.chargedTokens, reserved: after.reservedTokens };
     },
     /** The usage record of each request that has ended, oldest first. */
     records: async () => (await limits.outbox()).filter((record) => record.account === account),

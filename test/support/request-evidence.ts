@@ -7,7 +7,7 @@ const lookEveryMs = 50;
 const drainedWithinMs = 30_000;
 
 /** Evidence about single requests, from outside: the store, the model servers, and the first worker of the stack. */
-export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsageRecord'>) {
+export function createRequestEvidence(stack: Stack, store: Pick<Store, 'usage'>) {
   async function textOf(path: string): Promise<string> {
     return (await fetch(`${stack.workers[0]?.operationsUrl}${path}`)).text();
   }
@@ -17,7 +17,7 @@ export function createRequestEvidence(stack: Stack, store: Pick<Store, 'findUsag
     async record(requestId: string): Promise<UsageRecord> {
       const until = performance.now() + drainedWithinMs;
       while (performance.now() < until) {
-        const record = await store.findUsageRecord(requestId);
+        const record = await store.usage.findUsageRecord(requestId);
         if (record !== undefined) return record;
         await sleep(lookEveryMs);
       }

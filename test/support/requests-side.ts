@@ -27,7 +27,7 @@ export function openRequests(redis: Redis, { account, store }: { account: string
   const settle = createSettle(redis, { pauseMs: 1 });
   const endLeases = createEndLeases(redis, { requestMs: () => timeouts.requestMs });
   const metrics = createUsageMetrics(createRegistry());
-  const drainPartition = createDrainPartition({ redis, store, metrics, log: recordedLog().log });
+  const drainPartition = createDrainPartition({ redis, store: store.usage, metrics, log: recordedLog().log });
   const trimOutbox = createTrimOutbox(redis);
   const partition = partitionOf(account);
 
@@ -38,7 +38,7 @@ export function openRequests(redis: Redis, { account, store }: { account: string
     async admit(requestId: string, { lane = 'interactive' as Lane, report = {} as Partial<UsageReport> } = {}) {
       const admitted = await limits.admission.admit(
         { account, requestId, lane, version: 1 },
-        { allowance: { overageEnabled: false }, tokens: 100, report: { ...lostReport, ...report } },
+        { allowance: { overageEnabled: false }, reservedTokens: 100, report: { ...lostReport, ...report } },
       );
       if (admitted.outcome !== 'admitted') throw new Error(`not admitted: ${admitted.outcome}`);
       return admitted.admission.admittedAt;
@@ -47,7 +47,7 @@ export function openRequests(redis: Redis, { account, store }: { account: string
     stream: (requestId: string) => markStreaming({ account, requestId, run: 1 }),
     settle: (requestId: string, { tokens = 10, ...report }: Ending = {}, lane: Lane = 'interactive') =>
       settle({
-        ...{ account, requestId, lane, run: 1, settler: 'taking 1', tokens },
+        ...{ account, requestId, lane, run: 1, settler: 'taking 1', chargedTokens: tokens },
         report: { ...lostReport, outcome: 'completed', counted: 'reported', endedRuns: [1], ...report },
         admission: { admittedAt: 0, deadline: 0, overage: false },
       }),

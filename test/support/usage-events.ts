@@ -17,7 +17,7 @@ export async function appendUsage(redis: Redis, given: Partial<UsageRecord>, id 
     request: requestId,
     account,
     month,
-    tokens: chargedTokens,
+    chargedTokens,
     overage: overage ? 1 : 0,
     runs,
     admittedAt: admittedAt.getTime(),

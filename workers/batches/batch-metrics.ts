@@ -3,7 +3,7 @@ import { batchStates } from '../../shared/batches/batch.ts';
 import { endpoints } from '../../shared/endpoints/routes.ts';
 import { startAtZero } from '../../shared/process/metrics.ts';
 import { observeGauge } from '../../shared/process/observe-gauge.ts';
-import type { BatchStats } from '../../shared/store/batches/batch-store.ts';
+import type { BatchStats } from '../../shared/store/batches/batch-records.ts';
 import { pauseReasons } from './lines/finish-line-attempt.ts';
 
 export type BatchMetrics = ReturnType<typeof createBatchMetrics>;

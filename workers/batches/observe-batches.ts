@@ -1,5 +1,6 @@
 import { within } from '../../shared/process/shutdown.ts';
-import type { BatchStats, BatchStore } from '../../shared/store/batches/batch-store.ts';
+import type { BatchStats } from '../../shared/store/batches/batch-records.ts';
+import type { BatchStore } from '../../shared/store/batches/batch-store.ts';
 
 /** Limits the load of many workers' scrapes on the store. */
 const keptMs = 5_000;

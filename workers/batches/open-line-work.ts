@@ -74,7 +74,7 @@ export function openLineWork(deps: LineWorkDeps): LineWork {
   const endLine = createEndLine({ settle, sendLineEvent, metrics, log });
   const finishAttempt = createFinishLineAttempt({
     store: store.batches,
-    findUsageRecord: (requestId) => store.findUsageRecord(requestId),
+    findUsageRecord: (requestId) => store.usage.findUsageRecord(requestId),
     ...{ startRun, release, writeResult, endLine, sendLineEvent, metrics, log },
   });
   const processLine = createProcessLine({
@@ -119,9 +119,9 @@ function openAdmission({ upkeepRedis: redis, store, currentPlanFile, outboxLengt
   const admit = createAdmit(redis, { timeouts: () => currentPlanFile().timeouts, outboxLengthMax });
   const callers = createKnownCallers();
   const askLimits = createAskLimits({
-    seed: createSeed({ redis, store }),
+    seed: createSeed({ redis, store: store.usage }),
     async reread(account: string) {
-      const found = await store.findAccount(account);
+      const found = await store.accounts.findAccount(account);
       const caller = callerOf(account, found, currentPlanFile().defaultPlan);
       callers.keep(caller, found);
       return caller;

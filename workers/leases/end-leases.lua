@@ -34,7 +34,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', leaseEndsKey, '-inf', math.min(n
     if not lease then redis.call('ZREM', leaseEndsKey, id)
     else
       endLease(id, lease, lease.key and countersOf[lease.key], 0, 0)
-      redis.call('XADD', outboxKey, '*', 'request', id, 'account', account, 'month', lease.month, 'tokens', 0, 'overage',
+      redis.call('XADD', outboxKey, '*', 'request', id, 'account', account, 'month', lease.month, 'chargedTokens', 0, 'overage',
         lease.overage, 'runs', lease.run, 'admittedAt', lease.admittedAt, 'settledAt', now, 'report', lease.report)
       -- From now on: after a long time without a check, the worker that has the request may still settle it.
       redis.call('ZADD', lostRequestsKey, math.max(lease.deadline, now) + lostLifeMs, id)

@@ -11,7 +11,7 @@ import {
   partitionOf,
 } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { storedJson } from '../../shared/store/adapters/stored-json.ts';
+import { storedJson } from '../../shared/stored-values.ts';
 
 const leaseKeys = 'countersKey leasesKey leaseEndsKey lostRequestsKey outboxKey';
 const script = loadLua(new URL('./end-leases.lua', import.meta.url), {

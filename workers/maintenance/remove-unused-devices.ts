@@ -9,7 +9,9 @@ import type { Redis } from '../../shared/redis/connections.ts';
 import { countersKey, leasesKey, versionKeysOf } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 import { type Account, lastSeen, monthOf } from '../../shared/store/accounts/account.ts';
-import type { ListedAccount, Store } from '../../shared/store/store.ts';
+import type { ListedAccount } from '../../shared/store/accounts/account-store.ts';
+import { lastUseOf } from '../../shared/store/accounts/key.ts';
+import type { Store } from '../../shared/store/store.ts';
 import { agreedNow } from '../redis/agreed-now.ts';
 
 const script = loadLua(new URL('./mark-removal.lua', import.meta.url), {
@@ -42,7 +44,7 @@ export function createRemoveUnusedDevices({
   now,
 }: {
   redis: Redis;
-  store: Pick<Store, 'listAccounts' | 'findAccount' | 'listUsageMonths' | 'removeAccount'>;
+  store: Pick<Store, 'accounts' | 'usage'>;
   daysKept: () => number;
   log: Pick<Log, 'info' | 'warn'>;
   now?: () => number;
@@ -51,18 +53,18 @@ export function createRemoveUnusedDevices({
   let after: string | undefined;
 
   async function remove(id: string, since: Date): Promise<boolean> {
-    const device = await store.findAccount(id);
+    const device = await store.accounts.findAccount(id);
     if (device === undefined || !isRemovable(device, since) || (await hasUsage(id, since))) return false;
     const markedAt = performance.now();
     if (!(await markRemoval(id, ulid()))) return false;
     // If this process or its connection was suspended, the mark may have expired.
-    return performance.now() - markedAt < markLifeMs / 2 && store.removeAccount(device);
+    return performance.now() - markedAt < markLifeMs / 2 && store.accounts.removeAccount(device);
   }
 
   /** Whether it has usage in the month of that day, or later. */
   async function hasUsage(account: string, since: Date): Promise<boolean> {
     const monthBefore = monthOf(new Date(Date.UTC(since.getUTCFullYear(), since.getUTCMonth() - 1)));
-    const [next] = await store.listUsageMonths({ after: { account, month: monthBefore }, limit: 1 });
+    const [next] = await store.usage.listUsageMonths({ after: { account, month: monthBefore }, limit: 1 });
     return next?.account === account;
   }
 
@@ -87,7 +89,7 @@ export function createRemoveUnusedDevices({
     }
 
     for (; ; await sleep(pauseMs)) {
-      const devices = await store.listAccounts({ prefix: 'device:', after, limit: devicesAtOnce });
+      const devices = await store.accounts.listAccounts({ prefix: 'device:', after, limit: devicesAtOnce });
       for (const device of devices) if (isUnused(device, since)) await removeOrNote(device.id);
       after = devices.length < devicesAtOnce ? undefined : devices.at(-1)?.id;
       if (after === undefined || !(await mayContinue())) break;
@@ -121,7 +123,8 @@ export function isUnused(device: ListedAccount, since: Date): boolean {
 export function isRemovable(device: Account, since: Date): boolean {
   const { id, changes, topUpsMade } = device;
   const isChanged = changes.some(({ by, at }) => by !== id || at >= since);
-  return isUnused(device, since) && topUpsMade.length === 0 && !isChanged;
+  const usedAt = lastUseOf(device.keys);
+  return isUnused({ ...device, ...(usedAt && { usedAt }) }, since) && topUpsMade.length === 0 && !isChanged;
 }
 
 function hasUsualSettings({ id, plan, suspended, overageEnabled }: ListedAccount): boolean {

@@ -2,7 +2,7 @@ import type { ClearAccount } from '../../shared/account-changes/remove-account.t
 import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { redisNow } from '../../shared/redis/redis-now.ts';
-import type { Store } from '../../shared/store/store.ts';
+import type { AccountStore } from '../../shared/store/accounts/account-store.ts';
 import { repeatTask } from './repeat-task.ts';
 
 const accountsAtOnce = 100;
@@ -20,7 +20,7 @@ export function startAccountRemoval({
   everyMs = 10_000,
 }: {
   redis: Redis;
-  store: Pick<Store, 'listRemovals'>;
+  store: Pick<AccountStore, 'listRemovals'>;
   clearAccount: ClearAccount;
   log: Pick<Log, 'info' | 'warn'>;
   everyMs?: number;

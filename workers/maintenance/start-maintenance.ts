@@ -55,11 +55,11 @@ export function startMaintenance({
     acquireLock: createAcquireLock(redis, { workerId, holdMs: devicesHoldMs }),
     log,
   });
-  const changeAccount = createChangeAccount({ redis, store, log });
+  const changeAccount = createChangeAccount({ redis, store: store.accounts, log });
   const changeRecorded = createRecordedChange({ changeAccount, store, log });
   const clearing = startAccountRemoval({
     redis,
-    store,
+    store: store.accounts,
     clearAccount: createClearAccount({ store, changeAccount }),
     log,
   });

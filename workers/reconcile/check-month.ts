@@ -28,9 +28,13 @@ export function createCheckMonth({
     const isCounted = (await findCountedMonths(redis, account)).includes(month);
     const seeded = isCounted ? await seed({ account }, month, 'compare') : undefined;
     if (seeded?.before === undefined) return { account, month, ...sums, counter: undefined };
-    const { used, reserved, overage } = seeded.after;
+    const { chargedTokens, reservedTokens, overageTokens } = seeded.after;
     const missing = missingInSum(sums);
-    const expected = { used: used + missing.used, reserved, overage: overage + missing.overage };
+    const expected = {
+      chargedTokens: chargedTokens + missing.chargedTokens,
+      reservedTokens,
+      overageTokens: overageTokens + missing.overageTokens,
+    };
     return { account, month, ...sums, counter: { counted: seeded.before, expected } };
   };
 }
@@ -38,7 +42,7 @@ export function createCheckMonth({
 /** Returns which of the current and the last month Redis counts. Counters of older months are not used. */
 export async function findCountedMonths(redis: Redis, account: string): Promise<string[]> {
   const months = await findRecentMonths(redis, countersKey(account));
-  const fields = months.map((month) => `${month}:used`);
+  const fields = months.map((month) => `${month}:chargedTokens`);
   const counted = await redisUnavailable(redis.hmget(countersKey(account), ...fields));
   return months.filter((_, index) => counted[index] !== null);
 }

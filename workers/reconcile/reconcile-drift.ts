@@ -18,9 +18,10 @@ export type MonthCheck = UsageMonth & {
 export function driftOf(checked: MonthCheck): { tokens: number } | undefined {
   const { counter } = checked;
   if (!usageDiffers(checked) && isDeepStrictEqual(counter?.counted, counter?.expected)) return undefined;
-  const inCounter = counter === undefined ? 0 : Math.abs(counter.counted.used - counter.expected.used);
+  const inCounter =
+    counter === undefined ? 0 : Math.abs(counter.counted.chargedTokens - counter.expected.chargedTokens);
   // Not added up: usually Redis continues from a sum that was already wrong.
-  return { tokens: Math.max(Math.abs(missingInSum(checked).used), inCounter) };
+  return { tokens: Math.max(Math.abs(missingInSum(checked).chargedTokens), inCounter) };
 }
 
 /** Whether the sum or a detail differs from the records. */
@@ -34,11 +35,11 @@ export function sumDiffers({ kept, recomputed }: Pick<MonthCheck, 'kept' | 'reco
 
 /** Tokens that the records have and the sum does not; negative if the sum has too many. */
 export function missingInSum({ kept, recomputed }: Pick<MonthCheck, 'kept' | 'recomputed'>): {
-  used: number;
-  overage: number;
+  chargedTokens: number;
+  overageTokens: number;
 } {
   return {
-    used: (recomputed?.total.chargedTokens ?? 0) - (kept?.total.chargedTokens ?? 0),
-    overage: (recomputed?.total.overageTokens ?? 0) - (kept?.total.overageTokens ?? 0),
+    chargedTokens: (recomputed?.total.chargedTokens ?? 0) - (kept?.total.chargedTokens ?? 0),
+    overageTokens: (recomputed?.total.overageTokens ?? 0) - (kept?.total.overageTokens ?? 0),
   };
 }

@@ -9,10 +9,7 @@ import { createCheckMonth } from './check-month.ts';
 import { driftOf, type MonthCheck, usageDiffers } from './reconcile-drift.ts';
 import type { RetryUnavailable } from './retry-unavailable.ts';
 
-export type ReconcileStore = Pick<
-  Store,
-  'findAccount' | 'recomputeUsage' | 'repairUsage' | 'listUsageMonths' | 'findUsageSum' | 'findKeyUsage'
->;
+export type ReconcileStore = Pick<Store, 'accounts' | 'usage'>;
 
 /** What differed, and what still differs after a repair. */
 export type Drifted = { found: MonthCheck; left: MonthCheck | undefined };
@@ -34,8 +31,8 @@ export function createReconcileMonth(deps: {
   signal: AbortSignal;
 }): (month: UsageMonth) => Promise<Drifted | undefined> {
   const { redis, store, monthsKept, repair, retryUnavailable, signal } = deps;
-  const seed = createSeed({ redis, store });
-  const checkMonth = createCheckMonth({ redis, store, seed });
+  const seed = createSeed({ redis, store: store.usage });
+  const checkMonth = createCheckMonth({ redis, store: store.usage, seed });
 
   /** Undefined if nothing differs, or if the month is being removed by now. */
   async function findDrift(month: UsageMonth): Promise<MonthCheck | undefined> {
@@ -60,12 +57,12 @@ export function createReconcileMonth(deps: {
 
   /** Every caller that Redis counts has an account. If the store does not have it, this is the wrong store or an empty one. */
   async function isKnown(account: string): Promise<boolean> {
-    return (await retryUnavailable(() => store.findAccount(account))) !== undefined;
+    return (await retryUnavailable(() => store.accounts.findAccount(account))) !== undefined;
   }
 
   /** While the sum changes, a repair of its old value writes nothing. The next check finds what is left. */
   async function repairSum({ account, month, recomputed }: MonthCheck): Promise<void> {
-    const repairUsage = () => store.repairUsage(account, month, recomputed?.lastEntry ?? '');
+    const repairUsage = () => store.usage.repairUsage(account, month, recomputed?.lastEntry ?? '');
     for (let attempt = 1; attempt <= repairAttemptsMax; attempt += 1) {
       if (await retryUnavailable(repairUsage)) return;
       await sleep(Math.random() * repairPauseMs, undefined, { signal });

@@ -51,6 +51,6 @@ function counterText({ counter }: MonthCheck): string[] {
   return [`Redis counts ${tokensText(counted)}, expected ${tokensText(expected)}`];
 }
 
-function tokensText({ used, reserved, overage }: MonthTokens): string {
-  return `${used} used, ${reserved} reserved, ${overage} overage`;
+function tokensText({ chargedTokens, reservedTokens, overageTokens }: MonthTokens): string {
+  return `${chargedTokens} charged, ${reservedTokens} reserved, ${overageTokens} overage`;
 }

@@ -27,7 +27,7 @@ export function createReconcileUsage(deps: {
   signal: AbortSignal;
 }): { run(): Promise<Reconciled>; progress(): Reconciled } {
   const retryUnavailable = createRetryUnavailable(deps);
-  const months = createMonthsToReconcile({ ...deps, retryUnavailable });
+  const months = createMonthsToReconcile({ ...deps, store: deps.store.usage, retryUnavailable });
   const reconcileMonth = createReconcileMonth({ ...deps, retryUnavailable });
   const done: Reconciled = {
     accounts: 0,

@@ -39,15 +39,15 @@ export function createEndRequest(deps: {
     const { job, reply, takenAt } = run;
     const usage = ending.usage ?? noTokens;
     const report = usageReport({ ...run, batch: null }, ending.outcome, usage);
-    const tokens = usage.promptTokens + usage.completionTokens;
-    const claim = claimOf(run, ending, tokens);
+    const chargedTokens = usage.promptTokens + usage.completionTokens;
+    const claim = claimOf(run, ending, chargedTokens);
     const last = claim?.end === 'lost' ? withoutRepeat(ending) : ending;
     const settling = traceSettlement(run.span, ending.outcome, () =>
       settle({
         ...job,
         run: run.run,
         settler: `taking ${run.taken}`,
-        tokens,
+        chargedTokens,
         report,
         admission: job,
         claim,
@@ -74,12 +74,12 @@ export function createEndRequest(deps: {
   };
 
   /** A failure that charged nothing leaves the key free, so that the next attempt runs (contract.md#h1-idempotency-keys). */
-  function claimOf({ job }: Run, ending: Ending, tokens: number): Settlement['claim'] {
-    return job.claim && { ...job.claim, ...endOf({ ...job, claim: job.claim }, ending, tokens) };
+  function claimOf({ job }: Run, ending: Ending, chargedTokens: number): Settlement['claim'] {
+    return job.claim && { ...job.claim, ...endOf({ ...job, claim: job.claim }, ending, chargedTokens) };
   }
 
-  function endOf({ account, endpoint, claim }: ClaimedJob, ending: Ending, tokens: number): ClaimEnd {
-    if (!('answer' in ending)) return { end: tokens === 0 ? 'free' : 'lost' };
+  function endOf({ account, endpoint, claim }: ClaimedJob, ending: Ending, chargedTokens: number): ClaimEnd {
+    if (!('answer' in ending)) return { end: chargedTokens === 0 ? 'free' : 'lost' };
     const { body = '', usage } = ending.answer;
     if (keepsAnswer(bytesOfBody(body), claim)) {
       const sealed = keptAnswers.seal({ account, ...claim }, { body, estimated: usage.estimated });

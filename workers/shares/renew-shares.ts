@@ -3,7 +3,7 @@ import { type PauseKind, pauseKinds } from '../../shared/fleet/process-load.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { sharesExpiryKey, sharesKey } from '../../shared/redis/coordination-keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { storedJson } from '../../shared/store/adapters/stored-json.ts';
+import { storedJson } from '../../shared/stored-values.ts';
 
 /**
  * What a worker uses and needs of a backend. `limit`: concurrent calls of the whole fleet; undefined if there is no limit, except the one

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { outboxKeysOf, outboxMarksKey } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
-import { storedJson } from '../../shared/store/adapters/stored-json.ts';
+import { storedJson } from '../../shared/stored-values.ts';
 
 const keys = 'outboxKey outboxMarksKey';
 const readLua = loadLua(new URL('./read-outbox.lua', import.meta.url), { keys });

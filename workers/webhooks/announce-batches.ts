@@ -1,5 +1,5 @@
 import type { Batch } from '../../shared/batches/batch.ts';
-import type { EndedBatches } from '../../shared/store/batches/batch-store.ts';
+import type { EndedBatches } from '../../shared/store/batches/batch-records.ts';
 import type { WebhookStore } from '../../shared/store/webhooks/webhook-store.ts';
 import { isSubscribed, type SendStore, sendEvents } from '../../shared/webhooks/send-events.ts';
 import { type AccountEvent, eventOf } from '../../shared/webhooks/webhook-event.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FurtherKey } from '../../shared/store/accounts/further-key.ts';
+import type { Key } from '../../shared/store/accounts/key.ts';
 import type { Store } from '../../shared/store/store.ts';
 import type { AccountWebhooks } from '../../shared/store/webhooks/webhook.ts';
 import { isSubscribed, sendEvents } from '../../shared/webhooks/send-events.ts';
@@ -15,11 +15,11 @@ const pauseMs = 5;
  * Creates the events of keys that expire within seven days, for all accounts that have an endpoint for them. A key has one event for each
  * expiry. Stops early once the signal is aborted.
  */
-export function createAnnounceExpiringKeys(store: Pick<Store, 'findAccount' | 'webhooks'>) {
+export function createAnnounceExpiringKeys(store: Pick<Store, 'accounts' | 'webhooks'>) {
   async function announce({ account, endpoints }: AccountWebhooks, now: Date): Promise<void> {
     const subscribed = endpoints.filter((endpoint) => isSubscribed(endpoint, type));
     if (subscribed.length === 0) return;
-    const keys = (await store.findAccount(account))?.furtherKeys ?? [];
+    const keys = (await store.accounts.findAccount(account))?.keys ?? [];
     const events = keys.flatMap((key) => eventOfKey(account, key, now) ?? []);
     if (events.length === 0) return;
     for (const { id } of subscribed) await sendEvents(store.webhooks, { endpoint: id, events, now });
@@ -36,8 +36,8 @@ export function createAnnounceExpiringKeys(store: Pick<Store, 'findAccount' | 'w
 }
 
 /** Undefined unless the key expires soon. A key that was rotated has a successor. */
-function eventOfKey(account: string, { id, name, expiresAt, endsAt }: FurtherKey, now: Date) {
-  if (expiresAt === undefined || endsAt !== undefined) return undefined;
+function eventOfKey(account: string, { id, name, state, expiresAt }: Key, now: Date) {
+  if (expiresAt === undefined || state !== 'active') return undefined;
   const leftMs = expiresAt.getTime() - now.getTime();
   if (leftMs <= 0 || leftMs > noticeMs) return undefined;
   const seconds = Math.floor(expiresAt.getTime() / 1_000);

@@ -17,7 +17,7 @@ import { eventOf } from '../../shared/webhooks/webhook-event.ts';
 const type = 'quota.threshold';
 
 type Deps = {
-  store: Pick<Store, 'findAccount' | 'findUsageSum' | 'webhooks'>;
+  store: Pick<Store, 'accounts' | 'usage' | 'webhooks'>;
   currentPlanFile: () => Pick<PlanFile, 'plans'>;
   now: () => Promise<number>;
   log: Pick<Log, 'error'>;

@@ -11,7 +11,7 @@ export async function removeOldDeliveries(
   { now, signal }: { now: Date; signal: AbortSignal },
 ): Promise<void> {
   const before = new Date(now.getTime() - keptMs);
-  while (!signal.aborted && (await store.removeDeliveriesBefore(before, removedAtOnce)) === removedAtOnce) {
+  while (!signal.aborted && (await store.removeDeliveriesBefore(before, removedAtOnce)) > 0) {
     await sleep(pauseMs, undefined, { signal }).catch(() => {});
   }
 }

@@ -13,7 +13,7 @@ const keysEveryMs = 900_000;
 const releaseMs = 500;
 
 type Deps = {
-  store: Pick<Store, 'batches' | 'findAccount' | 'webhooks'>;
+  store: Pick<Store, 'batches' | 'accounts' | 'webhooks'>;
   acquireBatchLock: AcquireLock;
   acquireUpkeepLock: AcquireLock;
   releaseLock: ReleaseLock;

@@ -4,7 +4,7 @@ import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { type Redis, redisUnavailable } from '../../../shared/redis/connections.ts';
 import { guestMintsKey } from '../../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../../shared/redis/load-lua.ts';
-import { storedJson } from '../../../shared/store/adapters/stored-json.ts';
+import { storedJson } from '../../../shared/stored-values.ts';
 import { networkOf } from './client-address.ts';
 
 const script = loadLua(new URL('./limit-mints.lua', import.meta.url), {

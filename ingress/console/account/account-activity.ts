@@ -1,8 +1,9 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Account, AccountKey, OperatorBatch } from '../../api/response-schemas.ts';
+import type { Account, OperatorBatch } from '../../api/response-schemas.ts';
 import type { OperatorRequest } from '../../requests/request-schemas.ts';
 import type { Api } from '../api/api.ts';
+import type { ShownKey } from '../keys/key-state.ts';
 import { usePolled } from '../page/use-loaded.ts';
 import { useNewest } from '../page/use-newest.ts';
 import { AccountBatches } from './account-batches.ts';
@@ -42,7 +43,7 @@ export function AccountActivity({ api, name, account, reload }: Props) {
     await api.call(`/admin/batches/${id}/cancel`, { method: 'POST', body: reason === '' ? {} : { reason } });
     done({ kind: 'batch', id, name: batch.input_filename });
   }
-  async function revoke({ id, key }: AccountKey, reason: string): Promise<void> {
+  async function revoke({ id, key }: ShownKey, reason: string): Promise<void> {
     const query = reason === '' ? '' : `?${new URLSearchParams({ reason })}`;
     await api.call(`${path}/keys/${id}${query}`, { method: 'DELETE' });
     done({ kind: 'key', id, name: key });

@@ -1,5 +1,6 @@
 import { h } from 'preact';
-import type { AccountKey, OperatorBatch } from '../../api/response-schemas.ts';
+import type { OperatorBatch } from '../../api/response-schemas.ts';
+import type { ShownKey } from '../keys/key-state.ts';
 import { AskDialog } from './ask-dialog.ts';
 
 type Props = { account: string; run: (reason: string) => Promise<void>; close: () => void };
@@ -30,11 +31,11 @@ export function CancelBatchDialog({ batch, ...props }: Props & { batch: Operator
   );
 }
 
-export function RevokeKeyDialog({ shown, ...props }: Props & { shown: AccountKey }) {
+export function RevokeKeyDialog({ shown, ...props }: Props & { shown: ShownKey }) {
   return h(
     AskDialog,
     { title: 'Revoke this key?', action: 'Revoke the key', isDangerous: true, ...props },
-    h('p', null, shown.name ?? 'The default key', ' ', h('code', null, shown.key)),
+    h('p', null, h('strong', null, shown.name), ' ', h('code', null, shown.key)),
     h('p', null, 'Programs that use it get 401 INVALID_KEY from now on. This cannot be undone.'),
   );
 }

@@ -1,8 +1,7 @@
 import { h } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Key } from '../../routes/keys/key-schemas.ts';
 import { StateBadge, type Tone } from '../controls/state-badge.ts';
-import { Table } from '../controls/table.ts';
+import { type Column, Table } from '../controls/table.ts';
 import { formatCount, formatRest, formatTime } from '../page/format.ts';
 import { useRepeated } from '../page/use-loaded.ts';
 import {
@@ -10,13 +9,20 @@ import {
   type KeyChange,
   possibleChanges,
   restOf,
+  type ShownKey,
   type ShownState,
   shownState,
   sortKeys,
 } from './key-state.ts';
 
-type Ask = (what: KeyChange, key: Key) => void;
-type Props = { keys: readonly Key[]; ask: Ask };
+type Ask<Shown> = (what: KeyChange, key: Shown) => void;
+type Props<Shown> = {
+  caption: string;
+  keys: readonly Shown[];
+  /** What the user may change of keys, as far as the API can: by default all of it. */
+  allowed?: readonly KeyChange[];
+  ask: Ask<Shown>;
+};
 
 const labels = { edit: 'Edit', rotate: 'Rotate', revoke: 'Revoke' };
 const tones: Record<ShownState, Tone> = {
@@ -29,18 +35,18 @@ const tones: Record<ShownState, Tone> = {
 /** From here on the list can be searched. */
 const searchedFrom = 10;
 
-/** All keys of the account, masked. */
-export function KeyTable({ keys, ask }: Props) {
+/** All keys of an account, masked. */
+export function KeyTable<Shown extends ShownKey>({ caption, keys, allowed = allChanges, ask }: Props<Shown>) {
   const [, tick] = useState(0);
   const now = Date.now();
   const [wanted, setWanted] = useState('');
   useRepeated(() => tick((times) => times + 1), { everyMs: 1_000, active: keys.some((key) => isEnding(key, now)) });
-  const isWanted = ({ name, key }: Key) => `${name} ${key}`.toLowerCase().includes(wanted.trim().toLowerCase());
+  const isWanted = ({ name, key }: Shown) => `${name} ${key}`.toLowerCase().includes(wanted.trim().toLowerCase());
   const rows = sortKeys(keys).filter(isWanted);
   return [
     (keys.length >= searchedFrom || wanted !== '') && h(Search, { wanted, setWanted }),
-    h(Table<Key>, {
-      caption: rows.length === keys.length ? 'Keys of your account' : `${rows.length} of ${keys.length} keys`,
+    h(Table<Shown>, {
+      caption: rows.length === keys.length ? caption : `${rows.length} of ${keys.length} keys`,
       rows,
       rowKey: ({ id }) => id,
       columns: [
@@ -52,17 +58,22 @@ export function KeyTable({ keys, ask }: Props) {
         { title: 'State', cell: (key) => h(State, { shown: key, now }) },
         { title: 'Expires', cell: endOf },
         { title: 'Last used', cell: ({ last_used_at: at }) => (at === null ? 'never' : formatTime(at)) },
-        {
-          title: 'Used this month',
-          cell: ({ usage }) =>
-            usage === null ? '–' : `${counted(usage.requests, 'request')}, ${counted(usage.tokens, 'token')}`,
-          holds: 'text',
-        },
-        { title: 'Change', cell: (key) => h(Changes, { shown: key, now, ask }) },
+        keys.some(({ usage }) => usage !== undefined) ? usageColumn : createdColumn,
+        ...(allowed.length === 0
+          ? []
+          : [{ title: 'Change', cell: (key: Shown) => h(Changes<Shown>, { shown: key, now, allowed, ask }) }]),
       ],
     }),
   ];
 }
+
+const allChanges: readonly KeyChange[] = ['edit', 'rotate', 'revoke'];
+const createdColumn: Column<ShownKey> = { title: 'Created', cell: ({ created_at: at }) => formatTime(at) };
+const usageColumn: Column<ShownKey> = {
+  title: 'Used this month',
+  cell: ({ usage }) => (usage ? `${counted(usage.requests, 'request')}, ${counted(usage.tokens, 'token')}` : '–'),
+  holds: 'text',
+};
 
 function Search({ wanted, setWanted }: { wanted: string; setWanted: (wanted: string) => void }) {
   return h(
@@ -78,7 +89,7 @@ function Search({ wanted, setWanted }: { wanted: string; setWanted: (wanted: str
   );
 }
 
-function State({ shown, now }: { shown: Key; now: number }) {
+function State({ shown, now }: { shown: ShownKey; now: number }) {
   const state = shownState(shown, now);
   const badge = h(StateBadge, { state, tone: tones[state] });
   return state === 'in grace' ? [badge, h('div', null, `${formatRest(restOf(shown, now) ?? 0)} left`)] : badge;
@@ -89,14 +100,16 @@ function counted(count: number, noun: string): string {
   return `${formatCount(count)}\u00a0${noun}${count === 1 ? '' : 's'}`;
 }
 
-function endOf({ expires_at: expiresAt, valid_until: validUntil, ended_at: endedAt }: Key): string {
+function endOf({ expires_at: expiresAt, valid_until: validUntil, ended_at: endedAt }: ShownKey): string {
   if (endedAt !== null) return `ended ${formatTime(endedAt)}`;
   const ends = [expiresAt, validUntil].filter((end) => end !== null);
   return ends.length === 0 ? 'never' : formatTime(Math.min(...ends));
 }
 
-function Changes({ shown, now, ask }: { shown: Key; now: number; ask: Ask }) {
-  const possible = possibleChanges(shown, now);
+type ChangesProps<Shown> = { shown: Shown; now: number; allowed: readonly KeyChange[]; ask: Ask<Shown> };
+
+function Changes<Shown extends ShownKey>({ shown, now, allowed, ask }: ChangesProps<Shown>) {
+  const possible = possibleChanges(shown, now).filter((what) => allowed.includes(what));
   if (possible.length === 0) return null;
   return h(
     'div',

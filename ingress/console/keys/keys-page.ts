@@ -53,7 +53,12 @@ export function KeysPage({ api, held, tryOut }: Props) {
           mint: changes.mint,
           reload: loaded.reload,
         }),
-        data.length > 0 && h(KeyTable, { keys: data, ask: (what, key) => setAsking({ what, key }) }),
+        data.length > 0 &&
+          h(KeyTable<Key>, {
+            caption: 'Keys of your account',
+            keys: data,
+            ask: (what, key) => setAsking({ what, key }),
+          }),
       ],
     }),
     asking && h(Dialog, { api, asking, changes, close: () => setAsking(undefined) }),

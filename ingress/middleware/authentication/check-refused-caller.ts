@@ -25,7 +25,7 @@ export function checkRefusedCaller({ checkCaller }: { checkCaller: CheckCaller }
   async function look(ctx: AppContext): Promise<void> {
     const caller = await lookAtCounters(ctx, checkCaller);
     const allowance = allowanceOf(caller, stateOf(ctx, 'planFile'));
-    ctx.set(limitHeaders(stateOf(ctx, 'counters'), allowance, caller.furtherKey?.limits));
+    ctx.set(limitHeaders(stateOf(ctx, 'counters'), allowance, caller.keyScope?.limits));
     requireAllowed(caller, { address: stateOf(ctx, 'address') });
   }
 }

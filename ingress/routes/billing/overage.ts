@@ -4,7 +4,7 @@ import type { RecordedChange } from '../../../shared/account-changes/recorded-ch
 import { ApiError } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import type { Decide } from '../../../shared/store/documents/documents.ts';
 import { parseBody } from '../../api/json-body.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
 import { presentCallersQuota, type QuotaDeps } from './quota.ts';
@@ -38,9 +38,9 @@ export function updateOverage({ changeRecorded, ...deps }: QuotaDeps & { changeR
 
 /** The plan is that of the account when it changes. */
 function ifSelfService(
-  decide: Decide<Account | undefined>,
+  decide: Decide<Account, Account | undefined>,
   { plans, defaultPlan }: PlanFile,
-): Decide<Account | undefined> {
+): Decide<Account, Account | undefined> {
   return (known) => {
     const plan = known?.plan ?? defaultPlan;
     if (plans[plan]?.overage !== 'operator') return decide(known);

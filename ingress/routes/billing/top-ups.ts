@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { ApplyTopUpCode } from '../../../shared/account-changes/apply-top-up-code.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import type { TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
-import { claimCode, noSuchCode } from '../../../shared/store/top-up-codes/top-up-code-changes.ts';
+import { claimCode, noSuchCode, type TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
 import { parseBody } from '../../api/json-body.ts';
 import { hashTopUpCode, readTopUpCode, topUpCodeForm } from '../../callers/top-up-code-text.ts';
 import type { LimitFailures } from '../../limits/limit-failures.ts';

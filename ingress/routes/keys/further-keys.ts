@@ -2,30 +2,22 @@ import { z } from 'zod';
 import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import { ApiError, toApiError } from '../../../shared/errors.ts';
 import { type Account, monthOf } from '../../../shared/store/accounts/account.ts';
-import type { KeyFields } from '../../../shared/store/accounts/further-key.ts';
+import type { Key, KeyFields } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { KeyUsage } from '../../../shared/store/usage/usage-by-key.ts';
 import { parseBody } from '../../api/json-body.ts';
 import { parseQuery } from '../../api/list-query.ts';
 import { presentList } from '../../api/present-list.ts';
-import {
-  changeFurtherKey,
-  createFurtherKey,
-  endedWith,
-  findKey,
-  type KnownKey,
-  keysOf,
-  revokeKeyById,
-  rotateKeyById,
-} from '../../callers/further-key-changes.ts';
+import { newKey } from '../../callers/api-key.ts';
+import { changeKey, createKey as create, revokeKey as revoke, rotateKey as rotate } from '../../callers/change-keys.ts';
+import { endedWith, findKey, keysOf } from '../../callers/key-list.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../../request-state.ts';
 import type { RequestsToEnd } from '../../requests/requests-to-end.ts';
 import { endKeyRequests } from './end-key-requests.ts';
 import { keyChangeBody, keyFieldsOf, newKeyBody, rotationBody } from './key-fields.ts';
-import { newKey } from './new-key.ts';
 import { presentKey } from './present-key.ts';
 
-type KeyStore = Pick<Store, 'findAccount' | 'findKeyUsage' | 'findUsageByKey'>;
+type KeyStore = Pick<Store, 'accounts' | 'usage'>;
 type KeyDeps = {
   store: KeyStore;
   changeAccount: ChangeAccount;
@@ -59,7 +51,7 @@ export function createKey({ store, changeAccount, peppers }: KeyDeps): Stage {
     const fields: KeyFields = { ...keyFieldsOf(others, { now, planFile }), name };
     const { account: id, version } = stateOf(ctx, 'caller');
     const { key, stored } = newKey(peppers, new Date(now));
-    const decide = createFurtherKey({ account: id, plan: planFile.defaultPlan, key: stored, fields });
+    const decide = create({ account: id, plan: planFile.defaultPlan, key: stored, fields });
     const account = await changeAccount(id, decide, version);
     ctx.body = { ...(await present(ctx, store, account, stored.id)), key };
   };
@@ -70,12 +62,11 @@ export function listKeys({ store }: { store: KeyStore }): Stage {
   return async function listKeys(ctx) {
     const { account: id } = stateOf(ctx, 'caller');
     const [account, usages] = await Promise.all([
-      store.findAccount(id),
-      ifAvailable(store.findUsageByKey({ account: id, month: monthIn(ctx) })),
+      store.accounts.findAccount(id),
+      ifAvailable(store.usage.findUsageByKey({ account: id, month: monthIn(ctx) })),
     ]);
     const found = account === undefined ? [] : keysOf(account);
-    const usageOf = ({ key }: KnownKey) => usages && (usages.get(key.id) ?? noUsage);
-    const show = (known: KnownKey) => shown(ctx, { known, account: account ?? {}, usage: usageOf(known) });
+    const show = (key: Key) => shown(ctx, key, usages && (usages.get(key.id) ?? noUsage));
     ctx.body = presentList({ found, limit: found.length, present: show });
   };
 }
@@ -83,7 +74,7 @@ export function listKeys({ store }: { store: KeyStore }): Stage {
 /** `GET /v1/keys/{id}`. */
 export function retrieveKey({ store }: { store: KeyStore }): Stage {
   return async function retrieveKey(ctx) {
-    const account = await store.findAccount(stateOf(ctx, 'caller').account);
+    const account = await store.accounts.findAccount(stateOf(ctx, 'caller').account);
     ctx.body = await present(ctx, store, account, wantedKey(ctx));
   };
 }
@@ -96,7 +87,7 @@ export function updateKey({ store, changeAccount }: KeyDeps): Stage {
     const planFile = stateOf(ctx, 'planFile');
     const fields = keyFieldsOf(parseBody(keyChangeBody, stateOf(ctx, 'body')), { now, planFile });
     const { account, version } = stateOf(ctx, 'caller');
-    const changed = await changeAccount(account, changeFurtherKey({ id, fields, at: new Date(now) }), version);
+    const changed = await changeAccount(account, changeKey({ id, fields, at: new Date(now) }), version);
     ctx.body = await present(ctx, store, changed, id);
   };
 }
@@ -108,7 +99,7 @@ export function rotateKey({ store, changeAccount, peppers }: KeyDeps): Stage {
     const { grace_seconds: graceSeconds } = parseBody(rotationBody, stateOf(ctx, 'body'));
     const { key, stored } = newKey(peppers, new Date(stateOf(ctx, 'now')));
     const { account, version } = stateOf(ctx, 'caller');
-    const rotation = rotateKeyById({ id, key: stored, graceMs: graceSeconds * 1000 });
+    const rotation = rotate({ named: { id }, key: stored, graceMs: graceSeconds * 1000 });
     const changed = await changeAccount(account, rotation, version);
     const replaces = await present(ctx, store, changed, id);
     ctx.body = { ...(await present(ctx, store, changed, stored.id)), key, replaces };
@@ -125,7 +116,7 @@ export function revokeKey({ store, changeAccount, requestsToEnd }: RevocationDep
     const { end_requests: endsRequests } = parseQuery(revocationQuery, ctx.querystring);
     const { account, version } = stateOf(ctx, 'caller');
     const at = new Date(stateOf(ctx, 'now'));
-    const changed = await changeAccount(account, revokeKeyById({ id, at }), version);
+    const changed = await changeAccount(account, revoke({ named: { id }, at }), version);
     if (changed !== undefined && endsRequests === 'true') {
       const keyIds = endedWith(changed, id, at);
       await endKeyRequests({ store, requestsToEnd }, { account, keyIds, at });
@@ -140,24 +131,21 @@ export function retrieveOwnKey({ store }: Pick<KeyDeps, 'store'>): Stage {
     const { account, keyId: id = '', plan } = stateOf(ctx, 'caller');
     const limit = stateOf(ctx, 'planFile').plans[plan]?.requestsPerDay ?? null;
     const day = { requests: stateOf(ctx, 'counters').dayRequests, limit };
-    ctx.body = { ...(await present(ctx, store, await store.findAccount(account), id)), plan, day };
+    ctx.body = { ...(await present(ctx, store, await store.accounts.findAccount(account), id)), plan, day };
   };
 }
 
 /** Presents one key by its id, with its usage of the month. Fails with `NOT_FOUND` if the account has no such key. */
 async function present(ctx: AppContext, store: KeyStore, account: Account | undefined, id: string) {
-  const known = findKey(account, id);
-  if (account === undefined || known === undefined) throw noSuchKey();
-  const details = await ifAvailable(store.findKeyUsage({ account: account.id, month: monthIn(ctx), keyId: id }));
+  const key = findKey(account, id);
+  if (account === undefined || key === undefined) throw noSuchKey();
+  const details = await ifAvailable(store.usage.findKeyUsage({ account: account.id, month: monthIn(ctx), keyId: id }));
   const usage = details?.reduce((sum, { counts }) => sumOf(sum, counts), noUsage);
-  return shown(ctx, { known, account, usage });
+  return shown(ctx, key, usage);
 }
 
-type Shown = { known: KnownKey; account: Pick<Account, 'lastUse'>; usage: KeyUsage | undefined };
-
-function shown(ctx: AppContext, { known, account: { lastUse }, usage }: Shown) {
-  const lastUsedAt = lastUse?.keyId === known.key.id ? lastUse.at : undefined;
-  return presentKey(known, { now: stateOf(ctx, 'now'), month: monthIn(ctx), usage: usage ?? null, lastUsedAt });
+function shown(ctx: AppContext, key: Key, usage: KeyUsage | undefined) {
+  return presentKey(key, { now: stateOf(ctx, 'now'), month: monthIn(ctx), usage: usage ?? null });
 }
 
 function monthIn(ctx: AppContext): string {

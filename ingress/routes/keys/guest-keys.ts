@@ -4,11 +4,12 @@ import type { ChangeAccount } from '../../../shared/account-changes/change-accou
 import { accountStatusOf } from '../../../shared/caller.ts';
 import { guestPlan } from '../../../shared/plan-file/plan-file-schema.ts';
 import { type Account, lastSeen } from '../../../shared/store/accounts/account.ts';
-import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import { defaultKeyOf, lastUseOf } from '../../../shared/store/accounts/key.ts';
+import type { Decide } from '../../../shared/store/documents/documents.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { parseBody } from '../../api/json-body.ts';
-import { mintGuestKey as mintKey } from '../../callers/account-changes.ts';
 import { displayPart } from '../../callers/api-key.ts';
+import { mintGuestKey as mintKey } from '../../callers/change-keys.ts';
 import { accountSuspended } from '../../callers/check-caller.ts';
 import type { GuestKeys } from '../../callers/guests/guest-keys.ts';
 import type { LimitMints } from '../../callers/guests/limit-mints.ts';
@@ -32,7 +33,7 @@ export const guestBody = z.strictObject({
  * devices are counted by their client address.
  */
 export function mintGuestKey(deps: {
-  store: Pick<Store, 'findAccount' | 'recordKeyUse'>;
+  store: Pick<Store, 'accounts'>;
   changeAccount: ChangeAccount;
   guestKeys: GuestKeys;
   limitMints: LimitMints;
@@ -53,20 +54,22 @@ export function mintGuestKey(deps: {
       await limitMints({ address: stateOf(ctx, 'address'), device }, planFile);
     }
     const account = repeat.next === undefined ? repeat.result : await change(device, decide);
-    keyUse.note({ account: device, keyId: account.key?.id });
+    keyUse.note({ account: device, keyId: defaultKeyOf(account)?.id });
     const requestsPerDay = planFile.plans[guestPlan]?.requestsPerDay;
     ctx.body = { key: remake(deviceId, account), plan: guestPlan, rate_limit_per_day: requestsPerDay };
   };
 
   /** A device that was not used for long may be about to be removed. So its use is written at once, and the device is read again. */
   async function findInUse(device: string): Promise<Account | undefined> {
-    const known = await store.findAccount(device);
-    if (known?.key === undefined || Date.now() - lastSeen(known).getTime() < longMs) return known;
-    await store.recordKeyUse([{ account: device, keyId: known.key.id, at: new Date() }]);
-    return store.findAccount(device);
+    const known = await store.accounts.findAccount(device);
+    const key = defaultKeyOf(known);
+    if (known === undefined || key === undefined) return known;
+    if (Date.now() - lastSeen({ ...known, usedAt: lastUseOf(known.keys) }).getTime() < longMs) return known;
+    await store.accounts.recordKeyUse([{ account: device, keyId: key.id, at: new Date() }]);
+    return store.accounts.findAccount(device);
   }
 
-  function decideMint(device: string, deviceId: string): Decide<Account> {
+  function decideMint(device: string, deviceId: string): Decide<Account, Account> {
     const [id, createdAt] = [`key_${ulid()}`, new Date()];
     return (known) => {
       const { key, hash, guest } = guestKeys.mint(deviceId, known?.guest);
@@ -76,9 +79,9 @@ export function mintGuestKey(deps: {
   }
 
   /** Ingresses may remember that the key was unknown. They read shared callers first, so the new key is shared (callers.ts). */
-  async function change(device: string, decide: Decide<Account>): Promise<Account> {
+  async function change(device: string, decide: Decide<Account, Account>): Promise<Account> {
     const account = await changeAccount(device, decide);
-    const { key } = account;
+    const key = defaultKeyOf(account);
     if (key !== undefined)
       await sharedCallers.put(key.hash, { account: device, keyId: key.id, ...accountStatusOf(account) });
     return account;

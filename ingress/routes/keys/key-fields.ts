@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { endpoints } from '../../../shared/endpoints/routes.ts';
 import { validationError } from '../../../shared/errors.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
-import { type KeyFields, keyFilesSchema } from '../../../shared/store/accounts/further-key.ts';
+import { type KeyFields, keyFilesSchema } from '../../../shared/store/accounts/key.ts';
 import { shownText } from '../../api/shown-text.ts';
 import { isAddressRange } from '../../callers/allowed-addresses.ts';
 

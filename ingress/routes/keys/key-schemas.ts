@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { keyFilesSchema } from '../../../shared/store/accounts/further-key.ts';
+import { keyFilesSchema } from '../../../shared/store/accounts/key.ts';
 import { usageMonthSchema } from '../../../shared/store/usage/usage-record.ts';
 
 /** Schemas of the responses about keys, for the documentation and the console. */

@@ -1,60 +1,86 @@
-import { type FurtherKey, filesOf, type KeyLimits, validUntil } from '../../../shared/store/accounts/further-key.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import { filesOf, isDefaultKey, type Key, type KeyLimits, validUntil } from '../../../shared/store/accounts/key.ts';
 import type { KeyUsage } from '../../../shared/store/usage/usage-by-key.ts';
 import { secondsOf } from '../../api/present-file.ts';
 import { maskKey } from '../../callers/api-key.ts';
-import { defaultKeyName, type KnownKey } from '../../callers/further-key-changes.ts';
+import { isOver, keysOf } from '../../callers/key-list.ts';
 
 type Shown = {
   /** Redis's time, in milliseconds. */
   now: number;
-  /** The use of the default key is stored beside it. */
-  lastUsedAt: Date | undefined;
   /** Of this month; null if the store cannot tell. */
   usage: KeyUsage | null;
   month: string;
 };
 
 /** The object of a key for clients. Times are in seconds, and null if there is none. */
-export function presentKey({ kind, key }: KnownKey, { now, lastUsedAt, usage, month }: Shown) {
-  const scope = kind === 'default' ? noScope : key;
-  const { expiresAt, endpoints, models, allowedIps, limits } = scope;
-  const endedAt = kind === 'further' ? endOfGrace(key, now) : kind === 'ended' ? key.endedAt : undefined;
-  const graceEnd =
-    kind === 'further' && key.endsAt !== undefined && endedAt === undefined ? validUntil(key) : undefined;
+export function presentKey(key: Key, { now, usage, month }: Shown) {
+  const { expiresAt, endsAt, endpoints, models, allowedIps, limits } = key;
+  const at = new Date(now);
+  const isGraceOver = isOver(endsAt, at); // it ends when its account changes
+  const endedAt = isGraceOver ? endsAt : key.endedAt;
   return {
     id: key.id,
     object: 'key' as const,
-    name: kind === 'default' ? defaultKeyName : key.name,
+    name: key.name,
     key: maskKey(key.display),
-    default: kind === 'default',
-    state: stateOfKey({ kind, key } as KnownKey, now), // the pair is as it was given
+    default: isDefaultKey(key),
+    state: stateAt(key, at),
     created_at: secondsOf(key.createdAt),
     expires_at: timeOf(expiresAt),
-    valid_until: timeOf(graceEnd),
+    valid_until: timeOf(endsAt && !isGraceOver ? validUntil(key) : undefined),
     ended_at: timeOf(endedAt),
-    last_used_at: timeOf(lastUsedAt ?? (kind === 'default' ? undefined : key.lastUsedAt)),
+    last_used_at: timeOf(key.lastUsedAt),
     endpoints: endpoints ?? null,
     models: models ?? null,
     allowed_ips: allowedIps ?? null,
     limits: limits === undefined ? null : presentLimits(limits),
-    files: filesOf(scope),
+    files: filesOf(key),
     usage: usage && { month, requests: usage.requests, tokens: usage.chargedTokens },
   };
 }
 
-const noScope: Partial<Pick<FurtherKey, 'expiresAt' | 'endpoints' | 'models' | 'allowedIps' | 'limits' | 'files'>> = {};
+const listedKeysMax = 100;
 
-/** When a rotated key ended, if its grace is over: it stays a further key until its account changes. */
-function endOfGrace({ endsAt }: FurtherKey, now: number): Date | undefined {
-  return endsAt !== undefined && endsAt.getTime() <= now ? endsAt : undefined;
+/**
+ * The last 100 keys of the routes of developer keys, newest first (contract.md#c10-revoke-and-list). There a key ends with its rotation,
+ * also if it has a grace.
+ */
+export function presentDeveloperKeys(account: Account): object[] {
+  const endOf = ({ endedAt }: Key) => endedAt?.getTime() ?? Number.MAX_VALUE;
+  return keysOf(account)
+    .filter(({ isDefault }) => isDefault)
+    .map((key) => (key.rotatedAt ? { ...key, state: 'rotated' as const, endedAt: key.rotatedAt } : key))
+    .toSorted((one, other) => endOf(other) - endOf(one))
+    .slice(0, listedKeysMax)
+    .map((key) => presentPlainly(key, account.plan));
 }
 
-/** A rotated key is valid until its end. `now`: Redis's time, in milliseconds. */
-export function stateOfKey({ kind, key }: KnownKey, now: number) {
-  if (kind === 'default') return 'active';
-  if (kind === 'ended') return key.state;
-  if (key.endsAt !== undefined) return 'rotated';
-  return key.expiresAt !== undefined && key.expiresAt.getTime() <= now ? 'expired' : 'active';
+/** All keys for operators: developer keys, then further keys. A default key that was rotated with a grace is among the latter. */
+export function presentAllKeys(account: Account, now: Date): object[] {
+  const keys = keysOf(account);
+  const isDeveloper = ({ isDefault, rotatedAt }: Key) => isDefault && rotatedAt === undefined;
+  const present = (key: Key) => {
+    const endedAt = key.endedAt ?? (key.endsAt && validUntil(key));
+    const plain = presentPlainly({ ...key, state: stateAt(key, now), endedAt }, account.plan);
+    return isDeveloper(key) ? plain : { ...plain, name: key.name };
+  };
+  return [...keys.filter(isDeveloper), ...keys.filter((key) => !isDeveloper(key))].map(present);
+}
+
+/** `plan` is that of the account now. */
+function presentPlainly(key: Key, plan: string) {
+  const { id, display, state, createdAt, endedAt, lastUsedAt } = key;
+  return {
+    ...{ id, key: maskKey(display), plan: key.plan ?? plan, state, createdAt },
+    ...(endedAt !== undefined && { endedAt }),
+    ...(lastUsedAt !== undefined && { lastUsedAt }),
+  };
+}
+
+/** A rotated key is valid until its end. */
+function stateAt({ state, expiresAt }: Key, now: Date): Key['state'] {
+  return state === 'active' && isOver(expiresAt, now) ? 'expired' : state;
 }
 
 function presentLimits({ requestsPerMinute, tokensPerMinute, tokensPerMonth }: KeyLimits) {

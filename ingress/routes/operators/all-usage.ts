@@ -12,11 +12,11 @@ import { named } from './accounts/named-account.ts';
  * `GET /admin/usage`: the usage of all accounts in a range of days, or only the rows with the most charged tokens
  * (contract.md#j1-usage-reports). It reads the details of every month that has one of these days.
  */
-export function retrieveAllUsage({ store, log }: { store: Pick<Store, 'usageDetails' | 'names'>; log: Log }): Stage {
+export function retrieveAllUsage({ store, log }: { store: Pick<Store, 'usage' | 'accounts'>; log: Log }): Stage {
   return async function retrieveAllUsage(ctx) {
     const { order, limit = topRows.usual, ...asked } = parseQuery(allUsageQuery, ctx.querystring);
     const query = reportQueryOf(asked, { now: stateOf(ctx, 'now'), usual: usualGroupsOfAll });
-    const details = store.usageDetails.readAll(query.range);
+    const details = store.usage.usageDetails.readAll(query.range);
     const top = order === 'charged' ? limit : undefined;
     const pricing = createPricing(stateOf(ctx, 'planFile'));
     await answerReport(ctx, { details, query, pricing, isOfOneAccount: false, top }, { log });
@@ -25,9 +25,9 @@ export function retrieveAllUsage({ store, log }: { store: Pick<Store, 'usageDeta
 }
 
 /** A file has no names: it is kept, and names change. */
-async function withNames(report: UsageReport, { names }: Pick<Store, 'names'>): Promise<UsageReport> {
+async function withNames(report: UsageReport, { accounts: store }: Pick<Store, 'accounts'>): Promise<UsageReport> {
   const accounts = report.data.flatMap(({ account }) => account ?? []);
   if (accounts.length === 0) return report;
-  const found = await names.findNames([...new Set(accounts)]);
+  const found = await store.findNames([...new Set(accounts)]);
   return { ...report, data: report.data.map((row) => ({ ...row, ...named(found, row.account ?? '') })) };
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type AuditRecord, auditId } from '../../../shared/store/accounts/audit-store.ts';
+import { type AuditRecord, auditId } from '../../../shared/store/accounts/audit-records.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../../api/list-query.ts';
 import { presentList } from '../../api/present-list.ts';
@@ -20,11 +20,11 @@ export const auditQuery = z.strictObject({
 });
 
 /** `GET /admin/audit`: the audit records, newest first. `after` can be any id, because ids sort by time. */
-export function listAudit({ store }: { store: Pick<Store, 'audit' | 'names'> }): Stage {
+export function listAudit({ store }: { store: Pick<Store, 'audit' | 'accounts'> }): Stage {
   return async function listAudit(ctx) {
     const { limit, ...query } = parseQuery(auditQuery, ctx.querystring);
     const found = await store.audit.listAudit({ ...query, limit: limit + 1 });
-    const names = await store.names.findNames([...new Set(found.flatMap(({ actor, account }) => [actor, account]))]);
+    const names = await store.accounts.findNames([...new Set(found.flatMap(({ actor, account }) => [actor, account]))]);
     ctx.body = presentList({ found, limit, present: (record) => present(record, names) });
   };
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isFileId } from '../../../shared/store/files/file-ids.ts';
+import { isFileId } from '../../../shared/store/files/file-store.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { parseQuery } from '../../api/list-query.ts';
 import type { Stage } from '../../request-state.ts';
@@ -31,7 +31,7 @@ export const foundThings = z.strictObject({ object: z.literal('list'), data: z.a
 export type FoundThing = z.infer<typeof foundThing>;
 
 type Deps = {
-  store: Pick<Store, 'listAccounts' | 'findAccountsByKey' | 'batches' | 'names'>;
+  store: Pick<Store, 'accounts' | 'batches'>;
   requestLookUp: Pick<RequestLookUp, 'findAny'>;
 };
 
@@ -47,7 +47,7 @@ export function findAnything(deps: Deps): Stage {
   return async function findAnything(ctx) {
     const { text } = parseQuery(findQuery, ctx.querystring);
     const found = await find(text, deps);
-    const names = await deps.store.names.findNames([...new Set(found.map(({ account }) => account))]);
+    const names = await deps.store.accounts.findNames([...new Set(found.map(({ account }) => account))]);
     ctx.body = { object: 'list', data: found.map((thing) => ({ ...thing, ...named(names, thing.account) })) };
   };
 }
@@ -67,10 +67,12 @@ async function find(text: string, { store, requestLookUp }: Deps): Promise<Found
   }
   if (text.startsWith('svc_')) {
     const start = text.slice(0, keyStartLength);
-    const accounts = await store.findAccountsByKey({ start, limit: accountsMax });
+    const accounts = await store.accounts.findAccountsByKey({ start, limit: accountsMax });
     return accounts.map((account) => ({ kind: 'key', id: start, account }));
   }
-  const withKey = text.startsWith('key_') ? await store.findAccountsByKey({ id: text, limit: accountsMax }) : [];
+  const withKey = text.startsWith('key_')
+    ? await store.accounts.findAccountsByKey({ id: text, limit: accountsMax })
+    : [];
   const accounts = await accountsNamed(text, store);
   return [
     ...withKey.map((account): FoundThing => ({ kind: 'key', id: text, account })),
@@ -82,8 +84,8 @@ async function find(text: string, { store, requestLookUp }: Deps): Promise<Found
 async function accountsNamed(text: string, store: Deps['store']): Promise<string[]> {
   const prefix = /^(user|device)(:|$)/.test(text) ? text : `user:${text}`;
   const [byId, byName] = await Promise.all([
-    store.listAccounts({ prefix, limit: accountsMax }),
-    store.names.findNamed(text, accountsMax),
+    store.accounts.listAccounts({ prefix, limit: accountsMax }),
+    store.accounts.findNamed(text, accountsMax),
   ]);
   return [...new Set([...byId, ...byName].map(({ id }) => id))];
 }

@@ -98,7 +98,7 @@ export type FleetDeps = {
   /** Requests that may wait in the queue of one model (QUEUE_DEPTH_MAX). */
   queueDepthMax: number;
   backendPauses: Pick<BackendPauses, 'read'>;
-  store: Pick<Store, 'names'>;
+  store: Pick<Store, 'accounts'>;
 };
 
 /**
@@ -205,10 +205,10 @@ function presentBackend(
 type Names = ReadonlyMap<string, string>;
 
 /** The fleet is shown without names if the store is unavailable. */
-async function operatorNames(pauses: ReadonlyMap<string, BackendPause | null>, { names }: Pick<Store, 'names'>) {
+async function operatorNames(pauses: ReadonlyMap<string, BackendPause | null>, { accounts }: Pick<Store, 'accounts'>) {
   const operators = [...pauses.values()].flatMap((pause) => pause?.by ?? []);
   const none: Names = new Map();
-  return operators.length === 0 ? none : names.findNames(operators).catch(() => none);
+  return operators.length === 0 ? none : accounts.findNames(operators).catch(() => none);
 }
 
 export function presentPause(pause: BackendPause | null, names: Names = new Map()): z.infer<typeof operatorPause> {

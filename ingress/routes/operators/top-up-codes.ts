@@ -3,8 +3,13 @@ import { z } from 'zod';
 import { validationError } from '../../../shared/errors.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { shownCodeStates, shownStateOf, type TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
-import { noSuchCode, revokeCode } from '../../../shared/store/top-up-codes/top-up-code-changes.ts';
+import {
+  noSuchCode,
+  revokeCode,
+  shownCodeStates,
+  shownStateOf,
+  type TopUpCode,
+} from '../../../shared/store/top-up-codes/top-up-code.ts';
 import { parseBody } from '../../api/json-body.ts';
 import { limitParameter, parseQuery } from '../../api/list-query.ts';
 import { presentList } from '../../api/present-list.ts';

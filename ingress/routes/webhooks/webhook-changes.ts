@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { ApiError } from '../../../shared/errors.ts';
+import type { Decide as DecideDocument } from '../../../shared/store/documents/documents.ts';
 import type { AccountWebhooks, WebhookEndpoint } from '../../../shared/store/webhooks/webhook.ts';
-import type { DecideDocument } from '../../../shared/store/webhooks/webhook-store.ts';
 import { isSubscribed } from '../../../shared/webhooks/send-events.ts';
 import type { webhookChangeBody } from './webhook-fields.ts';
 

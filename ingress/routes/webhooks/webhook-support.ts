@@ -9,7 +9,7 @@ import { noSuchWebhook } from './webhook-changes.ts';
 export type WebhookSupport = { secrets: Pick<WebhookSecrets, 'seal'> | undefined; rules: AddressRules };
 
 export type WebhookDeps = {
-  store: Pick<Store, 'findAccount' | 'findUsageSum' | 'webhooks'>;
+  store: Pick<Store, 'accounts' | 'usage' | 'webhooks'>;
   webhooks: WebhookSupport;
 };
 

@@ -1,5 +1,5 @@
 -- A part of the scripts that read or change limit counters (load-lua.ts). A holder of limits is an account, or a key of it that has limits of
--- its own. The counters of each are a hash: `window`, its last minute; `day` and `dayRequests`; for this month and the last `<YYYY-MM>:used`, `:reserved` and `:overage`, all in tokens; and `countedAt`, when a month was last
+-- its own. The counters of each are a hash: `window`, its last minute; `day` and `dayRequests`; for this month and the last `<YYYY-MM>:chargedTokens`, `:reservedTokens` and `:overageTokens`; and `countedAt`, when a month was last
 -- counted from the store. A holder whose month is not limited or shown has no months. An account also has what it keeps for repeats
 -- (kept-bytes.lua).
 -- The window is a list of buckets of 5 s, oldest first: [when it was first charged, requests, tokens, when it was last charged]. The buckets of

@@ -1,14 +1,14 @@
 -- A part of the scripts that end a lease (load-lua.ts), after counters.lua. It needs countersKey, leasesKey, leaseEndsKey and keptBytesKey.
 
--- Corrects the counters of one holder: what the lease holds is no longer reserved, and `used` tokens are used instead, in the month and the
+-- Corrects the counters of one holder: what the lease has reserved is no longer reserved, and `chargedTokens` are charged instead, in the month and the
 -- bucket that were charged (contract.md#n6-settling). `requests` is the change of the requests. Charges that have left the window are not
 -- restored. A month that is not counted here is not started here: the next admission seeds it from the store and the outbox. A field
--- `:reserved` alone marks a month that missed usage, so that it does not start at 0 because last month is counted.
-local function correctHolder(key, lease, bucket, requests, used)
+-- `:reservedTokens` alone marks a month that missed usage, so that it does not start at 0 because last month is counted.
+local function correctHolder(key, lease, bucket, requests, chargedTokens)
   local call, format = redis.call, string.format
-  local usedField, reservedField = lease.month .. ':used', lease.month .. ':reserved'
-  local window, usedBefore, reservedBefore = unpack(call('HMGET', key, 'window', usedField, reservedField))
-  local more = used - lease.tokens
+  local chargedField, reservedField = lease.month .. ':chargedTokens', lease.month .. ':reservedTokens'
+  local window, chargedBefore, reservedBefore = unpack(call('HMGET', key, 'window', chargedField, reservedField))
+  local more = chargedTokens - lease.reservedTokens
 
   local _, last = string.find(window or '', '[' .. bucket .. ',', 1, true)
   local sumsAt, ofAll, tokensOfAll = string.match(window or '', '%] ()(%-?%d+) (%-?%d+)$', -40)
@@ -21,27 +21,28 @@ local function correctHolder(key, lease, bucket, requests, used)
     call('HINCRBY', key, 'dayRequests', requests)
   end
 
-  if not usedBefore then
+  if not chargedBefore then
     if last then call('HSET', key, 'window', window) end
-    if used ~= 0 and call('EXISTS', key) == 1 then call('HSET', key, reservedField, 0) end
+    if chargedTokens ~= 0 and call('EXISTS', key) == 1 then call('HSET', key, reservedField, 0) end
     return
   end
   -- Exact up to 2^53; no larger sum would be accepted.
-  local usedNow, reservedNow = format('%d', usedBefore + used), format('%d', (reservedBefore or 0) - lease.tokens)
+  local chargedNow = format('%d', chargedBefore + chargedTokens)
+  local reservedNow = format('%d', (reservedBefore or 0) - lease.reservedTokens)
   if last then
-    call('HSET', key, 'window', window, usedField, usedNow, reservedField, reservedNow)
+    call('HSET', key, 'window', window, chargedField, chargedNow, reservedField, reservedNow)
   else
-    call('HSET', key, usedField, usedNow, reservedField, reservedNow)
+    call('HSET', key, chargedField, chargedNow, reservedField, reservedNow)
   end
-  if lease.overage == 1 and used ~= 0 then call('HINCRBY', key, lease.month .. ':overage', used) end
+  if lease.overage == 1 and chargedTokens ~= 0 then call('HINCRBY', key, lease.month .. ':overageTokens', chargedTokens) end
 end
 
 -- Removes a lease, corrects the counters of every holder that it was charged to, and gives back what it has reserved for its answer.
-local function endLease(request, lease, keyCountersKey, requests, used)
+local function endLease(request, lease, keyCountersKey, requests, chargedTokens)
   redis.call('HDEL', leasesKey, request)
   redis.call('ZREM', leaseEndsKey, request)
-  correctHolder(countersKey, lease, lease.bucket, requests, used)
-  if lease.key then correctHolder(keyCountersKey, lease, lease.isKeyMonthOnly and 0 or lease.bucket, requests, used) end
+  correctHolder(countersKey, lease, lease.bucket, requests, chargedTokens)
+  if lease.key then correctHolder(keyCountersKey, lease, lease.isKeyMonthOnly and 0 or lease.bucket, requests, chargedTokens) end
   if lease.keep then
     -- include kept-bytes
     countReservedBytes(countersKey, keptBytesKey, lease.deadline, -lease.keep)

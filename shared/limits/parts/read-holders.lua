@@ -23,8 +23,8 @@ local holders = {}
 for index = 1, keyCountersKey and 2 or 1 do
   local key, id, limitedSince = countersKey, nil, ''
   if index == 2 then key, id, limitedSince = keyCountersKey, keyId, keyLimitedSince end
-  local window, storedDay, dayRequests, used, reserved, overage, countedAt = unpack(call('HMGET', key, 'window', 'day', 'dayRequests',
-    month .. ':used', month .. ':reserved', month .. ':overage', 'countedAt'))
+  local window, storedDay, dayRequests, chargedTokens, reservedTokens, overageTokens, countedAt = unpack(call('HMGET', key, 'window', 'day', 'dayRequests',
+    month .. ':chargedTokens', month .. ':reservedTokens', month .. ':overageTokens', 'countedAt'))
 
   local oldestEnd = match(window or '', '^%[%[%d+,%-?%d+,%-?%d+,(%d+)')
   -- The latest bucket, the position of its counts in the text, and the sums of all. With tokens up to 2^53, they take 83 characters.
@@ -50,7 +50,7 @@ for index = 1, keyCountersKey and 2 or 1 do
     begun, countsAt, ofBucket, tokensOfBucket, latestEnd, requests, tokens = match(window or '', latest, -88)
     if month ~= monthName(at, 0) then
       month = monthName(at, 0)
-      used, reserved, overage = unpack(call('HMGET', key, month .. ':used', month .. ':reserved', month .. ':overage'))
+      chargedTokens, reservedTokens, overageTokens = unpack(call('HMGET', key, month .. ':chargedTokens', month .. ':reservedTokens', month .. ':overageTokens'))
     end
   end
 
@@ -58,8 +58,8 @@ for index = 1, keyCountersKey and 2 or 1 do
   if limitedSince then
     -- Last month is counted, and the holder has had its limit since then: no use of this month was missed. It starts at 0. That of a key is
     -- counted again in the background, and then each hour: a limit that was removed and set again has missed what was used in between.
-    isNewMonth = not used and not reserved and limitedSince < month and call('HEXISTS', key, monthName(at, 1) .. ':used') == 1
-    if not used and not isNewMonth then return format(id and 'cold %s %s' or 'cold %s', month, id) end
+    isNewMonth = not chargedTokens and not reservedTokens and limitedSince < month and call('HEXISTS', key, monthName(at, 1) .. ':chargedTokens') == 1
+    if not chargedTokens and not isNewMonth then return format(id and 'cold %s %s' or 'cold %s', month, id) end
     countedAt = not isNewMonth and tonumber(countedAt or 0) or 0
     if id and (countedAt + 3600000 <= now or countedAt > now + windowMs) then isCountOld = 1 end
   end
@@ -68,8 +68,8 @@ for index = 1, keyCountersKey and 2 or 1 do
   holders[index] = {isNewMonth = isNewMonth, isCountOld = isCountOld, window = window, begun = begun, countsAt = countsAt, ofBucket = ofBucket,
     tokensOfBucket = tokensOfBucket, requests = tonumber(requests or 0), tokens = tonumber(tokens or 0),
     resetMs = latestEnd and latestEnd + windowMs - now or 0, dayRequests = tonumber(storedDay) == day and tonumber(dayRequests) or 0,
-    used = limitedSince and tonumber(used or 0) or 0, reserved = limitedSince and tonumber(reserved or 0) or 0,
-    overageUsed = tonumber(overage or 0), overRequests = 0, overTokens = 0}
+    chargedTokens = limitedSince and tonumber(chargedTokens or 0) or 0, reservedTokens = limitedSince and tonumber(reservedTokens or 0) or 0,
+    overageTokens = tonumber(overageTokens or 0), overRequests = 0, overTokens = 0}
 end
 local function withCounters(words)
   for index = 1, #holders do

@@ -1,21 +1,6 @@
 import { z } from 'zod';
-import { storedDate as date } from '../../stored-date.ts';
-import { endedFurtherKeySchema, furtherKeySchema } from './further-key.ts';
-
-export const activeKeySchema = z.object({
-  id: z.string(),
-  hash: z.string(),
-  display: z.string(),
-  plan: z.string(),
-  createdAt: date,
-  replaced: z.array(z.string()).optional(),
-});
-
-const endedKeySchema = activeKeySchema.omit({ hash: true }).extend({
-  state: z.enum(['rotated', 'revoked']),
-  endedAt: date,
-  lastUsedAt: date.optional(),
-});
+import { storedDate as date } from '../../stored-values.ts';
+import { keySchema } from './key.ts';
 
 const topUp = z.object({ id: z.string(), tokens: z.int().positive() });
 
@@ -51,41 +36,27 @@ export const accountSchema = z.object({
   topUpsMade: z.array(topUp),
   version: z.int(),
   createdAt: date,
-  key: activeKeySchema.optional(),
-  endedKeys: z.array(endedKeySchema),
-  furtherKeys: z.array(furtherKeySchema).default([]),
-  endedFurtherKeys: z.array(endedFurtherKeySchema).default([]),
+  keys: z.array(keySchema),
   keysCreated: z.object({ day: z.string(), count: z.int().positive() }).optional(),
   changes: z.array(changeSchema),
   guest: z.object({ secret: z.string(), pepper: z.string() }).optional(),
-  lastUse: z.object({ keyId: z.string(), at: date }).optional(),
   removal: z.object({ at: date, isDone: z.boolean(), isUsed: z.boolean().optional() }).optional(),
 });
 
 /**
  * The data kept about one account or device, in one document, so that each change of it is one atomic update (contract.md#r2-accounts).
- * `id` is `user:<sub>` or `device:<hash>`. `version` counts the changes: each change adds 1 and comes first in `changes`. `endedKeys` (the
- * last 100) and `changes` (the last 200) have the newest first. Changes of settings also have audit records. `topUp` is the amount added to
- * one month's allowance, for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts
- * once. `keysCreated` counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC). `guest` names, by
- * fingerprint, the secrets that a device's key was made with. `lastUse` is coarse, is not a change, and does not increase the version.
- * `removal` is set once an operator removes the account. `isDone`: nothing is left; the next use drops it. `isUsed`: used since, while what
- * is older is still being removed. `key` is the default key. `furtherKeys` have the oldest first, `endedFurtherKeys` (the last 100) the
- * newest.
+ * `id` is `user:<sub>` or `device:<hash>`. `version` counts the changes: each change adds 1 and comes first in `changes` (the last 200).
+ * `keys` are the live ones in the order of their creation, a rotated one last, then those that have ended, latest last: the last 100
+ * default keys and the last 100 others. Changes of settings also have audit records. `topUp` is the amount added to one month's allowance,
+ * for the month that was topped up last. `topUpsMade` are the last 500 top-ups of all months, so that each counts once. `keysCreated`
+ * counts the keys that the account has created on its latest such day (`YYYY-MM-DD`, UTC). `guest` names, by fingerprint, the secrets that
+ * a device's key was made with. `removal` is set once an operator removes the account. `isDone`: nothing is left; the next use drops it.
+ * `isUsed`: used since, while what is older is still being removed.
  */
 export type Account = Omit<z.infer<typeof accountSchema>, 'changes'> & { changes: Change[] };
 
 /**
- * `display` is the first ten characters of the key, `hash` is compared to find it, and `plan` is the plan it was minted under. `replaced`
- * is as in a further key.
- */
-export type ActiveKey = z.infer<typeof activeKeySchema>;
-
-/** `plan` is the plan of the account when the key ended. */
-export type EndedKey = z.infer<typeof endedKeySchema>;
-
-/**
- * `keyMinted`, `keyRevoked`, `keyChanged` (a further key) and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has
+ * `keyMinted`, `keyRevoked`, `keyChanged` and both values of `keyRotated` are key ids. `plan` names both plans. `topUp` has
  * its id. `batchCancelled` and `requestEnded` are ids of what an operator has cancelled or ended. `backendPaused` and
  * `backendResumed` are in the account of the operator who did that. `origin` exists while the change is made:
  * the account's document does not keep it, but its audit record does.
@@ -115,9 +86,6 @@ export type MonthTopUp = z.infer<typeof monthTopUpSchema>;
 /** The fingerprints of the secrets of a guest key: the secret that it is derived from, and its pepper. */
 export type GuestSecrets = NonNullable<Account['guest']>;
 
-/** A key that is about to be minted. The store never receives the full key. */
-export type NewKey = Omit<ActiveKey, 'plan'>;
-
 /** Whether an account is being removed, or was, and was not used since. */
 export function isRemoved({ removal }: Pick<Account, 'removal'>): boolean {
   return removal !== undefined && !removal.isUsed;
@@ -133,7 +101,7 @@ export function monthOf(at: Date): string {
   return at.toISOString().slice(0, 7);
 }
 
-/** Returns when the store last recorded a use of the account's key. A mint counts as a use. Uses of the last half minute may be missing. */
-export function lastSeen({ createdAt, lastUse }: Pick<Account, 'createdAt' | 'lastUse'>): Date {
-  return lastUse !== undefined && lastUse.at > createdAt ? lastUse.at : createdAt;
+/** Returns when the account was last used, by one of its keys. A mint counts as a use. Uses of the last half minute may be missing. */
+export function lastSeen({ createdAt, usedAt }: { createdAt: Date; usedAt?: Date | undefined }): Date {
+  return usedAt !== undefined && usedAt > createdAt ? usedAt : createdAt;
 }

@@ -1,37 +1,11 @@
 import { z } from 'zod';
-import { storedDate } from '../../stored-date.ts';
-import { auditedChangeSchema } from './account.ts';
-
-export const auditRecordSchema = z.object({
-  id: z.string(),
-  at: storedDate,
-  actor: z.string(),
-  address: z.string().nullable(),
-  account: z.string(),
-  change: auditedChangeSchema,
-  reason: z.string().nullable(),
-});
-
-/**
- * One change of an account's settings, or one action of an operator on its keys, batches or requests. `actor` (an account) made it from the
- * client address `address`. `address` is null if it was not kept, and `reason` is null if none was given. Ids sort by time.
- */
-export type AuditRecord = z.infer<typeof auditRecordSchema>;
-
-export const auditId = /^audit_[0-9A-HJKMNP-TV-Z]{26}$/;
-
-/** A page of records of one account, of one actor, or of both, after the record `after`. */
-export type AuditPage = {
-  account?: string | undefined;
-  actor?: string | undefined;
-  after?: string | undefined;
-  limit: number;
-};
+import type { Collection, OpenDocuments } from '../documents/documents.ts';
+import { accountsOf } from './account-document.ts';
+import { type AuditPage, type AuditRecord, auditRecordSchema, pageOf } from './audit-records.ts';
 
 /**
  * The audit trail: a record of every change of settings and of every action of an operator. Records are never removed or replaced. The
- * update that makes a change stores its record in the same step, in some stores in an outbox in the account's document. A record leaves the
- * outbox once it is copied under its own id. So no kill, at any instant, loses or duplicates a record (contract.md#r10-audit-outbox,
+ * update that makes a change stores its record in the same step, in an outbox in the account's document. A record leaves the outbox once it is copied under its own id. So no kill, at any instant, loses or duplicates a record (contract.md#r10-audit-outbox,
  * decisions.md#audit-records-by-an-outbox-in-the-account).
  */
 export interface AuditStore {
@@ -50,3 +24,87 @@ export interface AuditStore {
 }
 
 export type CopiedAudit = { copied: number; last: string | undefined; unreadable: readonly string[] };
+
+const recordsOf = {
+  name: 'audit_records',
+  schema: auditRecordSchema,
+  id: 'id',
+  indexes: {
+    byAccount: { fields: ['account'] },
+    byActor: { fields: ['actor'] },
+    byBoth: { fields: ['account', 'actor'] },
+  },
+} as const satisfies Collection;
+
+export const auditCollections = [recordsOf];
+
+const outboxSchema = z.array(auditRecordSchema);
+/** Many accounts have records in their outboxes only if copying has failed for long. */
+const outboxesAtOnce = 100;
+
+export function createAuditStore(open: OpenDocuments): AuditStore {
+  const [accounts, records] = [open(accountsOf), open(recordsOf)];
+
+  /** Keeps only as many as the page can show. */
+  async function listWaiting(page: AuditPage): Promise<AuditRecord[]> {
+    if (page.account !== undefined) return outboxSchema.parse((await accounts.find(page.account))?.outbox ?? []);
+    let waiting: AuditRecord[] = [];
+    for (let after = { id: '' }; ; ) {
+      const found = await accounts.listFields('withOutbox', ['id', 'outbox'], { after, limit: outboxesAtOnce });
+      waiting = pageOf(
+        page,
+        waiting,
+        found.flatMap(({ outbox }) => outboxSchema.parse(outbox)),
+      );
+      const last = found.at(-1);
+      if (last === undefined || found.length < outboxesAtOnce) return waiting;
+      after = last;
+    }
+  }
+
+  function listKept({ account, actor, after: id, limit }: AuditPage): Promise<AuditRecord[]> {
+    const page = { after: id === undefined ? undefined : { id }, order: 'desc', limit } as const;
+    if (account !== undefined && actor !== undefined) return records.list('byBoth', { is: [account, actor], ...page });
+    if (account !== undefined) return records.list('byAccount', { is: [account], ...page });
+    return actor === undefined ? records.list('id', page) : records.list('byActor', { is: [actor], ...page });
+  }
+
+  /** Inserts the records first, safe from a failover, then removes them from the outbox. Returns their number. */
+  async function copy(id: string): Promise<number> {
+    const copied = outboxSchema.parse((await accounts.find(id))?.outbox ?? []);
+    if (copied.length === 0) return 0;
+    const known = await records.insert(copied);
+    if (known.length > 0) await records.findAll(known, { isCertain: true });
+    const ids = new Set(copied.map((record) => record.id));
+    await accounts.change(id, (kept) => ({
+      result: undefined,
+      ...(kept && { next: { ...kept, outbox: kept.outbox.filter((record) => !ids.has(record.id)) } }),
+    }));
+    return copied.length;
+  }
+
+  return {
+    async listAudit(page) {
+      // The waiting records are read first: a record that is copied in between is then found twice, not missed.
+      const waiting = await listWaiting(page);
+      return pageOf(page, waiting, await listKept(page));
+    },
+
+    copyAudit: async (account) => void (await copy(account)),
+
+    async copyAuditAfter(account, limit) {
+      const found = await accounts.listFields('withOutbox', ['id'], { after: { id: account }, limit });
+      const unreadable: string[] = [];
+      let copied = 0;
+      for (const { id } of found) {
+        try {
+          copied += await copy(id);
+        } catch (error) {
+          if (!(error instanceof z.ZodError)) throw error;
+          unreadable.push(id);
+        }
+      }
+      return { copied, last: found.length < limit ? undefined : found.at(-1)?.id, unreadable };
+    },
+  };
+}

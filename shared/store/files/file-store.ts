@@ -15,3 +15,31 @@ export interface FileStore {
   /** Removes the file, and all that aborted writes of it have left. Idempotent. */
   remove(id: string): Promise<void>;
 }
+
+/** `file-` and 26 characters of Crockford's base 32, as in a ULID: they have no special meaning in a path. */
+const fileId = /^file-[0-9A-HJKMNP-TV-Z]{26}$/;
+
+export function isFileId(id: string): boolean {
+  return fileId.test(id);
+}
+
+/**
+ * Splits the bytes into blocks of one size; only the last may be smaller. All blocks share one buffer, which is valid until the next block
+ * is requested.
+ */
+export async function* inBlocks(chunks: AsyncIterable<Uint8Array>, blockBytes: number): AsyncGenerator<Uint8Array> {
+  const block = Buffer.alloc(blockBytes);
+  let filled = 0;
+  for await (const chunk of chunks) {
+    for (let from = 0; from < chunk.length; ) {
+      const part = chunk.subarray(from, from + blockBytes - filled);
+      block.set(part, filled);
+      filled += part.length;
+      from += part.length;
+      if (filled < blockBytes) continue;
+      yield block;
+      filled = 0;
+    }
+  }
+  if (filled > 0) yield block.subarray(0, filled);
+}

@@ -2,11 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { storeUnavailable } from '../adapters/store-errors.ts';
-import { isFileId } from './file-ids.ts';
-import type { FileStore } from './file-store.ts';
-import { inBlocks } from './in-blocks.ts';
-import { ownerOnly } from './owner-only.ts';
+import { storeUnavailable } from '../documents/store-errors.ts';
+import { type FileStore, inBlocks, isFileId } from './file-store.ts';
 
 /** Each write to the disk is a round trip to another thread, so lines are not written one by one. */
 const blockBytes = 262_144;
@@ -110,3 +107,6 @@ function undefinedIfMissing(error: unknown): undefined {
   if (missing.safeParse(error).success) return undefined;
   throw error;
 }
+
+/** Modes of files and folders that the SQLite store creates. A umask can only remove permissions. A file that exists keeps its mode. */
+export const ownerOnly = { folder: 0o700, file: 0o600 } as const;

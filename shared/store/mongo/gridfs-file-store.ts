@@ -1,12 +1,11 @@
 import { addAbortSignal } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { GridFSBucket, type GridFSBucketWriteStream } from 'mongodb';
-import { storeUnavailable } from '../adapters/store-errors.ts';
-import { isFileId } from '../files/file-ids.ts';
-import type { FileStore } from '../files/file-store.ts';
-import { inBlocks } from '../files/in-blocks.ts';
-import type { MongoCalls } from './database/mongo-calls.ts';
-import { bucketName, createFileVersions, type Version } from './gridfs-versions.ts';
+import { type Collection, type Db, GridFSBucket, type GridFSBucketWriteStream, ObjectId } from 'mongodb';
+import { z } from 'zod';
+import { storeUnavailable } from '../documents/store-errors.ts';
+import { type FileStore, inBlocks, isFileId } from '../files/file-store.ts';
+import type { MongoCalls } from './mongo-calls.ts';
+import { type CollectionIndexes, index } from './mongo-indexes.ts';
 
 const chunkSizeBytes = 261_120; // GridFS's own default: with its other fields, a document is just below a power of two
 const readBytesAtOnce = 16 * chunkSizeBytes;
@@ -104,4 +103,105 @@ function end(stream: GridFSBucketWriteStream): Promise<void> {
     stream.once('error', reject);
     stream.end(resolve);
   });
+}
+
+export const bucketName = 'file_bytes';
+const chunksRemovedAtOnce = 64;
+
+/**
+ * Each write of a file has a version document from before its first chunk until its last chunk is removed, so that after a crash its
+ * remains are found (decisions.md#files-in-gridfs-noted-first). The document gives the file its name: of the `whole` versions, readers get
+ * the one with the highest `number`.
+ */
+const versionSchema = z.object({
+  _id: z.instanceof(ObjectId),
+  file: z.string(),
+  state: z.enum(['writing', 'whole', 'going']),
+  number: z.int().nonnegative(),
+  bytes: z.int().nonnegative(),
+});
+
+export type Version = z.infer<typeof versionSchema>;
+
+function versionsOf(database: Db): Collection<Version> {
+  return database.collection('file_versions');
+}
+
+/** The driver would create the bucket's own indexes in the middle of the first write. */
+export const fileIndexes: readonly CollectionIndexes[] = [
+  { collection: 'file_versions', indexes: [index({ file: 1, number: 1 })] },
+  { collection: `${bucketName}.files`, indexes: [index({ filename: 1, uploadDate: 1 })] },
+  { collection: `${bucketName}.chunks`, indexes: [index({ files_id: 1, n: 1 }, { unique: true })] },
+];
+
+/** The versions of files, and their removal with all their chunks. */
+export type FileVersions = {
+  /** Adds a version to which the file's bytes can then be written. */
+  begin(file: string): Promise<Version>;
+  /** Makes the version readable. Returns false if the file was removed while it was written. */
+  publish(version: Version, bytes: number): Promise<boolean>;
+  /** Returns the version that readers get. */
+  findNewest(file: string): Promise<Version | undefined>;
+  discard(version: Version): Promise<void>;
+  /**
+   * Keeps the highest version, no matter which process wrote it: of two concurrent calls, neither removes the version that the other keeps.
+   */
+  removeOlder(file: string): Promise<void>;
+  removeAll(file: string): Promise<void>;
+};
+
+export function createFileVersions({ call, durable, database }: MongoCalls): FileVersions {
+  const chunks = database.collection(`${bucketName}.chunks`);
+  const versions = versionsOf(database);
+
+  /** Lists the complete versions, the newest first. */
+  async function listComplete(file: string): Promise<Version[]> {
+    const options = { sort: { number: -1, _id: -1 }, ...durable() } as const;
+    const found = await call(() => versions.find({ file, state: 'whole' }, options).toArray());
+    return found.map((version) => versionSchema.parse(version));
+  }
+
+  /** Removes the version document last: until then the removal can be repeated. */
+  async function discard({ _id }: Version): Promise<void> {
+    await call(() => database.collection(`${bucketName}.files`).deleteOne({ _id }));
+    while (await call(() => removeChunks(_id)));
+    await call(() => versions.deleteOne({ _id }));
+  }
+
+  /** Returns whether there were any. */
+  async function removeChunks(version: ObjectId): Promise<boolean> {
+    const options = { projection: { _id: 1 }, limit: chunksRemovedAtOnce } as const;
+    const found = await chunks.find({ files_id: version }, options).toArray();
+    if (found.length > 0) await chunks.deleteMany({ files_id: version, _id: { $in: found.map(({ _id }) => _id) } });
+    return found.length > 0;
+  }
+
+  return {
+    async begin(file) {
+      const version: Version = { _id: new ObjectId(), file, state: 'writing', number: 0, bytes: 0 };
+      await call(() => versions.insertOne(version));
+      return version;
+    },
+
+    async publish({ _id, file }, bytes) {
+      const number = ((await listComplete(file))[0]?.number ?? 0) + 1;
+      const $set = { state: 'whole' as const, number, bytes };
+      return call(async () => (await versions.updateOne({ _id, state: 'writing' }, { $set })).matchedCount === 1);
+    },
+
+    findNewest: async (file) => (await listComplete(file))[0],
+    discard,
+
+    async removeOlder(file) {
+      const [, ...older] = await listComplete(file);
+      for (const version of older) await discard(version);
+    },
+
+    async removeAll(file) {
+      // This comes first, so that a version that is being written never becomes the file, and no reader gets a half removed file.
+      await call(() => versions.updateMany({ file }, { $set: { state: 'going' } }));
+      const going = await call(() => versions.find({ file }, durable()).toArray());
+      for (const version of going) await discard(version);
+    },
+  };
 }

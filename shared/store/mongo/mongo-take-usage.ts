@@ -1,12 +1,23 @@
-import { pauseBeforeRetry } from '../adapters/pause-before-retry.ts';
+import { compareBytes } from '../documents/lists.ts';
+import { pauseBeforeRetry } from '../documents/pause-before-retry.ts';
 import { type Addition, byDetail, type DetailBatch, detailId } from '../usage/usage-details.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
 import { byMonth, type MonthBatch } from '../usage/usage-sums.ts';
-import type { DoubtfulMonth, UsageTables } from '../usage/usage-tables.ts';
-import type { MongoCalls } from './database/mongo-calls.ts';
-import { refusedAsDuplicates } from './database/mongo-duplicates.ts';
-import { detailMoveOf, detailsOf } from './mongo-detail-documents.ts';
-import { moveOf, recordsOf, sumId, sumsOf, toRecordDocument } from './mongo-usage-documents.ts';
+import type { DetailChange, DoubtfulMonth, UsageTables } from '../usage/usage-tables.ts';
+import type { MongoCalls } from './mongo-calls.ts';
+import { refusedAsDuplicates } from './mongo-indexes.ts';
+import {
+  detailChangeOf,
+  detailMoveOf,
+  detailRange,
+  detailsOf,
+  moveOf,
+  readDetailDocument,
+  recordsOf,
+  sumId,
+  sumsOf,
+  toRecordDocument,
+} from './mongo-usage-documents.ts';
 
 const recordsAtOnce = 500;
 
@@ -120,4 +131,54 @@ export function createTakeUsage(calls: MongoCalls): UsageTables['take'] {
 
 function after<Item extends { entry: string }>(items: readonly Item[], lastEntry: string): Item[] {
   return items.filter(({ entry }) => entry > lastEntry);
+}
+
+const changesAtOnce = 500;
+
+type DetailTables = Pick<UsageTables, 'readDetails' | 'readMonthDetails' | 'compareAccounts' | 'replaceDetails'>;
+
+export function createMongoDetails({ call, durable, database }: MongoCalls): DetailTables {
+  const details = detailsOf(database);
+
+  async function write(changes: readonly DetailChange[]): Promise<boolean> {
+    let matched = 0;
+    const refused = await refusedAsDuplicates(
+      details.bulkWrite(changes.map(detailChangeOf), { ordered: false }).then((result) => {
+        matched = result.matchedCount + result.insertedCount;
+      }),
+    );
+    return refused.length === 0 && matched === changes.length;
+  }
+
+  return {
+    readDetails: (month, { limit, keyId, ...page }) =>
+      call(async () => {
+        const range = detailRange(month, 'fromDay' in page ? page.fromDay : '');
+        const _id = 'after' in page ? { $gt: detailId(page.after), $lt: range.$lt } : range;
+        const options = { sort: { _id: 1 }, limit, ...durable() } as const;
+        const found = await details
+          .find({ account: month.account, _id, ...(keyId !== undefined && { keyId }) }, options)
+          .toArray();
+        return found.map(readDetailDocument);
+      }),
+
+    readMonthDetails: (month, { after, limit }) =>
+      call(async () => {
+        const filter = { month, ...(after !== undefined && { _id: { $gt: detailId(after) } }) };
+        const options = { sort: { _id: 1 }, limit, ...durable() } as const;
+        const found = await details.find(filter, options).toArray();
+        return found.map((document) => readDetailDocument(document).detail);
+      }),
+
+    // Ids of details are JSON and begin with the account.
+    compareAccounts: (one, other) => compareBytes(JSON.stringify(one), JSON.stringify(other)),
+
+    async replaceDetails(_month, changes) {
+      for (let from = 0; from < changes.length; from += changesAtOnce) {
+        const piece = changes.slice(from, from + changesAtOnce);
+        if (!(await call(() => write(piece)))) return false;
+      }
+      return true;
+    },
+  };
 }

@@ -1,17 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
-import { compareBytes } from '../adapters/compare-bytes.ts';
-import { storedJson } from '../adapters/stored-json.ts';
-import { summedRecordSchema } from '../usage/usage-counts.ts';
+import { storedJson } from '../../stored-values.ts';
+import { compareBytes } from '../documents/lists.ts';
 import { type UsageRecord, usageRecordSchema } from '../usage/usage-record.ts';
-import { byMonth } from '../usage/usage-sums.ts';
+import { byMonth, summedRecordSchema } from '../usage/usage-sums.ts';
 import type { DoubtfulMonth, UsageTables } from '../usage/usage-tables.ts';
-import type { SqliteCalls } from './database/sqlite-calls.ts';
-import { rowsAtOnce } from './database/sqlite-pages.ts';
-import { createFindRecords } from './sqlite-find-records.ts';
-import { createRemoveUsage } from './sqlite-remove-usage.ts';
+import type { SqliteCalls } from './sqlite-calls.ts';
 import { createSqliteSums } from './sqlite-usage-sums.ts';
+
+/** This many rows block the process for a few milliseconds; between pieces it yields to the event loop. */
+const rowsAtOnce = 100;
 
 const summedRow = z.object({ document: storedJson.pipe(summedRecordSchema) });
 const entryRow = z.object({ entry: z.string() });
@@ -115,5 +114,85 @@ function createTakePiece(database: DatabaseSync, sums: ReturnType<typeof createS
       const { account, month, lastEntry, disputed } = batch;
       return sums.add(batch) && !disputed ? [] : [{ account, month, upTo: lastEntry }];
     });
+  };
+}
+
+const recordRow = z.object({ document: storedJson.pipe(usageRecordSchema) });
+
+const selectRecord = 'SELECT document FROM usage_records WHERE request_id = ?';
+const selectByAnswer = `SELECT document FROM usage_records
+  WHERE account = ? AND document ->> '$.answerId' = ? ORDER BY document ->> '$.admittedAt' DESC LIMIT 1`;
+const selectPage = `SELECT document FROM usage_records
+  WHERE account = :account AND document ->> '$.admittedAt' <= :admittedAt
+    AND (document ->> '$.admittedAt' < :admittedAt OR request_id < :requestId)
+  ORDER BY document ->> '$.admittedAt' DESC, request_id DESC LIMIT :limit`;
+
+/** As text, it comes after every time. */
+const afterAllTimes = '~';
+
+/** Finds and lists whole records by the indexes that are made for that (sqlite-schema.ts). */
+function createFindRecords(
+  database: DatabaseSync,
+  { read }: Pick<SqliteCalls, 'read'>,
+): Pick<UsageTables, 'findRecord' | 'findByAnswer' | 'listRecords'> {
+  const [byId, byAnswer] = [database.prepare(selectRecord), database.prepare(selectByAnswer)];
+  const pageOf = database.prepare(selectPage);
+  return {
+    findRecord: async (requestId) => toRecord(await read(() => byId.get(requestId))),
+    findByAnswer: async (account, answerId) => toRecord(await read(() => byAnswer.get(account, answerId))),
+    async listRecords(account, { before, limit }) {
+      const place = {
+        admittedAt: before?.admittedAt.toISOString() ?? afterAllTimes,
+        requestId: before?.requestId ?? '',
+      };
+      const rows = await read(() => pageOf.all({ account, ...place, limit }));
+      await nextTurn();
+      return rows.map((row) => recordRow.parse(row).document);
+    },
+  };
+}
+
+function toRecord(row: unknown): UsageRecord | undefined {
+  return row === undefined ? undefined : recordRow.parse(row).document;
+}
+
+/** For about this long a piece blocks the process, and writers of other processes. */
+const pieceMsWanted = 2;
+/** Larger pieces remove no more rows per second, because the pauses follow them, and others wait longer for the lock and the disk. */
+const [piecesMin, piecesMax] = [10, 100];
+
+/** Each finds its rows by an index on months, and looks at no more than it removes. */
+const removals = [
+  `DELETE FROM usage_records WHERE rowid IN (SELECT rowid FROM usage_records WHERE month < :month LIMIT :limit)`,
+  `DELETE FROM usage_details WHERE (account, month, day, model, key_id, endpoint) IN (
+    SELECT account, month, day, model, key_id, endpoint FROM usage_details WHERE month < :month LIMIT :limit)`,
+  `DELETE FROM usage_sums WHERE (account, month) IN (
+    SELECT account, month FROM usage_sums WHERE month < :month LIMIT :limit)`,
+];
+
+/**
+ * Removes old usage in pieces that hold the lock of all writers for some milliseconds: records first, then details, then sums, because sums
+ * list the months.
+ */
+function createRemoveUsage(database: DatabaseSync, { write }: Pick<SqliteCalls, 'write'>): UsageTables['removeBefore'] {
+  const statements = removals.map((removal) => database.prepare(removal));
+  let piece = piecesMin;
+
+  function removePiece(month: string): number {
+    const startedAt = performance.now();
+    for (const statement of statements) {
+      const removed = Number(statement.run({ month, limit: piece }).changes);
+      if (removed === 0) continue;
+      const factor = pieceMsWanted / Math.max(0.1, performance.now() - startedAt);
+      piece = Math.round(Math.min(piecesMax, Math.max(piecesMin, piece * Math.min(2, factor))));
+      return removed;
+    }
+    return 0;
+  }
+
+  return async function removeBefore(month) {
+    const removed = await write(() => removePiece(month));
+    await nextTurn();
+    return removed;
   };
 }

@@ -1,8 +1,6 @@
-import type { ShownCodeState, TopUpCode } from './top-up-code.ts';
-
-/** A decision on a code. Without `next` it remains unchanged. The function is pure, so it can be called as often as needed. */
-export type CodeDecision<Result> = { result: Result; next?: TopUpCode };
-export type DecideCode<Result> = (code: TopUpCode | undefined) => CodeDecision<Result>;
+import type { Collection, Decide, OpenDocuments, Query } from '../documents/documents.ts';
+import { listWanted } from '../documents/lists.ts';
+import { type ShownCodeState, shownStateOf, type TopUpCode, topUpCodeSchema } from './top-up-code.ts';
 
 /** Codes in the state `state` at the time `now`, all if it is omitted. `after` is the id of the code before the first. */
 export type CodePage = { state?: ShownCodeState | undefined; now: Date; after?: string | undefined; limit: number };
@@ -15,11 +13,55 @@ export interface TopUpCodeStore {
   findCode(hash: string): Promise<TopUpCode | undefined>;
 
   /** Changes a code as `decide` returns. `next` is written only if its state has not changed; otherwise `decide` is called again. */
-  changeCode<Result>(id: string, decide: DecideCode<Result>): Promise<Result>;
+  changeCode<Result>(id: string, decide: Decide<TopUpCode, Result>): Promise<Result>;
 
   /** Lists codes, newest first. */
   listCodes(page: CodePage): Promise<TopUpCode[]>;
 
   /** Lists codes in the state `claimed` since before this time, in order of their ids. */
   listClaimedCodes(page: { before: Date; after: string; limit: number }): Promise<TopUpCode[]>;
+}
+
+const codesOf = {
+  name: 'top_up_codes',
+  schema: topUpCodeSchema,
+  id: 'id',
+  indexes: { byHash: { fields: ['hash'], isUnique: true }, byState: { fields: ['state'] } },
+} as const satisfies Collection;
+
+export const topUpCodeCollections = [codesOf];
+
+/** The states that are kept of codes in a state that is shown. */
+const keptStates = {
+  unused: ['unused'],
+  expired: ['unused'],
+  redeemed: ['claimed', 'redeemed'],
+  revoked: ['revoked'],
+} as const satisfies Record<ShownCodeState, readonly TopUpCode['state'][]>;
+
+export function createTopUpCodeStore(open: OpenDocuments): TopUpCodeStore {
+  const codes = open(codesOf);
+  const listByState = (query: Query) => codes.list('byState', query);
+  return {
+    insertCodes: async (inserted) => void (await codes.insert(inserted)),
+    findCode: async (hash) => (await codes.list('byHash', { is: [hash], limit: 1 }))[0],
+    changeCode: (id, decide) =>
+      codes.change(id, (code) => {
+        const { result, next } = decide(code);
+        return code === undefined || next === undefined ? { result } : { result, next };
+      }),
+
+    listCodes({ state, now, after: id, limit }) {
+      const page = { after: id === undefined ? undefined : { id }, order: 'desc', limit } as const;
+      if (state === undefined) return codes.list('id', page);
+      return listWanted(listByState, { is: [keptStates[state]], ...page }, (code) => shownStateOf(code, now) === state);
+    },
+
+    listClaimedCodes: ({ before, after: id, limit }) =>
+      listWanted(
+        listByState,
+        { is: ['claimed'], after: { id }, limit },
+        ({ redeemed }) => redeemed !== undefined && redeemed.at < before,
+      ),
+  };
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { recordPages } from './record-pages.ts';
+import { type DetailPlace, dayOf, detailId } from './usage-details.ts';
 import {
   addRecord,
   type DetailCounts,
@@ -7,10 +7,9 @@ import {
   type SummedRecord,
   totalOf,
   type UsageCounts,
-} from './usage-counts.ts';
-import { type DetailPlace, dayOf, detailId } from './usage-details.ts';
-import type { UsageMonth } from './usage-sums.ts';
-import type { DetailChange, KeptDetail, UsageTables } from './usage-tables.ts';
+  type UsageMonth,
+} from './usage-sums.ts';
+import { type DetailChange, type KeptDetail, recordPages, type UsageTables } from './usage-tables.ts';
 
 /** About 10 MB. The details of one day are held together, even if they are more. */
 const detailsMaxDefault = 20_000;

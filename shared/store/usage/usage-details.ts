@@ -1,13 +1,14 @@
 import {
   addRecord,
+  compare,
   countNames,
   type DetailCounts,
   noCounts,
   noDetailCounts,
   type SummedRecord,
   type UsageCounts,
-} from './usage-counts.ts';
-import { compare, type UsageMonth } from './usage-sums.ts';
+  type UsageMonth,
+} from './usage-sums.ts';
 
 /** What a detail counts: the requests of an account with one key, for one model and endpoint, admitted on one day (`YYYY-MM-DD`, UTC). */
 export type DetailPlace = UsageMonth & { day: string; model: string; keyId: string; endpoint: string };

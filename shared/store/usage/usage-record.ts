@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedDate } from '../../stored-date.ts';
+import { storedDate } from '../../stored-values.ts';
 
 const tokens = z.int().nonnegative();
 const milliseconds = z.int().nonnegative();

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { pauseBeforeRetry } from '../adapters/pause-before-retry.ts';
-import { storeUnavailable } from '../adapters/store-errors.ts';
+import { pauseBeforeRetry } from '../documents/pause-before-retry.ts';
+import { storeUnavailable } from '../documents/store-errors.ts';
 import { compareMonth } from './compare-month.ts';
 import type { UsageSum } from './usage-sums.ts';
 import type { DoubtfulMonth, UsageTables } from './usage-tables.ts';

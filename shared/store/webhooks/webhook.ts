@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { storedDate as date } from '../../stored-date.ts';
+import { storedDate as date } from '../../stored-values.ts';
 
 /** OpenAI's names for batches. */
 export const webhookEvents = [

@@ -29,7 +29,7 @@ export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Op
 
   async function counted() {
     const month = monthOf(new Date());
-    const names = ['day', 'dayRequests', `${month}:used`, `${month}:reserved`];
+    const names = ['day', 'dayRequests', `${month}:chargedTokens`, `${month}:reservedTokens`];
     const [day, admitted, used, reserved] = await redis.hmget(countersKey(account), ...names);
     const numbers = { admitted: Number(admitted ?? 0), used: Number(used ?? 0), reserved: Number(reserved ?? 0) };
     return { month, day: day ?? null, ...numbers };
@@ -56,7 +56,7 @@ export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Op
     const giveUpAt = performance.now() + settledWithinMs;
     while (true) {
       for (const { id } of calls) {
-        const record = records.has(id) ? undefined : await store.findUsageRecord(id);
+        const record = records.has(id) ? undefined : await store.usage.findUsageRecord(id);
         if (record !== undefined) records.set(id, record);
       }
       if (calls.every(({ id }) => records.has(id)) || performance.now() > giveUpAt) return records;
@@ -77,7 +77,7 @@ export async function openBooks({ redisUrl, storeUrl, account, modelServer }: Op
       const calls = (await modelServer.calls()).filter(({ id }) => id.startsWith('req_'));
       const records = await recordsOf(calls);
       const admitted = await remembered(calls.flatMap(({ id }) => (records.has(id) ? [] : [id])));
-      const { kept, recomputed } = await store.recomputeUsage(account, monthOf(new Date()), '');
+      const { kept, recomputed } = await store.usage.recomputeUsage(account, monthOf(new Date()), '');
       const after = await counted();
       const sums = { kept: kept?.total.chargedTokens ?? 0, recomputed: recomputed?.total.chargedTokens ?? 0 };
       const news = {

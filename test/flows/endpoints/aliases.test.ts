@@ -109,7 +109,7 @@ test('the record names the model, and the name that was asked for', async (t) =>
   );
   await account.usageWith(2);
   await using store = await openStore(`sqlite:${stack.directory}/store.sqlite`, recordedLog());
-  const records = await Promise.all(ids.map((id) => store.findUsageRecord(id)));
+  const records = await Promise.all(ids.map((id) => store.usage.findUsageRecord(id)));
   t.deepEqual(
     records.map((record) => [record?.model, record?.requestedModel, record?.endpoint]),
     [

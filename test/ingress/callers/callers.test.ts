@@ -8,7 +8,7 @@ import type { SharedCallers } from '../../../ingress/callers/shared-callers.ts';
 import type { Caller } from '../../../shared/caller.ts';
 import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { KeyOwner } from '../../../shared/store/store.ts';
+import type { KeyOwner } from '../../../shared/store/accounts/account-store.ts';
 
 // The timeout of the store passes only when a test moves the timers, also on a busy machine.
 test.before(() => mock.timers.enable({ apis: ['setTimeout'] }));
@@ -350,9 +350,7 @@ test('an account that is not known here is looked up only on demand, and is as t
     version: 4,
     createdAt: new Date(),
     topUpsMade: [{ id: 'a', tokens: 500 }],
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
+    keys: [],
     changes: [],
   };
   accounts.set('user:bob', bob);

@@ -23,9 +23,9 @@ const admission = { admittedAt: 1, startBy: 2, deadline: 3, overage: false };
 const counters: LimitCounters = {
   now: 1,
   month: '2030-05',
-  used: 0,
-  reserved: 0,
-  overageUsed: 0,
+  chargedTokens: 0,
+  reservedTokens: 0,
+  overageTokens: 0,
   lastMinute: { requests: 0, tokens: 0, resetMs: 0 },
   dayRequests: 0,
   isCountOld: false,
@@ -76,7 +76,7 @@ function createSubject({ present = alice, fails, cold = false, admits, claimed }
       async seed({ account }, month) {
         calls.push(`seed ${account} ${month}`);
         isCold = false;
-        return { before: undefined, after: { used: 0, reserved: 0, overage: 0 } };
+        return { before: undefined, after: { chargedTokens: 0, reservedTokens: 0, overageTokens: 0 } };
       },
       async reread() {
         calls.push('reread');
@@ -89,7 +89,7 @@ function createSubject({ present = alice, fails, cold = false, admits, claimed }
   return { ...checkCaller, calls, noted, claims };
 }
 
-const charge = { allowance: { overageEnabled: false }, tokens: 1, report: lostReport };
+const charge = { allowance: { overageEnabled: false }, reservedTokens: 1, report: lostReport };
 const ask =
   (refuse: (caller: Caller) => ApiError | undefined): DecideCharge =>
   (caller) => {
@@ -344,7 +344,7 @@ test('while Redis or the store is unavailable no caller is accepted or refused: 
   }
 });
 
-const keyOf = (furtherKey: Caller['furtherKey']): Caller => ({ ...alice, furtherKey });
+const keyOf = (keyScope: Caller['keyScope']): Caller => ({ ...alice, keyScope });
 
 test('an ended further key is refused by every check, as expired or as unknown', async (t) => {
   const cases = [

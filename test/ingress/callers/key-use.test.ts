@@ -3,7 +3,7 @@ import { setImmediate as settled } from 'node:timers/promises';
 import test from 'ava';
 import { createKeyUse } from '../../../ingress/callers/key-use.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import type { KeyUse } from '../../../shared/store/store.ts';
+import type { KeyUse } from '../../../shared/store/accounts/account-store.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
 const minuteMs = 60_000;
@@ -63,13 +63,6 @@ test.serial('a use is written within half a minute, with its minute', async (t) 
   t.deepEqual(batches, [[at('key_1')]]);
   await pass(10 * minuteMs);
   t.is(batches.length, 1, 'and once');
-});
-
-test.serial('the use of a further key says so', async (t) => {
-  const { keyUse, pass, batches } = createSubject();
-  keyUse.note({ account, keyId: 'key_2', furtherKey: {} });
-  await pass(everyMs);
-  t.deepEqual(batches, [[{ ...at('key_2'), isFurther: true }]]);
 });
 
 test.serial('one use is recorded per minute', async (t) => {

@@ -55,7 +55,7 @@ test.serial('a caller that one ingress puts is found unchanged by the others', a
 });
 
 test.serial('the caller of a further key is found with what it may do', async (t) => {
-  const further = { ...alice, furtherKey: { endsAt: 5, models: ['small-chat'], limits: { requestsPerMinute: 1 } } };
+  const further = { ...alice, keyScope: { endsAt: 5, models: ['small-chat'], limits: { requestsPerMinute: 1 } } };
   await createSubject().put(hash, further);
   t.deepEqual((await createSubject().get(hash))?.caller, further);
 });

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import type { Batch, StoredFile } from '../../../shared/batches/batch.ts';
 import type { Caller } from '../../../shared/caller.ts';
-import type { KeyScope } from '../../../shared/key-scope.ts';
+import type { KeyScope } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { batchOf, fileOf } from '../../shared/store/batch-records.ts';
 import { inChunks } from '../../shared/store/file-bytes.ts';
@@ -42,7 +42,7 @@ const table: { title: string; scope: KeyScope | undefined; reads: readonly Maker
 
 const callerWith = (scope: KeyScope | undefined, keyId = 'key_own'): Caller => ({
   ...{ account: 'user:ann', plan: 'free', suspended: false, version: 1, overageEnabled: false, keyId },
-  ...(scope && { furtherKey: scope }),
+  ...(scope && { keyScope: scope }),
 });
 
 const newBatch = (file: string) => ({

@@ -8,7 +8,7 @@ import {
   type RoomEntry,
 } from '../../../shared/batches/batch-room.ts';
 import type { Caller } from '../../../shared/caller.ts';
-import { readAccountBytes } from '../../../shared/store/batches/account-bytes.ts';
+import { readAccountBytes } from '../../../shared/store/batches/batch-store.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { batchOf, fileOf } from '../../shared/store/batch-records.ts';
 import { type Contract, provesOnStore } from '../../shared/store/store-contract.ts';

@@ -31,7 +31,13 @@ test('a stream that lost its worker is charged for its prompt and the delivered 
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
   await settleInterrupted(lease, { run: 2, tokens: 30, promptTokens: 8 });
   t.is(settled.length, 1);
-  t.like(settled[0], { account: 'user:alice', requestId: 'req_1', run: 2, tokens: 38, admission: lease.admission });
+  t.like(settled[0], {
+    account: 'user:alice',
+    requestId: 'req_1',
+    run: 2,
+    chargedTokens: 38,
+    admission: lease.admission,
+  });
   t.like(settled[0]?.report, { outcome: 'failed', counted: 'estimated', promptTokens: 8, completionTokens: 30 });
   t.deepEqual(settled[0]?.report.endedRuns, [2], 'the run before it is recorded as lost');
 });
@@ -41,7 +47,7 @@ test('a run that has started meanwhile is lost, too, and nothing is charged if n
   const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
   await settleInterrupted(lease, { run: 2, tokens: 0, promptTokens: undefined });
-  t.like(settled[0], { tokens: 0, report: { promptTokens: 0, completionTokens: 0 } });
+  t.like(settled[0], { chargedTokens: 0, report: { promptTokens: 0, completionTokens: 0 } });
   t.deepEqual(settled[0]?.report.endedRuns, []);
 });
 
@@ -50,7 +56,7 @@ test('a run that started meanwhile has not counted the prompt, so the estimate o
   const settle = recording(settled);
   const settleInterrupted = createSettleInterrupted({ settle, metrics: metrics(), log: recordedLog().log });
   await settleInterrupted(lease, { run: 2, tokens: 30, promptTokens: undefined });
-  t.is(settled[0]?.tokens, 42);
+  t.is(settled[0]?.chargedTokens, 42);
 });
 
 test('its idempotency key ends with it: it is free if nothing is charged, and its answer is lost otherwise', async (t) => {

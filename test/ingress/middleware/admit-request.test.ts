@@ -9,7 +9,7 @@ import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 
 const caller: Caller = {
   ...{ account: 'user:ann', keyId: 'key_1', plan: 'free', suspended: false, version: 1, overageEnabled: false },
-  furtherKey: { models: ['small-chat'], limits: { tokensPerMinute: 50 } },
+  keyScope: { models: ['small-chat'], limits: { tokensPerMinute: 50 } },
 };
 const timeouts = { queueMs: 1_000, requestMs: 2_000 };
 const planFile = {
@@ -40,7 +40,7 @@ async function askedFor({ model = 'small-chat', tier = 'guest', tokens = 15, ref
 }
 
 test('a request within its plan and its key is charged, with the time limits of its plan file and its model', async (t) => {
-  t.like(await askedFor({}), { charge: { tokens: 15, report: { keyId: 'key_1' }, timeouts, queueMs: 60_000 } });
+  t.like(await askedFor({}), { charge: { reservedTokens: 15, report: { keyId: 'key_1' }, timeouts, queueMs: 60_000 } });
 });
 
 test('what a key may do is decided first, also for a request that may be a repeat and finds a full queue', async (t) => {

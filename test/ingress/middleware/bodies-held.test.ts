@@ -27,7 +27,7 @@ const alice: Caller = {
   ...{ suspended: false, version: 1, overageEnabled: false },
 };
 const counters: LimitCounters = {
-  ...{ now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0 },
+  ...{ now: 1, month: '2030-05', chargedTokens: 0, reservedTokens: 0, overageTokens: 0 },
   ...{ lastMinute: { requests: 0, tokens: 0, resetMs: 0 }, dayRequests: 0, isCountOld: false },
 };
 const counter = { inc() {} };

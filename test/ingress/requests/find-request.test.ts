@@ -185,7 +185,7 @@ test('an answer whose id was made of another request of the account is found by 
   const side = await freshAccount();
   const [first, second] = [nextId(), nextId()];
   const cached = `chatcmpl-${first}`;
-  await store.recordUsage([
+  await store.usage.recordUsage([
     usageRecord({ account: side.account, requestId: first, answerId: 'another' }),
     usageRecord({ account: side.account, requestId: second, answerId: cached }),
   ]);

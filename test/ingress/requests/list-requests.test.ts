@@ -3,6 +3,7 @@ import { ulid } from 'ulid';
 import type { FoundRequest } from '../../../ingress/requests/found-request.ts';
 import type { RequestFilter } from '../../../ingress/requests/list-requests.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { entryAt, usageRecord, usageRecords } from '../../shared/store/usage-records.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
@@ -123,7 +124,7 @@ test('requests of one millisecond are split between pages by their ids', async (
   const records = usageRecords(9, (index) => ({
     ...{ account: side.account, admittedAt, requestId: `req_01KBN4V4W0R2E9Z6Y5QH3T8MX${index}` },
   }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await comesInPages(t, side, records.map(({ requestId }) => requestId).toReversed(), {});
 });
 
@@ -134,19 +135,16 @@ test('a page with a filter looks at a bounded number of requests, and the next p
     ...{ account: side.account, admittedAt: at(index), entry: entryAt(index) },
     outcome: index === 3 || index === 2_400 ? ('failed' as const) : ('completed' as const),
   }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   let calls = 0;
-  const counted = {
-    ...store,
-    listUsageRecords: (...words: Parameters<Store['listUsageRecords']>) => {
+  const usage = {
+    ...store.usage,
+    listUsageRecords: (...words: Parameters<UsageStore['listUsageRecords']>) => {
       calls++;
-      return store.listUsageRecords(...words);
+      return store.usage.listUsageRecords(...words);
     },
   };
-  const counting = openRequests(own.redis, {
-    account: side.account,
-    store: Object.assign(Object.create(store), counted),
-  });
+  const counting = openRequests(own.redis, { account: side.account, store: { ...store, usage } });
   const first = await counting.list(side.account, { limit: 20, filter: { outcome: 'failed' } });
   t.deepEqual([first.requests.length, first.hasMore, calls], [1, true, 11]);
   const pages = await pagesOf(side, 20, { outcome: 'failed' });
@@ -167,6 +165,6 @@ test('an account without requests has one empty page', async (t) => {
 test('a record of a request that came twice is listed once', async (t) => {
   const side = await freshAccount();
   const record = usageRecord({ account: side.account, requestId: nextId() });
-  await store.recordUsage([record, { ...record, entry: entryAt(9) }]);
+  await store.usage.recordUsage([record, { ...record, entry: entryAt(9) }]);
   t.deepEqual(await pagesOf(side, 20), [[record.requestId]]);
 });

@@ -7,6 +7,7 @@ import { createReadLeases } from '../../../ingress/requests/read-leases.ts';
 import { createReadWaitingUsage } from '../../../ingress/requests/read-waiting-usage.ts';
 import { endedRequestKey, outboxKey, partitionOf } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
@@ -48,9 +49,14 @@ function placesWith(between: Read): RequestPlaces {
       listOf: after(waiting.listOf),
     },
     store: {
-      findUsageRecord: after((id: string) => store.findUsageRecord(id)),
-      findUsageByAnswer: after((...words: [string, string]) => store.findUsageByAnswer(...words)),
-      listUsageRecords: after((...words: Parameters<Store['listUsageRecords']>) => store.listUsageRecords(...words)),
+      usage: {
+        ...store.usage,
+        findUsageRecord: after((id: string) => store.usage.findUsageRecord(id)),
+        findUsageByAnswer: after((...words: [string, string]) => store.usage.findUsageByAnswer(...words)),
+        listUsageRecords: after((...words: Parameters<UsageStore['listUsageRecords']>) =>
+          store.usage.listUsageRecords(...words),
+        ),
+      },
     },
   };
 }

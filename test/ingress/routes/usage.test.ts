@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Router from '@koa/router';
-import test, { type ExecutionContext } from 'ava';
+import type { ExecutionContext } from 'ava';
+import test from 'ava';
 import Koa from 'koa';
 import { answerErrors } from '../../../ingress/middleware/answer-errors.ts';
 import { cutSlowReaders } from '../../../ingress/middleware/cut-slow-readers.ts';
@@ -14,9 +15,10 @@ import { usage, usageReport } from '../../../ingress/usage/usage-schemas.ts';
 import { temporarilyUnavailable } from '../../../shared/errors.ts';
 import { type Prices, parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import { noDetailCounts } from '../../../shared/store/usage/usage-counts.ts';
 import type { UsageDetail } from '../../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
+import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
+import { noDetailCounts } from '../../../shared/store/usage/usage-sums.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { entryAt, usageRecord, usageRecords } from '../../shared/store/usage-records.ts';
 import { planText } from '../../support/plan-text.ts';
@@ -28,7 +30,7 @@ type Setting = {
   now?: string;
   records?: readonly UsageRecord[];
   prices?: Prices['prices'];
-  change?: (store: Store) => Pick<Store, 'findAccount' | 'findUsageDays' | 'usageDetails' | 'names'>;
+  change?: (store: Store) => Pick<Store, 'accounts' | 'usage'>;
 };
 
 const atMonthEnd = new Date('2026-12-31T23:59:59.999Z');
@@ -43,7 +45,7 @@ async function start(
   t.teardown(() => parts.disposeAsync());
   const home = parts.use(await createSqliteHome());
   const store = parts.use(await home.open());
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   const { log, lines } = recordedLog();
   const parsed = parsePlanFile(planText((plan) => Object.assign(plan, prices && { prices })));
   if ('issues' in parsed) throw new Error(JSON.stringify(parsed.issues));
@@ -219,8 +221,10 @@ function countedDays(days: number, failAt = Number.POSITIVE_INFINITY, untilFailu
 }
 
 /** The store with other details. */
-const withDetails = (usageDetails: Store['usageDetails']) => (store: Store) =>
-  Object.assign(Object.create(store) as Store, { usageDetails });
+const withDetails = (usageDetails: UsageStore['usageDetails']) => (store: Store) => ({
+  ...store,
+  usage: { ...store.usage, usageDetails },
+});
 
 test('a file is read from the store no faster than its client reads it, and no further once the client has left', async (t) => {
   const { read, usageDetails } = countedDays(10_000);

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { createPricing, formatCost } from '../../../ingress/usage/prices.ts';
-import { noDetailCounts } from '../../../shared/store/usage/usage-counts.ts';
+import { noDetailCounts } from '../../../shared/store/usage/usage-sums.ts';
 
 const counts = { ...noDetailCounts, requests: 1, promptTokens: 100, cachedTokens: 40, completionTokens: 10 };
 

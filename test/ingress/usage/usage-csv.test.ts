@@ -1,6 +1,6 @@
 import test from 'ava';
 import { csvHeader, csvLine } from '../../../ingress/usage/usage-csv.ts';
-import { noDetailCounts } from '../../../shared/store/usage/usage-counts.ts';
+import { noDetailCounts } from '../../../shared/store/usage/usage-sums.ts';
 import { readCsv } from '../../support/report-side.ts';
 
 const row = (values: string[]) => ({ values, counts: { ...noDetailCounts, requests: 2 }, cost: 0n, unpricedTokens: 0 });

@@ -7,7 +7,7 @@ import { connectForRequests } from '../../../shared/redis/connections.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
 import { waitUntilReady } from '../../../shared/redis/wait-for-redis.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import type { Decide } from '../../../shared/store/documents/documents.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
@@ -20,9 +20,7 @@ const alice: Account = {
   topUpsMade: [],
   version: 3,
   createdAt: new Date(0),
-  endedKeys: [],
-  furtherKeys: [],
-  endedFurtherKeys: [],
+  keys: [],
   changes: [],
 };
 const suspend = changeSettings({ settings: { suspended: true }, at: new Date(1), by: 'user:operator' });
@@ -61,7 +59,7 @@ function recordedStore(faults: Faults = {}) {
       if (faults.find !== undefined) throw faults.find;
       return kept;
     },
-    async changeAccount<Result>(_: string, decide: Decide<Result>): Promise<Result> {
+    async changeAccount<Result>(_: string, decide: Decide<Account, Result>): Promise<Result> {
       await note('change');
       if (faults.change !== undefined) throw faults.change;
       await faults.duringChange?.();

@@ -1,7 +1,7 @@
 import test from 'ava';
 import { changeSettings, newAccount } from '../../../shared/account-changes/change-settings.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { Decision } from '../../../shared/store/accounts/decide.ts';
+import type { Decision } from '../../../shared/store/documents/documents.ts';
 
 const t1 = new Date('2026-01-01');
 const t2 = new Date('2026-01-02');
@@ -127,7 +127,7 @@ test('no decision mutates its input account', (t) => {
   t.deepEqual(ann, before);
 });
 
-function nextOf(decision: Decision<unknown>): Account {
+function nextOf(decision: Decision<Account, unknown>): Account {
   if (decision.next === undefined) throw new Error('no change is expected');
   return decision.next;
 }

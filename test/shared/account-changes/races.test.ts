@@ -9,7 +9,7 @@ import { createAdmit } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
 import { changesKey, fillKey, versionKey } from '../../../shared/redis/keys.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import type { Decide } from '../../../shared/store/documents/documents.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 import { replaceClock } from '../../support/redis-clock.ts';
@@ -110,9 +110,7 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
     topUpsMade: [],
     version: 1,
     createdAt: new Date(0),
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
+    keys: [],
     changes: [],
   };
   let now = startedAt;
@@ -164,7 +162,7 @@ async function createWorld(t: ExecutionContext, { turns, plan: { slowness }, fel
       writing.get(writer)?.over.resolve();
       writing.delete(writer);
     },
-    async write<Result>(decide: Decide<Result>): Promise<Result> {
+    async write<Result>(decide: Decide<Account, Result>): Promise<Result> {
       for (;;) {
         const decidedOn = kept;
         const { result, next } = decide(decidedOn);
@@ -235,7 +233,7 @@ async function change(world: World, deaths: readonly Death[]): Promise<void> {
         world.begin(dead);
         return found;
       },
-      async changeAccount<Result>(_: string, decide: Decide<Result>) {
+      async changeAccount<Result>(_: string, decide: Decide<Account, Result>) {
         await world.turn('it was marked');
         if (death === 'before the store') world.end(dead);
         await dies('before the store');

@@ -1,6 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { mintGuestKey, mintKey } from '../../../ingress/callers/account-changes.ts';
-import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
+import { createKey, mintGuestKey, mintKey } from '../../../ingress/callers/change-keys.ts';
 import { decideAction } from '../../../ingress/routes/operators/actions/record-action.ts';
 import type { ChangeAccount } from '../../../shared/account-changes/change-account.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
@@ -8,6 +7,7 @@ import { beginRemoval, createClearAccount, useAgain } from '../../../shared/acco
 import { enterRoom, newRoomEntry } from '../../../shared/batches/batch-room.ts';
 import { nextBatch } from '../../../shared/batches/batch-states.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { batchOf, fileOf } from '../store/batch-records.ts';
 import { inChunks } from '../store/file-bytes.ts';
@@ -34,11 +34,14 @@ const [defaultKey, furtherKey] = [newKey(), newKey()];
 async function fill(store: Store): Promise<void> {
   await mint(store, ann, { plan: 'pro', key: defaultKey });
   const fields = { name: 'a program' };
-  await store.changeAccount(ann, createFurtherKey({ account: ann, plan: 'pro', key: furtherKey, fields }));
+  await store.accounts.changeAccount(ann, createKey({ account: ann, plan: 'pro', key: furtherKey, fields }));
   const topUp = { id: 'paid', tokens: 5 };
-  await store.changeAccount(ann, changeSettings({ settings: { topUp, overageEnabled: true }, by: 'user:olga', at }));
-  await store.names.keepName({ id: ann, name: 'Ann Example' });
-  await store.recordUsage([usageRecord({ account: ann, requestId: 'req_1' })]);
+  await store.accounts.changeAccount(
+    ann,
+    changeSettings({ settings: { topUp, overageEnabled: true }, by: 'user:olga', at }),
+  );
+  await store.accounts.keepName({ id: ann, name: 'Ann Example' });
+  await store.usage.recordUsage([usageRecord({ account: ann, requestId: 'req_1' })]);
   await mint(store, 'user:bob');
   for (const file of [input, unused, output, others]) {
     await store.batches.insertFile(file);
@@ -76,10 +79,10 @@ async function sweep({ batches, files }: Store): Promise<void> {
 }
 
 const clearOf = (store: Store) =>
-  createClearAccount({ store, changeAccount: (id, decide) => store.changeAccount(id, decide) });
+  createClearAccount({ store, changeAccount: (id, decide) => store.accounts.changeAccount(id, decide) });
 
 async function remove(store: Store): Promise<boolean> {
-  await store.changeAccount(ann, beginRemoval(by));
+  await store.accounts.changeAccount(ann, beginRemoval(by));
   return clearOf(store)(ann, at);
 }
 
@@ -89,7 +92,8 @@ async function removalsOf(store: Store) {
 }
 
 async function assertGone(t: ExecutionContext, store: Store, title: string): Promise<void> {
-  for (const hash of [defaultKey.hash, furtherKey.hash]) t.is(await store.findKeyOwner([hash]), undefined, title);
+  for (const hash of [defaultKey.hash, furtherKey.hash])
+    t.is(await store.accounts.findKeyOwner([hash]), undefined, title);
   t.deepEqual(await store.batches.listBatches(ann, { limit: 10 }), [], title);
   t.deepEqual(await store.batches.listFiles(ann, { limit: 10 }), [], title);
   for (const { id } of [input, unused, output]) {
@@ -98,17 +102,26 @@ async function assertGone(t: ExecutionContext, store: Store, title: string): Pro
   }
   t.deepEqual((await store.webhooks.findWebhooks(ann))?.endpoints, [], title);
   t.is(await store.webhooks.findDelivery(delivery.id), undefined, title);
-  t.deepEqual(await store.names.findNames([ann]), new Map(), title);
-  t.like(await store.findAccount(ann), { plan: 'free', removal: { isDone: true }, topUp: undefined, furtherKeys: [] });
-  t.deepEqual(await store.listAccounts({ limit: 10 }).then((all) => all.map(({ id }) => id)), ['user:bob'], title);
-  t.deepEqual(await store.listRemovals({ after: '', limit: 10 }), [], title);
+  t.deepEqual(await store.accounts.findNames([ann]), new Map(), title);
+  t.like(await store.accounts.findAccount(ann), {
+    plan: 'free',
+    removal: { isDone: true },
+    topUp: undefined,
+    keys: [],
+  });
+  t.deepEqual(
+    await store.accounts.listAccounts({ limit: 10 }).then((all) => all.map(({ id }) => id)),
+    ['user:bob'],
+    title,
+  );
+  t.deepEqual(await store.accounts.listRemovals({ after: '', limit: 10 }), [], title);
 }
 
 async function assertKept(t: ExecutionContext, store: Store): Promise<void> {
   t.like(await removalsOf(store), [{ actor: 'user:olga', address: '198.51.100.7', reason: 'left' }]);
   t.is((await store.audit.listAudit({ account: ann, limit: 10 })).length, 2, 'the earlier record stays');
-  t.is((await store.listUsageRecords(ann, { limit: 10 })).length, 1);
-  t.not((await store.findAccount('user:bob'))?.key, undefined);
+  t.is((await store.usage.listUsageRecords(ann, { limit: 10 })).length, 1);
+  t.not(defaultKeyOf(await store.accounts.findAccount('user:bob')), undefined);
   t.deepEqual(await store.batches.listBatches('user:bob', { limit: 10 }), [othersBatch]);
   t.deepEqual(await store.files.read(others.id, 0, 10), Buffer.from('bytes'));
   t.deepEqual((await store.webhooks.findWebhooks('user:bob'))?.endpoints, [othersEndpoint]);
@@ -119,11 +132,11 @@ test('an account loses its keys first, and all else once its batches have ended'
   await using store = await home.open();
   await fill(store);
   t.false(await remove(store));
-  for (const hash of [defaultKey.hash, furtherKey.hash]) t.is(await store.findKeyOwner([hash]), undefined);
+  for (const hash of [defaultKey.hash, furtherKey.hash]) t.is(await store.accounts.findKeyOwner([hash]), undefined);
   t.like(await store.batches.findBatch(running.id), { state: 'cancelling' });
   t.is(await store.batches.findBatch(over.id), undefined);
   t.not(await store.files.read(input.id, 0, 10), undefined, 'a worker reads it to end the lines');
-  t.deepEqual(await store.listRemovals({ after: '', limit: 10 }), [ann]);
+  t.deepEqual(await store.accounts.listRemovals({ after: '', limit: 10 }), [ann]);
   await endBatches(store);
   t.true(await remove(store));
   await assertGone(t, store, 'removed');
@@ -146,7 +159,7 @@ test('a removal waits for an upload and for a batch that were on their way when 
   t.false(await remove(store), 'the batch may still come');
   t.is(await store.batches.findFile(upload.id), undefined);
   t.true(await clearOf(store)(ann, new Date(at.getTime() + 61_000)), 'a minute later it does not');
-  t.like(await store.findAccount(ann), { removal: { isDone: true } });
+  t.like(await store.accounts.findAccount(ann), { removal: { isDone: true } });
 });
 
 test('ending what an account still has does not bring it back; a new key does, also the one of a device', async (t) => {
@@ -155,22 +168,25 @@ test('ending what an account still has does not bring it back; a new key does, a
   const device = 'device:00ff';
   const guest = { secret: 's', pepper: 'p' };
   const mintGuest = () =>
-    store.changeAccount(
+    store.accounts.changeAccount(
       device,
       mintGuestKey({ account: device, plan: 'guest-device', key: defaultKey, guest }, () => true),
     );
   await mintGuest();
-  await store.changeAccount(device, beginRemoval({ ...by, plan: 'guest-device' }));
-  t.is(await store.findKeyOwner([defaultKey.hash]), undefined);
+  await store.accounts.changeAccount(device, beginRemoval({ ...by, plan: 'guest-device' }));
+  t.is(await store.accounts.findKeyOwner([defaultKey.hash]), undefined);
   const action = { requestEnded: 'req_1' };
-  await store.changeAccount(device, decideAction({ action, by: olga, unknown: { id: device, plan: 'guest-device' } }));
-  t.like(await store.findAccount(device), { removal: { isDone: false, isUsed: undefined } });
+  await store.accounts.changeAccount(
+    device,
+    decideAction({ action, by: olga, unknown: { id: device, plan: 'guest-device' } }),
+  );
+  t.like(await store.accounts.findAccount(device), { removal: { isDone: false, isUsed: undefined } });
   await mintGuest();
-  t.like(await store.findAccount(device), { removal: { isDone: false, isUsed: true }, plan: 'guest-device' });
+  t.like(await store.accounts.findAccount(device), { removal: { isDone: false, isUsed: true }, plan: 'guest-device' });
   t.true(await clearOf(store)(device, later));
-  t.like(await store.findAccount(device), { removal: undefined, plan: 'guest-device' });
-  t.is((await store.findKeyOwner([defaultKey.hash]))?.account, device, 'its new key stays');
-  t.is((await store.findKeyOwner([defaultKey.hash]))?.account, device);
+  t.like(await store.accounts.findAccount(device), { removal: undefined, plan: 'guest-device' });
+  t.is((await store.accounts.findKeyOwner([defaultKey.hash]))?.account, device, 'its new key stays');
+  t.is((await store.accounts.findKeyOwner([defaultKey.hash]))?.account, device);
 });
 
 test('a pass that takes too long is continued by the next one, at every item', async (t) => {
@@ -180,7 +196,7 @@ test('a pass that takes too long is continued by the next one, at every item', a
   await endBatches(store);
   await remove(store);
   await endBatches(store);
-  const changeAccount: ChangeAccount = (id, decide) => store.changeAccount(id, decide);
+  const changeAccount: ChangeAccount = (id, decide) => store.accounts.changeAccount(id, decide);
   let passes = 0;
   for (let isClear = false; !isClear; passes++) {
     let [clock, items] = [0, 0];
@@ -236,7 +252,7 @@ test('a removal that is interrupted before or after any of its steps ends with t
       if (outcome === true) steps = Math.min(steps, at - 1);
       else t.is(outcome, 'killed', title);
       const isBegun = (await removalsOf(store)).length === 1;
-      const owner = await store.findKeyOwner([defaultKey.hash]);
+      const owner = await store.accounts.findKeyOwner([defaultKey.hash]);
       t.is(owner === undefined, isBegun, `${title}: keys end with the record`);
       await remove(store);
       await endBatches(store);
@@ -254,25 +270,31 @@ test('an account that is used after its removal begins again, stays suspended, a
   await using store = await home.open();
   await fill(store);
   const change = (settings: object, plan = 'free') =>
-    store.changeAccount(ann, changeSettings({ settings, by: 'user:olga', at: later, unknown: { id: ann, plan } }));
+    store.accounts.changeAccount(
+      ann,
+      changeSettings({ settings, by: 'user:olga', at: later, unknown: { id: ann, plan } }),
+    );
   await change({ suspended: true });
   await remove(store);
   await endBatches(store);
   await remove(store);
-  t.like(await store.findAccount(ann), { suspended: true, removal: { isDone: true } });
-  t.deepEqual(await store.listAccounts({ limit: 10 }).then((all) => all.map(({ id }) => id)), [ann, 'user:bob']);
+  t.like(await store.accounts.findAccount(ann), { suspended: true, removal: { isDone: true } });
+  t.deepEqual(await store.accounts.listAccounts({ limit: 10 }).then((all) => all.map(({ id }) => id)), [
+    ann,
+    'user:bob',
+  ]);
   await change({ suspended: false });
   await change({ topUp: { id: 'paid', tokens: 5 } });
-  const before = (await store.findAccount(ann)) as Account;
+  const before = (await store.accounts.findAccount(ann)) as Account;
   t.like(before, { plan: 'free', overageEnabled: false, topUp: undefined, removal: undefined });
   const { account } = await mint(store, ann);
   t.true(account.version > before.version, 'no version comes back');
-  t.is((await store.findKeyOwner([defaultKey.hash]))?.account, undefined);
-  await store.changeAccount(ann, beginRemoval({ ...by, at: later }));
+  t.is((await store.accounts.findKeyOwner([defaultKey.hash]))?.account, undefined);
+  await store.accounts.changeAccount(ann, beginRemoval({ ...by, at: later }));
   t.is((await removalsOf(store)).length, 2, 'another removal');
 });
 
-const listedOf = async (store: Store) => (await store.listAccounts({ limit: 10 })).map(({ id }) => id);
+const listedOf = async (store: Store) => (await store.accounts.listAccounts({ limit: 10 })).map(({ id }) => id);
 const changes = {
   'a suspension': changeSettings({ settings: { suspended: true }, by: 'user:olga', at: later }),
   'a top-up': changeSettings({ settings: { topUp: { id: 'new', tokens: 5 } }, by: 'user:olga', at: later }),
@@ -286,20 +308,20 @@ for (const [name, change] of Object.entries(changes)) {
     await using store = await home.open();
     await fill(store);
     t.false(await remove(store));
-    await store.changeAccount<unknown>(ann, change);
-    t.deepEqual(await store.listRemovals({ after: '', limit: 10 }), [ann]);
+    await store.accounts.changeAccount<unknown>(ann, change);
+    t.deepEqual(await store.accounts.listRemovals({ after: '', limit: 10 }), [ann]);
     await endBatches(store);
     t.true(await clearOf(store)(ann, later));
     t.deepEqual(await store.batches.listFiles(ann, { limit: 10 }), []);
     t.deepEqual(await store.batches.listBatches(ann, { limit: 10 }), []);
-    const { key, suspended, topUp, removal } = (await store.findAccount(ann)) ?? {};
+    const { keys = [], suspended, topUp, removal } = (await store.accounts.findAccount(ann)) ?? {};
     t.deepEqual(
-      [key !== undefined, suspended, topUp?.tokens, removal],
+      [keys.length > 0, suspended, topUp?.tokens, removal],
       [name === 'a new key', name === 'a suspension', name === 'a top-up' ? 5 : undefined, undefined],
     );
     t.deepEqual(await listedOf(store), [ann, 'user:bob']);
-    t.deepEqual(await store.listRemovals({ after: '', limit: 10 }), []);
-    await store.changeAccount(ann, beginRemoval({ ...by, at: later }));
+    t.deepEqual(await store.accounts.listRemovals({ after: '', limit: 10 }), []);
+    await store.accounts.changeAccount(ann, beginRemoval({ ...by, at: later }));
     t.is((await removalsOf(store)).length, 2, 'it can be removed again');
   });
 }
@@ -333,7 +355,7 @@ test('a removal removes nothing that was made after it began, and the account is
   t.deepEqual(await store.batches.listBatches(ann, { limit: 10 }), [batch]);
   t.deepEqual(await store.batches.listFiles(ann, { limit: 10 }), [file], 'without the file of an older batch');
   t.deepEqual((await store.webhooks.findWebhooks(ann))?.endpoints, [kept]);
-  t.is((await store.findAccount(ann))?.removal, undefined);
+  t.is((await store.accounts.findAccount(ann))?.removal, undefined);
   t.deepEqual(await listedOf(store), [ann, 'user:bob']);
 });
 
@@ -341,18 +363,18 @@ test('what is made after a removal brings the account back once; what was on its
   await using home = await createSqliteHome();
   await using store = await home.open();
   await mint(store, ann);
-  await store.changeAccount(ann, beginRemoval(by));
-  await store.changeAccount(ann, useAgain(at));
+  await store.accounts.changeAccount(ann, beginRemoval(by));
+  await store.accounts.changeAccount(ann, useAgain(at));
   t.like(
-    await store.findAccount(ann),
+    await store.accounts.findAccount(ann),
     { removal: { isUsed: undefined, isDone: false } },
     'it is older, and is removed',
   );
   t.true(await clearOf(store)(ann, at));
   t.deepEqual(await listedOf(store), []);
-  await store.changeAccount(ann, useAgain(at));
+  await store.accounts.changeAccount(ann, useAgain(at));
   t.deepEqual(await listedOf(store), [ann], 'nothing removes it any more');
-  t.is(useAgain(at)(await store.findAccount(ann)).next, undefined);
+  t.is(useAgain(at)(await store.accounts.findAccount(ann)).next, undefined);
   t.is(useAgain(at)(undefined).next, undefined);
 });
 
@@ -362,10 +384,10 @@ test('a repeated removal removes what was made in the meantime, and has no recor
   await mint(store, ann);
   t.true(await remove(store));
   await store.batches.insertFile(fileOf({ account: ann, createdAt: later }));
-  await store.changeAccount(ann, beginRemoval({ ...by, at: later }));
+  await store.accounts.changeAccount(ann, beginRemoval({ ...by, at: later }));
   t.true(await clearOf(store)(ann, later));
   t.deepEqual(await store.batches.listFiles(ann, { limit: 10 }), []);
-  t.like(await store.findAccount(ann), { removal: { isDone: true, at: later } });
+  t.like(await store.accounts.findAccount(ann), { removal: { isDone: true, at: later } });
   t.is((await removalsOf(store)).length, 1);
 });
 
@@ -379,18 +401,18 @@ test('an endpoint that a pass did not see does not stay: the next pass removes i
     await using home = await createSqliteHome();
     await using store = await home.open();
     await mint(store, ann);
-    await store.changeAccount(ann, beginRemoval(by));
-    if (isUsed) await store.changeAccount(ann, useAgain(later));
+    await store.accounts.changeAccount(ann, beginRemoval(by));
+    if (isUsed) await store.accounts.changeAccount(ann, useAgain(later));
     const pass = createClearAccount({
       store,
       async changeAccount(id, decide) {
         await insert(store);
-        await store.changeAccount(ann, useAgain(at));
-        return store.changeAccount(id, decide);
+        await store.accounts.changeAccount(ann, useAgain(at));
+        return store.accounts.changeAccount(id, decide);
       },
     });
     t.false(await pass(ann, at), 'it has looked before the endpoint was stored');
-    t.like(await store.findAccount(ann), { removal: { isDone: false, isUsed: isUsed || undefined } });
+    t.like(await store.accounts.findAccount(ann), { removal: { isDone: false, isUsed: isUsed || undefined } });
     t.true(await clearOf(store)(ann, later));
     t.deepEqual((await store.webhooks.findWebhooks(ann))?.endpoints, []);
     t.deepEqual(await listedOf(store), isUsed ? [ann] : []);
@@ -399,13 +421,13 @@ test('an endpoint that a pass did not see does not stay: the next pass removes i
   await using home = await createSqliteHome();
   await using store = await home.open();
   await mint(store, ann);
-  await store.changeAccount(ann, beginRemoval(by));
+  await store.accounts.changeAccount(ann, beginRemoval(by));
   const pass = createClearAccount({
     store,
     async changeAccount(id, decide) {
       await insert(store);
-      const result = await store.changeAccount(id, decide);
-      await store.changeAccount(ann, useAgain(at));
+      const result = await store.accounts.changeAccount(id, decide);
+      await store.accounts.changeAccount(ann, useAgain(at));
       return result;
     },
   });
@@ -418,15 +440,15 @@ test('removing an account that is gone and has nothing changes nothing, also if 
     await using home = await createSqliteHome();
     await using store = await home.open();
     await mint(store, ann);
-    await store.changeAccount(ann, changeSettings({ settings: { suspended }, by: 'user:olga', at }));
+    await store.accounts.changeAccount(ann, changeSettings({ settings: { suspended }, by: 'user:olga', at }));
     t.true(await remove(store));
-    const gone = await store.findAccount(ann);
+    const gone = await store.accounts.findAccount(ann);
     const again = beginRemoval({ ...by, at: later, isEmpty: true });
     t.is(again(gone).next, undefined);
     t.true(await clearOf(store)(ann, later));
-    t.deepEqual(await store.findAccount(ann), gone);
-    await store.changeAccount(ann, useAgain(later));
-    t.not(again(await store.findAccount(ann)).next, undefined, 'it was used');
+    t.deepEqual(await store.accounts.findAccount(ann), gone);
+    await store.accounts.changeAccount(ann, useAgain(later));
+    t.not(again(await store.accounts.findAccount(ann)).next, undefined, 'it was used');
   }
 });
 
@@ -434,14 +456,14 @@ test('a pass of an earlier removal does not end a later one', async (t) => {
   await using home = await createSqliteHome();
   await using store = await home.open();
   await mint(store, ann);
-  await store.changeAccount(ann, beginRemoval(by));
+  await store.accounts.changeAccount(ann, beginRemoval(by));
   const clear = createClearAccount({
     store,
     changeAccount: async (id, decide) => {
-      await store.changeAccount(ann, beginRemoval({ ...by, at: later }));
-      return store.changeAccount(id, decide);
+      await store.accounts.changeAccount(ann, beginRemoval({ ...by, at: later }));
+      return store.accounts.changeAccount(id, decide);
     },
   });
   t.false(await clear(ann, at));
-  t.like(await store.findAccount(ann), { removal: { isDone: false, at: later } });
+  t.like(await store.accounts.findAccount(ann), { removal: { isDone: false, at: later } });
 });

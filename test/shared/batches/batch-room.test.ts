@@ -13,7 +13,6 @@ import {
   noteRefused,
   type RoomLimits,
   refusedBytes,
-  takeBytes,
 } from '../../../shared/batches/batch-room.ts';
 
 const since = new Date(0);
@@ -49,7 +48,6 @@ test('what is repeated, and what concerns a batch that is not there, changes not
   for (const absent of [giveBackBytes('two', 1), moveBytesToFiles('two')]) {
     t.deepEqual(absent(room), { result: undefined });
   }
-  t.deepEqual(takeBytes({ batch: 'two', bytes: 1, bytesMax: 1e9 })(room), { result: 'absent' });
 });
 
 test('the largest result that had no room counts for a day, also after its batch', (t) => {
@@ -70,7 +68,6 @@ test('whatever happens in whatever order, the bytes of a room are those of its e
   const change: fc.Arbitrary<DecideRoom<unknown>> = fc.oneof(
     fc.tuple(batch, fc.nat(20)).map(([id, lines]) => enterRoom(id, newRoomEntry({ lines, tokens: 1, since }), noLimit)),
     batch.map((id) => leaveRoom([id])),
-    fc.tuple(batch, bytes).map(([id, more]) => takeBytes({ batch: id, bytes: more, bytesMax: 40_000 })),
     fc.tuple(batch, bytes).map(([id, less]) => giveBackBytes(id, less)),
     batch.map(moveBytesToFiles),
     fc.tuple(bytes, fc.nat(5)).map(([more, day]) => noteRefused(more, day * 50_000_000)),

@@ -54,7 +54,10 @@ test.serial('a top-up lifts spent overage, and does not renew it', async (t) => 
     await side.start(requestId);
     await side.settle(requestId, { tokens });
   }
-  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), { limit: 'quota', counters: { overageUsed: 50 } });
+  t.like(await side.admit({ requestId: 'c', tokens: 1, allowance }), {
+    limit: 'quota',
+    counters: { overageTokens: 50 },
+  });
   const topped = { ...allowance, topUp: { month: '2030-05', tokens: 60 } };
   t.like(await side.admit({ requestId: 'c', tokens: 10, allowance: topped }), { admission: { overage: false } });
   t.like(await side.admit({ requestId: 'd', tokens: 1, allowance: topped }), { outcome: 'refused', limit: 'quota' });
@@ -68,7 +71,7 @@ test.serial('a skipped month makes an account cold, and past months are removed'
   await setTime(Date.UTC(2030, 7, 1));
   await side.admit({ requestId: 'b' });
   t.is((await side.seed('2030-05', 'compare')).before, undefined);
-  t.is((await side.seed('2030-07', 'compare')).before?.used, 0, 'the last month is kept');
+  t.is((await side.seed('2030-07', 'compare')).before?.chargedTokens, 0, 'the last month is kept');
   await setTime(Date.UTC(2030, 8, 1));
   await side.admit({ requestId: 'c' });
   t.is((await side.seed('2030-07', 'compare')).before, undefined);
@@ -96,8 +99,8 @@ test.serial('nothing is admitted while the outbox is full', async (t) => {
     await side.start(requestId);
     await side.settle(requestId);
   }
-  t.like(await side.admit({ requestId: 'c' }), { outcome: 'full', counters: { used: 20, reserved: 0 } });
-  t.like(await side.counters(), { used: 20 });
+  t.like(await side.admit({ requestId: 'c' }), { outcome: 'full', counters: { chargedTokens: 20, reservedTokens: 0 } });
+  t.like(await side.counters(), { chargedTokens: 20 });
 });
 
 test.serial('a clock that steps back by less than a minute is waited out, and a larger step is accepted', async (t) => {
@@ -162,7 +165,7 @@ test.serial('a lease that ends before the next check of its account brings that 
   const admit = (requestId: string, queueMs: number) =>
     side.admission.admit(
       { account: side.account, requestId, version: 1 },
-      { allowance: { overageEnabled: false }, tokens: 1, report: lostReport, queueMs },
+      { allowance: { overageEnabled: false }, reservedTokens: 1, report: lostReport, queueMs },
     );
   t.like(await admit('a', 60_000), { outcome: 'admitted' });
   t.is(await checkedAt(), noon + leaseLifeMs);
@@ -175,13 +178,17 @@ test.serial('a lease that ends before the next check of its account brings that 
 test.serial('sums are exact up to the largest safe integer', async (t) => {
   const side = await freshAccount();
   const [used, reserved, settled] = [9_000_000_000_000_001, 3_456_789_012_345, 3_456_789_012_344];
-  await redis().hset(countersKey(side.account), '2030-05:used', used);
-  const held = { lastMinute: { requests: 1, tokens: reserved, resetMs: 60_000 }, used, reserved };
+  await redis().hset(countersKey(side.account), '2030-05:chargedTokens', used);
+  const held = {
+    lastMinute: { requests: 1, tokens: reserved, resetMs: 60_000 },
+    chargedTokens: used,
+    reservedTokens: reserved,
+  };
   t.like(await side.admit({ requestId: 'a', tokens: reserved }), { outcome: 'admitted', counters: held });
   await side.start('a');
   t.true(await side.settle('a', { tokens: settled }));
   const { lastMinute, ...counters } = await side.counters();
-  t.like(counters, { used: used + settled, reserved: 0 });
+  t.like(counters, { chargedTokens: used + settled, reservedTokens: 0 });
   t.is(lastMinute.tokens, settled);
 });
 

@@ -25,7 +25,7 @@ function open(
     seed: async ({ account, keyId }, month) => {
       seeded.push(keyId === undefined ? `${account} ${month}` : `${account} ${keyId} ${month}`);
       await seed(account, month);
-      const none = { used: 0, reserved: 0, overage: 0 };
+      const none = { chargedTokens: 0, reservedTokens: 0, overageTokens: 0 };
       return { before: undefined, after: none };
     },
     async reread(_subject: string) {
@@ -98,7 +98,7 @@ test('at most 64 months are counted at once, and the others must retry', async (
 });
 
 test('only a further key with an end or limits is part of a call, and its month is counted apart', async (t) => {
-  const keyed = (furtherKey: Caller['furtherKey']): Caller => ({ ...caller, keyId: 'key_1', furtherKey });
+  const keyed = (keyScope: Caller['keyScope']): Caller => ({ ...caller, keyId: 'key_1', keyScope });
   const coldKey: Admitted = { outcome: 'cold', month: '2030-05', keyId: 'key_1' };
   const { ask, asked, seeded } = open([coldKey, ended]);
   const limits = { tokensPerMonth: 5 };
@@ -113,11 +113,19 @@ test('only a further key with an end or limits is part of a call, and its month 
 
 test('an old count of a key is used, and counted again in the background, which may fail', async (t) => {
   const lastMinute = { requests: 0, tokens: 0, resetMs: 0 };
-  const key = { lastMinute, used: 0, reserved: 0, overageUsed: 0, dayRequests: 0, isCountOld: true };
-  const month = { now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0, dayRequests: 0, isCountOld: false };
+  const key = { lastMinute, chargedTokens: 0, reservedTokens: 0, overageTokens: 0, dayRequests: 0, isCountOld: true };
+  const month = {
+    now: 1,
+    month: '2030-05',
+    chargedTokens: 0,
+    reservedTokens: 0,
+    overageTokens: 0,
+    dayRequests: 0,
+    isCountOld: false,
+  };
   const counted: Admitted = { outcome: 'full', counters: { ...month, lastMinute, key } };
   const { ask, seeded } = open([counted], { seed: () => Promise.reject(new Error('the store is unavailable')) });
-  t.like(await ask({ caller: { ...caller, keyId: 'key_1', furtherKey: { limits: {} } } }), { answer: counted });
+  t.like(await ask({ caller: { ...caller, keyId: 'key_1', keyScope: { limits: {} } } }), { answer: counted });
   t.deepEqual(seeded, ['user:ann key_1 2030-05']);
 });
 

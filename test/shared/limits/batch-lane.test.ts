@@ -25,10 +25,10 @@ test.serial('a line counts against the month of its key, and not against the min
   await interactive.seedKey(key.id, '2030-05');
   t.like(await interactive.admit({ requestId: 'request', key }), { outcome: 'admitted' });
   for (const name of ['a', 'b']) t.like(await batch.admit({ requestId: name, key }), { outcome: 'admitted' });
-  t.like((await interactive.counters(key)).key, { lastMinute: { requests: 1, tokens: 100 }, reserved: 300 });
+  t.like((await interactive.counters(key)).key, { lastMinute: { requests: 1, tokens: 100 }, reservedTokens: 300 });
   t.like(await interactive.admit({ requestId: 'another', key }), { outcome: 'refused', limit: 'key_requests' });
   await interactive.seedKey(key.id, '2030-05');
-  t.like((await interactive.counters(key)).key, { reserved: 300 }, 'counted again');
+  t.like((await interactive.counters(key)).key, { reservedTokens: 300 }, 'counted again');
 });
 
 test.serial('a line that is never ended holds its lease for a day past its deadline, and no longer', async (t) => {

@@ -11,7 +11,7 @@ const timeouts = { queueMs: 30_000, requestMs: 600_000 };
 const account = 'user:alice';
 const now = 1_900_000_000_000;
 const hourMs = 3_600_000;
-const nothing = { allowance: { overageEnabled: false }, tokens: 1, report: lostReport };
+const nothing = { allowance: { overageEnabled: false }, reservedTokens: 1, report: lostReport };
 
 let own: PrivateRedis;
 let admission: Admit;

@@ -274,7 +274,7 @@ test.serial('ten repeats count for nothing, and each further one is a request of
   for (const requests of [2, 3]) {
     t.like(await ask(`more ${requests}`), repeated, 'whatever tokens, requests at once and the month say');
     const { key: ofKey, ...ofAccount } = await side.counters(key);
-    t.like(ofAccount, { lastMinute: { requests, tokens: 100 }, dayRequests: requests, reserved: 100 });
+    t.like(ofAccount, { lastMinute: { requests, tokens: 100 }, dayRequests: requests, reservedTokens: 100 });
     t.like(ofKey, { lastMinute: { requests, tokens: 100 } });
   }
   t.like(await ask('refused'), { outcome: 'refused', limit: 'day' });

@@ -43,12 +43,16 @@ test.serial('a release and an expired lease give back to the key what they were 
   await side.seedKey(id, '2030-05');
   await side.admit({ requestId: 'a', tokens: 300, key });
   await side.admit({ requestId: 'b', tokens: 400, key });
-  t.like((await side.counters(key)).key, { lastMinute: { requests: 2, tokens: 700 }, used: 0, reserved: 700 });
+  t.like((await side.counters(key)).key, {
+    lastMinute: { requests: 2, tokens: 700 },
+    chargedTokens: 0,
+    reservedTokens: 700,
+  });
   t.is(await side.release('a'), 'released');
-  t.like((await side.counters(key)).key, { lastMinute: { requests: 1, tokens: 400 }, reserved: 400 });
+  t.like((await side.counters(key)).key, { lastMinute: { requests: 1, tokens: 400 }, reservedTokens: 400 });
   await setTime(noon + hourMs / 2);
   await side.endLeases();
-  t.like((await side.counters(key)).key, { lastMinute: { requests: 0, tokens: 0 }, reserved: 0 });
+  t.like((await side.counters(key)).key, { lastMinute: { requests: 0, tokens: 0 }, reservedTokens: 0 });
 });
 
 test.serial(
@@ -66,7 +70,7 @@ test.serial(
       await side.start(name);
       await side.settle(name, { tokens: 49 });
     }
-    t.like((await side.counters(key)).key, { used: 98, reserved: 0 });
+    t.like((await side.counters(key)).key, { chargedTokens: 98, reservedTokens: 0 });
     t.like(await side.admit({ requestId: 'd', tokens: 1, key, allowance }), { outcome: 'admitted' });
   },
 );
@@ -79,12 +83,12 @@ test.serial('a month after a counted one begins at 0 without the store, and shou
   await side.admit({ requestId: 'a', tokens: 100, key });
   await side.start('a');
   await setTime(Date.UTC(2030, 5, 1));
-  t.like((await side.counters(key)).key, { used: 0, reserved: 0, isCountOld: true });
+  t.like((await side.counters(key)).key, { chargedTokens: 0, reservedTokens: 0, isCountOld: true });
   t.like(await side.admit({ requestId: 'b', tokens: 60, key }), { outcome: 'admitted' });
   t.true(await side.settle('a', { tokens: 90 }), 'charged to its own month');
-  t.like((await side.counters(key)).key, { used: 0, reserved: 60, isCountOld: true });
+  t.like((await side.counters(key)).key, { chargedTokens: 0, reservedTokens: 60, isCountOld: true });
   await side.seedKey(id, '2030-06');
-  t.like((await side.counters(key)).key, { used: 0, reserved: 60, isCountOld: false });
+  t.like((await side.counters(key)).key, { chargedTokens: 0, reservedTokens: 60, isCountOld: false });
   await setTime(Date.UTC(2030, 7, 1));
   await side.prepare('2030-08');
   t.like(await side.admit({ requestId: 'c', key }), { outcome: 'cold', month: '2030-08', keyId: id });
@@ -98,12 +102,12 @@ test.serial(
     await setTime(Date.UTC(2030, 5, 1) - 1_000);
     await side.seedKey(id, '2030-05');
     const admitted = await side.admit({ requestId: 'a', tokens: 30, key });
-    t.like(admitted, { outcome: 'admitted', counters: { key: { reserved: 30, isCountOld: false } } });
+    t.like(admitted, { outcome: 'admitted', counters: { key: { reservedTokens: 30, isCountOld: false } } });
     await setTime(Date.UTC(2030, 5, 1));
     t.like((await side.counters(key)).key, { isCountOld: true });
     await side.seedKey(id, '2030-06');
-    t.like((await side.counters(key)).key, { reserved: 0, isCountOld: false });
-    const ofMay = await redis().hget(keyCountersKey(side.account, id), '2030-05:reserved');
+    t.like((await side.counters(key)).key, { reservedTokens: 0, isCountOld: false });
+    const ofMay = await redis().hget(keyCountersKey(side.account, id), '2030-05:reservedTokens');
     t.is(ofMay, '30', 'the month before is kept, for what is still in flight');
   },
 );
@@ -155,7 +159,11 @@ for (const how of ['settled', 'released', 'expired'] as const) {
       await side.endLeases(noon + 60_000);
     }
     const used = how === 'settled' ? 10 : 0;
-    t.like((await side.counters(key)).key, { lastMinute: { requests: 1, tokens: 50 }, used, reserved: 50 });
+    t.like((await side.counters(key)).key, {
+      lastMinute: { requests: 1, tokens: 50 },
+      chargedTokens: used,
+      reservedTokens: 50,
+    });
   });
 }
 
@@ -181,7 +189,7 @@ test.serial('each entry is counted once, in its detail or from the outbox, and o
   details.push({ account: side.account, month: '2030-05', ...place, lastEntry: second?.entry ?? '', counts });
   for (let time = 1; time <= 2; time++) {
     await side.seedKey(id, '2030-05');
-    t.like((await side.counters(key)).key, { used: 21, reserved: 0 });
+    t.like((await side.counters(key)).key, { chargedTokens: 21, reservedTokens: 0 });
   }
 });
 
@@ -206,21 +214,21 @@ test.serial('a long outbox is read to its end', async (t) => {
   const side = await freshAccount();
   const stream = outboxKey(partitionOf(side.account));
   const report = JSON.stringify({ keyId: id, model: 'small-chat', endpoint: '/v1/chat/completions' });
-  const fields = { account: side.account, month: '2030-05', tokens: 2, admittedAt: noon, report };
+  const fields = { account: side.account, month: '2030-05', chargedTokens: 2, admittedAt: noon, report };
   const pipeline = redis().pipeline();
   for (let entry = 1; entry <= 1_001; entry++) pipeline.xadd(stream, '*', ...Object.entries(fields).flat());
   await pipeline.exec();
   await side.seedKey(id, '2030-05');
-  t.like((await side.counters(limitedTo({ tokensPerMonth: 1 }))).key, { used: 2_002 });
+  t.like((await side.counters(limitedTo({ tokensPerMonth: 1 }))).key, { chargedTokens: 2_002 });
   await redis().del(stream);
 });
 
 test.serial('an entry that cannot be read is passed over', async (t) => {
   const side = await freshAccount();
   const stream = outboxKey(partitionOf(side.account));
-  await redis().xadd(stream, '*', 'account', side.account, 'month', '2030-05', 'tokens', '1', 'report', '{');
+  await redis().xadd(stream, '*', 'account', side.account, 'month', '2030-05', 'chargedTokens', '1', 'report', '{');
   await side.seedKey(id, '2030-05');
-  t.like((await side.counters(limitedTo({ tokensPerMonth: 1 }))).key, { used: 0 });
+  t.like((await side.counters(limitedTo({ tokensPerMonth: 1 }))).key, { chargedTokens: 0 });
 });
 
 test.serial('requests in flight from before the key had a limit are counted from its first count on', async (t) => {
@@ -230,11 +238,11 @@ test.serial('requests in flight from before the key had a limit are counted from
   await side.start('a');
   await side.seedKey(id, '2030-05');
   const key = limitedTo({ tokensPerMonth: 1_000 });
-  t.like((await side.counters(key)).key, { used: 0, reserved: 30 });
+  t.like((await side.counters(key)).key, { chargedTokens: 0, reservedTokens: 30 });
   t.true(await side.settle('a', { tokens: 20 }));
-  t.like((await side.counters(key)).key, { used: 20, reserved: 0 });
+  t.like((await side.counters(key)).key, { chargedTokens: 20, reservedTokens: 0 });
   await side.seedKey(id, '2030-05');
-  t.like((await side.counters(key)).key, { used: 20, reserved: 0 });
+  t.like((await side.counters(key)).key, { chargedTokens: 20, reservedTokens: 0 });
 });
 
 test.serial(
@@ -244,13 +252,13 @@ test.serial(
     const key = limitedTo({ tokensPerMonth: 1_000 });
     await side.seedKey(id, '2030-05');
     await side.admit({ requestId: 'a', tokens: 30, key });
-    await redis().hincrby(keyCountersKey(side.account, id), '2030-05:reserved', 500);
+    await redis().hincrby(keyCountersKey(side.account, id), '2030-05:reservedTokens', 500);
     await setTime(noon + hourMs - 1);
-    t.like((await side.counters(key)).key, { reserved: 530, isCountOld: false });
+    t.like((await side.counters(key)).key, { reservedTokens: 530, isCountOld: false });
     await setTime(noon + hourMs);
-    t.like((await side.counters(key)).key, { reserved: 530, isCountOld: true });
+    t.like((await side.counters(key)).key, { reservedTokens: 530, isCountOld: true });
     await side.seedKey(id, '2030-05');
-    t.like((await side.counters(key)).key, { reserved: 30, isCountOld: false });
+    t.like((await side.counters(key)).key, { reservedTokens: 30, isCountOld: false });
   },
 );
 
@@ -296,8 +304,8 @@ test.serial('a count removes the month two before it, and nothing else', async (
   const side = await freshAccount();
   for (const month of ['2030-05', '2030-06', '2030-07']) await side.seedKey(id, month);
   t.deepEqual((await redis().hkeys(keyCountersKey(side.account, id))).toSorted(), [
-    ...['2030-06:overage', '2030-06:reserved', '2030-06:used'],
-    ...['2030-07:overage', '2030-07:reserved', '2030-07:used', 'countedAt'],
+    ...['2030-06:chargedTokens', '2030-06:overageTokens', '2030-06:reservedTokens'],
+    ...['2030-07:chargedTokens', '2030-07:overageTokens', '2030-07:reservedTokens', 'countedAt'],
   ]);
 });
 
@@ -313,11 +321,11 @@ test.serial('several keys are counted apart', async (t) => {
   }
   for (const [index, key] of keys.entries()) {
     const tokens = 10 * (index + 1);
-    t.like((await side.counters(key)).key, { lastMinute: { requests: index + 1, tokens }, reserved: tokens });
+    t.like((await side.counters(key)).key, { lastMinute: { requests: index + 1, tokens }, reservedTokens: tokens });
   }
   await setTime(noon + hourMs);
   t.is(await side.endLeases(), 3);
-  for (const key of keys) t.like((await side.counters(key)).key, { lastMinute: { requests: 0 }, reserved: 0 });
+  for (const key of keys) t.like((await side.counters(key)).key, { lastMinute: { requests: 0 }, reservedTokens: 0 });
 });
 
 test.serial('any number of leases of any keys expire together', async (t) => {
@@ -329,10 +337,11 @@ test.serial('any number of leases of any keys expire together', async (t) => {
     const key = keys[index % keys.length];
     await side.admit({ requestId: `${index}`, tokens: 10, ...(key && { key }) });
   }
-  t.like(await side.counters(keys[1]), { reserved: 1_800, key: { reserved: 600 } });
+  t.like(await side.counters(keys[1]), { reservedTokens: 1_800, key: { reservedTokens: 600 } });
   await setTime(noon + 60_000);
   t.is(await side.endLeases(), 180);
-  for (const key of keys) t.like(await side.counters(key), { reserved: 0, ...(key && { key: { reserved: 0 } }) });
+  for (const key of keys)
+    t.like(await side.counters(key), { reservedTokens: 0, ...(key && { key: { reservedTokens: 0 } }) });
   t.is((await side.outbox()).filter(({ account }) => account === side.account).length, 180);
 });
 
@@ -369,16 +378,26 @@ test.serial('a key that sends all requests of its account has the counters of it
     await setTime(noon + 4_000 * index);
     t.like(await side.admit({ requestId: name, tokens: 100 * (index + 1), key }), { outcome: 'admitted' });
   }
-  t.like(await same(), { reserved: 1_500, dayRequests: 5, lastMinute: { requests: 5, tokens: 1_500 } });
+  t.like(await same(), { reservedTokens: 1_500, dayRequests: 5, lastMinute: { requests: 5, tokens: 1_500 } });
   await side.start('a');
   await side.settle('a', { tokens: 30 });
   t.is(await side.release('b'), 'released');
-  t.like(await same(), { used: 30, reserved: 1_200, dayRequests: 4, lastMinute: { requests: 4, tokens: 1_230 } });
+  t.like(await same(), {
+    chargedTokens: 30,
+    reservedTokens: 1_200,
+    dayRequests: 4,
+    lastMinute: { requests: 4, tokens: 1_230 },
+  });
   await setTime(noon + 66_000);
   t.like(await same(), { dayRequests: 4, lastMinute: { requests: 3, tokens: 1_200 } });
   await setTime(noon + hourMs / 2);
   await side.endLeases();
-  t.like(await same(), { used: 30, reserved: 0, dayRequests: 4, lastMinute: { requests: 0, tokens: 0, resetMs: 0 } });
+  t.like(await same(), {
+    chargedTokens: 30,
+    reservedTokens: 0,
+    dayRequests: 4,
+    lastMinute: { requests: 0, tokens: 0, resetMs: 0 },
+  });
 });
 
 test.serial('a repeated admission of a key charges it once', async (t) => {

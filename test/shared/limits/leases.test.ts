@@ -76,12 +76,12 @@ test.serial('a request is settled once, by its latest run, and the same settler 
   await side.start('a', 1);
   await side.start('a', 2);
   t.false(await side.settle('a', { run: 1, tokens: 50 }));
-  t.like(await side.counters(), { used: 0, reserved: 100 });
+  t.like(await side.counters(), { chargedTokens: 0, reservedTokens: 100 });
   t.true(await side.settle('a', { run: 2, tokens: 60, settler: 'two' }));
   t.true(await side.settle('a', { run: 2, tokens: 60, settler: 'two' }));
   t.false(await side.settle('a', { run: 2, tokens: 60, settler: 'another' }));
   t.false(await side.settle('a', { run: 1, tokens: 50 }));
-  t.like(await side.counters(), { used: 60, reserved: 0, lastMinute: { tokens: 60, requests: 1 } });
+  t.like(await side.counters(), { chargedTokens: 60, reservedTokens: 0, lastMinute: { tokens: 60, requests: 1 } });
   const [record, ...more] = await side.outbox();
   t.deepEqual(more, []);
   t.like(record, { requestId: side.idOf('a'), chargedTokens: 60, runs: 2, month: '2030-05', overage: false });
@@ -103,7 +103,7 @@ test.serial('an admitted lease expires 30 s past startBy, a started one 60 s pas
     await setTime(time);
     t.is(await side.endLeases(), ended, String(time - now));
   }
-  t.like(await side.counters(), { used: 0, reserved: 0 });
+  t.like(await side.counters(), { chargedTokens: 0, reservedTokens: 0 });
   t.deepEqual(
     (await side.outbox()).map(({ outcome, runs, attempts }) => ({ outcome, runs, attempts })),
     [
@@ -232,8 +232,11 @@ test.serial('an idle account is stored compactly for the full lifetime, and its 
   t.true(Number(await bytes()) < 300 && Number(before) > 500, `${before} bytes, then ${await bytes()}`);
   t.true((await own.redis.pttl(key)) > 61 * 86_400_000);
   t.deepEqual(await side.counters(), counters);
-  t.like(counters, { used: 80, dayRequests: 2, lastMinute: { requests: 0 } });
-  t.like(await side.admit({ requestId: 'b' }), { outcome: 'admitted', counters: { dayRequests: 3, reserved: 100 } });
+  t.like(counters, { chargedTokens: 80, dayRequests: 2, lastMinute: { requests: 0 } });
+  t.like(await side.admit({ requestId: 'b' }), {
+    outcome: 'admitted',
+    counters: { dayRequests: 3, reservedTokens: 100 },
+  });
 });
 
 test.serial('a lease from a clock that was set back far lives no longer than any other', async (t) => {
@@ -258,9 +261,9 @@ test.serial('a request whose lease Redis lost is recorded and counted once', asy
     [{ chargedTokens: 40, month: '2030-05', overage: true }],
   );
   await side.prepare('2030-05');
-  t.like(await side.counters(), { used: 40, overageUsed: 40, reserved: 0 }, 'seeded from the outbox');
+  t.like(await side.counters(), { chargedTokens: 40, overageTokens: 40, reservedTokens: 0 }, 'seeded from the outbox');
   t.true(await side.settle('b', { ...given, overage: false }));
-  t.like(await side.counters(), { used: 80, overageUsed: 40, reserved: 0 }, 'added to the counters');
+  t.like(await side.counters(), { chargedTokens: 80, overageTokens: 40, reservedTokens: 0 }, 'added to the counters');
 });
 
 test.serial('a failed settle call is repeated, and the last result is returned', async (t) => {
@@ -278,7 +281,7 @@ test.serial('a failed settle call is repeated, and the last result is returned',
     requestId: 'r',
     run: 1,
     settler: 's',
-    tokens: 1,
+    chargedTokens: 1,
     report: lostReport,
     admission,
   };

@@ -125,7 +125,7 @@ function checkDelivery(t: ExecutionContext, { delivery, reports, executed }: Del
 
 /** Redis, the clients' settlements and the outbox agree, and nothing is held. */
 async function checkUsed(t: ExecutionContext, side: ReturnType<typeof openLimits>, reports: readonly Report[]) {
-  const { used, reserved } = await side.counters();
+  const { chargedTokens: used, reservedTokens: reserved } = await side.counters();
   const outbox = (await side.outbox()).filter(({ account }) => account === side.account);
   t.is(used, total(reports, 'settledTokens'));
   t.is(

@@ -5,14 +5,14 @@ import { errorBody, errorHeaders } from '../../../shared/errors.ts';
 import type { LimitCounters } from '../../../shared/limits/admission.ts';
 import type { Allowance } from '../../../shared/limits/admit.ts';
 import { isUsedUp, overageMaxOf, quotaOf } from '../../../shared/limits/quota.ts';
-import type { KeyLimits } from '../../../shared/store/accounts/further-key.ts';
+import type { KeyLimits } from '../../../shared/store/accounts/key.ts';
 
 const counters: LimitCounters = {
   now: Date.UTC(2030, 4, 15),
   month: '2030-05',
-  used: 700,
-  reserved: 200,
-  overageUsed: 0,
+  chargedTokens: 700,
+  reservedTokens: 200,
+  overageTokens: 0,
   lastMinute: { requests: 3, tokens: 250, resetMs: 61_500 },
   dayRequests: 9,
   isCountOld: false,
@@ -26,7 +26,7 @@ const allowance: Allowance = {
 
 test('remaining is what is neither used nor reserved, and never negative', (t) => {
   t.like(quotaOf(counters, allowance), { limit: 1_000, used: 700, reserved: 200, remaining: 100, topUp: 0 });
-  t.is(quotaOf({ ...counters, used: 900 }, allowance).remaining, 0);
+  t.is(quotaOf({ ...counters, chargedTokens: 900 }, allowance).remaining, 0);
 });
 
 test('a top-up is part of the limit in its own month only', (t) => {
@@ -50,8 +50,8 @@ test('the bound of overage is reported, and applies if overage is on', (t) => {
 });
 
 test('a month is used up by what is used, without what is reserved, and with the overage that it has', (t) => {
-  const isSpentBy = (used: number, more: Partial<Allowance>, overageUsed = 0) =>
-    isUsedUp({ ...counters, used, overageUsed }, { ...allowance, ...more });
+  const isSpentBy = (chargedTokens: number, more: Partial<Allowance>, overageTokens = 0) =>
+    isUsedUp({ ...counters, chargedTokens, overageTokens }, { ...allowance, ...more });
   t.deepEqual([isSpentBy(999, {}), isSpentBy(1_000, {})], [false, true]);
   t.false(isSpentBy(5_000, { overageEnabled: true }));
   t.false(isUsedUp(counters, { overageEnabled: false }));
@@ -91,9 +91,9 @@ test('of the limits of an account and of its key, those that leave less are show
   const key = {
     id: 'key_1',
     lastMinute: { requests: 1, tokens: 90, resetMs: 3_000 },
-    used: 0,
-    reserved: 0,
-    overageUsed: 0,
+    chargedTokens: 0,
+    reservedTokens: 0,
+    overageTokens: 0,
     dayRequests: 0,
     isCountOld: false,
   };

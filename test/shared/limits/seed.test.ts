@@ -3,6 +3,7 @@ import { Registry } from 'prom-client';
 import { createSeed } from '../../../shared/limits/seed.ts';
 import { countersKey, outboxMarksKey, partitionOf, versionKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
 import { createTrimOutbox } from '../../../workers/usage/outbox.ts';
@@ -28,9 +29,9 @@ async function open() {
   await setTime(lastOfMay);
   const side = openLimits(redis, { account });
   const metrics = createWorkerMetrics(new Registry());
-  const drainPartition = createDrainPartition({ redis, store, metrics, log: recordedLog().log });
+  const drainPartition = createDrainPartition({ redis, store: store.usage, metrics, log: recordedLog().log });
   const trimOutbox = createTrimOutbox(redis);
-  const seed = createSeed({ redis, store });
+  const seed = createSeed({ redis, store: store.usage });
   const owned = parts.move();
   return {
     ...side,
@@ -47,12 +48,14 @@ async function open() {
       await redis.flushdb();
       await setTime(now);
     },
-    used: (month: string) => redis.hget(countersKey(account), `${month}:used`),
+    used: (month: string) => redis.hget(countersKey(account), `${month}:chargedTokens`),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
-const tokens = (used: number, reserved = 0, overage = 0) => ({ used, reserved, overage });
+const tokens = (chargedTokens: number, reservedTokens = 0, overageTokens = 0) => ({
+  ...{ chargedTokens, reservedTokens, overageTokens },
+});
 
 test('an emptied Redis recounts the usage of the store and the usage since', async (t) => {
   await using ann = await open();
@@ -71,7 +74,7 @@ test('an emptied Redis recounts the usage of the store and the usage since', asy
   t.deepEqual(await ann.seed('2030-05'), { before: undefined, after: tokens(67) });
   await ann.drain();
   t.deepEqual(await ann.seed('2030-05', 'compare'), { before: tokens(67), after: tokens(67) });
-  t.like(await ann.store.findUsageSum(account, '2030-05'), { total: { requests: 3, chargedTokens: 67 } });
+  t.like(await ann.store.usage.findUsageSum(account, '2030-05'), { total: { requests: 3, chargedTokens: 67 } });
 });
 
 test('if Redis is emptied at the turn of the month, both months are cold, and a request in flight counts in its own month', async (t) => {
@@ -91,7 +94,7 @@ test('if Redis is emptied at the turn of the month, both months are cold, and a 
   t.deepEqual(await ann.seed('2030-06'), { before: undefined, after: tokens(0) });
   t.like(await ann.admit({ requestId: 'new', tokens: 50 }), {
     outcome: 'admitted',
-    counters: { used: 0, reserved: 50 },
+    counters: { chargedTokens: 0, reservedTokens: 50 },
   });
   t.is(await ann.used('2030-05'), null, 'it is not needed');
   t.deepEqual(await ann.seed('2030-05'), { before: undefined, after: tokens(37) });
@@ -101,7 +104,7 @@ test('if Redis is emptied at the turn of the month, both months are cold, and a 
   await ann.drain();
   for (const [month, used] of Object.entries({ '2030-05': 37, '2030-06': 20 })) {
     t.deepEqual(await ann.seed(month, 'compare'), { before: tokens(used), after: tokens(used) });
-    t.is((await ann.store.findUsageSum(account, month))?.total.chargedTokens, used);
+    t.is((await ann.store.usage.findUsageSum(account, month))?.total.chargedTokens, used);
   }
 });
 
@@ -112,7 +115,12 @@ test('if last month is cold and this one counted, this one continues, and last m
   await ann.start('over');
   await ann.setTime(firstOfJune);
   await ann.admit({ requestId: 'new', tokens: 50 });
-  await ann.redis.hdel(countersKey(account), '2030-05:used', '2030-05:reserved', '2030-05:overage');
+  await ann.redis.hdel(
+    countersKey(account),
+    '2030-05:chargedTokens',
+    '2030-05:reservedTokens',
+    '2030-05:overageTokens',
+  );
   await ann.settle('over', { tokens: 9 });
   t.is(await ann.used('2030-05'), null);
   t.is(await ann.used('2030-06'), '0');
@@ -126,17 +134,17 @@ test('a seeding starts again if its entries are drained and trimmed while it rea
   const settle = (name: string, used: number) => ann.settle(name, { tokens: used, admittedAt: lastOfMay });
   await settle('before', 10);
   let reads = 0;
-  const findUsageSum: Store['findUsageSum'] = async (...month) => {
+  const findUsageSum: UsageStore['findUsageSum'] = async (...month) => {
     reads += 1;
-    const sum = await ann.store.findUsageSum(...month);
+    const sum = await ann.store.usage.findUsageSum(...month);
     if (reads === 1) {
       await settle('during', 5);
       await ann.drain({ trim: true });
     }
     return sum;
   };
-  const seed = createSeed({ redis: ann.redis, store: { ...ann.store, findUsageSum } });
-  await ann.redis.hdel(countersKey(account), '2030-05:used');
+  const seed = createSeed({ redis: ann.redis, store: { ...ann.store.usage, findUsageSum } });
+  await ann.redis.hdel(countersKey(account), '2030-05:chargedTokens');
   t.deepEqual(await seed({ account }, '2030-05'), { before: undefined, after: tokens(15) });
   t.is(reads, 2);
 });

@@ -1,10 +1,11 @@
 import type { ExecutionContext } from 'ava';
-import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
-import { createFurtherKey, revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
+import { createKey, mintGuestKey, revokeKey } from '../../../ingress/callers/change-keys.ts';
 import { changed, changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { beginRemoval } from '../../../shared/account-changes/remove-account.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
-import type { AccountPage, Store } from '../../../shared/store/store.ts';
+import type { AccountPage } from '../../../shared/store/accounts/account-names.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
+import type { Store } from '../../../shared/store/store.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 
 /** The guarantees of every store for its list of accounts. */
@@ -72,11 +73,11 @@ async function fill(store: Store, ids: readonly string[]): Promise<void> {
 }
 
 async function idsOf(store: Store, page: AccountPage): Promise<string[]> {
-  return (await store.listAccounts(page)).map(({ id }) => id);
+  return (await store.accounts.listAccounts(page)).map(({ id }) => id);
 }
 
 async function listsAll(t: ExecutionContext, store: Store, { ids }: Queried): Promise<void> {
-  t.deepEqual(await store.listAccounts({ limit: 10 }), []);
+  t.deepEqual(await store.accounts.listAccounts({ limit: 10 }), []);
   await fill(store, ids);
   t.deepEqual(
     ids.toSorted((one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other))),
@@ -138,12 +139,12 @@ async function showsPresentState(t: ExecutionContext, store: Store): Promise<voi
   const { account } = await mint(store, 'user:ann', { plan: 'free' });
   await mint(store, 'user:bob', { plan: 'pro' });
   const settings = { plan: 'pro', suspended: true, overageEnabled: true };
-  await store.changeAccount('user:ann', changeSettings({ settings, by: 'user:olga', at: new Date() }));
-  const lastUse = { keyId: account.key?.id ?? '', at: new Date(5) };
-  await store.recordKeyUse([{ account: 'user:ann', ...lastUse }]);
-  const [ann, bob] = await store.listAccounts({ prefix: 'user:', limit: 2 });
-  t.deepEqual(ann, { id: 'user:ann', createdAt: account.createdAt, ...settings, lastUse });
-  t.false('lastUse' in (bob ?? {}));
+  await store.accounts.changeAccount('user:ann', changeSettings({ settings, by: 'user:olga', at: new Date() }));
+  const usedAt = new Date(5);
+  await store.accounts.recordKeyUse([{ account: 'user:ann', keyId: defaultKeyOf(account)?.id ?? '', at: usedAt }]);
+  const [ann, bob] = await store.accounts.listAccounts({ prefix: 'user:', limit: 2 });
+  t.deepEqual(ann, { id: 'user:ann', createdAt: account.createdAt, ...settings, usedAt });
+  t.false('usedAt' in (bob ?? {}));
   t.like(bob, { id: 'user:bob', plan: 'pro', suspended: false, overageEnabled: false });
 }
 
@@ -153,12 +154,12 @@ const device = 'device:00ff';
 async function usedDevice(store: Store): Promise<Account> {
   const key = newKey();
   const guest = { secret: 's', pepper: 'p' };
-  await store.changeAccount(
+  await store.accounts.changeAccount(
     device,
     mintGuestKey({ account: device, plan: 'guest-device', key, guest }, () => true),
   );
-  await store.recordKeyUse([{ account: device, keyId: key.id, at: new Date(5) }]);
-  const found = await store.findAccount(device);
+  await store.accounts.recordKeyUse([{ account: device, keyId: key.id, at: new Date(5) }]);
+  const found = await store.accounts.findAccount(device);
   if (found === undefined) throw new Error('the account was just created');
   return found;
 }
@@ -166,32 +167,32 @@ async function usedDevice(store: Store): Promise<Account> {
 async function removesAll(t: ExecutionContext, store: Store): Promise<void> {
   await mint(store, 'user:ann');
   const found = await usedDevice(store);
-  t.true(await store.removeAccount(found));
-  t.is(await store.findAccount(device), undefined);
-  t.is(await store.findKeyOwner([found.key?.hash ?? '']), undefined);
+  t.true(await store.accounts.removeAccount(found));
+  t.is(await store.accounts.findAccount(device), undefined);
+  t.is(await store.accounts.findKeyOwner([defaultKeyOf(found)?.hash ?? '']), undefined);
   t.deepEqual(await idsOf(store, { limit: 10 }), ['user:ann']);
-  t.false(await store.removeAccount(found), 'it is gone');
-  await store.recordKeyUse([{ account: device, keyId: found.key?.id ?? '', at: new Date(6) }]);
-  t.is(await store.findAccount(device), undefined, 'a late note restores nothing');
+  t.false(await store.accounts.removeAccount(found), 'it is gone');
+  await store.accounts.recordKeyUse([{ account: device, keyId: defaultKeyOf(found)?.id ?? '', at: new Date(6) }]);
+  t.is(await store.accounts.findAccount(device), undefined, 'a late note restores nothing');
 
   const again = await mint(store, device);
-  t.deepEqual(await store.findAccount(device), again.account, 'without the use of the previous one');
-  t.false(await store.removeAccount(found), 'another one');
+  t.deepEqual(await store.accounts.findAccount(device), again.account, 'without the use of the previous one');
+  t.false(await store.accounts.removeAccount(found), 'another one');
 }
 
 async function listsRemovals(t: ExecutionContext, store: Store): Promise<void> {
   const names = ['user:a', 'user:b', 'user:c', 'user:d'];
   for (const name of names) await mint(store, name);
   const remove = (id: string, isDone: boolean, suspended = false) =>
-    store.changeAccount(id, (known) => {
+    store.accounts.changeAccount(id, (known) => {
       if (known === undefined) throw new Error('it exists');
       const next = { ...known, version: known.version + 1, suspended, removal: { at: new Date(), isDone } };
       return { result: next, next };
     });
-  const removals = (after = '', limit = 10) => store.listRemovals({ after, limit });
+  const removals = (after = '', limit = 10) => store.accounts.listRemovals({ after, limit });
   t.deepEqual(await removals(), []);
   const begun = await remove('user:a', false);
-  t.deepEqual(await store.findAccount('user:a'), begun);
+  t.deepEqual(await store.accounts.findAccount('user:a'), begun);
   await remove('user:b', true);
   await remove('user:c', false);
   t.deepEqual(await removals(), ['user:a', 'user:c']);
@@ -199,7 +200,7 @@ async function listsRemovals(t: ExecutionContext, store: Store): Promise<void> {
   t.deepEqual(await removals('user:a'), ['user:c']);
   t.deepEqual(await idsOf(store, { limit: 10 }), ['user:a', 'user:c', 'user:d']);
   t.deepEqual(await idsOf(store, { limit: 1, after: 'user:a' }), ['user:c'], 'a page is full without it');
-  await store.changeAccount('user:a', (known) => {
+  await store.accounts.changeAccount('user:a', (known) => {
     if (known === undefined) throw new Error('it exists');
     return { result: undefined, next: changed(known, { at: new Date(), by: 'user:a' }) };
   });
@@ -211,42 +212,47 @@ async function listsRemovals(t: ExecutionContext, store: Store): Promise<void> {
 async function emptiesRemoved(t: ExecutionContext, store: Store): Promise<void> {
   const [at, by] = [new Date(7), 'user:olga'];
   await mint(store, 'user:ann');
-  const create = createFurtherKey({ account: 'user:ann', plan: 'free', key: newKey(), fields: { name: 'a program' } });
-  await store.changeAccount('user:ann', create);
-  await store.changeAccount('user:ann', changeSettings({ settings: { topUp: { id: 'a', tokens: 1 } }, by, at }));
+  const create = createKey({ account: 'user:ann', plan: 'free', key: newKey(), fields: { name: 'a program' } });
+  await store.accounts.changeAccount('user:ann', create);
+  await store.accounts.changeAccount(
+    'user:ann',
+    changeSettings({ settings: { topUp: { id: 'a', tokens: 1 } }, by, at }),
+  );
   await usedDevice(store);
   for (const id of ['user:ann', device]) {
-    const removed = await store.changeAccount(id, beginRemoval({ at, by, plan: 'free' }));
-    t.deepEqual(await store.findAccount(id), removed);
-    t.like(removed, { key: undefined, guest: undefined, topUp: undefined, lastUse: undefined, furtherKeys: [] });
+    const removed = await store.accounts.changeAccount(id, beginRemoval({ at, by, plan: 'free' }));
+    t.deepEqual(await store.accounts.findAccount(id), removed);
+    t.like(removed, { guest: undefined, topUp: undefined, keys: [] });
   }
 }
 
 async function keepsWhatMoved(t: ExecutionContext, store: Store): Promise<void> {
   const found = await usedDevice(store);
-  const { lastUse, ...neverUsed } = found;
-  t.false(await store.removeAccount(neverUsed));
-  await store.recordKeyUse([{ account: device, keyId: found.key?.id ?? '', at: new Date(6) }]);
-  t.false(await store.removeAccount(found));
-  const used = await store.findAccount(device);
+  const neverUsed = found.keys.map(({ lastUsedAt: _, ...key }) => key);
+  t.false(await store.accounts.removeAccount({ ...found, keys: neverUsed }));
+  await store.accounts.recordKeyUse([{ account: device, keyId: defaultKeyOf(found)?.id ?? '', at: new Date(6) }]);
+  t.false(await store.accounts.removeAccount(found));
+  const used = await store.accounts.findAccount(device);
   const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: new Date() });
-  const suspended = await store.changeAccount(device, suspend);
-  t.false(used === undefined || (await store.removeAccount(used)));
-  t.deepEqual(await store.findAccount(device), suspended);
-  t.true(suspended !== undefined && (await store.removeAccount(suspended)));
+  const suspended = await store.accounts.changeAccount(device, suspend);
+  t.false(used === undefined || (await store.accounts.removeAccount(used)));
+  t.deepEqual(await store.accounts.findAccount(device), suspended);
+  t.false(suspended !== undefined && (await store.accounts.removeAccount(suspended)), 'its audit record still waits');
+  await store.audit.copyAudit(device);
+  t.true(suspended !== undefined && (await store.accounts.removeAccount(suspended)));
 
   const { account } = await mint(store, 'user:ann');
-  t.true(await store.removeAccount(account), 'a key that was never used');
+  t.true(await store.accounts.removeAccount(account), 'a key that was never used');
 }
 
 async function removesFurtherKeys(t: ExecutionContext, store: Store): Promise<void> {
   const key = newKey();
-  const create = createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
-  t.true(await store.removeAccount(await store.changeAccount('user:ann', create)));
-  t.is(await store.findKeyOwner([key.hash]), undefined);
+  const create = createKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
+  t.true(await store.accounts.removeAccount(await store.accounts.changeAccount('user:ann', create)));
+  t.is(await store.accounts.findKeyOwner([key.hash]), undefined);
   const { account } = await mint(store, 'user:ann');
-  t.deepEqual(await store.findAccount('user:ann'), account, 'without the keys of the previous one');
-  t.is(await store.findKeyOwner([key.hash]), undefined);
+  t.deepEqual(await store.accounts.findAccount('user:ann'), account, 'without the keys of the previous one');
+  t.is(await store.accounts.findKeyOwner([key.hash]), undefined);
 }
 
 async function findsByKey(t: ExecutionContext, store: Store): Promise<void> {
@@ -254,21 +260,22 @@ async function findsByKey(t: ExecutionContext, store: Store): Promise<void> {
   const [ann, bob, further] = [keyOf('svc_AAAAAA'), keyOf('svc_AAAAAB'), keyOf('svc_ABCDEF')];
   await mint(store, 'user:ann', { key: ann });
   await mint(store, 'user:bob', { key: bob });
-  const create = createFurtherKey({ account: 'user:bob', plan: 'free', key: further, fields: { name: 'a program' } });
-  await store.changeAccount('user:bob', create);
-  const byStart = (start: string, limit = 10) => store.findAccountsByKey({ start, limit });
+  const create = createKey({ account: 'user:bob', plan: 'free', key: further, fields: { name: 'a program' } });
+  await store.accounts.changeAccount('user:bob', create);
+  const byStart = (start: string, limit = 10) => store.accounts.findAccountsByKey({ start, limit });
   t.deepEqual(await byStart('svc_'), ['user:ann', 'user:bob']);
   t.deepEqual(await byStart('svc_', 1), ['user:ann']);
   t.deepEqual(await byStart('svc_AAAAAB'), ['user:bob']);
   t.deepEqual(await byStart('svc_AB'), ['user:bob']);
   t.deepEqual(await byStart('svc_a'), [], 'the case of letters matters');
   t.deepEqual(await byStart('svc_%'), []);
-  for (const { id } of [bob, further]) t.deepEqual(await store.findAccountsByKey({ id, limit: 10 }), ['user:bob']);
-  t.deepEqual(await store.findAccountsByKey({ id: 'key_', limit: 10 }), [], 'only whole ids');
+  for (const { id } of [bob, further])
+    t.deepEqual(await store.accounts.findAccountsByKey({ id, limit: 10 }), ['user:bob']);
+  t.deepEqual(await store.accounts.findAccountsByKey({ id: 'key_', limit: 10 }), [], 'only whole ids');
 
-  await store.changeAccount('user:bob', revokeKeyById({ id: further.id, at: new Date() }));
+  await store.accounts.changeAccount('user:bob', revokeKey({ named: { id: further.id }, at: new Date() }));
   t.deepEqual(await byStart('svc_ABCDEF'), [], 'it has ended');
-  t.deepEqual(await store.findAccountsByKey({ id: further.id, limit: 10 }), []);
+  t.deepEqual(await store.accounts.findAccountsByKey({ id: further.id, limit: 10 }), []);
 }
 
 async function racesWithUse(t: ExecutionContext, one: Store, _: Queried, home: StoreHome): Promise<void> {
@@ -277,11 +284,11 @@ async function racesWithUse(t: ExecutionContext, one: Store, _: Queried, home: S
     const found = await usedDevice(one);
     const at = new Date(10 + round);
     const [removed] = await Promise.all([
-      one.removeAccount(found),
-      other.recordKeyUse([{ account: device, keyId: found.key?.id ?? '', at }]),
+      one.accounts.removeAccount(found),
+      other.accounts.recordKeyUse([{ account: device, keyId: defaultKeyOf(found)?.id ?? '', at }]),
     ]);
-    const left = await one.findAccount(device);
-    t.deepEqual(left?.lastUse?.at, removed ? undefined : at);
-    if (left !== undefined) t.true(await one.removeAccount(left));
+    const left = await one.accounts.findAccount(device);
+    t.deepEqual(defaultKeyOf(left)?.lastUsedAt, removed ? undefined : at);
+    if (left !== undefined) t.true(await one.accounts.removeAccount(left));
   }
 }

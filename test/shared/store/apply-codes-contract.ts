@@ -2,7 +2,8 @@ import type { ExecutionContext } from 'ava';
 import { createApplyTopUpCode, topUpIdOf } from '../../../shared/account-changes/apply-top-up-code.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { createRecordedChange } from '../../../shared/account-changes/recorded-change.ts';
-import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
+import type { AccountStore } from '../../../shared/store/accounts/account-store.ts';
+import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
@@ -26,20 +27,18 @@ export function testApplyCodesContract(contract: Contract): void {
   prove('a month with too many top-ups leaves the code to the next month', waitsForNextMonth);
 }
 
-type Fields = Partial<Pick<Store, 'findAccount' | 'topUpCodes'>>;
+type Fields = Partial<Pick<AccountStore, 'findAccount'> & Pick<Store, 'topUpCodes'>>;
 
-function applierOn(store: Store, replaced: Fields = {}) {
+function applierOn(store: Store, { topUpCodes = store.topUpCodes, ...replaced }: Fields = {}) {
   const { log, lines } = recordedLog();
   const changedAccounts: string[] = [];
-  const changeAccount: Store['changeAccount'] = (id, decide) => {
+  const changeAccount: AccountStore['changeAccount'] = (id, decide) => {
     changedAccounts.push(id);
-    return store.changeAccount(id, decide);
+    return store.accounts.changeAccount(id, decide);
   };
-  const { audit, topUpCodes } = store;
-  const findAccount: Store['findAccount'] = (id) => store.findAccount(id);
   const apply = createApplyTopUpCode({
     changeRecorded: createRecordedChange({ changeAccount, store, log }),
-    store: { audit, topUpCodes, findAccount, ...replaced },
+    store: { ...store, topUpCodes, accounts: { ...store.accounts, ...replaced } },
     ...{ defaultPlan: () => 'free', log },
   });
   return { apply: (code: TopUpCode, at = codeTime) => apply(code, { at }), lines, changedAccounts };
@@ -52,7 +51,7 @@ async function claimed(store: Store): Promise<TopUpCode> {
 }
 
 const stateOf = async (store: Store, { hash }: TopUpCode) => (await store.topUpCodes.findCode(hash))?.state;
-const tokensOf = async (store: Store) => (await store.findAccount(account))?.topUp?.tokens;
+const tokensOf = async (store: Store) => (await store.accounts.findAccount(account))?.topUp?.tokens;
 const trailOf = async (store: Store, code: TopUpCode) =>
   (await store.audit.listAudit({ account, limit: 2_000 })).filter(({ change }) => change.topUp?.id === topUpIdOf(code));
 
@@ -61,7 +60,10 @@ async function topUpOften(store: Store, count: number, first = 0): Promise<void>
   for (let index = first; index < first + count; index++) {
     const topUp = { id: `other-${index}`, tokens: 1 };
     const unknown = { id: account, plan: 'free' };
-    await store.changeAccount(account, changeSettings({ settings: { topUp }, at: codeTime, by: 'user:olga', unknown }));
+    await store.accounts.changeAccount(
+      account,
+      changeSettings({ settings: { topUp }, at: codeTime, by: 'user:olga', unknown }),
+    );
   }
 }
 
@@ -70,7 +72,7 @@ async function addsOnce(t: ExecutionContext, one: Store, home: StoreHome): Promi
   const code = await claimed(one);
   const appliers = [applierOn(one), applierOn(other)];
   await Promise.all(Array.from({ length: 20 }, (_, index) => appliers[index % 2]?.apply(code)));
-  t.like(await one.findAccount(account), {
+  t.like(await one.accounts.findAccount(account), {
     ...{ plan: 'free', version: 1, topUp: { month: '2026-03', tokens: 500 } },
     topUpsMade: [{ id: `code ${code.id}`, tokens: 500 }],
   });
@@ -101,7 +103,7 @@ async function remembersInTrail(t: ExecutionContext, store: Store): Promise<void
   const changeCode = () => Promise.reject(storeUnavailable(new Error('gone')));
   await applierOn(store, { topUpCodes: { ...store.topUpCodes, changeCode } }).apply(code);
   await topUpOften(store, 501);
-  const { topUpsMade = [] } = (await store.findAccount(account)) ?? {};
+  const { topUpsMade = [] } = (await store.accounts.findAccount(account)) ?? {};
   t.false(
     topUpsMade.some(({ id }) => id === topUpIdOf(code)),
     'the account has forgotten it',
@@ -118,7 +120,7 @@ async function remembersWhatItRead(t: ExecutionContext, store: Store): Promise<v
   const changeCode = () => Promise.reject(storeUnavailable(new Error('gone')));
   await applierOn(store, { topUpCodes: { ...store.topUpCodes, changeCode } }).apply(code);
   await topUpOften(store, 498);
-  const read = await store.findAccount(account);
+  const read = await store.accounts.findAccount(account);
   t.is(read?.topUpsMade.length, 499, 'the list is not full');
   await topUpOften(store, 2, 498);
   await applierOn(store, { findAccount: async () => read }).apply(code);
@@ -139,20 +141,20 @@ async function survivesOtherChanges(t: ExecutionContext, store: Store): Promise<
   const code = await claimed(store);
   await topUpOften(store, 1);
   const suspend = (suspended: boolean) =>
-    store.changeAccount(account, changeSettings({ settings: { suspended }, at: codeTime, by: 'user:olga' }));
+    store.accounts.changeAccount(account, changeSettings({ settings: { suspended }, at: codeTime, by: 'user:olga' }));
   await suspend(true);
   await applierOn(store).apply(code);
-  t.like(await store.findAccount(account), { suspended: true, topUp: { tokens: 501 } });
+  t.like(await store.accounts.findAccount(account), { suspended: true, topUp: { tokens: 501 } });
   await suspend(false);
   await applierOn(store).apply(code);
-  t.like(await store.findAccount(account), { suspended: false, topUp: { tokens: 501 } });
+  t.like(await store.accounts.findAccount(account), { suspended: false, topUp: { tokens: 501 } });
 }
 
 async function refusesOldList(t: ExecutionContext, store: Store): Promise<void> {
   await topUpOften(store, 501);
   const code = await claimed(store);
   const early = async (id: string) => {
-    const found = await store.findAccount(id);
+    const found = await store.accounts.findAccount(id);
     return found && { ...found, version: found.version - 500 };
   };
   await failsWith(t, 'SERVICE_UNAVAILABLE', applierOn(store, { findAccount: early }).apply(code));
@@ -169,7 +171,10 @@ async function addsToLaterMonth(t: ExecutionContext, store: Store): Promise<void
 async function waitsForNextMonth(t: ExecutionContext, store: Store): Promise<void> {
   const topUp = { id: 'all', tokens: 1e15 };
   const unknown = { id: account, plan: 'free' };
-  await store.changeAccount(account, changeSettings({ settings: { topUp }, at: codeTime, by: 'user:olga', unknown }));
+  await store.accounts.changeAccount(
+    account,
+    changeSettings({ settings: { topUp }, at: codeTime, by: 'user:olga', unknown }),
+  );
   const code = await claimed(store);
   const { apply } = applierOn(store);
   t.like(await t.throwsAsync(apply(code)), { code: 'CONFLICT' });

@@ -1,11 +1,11 @@
 import type { ExecutionContext } from 'ava';
-import { rotateKey } from '../../../ingress/callers/account-changes.ts';
-import { revokeKeyById } from '../../../ingress/callers/further-key-changes.ts';
+import { revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { decideAction } from '../../../ingress/routes/operators/actions/record-action.ts';
 import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import type { Account, Origin } from '../../../shared/store/accounts/account.ts';
-import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/accounts/audit-store.ts';
-import type { Decide } from '../../../shared/store/accounts/decide.ts';
+import { type AuditPage, type AuditRecord, auditId } from '../../../shared/store/accounts/audit-records.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
+import type { Decide } from '../../../shared/store/documents/documents.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { findAccount, namedBy } from './changes-contract.ts';
 import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
@@ -34,7 +34,7 @@ let clock = Date.parse('2026-03-01');
 type Wanted = { account?: string; by?: string; at?: Date; origin?: Origin };
 
 /** A decision on these settings, a millisecond after the previous one. */
-function settle(settings: Settings, wanted: Wanted = {}): Decide<Account | undefined> {
+function settle(settings: Settings, wanted: Wanted = {}): Decide<Account, Account | undefined> {
   clock += 1;
   const { account = 'user:ann', by = 'user:olga', at = new Date(clock) } = wanted;
   const from = wanted.origin && { origin: wanted.origin };
@@ -42,7 +42,7 @@ function settle(settings: Settings, wanted: Wanted = {}): Decide<Account | undef
 }
 
 function set(store: Store, settings: Settings, wanted: Wanted = {}): Promise<Account | undefined> {
-  return store.changeAccount(wanted.account ?? 'user:ann', settle(settings, wanted));
+  return store.accounts.changeAccount(wanted.account ?? 'user:ann', settle(settings, wanted));
 }
 
 /** All records, read in pages. */
@@ -99,7 +99,7 @@ async function recordsChange(t: ExecutionContext, store: Store): Promise<void> {
 
 async function recordsNothingElse(t: ExecutionContext, store: Store): Promise<void> {
   const { account } = await mint(store, 'user:ann');
-  await store.changeAccount('user:ann', rotateKey({ named: namedBy(account), key: newKey() }));
+  await store.accounts.changeAccount('user:ann', rotateKey({ named: namedBy(account), key: newKey() }));
   await set(store, { plan: 'free', suspended: false, overageEnabled: false }, { origin });
   t.deepEqual(await listAll(store), []);
   await set(store, { plan: 'free', ...topUp(5) });
@@ -109,14 +109,14 @@ async function recordsNothingElse(t: ExecutionContext, store: Store): Promise<vo
 
 async function recordsWhatIsEnded(t: ExecutionContext, store: Store): Promise<void> {
   const { account } = await mint(store, 'user:ann');
-  const [keyId = '', at] = [account.key?.id, new Date('2026-02-03T04:05:06.789Z')];
+  const [keyId = '', at] = [defaultKeyOf(account)?.id, new Date('2026-02-03T04:05:06.789Z')];
   const by = { by: 'user:olga', at, origin };
   const unknown = { id: 'user:ann', plan: 'free' };
   for (const action of [{ batchCancelled: 'batch_1' }, { requestEnded: 'req_1' }, { requestEnded: 'req_2' }]) {
-    await store.changeAccount('user:ann', decideAction({ action, by, unknown }));
-    await store.changeAccount('user:ann', decideAction({ action, by, unknown }));
+    await store.accounts.changeAccount('user:ann', decideAction({ action, by, unknown }));
+    await store.accounts.changeAccount('user:ann', decideAction({ action, by, unknown }));
   }
-  await store.changeAccount('user:ann', revokeKeyById({ id: keyId, ...by }));
+  await store.accounts.changeAccount('user:ann', revokeKey({ named: { id: keyId }, ...by }));
   const changes = [
     { keyRevoked: keyId },
     { requestEnded: 'req_2' },
@@ -134,7 +134,10 @@ async function recordsWhatIsEnded(t: ExecutionContext, store: Store): Promise<vo
   }
   t.like((await findAccount(store, 'user:ann')).changes, { length: 5, 0: { keyRevoked: keyId, by: 'user:olga' } });
   const action = { batchCancelled: 'batch_2' };
-  await store.changeAccount('user:new', decideAction({ action, by, unknown: { id: 'user:new', plan: 'free' } }));
+  await store.accounts.changeAccount(
+    'user:new',
+    decideAction({ action, by, unknown: { id: 'user:new', plan: 'free' } }),
+  );
   t.like(await listAll(store, { account: 'user:new' }), { length: 1, 0: { change: action } });
 }
 
@@ -157,7 +160,10 @@ async function outlivesKeyChanges(t: ExecutionContext, store: Store): Promise<vo
   await set(store, topUp(1), { origin });
   let { account } = await mint(store, 'user:ann');
   for (let count = 0; count < 210; count++) {
-    const rotated = await store.changeAccount('user:ann', rotateKey({ named: namedBy(account), key: newKey() }));
+    const rotated = await store.accounts.changeAccount(
+      'user:ann',
+      rotateKey({ named: namedBy(account), key: newKey() }),
+    );
     account = rotated ?? account;
   }
   t.true(account.changes.every(({ keyRotated }) => keyRotated !== undefined));

@@ -24,32 +24,32 @@ async function findsByAnswer(t: ExecutionContext, store: Store): Promise<void> {
   }));
   const other = usageRecord({ answerId: odd });
   const without = usageRecord();
-  await store.recordUsage([...records, other, without]);
-  t.deepEqual(await store.findUsageByAnswer('user:ann', 'chatcmpl-1'), records[3]);
-  t.deepEqual(await store.findUsageByAnswer('user:bob', 'chatcmpl-1'), records[1]);
-  t.deepEqual(await store.findUsageByAnswer('user:ann', odd), other);
-  t.is(await store.findUsageByAnswer('user:bob', odd), undefined);
-  t.is(await store.findUsageByAnswer('user:ann', 'chatcmpl-'), undefined);
-  t.is(await store.findUsageByAnswer('user:ann', ''), undefined);
+  await store.usage.recordUsage([...records, other, without]);
+  t.deepEqual(await store.usage.findUsageByAnswer('user:ann', 'chatcmpl-1'), records[3]);
+  t.deepEqual(await store.usage.findUsageByAnswer('user:bob', 'chatcmpl-1'), records[1]);
+  t.deepEqual(await store.usage.findUsageByAnswer('user:ann', odd), other);
+  t.is(await store.usage.findUsageByAnswer('user:bob', odd), undefined);
+  t.is(await store.usage.findUsageByAnswer('user:ann', 'chatcmpl-'), undefined);
+  t.is(await store.usage.findUsageByAnswer('user:ann', ''), undefined);
 }
 
 async function listsByAdmission(t: ExecutionContext, store: Store): Promise<void> {
   // Of two months, and of an account whose name begins with the other's.
   const month = (index: number) => new Date(Date.UTC(2026, 10 + (index % 2), 5, 10, index));
   const own = usageRecords(25, (index) => ({ admittedAt: month((index * 7) % 25) }));
-  await store.recordUsage([...own, usageRecord({ account: 'user:ann2' }), usageRecord({ account: 'user:an' })]);
+  await store.usage.recordUsage([...own, usageRecord({ account: 'user:ann2' }), usageRecord({ account: 'user:an' })]);
   const expected = [...own].sort((one, other) => other.admittedAt.getTime() - one.admittedAt.getTime());
   t.deepEqual(await listAll(store, 100), expected);
   t.deepEqual(await listAll(store, 4), expected);
   t.deepEqual(await listAll(store, 25), expected);
-  t.deepEqual(await store.listUsageRecords('user:carl', { limit: 5 }), []);
+  t.deepEqual(await store.usage.listUsageRecords('user:carl', { limit: 5 }), []);
   const before = { admittedAt: new Date(0), requestId: 'req_1' };
-  t.deepEqual(await store.listUsageRecords('user:ann', { before, limit: 5 }), []);
+  t.deepEqual(await store.usage.listUsageRecords('user:ann', { before, limit: 5 }), []);
 }
 
 async function listsTies(t: ExecutionContext, store: Store): Promise<void> {
   const records = usageRecords(9, (index) => ({ requestId: `req_${(index * 5) % 9}`, admittedAt: at(index % 2) }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   const expected = [...records].sort(
     (one, other) => other.admittedAt.getTime() - one.admittedAt.getTime() || (one.requestId < other.requestId ? 1 : -1),
   );
@@ -59,7 +59,7 @@ async function listsTies(t: ExecutionContext, store: Store): Promise<void> {
 async function listAll(store: Store, limit: number): Promise<UsageRecord[]> {
   const all: UsageRecord[] = [];
   for (;;) {
-    const page = await store.listUsageRecords('user:ann', { before: all.at(-1), limit });
+    const page = await store.usage.listUsageRecords('user:ann', { before: all.at(-1), limit });
     all.push(...page);
     if (page.length < limit) return all;
   }

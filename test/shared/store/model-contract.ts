@@ -2,25 +2,28 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import {
+  changeKey,
+  createKey,
   mintGuestKey,
   mintKey,
   type NamedKey,
   revokeKey,
   rotateKey,
-} from '../../../ingress/callers/account-changes.ts';
-import {
-  changeFurtherKey,
-  createFurtherKey,
-  revokeKeyById,
-  rotateKeyById,
-} from '../../../ingress/callers/further-key-changes.ts';
+} from '../../../ingress/callers/change-keys.ts';
 import { changeSettings, type Settings } from '../../../shared/account-changes/change-settings.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { scopeOf } from '../../../shared/key-scope.ts';
-import type { Account, NewKey } from '../../../shared/store/accounts/account.ts';
-import type { Decide } from '../../../shared/store/accounts/decide.ts';
-import type { KeyFields } from '../../../shared/store/accounts/further-key.ts';
-import type { KeyUse, Store } from '../../../shared/store/store.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import type { KeyUse } from '../../../shared/store/accounts/account-store.ts';
+import {
+  isDefaultKey,
+  isLive,
+  type Key,
+  type KeyFields,
+  type NewKey,
+  scopeOf,
+} from '../../../shared/store/accounts/key.ts';
+import type { Decide } from '../../../shared/store/documents/documents.ts';
+import type { Store } from '../../../shared/store/store.ts';
 import { sized } from '../../support/size.ts';
 import { type Contract, provesOnStore } from './store-contract.ts';
 
@@ -29,7 +32,7 @@ type Command =
   | { does: 'mint' | 'mint guest'; account: string; plan: string; inUse: boolean }
   | { does: 'rotate' | 'revoke'; account: string; key: number; by: 'hash' | 'display' }
   | ({ does: 'set'; account: string } & Settings)
-  | { does: 'use'; account: string; key: number; isFurther: boolean; at: number }
+  | { does: 'use'; account: string; key: number; at: number }
   | { does: 'create'; account: string; plan: string; fields: KeyFields }
   | { does: 'change'; account: string; key: number; fields: Partial<KeyFields> }
   | { does: 'rotate by id'; account: string; key: number; graceMs: number }
@@ -47,7 +50,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   fc.record({ does: fc.constantFrom('mint', 'mint guest'), account, plan, inUse: fc.boolean() }),
   fc.record({ does: fc.constantFrom('rotate', 'revoke'), account, key, by: fc.constantFrom('hash', 'display') }),
   fc.record({ does: fc.constant('set'), account, ...settings() }),
-  fc.record({ does: fc.constant('use'), account, key, isFurther: fc.boolean(), at: fc.nat(1_000) }),
+  fc.record({ does: fc.constant('use'), account, key, at: fc.nat(1_000) }),
   fc.record({ does: fc.constant('create'), account, plan, fields: keyFields() }),
   fc.record({ does: fc.constant('change'), account, key, fields: keyChanges() }),
   fc.record({ does: fc.constant('rotate by id'), account, key, graceMs: fc.nat(10) }),
@@ -93,13 +96,12 @@ async function runBoth(
   const pick = (each: Command) => ('key' in each ? keys[each.key % Math.max(1, keys.length)] : undefined);
   for (const atOnce of sequence) {
     const id = prefix + (atOnce[0]?.account ?? '');
-    const changes: Decide<unknown>[] = [];
+    const changes: Decide<Account, unknown>[] = [];
     for (const each of atOnce) {
       const picked = pick(each);
       if (each.does === 'use') {
-        const { isFurther } = each;
-        const use = { account: id, keyId: picked?.id ?? 'key_unknown', isFurther, at: new Date(each.at) };
-        await store.recordKeyUse([use]);
+        const use = { account: id, keyId: picked?.id ?? 'key_unknown', at: new Date(each.at) };
+        await store.accounts.recordKeyUse([use]);
         noteUse(model, use);
         continue;
       }
@@ -107,9 +109,9 @@ async function runBoth(
       keys.push(offered);
       changes.push(toDecision(each, { id, offered, picked }));
     }
-    const results = await Promise.all(changes.map((decide) => settled(() => store.changeAccount(id, decide))));
+    const results = await Promise.all(changes.map((decide) => settled(() => store.accounts.changeAccount(id, decide))));
     for (const result of results) if (typeof result === 'string') refusals.set(result, (refusals.get(result) ?? 0) + 1);
-    const now = await store.findAccount(id);
+    const now = await store.accounts.findAccount(id);
     const orders = await Promise.all(inAnyOrder(changes).map((order) => decideAlone(model.get(id), changes, order)));
     const made = { account: now, results };
     const found = orders.find((order) => isDeepStrictEqual(order, made));
@@ -118,22 +120,24 @@ async function runBoth(
   }
 
   for (const name of ['ann', 'bob', 'device']) {
-    t.deepEqual(await store.findAccount(prefix + name), model.get(prefix + name));
+    t.deepEqual(await store.accounts.findAccount(prefix + name), model.get(prefix + name));
   }
   for (const { hash } of keys) {
-    const found = await store.findKeyOwner([hash]);
-    const owner = [...model.values()].find(({ key: own, furtherKeys }) => {
-      return own?.hash === hash || furtherKeys.some((each) => each.hash === hash);
-    });
+    const found = await store.accounts.findKeyOwner([hash]);
+    const owner = [...model.values()].find(({ keys }) => keys.some((each) => each.hash === hash));
     t.is(found?.account, owner?.id);
-    const further = owner?.furtherKeys.find((each) => each.hash === hash);
-    t.is(found?.keyId, further?.id ?? owner?.key?.id);
-    t.deepEqual(found?.furtherKey, further && scopeOf(further));
+    const key = owner?.keys.find((each) => each.hash === hash);
+    t.is(found?.keyId, key?.id);
+    t.deepEqual(found?.keyScope, key && !isDefaultKey(key) ? scopeOf(key) : undefined);
   }
 }
 
 /** What the changes would leave, and their results in their own order, if they were made alone in this order. */
-async function decideAlone(before: Account | undefined, changes: readonly Decide<unknown>[], order: readonly number[]) {
+async function decideAlone(
+  before: Account | undefined,
+  changes: readonly Decide<Account, unknown>[],
+  order: readonly number[],
+) {
   let account = before;
   const results: unknown[] = [];
   for (const index of order) {
@@ -168,7 +172,10 @@ function inAnyOrder(items: readonly unknown[], from: readonly number[] = [...ite
 
 type Keys = { id: string; offered: NewKey; picked: NewKey | undefined };
 
-function toDecision(command: Exclude<Command, { does: 'use' }>, { id, offered, picked }: Keys): Decide<unknown> {
+function toDecision(
+  command: Exclude<Command, { does: 'use' }>,
+  { id, offered, picked }: Keys,
+): Decide<Account, unknown> {
   const at = offered.createdAt;
   switch (command.does) {
     case 'mint':
@@ -182,13 +189,13 @@ function toDecision(command: Exclude<Command, { does: 'use' }>, { id, offered, p
     case 'revoke':
       return revokeKey({ named: nameOf(picked, command.by), at });
     case 'create':
-      return createFurtherKey({ account: id, plan: command.plan, key: offered, fields: command.fields });
+      return createKey({ account: id, plan: command.plan, key: offered, fields: command.fields });
     case 'change':
-      return changeFurtherKey({ id: picked?.id ?? 'key_unknown', fields: command.fields, at });
+      return changeKey({ id: picked?.id ?? 'key_unknown', fields: command.fields, at });
     case 'rotate by id':
-      return rotateKeyById({ id: picked?.id ?? 'key_unknown', key: offered, graceMs: command.graceMs });
+      return rotateKey({ named: { id: picked?.id ?? 'key_unknown' }, key: offered, graceMs: command.graceMs });
     case 'revoke by id':
-      return revokeKeyById({ id: picked?.id ?? 'key_unknown', at });
+      return revokeKey({ named: { id: picked?.id ?? 'key_unknown' }, at });
     case 'set':
       return changeSettings({ settings: command, at, by: 'user:operator' });
   }
@@ -199,18 +206,12 @@ function nameOf(picked: NewKey | undefined, by: 'hash' | 'display'): NamedKey {
   return { hashes: ['under another pepper', picked?.hash ?? 'unknown'] };
 }
 
-function noteUse(model: Map<string, Account>, { account: id, keyId, isFurther, at }: KeyUse): void {
+function noteUse(model: Map<string, Account>, { account: id, keyId, at }: KeyUse): void {
   const known = model.get(id);
-  if (known !== undefined && isFurther) {
-    const furtherKeys = known.furtherKeys.map((each) => {
-      return each.id !== keyId || (each.lastUsedAt ?? -1) >= at ? each : { ...each, lastUsedAt: at };
-    });
-    model.set(id, { ...known, furtherKeys });
-    return;
-  }
-  if (known?.key?.id !== keyId) return;
-  if (known.lastUse?.keyId === keyId && known.lastUse.at >= at) return;
-  model.set(id, { ...known, lastUse: { keyId, at } });
+  if (known === undefined) return;
+  const isNews = (key: Key) => key.id === keyId && isLive(key) && (key.lastUsedAt ?? -1) < at;
+  const keys = known.keys.map((key) => (isNews(key) ? { ...key, lastUsedAt: at } : key));
+  model.set(id, { ...known, keys });
 }
 
 function numberedKey(prefix: string, number: number): NewKey {

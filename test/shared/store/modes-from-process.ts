@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SqliteStore } from '../../../shared/store/sqlite/sqlite-store.ts';
+import { openSqliteStore } from '../../../shared/store/sqlite/sqlite-store.ts';
 
 /** Creates a store and a file in it, in a separate process with an empty umask. Prints the mode of each path. */
 const [folder = '', id = ''] = process.argv.slice(2);
@@ -15,7 +15,7 @@ async function modes(): Promise<Record<string, string>> {
   return Object.fromEntries(await Promise.all(entries));
 }
 
-await using store = await SqliteStore.open(join(folder, 'a/b/store.db'));
+await using store = await openSqliteStore(join(folder, 'a/b/store.db'));
 let halfWay = {};
 async function* source() {
   yield Buffer.alloc(1_000_000);

@@ -3,12 +3,13 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { ExecutionContext } from 'ava';
-import { revokeKey, rotateKey } from '../../../ingress/callers/account-changes.ts';
+import { revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { sized } from '../../support/size.ts';
 import { findAccount, keyOwner, namedBy, setPlan } from './changes-contract.ts';
-import { type Contract, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
+import { type Contract, endedKeysOf, mint, newKey, provesOnStore, type StoreHome } from './store-contract.ts';
 
 const rotator = fileURLToPath(new URL('rotate-from-process.ts', import.meta.url));
 
@@ -33,10 +34,10 @@ async function mintsOnce(t: ExecutionContext, one: Store, home: StoreHome): Prom
   const account = await findAccount(one, 'user:ann');
   t.is(account.version, 1);
   for (const outcome of outcomes) t.deepEqual(outcome.account, account);
-  const owners = await Promise.all(keys.map(({ hash }) => one.findKeyOwner([hash])));
+  const owners = await Promise.all(keys.map(({ hash }) => one.accounts.findKeyOwner([hash])));
   t.deepEqual(
     owners.map((found) => found?.keyId),
-    outcomes.map(({ minted }) => (minted ? account.key?.id : undefined)),
+    outcomes.map(({ minted }) => (minted ? defaultKeyOf(account)?.id : undefined)),
   );
 }
 
@@ -46,8 +47,8 @@ async function rotatesOnce(t: ExecutionContext, one: Store, home: StoreHome): Pr
   const keys = Array.from({ length: 50 }, newKey);
   const outcomes = await Promise.all(
     keys.map((key, index) => {
-      const named = index % 3 === 0 ? { display: account.key?.display ?? '' } : namedBy(account);
-      return (index % 2 === 0 ? one : other).changeAccount('user:ann', rotateKey({ named, key }));
+      const named = index % 3 === 0 ? { display: defaultKeyOf(account)?.display ?? '' } : namedBy(account);
+      return (index % 2 === 0 ? one : other).accounts.changeAccount('user:ann', rotateKey({ named, key }));
     }),
   );
 
@@ -56,11 +57,12 @@ async function rotatesOnce(t: ExecutionContext, one: Store, home: StoreHome): Pr
     outcomes.filter((outcome) => outcome !== undefined),
     [after],
   );
-  t.like(after, { version: 2, endedKeys: { length: 1, 0: { id: account.key?.id, state: 'rotated' } } });
-  const owners = await Promise.all(keys.map(({ hash }) => other.findKeyOwner([hash])));
+  t.is(after.version, 2);
+  t.like(endedKeysOf(after), { length: 1, 0: { id: defaultKeyOf(account)?.id, state: 'rotated' } });
+  const owners = await Promise.all(keys.map(({ hash }) => other.accounts.findKeyOwner([hash])));
   t.deepEqual(
     owners.filter((found) => found !== undefined).map(({ keyId }) => keyId),
-    [after.key?.id],
+    [defaultKeyOf(after)?.id],
   );
   t.is(await keyOwner(other, account), undefined);
 }
@@ -71,8 +73,8 @@ async function racesToOneOutcome(t: ExecutionContext, one: Store, home: StoreHom
     const id = `user:${round}`;
     const { account } = await mint(one, id);
     const [named, key] = [namedBy(account), newKey()];
-    const rotating = () => one.changeAccount(id, rotateKey({ named, key }));
-    const revoking = () => other.changeAccount(id, revokeKey({ named, at: new Date() }));
+    const rotating = () => one.accounts.changeAccount(id, rotateKey({ named, key }));
+    const revoking = () => other.accounts.changeAccount(id, revokeKey({ named, at: new Date() }));
     // Either starts first equally often, because a store may process calls in order.
     const [rotated, revoked] =
       round % 2 === 0
@@ -82,11 +84,11 @@ async function racesToOneOutcome(t: ExecutionContext, one: Store, home: StoreHom
     t.true((rotated === undefined) !== (revoked === undefined));
     const after = await findAccount(other, id);
     t.is(after.version, 2);
-    t.is(after.key?.id, rotated?.key?.id);
+    t.is(defaultKeyOf(after)?.id, defaultKeyOf(rotated)?.id);
     const state = rotated === undefined ? 'revoked' : 'rotated';
-    t.like(after.endedKeys, { length: 1, 0: { id: account.key?.id, state } });
+    t.like(endedKeysOf(after), { length: 1, 0: { id: defaultKeyOf(account)?.id, state } });
     t.is(await keyOwner(one, account), undefined);
-    t.is((await one.findKeyOwner([key.hash]))?.keyId, rotated?.key?.id);
+    t.is((await one.accounts.findKeyOwner([key.hash]))?.keyId, defaultKeyOf(rotated)?.id);
   }
 }
 
@@ -120,16 +122,18 @@ async function survivesKill(t: ExecutionContext, store: Store, home: StoreHome):
   for (let round = 0; round < kills; round += 1) {
     const before = await findAccount(store, 'user:ann');
     const answered = await rotateUntilKilled(home.url, 1 + Math.floor(Math.random() * 10));
-    const { key, endedKeys, changes, version } = await rotateAgain(store);
+    const after = await rotateAgain(store);
+    const { changes, version } = after;
+    const key = defaultKeyOf(after);
 
     const made = version - before.version;
     t.true(made === answered.length + 1 || made === answered.length + 2, `${made} made, ${answered.length} answered`);
     unanswered += made - answered.length - 1;
-    const kept = endedKeys.map(({ id }) => id);
+    const kept = endedKeysOf(after).map(({ id }) => id);
     const known = kept.slice(made - answered.length - 1, made); // newest first, up to the key before this round
-    t.deepEqual(known, [...answered.toReversed(), before.key?.id ?? ''].slice(0, known.length));
+    t.deepEqual(known, [...answered.toReversed(), defaultKeyOf(before)?.id ?? ''].slice(0, known.length));
     t.deepEqual(changes[0]?.keyRotated, { from: kept[0] ?? '', to: key?.id ?? '' });
-    t.is((await store.findKeyOwner([key?.hash ?? '']))?.keyId, key?.id);
+    t.is((await store.accounts.findKeyOwner([key?.hash ?? '']))?.keyId, key?.id);
   }
   t.log(`of ${kills} killed processes, ${unanswered} had made a rotation that they could not answer`);
 }
@@ -140,9 +144,8 @@ async function survivesKill(t: ExecutionContext, store: Store, home: StoreHome):
  */
 async function rotateAgain(store: Store): Promise<Account> {
   for (;;) {
-    const { key } = await findAccount(store, 'user:ann');
-    const named = { display: key?.display ?? '' };
-    const rotated = await store.changeAccount('user:ann', rotateKey({ named, key: newKey() }));
+    const named = { display: defaultKeyOf(await findAccount(store, 'user:ann'))?.display ?? '' };
+    const rotated = await store.accounts.changeAccount('user:ann', rotateKey({ named, key: newKey() }));
     if (rotated !== undefined) return rotated;
   }
 }

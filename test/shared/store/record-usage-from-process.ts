@@ -6,6 +6,6 @@ const [url = '', from = '0', to = '0'] = process.argv.slice(2);
 
 await using store = await openPatientStore(url);
 for (let place = Number(from); place < Number(to); place += 20) {
-  await store.recordUsage(Array.from({ length: 20 }, (_, index) => plainRecord(place + index)));
+  await store.usage.recordUsage(Array.from({ length: 20 }, (_, index) => plainRecord(place + index)));
   process.stdout.write(`${place + 20}\n`);
 }

@@ -8,7 +8,6 @@ import {
   noteRefused,
   type RoomEntry,
   type RoomLimits,
-  takeBytes,
 } from '../../../shared/batches/batch-room.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { batchOf } from './batch-records.ts';
@@ -117,8 +116,5 @@ async function takesExactly(t: ExecutionContext, one: Store, home: StoreHome): P
   const room = await other.batches.findRoom('user:ann');
   t.is(room.bytes, 4_000);
   t.deepEqual(Object.keys(room.entries).toSorted(), ids.toSorted());
-  t.is(
-    await one.batches.changeRoom('user:ann', takeBytes({ batch: ids[0] ?? '', bytes: 51, bytesMax: 4_050 })),
-    'full',
-  );
+  t.is(await one.batches.takeBytes('user:ann', { batch: ids[0] ?? '', bytes: 51, bytesMax: 4_050 }), 'full');
 }

@@ -1,4 +1,5 @@
-import { rotateKey } from '../../../ingress/callers/account-changes.ts';
+import { rotateKey } from '../../../ingress/callers/change-keys.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
 import { openPatientStore } from '../../support/mongodb/open-patient-store.ts';
 import { newKey } from './store-contract.ts';
 
@@ -7,8 +8,8 @@ const [url = '', account = ''] = process.argv.slice(2);
 
 await using store = await openPatientStore(url);
 for (;;) {
-  const display = (await store.findAccount(account))?.key?.display ?? '';
-  const rotated = await store.changeAccount(account, rotateKey({ named: { display }, key: newKey() }));
+  const display = defaultKeyOf(await store.accounts.findAccount(account))?.display ?? '';
+  const rotated = await store.accounts.changeAccount(account, rotateKey({ named: { display }, key: newKey() }));
   if (rotated === undefined) throw new Error('no other process rotates this key');
-  process.stdout.write(`${rotated.key?.id}\n`);
+  process.stdout.write(`${defaultKeyOf(rotated)?.id}\n`);
 }

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { SqliteStore } from '../../../shared/store/sqlite/sqlite-store.ts';
+import { openSqliteStore } from '../../../shared/store/sqlite/sqlite-store.ts';
 import type { StoreHome } from './store-contract.ts';
 
 export type SqliteHome = StoreHome & { folder: string; file: string };
@@ -15,7 +15,7 @@ export async function createSqliteHome(): Promise<SqliteHome> {
     folder,
     file,
     url: `sqlite:${file}`,
-    open: () => SqliteStore.open(file),
+    open: () => openSqliteStore(file),
     removeSums: async () => change(file, 'DELETE FROM usage_sums; DELETE FROM usage_details'),
     spoilSums: async () => change(file, 'UPDATE usage_sums SET charged_tokens = charged_tokens + 1'),
     removeTotals: async () => change(file, 'DELETE FROM usage_sums'),

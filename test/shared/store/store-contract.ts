@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { z } from 'zod';
-import { mintGuestKey, mintKey, rotateKey } from '../../../ingress/callers/account-changes.ts';
+import { createKey, mintGuestKey, mintKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
 import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
-import type { Account, NewKey } from '../../../shared/store/accounts/account.ts';
+import type { Account } from '../../../shared/store/accounts/account.ts';
+import { defaultKeyOf, isLive, type Key, type LiveKey, type NewKey } from '../../../shared/store/accounts/key.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { batchOf, fileOf, resultOf, retryOf } from './batch-records.ts';
 import { inChunks } from './file-bytes.ts';
@@ -71,8 +72,18 @@ export function newKey(): NewKey {
   return { id: `key_${ulid()}`, hash, display: `svc_${hash.slice(0, 6)}`, createdAt: new Date() };
 }
 
+/** The default key that was minted with these fields. */
+export function defaultKeyFrom(key: NewKey): LiveKey {
+  return { ...key, name: 'default', isDefault: true, state: 'active' };
+}
+
+/** The keys of an account that have ended, latest first. */
+export function endedKeysOf({ keys }: Pick<Account, 'keys'>): Key[] {
+  return keys.filter((key) => !isLive(key)).toReversed();
+}
+
 export function mint(store: Store, account: string, { plan = 'free', key = newKey() } = {}) {
-  return store.changeAccount(account, mintKey({ account, plan, key }));
+  return store.accounts.changeAccount(account, mintKey({ account, plan, key }));
 }
 
 /** Calls every method once. All calls must fail alike if the store cannot be used. */
@@ -81,33 +92,33 @@ export function callEveryMethod(store: Store): Promise<unknown>[] {
     store.describe(),
     store.ping(),
     store.listMissingIndexes(),
-    store.findAccount('user:anyone'),
-    store.listAccounts({ limit: 1 }),
-    store.listRemovals({ after: '', limit: 1 }),
-    store.findKeyOwner(['any hash']),
-    store.findAccountsByKey({ id: 'key_1', limit: 1 }),
-    store.names.keepName({ id: 'user:anyone', name: 'Any One' }),
-    store.names.findNames(['user:anyone']),
-    store.names.findNamed('any', 1),
+    store.accounts.findAccount('user:anyone'),
+    store.accounts.listAccounts({ limit: 1 }),
+    store.accounts.listRemovals({ after: '', limit: 1 }),
+    store.accounts.findKeyOwner(['any hash']),
+    store.accounts.findAccountsByKey({ id: 'key_1', limit: 1 }),
+    store.accounts.keepName({ id: 'user:anyone', name: 'Any One' }),
+    store.accounts.findNames(['user:anyone']),
+    store.accounts.findNamed('any', 1),
     store.audit.listAudit({ limit: 1 }),
     store.audit.listAudit({ account: 'user:anyone', limit: 1 }),
     store.audit.copyAudit('user:anyone'),
     store.audit.copyAuditAfter('', 1),
     mint(store, 'user:anyone'),
-    store.removeAccount({ id: 'user:anyone', version: 1 }),
-    store.recordKeyUse([{ account: 'user:anyone', keyId: 'key_1', at: new Date() }]),
-    store.recordUsage([usageRecord()]),
-    store.findUsageSum('user:anyone', '2026-12'),
-    store.findUsageRecord('req_1'),
-    store.findUsageByAnswer('user:anyone', 'chatcmpl-1'),
-    store.listUsageRecords('user:anyone', { limit: 1 }),
-    store.recomputeUsage('user:anyone', '2026-12', ''),
-    store.repairUsage('user:anyone', '2026-12', ''),
-    store.listUsageMonths({ limit: 1 }),
-    store.findUsageDays('user:anyone', '2026-12'),
-    Array.fromAsync(store.usageDetails.read({ account: 'user:anyone', start: '2026-12-01', end: '2026-12-31' })),
-    Array.fromAsync(store.usageDetails.readAll({ start: '2026-12-01', end: '2026-12-31' })),
-    store.removeUsageBefore('2026-12'),
+    store.accounts.removeAccount({ id: 'user:anyone', version: 1, keys: [] }),
+    store.accounts.recordKeyUse([{ account: 'user:anyone', keyId: 'key_1', at: new Date() }]),
+    store.usage.recordUsage([usageRecord()]),
+    store.usage.findUsageSum('user:anyone', '2026-12'),
+    store.usage.findUsageRecord('req_1'),
+    store.usage.findUsageByAnswer('user:anyone', 'chatcmpl-1'),
+    store.usage.listUsageRecords('user:anyone', { limit: 1 }),
+    store.usage.recomputeUsage('user:anyone', '2026-12', ''),
+    store.usage.repairUsage('user:anyone', '2026-12', ''),
+    store.usage.listUsageMonths({ limit: 1 }),
+    store.usage.findUsageDays('user:anyone', '2026-12'),
+    Array.fromAsync(store.usage.usageDetails.read({ account: 'user:anyone', start: '2026-12-01', end: '2026-12-31' })),
+    Array.fromAsync(store.usage.usageDetails.readAll({ start: '2026-12-01', end: '2026-12-31' })),
+    store.usage.removeUsageBefore('2026-12'),
     store.topUpCodes.insertCodes([topUpCodeOf()]),
     store.topUpCodes.findCode('any hash'),
     store.topUpCodes.changeCode('tuc_1', () => ({ result: undefined })),
@@ -198,10 +209,10 @@ function provesItsIdentity(description: RegExp): Proof {
 
 async function createsAccount(t: ExecutionContext, store: Store): Promise<void> {
   const key = newKey();
-  t.is(await store.findAccount('user:ann'), undefined);
+  t.is(await store.accounts.findAccount('user:ann'), undefined);
   const { minted, account } = await mint(store, 'user:ann', { key });
   t.true(minted);
-  t.deepEqual(await store.findAccount('user:ann'), account);
+  t.deepEqual(await store.accounts.findAccount('user:ann'), account);
   t.deepEqual(account, {
     id: 'user:ann',
     plan: 'free',
@@ -210,10 +221,7 @@ async function createsAccount(t: ExecutionContext, store: Store): Promise<void> 
     topUpsMade: [],
     version: 1,
     createdAt: key.createdAt,
-    key: { ...key, plan: 'free' },
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
+    keys: [defaultKeyFrom(key)],
     keysCreated: { day: key.createdAt.toISOString().slice(0, 10), count: 1 },
     changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
   });
@@ -231,26 +239,26 @@ async function findsKeyOwner(t: ExecutionContext, store: Store): Promise<void> {
     overageEnabled: false,
     version: 1,
   };
-  t.deepEqual(await store.findKeyOwner([key.hash]), owner);
-  t.deepEqual(await store.findKeyOwner([newKey().hash, key.hash]), owner);
-  t.deepEqual(await store.findKeyOwner([key.hash, newKey().hash, newKey().hash]), owner);
+  t.deepEqual(await store.accounts.findKeyOwner([key.hash]), owner);
+  t.deepEqual(await store.accounts.findKeyOwner([newKey().hash, key.hash]), owner);
+  t.deepEqual(await store.accounts.findKeyOwner([key.hash, newKey().hash, newKey().hash]), owner);
 
   const others = [newKey().hash, key.hash.slice(0, -1), key.hash.toUpperCase(), key.id, '', '*', '$ne', '"', 'null'];
-  for (const other of others) t.is(await store.findKeyOwner([other]), undefined, other);
-  t.is(await store.findKeyOwner(others), undefined);
-  t.is(await store.findKeyOwner([]), undefined);
+  for (const other of others) t.is(await store.accounts.findKeyOwner([other]), undefined, other);
+  t.is(await store.accounts.findKeyOwner(others), undefined);
+  t.is(await store.accounts.findKeyOwner([]), undefined);
 }
 
 async function findsGuest(t: ExecutionContext, store: Store): Promise<void> {
   const [key, guest] = [newKey(), { secret: 'the first', pepper: 'the second' }];
   const device = { account: 'device:1', plan: 'guest-device', key, guest };
-  const made = await store.changeAccount(
+  const made = await store.accounts.changeAccount(
     'device:1',
     mintGuestKey(device, () => true),
   );
-  t.deepEqual(await store.findAccount('device:1'), made);
+  t.deepEqual(await store.accounts.findAccount('device:1'), made);
   const stored = { plan: 'guest-device', suspended: false, overageEnabled: false, version: made.version };
-  t.deepEqual(await store.findKeyOwner([key.hash]), { account: 'device:1', keyId: key.id, ...stored, guest });
+  t.deepEqual(await store.accounts.findKeyOwner([key.hash]), { account: 'device:1', keyId: key.id, ...stored, guest });
 }
 
 async function keepsAccountsApart(t: ExecutionContext, store: Store): Promise<void> {
@@ -263,8 +271,8 @@ async function keepsAccountsApart(t: ExecutionContext, store: Store): Promise<vo
     made.set(name, account);
   }
   for (const [name, account] of made) {
-    t.deepEqual(await store.findAccount(name), account);
-    t.is((await store.findKeyOwner([account.key?.hash ?? '']))?.account, name);
+    t.deepEqual(await store.accounts.findAccount(name), account);
+    t.is((await store.accounts.findKeyOwner([defaultKeyOf(account)?.hash ?? '']))?.account, name);
   }
 }
 
@@ -274,14 +282,16 @@ async function refusesTakenHash(t: ExecutionContext, store: Store): Promise<void
   const again = { ...newKey(), hash: key.hash };
   const error = await failsWith(t, 'INTERNAL_ERROR', mint(store, 'user:bob', { key: again }));
   t.false(error.message.includes(key.hash) || error.message.includes('user:'));
-  t.is(await store.findAccount('user:bob'), undefined);
+  t.is(await store.accounts.findAccount('user:bob'), undefined);
 
   const { account: bob } = await mint(store, 'user:bob');
-  const named = { hashes: [bob.key?.hash ?? ''] };
-  await failsWith(t, 'INTERNAL_ERROR', store.changeAccount('user:bob', rotateKey({ named, key: again })));
-  t.deepEqual(await store.findAccount('user:bob'), bob);
-  t.deepEqual(await store.findAccount('user:ann'), ann);
-  t.is((await store.findKeyOwner([key.hash]))?.account, 'user:ann');
+  const named = { hashes: [defaultKeyOf(bob)?.hash ?? ''] };
+  await failsWith(t, 'INTERNAL_ERROR', store.accounts.changeAccount('user:bob', rotateKey({ named, key: again })));
+  const create = createKey({ account: 'user:bob', plan: 'free', key: again, fields: { name: 'a program' } });
+  await failsWith(t, 'INTERNAL_ERROR', store.accounts.changeAccount('user:bob', create));
+  t.deepEqual(await store.accounts.findAccount('user:bob'), bob);
+  t.deepEqual(await store.accounts.findAccount('user:ann'), ann);
+  t.is((await store.accounts.findKeyOwner([key.hash]))?.account, 'user:ann');
 
   const repeat = await mint(store, 'user:bob', { key: again });
   t.false(repeat.minted, 'an account with a key keeps it when it is offered another one');
@@ -301,38 +311,45 @@ async function takesOddNames(t: ExecutionContext, store: Store): Promise<void> {
   ];
   for (const name of names) {
     const { account } = await mint(store, `user:${name}`, { plan: name });
-    t.like(account, { id: `user:${name}`, key: { plan: name } });
-    t.deepEqual(await store.findAccount(`user:${name}`), account);
-    t.like(await store.findKeyOwner([account.key?.hash ?? '']), { account: `user:${name}`, plan: name });
-    await store.recordKeyUse([{ account: `user:${name}`, keyId: account.key?.id ?? '', at: new Date(1) }]);
-    t.deepEqual((await store.findAccount(`user:${name}`))?.lastUse?.at, new Date(1));
+    t.like(account, { id: `user:${name}`, plan: name });
+    t.deepEqual(await store.accounts.findAccount(`user:${name}`), account);
+    t.like(await store.accounts.findKeyOwner([defaultKeyOf(account)?.hash ?? '']), {
+      account: `user:${name}`,
+      plan: name,
+    });
+    await store.accounts.recordKeyUse([
+      { account: `user:${name}`, keyId: defaultKeyOf(account)?.id ?? '', at: new Date(1) },
+    ]);
+    t.deepEqual(defaultKeyOf(await store.accounts.findAccount(`user:${name}`))?.lastUsedAt, new Date(1));
   }
 }
 
 async function keepsNothingElse(t: ExecutionContext, store: Store): Promise<void> {
   const key = { ...newKey(), full: 'svc_the key itself' };
   await mint(store, 'user:ann', { key });
-  t.deepEqual(Object.keys((await store.findAccount('user:ann'))?.key ?? {}).sort(), [
+  t.deepEqual(Object.keys(defaultKeyOf(await store.accounts.findAccount('user:ann')) ?? {}).sort(), [
     'createdAt',
     'display',
     'hash',
     'id',
-    'plan',
+    'isDefault',
+    'name',
+    'state',
   ]);
   const unreadable = { ...newKey(), display: undefined as unknown as string };
   await t.throwsAsync(mint(store, 'user:bob', { key: unreadable }), { instanceOf: z.ZodError });
-  t.is(await store.findAccount('user:bob'), undefined);
+  t.is(await store.accounts.findAccount('user:bob'), undefined);
 }
 
 async function keepsForLater(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
   const { account } = await mint(store, 'user:ann');
   await using beside = await home.open();
-  t.deepEqual(await beside.findAccount('user:ann'), account);
+  t.deepEqual(await beside.accounts.findAccount('user:ann'), account);
 
   await store[Symbol.asyncDispose]();
   await beside[Symbol.asyncDispose]();
   await using later = await home.open();
-  t.is((await later.findKeyOwner([account.key?.hash ?? '']))?.keyId, account.key?.id);
+  t.is((await later.accounts.findKeyOwner([defaultKeyOf(account)?.hash ?? '']))?.keyId, defaultKeyOf(account)?.id);
   t.deepEqual(await mint(later, 'user:ann'), { minted: false, account });
 }
 

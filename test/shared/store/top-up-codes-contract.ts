@@ -2,8 +2,13 @@ import type { ExecutionContext } from 'ava';
 import { ulid } from 'ulid';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
-import type { ShownCodeState, TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
-import { claimCode, markApplied, revokeCode } from '../../../shared/store/top-up-codes/top-up-code-changes.ts';
+import {
+  claimCode,
+  markApplied,
+  revokeCode,
+  type ShownCodeState,
+  type TopUpCode,
+} from '../../../shared/store/top-up-codes/top-up-code.ts';
 import { type Contract, provesOnStore, type StoreHome } from './store-contract.ts';
 import { codeTime, topUpCodeOf } from './top-up-code-records.ts';
 

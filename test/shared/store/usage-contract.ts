@@ -36,11 +36,11 @@ async function keepsRecord(t: ExecutionContext, store: Store): Promise<void> {
   const attempts = [{ run: 1, outcome: 'lost' }];
   const plain = usageRecord({ attempts, queueWaitMs: null, firstTokenMs: null, durationMs: null, outcome: 'lost' });
   const record = usageRecord({ batch: 'batch_1', overage: true, entry: entryAt(1), cachedTokens: 3 });
-  t.is(await store.findUsageRecord(record.requestId), undefined);
-  t.is(await store.findUsageSum('user:ann', '2026-12'), undefined);
-  await store.recordUsage([plain, { ...record, secret: 'not a field of a record' } as UsageRecord]);
-  t.deepEqual(await store.findUsageRecord(record.requestId), record);
-  t.deepEqual(await store.findUsageRecord(plain.requestId), plain);
+  t.is(await store.usage.findUsageRecord(record.requestId), undefined);
+  t.is(await store.usage.findUsageSum('user:ann', '2026-12'), undefined);
+  await store.usage.recordUsage([plain, { ...record, secret: 'not a field of a record' } as UsageRecord]);
+  t.deepEqual(await store.usage.findUsageRecord(record.requestId), record);
+  t.deepEqual(await store.usage.findUsageRecord(plain.requestId), plain);
 }
 
 async function sumsUp(t: ExecutionContext, store: Store): Promise<void> {
@@ -54,12 +54,12 @@ async function sumsUp(t: ExecutionContext, store: Store): Promise<void> {
     of({ admittedAt: second, overage: true }),
     of({ admittedAt: second, overage: true, chargedTokens: 7 }),
   ];
-  await store.recordUsage(usageRecords(shapes.length, (index) => shapes[index] ?? {}));
+  await store.usage.recordUsage(usageRecords(shapes.length, (index) => shapes[index] ?? {}));
   const none = { failed: 0, cancelled: 0, overageTokens: 0 };
   const small = { ...none, requests: 3, failed: 2, promptTokens: 20, completionTokens: 5, chargedTokens: 15 };
   const large = { ...none, requests: 1, cancelled: 1, promptTokens: 10, completionTokens: 5, chargedTokens: 12 };
   const next = { ...none, requests: 2, promptTokens: 20, completionTokens: 10, chargedTokens: 22, overageTokens: 22 };
-  t.deepEqual(await store.findUsageSum('user:ann', '2026-12'), {
+  t.deepEqual(await store.usage.findUsageSum('user:ann', '2026-12'), {
     account: 'user:ann',
     month: '2026-12',
     lastEntry: entryAt(6),
@@ -73,7 +73,7 @@ async function sumsUp(t: ExecutionContext, store: Store): Promise<void> {
       overageTokens: 22,
     },
   });
-  t.deepEqual(await store.findUsageDays('user:ann', '2026-12'), [
+  t.deepEqual(await store.usage.findUsageDays('user:ann', '2026-12'), [
     { day: '2026-12-05', model: 'large-chat', ...large },
     { day: '2026-12-05', model: 'small-chat', ...small },
     { day: '2026-12-06', model: 'small-chat', ...next },
@@ -88,10 +88,10 @@ async function keepsMonthsApart(t: ExecutionContext, store: Store): Promise<void
     admittedAt: days[index % 2] ?? new Date(0),
     promptTokens: index,
   }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await isExact(t, store, records);
-  t.is(await store.findUsageSum('user:carl', '2026-12'), undefined);
-  t.is(await store.findUsageSum('user:ann', '2026-10'), undefined);
+  t.is(await store.usage.findUsageSum('user:carl', '2026-12'), undefined);
+  t.is(await store.usage.findUsageSum('user:ann', '2026-10'), undefined);
 }
 
 async function takesOddNames(t: ExecutionContext, store: Store): Promise<void> {
@@ -101,22 +101,22 @@ async function takesOddNames(t: ExecutionContext, store: Store): Promise<void> {
     model: models[index % models.length] ?? '',
     account: accounts[index % accounts.length] ?? '',
   }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await isExact(t, store, records);
   const more = usageRecords(40, (index) => ({
     model: models[index % models.length] ?? '',
     account: accounts[index % accounts.length] ?? '',
     entry: entryAt(100 + index),
   }));
-  await store.recordUsage(more);
+  await store.usage.recordUsage(more);
   await isExact(t, store, [...records, ...more]);
 }
 
 async function addsLargeNumbers(t: ExecutionContext, store: Store): Promise<void> {
   const records = usageRecords(5, (index) => ({ promptTokens: 2_000_000_000, completionTokens: 2 ** 50 + index }));
-  for (const record of records) await store.recordUsage([record]);
+  for (const record of records) await store.usage.recordUsage([record]);
   await isExact(t, store, records);
-  t.is((await store.findUsageSum('user:ann', '2026-12'))?.total.promptTokens, 10_000_000_000);
+  t.is((await store.usage.findUsageSum('user:ann', '2026-12'))?.total.promptTokens, 10_000_000_000);
 }
 
 const pieces = [
@@ -135,77 +135,77 @@ async function ignoresRepeats(t: ExecutionContext, store: Store): Promise<void> 
   let reached = 0;
   for (const [from, to] of pieces) {
     reached = Math.max(reached, to);
-    await store.recordUsage(records.slice(from, to));
+    await store.usage.recordUsage(records.slice(from, to));
     await isExact(t, store, records.slice(0, reached));
   }
-  await store.recordUsage([...records.slice(4, 6), ...records.slice(4, 6)]);
+  await store.usage.recordUsage([...records.slice(4, 6), ...records.slice(4, 6)]);
   await isExact(t, store, records);
 }
 
 async function countsOnceUnderAnotherEntry(t: ExecutionContext, store: Store): Promise<void> {
   const records = usageRecords(10, (index) => ({ promptTokens: index }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   const again = records.map((record, index) => ({ ...record, entry: entryAt(100 + index), promptTokens: 1_000 }));
-  await store.recordUsage(again.slice(0, 3));
-  await store.recordUsage([...again, usageRecord({ entry: entryAt(200), requestId: 'req_new' })]);
-  for (const record of records) t.deepEqual(await store.findUsageRecord(record.requestId), record);
-  const fresh = await store.findUsageRecord('req_new');
+  await store.usage.recordUsage(again.slice(0, 3));
+  await store.usage.recordUsage([...again, usageRecord({ entry: entryAt(200), requestId: 'req_new' })]);
+  for (const record of records) t.deepEqual(await store.usage.findUsageRecord(record.requestId), record);
+  const fresh = await store.usage.findUsageRecord('req_new');
   if (fresh === undefined) return t.fail('the new record in the same batch must be stored');
   await isExact(t, store, [...records, fresh]);
 
   // If it is in one batch twice, the first position counts.
   const twice = usageRecord({ entry: entryAt(300), account: 'user:bob' });
-  await store.recordUsage([twice, { ...twice, entry: entryAt(301) }]);
-  t.like(await store.findUsageSum('user:bob', '2026-12'), { total: { requests: 1 } });
+  await store.usage.recordUsage([twice, { ...twice, entry: entryAt(301) }]);
+  t.like(await store.usage.findUsageSum('user:bob', '2026-12'), { total: { requests: 1 } });
 }
 
 /** A drainer died between records and sums, and then Redis lost its last writes: the old entry never comes back. */
 async function countsTheUnsummed(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
   const [record] = usageRecords(1);
   if (record === undefined) return t.fail();
-  await store.recordUsage([record]);
+  await store.usage.recordUsage([record]);
   await home.removeSums();
-  t.is(await store.findUsageSum('user:ann', '2026-12'), undefined);
-  await store.recordUsage([{ ...record, entry: entryAt(50) }]);
-  t.like(await store.findUsageSum('user:ann', '2026-12'), { total: { requests: 1 }, lastEntry: entryAt(50) });
-  t.deepEqual(await store.findUsageRecord(record.requestId), record);
+  t.is(await store.usage.findUsageSum('user:ann', '2026-12'), undefined);
+  await store.usage.recordUsage([{ ...record, entry: entryAt(50) }]);
+  t.like(await store.usage.findUsageSum('user:ann', '2026-12'), { total: { requests: 1 }, lastEntry: entryAt(50) });
+  t.deepEqual(await store.usage.findUsageRecord(record.requestId), record);
 }
 
 async function countsMisplaced(t: ExecutionContext, store: Store): Promise<void> {
   const late = usageRecords(3, (index) => ({ entry: entryAt(500 + index), promptTokens: 100 }));
-  await store.recordUsage(late);
+  await store.usage.recordUsage(late);
   const early = usageRecords(20, (index) => ({ promptTokens: index, entry: entryAt(480 + index) }));
   // Before it, at its last entry (an emptied Redis can assign an id again), and after it in one batch.
-  await store.recordUsage(early.slice(0, 5));
+  await store.usage.recordUsage(early.slice(0, 5));
   await isExact(t, store, [...early.slice(0, 5), ...late]);
   const same = usageRecord({ entry: entryAt(502) });
   const after = usageRecord({ entry: entryAt(503) });
-  await store.recordUsage([...early.slice(5), same, after]);
+  await store.usage.recordUsage([...early.slice(5), same, after]);
   await isExact(t, store, [...early, ...late, same, after]);
 }
 
 async function takesThousand(t: ExecutionContext, store: Store): Promise<void> {
   const records = usageRecords(1_000, (index) => ({ account: `user:${index % 37}`, model: `model-${index % 5}` }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await isExact(t, store, records);
 }
 
 async function takesNone(t: ExecutionContext, store: Store): Promise<void> {
-  await t.notThrowsAsync(store.recordUsage([]));
+  await t.notThrowsAsync(store.usage.recordUsage([]));
   const wrong = { ...usageRecord(), chargedTokens: -1 };
-  await t.throwsAsync(store.recordUsage([wrong]), { instanceOf: z.ZodError });
-  t.is(await store.findUsageRecord(wrong.requestId), undefined);
-  t.is(await store.findUsageSum('user:ann', '2026-12'), undefined);
+  await t.throwsAsync(store.usage.recordUsage([wrong]), { instanceOf: z.ZodError });
+  t.is(await store.usage.findUsageRecord(wrong.requestId), undefined);
+  t.is(await store.usage.findUsageSum('user:ann', '2026-12'), undefined);
 }
 
 async function repairs(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
   const records = usageRecords(10, (index) => ({ model: `m.${index % 2}` }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await home.spoilSums();
-  const { kept, recomputed } = await store.recomputeUsage('user:ann', '2026-12', '');
+  const { kept, recomputed } = await store.usage.recomputeUsage('user:ann', '2026-12', '');
   t.notDeepEqual(kept, recomputed);
   t.deepEqual(recomputed, sumOf(records));
-  t.true(await store.repairUsage('user:ann', '2026-12', ''));
+  t.true(await store.usage.repairUsage('user:ann', '2026-12', ''));
   await isExact(t, store, records);
 }
 
@@ -215,68 +215,68 @@ async function repairsDetails(t: ExecutionContext, store: Store, home: StoreHome
     keyId: `key_${index % 3}`,
     cachedTokens: index,
   }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await home.spoilDetails();
-  const found = await store.recomputeUsage('user:ann', '2026-12', '');
+  const found = await store.usage.recomputeUsage('user:ann', '2026-12', '');
   t.deepEqual(found, { kept: sumOf(records), recomputed: sumOf(records), wrongDetails: 6 });
-  t.true(await store.repairUsage('user:ann', '2026-12', ''));
+  t.true(await store.usage.repairUsage('user:ann', '2026-12', ''));
   await isExact(t, store, records);
   const more = usageRecords(5, (index) => ({ model: 'm.0', entry: entryAt(100 + index) }));
-  await store.recordUsage(more);
+  await store.usage.recordUsage(more);
   await isExact(t, store, [...records, ...more]);
 }
 
 async function countsDetailsOnce(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
   const records = usageRecords(20, (index) => ({ model: `m.${index % 2}`, promptTokens: index }));
-  await store.recordUsage(records.slice(0, 10));
+  await store.usage.recordUsage(records.slice(0, 10));
   await home.removeTotals();
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await isExact(t, store, records);
 }
 
 /** After such a repair, Redis was emptied: an entry that the repair has not read comes later. */
 async function countsPassedInDetail(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
   const records = usageRecords(10);
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await home.moveDetails(entryAt(20));
   const late = usageRecord({ entry: entryAt(15) });
-  await store.recordUsage([late]);
+  await store.usage.recordUsage([late]);
   await isExact(t, store, [...records, late]);
 }
 
 async function repairsMissing(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
   const records = usageRecords(10);
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await home.removeSums();
   const nothing = { kept: undefined, recomputed: undefined, wrongDetails: 0 };
-  t.deepEqual(await store.recomputeUsage('user:ann', '2026-12', ''), nothing);
+  t.deepEqual(await store.usage.recomputeUsage('user:ann', '2026-12', ''), nothing);
   const upTo = entryAt(7);
   const recomputed = { ...sumOf(records.slice(0, 7)), lastEntry: upTo };
-  t.deepEqual(await store.recomputeUsage('user:ann', '2026-12', upTo), { ...nothing, recomputed });
-  t.true(await store.repairUsage('user:ann', '2026-12', upTo));
-  t.deepEqual(await store.findUsageSum('user:ann', '2026-12'), recomputed);
-  await store.recordUsage(records);
+  t.deepEqual(await store.usage.recomputeUsage('user:ann', '2026-12', upTo), { ...nothing, recomputed });
+  t.true(await store.usage.repairUsage('user:ann', '2026-12', upTo));
+  t.deepEqual(await store.usage.findUsageSum('user:ann', '2026-12'), recomputed);
+  await store.usage.recordUsage(records);
   await isExact(t, store, records);
 }
 
 async function repairsNothing(t: ExecutionContext, store: Store): Promise<void> {
   const records = usageRecords(3);
-  t.true(await store.repairUsage('user:ann', '2026-12', entryAt(9)));
-  t.is(await store.findUsageSum('user:ann', '2026-12'), undefined);
-  await store.recordUsage(records);
-  t.true(await store.repairUsage('user:ann', '2026-12', entryAt(2)));
+  t.true(await store.usage.repairUsage('user:ann', '2026-12', entryAt(9)));
+  t.is(await store.usage.findUsageSum('user:ann', '2026-12'), undefined);
+  await store.usage.recordUsage(records);
+  t.true(await store.usage.repairUsage('user:ann', '2026-12', entryAt(2)));
   await isExact(t, store, records);
 }
 
 async function leavesOutTheUnsummed(t: ExecutionContext, store: Store, home: StoreHome): Promise<void> {
   const records = usageRecords(10);
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await home.removeSums();
-  await store.repairUsage('user:ann', '2026-12', entryAt(6));
-  const { kept, recomputed } = await store.recomputeUsage('user:ann', '2026-12', entryAt(3));
+  await store.usage.repairUsage('user:ann', '2026-12', entryAt(6));
+  const { kept, recomputed } = await store.usage.recomputeUsage('user:ann', '2026-12', entryAt(3));
   t.deepEqual(kept, { ...sumOf(records.slice(0, 6)) });
   t.deepEqual(recomputed, kept);
-  const all = await store.recomputeUsage('user:ann', '2026-12', entryAt(20));
+  const all = await store.usage.recomputeUsage('user:ann', '2026-12', entryAt(20));
   t.deepEqual(all, { kept, recomputed: { ...sumOf(records), lastEntry: entryAt(20) }, wrongDetails: 0 });
 }
 
@@ -286,9 +286,9 @@ async function recomputesPages(t: ExecutionContext, store: Store, home: StoreHom
     entry: entryAt(index < 245 ? index : index < 255 ? 245 : index),
     promptTokens: index,
   }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   await home.removeSums();
-  t.true(await store.repairUsage('user:ann', '2026-12', entryAt(599)));
+  t.true(await store.usage.repairUsage('user:ann', '2026-12', entryAt(599)));
   await isExact(t, store, records);
 }
 
@@ -296,16 +296,16 @@ async function listsMonths(t: ExecutionContext, store: Store, home: StoreHome): 
   const months = ['user:a', 'user:a b', 'user:b', 'user:é', 'device:1'].flatMap((account) =>
     ['2026-10-01', '2026-12-31'].map((day) => ({ account, admittedAt: new Date(day) })),
   );
-  await store.recordUsage(usageRecords(20, (index) => months[index % months.length] ?? {}));
+  await store.usage.recordUsage(usageRecords(20, (index) => months[index % months.length] ?? {}));
   const expected = months.map(({ account, admittedAt }) => ({ account, month: admittedAt.toISOString().slice(0, 7) }));
   const byName = (all: readonly UsageMonth[]) => all.map(({ account, month }) => `${account} ${month}`).sort();
-  const whole = await store.listUsageMonths({ limit: 100 });
+  const whole = await store.usage.listUsageMonths({ limit: 100 });
   t.deepEqual(byName(whole), byName(expected));
 
   for (const limit of [1, 3]) {
     const paged: UsageMonth[] = [];
     for (;;) {
-      const page = await store.listUsageMonths({ after: paged.at(-1), limit });
+      const page = await store.usage.listUsageMonths({ after: paged.at(-1), limit });
       t.true(page.length <= limit);
       if (page.length === 0) break;
       paged.push(...page);
@@ -313,7 +313,7 @@ async function listsMonths(t: ExecutionContext, store: Store, home: StoreHome): 
     t.deepEqual(paged, whole);
   }
   await home.removeSums();
-  t.deepEqual(await store.listUsageMonths({ limit: 100 }), whole);
+  t.deepEqual(await store.usage.listUsageMonths({ limit: 100 }), whole);
 }
 
 async function removesOld(t: ExecutionContext, store: Store): Promise<void> {
@@ -323,8 +323,8 @@ async function removesOld(t: ExecutionContext, store: Store): Promise<void> {
     account: index % 8 < 4 ? 'user:ann' : 'user:bob',
   });
   const records = usageRecords(40, shape);
-  await store.recordUsage(records);
-  t.is(await store.removeUsageBefore('2026-09'), 0);
+  await store.usage.recordUsage(records);
+  t.is(await store.usage.removeUsageBefore('2026-09'), 0);
 
   const isOld = ({ month }: UsageRecord) => month < '2026-11';
   for (let removed = -1; removed !== 0; ) {
@@ -332,17 +332,17 @@ async function removesOld(t: ExecutionContext, store: Store): Promise<void> {
     if (stored.some(isOld))
       await isSummed(t, store, records, 'while there are records, the sums still include all of them');
     t.is(stored.filter((record) => !isOld(record)).length, 10, 'no other record is removed');
-    removed = await store.removeUsageBefore('2026-11');
+    removed = await store.usage.removeUsageBefore('2026-11');
   }
   const left = records.filter(({ month }) => month === '2026-11');
   t.deepEqual(await found(store, records), left);
   await isExact(t, store, left);
   t.deepEqual(
-    (await store.listUsageMonths({ limit: 10 })).map(({ month }) => month),
+    (await store.usage.listUsageMonths({ limit: 10 })).map(({ month }) => month),
     ['2026-11', '2026-11'],
   );
   const again = usageRecords(4, (index) => ({ ...shape(index), entry: entryAt(100 + index) })).slice(0, 3);
-  await store.recordUsage(again);
+  await store.usage.recordUsage(again);
   await isExact(t, store, [...left, ...again]);
 }
 
@@ -352,7 +352,7 @@ async function found(store: Store, records: readonly UsageRecord[]): Promise<Usa
   // A few at a time: how long a store lets its callers queue is not tested here.
   for (let from = 0; from < records.length; from += 50) {
     const some = records.slice(from, from + 50);
-    all.push(...(await Promise.all(some.map(({ requestId }) => store.findUsageRecord(requestId)))));
+    all.push(...(await Promise.all(some.map(({ requestId }) => store.usage.findUsageRecord(requestId)))));
   }
   return all.filter((record) => record !== undefined);
 }
@@ -362,7 +362,7 @@ export async function isExact(t: ExecutionContext, store: Store, records: readon
   t.deepEqual(await found(store, records), [...records]);
   await isSummed(t, store, records);
   for (const { account, month } of monthsOf(records).map(sumOf)) {
-    const { kept, recomputed, wrongDetails } = await store.recomputeUsage(account, month, '');
+    const { kept, recomputed, wrongDetails } = await store.usage.recomputeUsage(account, month, '');
     t.deepEqual(recomputed, kept, 'the store recomputes the same sum');
     t.is(wrongDetails, 0, 'and the same details');
   }
@@ -377,8 +377,8 @@ async function isSummed(
 ): Promise<void> {
   for (const ofMonth of monthsOf(records)) {
     const expected = sumOf(ofMonth);
-    t.deepEqual(await store.findUsageSum(expected.account, expected.month), expected, message);
-    t.deepEqual(await store.findUsageDays(expected.account, expected.month), daysOf(ofMonth), message);
+    t.deepEqual(await store.usage.findUsageSum(expected.account, expected.month), expected, message);
+    t.deepEqual(await store.usage.findUsageDays(expected.account, expected.month), daysOf(ofMonth), message);
   }
 }
 

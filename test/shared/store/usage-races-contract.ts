@@ -29,7 +29,7 @@ async function countsOnce(t: ExecutionContext, one: Store, home: StoreHome): Pro
   await using other = await home.open();
   const records = usageRecords(200, (index) => ({ account: `user:${index % 3}`, model: `m.${index % 2}` }));
   const calls = [10, 25, 40, 70, 200, 200].map(async (size, index) => {
-    for (const piece of inPieces(records, () => size)) await (index % 2 === 0 ? one : other).recordUsage(piece);
+    for (const piece of inPieces(records, () => size)) await (index % 2 === 0 ? one : other).usage.recordUsage(piece);
   });
   await Promise.all(calls);
   await isExact(t, one, records);
@@ -49,7 +49,7 @@ async function repairsUnderTraffic(t: ExecutionContext, one: Store, home: StoreH
   const early = usageRecords(100);
   let recording = true;
   const repairing = (async () => {
-    while (recording) await other.repairUsage('user:ann', '2026-12', '');
+    while (recording) await other.usage.repairUsage('user:ann', '2026-12', '');
   })();
   try {
     await Promise.all([recordAll(one, late, 10), recordAll(one, early, 10)]);
@@ -102,7 +102,7 @@ async function drainUntilCut(home: StoreHome, outbox: Outbox): Promise<number> {
       const from = outbox.drained;
       const to = from + 1 + Math.floor(Math.random() * 150);
       const batch = outbox.records.slice(from, to);
-      await store.recordUsage(batch);
+      await store.usage.recordUsage(batch);
       outbox.drained = Math.max(outbox.drained, from + batch.length);
     }
     return 0;
@@ -119,17 +119,17 @@ async function isSummed(t: ExecutionContext, store: Store, outboxes: readonly Ou
   const delivered = outboxes.flatMap(({ records }) => records);
   const stored = new Map<string, UsageRecord>();
   for (const { requestId } of delivered) {
-    const record = await store.findUsageRecord(requestId);
+    const record = await store.usage.findUsageRecord(requestId);
     if (record === undefined) return t.fail(`${requestId} was lost`);
     stored.set(requestId, record);
   }
   for (const month of ['2026-11', '2026-12']) {
     const ofMonth = [...stored.values()].filter((record) => record.month === month);
     const expected = sumOf(ofMonth);
-    const sum = await store.findUsageSum(expected.account, month);
+    const sum = await store.usage.findUsageSum(expected.account, month);
     t.deepEqual(sum?.total, expected.total);
-    t.deepEqual(await store.findUsageDays(expected.account, month), daysOf(ofMonth));
-    const { kept, recomputed, wrongDetails } = await store.recomputeUsage(expected.account, month, '');
+    t.deepEqual(await store.usage.findUsageDays(expected.account, month), daysOf(ofMonth));
+    const { kept, recomputed, wrongDetails } = await store.usage.recomputeUsage(expected.account, month, '');
     t.deepEqual(kept, recomputed);
     t.is(wrongDetails, 0);
   }
@@ -145,7 +145,7 @@ async function removesMeanwhile(t: ExecutionContext, one: Store, home: StoreHome
   await recordAll(one, records.slice(0, 1_500), 500);
   const removing = [one, other].map(async (store) => {
     let pieces = 0;
-    while ((await store.removeUsageBefore('2026-12')) > 0) pieces += 1;
+    while ((await store.usage.removeUsageBefore('2026-12')) > 0) pieces += 1;
     return pieces;
   });
   const kept = records.filter(({ month }) => month === '2026-12');
@@ -153,7 +153,7 @@ async function removesMeanwhile(t: ExecutionContext, one: Store, home: StoreHome
   const pieces = await Promise.all(removing);
   t.true((pieces[0] ?? 0) + (pieces[1] ?? 0) > 3, 'in several pieces');
   await isExact(t, one, kept);
-  const months = await one.listUsageMonths({ limit: 100 });
+  const months = await one.usage.listUsageMonths({ limit: 100 });
   t.deepEqual([...new Set(months.map(({ month }) => month))], ['2026-12']);
 }
 
@@ -192,7 +192,7 @@ export function plainRecord(index: number): UsageRecord {
 }
 
 async function recordAll(store: Store, records: readonly UsageRecord[], size: number): Promise<void> {
-  for (const piece of inPieces(records, () => size)) await store.recordUsage(piece);
+  for (const piece of inPieces(records, () => size)) await store.usage.recordUsage(piece);
 }
 
 function inPieces(records: readonly UsageRecord[], size: () => number): UsageRecord[][] {

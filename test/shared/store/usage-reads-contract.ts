@@ -43,13 +43,13 @@ async function readsRanges(t: ExecutionContext, store: Store): Promise<void> {
     ...{ endpoint: random.oneOf(['/v1/chat/completions', '/v1/embeddings']), overage: random() < 0.3 },
     ...{ promptTokens: Math.floor(random.between(1, 2 ** 40)), cachedTokens: Math.floor(random.between(0, 9)) },
   }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   for (const range of ranges) {
     const expected = placesOf(records, range);
-    t.deepEqual(inOrder((await piecesOf(store.usageDetails.readAll(range))).flat()), inOrder(expected));
+    t.deepEqual(inOrder((await piecesOf(store.usage.usageDetails.readAll(range))).flat()), inOrder(expected));
     for (const name of names) {
       const account = `user:${name}`;
-      const found = (await piecesOf(store.usageDetails.read({ account, ...range }))).flat();
+      const found = (await piecesOf(store.usage.usageDetails.read({ account, ...range }))).flat();
       t.deepEqual(inOrder(found), inOrder(expected.filter((place) => place.account === account)));
       t.deepEqual(daysIn(found), daysIn(found).toSorted());
     }
@@ -67,8 +67,8 @@ async function keepsOrder(t: ExecutionContext, store: Store): Promise<void> {
     const month = months[Math.floor(index / accounts.length) % ((accounts.indexOf(account) % 3) + 1)];
     return { account, admittedAt: new Date(`${month}-${String(10 + (index % 17))}T12:00:00Z`) };
   });
-  await store.recordUsage(records);
-  const pieces = await piecesOf(store.usageDetails.readAll({ start: '2026-01-01', end: '2026-03-31' }));
+  await store.usage.recordUsage(records);
+  const pieces = await piecesOf(store.usage.usageDetails.readAll({ start: '2026-01-01', end: '2026-03-31' }));
   const order = pieces.map((piece) => [...new Set(piece.map(({ account }) => account))]);
   t.true(
     order.every(({ length }) => length <= 1),
@@ -88,13 +88,16 @@ async function readsPages(t: ExecutionContext, store: Store): Promise<void> {
     ...{ account: `user:${index % 3}`, model: `model-${index % 400}`, keyId: `key_${Math.floor(index / 1_200)}` },
     admittedAt: new Date(Date.UTC(2026, 10 + (index % 2), 5)),
   }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
   const range = { start: '2026-11-05', end: '2026-12-05' };
-  t.deepEqual(inOrder((await piecesOf(store.usageDetails.readAll(range))).flat()), inOrder(placesOf(records, range)));
-  const pieces = await piecesOf(store.usageDetails.read({ account: 'user:1', ...range }));
+  t.deepEqual(
+    inOrder((await piecesOf(store.usage.usageDetails.readAll(range))).flat()),
+    inOrder(placesOf(records, range)),
+  );
+  const pieces = await piecesOf(store.usage.usageDetails.read({ account: 'user:1', ...range }));
   t.deepEqual(inOrder(pieces.flat()), inOrder(placesOf(records, range).filter(({ account }) => account === 'user:1')));
   t.true(pieces.every(({ length }) => length <= 500));
-  const { kept, recomputed, wrongDetails } = await store.recomputeUsage('user:1', '2026-12', '');
+  const { kept, recomputed, wrongDetails } = await store.usage.recomputeUsage('user:1', '2026-12', '');
   t.deepEqual([kept, wrongDetails], [recomputed, 0]);
 }
 
@@ -104,8 +107,8 @@ async function readsNothing(t: ExecutionContext, store: Store): Promise<void> {
     ['0000-01-01', '0000-02-29'],
     ['9998-12-31', '9999-12-31'],
   ] as const) {
-    t.deepEqual((await piecesOf(store.usageDetails.readAll({ start, end }))).flat(), []);
-    t.deepEqual((await piecesOf(store.usageDetails.read({ account: 'user:ann', start, end }))).flat(), []);
+    t.deepEqual((await piecesOf(store.usage.usageDetails.readAll({ start, end }))).flat(), []);
+    t.deepEqual((await piecesOf(store.usage.usageDetails.read({ account: 'user:ann', start, end }))).flat(), []);
   }
 }
 

@@ -22,7 +22,7 @@ export type SeedBatch = 'completed' | 'failed' | 'cancelled';
 
 type Deps = {
   url: string;
-  store: Pick<Store, 'findUsageSum' | 'recordUsage'>;
+  store: Pick<Store, 'usage'>;
   tokenOf: (account: string, admin?: boolean) => Promise<string>;
   pastMonths: readonly string[];
   print: (line: string) => void;
@@ -62,9 +62,9 @@ export function createSeedAccount({ url, store, tokenOf, pastMonths, print }: De
     let count = 0;
     for (const month of pastMonths) {
       // A month that was counted is in Redis as well: adding usage to the store only would be drift.
-      if ((await store.findUsageSum(account, month)) !== undefined) continue;
+      if ((await store.usage.findUsageSum(account, month)) !== undefined) continue;
       const records = pastUsage({ account, keyId: newest.id, plan: newest.plan, models, requestsPerDay }, month);
-      await store.recordUsage(records);
+      await store.usage.recordUsage(records);
       count += records.length;
     }
     return count;

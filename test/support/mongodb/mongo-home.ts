@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Db, MongoClient } from 'mongodb';
-import { MongoStore } from '../../../shared/store/mongo/mongo-store.ts';
+import { openMongoStore } from '../../../shared/store/mongo/mongo-store.ts';
+import type { Store } from '../../../shared/store/store.ts';
 import type { StoreHome } from '../../shared/store/store-contract.ts';
 import { type Mode, startTcpProxy, type TcpProxy } from '../tcp-proxy.ts';
 import { patientLimits } from './open-patient-store.ts';
@@ -17,7 +18,7 @@ type MongoHome = StoreHome & {
   primary: { host: string; port: number };
   startProxy(mode: Mode): Promise<TcpProxy>;
   /** With the time limits of the service. */
-  openThrough(proxy: TcpProxy): MongoStore;
+  openThrough(proxy: TcpProxy): Store;
 };
 
 /** Its own database. */
@@ -37,7 +38,7 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
     warnings,
     /** Connected and prepared. */
     async open() {
-      const store = new MongoStore(url, { log, limits: patientLimits });
+      const store = openMongoStore(url, { log, limits: patientLimits });
       await store.ping();
       return store;
     },
@@ -59,7 +60,7 @@ export async function createMongoHome(mongo: MongoServer | NoMongo): Promise<Mon
       return counts.reduce((sum, count) => sum + count, 0);
     },
     startProxy: (mode) => startTcpProxy(primary, mode),
-    openThrough: ({ port }) => new MongoStore(urlThrough(port, url), { log }),
+    openThrough: ({ port }) => openMongoStore(urlThrough(port, url), { log }),
     async [Symbol.asyncDispose]() {
       await database.dropDatabase();
       await client.close();

@@ -1,5 +1,5 @@
 import { openStore } from '../../../shared/open-store.ts';
-import { MongoStore } from '../../../shared/store/mongo/mongo-store.ts';
+import { openMongoStore } from '../../../shared/store/mongo/mongo-store.ts';
 import type { Store } from '../../../shared/store/store.ts';
 
 /** Only a server that does not answer at all reaches them: on a busy machine, calls are slow. */
@@ -8,5 +8,5 @@ export const patientLimits = { callMs: 90_000, serverMs: 30_000, socketMs: 60_00
 /** The store at this address, whose calls may take long. */
 export async function openPatientStore(url: string): Promise<Store> {
   const log = { warn() {} };
-  return url.startsWith('mongodb') ? new MongoStore(url, { log, limits: patientLimits }) : openStore(url, { log });
+  return url.startsWith('mongodb') ? openMongoStore(url, { log, limits: patientLimits }) : openStore(url, { log });
 }

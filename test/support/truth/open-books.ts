@@ -48,7 +48,7 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Deps) {
   async function recordsOf(requestIds: Iterable<string>): Promise<Map<string, UsageRecord>> {
     const records = new Map<string, UsageRecord>();
     for (const requestId of new Set(requestIds)) {
-      const record = await store.findUsageRecord(requestId);
+      const record = await store.usage.findUsageRecord(requestId);
       if (record !== undefined) records.set(requestId, record);
     }
     return records;
@@ -71,7 +71,7 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Deps) {
 
     /** Requires that records, sums, Redis and the responses to clients agree for every account and month, and that nothing is held. */
     async agree(t: ExecutionContext, { records }: Evidence): Promise<void> {
-      const months = await store.listUsageMonths({ limit: 1_000 });
+      const months = await store.usage.listUsageMonths({ limit: 1_000 });
       const all = [...records.values()];
       t.deepEqual(months.map(nameOf), [...new Set(all.map(nameOf))].sort(), 'a sum for each month with records');
       for (const month of months) await agreesOn(t, month, all);
@@ -82,11 +82,11 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Deps) {
   async function agreesOn(t: ExecutionContext, { account, month }: UsageMonth, all: readonly UsageRecord[]) {
     const records = all.filter((record) => record.account === account && record.month === month);
     const used = chargedTo(records);
-    const { kept, recomputed } = await store.recomputeUsage(account, month, '');
+    const { kept, recomputed } = await store.usage.recomputeUsage(account, month, '');
     t.deepEqual(kept, recomputed, `${account}: drift`);
     t.is(recomputed?.total.chargedTokens, used, account);
     t.is(recomputed?.total.requests, records.length, `${account}: each record is counted once`);
-    const { before, after } = await createSeed({ redis, store })({ account }, month, 'compare');
+    const { before, after } = await createSeed({ redis, store: store.usage })({ account }, month, 'compare');
     t.deepEqual(before, { used, reserved: 0, overage: 0 }, `${account}: Redis`);
     t.deepEqual(before, after, `${account}: Redis against the store and the outbox`);
   }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { MongoClient } from 'mongodb';
-import { patiently } from '../../../shared/store/sqlite/database/sqlite-patience.ts';
+import { patiently } from '../../../shared/store/sqlite/sqlite-calls.ts';
 import { findPrimary } from '../mongodb/mongo-home.ts';
 import { databaseUrl, type MongoServer, type NoMongo, urlThrough } from '../mongodb/start-mongo.ts';
 import { startTcpProxy } from '../tcp-proxy.ts';

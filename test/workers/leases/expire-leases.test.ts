@@ -81,7 +81,7 @@ test.serial(
     t.is(await held(), 0);
     await expireUntil(now + 120_000, { expire, from: now + 60_000 });
     t.is(await own.redis.exists(leaseHoldersKey(partitionOf('user:0'))), 0);
-    for (const side of sides) t.like(await side.counters(), { used: 0, reserved: 0 });
+    for (const side of sides) t.like(await side.counters(), { chargedTokens: 0, reservedTokens: 0 });
     t.regex(await registry.metrics(), /^svc_leases_expired_total 120$/m);
   },
 );
@@ -135,7 +135,7 @@ test.serial('leases of an account in both lanes expire, each at its time', async
   if (side === undefined) return t.fail();
   const admit = createAdmit(own.redis, { timeouts: () => timeouts, outboxLengthMax: 1_000 });
   const line = { account: side.account, requestId: 'line', lane: 'batch' as const };
-  const charge = { allowance: { overageEnabled: false }, tokens: 100, report: lostReport };
+  const charge = { allowance: { overageEnabled: false }, reservedTokens: 100, report: lostReport };
   t.like(await admit.admit({ ...line, version: 1 }, charge), { outcome: 'admitted' });
   await createStartRun(own.redis)({ ...line, taken: 1 });
   await side.start('a');

@@ -1,9 +1,10 @@
 import test, { type ExecutionContext } from 'ava';
-import { mintGuestKey } from '../../../ingress/callers/account-changes.ts';
+import { mintGuestKey } from '../../../ingress/callers/change-keys.ts';
 import { changeSettings } from '../../../shared/account-changes/change-settings.ts';
 import { changesKey, countersKey, versionKey } from '../../../shared/redis/keys.ts';
-import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
-import type { Store } from '../../../shared/store/store.ts';
+import type { AccountStore } from '../../../shared/store/accounts/account-store.ts';
+import { defaultKeyOf } from '../../../shared/store/accounts/key.ts';
+import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
 import {
   createRemoveUnusedDevices,
   type RemoveUnusedDevices,
@@ -38,30 +39,25 @@ async function open(t: ExecutionContext) {
       const account = `device:${id}`;
       const key = { ...newKey(), createdAt: daysAgo(createdDaysAgo) };
       const guest = { secret: 's', pepper: 'p' };
-      await store.changeAccount(
+      await store.accounts.changeAccount(
         account,
         mintGuestKey({ account, plan: 'guest-device', key, guest }, () => true),
       );
-      if (usedDaysAgo !== undefined) await store.recordKeyUse([{ account, keyId: key.id, at: daysAgo(usedDaysAgo) }]);
+      if (usedDaysAgo !== undefined)
+        await store.accounts.recordKeyUse([{ account, keyId: key.id, at: daysAgo(usedDaysAgo) }]);
       return account;
     },
     /** Passes over all devices. Each continues where the one before ended. */
-    passes(given: { store?: Partial<Store>; now?: () => number } = {}): RemoveUnusedDevices {
-      const parts = {
-        listAccounts: store.listAccounts.bind(store),
-        findAccount: store.findAccount.bind(store),
-        listUsageMonths: store.listUsageMonths.bind(store),
-        removeAccount: store.removeAccount.bind(store),
-        ...given.store,
-      };
+    passes(given: { accounts?: Partial<AccountStore>; now?: () => number } = {}): RemoveUnusedDevices {
+      const parts = { ...store, accounts: { ...store.accounts, ...given.accounts } };
       const { now = Date.now } = given;
       return createRemoveUnusedDevices({ redis: own.redis, store: parts, daysKept: () => daysKept, log, now });
     },
-    pass(given: { store?: Partial<Store>; now?: () => number } = {}): Promise<boolean> {
+    pass(given: { accounts?: Partial<AccountStore>; now?: () => number } = {}): Promise<boolean> {
       return this.passes(given)(async () => true);
     },
     async left(): Promise<string[]> {
-      return (await store.listAccounts({ limit: 1_000 })).map(({ id }) => id);
+      return (await store.accounts.listAccounts({ limit: 1_000 })).map(({ id }) => id);
     },
   };
 }
@@ -84,7 +80,7 @@ test('a device that an operator has changed stays', async (t) => {
   const side = await open(t);
   const device = await side.device('suspended');
   const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: side.daysAgo(290) });
-  await side.store.changeAccount(device, suspend);
+  await side.store.accounts.changeAccount(device, suspend);
   await side.pass();
   t.deepEqual(await side.left(), [device]);
 });
@@ -99,9 +95,11 @@ test('a use that is only in Redis or in the usage keeps a device', async (t) => 
   const month = (days: number) => ({ account: charged, admittedAt: side.daysAgo(days) });
   await side.redis.set(versionKey(seen), 1);
   await side.redis.hset(countersKey(counted), 'day', 1);
-  await side.store.recordUsage([usageRecord(month(daysKept - 1))]);
+  await side.store.usage.recordUsage([usageRecord(month(daysKept - 1))]);
   await side.device('with usage before that');
-  await side.store.recordUsage([usageRecord({ ...month(daysKept + 40), account: 'device:with usage before that' })]);
+  await side.store.usage.recordUsage([
+    usageRecord({ ...month(daysKept + 40), account: 'device:with usage before that' }),
+  ]);
   await side.pass();
   t.deepEqual((await side.left()).sort(), [seen, counted, charged].sort());
 });
@@ -110,13 +108,13 @@ test('a device that is used or changed while it is being removed stays', async (
   const side = await open(t);
   const [used, changed] = [await side.device('used'), await side.device('changed')];
   const suspend = changeSettings({ settings: { suspended: true }, by: 'user:olga', at: new Date() });
-  const removeAccount: Store['removeAccount'] = async (account) => {
-    const keyId = (await side.store.findAccount(account.id))?.key?.id ?? '';
-    if (account.id === used) await side.store.recordKeyUse([{ account: used, keyId, at: new Date() }]);
-    else await side.store.changeAccount(changed, suspend);
-    return side.store.removeAccount(account);
+  const removeAccount: AccountStore['removeAccount'] = async (account) => {
+    const keyId = defaultKeyOf(await side.store.accounts.findAccount(account.id))?.id ?? '';
+    if (account.id === used) await side.store.accounts.recordKeyUse([{ account: used, keyId, at: new Date() }]);
+    else await side.store.accounts.changeAccount(changed, suspend);
+    return side.store.accounts.removeAccount(account);
   };
-  await side.pass({ store: { removeAccount } });
+  await side.pass({ accounts: { removeAccount } });
   t.deepEqual((await side.left()).sort(), [used, changed].sort());
   t.deepEqual(side.lines, []);
 });
@@ -125,7 +123,7 @@ test('the next pass completes one that was interrupted', async (t) => {
   const side = await open(t);
   const device = await side.device('marked');
   const away = () => Promise.reject(storeUnavailable(new Error('gone')));
-  await t.throwsAsync(side.pass({ store: { removeAccount: away } }), { message: /cannot be used/ });
+  await t.throwsAsync(side.pass({ accounts: { removeAccount: away } }), { message: /cannot be used/ });
   t.deepEqual(await side.left(), [device]);
   await side.pass();
   t.deepEqual(await side.left(), [device], 'while the mark exists, the removal may be in progress');
@@ -138,14 +136,14 @@ test('all devices are checked, page by page, and a failing one does not block ot
   const side = await open(t);
   const ids = Array.from({ length: 230 }, (_, index) => `${index}`.padStart(3, '0'));
   for (const id of ids) await side.device(id);
-  const findAccount: Store['findAccount'] = (id) =>
-    id === 'device:150' ? Promise.reject(new Error('it cannot be read')) : side.store.findAccount(id);
+  const findAccount: AccountStore['findAccount'] = (id) =>
+    id === 'device:150' ? Promise.reject(new Error('it cannot be read')) : side.store.accounts.findAccount(id);
   const listed: (string | undefined)[] = [];
-  const listAccounts: Store['listAccounts'] = (page) => {
+  const listAccounts: AccountStore['listAccounts'] = (page) => {
     listed.push(page.after);
-    return side.store.listAccounts(page);
+    return side.store.accounts.listAccounts(page);
   };
-  const pass = side.passes({ store: { findAccount, listAccounts } });
+  const pass = side.passes({ accounts: { findAccount, listAccounts } });
   t.false(await pass(async () => false));
   t.is((await side.left()).length, 130, 'it stops after a page if it may not continue');
   t.true(await pass(async () => true));

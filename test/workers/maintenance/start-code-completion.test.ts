@@ -1,7 +1,6 @@
 import test from 'ava';
-import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
-import type { TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
-import { claimCode } from '../../../shared/store/top-up-codes/top-up-code-changes.ts';
+import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
+import { claimCode, type TopUpCode } from '../../../shared/store/top-up-codes/top-up-code.ts';
 import { startCodeCompletion } from '../../../workers/maintenance/start-code-completion.ts';
 import { createSqliteHome } from '../../shared/store/sqlite-home.ts';
 import { topUpCodeOf } from '../../shared/store/top-up-code-records.ts';

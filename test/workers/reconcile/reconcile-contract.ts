@@ -91,13 +91,13 @@ async function findsWrongCounters(t: ExecutionContext, { side, redis }: Given): 
   const month = await side.monthsAgo(0);
   const last = await side.monthsAgo(1);
   const wrong = {
-    'user:used': { field: `${month}:used`, by: 5, tokens: 5 },
-    'user:unused': { field: `${month}:used`, by: -8, tokens: 8 },
-    'user:reserved': { field: `${month}:reserved`, by: 100, tokens: 0 },
-    'user:overage': { field: `${month}:overage`, by: 3, tokens: 0 },
-    'user:last': { field: `${last}:used`, by: 4, tokens: 4 },
-    'user:only in Redis': { field: `${month}:used`, by: 6, tokens: 6 },
-    'user:right': { field: `${month}:used`, by: 0, tokens: 0 },
+    'user:used': { field: `${month}:chargedTokens`, by: 5, tokens: 5 },
+    'user:unused': { field: `${month}:chargedTokens`, by: -8, tokens: 8 },
+    'user:reserved': { field: `${month}:reservedTokens`, by: 100, tokens: 0 },
+    'user:overage': { field: `${month}:overageTokens`, by: 3, tokens: 0 },
+    'user:last': { field: `${last}:chargedTokens`, by: 4, tokens: 4 },
+    'user:only in Redis': { field: `${month}:chargedTokens`, by: 6, tokens: 6 },
+    'user:right': { field: `${month}:chargedTokens`, by: 0, tokens: 0 },
   };
   for (const account of Object.keys(wrong)) {
     const { use, useBefore, admit } = await side.openAccount(account);
@@ -131,7 +131,7 @@ async function findsBoth(t: ExecutionContext, { side, home, redis }: Given): Pro
   await home.spoil('user:ann', 'too high');
   await redis.del(countersKey('user:ann'));
   await count();
-  t.is(await redis.hget(countersKey('user:ann'), `${month}:used`), String(42 + wrongBy));
+  t.is(await redis.hget(countersKey('user:ann'), `${month}:chargedTokens`), String(42 + wrongBy));
 
   const repaired = await side.reconcile({ repair: true });
   t.like(repaired, { found: { months: 1, tokens: wrongBy }, left: { months: 0 } });
@@ -141,13 +141,13 @@ async function findsBoth(t: ExecutionContext, { side, home, redis }: Given): Pro
     `  "user:ann" ${month}: the store has ${40 + wrongBy} tokens of 1 requests, recomputed 40 tokens of 1 requests; ` +
       `Redis counts ${42 + wrongBy} used, 0 reserved, 0 overage, expected 42 used, 0 reserved, 0 overage; repaired`,
   );
-  t.is(await redis.hget(countersKey('user:ann'), `${month}:used`), '42');
+  t.is(await redis.hget(countersKey('user:ann'), `${month}:chargedTokens`), '42');
 }
 
 async function findsUnsummed(t: ExecutionContext, { side, home, store, redis }: Given): Promise<void> {
   const { use, outbox } = await side.openAccount('user:ann');
   await use('a', { tokens: 40 });
-  await store.recordUsage(await outbox());
+  await store.usage.recordUsage(await outbox());
   await home.spoil('user:ann', 'missing'); // as if the drainer had died between the record and the sum
   t.like(await side.reconcile(), { accounts: 1, months: 2, found: { months: 0 } });
   await side.drain();
@@ -160,7 +160,7 @@ async function findsUnsummed(t: ExecutionContext, { side, home, store, redis }: 
   await redis.flushdb();
   t.like(await side.reconcile(), { found: { months: 1, tokens: 40 } }, 'no outbox has it either');
   t.like(await side.reconcile({ repair: true }), { left: { months: 0 } });
-  t.is((await store.findUsageSum('user:ann', await side.monthsAgo(0)))?.total.chargedTokens, 40);
+  t.is((await store.usage.findUsageSum('user:ann', await side.monthsAgo(0)))?.total.chargedTokens, 40);
 }
 
 async function skipsRemoved(t: ExecutionContext, { side, home }: Given): Promise<void> {
@@ -182,10 +182,10 @@ async function findsNobody(t: ExecutionContext, { side }: Given): Promise<void> 
 const tokensOf = ({ found }: Drifted) => [found.account, driftOf(found)?.tokens];
 
 async function sumsOf(store: Store) {
-  const months = await store.listUsageMonths({ limit: 100 });
+  const months = await store.usage.listUsageMonths({ limit: 100 });
   const read = async ({ account, month }: UsageMonth) => ({
-    total: (await store.findUsageSum(account, month))?.total,
-    days: await store.findUsageDays(account, month),
+    total: (await store.usage.findUsageSum(account, month))?.total,
+    days: await store.usage.findUsageDays(account, month),
   });
   return Promise.all(months.map(read));
 }

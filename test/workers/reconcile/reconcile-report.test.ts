@@ -5,7 +5,7 @@ import { reportOf } from '../../../workers/reconcile/reconcile-report.ts';
 import { sumOf, usageRecord } from '../../shared/store/usage-records.ts';
 
 const sum = sumOf([usageRecord({ chargedTokens: 40 })]);
-const tokens = { used: 40, reserved: 0, overage: 0 };
+const tokens = { chargedTokens: 40, reservedTokens: 0, overageTokens: 0 };
 
 function checked(given: Partial<MonthCheck> = {}): MonthCheck {
   return {
@@ -32,11 +32,11 @@ test('drift is the difference of a sum or a counter in charged tokens, and 0 for
   t.deepEqual(driftOf(checked({ kept: undefined })), { tokens: 40 });
   t.deepEqual(driftOf(checked({ wrongDetails: 1 })), { tokens: 0 });
   t.deepEqual(driftOf(checked({ kept: { ...sum, total: { ...sum.total, failed: 1 } } })), { tokens: 0 });
-  t.deepEqual(driftOf(checked({ counter: counter({ used: 31 }) })), { tokens: 9 });
-  t.deepEqual(driftOf(checked({ counter: counter({ reserved: 31 }) })), { tokens: 0 });
-  t.deepEqual(driftOf(checked({ counter: counter({ overage: 31 }) })), { tokens: 0 });
-  t.deepEqual(driftOf(checked({ kept: charged(45), counter: counter({ used: 45 }) })), { tokens: 5 });
-  t.deepEqual(driftOf(checked({ kept: charged(45), counter: counter({ used: 25 }) })), { tokens: 15 });
+  t.deepEqual(driftOf(checked({ counter: counter({ chargedTokens: 31 }) })), { tokens: 9 });
+  t.deepEqual(driftOf(checked({ counter: counter({ reservedTokens: 31 }) })), { tokens: 0 });
+  t.deepEqual(driftOf(checked({ counter: counter({ overageTokens: 31 }) })), { tokens: 0 });
+  t.deepEqual(driftOf(checked({ kept: charged(45), counter: counter({ chargedTokens: 45 }) })), { tokens: 5 });
+  t.deepEqual(driftOf(checked({ kept: charged(45), counter: counter({ chargedTokens: 25 }) })), { tokens: 15 });
 });
 
 test('the report counts the months that it does not list, and its last line is the remaining drift', (t) => {

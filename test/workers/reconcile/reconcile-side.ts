@@ -16,9 +16,14 @@ export const monthsKept = 3;
 
 /** Accounts that use the service, drainers and `reconcile`, with the same Redis and store. */
 export function openReconcileSide(redis: Redis, store: Store) {
-  const seed = createSeed({ redis, store });
+  const seed = createSeed({ redis, store: store.usage });
   const { log } = recordedLog();
-  const drainPartition = createDrainPartition({ redis, store, metrics: createWorkerMetrics(new Registry()), log });
+  const drainPartition = createDrainPartition({
+    redis,
+    store: store.usage,
+    metrics: createWorkerMetrics(new Registry()),
+    log,
+  });
 
   /** `YYYY-MM`, the given number of months before the current one. */
   const monthsAgo = async (months: number) => firstMonthKept(await redisNow(redis), months);
@@ -30,7 +35,7 @@ export function openReconcileSide(redis: Redis, store: Store) {
       const side = openLimits(redis, { account });
       const unknown = { id: account, plan: 'free' };
       const settings = { overageEnabled: true };
-      await store.changeAccount(account, changeSettings({ settings, at: new Date(), by: 'a test', unknown }));
+      await store.accounts.changeAccount(account, changeSettings({ settings, at: new Date(), by: 'a test', unknown }));
       await side.prepare(await monthsAgo(0));
       const count = async () => {
         for (const months of [1, 0]) await seed({ account }, await monthsAgo(months));

@@ -75,7 +75,7 @@ function startDrainer({ redis, store }: Given) {
   const workerId = `drainer ${Math.random()}`;
   const shareKeptRoom = async () => {};
   return createUsageDrainer({
-    ...{ redis, store, workerId, metrics, log, monthsKept: () => 24, expireLeases, shareKeptRoom, now },
+    ...{ redis, store: store.usage, workerId, metrics, log, monthsKept: () => 24, expireLeases, shareKeptRoom, now },
   });
 }
 
@@ -83,7 +83,7 @@ function startDrainer({ redis, store }: Given) {
 export async function findsNothingUnderTraffic(t: ExecutionContext, given: Given): Promise<void> {
   t.timeout(180_000);
   const { side, store, redis } = given;
-  const checkMonth = createCheckMonth({ redis, store, seed: createSeed({ redis, store }) });
+  const checkMonth = createCheckMonth({ redis, store: store.usage, seed: createSeed({ redis, store: store.usage }) });
   const months = [await side.monthsAgo(0), await side.monthsAgo(1)];
   await using owned = new AsyncDisposableStack();
   for (let index = 0; index < drainers; index += 1) owned.use(startDrainer(given));

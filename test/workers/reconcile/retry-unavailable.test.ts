@@ -1,5 +1,5 @@
 import test from 'ava';
-import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
+import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
 import { createRetryUnavailable } from '../../../workers/reconcile/retry-unavailable.ts';
 
 const never = new AbortController().signal;

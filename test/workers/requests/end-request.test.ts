@@ -170,7 +170,7 @@ test('the report has the usage and the outcome, and the charge is prompt and com
   answer();
   const job = { ...run.job, earlierRuns: [{ run: 1, attempts: [{ run: 1, backend: 'cloud', outcome: 'stopped' }] }] };
   await endRequest({ ...run, job, run: 2 }, answered);
-  t.like(settlements[0], { run: 2, settler: 'taking 1', tokens: 15, requestId: job.requestId });
+  t.like(settlements[0], { run: 2, settler: 'taking 1', chargedTokens: 15, requestId: job.requestId });
   t.deepEqual(settlements[0]?.report, {
     keyId: job.keyId,
     plan: job.plan,
@@ -203,5 +203,5 @@ test('a failed request is charged nothing', async (t) => {
   answer();
   await endRequest(run, failed);
   t.deepEqual(events, ['settle', 'error']);
-  t.like(settlements[0], { tokens: 0, report: { outcome: 'failed', promptTokens: 0, completionTokens: 0 } });
+  t.like(settlements[0], { chargedTokens: 0, report: { outcome: 'failed', promptTokens: 0, completionTokens: 0 } });
 });

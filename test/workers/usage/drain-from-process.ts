@@ -15,7 +15,7 @@ createUsageDrainer({
   store: {
     async recordUsage(records) {
       process.stdout.write('begun\n');
-      await store.recordUsage(records);
+      await store.usage.recordUsage(records);
       process.stdout.write('done\n');
     },
     removeUsageBefore: async () => 0,

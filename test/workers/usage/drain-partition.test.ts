@@ -3,6 +3,7 @@ import { Registry } from 'prom-client';
 import { streamIdOf } from '../../../shared/jobs/usage-outbox.ts';
 import { outboxKey, outboxMarksKey, outboxUnreadableKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainPartition } from '../../../workers/usage/drain-partition.ts';
 import { createSqliteHome, type SqliteHome } from '../../shared/store/sqlite-home.ts';
@@ -27,7 +28,7 @@ test.after.always(async () => {
   await own?.[Symbol.asyncDispose]();
 });
 
-function drainer(recordUsage: Store['recordUsage'] = (records) => store.recordUsage(records)) {
+function drainer(recordUsage: UsageStore['recordUsage'] = (records) => store.usage.recordUsage(records)) {
   const { log, lines } = recordedLog();
   const metrics = createWorkerMetrics(new Registry());
   const drainPartition = createDrainPartition({ redis: own.redis, store: { recordUsage }, metrics, log });
@@ -55,7 +56,7 @@ test('writes the entries of the outbox to the store in order, batch by batch, an
   const batches: string[][] = [];
   const { drainPartition, metrics } = drainer(async (batch) => {
     batches.push(batch.map(({ entry }) => entry));
-    await store.recordUsage(batch);
+    await store.usage.recordUsage(batch);
   });
   const last = (index: number) => streamIdOf(records[index]?.entry ?? '');
   t.deepEqual(await drainPartition(2), { upTo: last(499), records: 500, more: true });
@@ -93,7 +94,7 @@ test('a slow drainer that was overtaken does not move the mark back, and counts 
   const gate = Promise.withResolvers<void>();
   const slow = drainer(async (records) => {
     await gate.promise;
-    await store.recordUsage(records);
+    await store.usage.recordUsage(records);
   });
   const slowly = slow.drainPartition(4);
   const { drainPartition } = drainer();
@@ -108,14 +109,14 @@ test('a slow drainer that was overtaken does not move the mark back, and counts 
 
 test('if the store fails before, during or after a write, the mark stays, and nothing is lost or counted twice', async (t) => {
   const records = await append(5, 300);
-  const failures: Store['recordUsage'][] = [
+  const failures: UsageStore['recordUsage'][] = [
     () => Promise.reject(new Error('before')),
     async (batch) => {
-      await store.recordUsage(batch.slice(0, 130));
+      await store.usage.recordUsage(batch.slice(0, 130));
       throw new Error('during');
     },
     async (batch) => {
-      await store.recordUsage(batch);
+      await store.usage.recordUsage(batch);
       throw new Error('after');
     },
   ];

@@ -33,16 +33,16 @@ test('all older months are removed by the clock of Redis, and nothing else', asy
   const now = Number(seconds) * 1_000;
   const months = [-3, -2, -1, 0].map((back) => new Date(`${firstMonthKept(now, -back)}-15T00:00:00Z`));
   const records = usageRecords(1_200, (index) => ({ admittedAt: months[index % 4] ?? new Date(0) }));
-  await store.recordUsage(records);
+  await store.usage.recordUsage(records);
 
   const { log, lines } = recordedLog();
-  const remove = createRemoveOldMonths({ redis: own.redis, store, monthsKept: () => 1, log });
+  const remove = createRemoveOldMonths({ redis: own.redis, store: store.usage, monthsKept: () => 1, log });
   await remove(AbortSignal.abort());
   await isExact(t, store, records);
   await remove(new AbortController().signal);
   const kept = records.filter((_, index) => index % 4 >= 2);
   await isExact(t, store, kept);
-  t.is((await store.listUsageMonths({ limit: 10 })).length, 2);
+  t.is((await store.usage.listUsageMonths({ limit: 10 })).length, 2);
   t.deepEqual(
     lines.map(({ fields }) => fields),
     [{ before: firstMonthKept(now, 1), removed: 604 }],

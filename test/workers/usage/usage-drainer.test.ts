@@ -7,8 +7,9 @@ import test from 'ava';
 import { Registry } from 'prom-client';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import { outboxKey, outboxMarksKey, partitionCount, partitionLockKey } from '../../../shared/redis/keys.ts';
-import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
+import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
+import type { UsageStore } from '../../../shared/store/usage/usage-store.ts';
 import type { ExpireLeases } from '../../../workers/leases/expire-leases.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createUsageDrainer } from '../../../workers/usage/usage-drainer.ts';
@@ -21,7 +22,7 @@ import { accountOf, appendUsage } from '../../support/usage-events.ts';
 const drainingProcess = fileURLToPath(new URL('drain-from-process.ts', import.meta.url));
 
 type Given = {
-  recordUsage?: Store['recordUsage'];
+  recordUsage?: UsageStore['recordUsage'];
   expireLeases?: ExpireLeases;
   shareKeptRoom?: () => Promise<void>;
   now?: () => number;
@@ -35,8 +36,8 @@ function startDrainer(redis: Redis, store: Store, given: Given = {}) {
   const drainer = createUsageDrainer({
     redis,
     store: {
-      recordUsage: (records) => (given.recordUsage ?? store.recordUsage.bind(store))(records),
-      removeUsageBefore: (month) => store.removeUsageBefore(month),
+      recordUsage: (records) => (given.recordUsage ?? store.usage.recordUsage.bind(store))(records),
+      removeUsageBefore: (month) => store.usage.removeUsageBefore(month),
     },
     workerId: `worker ${Math.random()}`,
     metrics: createWorkerMetrics(new Registry()),
@@ -129,10 +130,10 @@ test('usage waits while the store is unavailable, and reaches it afterwards', as
   );
   let away = true;
   let refused = 0;
-  const recordUsage: Store['recordUsage'] = async (batch) => {
+  const recordUsage: UsageStore['recordUsage'] = async (batch) => {
     if (away) refused += 1;
     if (away) throw storeUnavailable(new Error('gone'));
-    await store.recordUsage(batch);
+    await store.usage.recordUsage(batch);
   };
   const { drainer, lines } = startDrainer(own.redis, store, { recordUsage });
   await using _drainer = drainer;

@@ -1,5 +1,6 @@
 import test from 'ava';
-import { createFurtherKey } from '../../../ingress/callers/further-key-changes.ts';
+import { createKey, revokeKey, rotateKey } from '../../../ingress/callers/change-keys.ts';
+import type { AccountStore } from '../../../shared/store/accounts/account-store.ts';
 import { createAnnounceExpiringKeys } from '../../../workers/webhooks/announce-expiring-keys.ts';
 import { removeOldDeliveries } from '../../../workers/webhooks/remove-old-deliveries.ts';
 import { newKey } from '../../shared/store/store-contract.ts';
@@ -15,18 +16,21 @@ test('a key that expires within seven days has one event for each expiry, and no
   const addKey = (name: string, leftMs: number | undefined) => {
     const fields = { name, ...(leftMs !== undefined && { expiresAt: new Date(start + leftMs) }) };
     const key = newKey();
-    return side.store
-      .changeAccount(account, createFurtherKey({ account, plan: 'free', key, fields }))
+    return side.store.accounts
+      .changeAccount(account, createKey({ account, plan: 'free', key, fields }))
       .then(() => key.id);
   };
   const soon = await addKey('soon', 7 * day);
   await addKey('later', 7 * day + 1_000);
   await addKey('never', undefined);
   await addKey('over', 0);
-  const announce = createAnnounceExpiringKeys({
-    findAccount: (id) => side.store.findAccount(id),
-    webhooks: side.store.webhooks,
-  });
+  const [old, ended] = [await addKey('rotated', day), await addKey('revoked', 2 * day)];
+  const replaced = { named: { id: old }, key: newKey(), graceMs: 9 * day };
+  await side.store.accounts.changeAccount(account, rotateKey(replaced));
+  const revoke = (id: string) => revokeKey({ named: { id }, at: new Date(start) });
+  await side.store.accounts.changeAccount(account, revoke(ended));
+  await side.store.accounts.changeAccount(account, revoke(replaced.key.id));
+  const announce = createAnnounceExpiringKeys(side.store);
   const told = async (at: number) => {
     await announce(new Date(at), signal);
     const deliveries = await side.store.webhooks.listDeliveries(endpoint.id, { limit: 9 });
@@ -39,12 +43,10 @@ test('a key that expires within seven days has one event for each expiry, and no
   t.is((await told(start + 8 * day)).length, 2);
 
   // The owner gives the key a later end: that is another expiry.
-  await side.store.changeAccount(account, (found) => {
+  await side.store.accounts.changeAccount(account, (found) => {
     if (found === undefined) return { result: undefined };
-    const furtherKeys = found.furtherKeys.map((key) =>
-      key.id === soon ? { ...key, expiresAt: new Date(start + 20 * day) } : key,
-    );
-    return { result: undefined, next: { ...found, furtherKeys, version: found.version + 1 } };
+    const keys = found.keys.map((key) => (key.id === soon ? { ...key, expiresAt: new Date(start + 20 * day) } : key));
+    return { result: undefined, next: { ...found, keys, version: found.version + 1 } };
   });
   t.is((await told(start + 12 * day)).length, 2);
   t.is((await told(start + 13 * day)).length, 3);
@@ -55,11 +57,13 @@ test('all accounts are looked at, page by page, until the task is ended', async 
   const lookedAt: string[] = [];
   const ending = new AbortController();
   const announce = createAnnounceExpiringKeys({
-    findAccount: async (id) => {
-      lookedAt.push(id);
-      if (id === 'user:240') ending.abort();
-      return undefined;
-    },
+    accounts: {
+      findAccount: async (id: string) => {
+        lookedAt.push(id);
+        if (id === 'user:240') ending.abort();
+        return undefined;
+      },
+    } as unknown as AccountStore,
     webhooks: {
       listWebhooks: async ({ after, limit }: { after: string; limit: number }) =>
         accounts

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { storeUnavailable } from '../../../shared/store/adapters/store-errors.ts';
+import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import { createAnnounceQuota } from '../../../workers/webhooks/announce-quota.ts';
 import { mint } from '../../shared/store/store-contract.ts';
@@ -19,16 +19,10 @@ let entries = 0;
 async function use({ store, now, log }: Side, tokens: number, stores: Partial<Store> = {}): Promise<void> {
   entries += 1;
   const record = usageRecord({ account, chargedTokens: tokens, entry: entryAt(entries) });
-  await store.recordUsage([record]);
-  const used = { ...partsOf(store), ...stores };
+  await store.usage.recordUsage([record]);
+  const used = { ...store, ...stores };
   await createAnnounceQuota({ store: used, currentPlanFile: () => planFile, now, log })([record]);
 }
-
-const partsOf = (store: Store) => ({
-  findAccount: (id: string) => store.findAccount(id),
-  findUsageSum: (id: string, of: string) => store.findUsageSum(id, of),
-  webhooks: store.webhooks,
-});
 
 async function told({ store }: Side, endpoint: string): Promise<number[]> {
   const deliveries = await store.webhooks.listDeliveries(endpoint, { limit: 9 });
@@ -62,7 +56,7 @@ test('a top-up raises the allowance, and a plan without a limit has no threshold
   await use(side, 900);
   t.deepEqual(await told(side, endpoint.id), [], 'an account that the store does not have has no limit');
   const { account: found } = await mint(side.store, account);
-  await side.store.changeAccount(account, () => ({
+  await side.store.accounts.changeAccount(account, () => ({
     result: undefined,
     next: { ...found, version: found.version + 1, topUp: { month, tokens: 200 } },
   }));

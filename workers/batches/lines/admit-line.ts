@@ -7,7 +7,6 @@ import {
   type SpentQuota,
   temporarilyUnavailable,
 } from '../../../shared/errors.ts';
-import { refuseOutsideKey } from '../../../shared/key-scope.ts';
 import type { Admission, LimitCounters } from '../../../shared/limits/admission.ts';
 import type { Admit, LookKey } from '../../../shared/limits/admit.ts';
 import { batchAllowanceOf } from '../../../shared/limits/allowance.ts';
@@ -15,6 +14,7 @@ import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
 import { lostReport } from '../../../shared/limits/lost-report.ts';
 import { isUsedUp, overageMaxOf, quotaOf } from '../../../shared/limits/quota.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
+import { refuseOutsideKey } from '../../../shared/store/accounts/key.ts';
 import type { BatchJob } from './batch-job.ts';
 import type { KnownCallers } from './known-callers.ts';
 
@@ -61,13 +61,16 @@ export function createAdmitLine({
         return admit.readCounters(look);
       const report = lostReport({ ...job, plan: found.plan });
       const key = limitedKeyOf(found, keyId);
-      return admit.admit({ ...look, key }, { allowance: batchAllowanceOf(found, planFile), tokens, report });
+      return admit.admit(
+        { ...look, key },
+        { allowance: batchAllowanceOf(found, planFile), reservedTokens: tokens, report },
+      );
     });
     switch (answer.outcome) {
       case 'admitted':
         return { outcome: 'admitted', admission: answer.admission, plan: current.plan };
       case 'refused':
-        // Reserved tokens may be released, so a quota is spent only when it is used.
+        // Reserved tokens may be released, so a quota is spent only when it is charged.
         if (answer.limit === 'quota' && isUsedUp(answer.counters, batchAllowanceOf(current, planFile))) {
           const overageMax = overageMaxOf(batchAllowanceOf(current, planFile));
           return refuse(quotaExceeded(spentQuota(current, answer.counters, planFile), overageMax));
@@ -107,7 +110,7 @@ export function createAdmitLine({
 
   function isKeySpent(caller: Caller, keyId: string, { key }: LimitCounters): boolean {
     const limit = limitedKeyOf(caller, keyId)?.limits?.tokensPerMonth;
-    return limit !== undefined && key !== undefined && key.used >= limit;
+    return limit !== undefined && key !== undefined && key.chargedTokens >= limit;
   }
 }
 

@@ -51,7 +51,7 @@ export function createEndLine({
         run,
         settler: `taking ${taken}`,
         lane: 'batch',
-        tokens: usage.promptTokens + usage.completionTokens,
+        chargedTokens: usage.promptTokens + usage.completionTokens,
         report,
         admission,
       }),

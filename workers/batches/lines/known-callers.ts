@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../../shared/caller.ts';
-import type { KeyScope } from '../../../shared/key-scope.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
+import type { KeyScope } from '../../../shared/store/accounts/key.ts';
 
 /** What the key of a batch allows its lines. */
 export type LineScope = { [Name in 'endpoints' | 'models' | 'limits']: KeyScope[Name] | undefined };
@@ -11,7 +11,7 @@ export interface KnownCallers {
   find(account: string): Caller | undefined;
   /** `account` is the one that the caller was read from, undefined if it was never used. */
   keep(caller: Caller, account: Account | undefined): void;
-  /** What the key of a batch may do; undefined for the default key. A key that has ended keeps its scope for its batches. */
+  /** What the key of a batch may do; undefined for one that the account does not have. A key that has ended keeps its scope for its batches. */
   scopeOf(caller: Caller, keyId: string): LineScope | undefined;
 }
 
@@ -26,7 +26,7 @@ export function createKnownCallers(): KnownCallers {
     find: (account) => callers.get(account),
     keep(caller, account) {
       callers.set(caller.account, caller);
-      const keys = account === undefined ? [] : [...account.furtherKeys, ...account.endedFurtherKeys];
+      const keys = account?.keys ?? [];
       scopes.set(caller, new Map(keys.map(({ id, endpoints, models, limits }) => [id, { endpoints, models, limits }])));
     },
     scopeOf: (caller, keyId) => scopes.get(caller)?.get(keyId),

@@ -6,7 +6,8 @@ import { type AnswerBudget, batchHolder, type HeldAnswer } from '../../../shared
 import { ApiError, toApiError } from '../../../shared/errors.ts';
 import type { SuspensionWatch } from '../../../shared/limits/watch-suspensions.ts';
 import type { Log } from '../../../shared/process/log.ts';
-import type { BatchLine, BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { BatchLine } from '../../../shared/store/batches/line-records.ts';
 import type { Tracing } from '../../../shared/tracing/span.ts';
 import type { FindAnswer } from '../../answers/find-answer.ts';
 import type { CallingRun, Outcome, ProcessJob, StopReason } from '../../answers/run.ts';

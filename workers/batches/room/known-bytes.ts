@@ -1,6 +1,10 @@
 import { LRUCache } from 'lru-cache';
-import { type AccountBytes, readAccountBytes, tidyRoom } from '../../../shared/store/batches/account-bytes.ts';
-import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import {
+  type AccountBytes,
+  type BatchStore,
+  readAccountBytes,
+  tidyRoom,
+} from '../../../shared/store/batches/batch-store.ts';
 
 /** What accounts hold. Within a second the same is returned. */
 export interface KnownBytes {

@@ -1,7 +1,6 @@
 import { lineBytesMax } from '../../../shared/batches/batch.ts';
 import { giveBackBytes, lineBytesReserved, noteRefused, refusedBytes } from '../../../shared/batches/batch-room.ts';
-import type { AccountBytes } from '../../../shared/store/batches/account-bytes.ts';
-import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { AccountBytes, BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import type { KnownBytes } from './known-bytes.ts';
 
 /** A result, with the bytes that it takes in its file. A failure is small, and is always kept. */

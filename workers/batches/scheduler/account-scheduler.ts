@@ -27,7 +27,7 @@ const failing = { firstMs: 500, maxMs: 60_000 };
 type QueueDeps = Parameters<typeof createQueueLines>[0];
 
 type Deps = Omit<QueueDeps, 'state' | 'dispatch' | 'feeds' | 'backoff' | 'signal' | 'currentPlanFile'> & {
-  store: Pick<Store, 'batches' | 'files' | 'findAccount'>;
+  store: Pick<Store, 'batches' | 'files' | 'accounts'>;
   currentPlanFile: () => Pick<PlanFile, 'plans' | 'defaultPlan'>;
   rules: () => LineRules;
   recoverLostLines: ReturnType<typeof createRecoverLostLines>;
@@ -63,7 +63,7 @@ export function createAccountScheduler(deps: Deps): AccountScheduler {
     async refresh(listed, now) {
       await dispatch({ type: 'listed', running: listed });
       if (listed.length === 0) return;
-      const known = await store.findAccount(account);
+      const known = await store.accounts.findAccount(account);
       const plan = { name: known?.plan ?? currentPlanFile().defaultPlan, suspended: known?.suspended ?? false };
       await dispatch({ type: 'account read', plan, running: listed });
       for (const batch of [...state.batches.keys()]) await dispatch({ type: 'check lines', batch, now: Date.now() });

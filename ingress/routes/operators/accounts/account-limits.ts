@@ -10,7 +10,7 @@ import { accountOf, findPresent, noSuchAccount } from './named-account.ts';
 /** Reads an account as it is now, and the counters of its limits, which admission decides with. */
 export type ReadCountersOf = (account: string) => Promise<{ caller: Caller; counters: LimitCounters }>;
 
-type Deps = { readCountersOf: ReadCountersOf; store: Pick<Store, 'findAccount'> };
+type Deps = { readCountersOf: ReadCountersOf; store: Pick<Store, 'accounts'> };
 
 /** `GET /admin/accounts/{account}/quota`: the month of any account, as it sees it itself. */
 export function retrieveAccountQuota(deps: Deps & QuotaDeps): Stage {

@@ -1,17 +1,14 @@
 import { z } from 'zod';
 import { type Account, type Change, monthOf } from '../../../../shared/store/accounts/account.ts';
+import type { ListedAccount } from '../../../../shared/store/accounts/account-store.ts';
+import type { AuditRecord } from '../../../../shared/store/accounts/audit-records.ts';
 import { recordsOf } from '../../../../shared/store/accounts/audit-records.ts';
-import type { AuditRecord } from '../../../../shared/store/accounts/audit-store.ts';
-import { validUntil } from '../../../../shared/store/accounts/further-key.ts';
-import type { ListedAccount, Store } from '../../../../shared/store/store.ts';
+import type { Store } from '../../../../shared/store/store.ts';
 import { limitParameter, parseQuery } from '../../../api/list-query.ts';
 import { presentOperatorBatch } from '../../../api/present-batch.ts';
 import type { AccountSummary } from '../../../api/response-schemas.ts';
-import { maskKey } from '../../../callers/api-key.ts';
-import { type FurtherKnownKey, furtherKeysOf } from '../../../callers/further-key-changes.ts';
 import { type Stage, timeOf } from '../../../request-state.ts';
-import { keysOf } from '../../keys/developer-keys.ts';
-import { stateOfKey } from '../../keys/present-key.ts';
+import { presentAllKeys } from '../../keys/present-key.ts';
 import { accountOf, findPresent, named, noSuchAccount } from './named-account.ts';
 
 export const accountsQuery = z.strictObject({
@@ -29,11 +26,11 @@ export const accountsQuery = z.strictObject({
 });
 
 /** `GET /admin/accounts`: accounts and devices, in the order of the UTF-8 bytes of their ids. */
-export function listAccounts({ store }: { store: Pick<Store, 'listAccounts' | 'names'> }): Stage {
+export function listAccounts({ store }: { store: Pick<Store, 'accounts'> }): Stage {
   return async function listAccounts(ctx) {
     const { limit, ...query } = parseQuery(accountsQuery, ctx.querystring);
-    const found = await store.listAccounts({ ...query, limit: limit + 1 });
-    const names = await store.names.findNames(found.map(({ id }) => id));
+    const found = await store.accounts.listAccounts({ ...query, limit: limit + 1 });
+    const names = await store.accounts.findNames(found.map(({ id }) => id));
     const data = found.slice(0, limit).map((account) => ({ ...summarise(account), ...named(names, account.id) }));
     ctx.body = { object: 'list', data, has_more: found.length > limit };
   };
@@ -47,11 +44,7 @@ function summarise({ id, plan, overageEnabled, suspended, createdAt }: ListedAcc
  * `GET /admin/accounts/{account}`: an account or device as operators may see it, with its latest batches and changes. These are the last
  * 200 changes of every kind, then earlier changes of its settings. At least the last 200 changes of settings are shown.
  */
-export function retrieveAccount({
-  store,
-}: {
-  store: Pick<Store, 'audit' | 'findAccount' | 'batches' | 'names'>;
-}): Stage {
+export function retrieveAccount({ store }: { store: Pick<Store, 'audit' | 'accounts' | 'batches'> }): Stage {
   return async function retrieveAccount(ctx) {
     const id = accountOf(ctx);
     // Read before the account, so that the changes of the account are at least as new.
@@ -59,7 +52,7 @@ export function retrieveAccount({
     const account = await findPresent(store, id);
     const shown = presentAccount(account, timeOf(ctx), records);
     const batches = await store.batches.listBatches(id, { limit: shownBatchesMax, order: 'desc' });
-    const names = await store.names.findNames([id]);
+    const names = await store.accounts.findNames([id]);
     ctx.body = { ...shown, ...named(names, id), batches: batches.map(presentOperatorBatch) };
   };
 }
@@ -76,25 +69,15 @@ export function presentAccount(account: Account | undefined, now: Date, records:
   const { id, plan, overageEnabled, suspended, createdAt } = account;
   const topUp = account.topUp?.month === monthOf(now) ? account.topUp.tokens : 0;
   const changes = [...account.changes.map(withoutOrigin), ...earlierChanges(account, records)];
-  return { account: id, plan, overageEnabled, topUp, suspended, createdAt, keys: allKeysOf(account, now), changes };
-}
-
-/** Developer keys, then further keys. A default key that was rotated by its id is among the latter. */
-function allKeysOf(account: Account, now: Date): object[] {
-  const further = furtherKeysOf({ ...account, endedKeys: [] });
-  const furtherIds = new Set(further.map(({ key }) => key.id));
-  const endedKeys = account.endedKeys.filter(({ id }) => !furtherIds.has(id));
-  const shown = further.map((known) => presentFurther(known, account.plan, now));
-  return [...keysOf({ ...account, endedKeys }), ...shown];
-}
-
-function presentFurther({ kind, key }: FurtherKnownKey, plan: string, now: Date): object {
-  const endedAt = kind === 'ended' ? key.endedAt : key.endsAt && validUntil(key);
   return {
-    ...{ id: key.id, key: maskKey(key.display), name: key.name, plan, createdAt: key.createdAt },
-    state: stateOfKey({ kind, key } as FurtherKnownKey, now.getTime()), // the pair is as it was given
-    ...(endedAt !== undefined && { endedAt }),
-    ...(key.lastUsedAt !== undefined && { lastUsedAt: key.lastUsedAt }),
+    account: id,
+    plan,
+    overageEnabled,
+    topUp,
+    suspended,
+    createdAt,
+    keys: presentAllKeys(account, now),
+    changes,
   };
 }
 

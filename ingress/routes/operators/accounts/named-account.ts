@@ -10,8 +10,8 @@ export function accountOf(ctx: AppContext): string {
 }
 
 /** An account that is gone (`isGone`) is like one that was never used. */
-export async function findPresent(store: Pick<Store, 'findAccount'>, id: string): Promise<Account | undefined> {
-  const account = await store.findAccount(id);
+export async function findPresent(store: Pick<Store, 'accounts'>, id: string): Promise<Account | undefined> {
+  const account = await store.accounts.findAccount(id);
   return account === undefined || isGone(account) ? undefined : account;
 }
 
@@ -27,7 +27,7 @@ export function noSuchAccount(): ApiError {
 
 export type KnownAccountDeps = {
   requestLookUp: Pick<RequestLookUp, 'list'>;
-  store: Pick<Store, 'findAccount' | 'batches'>;
+  store: Pick<Store, 'accounts' | 'batches'>;
 };
 
 /**
@@ -35,7 +35,7 @@ export type KnownAccountDeps = {
  * document.
  */
 export async function requireKnown(account: string, { requestLookUp, store }: KnownAccountDeps): Promise<void> {
-  if ((await store.findAccount(account)) !== undefined) return;
+  if ((await store.accounts.findAccount(account)) !== undefined) return;
   if ((await requestLookUp.list(account, { limit: 1, filter: {} })).last !== undefined) return;
   if ((await store.batches.listBatches(account, { limit: 1, order: 'desc' })).length === 0) throw noSuchAccount();
 }

@@ -1,7 +1,7 @@
 import { changed, newAccount } from '../../../../shared/account-changes/change-settings.ts';
 import type { RecordedChange } from '../../../../shared/account-changes/recorded-change.ts';
 import type { Account, Change, Origin } from '../../../../shared/store/accounts/account.ts';
-import type { Decision } from '../../../../shared/store/accounts/decide.ts';
+import type { Decision } from '../../../../shared/store/documents/documents.ts';
 import type { Store } from '../../../../shared/store/store.ts';
 import { type AppContext, stateOf, timeOf } from '../../../request-state.ts';
 
@@ -53,7 +53,7 @@ export function decideAction({
   by: By;
   unknown: { id: string; plan: string };
 }) {
-  return (known: Account | undefined): Decision<Account | undefined> => {
+  return (known: Account | undefined): Decision<Account, Account | undefined> => {
     if (known?.changes.some((change) => isSame(change, action))) return { result: known };
     const next = changed(known ?? newAccount(unknown.id, unknown.plan, by.at), { ...by, ...action });
     return { result: next, next };

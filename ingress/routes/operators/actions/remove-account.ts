@@ -4,7 +4,7 @@ import type { RecordedChange } from '../../../../shared/account-changes/recorded
 import { beginRemoval, type ClearAccount } from '../../../../shared/account-changes/remove-account.ts';
 import { guestPlan } from '../../../../shared/plan-file/plan-file-schema.ts';
 import type { Account } from '../../../../shared/store/accounts/account.ts';
-import { readAccountBytes } from '../../../../shared/store/batches/account-bytes.ts';
+import { readAccountBytes } from '../../../../shared/store/batches/batch-store.ts';
 import type { Store } from '../../../../shared/store/store.ts';
 import { parseQuery } from '../../../api/list-query.ts';
 import { type Stage, stateOf } from '../../../request-state.ts';
@@ -24,7 +24,7 @@ export const removedAccount = z.strictObject({
 export type RemovedAccount = z.infer<typeof removedAccount>;
 
 type Deps = KnownAccountDeps & {
-  store: Pick<Store, 'findAccount' | 'batches' | 'webhooks'>;
+  store: Pick<Store, 'accounts' | 'batches' | 'webhooks'>;
   changeRecorded: RecordedChange;
   clearAccount: ClearAccount;
 };

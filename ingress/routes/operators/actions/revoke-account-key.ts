@@ -2,7 +2,8 @@ import type { RecordedChange } from '../../../../shared/account-changes/recorded
 import { ApiError } from '../../../../shared/errors.ts';
 import type { Account } from '../../../../shared/store/accounts/account.ts';
 import { parseQuery } from '../../../api/list-query.ts';
-import { findKey, revokeKeyById } from '../../../callers/further-key-changes.ts';
+import { revokeKey } from '../../../callers/change-keys.ts';
+import { findKey } from '../../../callers/key-list.ts';
 import { pathParameter, type Stage, stateOf } from '../../../request-state.ts';
 import { presentAccount } from '../accounts/accounts.ts';
 import { accountOf, noSuchAccount } from '../accounts/named-account.ts';
@@ -22,7 +23,7 @@ export function revokeAccountKey({ changeRecorded }: { changeRecorded: RecordedC
       if (known === undefined) throw noSuchAccount();
       if (findKey(known, id) === undefined) throw new ApiError('NOT_FOUND', 'The account has no such key.');
       if (known.guest !== undefined) throw deviceKey();
-      return revokeKeyById({ id, ...by })(known);
+      return revokeKey({ named: { id }, ...by })(known);
     };
     const changed = await changeRecorded(accountOf(ctx), decide, { requestId: stateOf(ctx, 'requestId') });
     ctx.body = presentAccount(changed, by.at);

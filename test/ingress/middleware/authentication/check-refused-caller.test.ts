@@ -12,7 +12,7 @@ const parsed = parsePlanFile(planText());
 if ('issues' in parsed) throw new Error('the plan file of the tests is wrong');
 const { planFile } = parsed;
 const counters: LimitCounters = {
-  ...{ now: 1, month: '2030-05', used: 0, reserved: 0, overageUsed: 0 },
+  ...{ now: 1, month: '2030-05', chargedTokens: 0, reservedTokens: 0, overageTokens: 0 },
   ...{ lastMinute: { requests: 0, tokens: 0, resetMs: 0 }, dayRequests: 0, isCountOld: false },
 };
 const callerWith = (suspended: boolean): Caller => ({

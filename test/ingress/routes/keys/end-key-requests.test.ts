@@ -1,13 +1,13 @@
 import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
-import { createFurtherKey, rotateKeyById } from '../../../../ingress/callers/further-key-changes.ts';
+import { createKey, rotateKey } from '../../../../ingress/callers/change-keys.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
 import { revokeKey } from '../../../../ingress/routes/keys/further-keys.ts';
 import type { ChangeAccount } from '../../../../shared/account-changes/change-account.ts';
 import type { BatchState } from '../../../../shared/batches/batch.ts';
-import type { NewKey } from '../../../../shared/store/accounts/account.ts';
+import type { NewKey } from '../../../../shared/store/accounts/key.ts';
 import { batchOf, fileOf } from '../../../shared/store/batch-records.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { newKey } from '../../../shared/store/store-contract.ts';
@@ -27,11 +27,14 @@ async function start(t: ExecutionContext, dies: (step: string) => boolean = () =
   const home = parts.use(await createSqliteHome());
   const opened = parts.use(await home.open());
   const [first, second, third, other] = [aged(newKey(), 3), aged(newKey(), 2), aged(newKey(), 1), newKey()];
-  const create = (key: NewKey) => createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a' } });
-  await opened.changeAccount('user:ann', create(first));
-  await opened.changeAccount('user:ann', create(other));
-  await opened.changeAccount('user:ann', rotateKeyById({ id: first.id, key: second, graceMs: 0 }));
-  await opened.changeAccount('user:ann', rotateKeyById({ id: second.id, key: third, graceMs: 24 * hour }));
+  const create = (key: NewKey) => createKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a' } });
+  await opened.accounts.changeAccount('user:ann', create(first));
+  await opened.accounts.changeAccount('user:ann', create(other));
+  await opened.accounts.changeAccount('user:ann', rotateKey({ named: { id: first.id }, key: second, graceMs: 0 }));
+  await opened.accounts.changeAccount(
+    'user:ann',
+    rotateKey({ named: { id: second.id }, key: third, graceMs: 24 * hour }),
+  );
 
   const batches = new Map<string, string>();
   const keys = { first, second, third, other };
@@ -52,9 +55,7 @@ async function start(t: ExecutionContext, dies: (step: string) => boolean = () =
     if (dies(step)) throw new Error(`the process died before: ${step}`);
   };
   const store = {
-    findAccount: (id: string) => opened.findAccount(id),
-    findKeyUsage: async () => [],
-    findUsageByKey: async () => new Map(),
+    ...opened,
     batches: {
       ...opened.batches,
       changeBatch: ((id, decide) => {
@@ -71,7 +72,7 @@ async function start(t: ExecutionContext, dies: (step: string) => boolean = () =
   };
   const changeAccount: ChangeAccount = (account, decide) => {
     die('revoke');
-    return opened.changeAccount(account, decide);
+    return opened.accounts.changeAccount(account, decide);
   };
   const app = new Koa<RequestState>();
   app.use(answerErrors({ log: recordedLog().log, docsUrl: '' }));
@@ -95,8 +96,8 @@ async function start(t: ExecutionContext, dies: (step: string) => boolean = () =
       return Object.fromEntries(await Promise.all(all));
     },
     async isRevoked(id: string) {
-      const account = await opened.findAccount('user:ann');
-      return account?.endedFurtherKeys.find((key) => key.id === id)?.state === 'revoked';
+      const account = await opened.accounts.findAccount('user:ann');
+      return account?.keys.find((key) => key.id === id)?.state === 'revoked';
     },
   };
 }

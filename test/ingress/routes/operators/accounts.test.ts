@@ -2,8 +2,7 @@ import Router from '@koa/router';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { account as accountAnswer, changedAccount } from '../../../../ingress/api/response-schemas.ts';
-import { rotateKey } from '../../../../ingress/callers/account-changes.ts';
-import { createFurtherKey, rotateKeyById } from '../../../../ingress/callers/further-key-changes.ts';
+import { createKey, rotateKey } from '../../../../ingress/callers/change-keys.ts';
 import { answerErrors } from '../../../../ingress/middleware/answer-errors.ts';
 import type { RequestState } from '../../../../ingress/request-state.ts';
 import { updateAccount } from '../../../../ingress/routes/operators/accounts/account-settings.ts';
@@ -12,7 +11,8 @@ import type { ChangeAccount } from '../../../../shared/account-changes/change-ac
 import { createRecordedChange } from '../../../../shared/account-changes/recorded-change.ts';
 import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
 import type { AuditStore } from '../../../../shared/store/accounts/audit-store.ts';
-import { storeUnavailable } from '../../../../shared/store/adapters/store-errors.ts';
+import { defaultKeyOf } from '../../../../shared/store/accounts/key.ts';
+import { storeUnavailable } from '../../../../shared/store/documents/store-errors.ts';
 import { createSqliteHome } from '../../../shared/store/sqlite-home.ts';
 import { mint, newKey } from '../../../shared/store/store-contract.ts';
 import { recordedLog } from '../../../support/recorded-log.ts';
@@ -33,7 +33,7 @@ async function start(
   const failures = recordedLog();
   const audit = { ...store.audit, ...replaced.audit };
   const changeAccount: ChangeAccount =
-    replaced.changeAccount ?? ((account, decide) => store.changeAccount(account, decide));
+    replaced.changeAccount ?? ((account, decide) => store.accounts.changeAccount(account, decide));
   let now = Date.parse('2026-03-01');
   const app = new Koa<RequestState>();
   app.use(answerErrors({ log: failures.log, docsUrl: '' }));
@@ -49,7 +49,7 @@ async function start(
   router.get(
     '/:account',
     retrieveAccount({
-      store: { audit, findAccount: (id) => store.findAccount(id), batches: store.batches, names: store.names },
+      store: { ...store, audit },
     }),
   );
   const changeRecorded = createRecordedChange({ changeAccount, store: { audit }, log });
@@ -107,8 +107,8 @@ test('after its last 200 changes an account shows earlier changes of its setting
   let { account } = await mint(store, 'user:ann');
   t.like(await get(), { changes: { length: 3, 0: { by: 'user:ann' }, 1: { overageEnabled: true } } });
   for (let count = 0; count < 198; count++) {
-    const named = { hashes: [account.key?.hash ?? ''] };
-    account = (await store.changeAccount('user:ann', rotateKey({ named, key: newKey() }))) ?? account;
+    const named = { hashes: [defaultKeyOf(account)?.hash ?? ''] };
+    account = (await store.accounts.changeAccount('user:ann', rotateKey({ named, key: newKey() }))) ?? account;
   }
   await patch({ suspended: true });
   const { changes } = await get();
@@ -125,8 +125,8 @@ test('after its last 200 changes an account shows earlier changes of its setting
 test('a default key that was rotated by its id is listed once, in its grace and after', async (t) => {
   const { store, get } = await start(t);
   const { account } = await mint(store, 'user:ann');
-  const [first, second, third] = [account.key?.id ?? '', newKey(), newKey()];
-  await store.changeAccount('user:ann', rotateKeyById({ id: first, key: second, graceMs: 60_000 }));
+  const [first, second, third] = [defaultKeyOf(account)?.id ?? '', newKey(), newKey()];
+  await store.accounts.changeAccount('user:ann', rotateKey({ named: { id: first }, key: second, graceMs: 60_000 }));
   const inGrace = await get();
   const endedAt = new Date(second.createdAt.getTime() + 60_000).toISOString();
   t.like(inGrace.keys, {
@@ -134,7 +134,7 @@ test('a default key that was rotated by its id is listed once, in its grace and 
     0: { id: second.id, state: 'active' },
     1: { id: first, state: 'rotated', endedAt },
   });
-  await store.changeAccount('user:ann', rotateKeyById({ id: second.id, key: third, graceMs: 0 }));
+  await store.accounts.changeAccount('user:ann', rotateKey({ named: { id: second.id }, key: third, graceMs: 0 }));
   const after = await get();
   t.deepEqual(after.keys.map(({ id }) => id).sort(), [first, second.id, third.id].sort());
 });
@@ -144,8 +144,8 @@ test('a rotated key whose expiry comes before the end of its grace is listed wit
   const [first, second] = [newKey(), newKey()];
   const expiresAt = new Date(first.createdAt.getTime() + 30_000);
   const fields = { name: 'a program', expiresAt };
-  await store.changeAccount('user:ann', createFurtherKey({ account: 'user:ann', plan: 'free', key: first, fields }));
-  await store.changeAccount('user:ann', rotateKeyById({ id: first.id, key: second, graceMs: 60_000 }));
+  await store.accounts.changeAccount('user:ann', createKey({ account: 'user:ann', plan: 'free', key: first, fields }));
+  await store.accounts.changeAccount('user:ann', rotateKey({ named: { id: first.id }, key: second, graceMs: 60_000 }));
   const listed = (await get()).keys.find(({ id }) => id === first.id);
   t.like(listed, { state: 'rotated', endedAt: expiresAt.toISOString() });
 });

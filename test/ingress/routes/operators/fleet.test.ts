@@ -4,6 +4,7 @@ import type { RequestState } from '../../../../ingress/request-state.ts';
 import { retrieveFleet } from '../../../../ingress/routes/operators/fleet.ts';
 import type { ProcessLoad } from '../../../../shared/fleet/process-load.ts';
 import type { PlanFile } from '../../../../shared/plan-file/plan-file.ts';
+import type { AccountStore } from '../../../../shared/store/accounts/account-store.ts';
 import { serveApp } from '../../../support/serve-app.ts';
 
 const location = 'cloud';
@@ -43,9 +44,9 @@ test('the load of a process that has left is not counted', async (t) => {
   const pause = { since: 0, until: 60_000, by: 'user:olga', reason: null };
   const findNames = async (accounts: readonly string[]) =>
     new Map(accounts.map((account) => [account, 'Olga Operator']));
-  const names = { findNames, findNamed: async () => [], keepName: async () => {} };
+  const store = { accounts: { findNames } as unknown as AccountStore };
   const backendPauses = { read: async () => new Map([['a', pause]]) };
-  app.use(retrieveFleet({ fleet, queueDepthMax: 2_000, backendPauses, store: { names } }));
+  app.use(retrieveFleet({ fleet, queueDepthMax: 2_000, backendPauses, store }));
   await using served = await serveApp(app);
   const { workers = [], backends = [] } = (await (await fetch(served.url)).json()) as Record<string, object[]>;
   t.like(workers, [

@@ -1,8 +1,13 @@
 import test from 'ava';
 import { decodeTime } from 'ulid';
 import type { Account, Change } from '../../../../shared/store/accounts/account.ts';
-import { newestRecord, pageOf, recordsOf } from '../../../../shared/store/accounts/audit-records.ts';
-import { type AuditRecord, auditId } from '../../../../shared/store/accounts/audit-store.ts';
+import {
+  type AuditRecord,
+  auditId,
+  newestRecord,
+  pageOf,
+  recordsOf,
+} from '../../../../shared/store/accounts/audit-records.ts';
 
 const at = new Date('2026-03-01T12:00:00.123Z');
 
@@ -15,9 +20,7 @@ function accountWith(changes: Change[], version = changes.length, id = 'user:ann
     ...stored,
     createdAt: at,
     topUpsMade: [],
-    endedKeys: [],
-    furtherKeys: [],
-    endedFurtherKeys: [],
+    keys: [],
   };
 }
 

@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { inBlocks } from '../../../../shared/store/files/in-blocks.ts';
+import { inBlocks } from '../../../../shared/store/files/file-store.ts';
 import { inChunks } from '../file-bytes.ts';
 
 test('bytes are cut into blocks of one size for any sizes of chunks, and no block is empty', async (t) => {

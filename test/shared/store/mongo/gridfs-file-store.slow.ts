@@ -1,6 +1,6 @@
 import test from 'ava';
 import { ulid } from 'ulid';
-import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
+import { openMongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
 import { patientLimits } from '../../../support/mongodb/open-patient-store.ts';
 import { urlThrough } from '../../../support/mongodb/start-mongo.ts';
@@ -54,7 +54,7 @@ mongoTest('a file whose removal has begun is not created, even if the removal ne
   await using home = await createHome();
   await using store = await home.open();
   await using proxy = await startTcpProxy(home.primary);
-  await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} }, limits: patientLimits });
+  await using cut = openMongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} }, limits: patientLimits });
   await untilItWorks(() => cut.ping());
   const id = newFile();
   async function* source() {

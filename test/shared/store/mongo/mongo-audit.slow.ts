@@ -1,7 +1,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { changeSettings } from '../../../../shared/account-changes/change-settings.ts';
-import type { AuditRecord } from '../../../../shared/store/accounts/audit-store.ts';
-import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
+import type { AuditRecord } from '../../../../shared/store/accounts/audit-records.ts';
+import { openMongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../shared/store/store.ts';
 import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
 import { patientLimits } from '../../../support/mongodb/open-patient-store.ts';
@@ -56,8 +56,8 @@ const points = [
     outbox: 1,
     records: 1,
   },
-  { title: 'before the outbox is emptied', hold: 'holdBefore', text: '$pull', outbox: 1, records: 1 },
-  { title: 'before it learns that the outbox is empty', hold: 'holdAfter', text: '$pull', outbox: 0, records: 1 },
+  { title: 'before the outbox is emptied', hold: 'holdBefore', text: 'withOutbox', outbox: 1, records: 1 },
+  { title: 'before it learns that the outbox is empty', hold: 'holdAfter', text: 'withOutbox', outbox: 0, records: 1 },
 ] as const;
 
 for (const { title, hold, text, ...left } of points) {
@@ -65,11 +65,11 @@ for (const { title, hold, text, ...left } of points) {
     await using home = await createHome();
     await using proxy = await startTcpProxy(home.primary);
     await using store = await home.open();
-    await using ending = new MongoStore(urlThrough(proxy.port, home.url), {
+    await using ending = openMongoStore(urlThrough(proxy.port, home.url), {
       log: { warn() {} },
       limits: patientLimits,
     });
-    t.like(await ending.changeAccount('user:ann', suspend), { suspended: true });
+    t.like(await ending.accounts.changeAccount('user:ann', suspend), { suspended: true });
     t.deepEqual(await countIn(home), { outbox: 1, records: 0 });
 
     const reached = proxy[hold](text);
@@ -89,13 +89,13 @@ for (const hold of ['holdBefore', 'holdAfter'] as const) {
     await using proxy = await startTcpProxy(home.primary);
     await using store = await home.open();
     const { account } = await mint(store, 'user:ann');
-    await using ending = new MongoStore(urlThrough(proxy.port, home.url), {
+    await using ending = openMongoStore(urlThrough(proxy.port, home.url), {
       log: { warn() {} },
       limits: patientLimits,
     });
     await ending.ping();
-    const reached = proxy[hold]('$push');
-    const changing = failsWith(t, 'SERVICE_UNAVAILABLE', ending.changeAccount('user:ann', suspend));
+    const reached = proxy[hold]('withOutbox');
+    const changing = failsWith(t, 'SERVICE_UNAVAILABLE', ending.accounts.changeAccount('user:ann', suspend));
     await reached;
     await ending[Symbol.asyncDispose]();
     await changing;
@@ -103,7 +103,7 @@ for (const hold of ['holdBefore', 'holdAfter'] as const) {
     if (hold === 'holdAfter') {
       await isWhole(t, store, home);
     } else {
-      t.deepEqual(await store.findAccount('user:ann'), account);
+      t.deepEqual(await store.accounts.findAccount('user:ann'), account);
       t.deepEqual(await store.audit.listAudit({ limit: 10 }), []);
     }
   });
@@ -112,15 +112,16 @@ for (const hold of ['holdBefore', 'holdAfter'] as const) {
 mongoTest('a record is one document, and the searched fields are indexed', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
-  await store.changeAccount('user:ann', suspend);
+  await store.accounts.changeAccount('user:ann', suspend);
   await store.audit.copyAudit('user:ann');
   const [record] = await store.audit.listAudit({ limit: 1 });
   const { id: _id = '', ...fields } = record ?? {};
   const found = await home.database.collection<{ _id: string }>('audit_records').find().toArray();
-  t.deepEqual(found, [{ _id, ...fields }]);
+  t.deepEqual(found, [{ _id, ...fields, revision: 1 }]);
   t.deepEqual(await home.indexes('audit_records'), [
-    { key: { account: 1, _id: -1 }, unique: undefined, sparse: undefined },
-    { key: { actor: 1, _id: -1 }, unique: undefined, sparse: undefined },
+    { key: { account: 1, _id: 1 }, unique: undefined, sparse: undefined },
+    { key: { actor: 1, _id: 1 }, unique: undefined, sparse: undefined },
+    { key: { account: 1, actor: 1, _id: 1 }, unique: undefined, sparse: undefined },
   ]);
 });
 
@@ -132,7 +133,7 @@ mongoTest('accounts are copied page by page, and those without waiting records a
   await using store = await home.open();
   const accounts = Array.from({ length: 9 }, (_, index) => `user:${index}`);
   for (const [index, id] of accounts.entries())
-    await (index % 3 === 0 ? mint(store, id) : store.changeAccount(id, suspendOf(id)));
+    await (index % 3 === 0 ? mint(store, id) : store.accounts.changeAccount(id, suspendOf(id)));
   t.deepEqual(await store.audit.copyAuditAfter('', 4), { copied: 4, last: 'user:5', unreadable: [] });
   t.deepEqual(await store.audit.copyAuditAfter('user:5', 4), { copied: 2, last: undefined, unreadable: [] });
 });
@@ -140,7 +141,7 @@ mongoTest('accounts are copied page by page, and those without waiting records a
 mongoTest('an account whose outbox cannot be read does not prevent others from being copied', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
-  for (const id of ['user:ann', 'user:bob', 'user:cem']) await store.changeAccount(id, suspendOf(id));
+  for (const id of ['user:ann', 'user:bob', 'user:cem']) await store.accounts.changeAccount(id, suspendOf(id));
   const accounts = home.database.collection<{ _id: string }>('accounts');
   await accounts.updateOne({ _id: 'user:bob' }, { $set: { 'outbox.0.at': 5 } });
   t.deepEqual(await store.audit.copyAuditAfter('', 10), { copied: 2, last: undefined, unreadable: ['user:bob'] });

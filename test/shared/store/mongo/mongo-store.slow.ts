@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import net, { createServer, type Server, type Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { z } from 'zod';
-import { createFurtherKey, revokeKeyById } from '../../../../ingress/callers/further-key-changes.ts';
+import { createKey, revokeKey } from '../../../../ingress/callers/change-keys.ts';
 import { ApiError } from '../../../../shared/errors.ts';
-import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
+import { openMongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import type { Store } from '../../../../shared/store/store.ts';
 import { freePort } from '../../../stack/free-port.ts';
 import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
@@ -15,7 +15,7 @@ import { testKeyUseContract } from '../key-use-contract.ts';
 import { testModelContract } from '../model-contract.ts';
 import { testNamesContract } from '../names-contract.ts';
 import { testRacesContract } from '../races-contract.ts';
-import { callEveryMethod, failsWith, mint, newKey, testStoreContract } from '../store-contract.ts';
+import { callEveryMethod, defaultKeyFrom, failsWith, mint, newKey, testStoreContract } from '../store-contract.ts';
 
 const { mongo, server, mongoTest, mongoTestAlone, createHome } = await openMongoTests(test);
 
@@ -46,7 +46,7 @@ mongoTest('an account is one document with its key, its history and its last use
   await using store = await home.open();
   const key = newKey();
   await mint(store, 'user:ann', { key });
-  await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date(5) }]);
+  await store.accounts.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date(5) }]);
   t.deepEqual(await home.database.collection('accounts').find().toArray(), [
     {
       _id: 'user:ann' as never, // the driver's type for untyped documents has an ObjectId here
@@ -56,43 +56,54 @@ mongoTest('an account is one document with its key, its history and its last use
       topUpsMade: [],
       version: 1,
       createdAt: key.createdAt,
-      key: { ...key, plan: 'free' },
-      endedKeys: [],
+      keys: [defaultKeyFrom(key)],
+      byKeyHash: [key.hash],
+      byKeyId: [key.id],
+      byKeyStart: [key.display],
+      nameStarts: [],
+      outbox: [],
+      revision: 1,
       keysCreated: { day: key.createdAt.toISOString().slice(0, 10), count: 1 },
       changes: [{ at: key.createdAt, by: 'user:ann', keyMinted: key.id }],
-      lastUse: { keyId: key.id, at: new Date(5) },
+      keyUses: { [key.id]: new Date(5) },
     },
   ]);
 });
 
-mongoTest('the last uses of further keys are beside them, and leave the document with them', async (t) => {
+mongoTest('the last uses of keys are beside them, and leave the document with them', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
   const keys = [newKey(), newKey()] as const;
   for (const key of keys) {
-    const create = createFurtherKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
-    await store.changeAccount('user:ann', create);
-    await store.recordKeyUse([{ account: 'user:ann', keyId: key.id, isFurther: true, at: new Date(5) }]);
+    const create = createKey({ account: 'user:ann', plan: 'free', key, fields: { name: 'a program' } });
+    await store.accounts.changeAccount('user:ann', create);
+    await store.accounts.recordKeyUse([{ account: 'user:ann', keyId: key.id, at: new Date(5) }]);
   }
-  const uses = async () => (await home.database.collection('accounts').findOne())?.furtherKeyUses;
+  const uses = async () => (await home.database.collection('accounts').findOne())?.keyUses;
   t.deepEqual(await uses(), { [keys[0].id]: new Date(5), [keys[1].id]: new Date(5) });
-  await store.changeAccount('user:ann', revokeKeyById({ id: keys[0].id, at: new Date() }));
+  await store.accounts.changeAccount('user:ann', revokeKey({ named: { id: keys[0].id }, at: new Date() }));
   t.deepEqual(await uses(), { [keys[1].id]: new Date(5) });
 });
 
 mongoTest('an invalid document is an internal error, neither an unknown key nor an outage', async (t) => {
   await using home = await createHome();
   await using store = await home.open();
-  await home.insert({ _id: 'user:ann', plan: 7, version: '1', key: { id: 'key_1', hash: 'odd' } });
-  await t.throwsAsync(store.findKeyOwner(['odd']), { instanceOf: z.ZodError });
-  await t.throwsAsync(store.findAccount('user:ann'), { instanceOf: z.ZodError });
+  await home.insert({
+    _id: 'user:ann',
+    plan: 7,
+    version: '1',
+    keys: [{ id: 'key_1', hash: 'odd' }],
+    byKeyHash: ['odd'],
+  });
+  await t.throwsAsync(store.accounts.findKeyOwner(['odd']), { instanceOf: z.ZodError });
+  await t.throwsAsync(store.accounts.findAccount('user:ann'), { instanceOf: z.ZodError });
   await t.throwsAsync(mint(store, 'user:ann'), { instanceOf: z.ZodError });
 });
 
 mongoTest('the indexes exist after the first call, whichever it is', async (t) => {
   await using home = await createHome();
-  await using store = new MongoStore(home.url, { log: { warn() {} } });
-  await untilItWorks(() => store.findKeyOwner(['unknown']));
+  await using store = openMongoStore(home.url, { log: { warn() {} } });
+  await untilItWorks(() => store.accounts.findKeyOwner(['unknown']));
   t.deepEqual(await home.indexes(), indexes);
 });
 
@@ -112,14 +123,14 @@ mongoTest('a standalone server is warned about once, however often the connectio
 
 test('an unreachable server is SERVICE_UNAVAILABLE', async (t) => {
   const url = `mongodb://127.0.0.1:${await freePort()}/keys`;
-  await using store = new MongoStore(url, { log: { warn() {} } });
+  await using store = openMongoStore(url, { log: { warn() {} } });
   const error = await failsMeanwhile(t, store);
   t.notRegex(error.message, /127\.0\.0\.1|keys\b/);
 });
 
 test('a name that does not resolve is SERVICE_UNAVAILABLE', async (t) => {
   for (const scheme of ['mongodb', 'mongodb+srv']) {
-    await using store = new MongoStore(`${scheme}://nowhere.invalid/keys`, { log: { warn() {} } });
+    await using store = openMongoStore(`${scheme}://nowhere.invalid/keys`, { log: { warn() {} } });
     await failsMeanwhile(t, store);
   }
 });
@@ -131,7 +142,7 @@ test('a server that accepts and never answers is SERVICE_UNAVAILABLE', async (t)
   });
   mute.listen(0, '127.0.0.1');
   await once(mute, 'listening');
-  const store = new MongoStore(`mongodb://127.0.0.1:${portOf(mute)}/keys`, { log: { warn() {} } });
+  const store = openMongoStore(`mongodb://127.0.0.1:${portOf(mute)}/keys`, { log: { warn() {} } });
   await failsMeanwhile(t, store);
   await store[Symbol.asyncDispose](); // does not wait for it either
   mute.close();
@@ -146,7 +157,7 @@ test('a call ends at its own limit, whatever the driver still waits for', async 
   await once(mute, 'listening');
   const ofDriver = 3_000;
   const limits = { callMs: 100, serverMs: ofDriver, socketMs: ofDriver, writeMs: ofDriver };
-  await using store = new MongoStore(`mongodb://127.0.0.1:${portOf(mute)}/keys`, { log: { warn() {} }, limits });
+  await using store = openMongoStore(`mongodb://127.0.0.1:${portOf(mute)}/keys`, { log: { warn() {} }, limits });
   const { cause } = await failsMeanwhile(t, store);
   t.is(cause instanceof Error ? cause.message : '', 'MongoDB did not answer within 100 ms');
   mute.close();
@@ -178,7 +189,7 @@ mongoTest(
     await failsMeanwhile(t, store);
     proxy.become('pass');
     await untilItWorks(() => store.ping());
-    await untilItWorks(async () => t.is((await store.findKeyOwner([key.hash]))?.keyId, key.id));
+    await untilItWorks(async () => t.is((await store.accounts.findKeyOwner([key.hash]))?.keyId, key.id));
   },
 );
 
@@ -228,14 +239,8 @@ mongoTestAlone('losing the server during calls fails them, and no key is minted 
 });
 
 const indexes = [
-  { key: { 'key.hash': 1 }, unique: true, sparse: true },
-  { key: { 'furtherKeys.hash': 1 }, unique: true, sparse: true },
-  ...['outbox.id', 'nameStarts', 'removal.isDone'].map((field) => ({
-    key: { [field]: 1 },
-    unique: undefined,
-    sparse: true,
-  })),
-  ...['key.id', 'key.display', 'furtherKeys.id', 'furtherKeys.display'].map((field) => ({
+  { key: { byKeyHash: 1 }, unique: true, sparse: true },
+  ...['byKeyId', 'byKeyStart', 'byName', 'withOutbox', 'removing'].map((field) => ({
     ...{ key: { [field]: 1 }, unique: undefined, sparse: true },
   })),
 ];

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { MongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
+import { openMongoStore } from '../../../../shared/store/mongo/mongo-store.ts';
 import { openMongoTests } from '../../../support/mongodb/mongo-tests.ts';
 import { patientLimits } from '../../../support/mongodb/open-patient-store.ts';
 import { urlThrough } from '../../../support/mongodb/start-mongo.ts';
@@ -27,17 +27,17 @@ for (const collection of ['usage_records', 'usage_details', 'usage_sums']) {
       const records = usageRecords(50, (index) => ({ account: `user:${index % 3}` }));
       const misplaced = usageRecord({ account: 'user:1', entry: entryAt(7), requestId: 'req_misplaced' });
       await using store = await home.open();
-      await store.recordUsage(records.slice(0, 30));
+      await store.usage.recordUsage(records.slice(0, 30));
 
-      await using cut = new MongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} }, limits: patientLimits });
+      await using cut = openMongoStore(urlThrough(proxy.port, home.url), { log: { warn() {} }, limits: patientLimits });
       await untilItWorks(() => cut.ping());
       const reached = where === 'before' ? proxy.holdBefore(collection) : proxy.holdAfter(collection);
-      const recording = failsWith(t, 'SERVICE_UNAVAILABLE', cut.recordUsage([misplaced, ...records.slice(30)]));
+      const recording = failsWith(t, 'SERVICE_UNAVAILABLE', cut.usage.recordUsage([misplaced, ...records.slice(30)]));
       await reached;
       await cut[Symbol.asyncDispose]();
       await recording;
 
-      await store.recordUsage([misplaced, ...records.slice(30)]);
+      await store.usage.recordUsage([misplaced, ...records.slice(30)]);
       await isExact(t, store, [misplaced, ...records]);
     });
   }
@@ -47,7 +47,7 @@ mongoTest('a record, a detail and a sum are one document each, and the searched 
   await using home = await createHome();
   await using store = await home.open();
   const { requestId, ...record } = usageRecord({ model: 'a.b$c%"', cachedTokens: 4 });
-  await store.recordUsage([{ requestId, ...record }]);
+  await store.usage.recordUsage([{ requestId, ...record }]);
   const all = (collection: string) => home.database.collection<{ _id: string }>(collection).find().toArray();
   t.deepEqual(await all('usage_records'), [{ _id: requestId, ...record }]);
   const counts = { requests: 1, failed: 0, cancelled: 0, promptTokens: 10, completionTokens: 5, chargedTokens: 15 };

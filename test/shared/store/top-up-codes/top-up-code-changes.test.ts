@@ -1,6 +1,11 @@
 import test from 'ava';
-import { shownStateOf, type TopUpCode } from '../../../../shared/store/top-up-codes/top-up-code.ts';
-import { claimCode, markApplied, revokeCode } from '../../../../shared/store/top-up-codes/top-up-code-changes.ts';
+import {
+  claimCode,
+  markApplied,
+  revokeCode,
+  shownStateOf,
+  type TopUpCode,
+} from '../../../../shared/store/top-up-codes/top-up-code.ts';
 import { codeTime, topUpCodeOf } from '../top-up-code-records.ts';
 
 const at = (ms: number) => new Date(codeTime.getTime() + ms);

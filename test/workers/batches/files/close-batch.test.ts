@@ -67,7 +67,7 @@ test.serial('waiting jobs are removed, and their leases are released', async (t)
     new Set(),
   );
   t.is(await side.leases(), 0);
-  t.like(await side.counters(), { used: 0, reserved: 0 });
+  t.like(await side.counters(), { chargedTokens: 0, reservedTokens: 0 });
   t.is((await side.results()).length, 5);
 });
 

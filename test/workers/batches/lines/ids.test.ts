@@ -1,6 +1,6 @@
 import test from 'ava';
 import { ulid } from 'ulid';
-import { isFileId } from '../../../../shared/store/files/file-ids.ts';
+import { isFileId } from '../../../../shared/store/files/file-store.ts';
 import { requestIdOf, resultFileOf, resultIdOf } from '../../../../workers/batches/lines/ids.ts';
 
 test('derived ids are always the same, and differ within a batch', (t) => {

@@ -109,7 +109,7 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
     /** The tokens of this month, and the leases that are left. */
     async charged(account: string) {
       const month = new Date().toISOString().slice(0, 7);
-      const { after } = await createSeed({ redis, store })({ account }, month, 'compare');
+      const { after } = await createSeed({ redis, store: store.usage })({ account }, month, 'compare');
       return { ...after, leases: await redis.hlen(leasesKey(account, 'batch')) };
     },
   };

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { enterRoom, leaveRoom, lineBytesReserved, newRoomEntry } from '../../../../shared/batches/batch-room.ts';
-import { readAccountBytes } from '../../../../shared/store/batches/account-bytes.ts';
+import { readAccountBytes } from '../../../../shared/store/batches/batch-store.ts';
 import { lineBytesOf } from '../../../../workers/batches/lines/line-results.ts';
 import { expectedBytes } from '../../../../workers/batches/room/result-room.ts';
 import { openLineSide } from '../../../support/line-side.ts';

@@ -180,14 +180,17 @@ test('a line of a suspended account waits, and continues when the account is no 
   t.like(await side.result(), { failed: false });
 });
 
-const furtherKey = { id: 'key_1', display: 'svc_000000', hash: 'hash', name: 'import', createdAt: new Date(0) };
+const furtherKey = {
+  ...{ id: 'key_1', display: 'svc_000000', hash: 'hash', name: 'import', isDefault: false },
+  ...{ state: 'active' as const, createdAt: new Date(0) },
+};
 
 test('a line outside of the further key of its batch ends with that error, also after the key has ended', async (t) => {
   await using side = await openLineSide(own.redis);
   const narrow = { ...furtherKey, models: ['large-chat'] };
   const { hash: _, ...ended } = { ...narrow, state: 'revoked' as const, endedAt: new Date(1) };
-  for (const [line, keys] of [{ furtherKeys: [narrow] }, { furtherKeys: [], endedFurtherKeys: [ended] }].entries()) {
-    await side.change(keys);
+  for (const [line, key] of [narrow, ended].entries()) {
+    await side.change({ keys: [key] });
     const [refused, allowed] = [2 * line + 1, 2 * line + 2];
     t.deepEqual(await side.run(side.jobOf({ line: refused, keyId: 'key_1' })), { outcome: 'done' });
     t.like(await side.result(refused), { failed: true, status: null, error: { code: 'FORBIDDEN' } });
@@ -199,14 +202,14 @@ test('a line outside of the further key of its batch ends with that error, also 
 
 test('a line counts against the month of its further key, and not against its minute', async (t) => {
   await using side = await openLineSide(own.redis);
-  await side.change({ furtherKeys: [{ ...furtherKey, limits: { requestsPerMinute: 1, tokensPerMonth: 1_000_000 } }] });
+  await side.change({ keys: [{ ...furtherKey, limits: { requestsPerMinute: 1, tokensPerMonth: 1_000_000 } }] });
   const keyId = 'key_1';
   for (const line of [1, 2]) {
     await side.run(side.jobOf({ line, keyId }));
     t.like(await side.result(line), { failed: false });
   }
   const used = (await tokensOf(side, 1)) + (await tokensOf(side, 2));
-  await side.change({ furtherKeys: [{ ...furtherKey, limits: { tokensPerMonth: used } }] });
+  await side.change({ keys: [{ ...furtherKey, limits: { tokensPerMonth: used } }] });
   await side.run(side.jobOf({ line: 3, keyId }));
   t.like(await side.result(3), { failed: true, status: null, error: { code: 'quota_exceeded' } });
   t.regex((await side.result(3))?.error?.message ?? '', /this API key/);
@@ -219,7 +222,7 @@ test('a line waits while the month of its key is only reserved, because that may
   await using side = await openLineSide(own.redis);
   const keyId = 'key_1';
   const first = side.jobOf({ keyId });
-  await side.change({ furtherKeys: [{ ...furtherKey, limits: { tokensPerMonth: first.tokens } }] });
+  await side.change({ keys: [{ ...furtherKey, limits: { tokensPerMonth: first.tokens } }] });
   side.servers[0]?.fail({ hang: true });
   const stop = new AbortController();
   const running = side.run(first, stop.signal);

@@ -32,7 +32,7 @@ function run(t: ExecutionContext, side: BatchSide, given: Given = {}) {
     store: {
       batches: store.batches,
       files: store.files,
-      findAccount: async () => known as Account, // the only fields that are read
+      accounts: { ...store.accounts, findAccount: async () => known as Account }, // the only fields that are read
     },
     queue: {
       async add(job) {

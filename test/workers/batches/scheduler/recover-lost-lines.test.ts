@@ -71,7 +71,7 @@ test.serial('a line whose retry was recorded, but not its release, is released',
   await side.store.batches.recordRetry(retryOf(side.batch.id, 1, { failures: 7 }));
   t.like(await side.search(), { 0: { line: 1, retry: { number: 2, failures: 7 } }, length: 1 });
   t.is(await side.leases(), 0);
-  t.like(await side.counters(), { used: 0, reserved: 0 });
+  t.like(await side.counters(), { chargedTokens: 0, reservedTokens: 0 });
 });
 
 test.serial('a lost line releases its lease, and its retry is recorded with one loss', async (t) => {
@@ -79,7 +79,7 @@ test.serial('a lost line releases its lease, and its retry is recorded with one 
   await side.lease(1);
   t.like(await side.search(), { 0: { line: 1, retry: { number: 2, losses: 1 } }, length: 1 });
   t.is(await side.leases(), 0);
-  t.like(await side.counters(), { used: 0, reserved: 0 });
+  t.like(await side.counters(), { chargedTokens: 0, reservedTokens: 0 });
   t.like((await side.store.batches.listRetries(side.batch.id))[0], { line: 1, number: 2, losses: 1 });
 });
 
@@ -112,7 +112,7 @@ test.serial('a line whose worker died before it settled is settled once, by its 
   await side.store.batches.insertResults([answeredLine(side.jobOf(1), '{}', usage)]);
   t.deepEqual(await side.search(), ended);
   t.is(await side.leases(), 0);
-  t.like(await side.counters(), { used: 42, reserved: 0 });
+  t.like(await side.counters(), { chargedTokens: 42, reservedTokens: 0 });
 });
 
 test.serial('the usage record of such a line has the alias that its client sent', async (t) => {

@@ -1,0 +1,204 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Decide, OpenDocuments } from '../documents/documents.ts';
+import { listWanted } from '../documents/lists.ts';
+import { type Account, type GuestSecrets, isGone, type MonthTopUp } from './account.ts';
+import { type AccountDocument, accountsOf, toAccount, toDocument } from './account-document.ts';
+import {
+  type AccountPage,
+  folded,
+  inOrderOfNames,
+  lastNameFrom,
+  lastWith,
+  type NamedAccount,
+  nameStartsOf,
+  rangeOf,
+} from './account-names.ts';
+import { isDefaultKey, type KeyScope, lastUseOf, scopeOf } from './key.ts';
+
+/**
+ * Accounts and devices, with their keys. Each change of an account is one atomic update of one document
+ * (decisions.md#no-transactions).
+ */
+export interface AccountStore extends NameStore {
+  /** Returns the account or device, or undefined if it has never been used. */
+  findAccount(id: string): Promise<Account | undefined>;
+
+  /**
+   * Lists accounts and devices whose id begins with `prefix` and comes after `after`, in order of their ids: by code points, which is the
+   * order of their bytes in UTF-8. Both texts must be well-formed. An account that is gone (`isGone`) is not listed.
+   */
+  listAccounts(page: AccountPage): Promise<ListedAccount[]>;
+
+  /** Lists the accounts whose removal has begun and is not done, in order of their ids, after this one. */
+  listRemovals(page: { after: string; limit: number }): Promise<string[]>;
+
+  /**
+   * Finds the owner of the live key with one of these hashes; returns undefined if there is none. Reads all confirmed changes (in a replica
+   * set, from the primary).
+   */
+  findKeyOwner(hashes: readonly string[]): Promise<KeyOwner | undefined>;
+
+  /**
+   * Finds the accounts with a key of this id, or with a key that begins like this (`svc_` and up to six characters), in order of their ids.
+   * A key that has ended is not found.
+   */
+  findAccountsByKey(key: KeySearch): Promise<string[]>;
+
+  /**
+   * Changes one account atomically as `decide` returns (`Documents.change`). A change of settings stores its audit record in the same step.
+   * Fails with `INTERNAL_ERROR` if the new key's hash is that of another account's key.
+   */
+  changeAccount<Result>(id: string, decide: Decide<Account, Result>): Promise<Result>;
+
+  /**
+   * Removes an account that has not changed since it was read: with the same version, and keys that were not used since, and whose audit
+   * records are all copied. Returns false for any other.
+   */
+  removeAccount(account: Pick<Account, 'id' | 'version' | 'keys'>): Promise<boolean>;
+
+  /**
+   * Records when keys were last used. Does not change a version, and never moves a time backwards. A key that has ended, or that its
+   * account does not have, is ignored.
+   */
+  recordKeyUse(uses: readonly KeyUse[]): Promise<void>;
+}
+
+/**
+ * The display names of accounts (contract.md#si1-sign-in-by-any-provider). A name is in no other place. To keep one is no change of the
+ * account: its version stays. Removing an account removes its name in the same step.
+ */
+export interface NameStore {
+  /** Keeps the name of an account. Nothing is written if it is the same, and for an account that does not exist or is removed. */
+  keepName(account: NamedAccount): Promise<void>;
+  /** Finds the names of those of these accounts that have one. */
+  findNames(accounts: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** Finds accounts with a name that has this text at its beginning or after a space, in any case. In order of their names. */
+  findNamed(start: string, limit: number): Promise<NamedAccount[]>;
+}
+
+export type KeySearch = ({ id: string } | { start: string }) & { limit: number };
+
+/** An account without its keys and its history, which can be large. `usedAt` is when one of its live keys was last used. */
+export type ListedAccount = Pick<Account, (typeof listedFields)[number]> & { usedAt?: Date };
+
+/**
+ * `plan` is the account's current plan, not the one the key was minted under. `keyScope` is omitted for a default key, which may do all.
+ */
+export type KeyOwner = {
+  account: string;
+  keyId: string;
+  keyScope?: KeyScope;
+  plan: string;
+  suspended: boolean;
+  version: number;
+  overageEnabled: boolean;
+  topUp?: MonthTopUp;
+  guest?: GuestSecrets;
+};
+
+export type KeyUse = { account: string; keyId: string; at: Date };
+
+const listedFields = ['id', 'plan', 'overageEnabled', 'suspended', 'createdAt'] as const;
+const ownerFields = ['id', 'plan', 'suspended', 'version', 'overageEnabled', 'topUp', 'guest', 'keys'] as const;
+/** One query for 10,000 ids would be a document of megabytes. */
+const namesAtOnce = 1_000;
+
+export function createAccountStore(open: OpenDocuments): AccountStore {
+  const accounts = open(accountsOf);
+  return {
+    async findAccount(id) {
+      const found = await accounts.find(id);
+      return found && toAccount(found);
+    },
+
+    async listAccounts({ limit, ...page }) {
+      const fields = [...listedFields, 'removal', 'keyUses'] as const;
+      const found = await listWanted(
+        (query) => accounts.listFields('id', fields, query),
+        { ...rangeOf(page), limit },
+        (account) => !isGone(account),
+      );
+      return found.map(({ removal: _, keyUses, ...account }) => {
+        const usedAt = lastUseOf(Object.values(keyUses).map((lastUsedAt) => ({ lastUsedAt })));
+        return { ...account, ...(usedAt && { usedAt }) };
+      });
+    },
+
+    listRemovals: async ({ after: id, limit }) =>
+      idsOf(await accounts.listFields('removing', ['id', 'removing'], { after: { id, removing: id }, limit })),
+
+    async findKeyOwner(hashes) {
+      const [found] = await accounts.listFields('byKeyHash', ownerFields, { is: [hashes], limit: 1 });
+      return found && ownerOf(found, hashes);
+    },
+
+    async findAccountsByKey({ limit, ...key }) {
+      const found =
+        'id' in key
+          ? accounts.listFields('byKeyId', ['id'], { is: [key.id], limit })
+          : accounts.listFields('byKeyStart', ['id'], { from: key.start, to: lastWith(key.start), limit });
+      return idsOf(await found);
+    },
+
+    changeAccount: (id, decide) =>
+      accounts.change(id, (kept) => {
+        const { result, next } = decide(kept && toAccount(kept));
+        return { result, ...(next && { next: toDocument({ ...next, id }, kept) }) };
+      }),
+
+    removeAccount: ({ id, version, keys }) =>
+      accounts.change(id, (kept) => {
+        const isSame =
+          kept?.version === version &&
+          isDeepStrictEqual(lastUseOf(toAccount(kept).keys), lastUseOf(keys)) &&
+          kept.outbox.length === 0;
+        return isSame ? { result: true, isRemoved: true } : { result: false };
+      }),
+
+    recordKeyUse: (uses) =>
+      accounts.noteUses(uses.map(({ account, keyId, at }) => ({ id: account, value: keyId, at }))),
+
+    ...createNames(open),
+  };
+}
+
+function createNames(open: OpenDocuments): NameStore {
+  const accounts = open(accountsOf);
+  return {
+    async keepName({ id, name }) {
+      await accounts.change(id, (kept) => {
+        const isNews = kept !== undefined && kept.removal === undefined && kept.name !== name;
+        return { result: undefined, ...(isNews && { next: { ...kept, name, nameStarts: nameStartsOf(name) } }) };
+      });
+    },
+
+    async findNames(ids) {
+      const found = new Map<string, string>();
+      for (let from = 0; from < ids.length; from += namesAtOnce) {
+        const piece = await accounts.listFields('id', ['id', 'name'], { is: [ids.slice(from, from + namesAtOnce)] });
+        for (const { id, name } of piece) if (name !== undefined) found.set(id, name);
+      }
+      return found;
+    },
+
+    async findNamed(text, limit) {
+      const from = folded(text);
+      const found = await accounts.listFields('byName', ['id', 'name'], { from, to: lastNameFrom(from), limit });
+      return inOrderOfNames(found.map(({ id, name = '' }) => ({ id, name })));
+    },
+  };
+}
+
+function idsOf(found: readonly { id: string }[]): string[] {
+  return found.map(({ id }) => id);
+}
+
+function ownerOf(
+  { id: account, keys, guest, topUp, ...status }: Pick<AccountDocument, (typeof ownerFields)[number]>,
+  hashes: readonly string[],
+): KeyOwner | undefined {
+  const key = keys.find(({ hash }) => hash !== undefined && hashes.includes(hash));
+  if (key === undefined) return undefined;
+  const keyScope = isDefaultKey(key) ? {} : { keyScope: scopeOf(key) };
+  return { account, keyId: key.id, ...status, ...(topUp && { topUp }), ...(guest && { guest }), ...keyScope };
+}

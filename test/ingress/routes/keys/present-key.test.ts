@@ -1,0 +1,72 @@
+import test from 'ava';
+import { createKey, mintKey, revokeKey, rotateKey } from '../../../../ingress/callers/change-keys.ts';
+import { keysOf } from '../../../../ingress/callers/key-list.ts';
+import { presentAllKeys, presentDeveloperKeys, presentKey } from '../../../../ingress/routes/keys/present-key.ts';
+import { changeSettings } from '../../../../shared/account-changes/change-settings.ts';
+import type { Account } from '../../../../shared/store/accounts/account.ts';
+import type { NewKey } from '../../../../shared/store/accounts/key.ts';
+import type { Decide } from '../../../../shared/store/documents/documents.ts';
+
+const at = (seconds: number) => new Date(seconds * 1_000);
+const keyNamed = (name: string, seconds: number): NewKey => ({
+  ...{ id: `key_${name}`, hash: `hash of ${name}`, display: `svc_${name.padEnd(6, '0')}`, createdAt: at(seconds) },
+});
+const byAnn = { account: 'user:ann', plan: 'free' };
+
+/** The account after these changes of it. */
+function after(...changes: Decide<Account, unknown>[]): Account {
+  const account = changes.reduce<Account | undefined>((known, decide) => decide(known).next, undefined);
+  if (account === undefined) throw new Error('each of them changes something');
+  return account;
+}
+
+const shown = (account: Account, seconds: number) =>
+  keysOf(account).map((key) => presentKey(key, { now: seconds * 1_000, month: '1970-01', usage: null }));
+const toPro = changeSettings({ settings: { plan: 'pro' }, at: at(15), by: 'user:olga' });
+const rotated = [
+  mintKey({ ...byAnn, key: keyNamed('old', 0) }),
+  createKey({ ...byAnn, key: keyNamed('ci', 5), fields: { name: 'ci' } }),
+  rotateKey({ named: { id: 'key_old' }, key: keyNamed('new', 10), graceMs: 20_000 }),
+  toPro,
+];
+
+test('a default key that was rotated with a grace has ended in the list of developer keys, and is valid in the list of all keys', (t) => {
+  const account = after(...rotated);
+  t.deepEqual(presentDeveloperKeys(account), [
+    { id: 'key_new', key: 'svc_new000****', plan: 'pro', state: 'active', createdAt: at(10) },
+    { id: 'key_old', key: 'svc_old000****', plan: 'free', state: 'rotated', createdAt: at(0), endedAt: at(10) },
+  ]);
+  t.like(shown(account, 20), {
+    length: 3,
+    0: { id: 'key_new', name: 'default', default: true, state: 'active', valid_until: null },
+    1: { id: 'key_ci', name: 'ci', default: false, state: 'active' },
+    2: { id: 'key_old', name: 'default', default: false, state: 'rotated', valid_until: 30, ended_at: null },
+  });
+  t.like(presentAllKeys(account, at(20)), {
+    length: 3,
+    0: { id: 'key_new', state: 'active', name: undefined },
+    1: { id: 'key_ci', plan: 'pro', name: 'ci' },
+    2: { id: 'key_old', plan: 'free', name: 'default', state: 'rotated', endedAt: at(30) },
+  });
+  t.like(shown(account, 30)[2], { state: 'rotated', valid_until: null, ended_at: 30 }, 'its grace is over');
+});
+
+test('a default key that was revoked in its grace was rotated for the one list, and revoked for the other', (t) => {
+  const account = after(...rotated, revokeKey({ named: { id: 'key_old' }, at: at(25) }));
+  t.like(presentDeveloperKeys(account)[1], { id: 'key_old', plan: 'free', state: 'rotated', endedAt: at(10) });
+  t.like(shown(account, 26)[2], { id: 'key_old', state: 'revoked', valid_until: null, ended_at: 25 });
+});
+
+test('developer keys are listed newest first, at most 100, and further keys are not among them', (t) => {
+  let account = after(...rotated);
+  for (let index = 0; index < 120; index += 1) {
+    const graceMs = index % 2 === 0 ? 0 : 1_000_000;
+    const [named, key] = [{ id: keysOf(account)[0]?.id ?? '' }, keyNamed(String(index), 40 + index)];
+    account = rotateKey({ named, key, graceMs })(account).next ?? account;
+  }
+  const ids = presentDeveloperKeys(account).map((key) => (key as { id: string }).id);
+  t.deepEqual(
+    ids,
+    Array.from({ length: 100 }, (_, index) => `key_${119 - index}`),
+  );
+});
