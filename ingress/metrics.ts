@@ -143,7 +143,7 @@ function observeHeld(registry: Registry, { waiting, bytesWaiting, bodyBytesHeld 
   });
   observeGauge(registry, {
     name: 'svc_queue_bytes_waiting',
-    help: 'Bytes of the bodies of requests of this ingress that no worker has started',
+    help: 'Bytes of the payloads of jobs of this ingress that no worker has started',
     read: bytesWaiting,
   });
   observeGauge(registry, {

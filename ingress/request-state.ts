@@ -4,7 +4,7 @@ import type { ErrorFormat } from '../shared/endpoints/definition/error-format.ts
 import type { Call } from '../shared/endpoints/read-call.ts';
 import type { ApiError, ErrorCode } from '../shared/errors.ts';
 import type { Claim } from '../shared/idempotency/claim.ts';
-import type { Served, TokenUsage } from '../shared/jobs/replies.ts';
+import type { RunProgress, TokenUsage } from '../shared/jobs/replies.ts';
 import type { Admission, LimitCounters } from '../shared/limits/admission.ts';
 import type { PlanFile } from '../shared/plan-file/plan-file.ts';
 import type { Span } from '../shared/tracing/span.ts';
@@ -73,7 +73,7 @@ export type RequestState = {
   /** The usage of an answered request. */
   usage?: TokenUsage | undefined;
   /** How a worker serves the request, as far as it is known. */
-  served?: Partial<Served>;
+  served?: Partial<RunProgress>;
   /** When the first and the latest text of a stream were written, by `performance.now()`. */
   streamed?: { firstTextAt: number; lastTextAt: number };
   /** The error that the client got. */

@@ -115,13 +115,13 @@ async function run({ config, log, shutdown }: { config: IngressConfig; log: Log;
   await within(settleMs, settlements.ended());
 }
 
-type Loaded = Pick<ReturnType<typeof observeQueues>, 'oldest'> & {
+type LoadSources = Pick<ReturnType<typeof observeQueues>, 'oldest'> & {
   listener: Listener | undefined;
   waitingRequests: WaitingRequests;
 };
 
 /** What this ingress does now, as operators see it. */
-function describeLoad({ listener, waitingRequests, oldest }: Loaded): IngressLoad {
+function describeLoad({ listener, waitingRequests, oldest }: LoadSources): IngressLoad {
   return {
     ...{ kind: 'ingress', connections: listener?.connections() ?? 0, waiting: waitingRequests.count() },
     oldest: oldest().flatMap(({ model, ageMs }) => (ageMs > 0 ? [{ model, ageMs }] : [])),
@@ -191,13 +191,13 @@ function openListener({ config, app, metrics, log }: ListenerDeps): Promise<List
   });
 }
 
-type Ending = { config: IngressConfig; giveUp: AbortController; waitingRequests: WaitingRequests; log: Log };
+type FinishOptions = { config: IngressConfig; giveUp: AbortController; waitingRequests: WaitingRequests; log: Log };
 
 /**
  * Serves requests while load balancers learn that this ingress is not ready, then waits for the requests in progress to end. Those that
  * have not ended within the grace period are refused (contract.md#pa1-stopping-an-ingress).
  */
-async function finish(listener: Listener, { config, giveUp, waitingRequests, log }: Ending): Promise<void> {
+async function finish(listener: Listener, { config, giveUp, waitingRequests, log }: FinishOptions): Promise<void> {
   const { shutdownDelayMs: delayMs, shutdownGraceMs: graceMs } = config;
   log.info({ delayMs }, 'shutting down: not ready any more, and requests are served for the delay');
   listener.drain();

@@ -6,7 +6,7 @@ export class StartError extends Error {
   override readonly name = 'StartError';
 }
 
-type Listening = {
+type ListenOptions = {
   /** Whose port it is: a setting, or the name of a server. */
   name: string;
   host: string;
@@ -16,7 +16,7 @@ type Listening = {
 };
 
 /** Resolves when the server listens. Throws `StartError` if it cannot. */
-export async function untilListening(server: Server, { name, host, port, advice }: Listening): Promise<void> {
+export async function untilListening(server: Server, { name, host, port, advice }: ListenOptions): Promise<void> {
   try {
     await once(server, 'listening');
   } catch (error) {

@@ -208,6 +208,25 @@ test('the public listener does not import the queue dashboard', (t) => {
   t.deepEqual(dashboard(pathsOf(loading)), pathsOf(loading));
 });
 
+/** Their last letters are those of a participle or a gerund. */
+const nouns = ['Finding', 'Framing', 'Pricing', 'Seed', 'Tracing'];
+const irregular = 'begun|bound|came|cut|done|found|gone|held|kept|known|left|lost|made|meant|paid|said|sent|shown|told';
+const participle = new RegExp(`(ed|en|ing)$|^(un)?(${irregular})$`, 'i');
+const isParticiple = (name: string) => /^[A-Z][a-z]+$/.test(name) && participle.test(name) && !nouns.includes(name);
+
+test('no type is named by a participle or a gerund alone', (t) => {
+  for (const wrong of ['Asked', 'Given', 'Waiting', 'Found', 'Unlisted', 'Unknown']) t.true(isParticiple(wrong));
+  for (const right of ['Settlement', 'KeptSum', 'RequestEnd', 'Seed', 'Unit']) t.false(isParticiple(right));
+  const types = files.flatMap(({ path, text }) =>
+    [...text.matchAll(/^\s*(?:export )?(?:type|interface) (\w+)/gm)].map(([, name = '']) => ({ path, name })),
+  );
+  t.true(types.length > 1_000);
+  t.deepEqual(
+    types.filter(({ name }) => isParticiple(name)),
+    [],
+  );
+});
+
 test('no file of production code is longer than 250 lines', (t) => {
   const long = files.filter(({ text }) => text.trimEnd().split('\n').length > 250);
   t.deepEqual(pathsOf(long), []);

@@ -7,7 +7,7 @@ import { fieldsOf, type Inbox, openInbox, waitUntilOpen } from '../shared/redis/
 import { decodeLineEvent } from './batches/lines/line-events.ts';
 import { decodeAssignment } from './batches/scheduler/assign-accounts.ts';
 import type { BatchSupervisor } from './batches/scheduler/batch-supervisor.ts';
-import type { QueuesServed } from './queue/serve-queues.ts';
+import type { ServedQueues } from './queue/serve-queues.ts';
 import type { PieceReaders } from './replies/send-pieces.ts';
 import { decodeDrainRequest } from './usage/notify-drainers.ts';
 import type { UsageDrainer } from './usage/usage-drainer.ts';
@@ -23,7 +23,7 @@ export function listenForControl(deps: {
   connectReader: () => Redis;
   redis: Redis;
   workerId: string;
-  queues: () => Pick<QueuesServed, 'cancel'> | undefined;
+  queues: () => Pick<ServedQueues, 'cancel'> | undefined;
   pieceReaders: Pick<PieceReaders, 'report'>;
   supervisor: () => Pick<BatchSupervisor, 'receive' | 'take'> | undefined;
   drainer: () => Pick<UsageDrainer, 'notify'> | undefined;

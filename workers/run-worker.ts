@@ -25,9 +25,9 @@ import { createWorkerMetrics } from './metrics.ts';
 import { type Connections, openConnections } from './open-connections.ts';
 import { openLaneWork } from './open-lane-work.ts';
 import { openPlanFile } from './plan-file/open-plan-file.ts';
-import { createBodiesHeld } from './queue/bodies-held.ts';
+import { createHeldPayloads } from './queue/held-payloads.ts';
 import { createLinePace } from './queue/line-pace.ts';
-import { type QueuesServed, serveQueues } from './queue/serve-queues.ts';
+import { type ServedQueues, serveQueues } from './queue/serve-queues.ts';
 import { createPieceReaders } from './replies/send-pieces.ts';
 import { openUsageDrainer } from './usage/open-usage-drainer.ts';
 import type { UsageDrainer } from './usage/usage-drainer.ts';
@@ -53,7 +53,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
   const common = { config, planFile, currentPlanFile, pools, workerId, shutdown, metrics, tracing, log, ...answering };
   const connections = parts.use(await openConnections({ config, currentPlanFile, log }));
   const { store, redis, upkeepRedis, replyRedis } = connections;
-  let queues: QueuesServed | undefined;
+  let queues: ServedQueues | undefined;
   let supervisor: BatchSupervisor | undefined;
   let drainer: UsageDrainer | undefined;
   const backends = openSlots({
@@ -87,7 +87,7 @@ async function run({ config, log, shutdown }: { config: WorkerConfig; log: Log; 
     ...{ ...common, slots, work: lanes.work },
     ...{ connection: redis, upkeepRedis, connectReader: connections.connectJobReader },
     checksStalled: (pool) => shares.membershipOf(pool).checksStalled,
-    bodies: createBodiesHeld({ bodyBytesMax: config.bodyBytesMax }),
+    payloads: createHeldPayloads({ bodyBytesMax: config.bodyBytesMax }),
   });
   parts.use(queues);
   supervisor = lanes.batches.supervise();
@@ -110,7 +110,7 @@ function openAnswering({ answerBudgetBytes: bytesMax }: Pick<WorkerConfig, 'answ
   return { answers, pieceReaders: createPieceReaders(), linePace: createLinePace() };
 }
 
-type Waiting = {
+type WaitDeps = {
   config: WorkerConfig;
   connections: Connections;
   currentPlanFile: () => PlanFile;
@@ -119,7 +119,7 @@ type Waiting = {
 };
 
 /** Waits for Redis. Returns how many usage events may wait in each outbox. */
-async function waitForConnections({ config, connections, currentPlanFile, shutdown, log }: Waiting): Promise<number> {
+async function waitForConnections({ config, connections, currentPlanFile, shutdown, log }: WaitDeps): Promise<number> {
   const { redis, replyRedis, upkeepRedis, replyUpkeepRedis } = connections;
   const used = [redis, replyRedis, upkeepRedis, replyUpkeepRedis] as const;
   const { memoryBytes } = await waitForRedis(used, { signal: shutdown, log });
@@ -192,10 +192,10 @@ function openOperations({ config, currentPlanFile, connections, slots, workerId,
   });
 }
 
-type Finishing = { following: AsyncDisposable; shutdownGraceMs: number; log: Log };
+type FinishOptions = { following: AsyncDisposable; shutdownGraceMs: number; log: Log };
 
 /** Waits for the jobs in progress to end. Those that have not ended within the grace period are requeued or ended. */
-async function finish(queues: QueuesServed, { following, shutdownGraceMs, log }: Finishing) {
+async function finish(queues: ServedQueues, { following, shutdownGraceMs, log }: FinishOptions) {
   log.info({ running: queues.running() }, 'shutting down: finishing the jobs in progress');
   const finished = queues.finish();
   // No ingress may switch because of a worker that takes no more jobs.

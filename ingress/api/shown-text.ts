@@ -1,4 +1,4 @@
-import { shortened } from '../../shared/shortened.ts';
+import { shorten } from '../../shared/shorten.ts';
 
 const textMax = 120;
 const partMax = 40;
@@ -20,10 +20,10 @@ export function shownText(text: string): string {
     .replace(/[^\x21-\x7e]/g, '?')
     .replace(keyLike, 'svc_…')
     .replace(codeLike, 'TOPUP-…');
-  return shortened(
+  return shorten(
     visible
       .split('/')
-      .map((part) => shortened(part, partMax))
+      .map((part) => shorten(part, partMax))
       .join('/'),
     textMax,
   );
@@ -31,5 +31,5 @@ export function shownText(text: string): string {
 
 /** Shortens the name of a field from a client: an unknown name could be the complete body. */
 export function shownFieldName(name: string): string {
-  return shortened(name, fieldNameMax);
+  return shorten(name, fieldNameMax);
 }

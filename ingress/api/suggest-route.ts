@@ -3,7 +3,7 @@ import { isOneLetterOff } from '../../shared/endpoints/fields/unknown-fields.ts'
 /** Prefixes that clients add to a path, or omit. */
 const prefixes = new Set(['v1', 'api', 'openai']);
 
-type Wanted = { method: string; path: string };
+type Target = { method: string; path: string };
 
 /** The routes of the service: the methods at a path, and the patterns of all paths. */
 type Routes = { methodsAt: (path: string) => readonly string[]; patterns: readonly string[] };
@@ -12,7 +12,7 @@ type Routes = { methodsAt: (path: string) => readonly string[]; patterns: readon
  * Suggests the route that an unknown path probably means: `/v1` is missing or superfluous, there is an extra slash, letters are upper case,
  * or one letter is wrong (contract.md#b12-hints-in-a-404).
  */
-export function suggestRoute({ method, path }: Wanted, { methodsAt, patterns }: Routes): Wanted | undefined {
+export function suggestRoute({ method, path }: Target, { methodsAt, patterns }: Routes): Target | undefined {
   const rest = pathWithoutPrefixes(path);
   const known = [rest, rest.toLowerCase()].flatMap((each) => [`/v1/${each}`, `/${each}`]);
   const corrected = known.flatMap((each) => correctedPaths(each.split('/'), patterns));

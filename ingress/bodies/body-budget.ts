@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../shared/bytes/clock.ts';
-import { createHeldBytes, type Held, type Source } from '../../shared/bytes/held-bytes.ts';
+import { createHeldBytes, type HeldSource, type Source } from '../../shared/bytes/held-bytes.ts';
 import { createPausedSources } from '../../shared/bytes/paused-sources.ts';
 import { ApiError } from '../../shared/errors.ts';
 
@@ -28,7 +28,7 @@ export interface BodyBudget {
 
 /** `slowAt`: the time after which the body is slow, unless more of it arrives before. */
 type Arrival = { slowAt: number; pausedAt: number; pausedMs: number; makeRoom: AbortController | undefined };
-type HeldBody = Held<Arrival>;
+type HeldBody = HeldSource<Arrival>;
 
 /** A body is slow once it is five seconds behind this rate. Time for which it is paused does not count. */
 const slowBytesPerSecond = 65_536;

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../../shared/bytes/clock.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { overloaded } from '../api/overloaded.ts';
+import { overloadError } from '../api/overload-error.ts';
 
 /** Bodies from here on are large: parsing and queueing a smaller one blocks the process for a few milliseconds. */
 export const largeBytesMin = 1_048_576;
@@ -103,7 +103,7 @@ export function createLargeBodies({
       await unlessAborted(signal, (resolve, reject) => {
         const body = { bytes, begin: resolve };
         waiting.add(body);
-        const forget = clock.after(waitMsMax, () => reject(overloaded('it has too many large bodies to parse')));
+        const forget = clock.after(waitMsMax, () => reject(overloadError('it has too many large bodies to parse')));
         beginWhatFits();
         return () => {
           waiting.delete(body);

@@ -15,8 +15,8 @@ export const keyPrefix = 'svc_';
 
 /** Makes a new key: `svc_`, 32 random base62 characters (190 bits), and the checksum of both (contract.md#c1-form-of-a-key). */
 export function makeKey(): string {
-  const body = keyPrefix + randomBase62(randomLength);
-  return body + checksum(body);
+  const start = keyPrefix + randomBase62(randomLength);
+  return start + checksum(start);
 }
 
 /** Makes a key, and what the store keeps of it: its hash under the first pepper. */
@@ -31,8 +31,8 @@ export function newKey([pepper = '']: readonly string[], createdAt: Date): { key
  */
 export function deriveKey(text: string, secret: string): string {
   const digest = createHmac('sha256', secret).update(text).digest('hex');
-  const body = keyPrefix + toBase62(BigInt(`0x${digest}`), digestLength).slice(0, randomLength);
-  return body + checksum(body);
+  const start = keyPrefix + toBase62(BigInt(`0x${digest}`), digestLength).slice(0, randomLength);
+  return start + checksum(start);
 }
 
 /** Whether the text has the form of a key: detects typos and garbage without I/O (decisions.md#a-checksum-in-the-key). */

@@ -15,7 +15,7 @@ const bearerScheme = /^Bearer(?: |$)/i;
 export const keyHeaders = ['x-api-key', 'api-key'] as const;
 
 /** The credential that a route accepts, for error messages. */
-type Wanted = 'API key' | 'sign-in token' | 'API key or sign-in token';
+type CredentialKind = 'API key' | 'sign-in token' | 'API key or sign-in token';
 
 /** A key is only recognised here, and not checked. */
 export type SentCredential = { token: string; isKey: boolean };
@@ -25,7 +25,7 @@ export type SentCredential = { token: string; isKey: boolean };
  * is `NO_AUTH`; any other form, a repeated header, and two different credentials are `INVALID_TOKEN`. If the route takes only sign-in
  * tokens and one is sent, the other headers are ignored.
  */
-export function sentCredential(request: IncomingMessage, wanted: Wanted): SentCredential {
+export function sentCredential(request: IncomingMessage, wanted: CredentialKind): SentCredential {
   const token = bearerToken(request, wanted);
   if (token !== undefined && wanted === 'sign-in token') return { token, isKey: token.startsWith(keyPrefix) };
   const keys = keyHeaders.map((name) => soleValue(request, name)).filter((value) => value !== undefined);
@@ -43,7 +43,7 @@ export function sentCredential(request: IncomingMessage, wanted: Wanted): SentCr
   return { token: sent, isKey: token === undefined || token.startsWith(keyPrefix) };
 }
 
-function bearerToken(request: IncomingMessage, wanted: Wanted): string | undefined {
+function bearerToken(request: IncomingMessage, wanted: CredentialKind): string | undefined {
   const value = soleValue(request, 'authorization');
   if (value === undefined) return undefined;
   if (!bearerScheme.test(value)) {
@@ -54,7 +54,7 @@ function bearerToken(request: IncomingMessage, wanted: Wanted): string | undefin
   return token;
 }
 
-function helpFor(wanted: Wanted): string {
+function helpFor(wanted: CredentialKind): string {
   return `Send "Authorization: Bearer <${wanted}>".`;
 }
 

@@ -3,7 +3,7 @@ import { ApiError, temporarilyUnavailable } from '../../shared/errors.ts';
 import type { Claim } from '../../shared/idempotency/claim.ts';
 import type {
   Admission,
-  Admitted,
+  AdmitAnswer,
   CountersAnswer,
   Limit,
   LimitCounters,
@@ -36,7 +36,7 @@ export type DecideCharge = (caller: Caller) => { charge: Charge } | { refusal: A
  * `refused`: for a reason other than a limit; `limited`: by a limit, with the time to wait; `repeated`: the request `first` has claimed its
  * idempotency key.
  */
-export type Checked = { caller: Caller; counters: LimitCounters } & (
+export type CheckAnswer = { caller: Caller; counters: LimitCounters } & (
   | { outcome: 'admitted'; admission: Admission; inFlight: number; bytesReserved: number; charge: Charge }
   | { outcome: 'refused'; error: ApiError }
   | { outcome: 'limited'; limit: Limit; waitMs: number }
@@ -49,7 +49,7 @@ export type Checked = { caller: Caller; counters: LimitCounters } & (
  * if the caller cannot be determined; `look` also fails as `requireAllowed` does.
  */
 export interface CheckCaller {
-  admit(request: CheckRequest, ask: DecideCharge): Promise<Checked>;
+  admit(request: CheckRequest, ask: DecideCharge): Promise<CheckAnswer>;
   /** Charges nothing; `now` is the time of Redis, in milliseconds. */
   look(request: CheckRequest): Promise<{ caller: Caller; now: number }>;
   /** Also reads the counters of the account, even if it is suspended. */
@@ -68,7 +68,7 @@ export function createCheckCaller({
   keyUse: Pick<KeyUse, 'note'>;
 }): CheckCaller {
   /** If the reply of an admission is lost, it may have run, or may still run: then no one would end its lease. */
-  async function admitOrRelease(look: Look, charge: Charge): Promise<Admitted> {
+  async function admitOrRelease(look: Look, charge: Charge): Promise<AdmitAnswer> {
     try {
       return await admit.admit(look, charge);
     } catch (error) {
@@ -86,7 +86,7 @@ export function createCheckCaller({
     /** A refusal is valid only for the current caller, so a refused request still reads the counters. */
     async admit(request, ask) {
       const asked: { last?: ReturnType<DecideCharge> } = {};
-      const { caller, answer } = await askLimits<Admitted | CountersAnswer>(asking(request), (look, found) => {
+      const { caller, answer } = await askLimits<AdmitAnswer | CountersAnswer>(asking(request), (look, found) => {
         if (found === undefined) return admit.readCounters(look);
         const refusal = refusalOf(found, request);
         const asks = refusal === undefined ? ask(found) : { refusal };

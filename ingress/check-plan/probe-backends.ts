@@ -7,7 +7,7 @@ import type { Backend, PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { missingVariables } from '../../shared/plan-file/plan-warnings.ts';
 
 /** What one backend has answered, in words. */
-type Probed = { text: string; isWell: boolean };
+type ProbeReport = { text: string; isWell: boolean };
 
 const namesShown = 5;
 
@@ -39,7 +39,7 @@ export async function probeBackends(
   };
 }
 
-async function probe(ask: AskBackend, backend: Backend, names: readonly string[]): Promise<Probed> {
+async function probe(ask: AskBackend, backend: Backend, names: readonly string[]): Promise<ProbeReport> {
   const startedAt = performance.now();
   try {
     const facts = await askFacts(ask, backend, names);
@@ -61,7 +61,7 @@ const meanings: Readonly<Record<number, string>> = {
 };
 
 /** Some servers have no list of models. Then only a health test of another path can show that the address is right. */
-function unlisted(status: number, { health }: Backend): Probed {
+function unlisted(status: number, { health }: Backend): ProbeReport {
   if (![404, 405, 501].includes(status))
     return { text: `${status}: ${meanings[status] ?? 'it does not answer with a list of models'}`, isWell: false };
   const text = `${status}: it does not list its models`;

@@ -12,7 +12,7 @@ import { Failure } from './page/failure.ts';
 import { keepFocus } from './page/keep-focus.ts';
 import { pages, parseRoute, type Route, titleOf } from './page/route.ts';
 import { useDoing } from './page/use-doing.ts';
-import { type Loaded, useLoaded } from './page/use-loaded.ts';
+import { type LoadState, useLoaded } from './page/use-loaded.ts';
 import type { Session, SessionState } from './session/session.ts';
 import type { ConsoleSettings } from './session/settings.ts';
 import { useTrial } from './try-it/use-trial.ts';
@@ -106,7 +106,7 @@ function useSession(session: Session): SessionState {
 }
 
 /** What the service says of the account: only it knows how the tokens of this provider are read. */
-function useOwnAccount(api: Api, isSignedIn: boolean): Loaded<OwnAccount | undefined> {
+function useOwnAccount(api: Api, isSignedIn: boolean): LoadState<OwnAccount | undefined> {
   return useLoaded(
     async (signal) => (isSignedIn ? api.call<OwnAccount>('/v1/account', { signal }) : undefined),
     [isSignedIn],

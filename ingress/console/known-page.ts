@@ -16,7 +16,7 @@ import { AuditPage } from './operators/audit-page.ts';
 import { OverviewPage } from './overview/overview-page.ts';
 import { LoadedView } from './page/loaded-view.ts';
 import { isForOperators, type PageName, pages, type Route } from './page/route.ts';
-import type { Loaded } from './page/use-loaded.ts';
+import type { LoadState } from './page/use-loaded.ts';
 import { RequestPage } from './requests/request-page.ts';
 import { RequestsPage } from './requests/requests-page.ts';
 import type { ConsoleSettings } from './session/settings.ts';
@@ -31,7 +31,7 @@ export type PageProps = {
   api: Api;
   route: Route;
   settings: ConsoleSettings;
-  own: Loaded<OwnAccount | undefined>;
+  own: LoadState<OwnAccount | undefined>;
   held: HeldKeys;
   trial: Trial;
 };

@@ -14,7 +14,7 @@ export type FileAccess = {
 };
 
 /** A file or a batch. */
-type Made = Pick<StoredFile, 'account' | 'keyId'>;
+type FileOwner = Pick<StoredFile, 'account' | 'keyId'>;
 
 export function fileAccessOf({ account, keyId = '', keyScope = {} }: Caller): FileAccess {
   const files = filesOf(keyScope);
@@ -24,16 +24,16 @@ export function fileAccessOf({ account, keyId = '', keyScope = {} }: Caller): Fi
 }
 
 /** What a caller may not read does not exist for it. */
-export function mayRead({ account, readsOf }: FileAccess, made: Made): boolean {
+export function mayRead({ account, readsOf }: FileAccess, made: FileOwner): boolean {
   return made.account === account && isOneOf(made, readsOf);
 }
 
 /** Fails with `FORBIDDEN` for what the caller may only read. */
-export function requireChangeable({ changesOf }: FileAccess, made: Made): void {
+export function requireChangeable({ changesOf }: FileAccess, made: FileOwner): void {
   if (isOneOf(made, changesOf)) return;
   throw new ApiError('FORBIDDEN', 'This API key may read the files and batches of other keys, and not change them.');
 }
 
-function isOneOf({ keyId = '' }: Made, keys: readonly string[] | undefined): boolean {
+function isOneOf({ keyId = '' }: FileOwner, keys: readonly string[] | undefined): boolean {
   return keys === undefined || keys.includes(keyId);
 }

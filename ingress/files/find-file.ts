@@ -4,12 +4,12 @@ import { isFileId } from '../../shared/store/files/file-store.ts';
 import type { Store } from '../../shared/store/store.ts';
 import { type FileAccess, mayRead } from './file-access.ts';
 
-type Wanted = { id: string; access: FileAccess };
+type Search = { id: string; access: FileAccess };
 
 /**
  * Returns a file after its upload is complete and until it is deleted. Undefined otherwise, also for a file that the caller may not read.
  */
-export async function findFile(store: Pick<Store, 'batches'>, { id, access }: Wanted): Promise<StoredFile | undefined> {
+export async function findFile(store: Pick<Store, 'batches'>, { id, access }: Search): Promise<StoredFile | undefined> {
   const file = isFileId(id) ? await store.batches.findFile(id) : undefined;
   return file?.state === 'ready' && mayRead(access, file) ? file : undefined;
 }

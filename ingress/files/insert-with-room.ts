@@ -19,7 +19,7 @@ type Deps = {
   now?: () => number;
 };
 
-type New = {
+type NewEntry = {
   batch: Batch;
   /** Of its file. */
   lines: number;
@@ -35,7 +35,7 @@ type New = {
 export function createInsertWithRoom({ store, now = () => performance.now() }: Deps) {
   const tidy = createTidy({ store, now });
 
-  async function enter({ batch, lines, limits }: New): Promise<RoomRefusal | undefined> {
+  async function enter({ batch, lines, limits }: NewEntry): Promise<RoomRefusal | undefined> {
     const { id, account, tokens, createdAt: since } = batch;
     const { files, fileBytes } = await readAccountBytes(store, account);
     const decide = enterRoom(id, newRoomEntry({ lines, tokens, since }), {
@@ -47,7 +47,7 @@ export function createInsertWithRoom({ store, now = () => performance.now() }: D
     return store.changeRoom(account, decide);
   }
 
-  return async function insertWithRoom(wanted: New): Promise<void> {
+  return async function insertWithRoom(wanted: NewEntry): Promise<void> {
     const { batch, claim } = wanted;
     const { id, account, createdAt } = batch;
     const since = now();
@@ -63,7 +63,7 @@ export function createInsertWithRoom({ store, now = () => performance.now() }: D
   };
 }
 
-function refused({ limit, held }: RoomRefusal, { batch, limits }: New): ApiError {
+function refused({ limit, held }: RoomRefusal, { batch, limits }: NewEntry): ApiError {
   switch (limit) {
     case 'batches':
       return noRoom(`The account has ${held} unfinished batches, and can have ${unfinishedMax}.`);

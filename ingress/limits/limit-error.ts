@@ -11,7 +11,7 @@ import type { Allowance } from '../../shared/limits/admit.ts';
 import { overageMaxOf, quotaOf } from '../../shared/limits/quota.ts';
 import type { KeyLimits } from '../../shared/store/accounts/key.ts';
 
-type Limited = {
+type LimitRefusal = {
   limit: Limit;
   waitMs: number;
   counters: LimitCounters;
@@ -76,7 +76,7 @@ export function limitError({
   keyLimits = {},
   fairShare,
   topupUrl,
-}: Limited): ApiError {
+}: LimitRefusal): ApiError {
   if (limit === 'quota' || limit === 'key_quota') {
     const resetDate = quotaOf(counters, allowance).period.end;
     const spent = { resetDate, topupUrl, overageEnabled: allowance.overageEnabled };

@@ -39,9 +39,9 @@ export function limitHeaders(
   };
 }
 
-type Charged = { limit: number | undefined; charged: number; resetMs: number };
+type LimitState = { limit: number | undefined; charged: number; resetMs: number };
 
-function narrower(account: Charged, key: Charged | undefined): Charged {
+function narrower(account: LimitState, key: LimitState | undefined): LimitState {
   if (key?.limit === undefined) return account;
   return account.limit === undefined || key.limit - key.charged < account.limit - account.charged ? key : account;
 }

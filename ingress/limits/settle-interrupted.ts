@@ -26,7 +26,7 @@ export type HeldLease = {
  * `run` is the run that reports that an earlier one was interrupted after `tokens`. It has counted `promptTokens`, unless it has begun to
  * call backends: then `promptTokens` is undefined, and the estimate in the lease is charged.
  */
-export type Delivered = { run: number; tokens: number; promptTokens: number | undefined };
+export type DeliveredTokens = { run: number; tokens: number; promptTokens: number | undefined };
 
 /**
  * Charges a stream whose worker died: the prompt and the delivered tokens, both estimated (contract.md#n7-who-settles). Never fails. If
@@ -41,7 +41,7 @@ export function createSettleInterrupted({
   metrics: Pick<IngressMetrics, 'settled' | 'tokens' | 'settleFailures'>;
   log: Log;
 }) {
-  return async function settleInterrupted(lease: HeldLease, delivered: Delivered): Promise<void> {
+  return async function settleInterrupted(lease: HeldLease, delivered: DeliveredTokens): Promise<void> {
     const { account, requestId, admission } = lease;
     const { endpoint } = lease.report;
     const { run, tokens: completionTokens } = delivered;
@@ -85,7 +85,7 @@ function claimOf({ claim }: HeldLease, chargedTokens: number): Settlement['claim
 export function createSettlements(settleInterrupted: ReturnType<typeof createSettleInterrupted>) {
   const running = new Set<Promise<void>>();
   return {
-    begin(lease: HeldLease, delivered: Delivered): void {
+    begin(lease: HeldLease, delivered: DeliveredTokens): void {
       const settling = settleInterrupted(lease, delivered).finally(() => running.delete(settling));
       running.add(settling);
     },

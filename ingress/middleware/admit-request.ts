@@ -3,8 +3,8 @@ import type { Call } from '../../shared/endpoints/read-call.ts';
 import { refuseLargerThanLimit } from '../../shared/endpoints/tokens/request-cost.ts';
 import { planLimit } from '../../shared/errors.ts';
 import { type Claim, claimBytes, type HeldClaim } from '../../shared/idempotency/claim.ts';
-import { allowanceOf } from '../../shared/limits/allowance.ts';
-import { lostReport } from '../../shared/limits/lost-report.ts';
+import { lostReport } from '../../shared/jobs/usage-outbox.ts';
+import { allowanceOf } from '../../shared/limits/quota.ts';
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
 import { refuseOutsideKey } from '../../shared/store/accounts/key.ts';
@@ -39,7 +39,7 @@ export function admitRequest({
     await next();
   };
 
-  /** A separate function, because a waiting stage keeps its local variables in memory, and the body would be one of them. */
+  /** A separate function, because a waiting stage keeps its local variables in memory, and the payload would be one of them. */
   async function admit(ctx: AppContext, span: Span | undefined): Promise<void> {
     const call = stateOf(ctx, 'call');
     const planFile = stateOf(ctx, 'planFile');

@@ -48,7 +48,7 @@ export function readCalls({
       }
       // From now on memory holds the request only as it will be queued, not also its text and its parsed body.
       delete ctx.state.body;
-      if (stateOf(ctx, 'call').body.length >= largeBytesMin) await rest(performance.now() - since);
+      if (stateOf(ctx, 'call').payload.length >= largeBytesMin) await rest(performance.now() - since);
       return next();
     };
 }

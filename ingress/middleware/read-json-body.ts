@@ -3,7 +3,7 @@ import { type Caller, holderOf } from '../../shared/caller.ts';
 import { ApiError, errorStatus } from '../../shared/errors.ts';
 import { createRests } from '../../shared/process/rests.ts';
 import { parseJsonBody } from '../api/json-body.ts';
-import { overloaded } from '../api/overloaded.ts';
+import { overloadError } from '../api/overload-error.ts';
 import type { BodyBudget, BodyShare } from '../bodies/body-budget.ts';
 import { bodyEndedEarly, bodyTooLarge, bodyTooSlow } from '../bodies/body-errors.ts';
 import { mediaParameters, refuseCompressed, sendContinue, unsupportedMedia } from '../bodies/body-head.ts';
@@ -122,7 +122,7 @@ function isRefusal(error: unknown): boolean {
 
 function noRoom({ metrics }: Pick<BodyOptions, 'metrics'>): ApiError {
   metrics.bodyRefusals.inc();
-  return overloaded('it has no memory left for the bodies of requests');
+  return overloadError('it has no memory left for the bodies of requests');
 }
 
 function refuseOtherMedia(request: IncomingMessage): void {
@@ -179,7 +179,7 @@ async function readBytes({ req, res }: AppContext, share: BodyShare, deps: ReadO
   }
 }
 
-type Collecting = Pick<ReadOptions, 'onLength'> & {
+type CollectOptions = Pick<ReadOptions, 'onLength'> & {
   bytesMax: number;
   onBytes: (bytes: number) => void;
   signal: AbortSignal;
@@ -188,7 +188,7 @@ type Collecting = Pick<ReadOptions, 'onLength'> & {
 /** After a failure, no received or later bytes are held. */
 async function collectBytes(
   req: IncomingMessage,
-  { bytesMax, onBytes, onLength, signal }: Collecting,
+  { bytesMax, onBytes, onLength, signal }: CollectOptions,
 ): Promise<Buffer> {
   const { promise: whole, resolve, reject } = Promise.withResolvers<void>();
   const pieces: Buffer[] = [];

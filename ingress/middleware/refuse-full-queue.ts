@@ -1,6 +1,6 @@
 import { holderOf } from '../../shared/caller.ts';
 import { temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
-import { overloaded } from '../api/overloaded.ts';
+import { overloadError } from '../api/overload-error.ts';
 import type { IngressMetrics } from '../metrics.ts';
 import type { QueueBounds, QueuePlace } from '../queue/queue-bounds.ts';
 import { type AppContext, type Stage, stateOf } from '../request-state.ts';
@@ -49,19 +49,19 @@ export function refuseFullQueue({
     }
   }
 
-  /** A separate function, because a waiting stage keeps its local variables in memory, and the body would be one of them. */
+  /** A separate function, because a waiting stage keeps its local variables in memory, and the payload would be one of them. */
   function enterQueue(ctx: AppContext): QueuePlace {
-    const { pool, model, endpoint, body } = stateOf(ctx, 'call');
+    const { pool, model, endpoint, payload } = stateOf(ctx, 'call');
     // An unknown account may not exist; admission answers that.
     const { caller = { account: '', plan: '' } } = ctx.state;
     if (replyTo() === undefined) throw temporarilyUnavailable(new Error('no reply could be received'));
     const entry = queueBounds.enter({
       ...{ model, account: caller.account, holder: holderOf(caller) },
-      bytes: Buffer.byteLength(body),
+      bytes: Buffer.byteLength(payload),
     });
     if ('full' in entry) {
       metrics.queueRefusals.inc({ pool, model, endpoint, reason: entry.full });
-      throw overloaded('its queue is full', random);
+      throw overloadError('its queue is full', random);
     }
     ctx.state.fairShare = entry.requestsAtOnceMax;
     return entry.place;

@@ -4,13 +4,13 @@ import { ApiError } from '../../shared/errors.ts';
 const makePauseMs = 5_000;
 
 /** `what` names the result in the error message for clients; `now` is in milliseconds of a monotonic clock. */
-type Making<Result> = { what: string; make: () => Promise<Result>; now?: (() => number) | undefined };
+type Source<Result> = { what: string; make: () => Promise<Result>; now?: (() => number) | undefined };
 
 /**
  * Makes a result at the first call, and returns the same result from then on. Fails with `SERVICE_UNAVAILABLE`; a failure is kept for
  * five seconds, so that repeated requests do not start a try each.
  */
-export function onceMade<Result>({ what, make, now = () => performance.now() }: Making<Result>): () => Promise<Result> {
+export function onceMade<Result>({ what, make, now = () => performance.now() }: Source<Result>): () => Promise<Result> {
   let made: Promise<Result> | undefined;
   let staleAt = Number.POSITIVE_INFINITY;
   return () => {

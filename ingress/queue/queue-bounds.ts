@@ -33,11 +33,11 @@ export interface QueueBounds {
   whenUseful(): Promise<void>;
   /** Takes a new count; undefined if counting failed. */
   counted(depths: Depths | undefined): void;
-  /** Bytes of the bodies of this ingress whose jobs have not started. */
+  /** Bytes of the payloads of the jobs of this ingress that have not started. */
   bytesWaiting(): number;
 }
 
-type Entering = Parameters<QueueBounds['enter']>[0];
+type PlaceRequest = Parameters<QueueBounds['enter']>[0];
 
 type Model = {
   /** Waiting jobs of all ingresses by the last count, minus our jobs that have left since; undefined if unknown. */
@@ -52,7 +52,7 @@ type Model = {
 
 /**
  * Bounds what may wait (contract.md#o8-queue-bounds): for each model `depthMax` jobs of all ingresses, and in this ingress `bytesMax` of
- * bodies. A count is a fraction of a second old. So what this ingress has admitted since is added, and its own jobs that have left are
+ * payloads. A count is a fraction of a second old. So what this ingress has admitted since is added, and its own jobs that have left are
  * subtracted. A burst can exceed the bound by what other ingresses admit in that time, and a short queue that empties is refilled at once.
  * While the count is unknown, no request is refused because of it. Without requests nothing is counted: then a burst can exceed the bound
  * by the requests that enter before the first count is done.
@@ -76,7 +76,7 @@ export function createQueueBounds({
 }): QueueBounds {
   const models = new Map<string, Model>();
   followNames();
-  const bodies = createWaitingBodies(bytesMax);
+  const payloads = createWaitingPayloads(bytesMax);
   let useful = Promise.withResolvers<void>();
 
   function modelOf(name: string): Model {
@@ -93,14 +93,14 @@ export function createQueueBounds({
     }
   }
 
-  function takePlace(model: Model, { account, holder = account, bytes }: Entering): QueuePlace {
+  function takePlace(model: Model, { account, holder = account, bytes }: PlaceRequest): QueuePlace {
     const waiting = { queuedAt: Number.POSITIVE_INFINITY };
     model.uncounted.add(waiting);
     const ofAccount = model.accounts.get(account) ?? { places: 0, turn: 0 };
     model.accounts.set(account, ofAccount);
     ofAccount.places += 1;
     addTo(model.places, holder, 1);
-    bodies.add(holder, bytes);
+    payloads.add(holder, bytes);
     let left = false;
     return {
       latestTurn: ofAccount,
@@ -113,7 +113,7 @@ export function createQueueBounds({
         ofAccount.places -= 1;
         if (ofAccount.places === 0) model.accounts.delete(account);
         addTo(model.places, holder, -1);
-        bodies.add(holder, -bytes);
+        payloads.add(holder, -bytes);
         if (!model.uncounted.delete(waiting) && model.counted !== undefined && model.counted > 0) model.counted -= 1;
       },
     };
@@ -126,9 +126,9 @@ export function createQueueBounds({
       useful.resolve();
       const jobs = model.counted === undefined ? 0 : model.counted + model.uncounted.size;
       if (jobs >= depthMax) return { full: 'jobs' };
-      if (!bodies.haveRoomFor(bytes)) return { full: 'bytes' };
+      if (!payloads.haveRoomFor(bytes)) return { full: 'bytes' };
       const places = model.places.get(holder) ?? 0;
-      const requestsAtOnceMax = bodies.isOverShare(holder, bytes) ? 0 : shareOf({ jobs, places, depthMax });
+      const requestsAtOnceMax = payloads.isOverShare(holder, bytes) ? 0 : shareOf({ jobs, places, depthMax });
       if (requestsAtOnceMax === 0) return { place: noPlace, requestsAtOnceMax };
       return { place: takePlace(model, request), requestsAtOnceMax };
     },
@@ -141,7 +141,7 @@ export function createQueueBounds({
         if (model.counted !== 0 || model.uncounted.size > 0) useful.resolve();
       }
     },
-    bytesWaiting: bodies.bytes,
+    bytesWaiting: payloads.bytes,
   };
 }
 
@@ -169,17 +169,17 @@ function shareOf({ jobs, places, depthMax }: { jobs: number; places: number; dep
   return places < share ? share : 0;
 }
 
-/** Counts the bytes of the bodies whose jobs have not started, in total and by holder. */
-function createWaitingBodies(bytesMax: number) {
+/** Counts the bytes of the payloads whose jobs have not started, in total and by holder. */
+function createWaitingPayloads(bytesMax: number) {
   const bytesOf = new Map<string, number>();
   let bytesWaiting = 0;
   return {
     bytes: () => bytesWaiting,
-    // Otherwise a body that alone is larger than the bound could never enter.
+    // Otherwise a payload that alone is larger than the bound could never enter.
     haveRoomFor: (bytes: number) => bytesWaiting === 0 || bytesWaiting + bytes <= bytesMax,
     isOverShare(holder: string, bytes: number): boolean {
       const held = bytesOf.get(holder) ?? 0;
-      // Otherwise a body that alone is larger than the share could never enter.
+      // Otherwise a payload that alone is larger than the share could never enter.
       const isOver = held > 0 && held + bytes > bytesMax / 4;
       return isOver && bytesWaiting + bytes > bytesMax / 2;
     },

@@ -1,5 +1,5 @@
 import type { ApiError } from '../../shared/errors.ts';
-import type { Served } from '../../shared/jobs/replies.ts';
+import type { RunProgress } from '../../shared/jobs/replies.ts';
 import type { HeldLease } from '../limits/settle-interrupted.ts';
 import type { QueuePlace } from '../queue/queue-bounds.ts';
 import type { ReplyEvent } from './reply-buffer.ts';
@@ -22,7 +22,7 @@ export type ExpectedRequest = {
    */
   onQueued: (waited: { ms: number; isTaken: boolean }) => void;
   /** Called each time that a worker says more of how it serves the request: first how long it waited. */
-  onServed?: (known: Partial<Served>) => void;
+  onServed?: (known: Partial<RunProgress>) => void;
 };
 
 /** The reply that one client waits for. */

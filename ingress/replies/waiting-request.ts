@@ -5,8 +5,8 @@ import { mayKeepAnswer } from '../../shared/idempotency/claim.ts';
 import { unpackError } from '../../shared/jobs/carried-error.ts';
 import type { Reply } from '../../shared/jobs/replies.ts';
 import type { TakenPieces } from '../../shared/jobs/taken-pieces.ts';
-import type { Released } from '../../shared/limits/release.ts';
-import type { Delivered, HeldLease } from '../limits/settle-interrupted.ts';
+import type { ReleaseAnswer } from '../../shared/limits/release.ts';
+import type { DeliveredTokens, HeldLease } from '../limits/settle-interrupted.ts';
 import type { ExpectedRequest } from './expected-reply.ts';
 import { followReply, notStarted, type Progress } from './follow-reply.ts';
 import { createReplyBuffer, type ReplyBuffer } from './reply-buffer.ts';
@@ -21,9 +21,9 @@ export type WaitingEffects = {
   /** Reports to the worker of a request what its client has taken. */
   reportTaken: (control: string, taken: TakenPieces) => void;
   answers: Pick<AnswerBudget, 'hold'>;
-  release: (request: Pick<HeldLease, 'account' | 'requestId' | 'report' | 'claim'>) => Promise<Released>;
+  release: (request: Pick<HeldLease, 'account' | 'requestId' | 'report' | 'claim'>) => Promise<ReleaseAnswer>;
   /** Ends a request whose worker died after text of it was delivered. `run` is the run that reports it. */
-  settleInterrupted: (lease: HeldLease, delivered: Delivered) => void;
+  settleInterrupted: (lease: HeldLease, delivered: DeliveredTokens) => void;
   /** No further reply to this request is expected. */
   onForgotten: (request: WaitingRequest) => void;
 };
@@ -226,7 +226,7 @@ function endWaiting(request: WaitingRequest): void {
 }
 
 /** Once the lease is released, no worker can run the job. */
-async function takeBack(request: WaitingRequest): Promise<Released | 'unknown'> {
+async function takeBack(request: WaitingRequest): Promise<ReleaseAnswer | 'unknown'> {
   const released = await request.effects.release(request.lease).catch(() => 'unknown' as const);
   if (released === 'released') {
     forgetRequest(request);

@@ -43,7 +43,7 @@ export function createFindRequest({ leases, waitingUsage, store }: RequestPlaces
     });
   }
 
-  async function findEnded(account: string, { isWanted, findStored }: Wanted): Promise<FoundRequest | undefined> {
+  async function findEnded(account: string, { isWanted, findStored }: Search): Promise<FoundRequest | undefined> {
     const { records, isComplete } = await waitingUsage.list(account);
     const waiting = records.findLast(isWanted);
     if (waiting !== undefined) return ended(waiting);
@@ -62,7 +62,7 @@ export function createFindRequest({ leases, waitingUsage, store }: RequestPlaces
   };
 }
 
-type Wanted = {
+type Search = {
   isWanted: (record: UsageRecord) => boolean;
   findStored: () => Promise<UsageRecord | undefined>;
 };

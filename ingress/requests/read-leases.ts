@@ -45,7 +45,8 @@ export function createReadLeases(redis: Redis): ReadLeases {
   }
 
   return {
-    find: async (account, requestId) => (await read(account, requestId))[0],
+    find: async (account, requestId) =>
+      (await read(account, requestId)).find((request) => request.requestId === requestId),
     list: (account) => read(account),
   };
 }

@@ -4,7 +4,7 @@ import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { ApiError, temporarilyUnavailable, toApiError } from '../../shared/errors.ts';
 import { type HeldClaim, keepsAnswer, mayKeepAnswer, notKeptHeader } from '../../shared/idempotency/claim.ts';
 import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
-import type { Served } from '../../shared/jobs/replies.ts';
+import type { RunProgress } from '../../shared/jobs/replies.ts';
 import type { SuspensionWatch } from '../../shared/limits/watch-suspensions.ts';
 import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
 import { queueAttributes } from '../../shared/tracing/queue-attributes.ts';
@@ -80,7 +80,7 @@ export function answerCall(
       if (isTaken) queueTurns.taken(call.model, priority);
       if (!ctx.res.headersSent) ctx.res.setHeader('x-svc-queue-ms', ms);
     };
-    const onServed = (known: Partial<Served>) => {
+    const onServed = (known: Partial<RunProgress>) => {
       ctx.state.served = { ...ctx.state.served, ...known };
     };
     const address = replyTo() ?? '';

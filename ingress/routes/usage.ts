@@ -43,7 +43,7 @@ export function answerAccountReport(
   { account, query }: { account: string; query: ReportQuery },
   { store, log }: Omit<Deps, 'store'> & { store: Pick<Store, 'usage'> },
 ): Promise<void> {
-  const details = store.usage.usageDetails.read({ account, ...query.range });
+  const details = store.usage.details.read({ account, ...query.range });
   return answerReport(
     ctx,
     { details, query, pricing: createPricing(stateOf(ctx, 'planFile')), isOfOneAccount: true },

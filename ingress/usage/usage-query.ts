@@ -95,7 +95,7 @@ function isOneOf(names: readonly string[], name: string): boolean {
   return names.includes(name);
 }
 
-type Asked = {
+type Query = {
   start?: string | undefined;
   end?: string | undefined;
   group_by?: string | undefined;
@@ -103,7 +103,7 @@ type Asked = {
 };
 
 /** `now` decides which day is today. Fails with `VALIDATION_ERROR` for a range that is empty or too long. */
-export function reportQueryOf(asked: Asked, { now, usual }: { now: number; usual: readonly GroupName[] }): ReportQuery {
+export function reportQueryOf(asked: Query, { now, usual }: { now: number; usual: readonly GroupName[] }): ReportQuery {
   const today = new Date(now).toISOString().slice(0, 10);
   const { start = `${today.slice(0, 7)}-01`, end = today, format = 'json' } = asked;
   const days = (Date.parse(end) - Date.parse(start)) / dayMs + 1;

@@ -6,7 +6,7 @@ import type { Decide } from '../store/documents/documents.ts';
 import type { Store } from '../store/store.ts';
 import type { ChangeAccount } from './change-account.ts';
 
-type Decided = Decide<Account, Account | undefined>;
+type DecideChange = Decide<Account, Account | undefined>;
 
 /**
  * Changes the settings of an account as `decide` returns, with one log line and one audit record (contract.md#e8-operators). A decision
@@ -15,7 +15,7 @@ type Decided = Decide<Account, Account | undefined>;
  */
 export type RecordedChange = (
   account: string,
-  decide: Decided,
+  decide: DecideChange,
   request: { requestId?: string; checkedVersion?: number },
 ) => Promise<Account | undefined>;
 
@@ -45,9 +45,9 @@ export function createRecordedChange({
   };
 }
 
-type Changed = { changed: Account | undefined; record?: AuditRecord | undefined };
+type ChangeResult = { changed: Account | undefined; record?: AuditRecord | undefined };
 
-function withRecord(decide: Decided): Decide<Account, Changed> {
+function withRecord(decide: DecideChange): Decide<Account, ChangeResult> {
   return (known) => {
     const { result: changed, next } = decide(known);
     return next === undefined ? { result: { changed } } : { result: { changed, record: newestRecord(next) }, next };

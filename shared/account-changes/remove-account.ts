@@ -15,7 +15,7 @@ import { changed } from './change-settings.ts';
  * changes, without a record. `plan` is that of a new account. `isEmpty`: it was seen to have nothing else, so that if its last removal is
  * done nothing changes. What was stored since then calls `useAgain`.
  */
-export function beginRemoval({ plan, isEmpty, ...by }: Beginning) {
+export function beginRemoval({ plan, isEmpty, ...by }: RemovalStart) {
   return (known: Account | undefined): Decision<Account, Account | undefined> => {
     if (known === undefined || (isEmpty && known.removal?.isDone)) return { result: known };
     const { removal: _, ...account } = known;
@@ -30,7 +30,7 @@ export function beginRemoval({ plan, isEmpty, ...by }: Beginning) {
   };
 }
 
-type Beginning = Pick<Change, 'at' | 'by' | 'origin'> & { plan: string; isEmpty?: boolean };
+type RemovalStart = Pick<Change, 'at' | 'by' | 'origin'> & { plan: string; isEmpty?: boolean };
 
 /**
  * Something that was begun for an account at this time is stored now: if the account is removed, it is in use again. What is older than a
@@ -46,10 +46,8 @@ export function useAgain(at: Date) {
   };
 }
 
-type Ending = { at: Date; version: number; isInUse: boolean };
-
 /** A pass that began with this version has found nothing that is left. Returns false if the account has changed since. */
-function endRemoval({ at, version, isInUse }: Ending) {
+function endRemoval({ at, version, isInUse }: { at: Date; version: number; isInUse: boolean }) {
   return (known: Account | undefined): Decision<Account, boolean> => {
     const removal = known?.removal;
     if (known === undefined || removal === undefined || removal.isDone) return { result: true };
@@ -102,7 +100,7 @@ export function createClearAccount({ store, changeAccount, now = () => performan
 type Pass = { account: string; at: Date; upTo: Date; isLate: () => boolean };
 
 /** `newer`: how many items stay, because they were made later. */
-type Cleared = { isClear: boolean; newer: number };
+type ClearOutcome = { isClear: boolean; newer: number };
 
 /** Whether an upload or a batch that began before the removal may still be on its way. */
 async function hasMoreToCome(batches: Store['batches'], { account, at, upTo }: Pass, newer: number): Promise<boolean> {
@@ -119,7 +117,7 @@ type List = (
 async function eachOf(
   list: List,
   { account, upTo, isLate, remove }: Pass & { remove: (id: string) => Promise<boolean> },
-): Promise<Cleared> {
+): Promise<ClearOutcome> {
   const cleared = { isClear: true, newer: 0 };
   for (let after: string | undefined; ; ) {
     const found = await list(account, { limit: itemsAtOnce, after, order: 'asc' });
@@ -152,7 +150,7 @@ async function removeFile(store: Deps['store'], id: string): Promise<boolean> {
 }
 
 /** The endpoints go last: they name the deliveries, and must still be there if this is interrupted. */
-async function removeWebhooks({ webhooks }: Deps['store'], { account, at, upTo, isLate }: Pass): Promise<Cleared> {
+async function removeWebhooks({ webhooks }: Deps['store'], { account, at, upTo, isLate }: Pass): Promise<ClearOutcome> {
   const { endpoints = [] } = (await webhooks.findWebhooks(account)) ?? {};
   const older = endpoints.filter(({ createdAt }) => createdAt <= upTo);
   const newer = endpoints.length - older.length;

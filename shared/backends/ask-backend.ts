@@ -10,10 +10,10 @@ export const askMs = 3_000;
 const bytesMax = 1_048_576;
 
 /** `text`: undefined if the body is too long, or not UTF-8. */
-export type Asked = { status: number; headers: IncomingHttpHeaders; text: string | undefined };
+export type AskAnswer = { status: number; headers: IncomingHttpHeaders; text: string | undefined };
 
 /** Asks one address of a backend with `GET`. Fails if there is no complete answer in time. Redirects are not followed. */
-export type AskBackend = (backend: Backend, address: BackendAddress) => Promise<Asked>;
+export type AskBackend = (backend: Backend, address: BackendAddress) => Promise<AskAnswer>;
 
 export function createAskBackend({
   agents,
@@ -43,7 +43,7 @@ export function createAskBackend({
 }
 
 /** Asks for the health of a backend. Fails for a status of 500 or more, and without an answer in time. */
-export async function testHealth(ask: AskBackend, backend: Backend): Promise<Asked> {
+export async function testHealth(ask: AskBackend, backend: Backend): Promise<AskAnswer> {
   const asked = await ask(backend, healthAddressOf(backend));
   if (asked.status >= 500) throw new Error(`the backend answered ${asked.status}`);
   return asked;

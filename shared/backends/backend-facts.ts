@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Backend, PlanFile } from '../plan-file/plan-file.ts';
-import { shortened } from '../shortened.ts';
-import type { AskBackend, Asked } from './ask-backend.ts';
+import { shorten } from '../shorten.ts';
+import type { AskAnswer, AskBackend } from './ask-backend.ts';
 import { addressOf, serverAddressOf } from './backend-request.ts';
 
 /** What a backend says of itself. Each text is printable and short. */
@@ -69,20 +69,20 @@ export async function askFacts(
   };
 }
 
-type Said = Readonly<Record<string, unknown>>;
+type AnswerFields = Readonly<Record<string, unknown>>;
 type EngineKind = {
   name: string;
   /** By `owned_by` of its models, or by the `server` header. */
   isKnownBy: (owner: string | undefined, server: string) => boolean;
   path: string;
-  version: (said: Said) => string;
-  slots?: (said: Said) => number | undefined;
+  version: (said: AnswerFields) => string;
+  slots?: (said: AnswerFields) => number | undefined;
   /** Whatever name a request has, it gets the only model. */
   takesAnyName?: true;
 };
 
-const textAt = (said: Said, name: string) => (typeof said[name] === 'string' ? shown(said[name]) : '');
-const slotsAt = (name: string) => (said: Said) => z.int().positive().max(1_000_000).safeParse(said[name]).data;
+const textAt = (said: AnswerFields, name: string) => (typeof said[name] === 'string' ? shown(said[name]) : '');
+const slotsAt = (name: string) => (said: AnswerFields) => z.int().positive().max(1_000_000).safeParse(said[name]).data;
 
 const engineKinds: readonly EngineKind[] = [
   {
@@ -104,20 +104,20 @@ const engineKinds: readonly EngineKind[] = [
   },
 ];
 
-function kindOf(asked: Asked, [first]: readonly ListedModel[]): EngineKind | undefined {
+function kindOf(asked: AskAnswer, [first]: readonly ListedModel[]): EngineKind | undefined {
   return engineKinds.find(({ isKnownBy }) => isKnownBy(first?.owned_by, serverOf(asked)));
 }
 
-function serverOf({ headers: { server } }: Asked): string {
+function serverOf({ headers: { server } }: AskAnswer): string {
   return (typeof server === 'string' && shown(server)) || 'unknown server';
 }
 
-function modelsIn({ text }: Asked): ListedModel[] | undefined {
+function modelsIn({ text }: AskAnswer): ListedModel[] | undefined {
   const { data } = listSchema.safeParse(parsed(text));
   return data?.slice(0, modelsMax).flatMap((each) => modelSchema.safeParse(each).data ?? []);
 }
 
-function objectIn({ status, text }: Asked): Said {
+function objectIn({ status, text }: AskAnswer): AnswerFields {
   return (status < 300 && z.record(z.string(), z.unknown()).safeParse(parsed(text)).data) || {};
 }
 
@@ -149,5 +149,5 @@ function contextOf({ max_model_len, context_length, meta }: ListedModel): number
 }
 
 function shown(text: string): string {
-  return shortened(text.replace(/[^ -~]/g, '').trim(), textMax);
+  return shorten(text.replace(/[^ -~]/g, '').trim(), textMax);
 }

@@ -70,7 +70,7 @@ export function leaveRoom(batches: readonly string[]): DecideRoom<undefined> {
 }
 
 /** `full`: the bytes of the account's batches would be more than `bytesMax`. `absent`: the batch has no entry, because it is over. */
-export type Taking = 'taken' | 'full' | 'absent';
+export type TakeOutcome = 'taken' | 'full' | 'absent';
 export type WantedBytes = { batch: string; bytes: number; bytesMax: number };
 
 /** Takes back what was added for results that were stored already. */

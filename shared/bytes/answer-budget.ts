@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from './clock.ts';
-import { createHeldBytes, type Held, type HeldBytes, type Source } from './held-bytes.ts';
+import { createHeldBytes, type HeldBytes, type HeldSource, type Source } from './held-bytes.ts';
 import { createPausedSources, pieceBytes } from './paused-sources.ts';
 
 /** What this process holds of one answer, until it is disposed of or released. */
@@ -29,7 +29,7 @@ export interface AnswerBudget {
 }
 
 /** `slowAt`: the time after which its client is slow, unless it takes more before. */
-type Reading = { slowAt: number; end: (() => void) | undefined };
+type ReadProgress = { slowAt: number; end: (() => void) | undefined };
 
 /** A client is slow once it is ten seconds behind this rate. A worker gets a report of each 512 KiB that is taken. */
 const slowBytesPerSecond = 65_536;
@@ -40,25 +40,25 @@ const lookEveryMs = 250;
 export const batchHolder = 'batches';
 
 /**
- * Bounds the answers that this process holds, as bodies are bounded: of the answers that have begun only the oldest continues past the
- * bound, and of one account only the oldest past a quarter of it (contract.md#ho2-bytes-of-answers). An answer that has no more than one
- * piece never waits. While an account's part is used up, the largest of its answers whose client is slow is ended, and while the budget is,
- * the largest of all: answers that wait for room take places at backends. Past twice the budget a client need not be slow.
+ * Bounds the answers that this process holds, as bodies of requests are bounded: of the answers that have begun only the oldest continues
+ * past the bound, and of one account only the oldest past a quarter of it (contract.md#ho2-bytes-of-answers). An answer that has no more
+ * than one piece never waits. While an account's part is used up, the largest of its answers whose client is slow is ended, and while the
+ * budget is, the largest of all: answers that wait for room take places at backends. Past twice the budget a client need not be slow.
  */
 export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => void; clock?: Clock }): AnswerBudget {
   const { bytesMax, onEnded = () => {}, clock = systemClock } = deps;
-  const answers = createHeldBytes<Reading>(bytesMax);
-  const paused = createPausedSources<Reading>({ held: answers });
+  const answers = createHeldBytes<ReadProgress>(bytesMax);
+  const paused = createPausedSources<ReadProgress>({ held: answers });
   const slow = createSlowReaders({ answers, bytesMax, clock, end });
 
-  function end(answer: Held<Reading>): void {
+  function end(answer: HeldSource<ReadProgress>): void {
     const { end: whenSlow } = answer;
     leave(answer);
     whenSlow?.();
     onEnded();
   }
 
-  function add(answer: Held<Reading>, bytes: number): void {
+  function add(answer: HeldSource<ReadProgress>, bytes: number): void {
     if (answer.hasLeft) return;
     answers.add(answer, bytes);
     if (answer.bytes === 0) slow.remove(answer);
@@ -68,13 +68,13 @@ export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => voi
     slow.makeRoomFor(answer);
   }
 
-  function arrived(answer: Held<Reading>): void {
+  function arrived(answer: HeldSource<ReadProgress>): void {
     answers.arrived(answer);
     paused.remove(answer);
     paused.resumeWhatFits();
   }
 
-  function leave(answer: Held<Reading>): void {
+  function leave(answer: HeldSource<ReadProgress>): void {
     if (answer.hasLeft) return;
     slow.remove(answer);
     answer.end = undefined;
@@ -92,22 +92,22 @@ export function createAnswerBudget(deps: { bytesMax: number; onEnded?: () => voi
 }
 
 type SlowReadersDeps = {
-  answers: HeldBytes<Reading>;
+  answers: HeldBytes<ReadProgress>;
   bytesMax: number;
   clock: Clock;
-  end: (answer: Held<Reading>) => void;
+  end: (answer: HeldSource<ReadProgress>) => void;
 };
 
 /** The answers that wait for their clients. Those of slow clients make room. */
 function createSlowReaders({ answers, bytesMax, clock, end }: SlowReadersDeps) {
-  const stalled = new Set<Held<Reading>>();
+  const stalled = new Set<HeldSource<ReadProgress>>();
   let isLooking = false;
 
-  const isOver = (answer: Held<Reading>) => answers.isFull() || answers.isAccountFull(answer);
+  const isOver = (answer: HeldSource<ReadProgress>) => answers.isFull() || answers.isAccountFull(answer);
 
-  function largestSlow(): Held<Reading> | undefined {
+  function largestSlow(): HeldSource<ReadProgress> | undefined {
     const now = clock.now();
-    const isSlow = ({ slowAt }: Held<Reading>) => slowAt <= now;
+    const isSlow = ({ slowAt }: HeldSource<ReadProgress>) => slowAt <= now;
     const ofAccounts = largestOf(stalled, (answer) => isSlow(answer) && answers.isAccountFull(answer));
     if (ofAccounts !== undefined || !answers.isFull()) return ofAccounts;
     return largestOf(stalled, (answer) => isSlow(answer) || answers.isFull(-bytesMax));
@@ -128,18 +128,18 @@ function createSlowReaders({ answers, bytesMax, clock, end }: SlowReadersDeps) {
   }
 
   return {
-    makeRoomFor(answer: Held<Reading>): void {
+    makeRoomFor(answer: HeldSource<ReadProgress>): void {
       if (isOver(answer)) makeRoom();
     },
-    remove: (answer: Held<Reading>) => stalled.delete(answer),
-    stall(answer: Held<Reading>, whenSlow: () => void): void {
+    remove: (answer: HeldSource<ReadProgress>) => stalled.delete(answer),
+    stall(answer: HeldSource<ReadProgress>, whenSlow: () => void): void {
       if (answer.hasLeft || stalled.has(answer)) return;
       answer.slowAt = clock.now() + behindMsMax;
       answer.end = whenSlow;
       stalled.add(answer);
       lookLater();
     },
-    flow(answer: Held<Reading>, bytes: number): void {
+    flow(answer: HeldSource<ReadProgress>, bytes: number): void {
       const now = clock.now();
       const slowAt = Math.max(answer.slowAt, now) + (bytes * 1_000) / slowBytesPerSecond;
       answer.slowAt = Math.min(slowAt, now + behindMsMax);
@@ -148,13 +148,13 @@ function createSlowReaders({ answers, bytesMax, clock, end }: SlowReadersDeps) {
 }
 
 type Steps = {
-  add(answer: Held<Reading>, bytes: number): void;
-  stall(answer: Held<Reading>, end: () => void): void;
-  flow(answer: Held<Reading>, bytes: number): void;
-} & Record<'arrived' | 'leave', (answer: Held<Reading>) => unknown>;
+  add(answer: HeldSource<ReadProgress>, bytes: number): void;
+  stall(answer: HeldSource<ReadProgress>, end: () => void): void;
+  flow(answer: HeldSource<ReadProgress>, bytes: number): void;
+} & Record<'arrived' | 'leave', (answer: HeldSource<ReadProgress>) => unknown>;
 
-function createHeldAnswer(begin: (source: Source) => Held<Reading>, steps: Steps): HeldAnswer {
-  let answer: Held<Reading> | undefined;
+function createHeldAnswer(begin: (source: Source) => HeldSource<ReadProgress>, steps: Steps): HeldAnswer {
+  let answer: HeldSource<ReadProgress> | undefined;
 
   function release(): void {
     if (answer !== undefined) steps.leave(answer);
@@ -174,8 +174,8 @@ function createHeldAnswer(begin: (source: Source) => Held<Reading>, steps: Steps
   };
 }
 
-function largestOf(answers: Iterable<Held<Reading>>, mayEnd: (answer: Held<Reading>) => boolean) {
-  let largest: Held<Reading> | undefined;
+function largestOf(answers: Iterable<HeldSource<ReadProgress>>, mayEnd: (answer: HeldSource<ReadProgress>) => boolean) {
+  let largest: HeldSource<ReadProgress> | undefined;
   for (const answer of answers) if (mayEnd(answer) && answer.bytes > (largest?.bytes ?? 0)) largest = answer;
   return largest;
 }

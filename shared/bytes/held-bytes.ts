@@ -10,7 +10,7 @@ const gone: Source = { pause() {}, resume() {} };
 type Holder = { account: string; bytes: number; arrivedBytes: number; bodies: number; arriving: Set<unknown> };
 
 /** The bytes of one body. `More`: what its budget keeps with them. */
-export type Held<More> = More & {
+export type HeldSource<More> = More & {
   source: Source;
   holder: Holder;
   bytes: number;
@@ -26,16 +26,16 @@ export type HeldBytes<More> = ReturnType<typeof createHeldBytes<More>>;
  */
 export function createHeldBytes<More>(bytesMax: number) {
   const holders = createHolders(bytesMax / 4);
-  const arriving = new Set<Held<More>>();
+  const arriving = new Set<HeldSource<More>>();
   let bytesHeld = 0;
   let arrivedBytes = 0;
 
-  function addArrived({ holder }: Held<More>, bytes: number): void {
+  function addArrived({ holder }: HeldSource<More>, bytes: number): void {
     holder.arrivedBytes += bytes;
     arrivedBytes += bytes;
   }
 
-  function arrived(body: Held<More>): void {
+  function arrived(body: HeldSource<More>): void {
     if (body.hasArrived) return;
     body.hasArrived = true;
     arriving.delete(body);
@@ -44,7 +44,7 @@ export function createHeldBytes<More>(bytesMax: number) {
   }
 
   /** The oldest body whose account has room for it. It may continue past the bound. */
-  function oldest(): Held<More> | undefined {
+  function oldest(): HeldSource<More> | undefined {
     if (arrivedBytes >= bytesMax) return undefined;
     for (const body of arriving) if (holders.haveRoomFor(body)) return body;
     return undefined;
@@ -52,31 +52,31 @@ export function createHeldBytes<More>(bytesMax: number) {
 
   return {
     /** The bodies of which more may arrive, in the order in which they began. */
-    arriving: arriving as ReadonlySet<Held<More>>,
+    arriving: arriving as ReadonlySet<HeldSource<More>>,
     oldest,
     bytes: () => bytesHeld,
     isFull: (moreBytes = 0) => bytesHeld + moreBytes >= bytesMax,
     /** Whether the account of this body holds its part. */
-    isAccountFull: ({ holder }: Held<More>) => holders.isFull(holder),
-    begin(account: string, source: Source, more: More): Held<More> {
+    isAccountFull: ({ holder }: HeldSource<More>) => holders.isFull(holder),
+    begin(account: string, source: Source, more: More): HeldSource<More> {
       const holder = holders.enter(account);
-      const body: Held<More> = { ...more, source, holder, bytes: 0, hasArrived: false, hasLeft: false };
+      const body: HeldSource<More> = { ...more, source, holder, bytes: 0, hasArrived: false, hasLeft: false };
       arriving.add(body);
       holder.arriving.add(body);
       return body;
     },
     /** Also takes bytes away, if they are fewer than none. */
-    add(body: Held<More>, bytes: number): void {
+    add(body: HeldSource<More>, bytes: number): void {
       body.bytes += bytes;
       body.holder.bytes += bytes;
       bytesHeld += bytes;
       if (body.hasArrived) addArrived(body, bytes);
     },
     /** Whether more of this body may arrive after this many further bytes. */
-    mayContinue: (body: Held<More>, moreBytes = 0) =>
+    mayContinue: (body: HeldSource<More>, moreBytes = 0) =>
       holders.haveRoomFor(body, moreBytes) && (bytesHeld + moreBytes < bytesMax || oldest() === body),
     arrived,
-    leave(body: Held<More>): void {
+    leave(body: HeldSource<More>): void {
       arrived(body);
       body.hasLeft = true;
       body.source = gone;

@@ -1,4 +1,4 @@
-import type { Held, HeldBytes } from './held-bytes.ts';
+import type { HeldBytes, HeldSource } from './held-bytes.ts';
 
 /** The most bytes that a source delivers at once: Node reads this much from a connection. */
 export const pieceBytes = 65_536;
@@ -10,22 +10,22 @@ export function createPausedSources<More>({
 }: {
   held: HeldBytes<More>;
   /** Called before a source is resumed. */
-  onResume?: (body: Held<More>) => void;
+  onResume?: (body: HeldSource<More>) => void;
 }) {
-  const paused = new Set<Held<More>>();
+  const paused = new Set<HeldSource<More>>();
 
-  function resume(body: Held<More>): void {
+  function resume(body: HeldSource<More>): void {
     if (!paused.delete(body)) return;
     onResume(body);
     body.source.resume();
   }
 
   return {
-    has: (body: Held<More>) => paused.has(body),
+    has: (body: HeldSource<More>) => paused.has(body),
     count: () => paused.size,
-    remove: (body: Held<More>) => paused.delete(body),
+    remove: (body: HeldSource<More>) => paused.delete(body),
     /** False if it is paused already. */
-    pause(body: Held<More>): boolean {
+    pause(body: HeldSource<More>): boolean {
       if (paused.has(body)) return false;
       body.source.pause();
       paused.add(body);

@@ -3,15 +3,15 @@ import { exactly, type SentJson } from '../json/exact-json.ts';
 import { wellFormedJson } from '../json/well-formed.ts';
 import { validationIssuesOf } from '../validation-issues.ts';
 import type { Endpoint } from './definition/endpoint.ts';
-import type { Asked } from './definition/request-format.ts';
+import type { RequestSummary } from './definition/request-format.ts';
 import { withoutNulls } from './fields/absent-fields.ts';
 import type { CleanedRequest, ListedFields } from './fields/listed-fields.ts';
 import type { RequestCost } from './tokens/request-cost.ts';
 
 /**
- * A request for any endpoint, ready to be queued. `body` is the client's object as JSON text, without its `model`, its `stream` and its
- * output limit.
- * `outputTokensMax` is the limit that the backend gets instead, 0 if the model generates nothing. `assembled` is as in the job.
+ * A request for any endpoint, ready to be queued. `payload` is the client's object as JSON text, without its `model`, its `stream` and its
+ * output limit. `outputTokensMax` is the limit that the backend gets instead, 0 if the model generates nothing. `assembled` is as in the
+ * job.
  */
 export type Call = {
   /** The path of the endpoint. */
@@ -25,7 +25,7 @@ export type Call = {
   stream: boolean;
   includeUsage: boolean;
   assembled: boolean;
-  body: string;
+  payload: string;
   outputTokensMax: number;
   /** The names of the output limit that the client has used. */
   limitFields: string[];
@@ -61,10 +61,10 @@ type Options = CallableModels & {
 };
 
 /**
- * Checks the body and prepares the backend's body: the client's without `service_tier` and what is null or dropped, with an output limit,
- * and with usage if it is a stream (contract.md#d1-accepted-requests). Fails with `VALIDATION_ERROR`, which names each field that is
- * invalid or not allowed by the rule, a model that does not exist (with the text of `noSuchModel`), and a model that does not offer the
- * endpoint.
+ * Checks the body and prepares the payload of its job: the client's object without `service_tier` and what is null or dropped, with an
+ * output limit, and with usage if it is a stream (contract.md#d1-accepted-requests). Fails with `VALIDATION_ERROR`, which names each field
+ * that is invalid or not allowed by the rule, a model that does not exist (with the text of `noSuchModel`), and a model that does not offer
+ * the endpoint.
  */
 export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Options): ReadCall {
   const { request } = endpoint;
@@ -79,12 +79,12 @@ export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Op
   const replaced = { ...hintless, ...fields, model: undefined, service_tier: undefined, stream: undefined };
   const unlimited = Object.fromEntries(request.limitFields.map((name) => [name, undefined]));
   // Fields that the worker inserts in front are removed: if a field occurs twice, some servers use the last.
-  const body = JSON.stringify({ ...changed(exact, changes), ...replaced, ...unlimited });
-  const cost = request.cost(value, { text: body, model });
+  const payload = JSON.stringify({ ...changed(exact, changes), ...replaced, ...unlimited });
+  const cost = request.cost(value, { text: payload, model });
   return {
     ...{ endpoint: endpoint.path, ...asked, model: name, tier: model.tier, pool: model.pool },
     ...(name !== named && { requestedModel: named }),
-    ...{ body, outputTokensMax: cost.outputTokensMax, cost },
+    ...{ payload, outputTokensMax: cost.outputTokensMax, cost },
     limitFields: request.limitFields.filter((field) => exact[field] != null),
     dropped: [...dropped, ...Object.keys(hintless).map((field) => `${field}.pattern`)],
   };
@@ -92,17 +92,17 @@ export function readCall(endpoint: Endpoint, sentByClient: SentJson, options: Op
 
 const asSent = (request: object) => ({ request, dropped: [] });
 
-type Exact = SentJson & Pick<Options, 'rule'> & { checked: object; model: string };
+type ExactRequest = SentJson & Pick<Options, 'rule'> & { checked: object; model: string };
 
 /** Returns the checked request with its numbers as the client wrote them. */
-function exactRequest({ request }: Endpoint, { value, text, checked, model, rule }: Exact): Json {
+function exactRequest({ request }: Endpoint, { value, text, checked, model, rule }: ExactRequest): Json {
   const exact = exactly({ value, text });
   return { ...(exact === value ? checked : rule.cleaned(withoutNulls({ ...exact }), model, request.fields).request) };
 }
 
 type Json = Readonly<Record<string, unknown>>;
 
-function changed(sent: Json, changes: NonNullable<Asked['changes']>): object {
+function changed(sent: Json, changes: NonNullable<RequestSummary['changes']>): object {
   const entries = Object.entries(changes).map(([name, change]) => [name, change(sent[name])]);
   return entries.length === 0 ? sent : { ...sent, ...Object.fromEntries(entries) };
 }

@@ -2,13 +2,13 @@ import { z } from 'zod';
 import { usageAttemptSchema } from '../store/usage/usage-record.ts';
 
 /**
- * A call to a backend, as it waits in a queue. `body` is the client's JSON object as text, without `model`, `stream` and the fields of the
- * output limit, so that a worker can insert its backend's own fields in front without parsing it. `outputTokensMax` is the output limit of
- * each choice, 0 if the endpoint generates no text, `limitFields` are the names under which the client has set it, and `promptEstimate` the
- * prompt tokens that admission has estimated. `earlierRuns` are the runs that workers gave back. `assembled`: the client wants a complete
- * response, and its options allow the worker to request a stream from the backend and assemble the response from it; `body` then has no
- * field about streaming. `endpoint` is the path of the endpoint. `requestedModel` is the name that the client sent, if it is an alias of
- * `model`. `headers` are those of the client that the backend gets.
+ * A call to a backend, as it waits in a queue. `payload` is the client's JSON object as text, without `model`, `stream` and the fields of
+ * the output limit, so that a worker can insert its backend's own fields in front without parsing it. `outputTokensMax` is the output limit
+ * of each choice, 0 if the endpoint generates no text, `limitFields` are the names under which the client has set it, and `promptEstimate`
+ * the prompt tokens that admission has estimated. `earlierRuns` are the runs that workers gave back. `assembled`: the client wants a
+ * complete response, and its options allow the worker to request a stream from the backend and assemble the response from it; `payload`
+ * then has no field about streaming. `endpoint` is the path of the endpoint. `requestedModel` is the name that the client sent, if it is an
+ * alias of `model`. `headers` are those of the client that the backend gets.
  */
 export const queuedCallSchema = z.object({
   requestId: z.string(),
@@ -26,7 +26,7 @@ export const queuedCallSchema = z.object({
   limitFields: z.array(z.string()),
   promptEstimate: z.int().nonnegative(),
   choices: z.int().positive(),
-  body: z.string(),
+  payload: z.string(),
   earlierRuns: z.array(z.object({ run: z.int().positive(), attempts: z.array(usageAttemptSchema) })),
 });
 

@@ -26,7 +26,7 @@ export function allQueues(models: Readonly<Record<string, { pool: string }>>): (
 }
 
 /**
- * Finished jobs are not kept: the outcome of a request is sent in its reply, and records of failed jobs would hold bodies
+ * Finished jobs are not kept: the outcome of a request is sent in its reply, and records of failed jobs would hold payloads
  * (decisions.md#bullmq-on-redis). The queue's event stream is kept short because nothing reads it.
  */
 export function queueOptions({ prefix }: QueueId, connection: Redis): QueueOptions {

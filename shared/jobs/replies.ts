@@ -20,7 +20,7 @@ export const servedSchema = z.object({
   firstTokenMs: z.int().nonnegative().nullable(),
 });
 
-export type Served = z.infer<typeof servedSchema>;
+export type RunProgress = z.infer<typeof servedSchema>;
 
 const envelope = { request: z.string(), run: wholeNumber.pipe(z.int().positive()), sequence: wholeNumber };
 
@@ -48,7 +48,7 @@ const replySchema = z.discriminatedUnion('kind', [
 ]);
 
 /** `served` is with the first text of a run that called a backend, or else with its last reply. */
-export type Reply = z.infer<typeof replySchema> & { served?: Served };
+export type Reply = z.infer<typeof replySchema> & { served?: RunProgress };
 
 export type ReplyContent = Content<Reply>;
 

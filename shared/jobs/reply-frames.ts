@@ -1,4 +1,4 @@
-import { decodeReply, parseJson, type Reply, type Served, servedSchema } from './replies.ts';
+import { decodeReply, parseJson, type Reply, type RunProgress, servedSchema } from './replies.ts';
 
 /** The field of a stream entry that holds a frame. */
 const frameField = 'frame';
@@ -44,7 +44,7 @@ export function decodeEntry([name, text]: readonly string[]): Reply[] {
 
 function decodeFrame(text: string): Reply[] {
   const replies: Reply[] = [];
-  let served: Served | undefined;
+  let served: RunProgress | undefined;
   for (let at = 0; at < text.length; ) {
     const dataAt = text.indexOf('\n', at) + 1;
     const head = text.slice(at, Math.max(at, dataAt - 1)).split(' ');

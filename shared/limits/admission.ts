@@ -46,34 +46,34 @@ const repeats = ['mismatch', 'running', 'kept', 'lost'] as const;
 export type Repeat = (typeof repeats)[number];
 
 /** The token under which a caller was read again after the answer `stale`. */
-export type Reading = { token: string };
+export type FillToken = { token: string };
 
 /** `stale`: the caller may be outdated. Read it from the store, then ask again with this reading. */
-type Stale = { outcome: 'stale'; reading: Reading };
+type StaleAnswer = { outcome: 'stale'; reading: FillToken };
 /** `cold`: this month is not counted in Redis, for the account or for its key `keyId`; seed it, then ask again. */
-type Cold = { outcome: 'cold'; month: string; keyId?: string };
+type ColdAnswer = { outcome: 'cold'; month: string; keyId?: string };
 
 /** `now` is Redis's time, in milliseconds. */
-export type Looked = Stale | { outcome: 'current'; now: number };
-export type CountersAnswer = Stale | Cold | { outcome: 'counters'; counters: LimitCounters };
+export type LookAnswer = StaleAnswer | { outcome: 'current'; now: number };
+export type CountersAnswer = StaleAnswer | ColdAnswer | { outcome: 'counters'; counters: LimitCounters };
 /** The key of the request was claimed by the request `first`. */
-export type Repeated = { outcome: 'repeated'; how: Repeat; first: string; counters: LimitCounters };
+export type RepeatAnswer = { outcome: 'repeated'; how: Repeat; first: string; counters: LimitCounters };
 /**
  * `expired`: the caller's key has ended. `full`: too much usage waits to be stored. `ended`: the request was ended before it could be
  * admitted. `inFlight`: how many requests the account has in the lane, including this one. `bytesReserved`: for the answer of a request
  * with an idempotency key, otherwise 0.
  */
-export type Admitted =
-  | Stale
-  | Cold
+export type AdmitAnswer =
+  | StaleAnswer
+  | ColdAnswer
   | { outcome: 'expired' }
   | { outcome: 'ended' }
-  | Repeated
+  | RepeatAnswer
   | { outcome: 'full'; counters: LimitCounters }
   | { outcome: 'refused'; limit: Limit; waitMs: number; counters: LimitCounters }
   | { outcome: 'admitted'; admission: Admission; counters: LimitCounters; inFlight: number; bytesReserved: number };
 
-export type AdmissionAnswer = Admitted | CountersAnswer | Looked;
+export type AdmissionAnswer = AdmitAnswer | CountersAnswer | LookAnswer;
 
 /**
  * The integers in answers of the admission scripts. `inFlight`: leases of the lane, including this one. `keep`: the bytes that are reserved

@@ -30,13 +30,13 @@ import { loadLua, loadScript } from '../redis/load-lua.ts';
 import type { KeyLimits } from '../store/accounts/key.ts';
 import {
   type AdmissionAnswer,
-  type Admitted,
+  type AdmitAnswer,
   answerNumbers,
   type CountersAnswer,
-  type Looked,
+  type FillToken,
+  type LookAnswer,
   parseAdmission,
-  type Reading,
-  type Repeated,
+  type RepeatAnswer,
 } from './admission.ts';
 import { endedLifeMs, leaseGraceMs, leaseLifeMs } from './lease-life.ts';
 
@@ -51,7 +51,7 @@ export type Look = {
   account: string;
   requestId: string;
   version?: number | undefined;
-  reading?: Reading | undefined;
+  reading?: FillToken | undefined;
   lane?: Lane | undefined;
   claim?: Claim | undefined;
   key?: LookKey | undefined;
@@ -87,13 +87,13 @@ type LeaseTimeouts = { queueMs: number; requestMs: number };
 /** Each call is one round trip, and fails with `SERVICE_UNAVAILABLE`. */
 export interface Admit {
   /** Admits a request before it is queued: charges it and gives it a lease, or changes nothing. Idempotent by request id. */
-  admit(request: Look, charge: Charge): Promise<Admitted>;
+  admit(request: Look, charge: Charge): Promise<AdmitAnswer>;
   /** Checks the caller as `admit` does, and returns the account's counters. */
   readCounters(request: Look): Promise<CountersAnswer>;
   /** Finds the claim of a request that is refused for another reason, unless it is one of the first repeats. Counts the repeat. */
-  findClaim(request: Look & { claim: Claim }): Promise<CountersAnswer | Repeated>;
+  findClaim(request: Look & { claim: Claim }): Promise<CountersAnswer | RepeatAnswer>;
   /** Checks only the caller. */
-  look(request: Look): Promise<Looked>;
+  look(request: Look): Promise<LookAnswer>;
 }
 
 /** The life of a version after its last renewal. Use renews it once half of that has passed. */

@@ -3,7 +3,7 @@ import { temporarilyUnavailable } from '../errors.ts';
 import type { Lane } from '../lane.ts';
 import { createSingleFlight } from '../single-flight.ts';
 import { validUntil } from '../store/accounts/key.ts';
-import type { Admitted, CountersAnswer, Looked } from './admission.ts';
+import type { AdmitAnswer, CountersAnswer, LookAnswer } from './admission.ts';
 import type { Look, LookKey } from './admit.ts';
 import type { Holder, Seed } from './seed.ts';
 
@@ -16,8 +16,8 @@ type Request<Subject> = {
   subject: Subject;
 };
 
-type Answer = Admitted | CountersAnswer | Looked;
-type Settled<Given> = { caller: Caller; answer: Exclude<Given, { outcome: 'stale' | 'cold' }> };
+type Answer = AdmitAnswer | CountersAnswer | LookAnswer;
+type FinalAnswer<Given> = { caller: Caller; answer: Exclude<Given, { outcome: 'stale' | 'cold' }> };
 
 /**
  * Calls `ask` until the caller is current and its month is counted: once if both already hold. Fails with `SERVICE_UNAVAILABLE` if that
@@ -26,7 +26,7 @@ type Settled<Given> = { caller: Caller; answer: Exclude<Given, { outcome: 'stale
 export type AskLimits<Subject> = <Given extends Answer>(
   request: Request<Subject>,
   ask: (look: Look, caller: Caller | undefined) => Promise<Given>,
-) => Promise<Settled<Given>>;
+) => Promise<FinalAnswer<Given>>;
 
 /**
  * After an outage of Redis no month is counted, and each seeding reads the outbox. If more than this many run at once, clients get an error
@@ -67,7 +67,7 @@ export function createAskLimits<Subject>(deps: {
   return async function askLimits<Given extends Answer>(
     { requestId, lane, subject, ...request }: Request<Subject>,
     ask: (look: Look, caller: Caller | undefined) => Promise<Given>,
-  ): Promise<Settled<Given>> {
+  ): Promise<FinalAnswer<Given>> {
     let { caller } = request;
     let reading: Look['reading'];
     for (let calls = 1; calls <= callsMax; calls++) {
@@ -84,7 +84,7 @@ export function createAskLimits<Subject>(deps: {
         throw new Error('an unknown caller was accepted');
       } else {
         countAgainLater({ account, keyId: key?.id }, answer);
-        return { caller, answer: answer as Settled<Given>['answer'] }; // the branches above excluded both
+        return { caller, answer: answer as FinalAnswer<Given>['answer'] }; // the branches above excluded both
       }
     }
     throw temporarilyUnavailable(new Error('an account changed faster than its caller could be read'));

@@ -14,7 +14,7 @@ const script = loadLua(new URL('./release.lua', import.meta.url), {
 const answerSchema = z.enum(['released', 'started', 'ended']);
 
 /** `released`: no worker will run it any more. `started`: another run has it. `ended`: it was settled or lost. */
-export type Released = z.infer<typeof answerSchema>;
+export type ReleaseAnswer = z.infer<typeof answerSchema>;
 
 /**
  * `run` is the run of the process that started the request and gives it back; `any` means that no process holds it. If omitted, only a
@@ -28,7 +28,7 @@ type Request = {
   run?: number | 'any';
   claim?: Pick<Claim, 'idempotencyKey'> | undefined;
 };
-export type Release = (request: Request) => Promise<Released>;
+export type Release = (request: Request) => Promise<ReleaseAnswer>;
 
 /** Takes an admission back, even one that Redis executes later. Idempotent. Fails as the connection does. */
 export function createRelease(redis: Redis): Release {

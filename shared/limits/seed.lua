@@ -7,8 +7,10 @@ local clock = redis.call('TIME')
 --          of the last entry that is certainly in the store's sums; readTo, the id of the last entry that was added so far; chargedTokens and
 --          overageTokens so far; entriesMax to read in this call; for a key: its id; details: JSON, the id of the last entry in each detail of
 --          the key, by day (since 1970), model and endpoint, separated by spaces; and goneMonth, the month two before it, no longer needed
--- returns  JSON: done: 'no': more entries are to be read, with readTo, chargedTokens and overageTokens; 'trimmed': entries past `from` are gone, start again;
---          'counted', with after and before, each {chargedTokens, reservedTokens, overageTokens}, no `before` if the month was not counted here. Tokens are text
+-- returns  JSON: outcome: 'more' entries are to be read, with readTo, chargedTokens and overageTokens; 'trimmed': entries past `from` are
+--          gone, start again;
+--          'counted', with after and before, each {chargedTokens, reservedTokens, overageTokens}, no `before` if the month was not counted
+--          here. Tokens are text
 -- include parts/counters
 -- include parts/lease
 -- include parts/stream-ids
@@ -35,9 +37,10 @@ end
 -- JSON has no more than 14 digits of a number.
 local function textOf(number) return format('%d', number) end
 if #entries == tonumber(entriesMax) then
-  return cjson.encode({done = 'no', readTo = entries[#entries][1], chargedTokens = textOf(chargedTokens), overageTokens = textOf(overageTokens)})
+  return cjson.encode({outcome = 'more', readTo = entries[#entries][1], chargedTokens = textOf(chargedTokens),
+    overageTokens = textOf(overageTokens)})
 end
-if isAfter(call('HGET', outboxMarksKey, 'trimmed') or '0-0', from) then return cjson.encode({done = 'trimmed'}) end
+if isAfter(call('HGET', outboxMarksKey, 'trimmed') or '0-0', from) then return cjson.encode({outcome = 'trimmed'}) end
 
 local reservedTokens = 0
 for _, leases in ipairs({leasesKey, batchLeasesKey}) do
@@ -69,4 +72,4 @@ if mode == 'count' or (mode == 'replace' and before) then
   end
   call('PEXPIRE', countersKey, key and keyCountersLifeMs or countersLifeMs)
 end
-return cjson.encode({done = 'counted', before = before, after = after})
+return cjson.encode({outcome = 'counted', before = before, after = after})

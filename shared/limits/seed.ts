@@ -14,14 +14,14 @@ const script = loadLua(new URL('./seed.lua', import.meta.url), {
 /** As text, because JSON of a script has only the first 14 digits of a number. */
 const tokens = z
   .string()
-  .regex(/^-?\d{1,15}$/)
+  .regex(/^-?\d{1,16}$/)
   .transform(Number);
 const tokensSchema = z.object({ chargedTokens: tokens, reservedTokens: tokens, overageTokens: tokens });
 const answerSchema = storedJson.pipe(
-  z.discriminatedUnion('done', [
-    z.object({ done: z.literal('no'), readTo: z.string(), chargedTokens: tokens, overageTokens: tokens }),
-    z.object({ done: z.literal('trimmed') }),
-    z.object({ done: z.literal('counted'), before: tokensSchema.optional(), after: tokensSchema }),
+  z.discriminatedUnion('outcome', [
+    z.object({ outcome: z.literal('more'), readTo: z.string(), chargedTokens: tokens, overageTokens: tokens }),
+    z.object({ outcome: z.literal('trimmed') }),
+    z.object({ outcome: z.literal('counted'), before: tokensSchema.optional(), after: tokensSchema }),
   ]),
 );
 
@@ -32,10 +32,10 @@ export type Holder = { account: string; keyId?: string | undefined };
 export type MonthTokens = z.infer<typeof tokensSchema>;
 
 /** `before` is what Redis had counted, undefined if it counted nothing; `after` is the sum of the store and the outbox. */
-type Seeded = { before: MonthTokens | undefined; after: MonthTokens };
+type SeedOutcome = { before: MonthTokens | undefined; after: MonthTokens };
 
 /** `count` counts a month in Redis; `compare` changes nothing; `replace` corrects the counters of a month that Redis counts. */
-export type Seed = (holder: Holder, month: string, mode?: 'count' | 'compare' | 'replace') => Promise<Seeded>;
+export type Seed = (holder: Holder, month: string, mode?: 'count' | 'compare' | 'replace') => Promise<SeedOutcome>;
 
 const dayMs = 86_400_000;
 const entriesPerCall = 500;
@@ -43,7 +43,7 @@ const entriesPerCall = 500;
 const attemptsMax = 3;
 
 /** What the store has counted of a month, and up to where: of a key, each detail has its own last entry. */
-type Stored = { chargedTokens: number; overageTokens: number; lastEntry?: string | undefined; details?: string };
+type StoredMonth = { chargedTokens: number; overageTokens: number; lastEntry?: string | undefined; details?: string };
 
 /**
  * Counts a month from the store's sums and the outbox entries, exactly, even while both change: the last entries are read in the same step
@@ -53,7 +53,7 @@ export function createSeed(deps: { redis: Redis; store: Pick<UsageStore, 'findUs
   const { redis, store } = deps;
   const call = loadScript(redis, script);
 
-  async function storedOf({ account, keyId }: Holder, month: string): Promise<Stored> {
+  async function storedOf({ account, keyId }: Holder, month: string): Promise<StoredMonth> {
     if (keyId === undefined) {
       const sum = await store.findUsageSum(account, month);
       const { chargedTokens = 0, overageTokens = 0 } = sum?.total ?? {};
@@ -67,7 +67,7 @@ export function createSeed(deps: { redis: Redis; store: Pick<UsageStore, 'findUs
     return { chargedTokens, overageTokens: 0, details: JSON.stringify(Object.fromEntries(places)) };
   }
 
-  async function attempt(holder: Holder, month: string, mode: string): Promise<Seeded | undefined> {
+  async function attempt(holder: Holder, month: string, mode: string): Promise<SeedOutcome | undefined> {
     const { account, keyId } = holder;
     const keys = {
       countersKey: keyId === undefined ? countersKey(account) : keyCountersKey(account, keyId),
@@ -84,8 +84,8 @@ export function createSeed(deps: { redis: Redis; store: Pick<UsageStore, 'findUs
     for (;;) {
       const args = { account, month, mode, from, ...counted, entriesMax: entriesPerCall, ...ofKey };
       const answer = answerSchema.parse(await redisUnavailable(call({ ...keys, ...args })));
-      if (answer.done === 'trimmed') return undefined;
-      if (answer.done === 'counted') return { before: answer.before, after: answer.after };
+      if (answer.outcome === 'trimmed') return undefined;
+      if (answer.outcome === 'counted') return { before: answer.before, after: answer.after };
       counted = answer;
     }
   }

@@ -31,8 +31,8 @@ const answerSchema = z.enum(['settled', 'refused', 'lost']);
  * `refused`: this run may not settle it, because a later run has started or the request was already ended. `lost`: its lease has expired;
  * nothing is charged, and no other process ends the request.
  */
-export type Settled = z.infer<typeof answerSchema>;
-export type Settle = (settlement: Settlement) => Promise<Settled>;
+export type SettleAnswer = z.infer<typeof answerSchema>;
+export type Settle = (settlement: Settlement) => Promise<SettleAnswer>;
 
 const leaseKeys = 'countersKey leasesKey leaseEndsKey lostRequestsKey outboxKey';
 const ofRequest = 'account request run settler chargedTokens report month overage admittedAt deadline';

@@ -14,7 +14,7 @@ export interface SuspensionWatch extends Disposable {
   follow(caller: Pick<Caller, 'account'> & { version?: number }, onSuspended: () => void): () => void;
 }
 
-type Followed = { version: number; listeners: Set<() => void> };
+type AccountWatch = { version: number; listeners: Set<() => void> };
 
 /** After Redis has lost its data, all versions are missing. Accounts beyond this number are checked in the next second. */
 const looksMax = 100;
@@ -35,7 +35,7 @@ export function watchSuspensions({
   log: Log;
   everyMs?: number;
 }): SuspensionWatch {
-  const followed = new Map<string, Followed>();
+  const followed = new Map<string, AccountWatch>();
 
   async function lookAtAll(): Promise<void> {
     const accounts = [...followed.keys()];

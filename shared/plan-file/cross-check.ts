@@ -36,7 +36,7 @@ const readable = z.object({
   prices: named(z.unknown()),
 });
 
-type Readable = z.infer<typeof readable>;
+type Sections = z.infer<typeof readable>;
 
 /** Checks what the sections of a plan file say of each other, also if parts of it have a wrong shape. */
 export function crossCheck(value: unknown): PathIssue[] {
@@ -51,20 +51,20 @@ function lacks(section: object | undefined, name: string): boolean {
   return section !== undefined && !Object.hasOwn(section, name);
 }
 
-function checkDefaultPlan({ plans, default_plan: name }: Readable): PathIssue[] {
+function checkDefaultPlan({ plans, default_plan: name }: Sections): PathIssue[] {
   if (name === undefined || !lacks(plans, name)) return [];
   return [{ path: ['default_plan'], message: `there is no plan "${name}"` }];
 }
 
 /** Without a quota there is no overage. */
-function checkOverage({ plans = {} }: Readable): PathIssue[] {
+function checkOverage({ plans = {} }: Sections): PathIssue[] {
   return Object.entries(plans).flatMap(([plan, limits]) => {
     if (limits?.overage_tokens_per_month === undefined || limits.tokens_per_month !== undefined) return [];
     return [{ path: ['plans', plan, 'overage_tokens_per_month'], message: 'is only allowed with tokens_per_month' }];
   });
 }
 
-function checkModels({ models = {}, backends }: Readable): PathIssue[] {
+function checkModels({ models = {}, backends }: Sections): PathIssue[] {
   return Object.entries(models).flatMap(([model, settings]) => {
     if (settings === undefined) return [];
     const { backends: names = [], endpoints = ['chat'], output_tokens_max: limit } = settings;
@@ -79,7 +79,7 @@ function checkModels({ models = {}, backends }: Readable): PathIssue[] {
 }
 
 /** Which settings of the key and of TLS need each other, and which exclude each other. */
-function checkBackends({ backends = {} }: Readable): PathIssue[] {
+function checkBackends({ backends = {} }: Sections): PathIssue[] {
   return Object.entries(backends).flatMap(([name, settings = {}]) => {
     const has = (field: keyof typeof settings) => settings[field] !== undefined;
     const issue = (field: keyof typeof settings, message: string) => [{ path: ['backends', name, field], message }];
@@ -96,7 +96,7 @@ function checkBackends({ backends = {} }: Readable): PathIssue[] {
   });
 }
 
-function checkAliases({ models = {}, aliases = {}, prices = {} }: Readable): PathIssue[] {
+function checkAliases({ models = {}, aliases = {}, prices = {} }: Sections): PathIssue[] {
   return Object.entries(aliases).flatMap(([alias, target]) => {
     const path = ['aliases', alias];
     return [
@@ -110,7 +110,7 @@ function checkAliases({ models = {}, aliases = {}, prices = {} }: Readable): Pat
 }
 
 /** Checks that guests reach only guest-tier models, under a daily cap. */
-function checkGuestPlan({ plans }: Readable): PathIssue[] {
+function checkGuestPlan({ plans }: Sections): PathIssue[] {
   const path = ['plans', guestPlan];
   if (lacks(plans, guestPlan)) {
     return [{ path, message: 'this plan is required: guest keys are minted under it' }];

@@ -2,7 +2,7 @@ import type { ValidationIssue } from '../validation-issues.ts';
 import type { ParsedPlanFile, PlanFile } from './plan-file.ts';
 
 /** What a text says: a plan file, or all its issues, each with its place in the file. */
-export type PlanFileReading = ParsedPlanFile | { issues: readonly ValidationIssue[] };
+export type PlanFileResult = ParsedPlanFile | { issues: readonly ValidationIssue[] };
 
 /**
  * Where the plan file is, what it said at the start, and what another text says in the environment of this process. `parse` uses a thread.
@@ -11,7 +11,7 @@ export type PlanFileReading = ParsedPlanFile | { issues: readonly ValidationIssu
 export type PlanFileSource = {
   file: string;
   initial: ParsedPlanFile;
-  parse: (text: string, signal: AbortSignal) => Promise<PlanFileReading>;
+  parse: (text: string, signal: AbortSignal) => Promise<PlanFileResult>;
   warningsOf: (planFile: PlanFile) => readonly string[];
 };
 

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { fileIssuesOf } from '../plan-file/backend-files.ts';
 import { parseInThread } from '../plan-file/parse-in-thread.ts';
 import { type PlanFile, parsePlanFile, placedIn } from '../plan-file/plan-file.ts';
-import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file/plan-file-source.ts';
+import { type PlanFileResult, type PlanFileSource, unreadable } from '../plan-file/plan-file-source.ts';
 import { planWarnings } from '../plan-file/plan-warnings.ts';
 import { poolsOf } from '../plan-file/pools-of.ts';
 import { type ValidationIssue, validationIssuesOf } from '../validation-issues.ts';
@@ -207,7 +207,7 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
     ...('issues' in reading ? reading.issues : [...always(reading.planFile, set), ...atStart(reading.planFile, set)]),
   ];
   if (!parsed.success || file === undefined || 'issues' in reading || issues.length > 0) throw new ConfigError(issues);
-  const parse = async (text: string, signal: AbortSignal): Promise<PlanFileReading> => {
+  const parse = async (text: string, signal: AbortSignal): Promise<PlanFileResult> => {
     const next = placed(file, await parseInThread(text, signal));
     const lacking = 'issues' in next ? [] : always(next.planFile, set);
     return lacking.length > 0 ? { issues: lacking } : next;
@@ -216,7 +216,7 @@ function readSettings<Schema extends z.ZodType<{ PLAN_FILE: string }>>(
   return { settings: parsed.data, planFile: { file, initial: reading, parse, warningsOf } };
 }
 
-function readPlanFile(file: string): PlanFileReading {
+function readPlanFile(file: string): PlanFileResult {
   try {
     return placed(file, parsePlanFile(readFileSync(file, 'utf8')));
   } catch (error) {
@@ -224,7 +224,7 @@ function readPlanFile(file: string): PlanFileReading {
   }
 }
 
-function placed(file: string, plan: ReturnType<typeof parsePlanFile>): PlanFileReading {
+function placed(file: string, plan: ReturnType<typeof parsePlanFile>): PlanFileResult {
   return 'issues' in plan ? { issues: plan.issues.map((issue) => placedIn(file, issue)) } : plan;
 }
 

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { pino } from 'pino';
-import { shortened } from '../shortened.ts';
+import { shorten } from '../shorten.ts';
 
 /** Structured lines on standard output: fields first, then a message. Never pass it a header, a body or a full key. */
 export type Log = Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
@@ -68,10 +68,10 @@ function serializeError(error: unknown, causesLeft = causesMax): SerializedError
   if (!(error instanceof Error)) return { type: typeof error, message: cutMessage(String(error)) };
   const { name, code, stack, cause } = error as Error & { code?: unknown }; // most errors have no code
   return {
-    type: shortened(String(name), nameLengthMax),
+    type: shorten(String(name), nameLengthMax),
     message: cutMessage(error.message || messagesWithin(error)),
-    ...(stack !== undefined && { stack: shortened(framesOf(stack), stackLengthMax) }),
-    ...(typeof code === 'string' && { code: shortened(code, nameLengthMax) }),
+    ...(stack !== undefined && { stack: shorten(framesOf(stack), stackLengthMax) }),
+    ...(typeof code === 'string' && { code: shorten(code, nameLengthMax) }),
     ...(typeof code === 'number' && { code }),
     ...(cause !== undefined && causesLeft > 0 && { cause: serializeError(cause, causesLeft - 1) }),
   };
@@ -86,7 +86,7 @@ function messagesWithin(error: Error): string {
 /** The JSON parser quotes the text around the place that it could not parse. */
 function cutMessage(message: string): string {
   const unquoted = message.replace(/(?:\.\.\.)?".*"(?:\.\.\.)? is not valid JSON$/s, 'the text is not valid JSON');
-  return shortened(unquoted, messageLengthMax);
+  return shorten(unquoted, messageLengthMax);
 }
 
 /** V8 puts the message before the frames. */

@@ -93,13 +93,13 @@ export function createLimitMetrics(registry: Registry) {
   };
 }
 
-type Settled = Readonly<
+type Report = Readonly<
   Record<'endpoint' | 'model' | 'outcome' | 'counted', string> &
     Record<'promptTokens' | 'completionTokens' | 'cachedTokens', number>
 >;
 
 /** Counts a request that was ended and charged. */
-export function countSettled({ settled, tokens }: Pick<LimitMetrics, 'settled' | 'tokens'>, report: Settled): void {
+export function countSettled({ settled, tokens }: Pick<LimitMetrics, 'settled' | 'tokens'>, report: Report): void {
   const { endpoint, model, outcome, counted } = report;
   settled.inc({ endpoint, outcome, counted });
   tokens.inc({ model, endpoint, kind: 'prompt' }, report.promptTokens);

@@ -1,6 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 
-type Observed = {
+type GaugeOptions = {
   name: string;
   help: string;
   /** Called at each scrape. Undefined while the value is unknown. */
@@ -8,7 +8,7 @@ type Observed = {
 };
 
 /** Registers a gauge that is read at each scrape, and left out while its value is unknown. */
-export function observeGauge(registry: Registry, { name, help, read }: Observed): void {
+export function observeGauge(registry: Registry, { name, help, read }: GaugeOptions): void {
   new Gauge({
     name,
     help,

@@ -1,4 +1,4 @@
-type Repeated = {
+type RepeatOptions = {
   everyMs: number;
   /** Does not start again before it has ended: if Redis or a store is unavailable, only one call waits. */
   work: () => Promise<void>;
@@ -16,7 +16,7 @@ export interface RepeatedWhile extends Disposable {
   begin(): void;
 }
 
-export function repeatWhile({ everyMs, work, isNeeded, onFailure }: Repeated): RepeatedWhile {
+export function repeatWhile({ everyMs, work, isNeeded, onFailure }: RepeatOptions): RepeatedWhile {
   let timer: NodeJS.Timeout | undefined;
   let isWorking = false;
 

@@ -11,7 +11,7 @@ type Life<Config> = {
   run: (parts: { config: Config; log: Log; shutdown: AbortSignal }) => Promise<void>;
 };
 
-type Stopping = { shutdownDelayMs?: number; shutdownGraceMs: number };
+type StopTimes = { shutdownDelayMs?: number; shutdownGraceMs: number };
 
 /** Time after the grace period: for aborted work to end, and for connections to close. */
 const lastMs = 9_000;
@@ -22,7 +22,7 @@ export async function runProcess<
     log: { level: string; format: LogFormat };
     /** What is allowed, but probably a mistake. */
     warnings: readonly string[];
-  } & Stopping,
+  } & StopTimes,
 >({ name, readConfig, run }: Life<Config>) {
   if (answerArguments(name)) return;
   const config = readConfigOrExit(readConfig);
@@ -58,7 +58,7 @@ export async function runProcess<
 }
 
 /** How long a process may take to stop, before it exits anyway. */
-export function stopMsMax({ shutdownDelayMs = 0, shutdownGraceMs }: Stopping): number {
+export function stopMsMax({ shutdownDelayMs = 0, shutdownGraceMs }: StopTimes): number {
   return shutdownDelayMs + shutdownGraceMs + lastMs;
 }
 

@@ -4,12 +4,12 @@ import type { Redis } from './connections.ts';
 
 type Value = string | Buffer | number;
 export type Words<Text extends string> = Text extends `${infer Word} ${infer Rest}` ? Word | Words<Rest> : Text;
-type Required<Word extends string> = Exclude<Word, '' | `${string}?` | `...${string}`>;
-type Optional<Word extends string> = Word extends `${infer Name}?` ? Name : never;
-type List<Word extends string> = Word extends `...${infer Name}` ? Name : never;
-type Named<Text extends string, Each> = { [Name in Required<Words<Text>>]: Each } & {
-  [Name in Optional<Words<Text>>]?: Each | undefined;
-} & { [Name in List<Words<Text>>]: readonly Each[] };
+type RequiredName<Word extends string> = Exclude<Word, '' | `${string}?` | `...${string}`>;
+type OptionalName<Word extends string> = Word extends `${infer Name}?` ? Name : never;
+type ListName<Word extends string> = Word extends `...${infer Name}` ? Name : never;
+type NamedValues<Text extends string, Each> = { [Name in RequiredName<Words<Text>>]: Each } & {
+  [Name in OptionalName<Words<Text>>]?: Each | undefined;
+} & { [Name in ListName<Words<Text>>]: readonly Each[] };
 
 /**
  * The names of a script's keys and arguments in the order in which they are sent, separated by spaces: `name`, `name?` for one that may be
@@ -82,8 +82,8 @@ export function loadScript<Keys extends string, Args extends string>(redis: Redi
   const run = (redis as unknown as Record<string, (...values: Value[]) => Promise<unknown>>)[script.name];
   if (run === undefined) throw new Error(`the script ${script.name} was not loaded`);
   const [keys = [], args = []] = [script.keys, script.args].map((text) => text.split(' ').filter(Boolean).map(bare));
-  return (given: Named<Keys, string> & Named<Args, Value>): Promise<unknown> => {
-    const from = given as Given; // it has these names
+  return (given: NamedValues<Keys, string> & NamedValues<Args, Value>): Promise<unknown> => {
+    const from = given as UntypedValues; // it has these names
     const values: Value[] = ['0'];
     append(values, keys, from, String(from[keys[0] ?? '']));
     values[0] = String(values.length - 1);
@@ -92,10 +92,10 @@ export function loadScript<Keys extends string, Args extends string>(redis: Redi
   };
 }
 
-type Given = Readonly<Record<string, Value | Value[] | undefined>>;
+type UntypedValues = Readonly<Record<string, Value | Value[] | undefined>>;
 
 /** `nothing` stands for what is left out before others. What is left out at the end is not sent. */
-function append(values: Value[], names: readonly string[], from: Given, nothing: Value): void {
+function append(values: Value[], names: readonly string[], from: UntypedValues, nothing: Value): void {
   let end = values.length;
   for (const name of names) {
     const value = from[name];

@@ -24,10 +24,10 @@ export function refusalOf(redis: Redis): string | undefined {
   return refusals.get(redis);
 }
 
-type Observing = { url: string; setting?: RedisSetting | undefined; log: Log };
+type ObserveOptions = { url: string; setting?: RedisSetting | undefined; log: Log };
 
 /** Logs lost and regained connections, once each: of a cluster, those to its nodes. */
-export function observe<Connection extends Redis>(redis: Connection, observing: Observing): Connection {
+export function observe<Connection extends Redis>(redis: Connection, observing: ObserveOptions): Connection {
   const { url, setting = 'REDIS_URL', log } = observing;
   const name = `${setting}: Redis at ${serversIn(url)}`;
   const away = new Set<string>();
@@ -55,7 +55,7 @@ export function observe<Connection extends Redis>(redis: Connection, observing: 
   return redis;
 }
 
-type Observed = {
+type ObservedServer = {
   log: Log;
   name: string;
   endsStart: (error: Error) => boolean;
@@ -63,7 +63,7 @@ type Observed = {
   labels: { node?: string };
 };
 
-function observeServer(redis: SingleRedis, { log, name, endsStart, away, labels }: Observed): void {
+function observeServer(redis: SingleRedis, { log, name, endsStart, away, labels }: ObservedServer): void {
   const { node = '' } = labels;
   redis.on('connect', () => gatherWrites(redis.stream));
   redis.on('error', (error) => {

@@ -5,7 +5,7 @@ import { StartError } from '../start-error.ts';
 import { mastersOf, type Redis } from './connections.ts';
 import { refusalOf } from './observe-connection.ts';
 
-type Waiting = { signal: AbortSignal; log: Log };
+type WaitOptions = { signal: AbortSignal; log: Log };
 
 const askAgainMs = 1_000;
 
@@ -17,7 +17,7 @@ const askAgainMs = 1_000;
  */
 export async function waitForRedis(
   connections: readonly [Redis, ...Redis[]],
-  waiting: Waiting,
+  waiting: WaitOptions,
 ): Promise<{ memoryBytes: number }> {
   const done = new AbortController();
   const signal = AbortSignal.any([waiting.signal, done.signal]);
@@ -42,7 +42,7 @@ function memoryOf(infos: readonly string[]): number {
 }
 
 /** Returns no text if the user of this connection may not run `INFO` and it is not required; otherwise that of each master. */
-async function waitForInfo(redis: Redis, waiting: Waiting & { isRequired: boolean }): Promise<string[]> {
+async function waitForInfo(redis: Redis, waiting: WaitOptions & { isRequired: boolean }): Promise<string[]> {
   const { signal, log, isRequired } = waiting;
   while (true) {
     await waitUntilReady(redis, signal);

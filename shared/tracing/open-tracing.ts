@@ -90,9 +90,9 @@ function parseParent(parent: TraceContext | undefined): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { ...parsed, isRemote: true, ...(traceState && { traceState }) });
 }
 
-type Starting = SpanOptions & { name: string; parent: Context; links?: Link[] };
+type SpanStart = SpanOptions & { name: string; parent: Context; links?: Link[] };
 
-function startSpan(tracer: Tracer, { name, parent, kind, attributes = {}, startedAt, links }: Starting): Span {
+function startSpan(tracer: Tracer, { name, parent, kind, attributes = {}, startedAt, links }: SpanStart): Span {
   const options = {
     kind: kind === undefined ? SpanKind.INTERNAL : kinds[kind],
     attributes: known(attributes),

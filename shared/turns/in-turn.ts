@@ -47,5 +47,5 @@ export function createTurns({
   return { run, next: () => new Promise((resolve) => void run(resolve)) };
 }
 
-/** Those of all work on large bodies in this process. */
+/** Those of all work on large payloads, answers and files in this process. */
 export const { run: inTurn, next: nextTurn } = createTurns();

@@ -7,7 +7,7 @@ const thresholds = [80, 95, 100] as const;
 /** Usage of last month is still stored in the first minutes of a month. */
 const monthsKept = 2;
 
-type Told = WebhookEndpoint['quotaTold'];
+type ToldThresholds = WebhookEndpoint['quotaTold'];
 
 /** The stored usage of an account in a month, and its allowance with top-ups; undefined without a limit. */
 export type QuotaUsage = { used: number; limit: number | undefined };
@@ -28,14 +28,14 @@ export function reachedThresholds({ used, limit }: QuotaUsage): number[] {
 }
 
 /** Returns the reached thresholds that an endpoint has no event of. Months before its first one are not its concern. */
-export function untoldThresholds(told: Told, month: string, reached: readonly number[]): number[] {
+export function untoldThresholds(told: ToldThresholds, month: string, reached: readonly number[]): number[] {
   const first = Object.keys(told).sort()[0];
   if (first === undefined || month < first) return [];
   return reached.filter((percent) => percent > (told[month] ?? 0));
 }
 
 /** Notes the highest of these thresholds for a month, and keeps the last two months. */
-export function noteThresholds(told: Told, month: string, reached: readonly number[]): Told {
+export function noteThresholds(told: ToldThresholds, month: string, reached: readonly number[]): ToldThresholds {
   const highest = Math.max(told[month] ?? 0, ...reached);
   const newest = Object.entries({ ...told, [month]: highest }).sort(([one], [other]) => (one < other ? 1 : -1));
   return Object.fromEntries(newest.slice(0, monthsKept));

@@ -77,9 +77,9 @@ function earlier(one: Date | undefined, other: Date): Date {
   return one !== undefined && one < other ? one : other;
 }
 
-type Placing = { endpoint: string; now: Date; fits: boolean; isUrgent: boolean };
+type Placement = { endpoint: string; now: Date; fits: boolean; isUrgent: boolean };
 
-function deliveryOf(event: AccountEvent, { endpoint, now, fits, isUrgent }: Placing): Delivery {
+function deliveryOf(event: AccountEvent, { endpoint, now, fits, isUrgent }: Placement): Delivery {
   return {
     id: deliveryId(event.id, endpoint),
     event: event.id,

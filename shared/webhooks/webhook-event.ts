@@ -19,7 +19,7 @@ export function eventOf({ what, ...event }: Omit<AccountEvent, 'id'> & { what: r
   return { ...event, id };
 }
 
-/** The body of its deliveries, as OpenAI has it. */
+/** The payload of its deliveries, as OpenAI has it. */
 export function payloadOf({ id, type, at, data }: AccountEvent): string {
   return JSON.stringify({ id, object: 'event', created_at: Math.floor(at.getTime() / 1_000), type, data });
 }

@@ -26,7 +26,7 @@ export type Attacker = {
 type StackNeeds = Pick<StackOptions, 'env' | 'models' | 'guests' | 'backends' | 'plans' | 'webhooks'>;
 
 /** Disposed of after the attack. */
-export type Prepared = AsyncDisposable & { stack: StackNeeds };
+export type Preparation = AsyncDisposable & { stack: StackNeeds };
 
 export type Attack = {
   /** A number, followed by a letter if several attacks share the number. */
@@ -41,7 +41,7 @@ export type Attack = {
   /** The stack options that this attack needs. */
   stack?: StackNeeds;
   /** The same, if the attack also needs something that runs beside the stack. */
-  prepare?: () => Promise<Prepared>;
+  prepare?: () => Promise<Preparation>;
   /** The duration of the attack. Default: 15 s. */
   forMs?: number;
   /** Outcomes. The attack lasts until each has occurred, but at most a minute longer: a busy machine gives it little time. */

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { exceededLimits, exitCodeOf, type Observed, waitsOf } from './judge.ts';
+import { exceededLimits, exitCodeOf, type Observations, waitsOf } from './judge.ts';
 
 const waits = (before: number, during: number) => ({
   before: { p50: before, p99: 20, answers: 100 },
@@ -7,7 +7,7 @@ const waits = (before: number, during: number) => ({
   after: { p50: before, p99: 20, answers: 100 },
 });
 
-function observed(given: Partial<Observed> = {}): Observed {
+function observed(given: Partial<Observations> = {}): Observations {
   return {
     waits: { callers: waits(5, 15) },
     peakMiB: { 'ingress 1': { before: 150, during: 512, after: 200 }, redis: { before: 8, during: 9, after: 9 } },
@@ -16,7 +16,7 @@ function observed(given: Partial<Observed> = {}): Observed {
   };
 }
 
-const exceededBy = (given: Partial<Observed>) => exceededLimits(observed(given));
+const exceededBy = (given: Partial<Observations>) => exceededLimits(observed(given));
 
 test('an attack within every limit exceeds none, and the report exits with 0', (t) => {
   t.deepEqual(exceededLimits(observed()), []);

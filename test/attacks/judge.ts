@@ -7,7 +7,7 @@ export type Percentile = 'p50' | 'p99';
 /** How long callers waited, in milliseconds. Not a number if none was answered. */
 export type Waits = { p50: number; p99: number; answers: number };
 
-export type Observed = {
+export type Observations = {
   /** Which of the waits is judged. Default: the median. */
   judgedBy?: Percentile | undefined;
   /** By kind of caller. */
@@ -30,7 +30,15 @@ export const residentMiBMax = 512;
 const examplesMax = 3;
 
 /** Each exceeded limit, as a message. A missing value exceeds its limit. */
-export function exceededLimits({ judgedBy = 'p50', waits, peakMiB, refused, lost, gains, ended }: Observed): string[] {
+export function exceededLimits({
+  judgedBy = 'p50',
+  waits,
+  peakMiB,
+  refused,
+  lost,
+  gains,
+  ended,
+}: Observations): string[] {
   return [
     ...Object.entries(waits).flatMap(([who, { before, during }]) =>
       during[judgedBy] <= slowdownMax * before[judgedBy]

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Agent } from 'undici';
 import { createFileClient, line } from '../support/file-client.ts';
-import { type Asked, ask } from '../support/truth/ask.ts';
-import type { Calling, Use, Used } from './start-callers.ts';
+import { type AskedRequest, ask } from '../support/truth/ask.ts';
+import type { CallerOptions, CallersReport, Use } from './start-callers.ts';
 
 /** The thread of several accounts that ask one question after another, whole and streamed, from 127.0.0.1, until any message arrives. */
 
@@ -15,10 +15,10 @@ const uploadEveryMs = 1_000;
 /** A caller that waits longer has lost its answer. */
 const patienceMs = 60_000;
 
-const { wish, keys, others, newClients } = workerData as Calling; // from the only module that starts this thread
+const { wish, keys, others, newClients } = workerData as CallerOptions; // from the only module that starts this thread
 const agent = new Agent({ headersTimeout: patienceMs, bodyTimeout: patienceMs });
 const uses: Use[] = [];
-const asked: Asked[] = [];
+const asked: AskedRequest[] = [];
 let isOver = false;
 
 /** The same clock in all threads. */
@@ -68,4 +68,4 @@ await Promise.all([
   ...(others === 'uploads' ? [upload()] : []),
 ]);
 await agent.close();
-parentPort?.postMessage({ uses, asked } satisfies Used);
+parentPort?.postMessage({ uses, asked } satisfies CallersReport);

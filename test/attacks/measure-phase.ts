@@ -5,14 +5,14 @@ import { serviceMetrics } from '../support/service-metric.ts';
 
 const sampleEveryMs = 100;
 
-export type Watched = {
+export type WatchedProcesses = {
   /** The processes whose memory and processor time are measured, by name. */
   pids: Record<string, number>;
   /** The processes whose event loops are measured, by name. */
   services: Record<string, RunningProcess>;
 };
 
-export type Measured = {
+export type PhaseMeasurement = {
   /** In milliseconds of Unix time. */
   from: number;
   to: number;
@@ -27,7 +27,7 @@ export type Measured = {
 };
 
 /** Measures what the processes need during this time, starting now. */
-export async function measurePhase({ pids, services }: Watched, forMs: number): Promise<Measured> {
+export async function measurePhase({ pids, services }: WatchedProcesses, forMs: number): Promise<PhaseMeasurement> {
   await eventLoopsLate(services); // resets the values of the time before
   const from = performance.now();
   const [cpuBefore, ticksBefore] = [await cpuSeconds(pids), await machineTicks()];
@@ -53,7 +53,7 @@ export async function measurePhase({ pids, services }: Watched, forMs: number): 
 }
 
 /** The values since the last call. */
-async function eventLoopsLate(services: Watched['services']): Promise<Record<string, number>> {
+async function eventLoopsLate(services: WatchedProcesses['services']): Promise<Record<string, number>> {
   const late = Object.entries(services).map(async ([name, process]) => {
     const [seconds = Number.NaN] = await serviceMetrics(process, ['nodejs_eventloop_lag_max_seconds']);
     return [name, Math.round(1_000 * seconds)] as const;

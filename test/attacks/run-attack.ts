@@ -6,11 +6,11 @@ import { createKeyClient } from '../support/key-client.ts';
 import { openRedis } from '../support/open-redis.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 import type { Attack, Tally, Target } from './attack.ts';
-import { type ByPhase, exceededLimits, type Observed, type phases, waitsOf } from './judge.ts';
-import { type Measured, measurePhase } from './measure-phase.ts';
+import { type ByPhase, exceededLimits, type Observations, type phases, waitsOf } from './judge.ts';
+import { measurePhase, type PhaseMeasurement } from './measure-phase.ts';
 import { lostOf } from './settled-once.ts';
 import { startAttacker } from './start-attacker.ts';
-import { startCallers, type Used } from './start-callers.ts';
+import { type CallersReport, startCallers } from './start-callers.ts';
 
 /** The settings of the image of docker-compose.yml, and about the heap that Node chooses in 512 MiB. */
 const containerEnv = {
@@ -30,8 +30,8 @@ const batchesSchema = z.object({ data: z.array(z.object({ id: z.string(), status
 export type Result = {
   attack: Attack;
   tally: Tally;
-  observed: Observed;
-  measured: ByPhase<Measured>;
+  observed: Observations;
+  measured: ByPhase<PhaseMeasurement>;
   exceeded: readonly string[];
 };
 
@@ -63,7 +63,7 @@ export async function runAttack(attack: Attack, beside = besideMs[attack.judgedB
   const used = await callers.stop();
   const measured = { before, during, after };
   const keys = [...witnesses.keys, ...newClients];
-  const observed: Observed = {
+  const observed: Observations = {
     judgedBy: attack.judgedBy,
     waits: waitsIn(used, measured),
     peakMiB: peaksOf(measured, [...Object.keys(services), redisName]),
@@ -121,17 +121,17 @@ async function newKeys(stack: Stack, name: string, count: number): Promise<strin
 }
 
 /** A use belongs to the phase in which it started. */
-function waitsIn({ uses }: Used, measured: ByPhase<Measured>): Observed['waits'] {
+function waitsIn({ uses }: CallersReport, measured: ByPhase<PhaseMeasurement>): Observations['waits'] {
   const groups = Map.groupBy(uses, ({ who }) => who);
   const waits = [...groups].map(([who, group]) => {
-    const ofPhase = ({ from, to }: Measured) =>
+    const ofPhase = ({ from, to }: PhaseMeasurement) =>
       waitsOf(group.filter(({ at, refusal }) => at >= from && at < to && refusal === undefined).map(({ ms }) => ms));
     return [who, byPhase((phase) => ofPhase(measured[phase]))] as const;
   });
   return Object.fromEntries(waits);
 }
 
-function peaksOf(measured: ByPhase<Measured>, names: readonly string[]): Observed['peakMiB'] {
+function peaksOf(measured: ByPhase<PhaseMeasurement>, names: readonly string[]): Observations['peakMiB'] {
   const peaks = names.map((name) => [name, byPhase((phase) => measured[phase].peakMiB[name] ?? Number.NaN)] as const);
   return Object.fromEntries(peaks);
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Stack } from '../stack/stack.ts';
 import { createKeyClient } from '../support/key-client.ts';
-import type { Asked } from '../support/truth/ask.ts';
+import type { AskedRequest } from '../support/truth/ask.ts';
 import { contradictionsIn, type Evidence } from '../support/truth/contradictions.ts';
 import { chargedTo } from '../support/truth/open-books.ts';
 import type { Witnesses } from '../support/truth/open-witnesses.ts';
@@ -9,7 +9,7 @@ import type { Witnesses } from '../support/truth/open-witnesses.ts';
 const restWithinMs = 90_000;
 const quotaSchema = z.object({ used: z.number(), reserved: z.number() });
 
-type Deps = { stack: Stack; witnesses: Witnesses; asked: readonly Asked[]; keys: readonly string[] };
+type Deps = { stack: Stack; witnesses: Witnesses; asked: readonly AskedRequest[]; keys: readonly string[] };
 
 /**
  * The lost requests, as messages: each that has no complete and correct answer, no usage record or several, or a charge that differs from

@@ -6,7 +6,7 @@ import type { Round } from './lanes.ts';
 import { median } from './measure.ts';
 import type { Overload } from './overload.ts';
 import type { PromisedTime } from './promises.ts';
-import type { Waiting } from './waiting.ts';
+import type { WaitTimes } from './waiting.ts';
 
 type Cells = Record<string, string | number>;
 
@@ -101,7 +101,7 @@ export function reportLanes(what: string, pairs: readonly { off: Round; on: Roun
   console.log(JSON.stringify({ lanes: { what, pairs } }));
 }
 
-export function reportWaiting({ otherModel, otherAccount, equal }: Waiting): void {
+export function reportWaiting({ otherModel, otherAccount, equal }: WaitTimes): void {
   const ofRounds = (title: string, rows: Record<string, readonly { p50Ms: number; p95Ms: number }[]>) =>
     show(title, rows, (all) => ({
       'p50, ms': median(all.map(({ p50Ms }) => p50Ms)).toFixed(0),

@@ -9,7 +9,7 @@ import { at, offer, sortedMs } from './offer.ts';
 type Percentiles = { p50Ms: number; p95Ms: number };
 
 /** One figure per round. `equal`: how many answers each of two accounts got. */
-export type Waiting = {
+export type WaitTimes = {
   otherModel: Record<'alone' | 'beside a full model' | 'beside a silent model', Percentiles[]>;
   otherAccount: Record<'alone' | 'beside 500 requests', Percentiles[]>;
   equal: { one: number; other: number };
@@ -35,13 +35,19 @@ function openPool(): Promise<Stack> {
   });
 }
 
-export async function measureWaiting({ rounds, seconds }: { rounds: number; seconds: number }): Promise<Waiting> {
+export async function measureWaiting({ rounds, seconds }: { rounds: number; seconds: number }): Promise<WaitTimes> {
   const accounts = await measureAccounts({ rounds, seconds });
   return { otherModel: await measureModels({ rounds, seconds }), ...accounts };
 }
 
 /** In turns, so that other load of the machine affects all of them. */
-async function measureModels({ rounds, seconds }: { rounds: number; seconds: number }): Promise<Waiting['otherModel']> {
+async function measureModels({
+  rounds,
+  seconds,
+}: {
+  rounds: number;
+  seconds: number;
+}): Promise<WaitTimes['otherModel']> {
   await using stack = await openPool();
   stack.modelServers[2].fail({ hang: true });
   const target = await targetOf(stack, 'mine', 'alice');
@@ -55,7 +61,7 @@ async function measureModels({ rounds, seconds }: { rounds: number; seconds: num
     if (ms.length < answers.length) throw new Error(`${answers.length - ms.length} requests were not answered`);
     return { p50Ms: at(ms, 0.5), p95Ms: at(ms, 0.95) };
   };
-  const measured: Waiting['otherModel'] = { alone: [], 'beside a full model': [], 'beside a silent model': [] };
+  const measured: WaitTimes['otherModel'] = { alone: [], 'beside a full model': [], 'beside a silent model': [] };
   await measure(0);
   for (let round = 1; round <= rounds; round++) {
     measured.alone.push(await measure(round));
@@ -79,7 +85,7 @@ async function measureAccounts({ rounds, seconds }: { rounds: number; seconds: n
   });
   const few = await targetOf(stack, 'shared', 'few');
   const many = await targetOf(stack, 'shared', 'many');
-  const otherAccount: Waiting['otherAccount'] = { alone: [], 'beside 500 requests': [] };
+  const otherAccount: WaitTimes['otherAccount'] = { alone: [], 'beside 500 requests': [] };
   await waits(few, seconds);
   for (let round = 1; round <= rounds; round++) {
     otherAccount.alone.push(await waits(few, seconds));
@@ -106,7 +112,7 @@ async function waits(target: Target, seconds: number): Promise<Percentiles> {
   return { p50Ms: at(ms, 0.5), p95Ms: at(ms, 0.95) };
 }
 
-async function shareEqually(targets: readonly Target[], seconds: number): Promise<Waiting['equal']> {
+async function shareEqually(targets: readonly Target[], seconds: number): Promise<WaitTimes['equal']> {
   const agent = new Agent({ connections: 512 });
   const until = performance.now() + seconds * 1_000;
   const counts = await Promise.all(

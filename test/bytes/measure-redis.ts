@@ -22,7 +22,7 @@ import { createEndLeases } from '../../workers/leases/end-leases.ts';
 import { createStartRun } from '../../workers/leases/start-run.ts';
 import type { Bytes, ItemBytes } from '../../workers/memory/item-bytes.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { createBodiesHeld } from '../../workers/queue/bodies-held.ts';
+import { createHeldPayloads } from '../../workers/queue/held-payloads.ts';
 import { createLaneWorker } from '../../workers/queue/lane-worker.ts';
 import { createReplyFrames } from '../../workers/replies/reply-frames.ts';
 import { batchPlan } from '../support/batch-plan.ts';
@@ -178,7 +178,7 @@ async function measureQueues(redis: Redis): Promise<Record<'waiting' | 'running'
   await using lines = createLineQueue({ redis, models: () => batchPlan().models, log });
   await using worker = createLaneWorker({
     ...{ queue: modelQueue(model, 'interactive'), labels: { pool: 'default', lane: 'interactive' } },
-    ...{ connection: redis, bodies: createBodiesHeld({ bodyBytesMax: 1 }), shutdown: new AbortController().signal },
+    ...{ connection: redis, payloads: createHeldPayloads({ bodyBytesMax: 1 }), shutdown: new AbortController().signal },
     ...{ metrics: createWorkerMetrics(new Registry()), log, failLost: async () => {} },
     processJob: async () => ({ outcome: 'done' }),
   });
@@ -238,7 +238,7 @@ async function measureReplies(redis: Redis): Promise<Bytes> {
   return bySize((bytes) => bytesEach(redis, { count: 500, create: () => append(bytes) }));
 }
 
-/** The bytes without a body, and for each KiB of it. */
+/** The bytes without the content, and for each KiB of it. */
 async function bySize(measure: (bytes: number) => Promise<number>): Promise<Bytes> {
   const [small, large] = [await measure(smallBody), await measure(largeBody)];
   const perKibibyte = (large - small) / ((largeBody - smallBody) / kibibyte);

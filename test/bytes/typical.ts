@@ -42,7 +42,7 @@ export function newJob(bodyBytes: number): InferenceJob {
     ...{ requestId: newRequest(), account: newAccount(), keyId: `key_${ulid()}`, plan, model, tier: 'standard' },
     ...{ endpoint: '/v1/chat/completions', stream: true, includeUsage: true, assembled: false, choices: 1 },
     ...{
-      body: bodyOf(bodyBytes),
+      payload: bodyOf(bodyBytes),
       outputTokensMax: 4_096,
       limitFields: ['max_tokens'],
       promptEstimate: 1_500,

@@ -1,5 +1,5 @@
 /** How a request ended, in words that all endpoints share. */
-export type Ending = {
+export type EngineAnswer = {
   /** Whether the client must take it for a finished answer. */
   isComplete: boolean;
   /** Why it is not complete: the status or the error in the stream. */
@@ -34,7 +34,10 @@ type Service = { url: string; key: string };
 type Wishes = { form: Form; stream: boolean; model: string; limit: number; signal?: AbortSignal };
 
 /** Sends a request and reads the answer as a client without an SDK. Rejects only if the service cannot be reached. */
-export async function ask({ url, key }: Service, { form, stream, model, limit, signal }: Wishes): Promise<Ending> {
+export async function ask(
+  { url, key }: Service,
+  { form, stream, model, limit, signal }: Wishes,
+): Promise<EngineAnswer> {
   const { path, body } = requests[form](limit, stream);
   const response = await fetch(`${url}${path}`, {
     method: 'POST',
@@ -55,7 +58,7 @@ export async function ask({ url, key }: Service, { form, stream, model, limit, s
   return { status, ...ending, ...(broke !== undefined && { error: broke }) };
 }
 
-type Read = Omit<Ending, 'status'>;
+type Read = Omit<EngineAnswer, 'status'>;
 /** The parts that these tests read, of all endpoints. */
 type Part = {
   type?: string;
@@ -133,7 +136,7 @@ function textOf({ type, choices, delta }: Part): string {
  * Whether an answer of the model that ends only at its limit is what it says: a complete one has reached the limit, and each token is at
  * least one character of its text; any other says that it is none.
  */
-export function isHonest({ isComplete, error, text, tokens }: Ending, limit: number): boolean {
+export function isHonest({ isComplete, error, text, tokens }: EngineAnswer, limit: number): boolean {
   if (!isComplete) return error !== undefined;
   return error === undefined && tokens === limit && text.length >= limit;
 }

@@ -1,5 +1,5 @@
 import test, { type ExecutionContext } from 'ava';
-import { ask, type Ending, forms, isHonest } from './ask.ts';
+import { ask, type EngineAnswer, forms, isHonest } from './ask.ts';
 import { openEngineTests, until } from './open-engine-tests.ts';
 
 const slow = { model: 'slow', slots: 2, contextTokens: 4_096, endpoints: forms } as const;
@@ -25,9 +25,9 @@ type Load = { model: 'ended' | 'frozen'; fault: () => Promise<void> };
  * Clients of every endpoint, streamed and whole, ask one request after another. Once both engines are in the middle of answers, something
  * happens to the first one. As many requests as clients are begun after that.
  */
-async function endingsUnder({ model, fault }: Load): Promise<Ending[]> {
+async function endingsUnder({ model, fault }: Load): Promise<EngineAnswer[]> {
   const service = await account();
-  const endings: Ending[] = [];
+  const endings: EngineAnswer[] = [];
   let remaining = Number.POSITIVE_INFINITY;
   async function client(number: number): Promise<void> {
     for (let turn = number; remaining-- > 0; turn++) {
@@ -50,7 +50,7 @@ async function endingsUnder({ model, fault }: Load): Promise<Ending[]> {
   return endings;
 }
 
-function requireHonest(t: ExecutionContext, endings: readonly Ending[]): void {
+function requireHonest(t: ExecutionContext, endings: readonly EngineAnswer[]): void {
   const wrong = endings.filter((ending) => !isHonest(ending, limit));
   t.deepEqual(wrong, []);
   const complete = endings.filter(({ isComplete }) => isComplete);

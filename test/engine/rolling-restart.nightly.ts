@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { ask, type Ending, forms, isHonest } from './ask.ts';
+import { ask, type EngineAnswer, forms, isHonest } from './ask.ts';
 import { openEngineTests, until } from './open-engine-tests.ts';
 import type { Engine } from './start-engine.ts';
 
@@ -17,7 +17,7 @@ const limit = 100;
 const clients = 6;
 const rounds = 5;
 
-type Answer = Ending & { stream: boolean };
+type Answer = EngineAnswer & { stream: boolean };
 
 /** Clients ask one request after another while each engine restarts several times. The next one restarts after `untilNext`. */
 async function answersUnder(t: ExecutionContext, untilNext: (restarted: Engine) => Promise<void>): Promise<Answer[]> {

@@ -6,7 +6,7 @@ import type { ModelServer } from '../stack/model-server.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chat, streamEvents } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
-import { type Ending, startLoad, unlimitedKey, until } from '../support/load.ts';
+import { type RequestEnd, startLoad, unlimitedKey, until } from '../support/load.ts';
 import { createPlanEditor, type EditedPlan } from '../support/plan-file-editor.ts';
 import { openWitnesses, type Witnesses } from '../support/truth/open-witnesses.ts';
 
@@ -245,9 +245,9 @@ faultTest(
     await until(() => other.endings.length > answered + 200 && broken.endings.length > refused + 300);
 
     // A stream that has waited ten seconds has begun, so its error is in it.
-    const isLate = (ending: Ending) =>
+    const isLate = (ending: RequestEnd) =>
       ending.kind === 'failed' && ending.id.endsWith('s') && !ending.detail.includes('"content"');
-    const isError = (ending: Ending) => ending.kind === 'refused' || isLate(ending);
+    const isError = (ending: RequestEnd) => ending.kind === 'refused' || isLate(ending);
     t.deepEqual(
       (await broken.stop()).filter((ending) => !isError(ending)),
       [],

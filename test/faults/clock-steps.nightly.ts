@@ -7,7 +7,7 @@ import { startStack } from '../stack/stack.ts';
 import { chat } from '../support/chat.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';
-import { type Asked, ask } from '../support/truth/ask.ts';
+import { type AskedRequest, ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const tenMinutesMs = 600_000;
@@ -65,7 +65,7 @@ faultTest(
     });
     while (server.calls().length < 12) await sleep(10);
     step();
-    const asked: Asked[] = await Promise.all(asking);
+    const asked: AskedRequest[] = await Promise.all(asking);
     server.heal();
     for (let index = 0; index < 8; index += 1) {
       asked.push(await ask({ ...witnesses.wish(`And now, ${index}?`), url: urls[index % 2] ?? '' }, agent));

@@ -7,7 +7,7 @@ import { startStack } from '../stack/stack.ts';
 import { awaitMetric } from '../support/await-metric.ts';
 import { askMeanwhile, inWords } from '../support/faults/ask-meanwhile.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
-import { type Asked, ask } from '../support/truth/ask.ts';
+import { type AskedRequest, ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 import { watchMemory } from '../support/watch-memory.ts';
 
@@ -48,11 +48,11 @@ faultTest(
     t.teardown(() => agent.destroy());
     const beganAt = performance.now();
     // A crowd that arrives in one moment gets 503 with Retry-After (23). This one arrives as fast as it is admitted.
-    const comes = async (index: number): Promise<Asked> => {
+    const comes = async (index: number): Promise<AskedRequest> => {
       const asked = await ask(witnesses.wish(`Waiting ${index}?`), agent);
       return asked.ending === 'refused' && asked.status === 503 ? comes(index) : asked;
     };
-    const asking: Promise<Asked>[] = [];
+    const asking: Promise<AskedRequest>[] = [];
     while (asking.length < waitingMax) {
       for (let wave = 0; wave < waveSize; wave += 1) asking.push(comes(asking.length));
       await awaitMetric(ingress, new RegExp(`^${depth} ${asking.length}$`, 'm'));

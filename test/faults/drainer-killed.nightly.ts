@@ -11,7 +11,7 @@ import { startMongo, urlThrough } from '../support/mongodb/start-mongo.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { scriptDescription } from '../support/script-description.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import { type Asked, ask } from '../support/truth/ask.ts';
+import { type AskedRequest, ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const mongo = await startMongo();
@@ -59,7 +59,7 @@ faultTest(
     const store = parts.use(await openStore(home.url, recordedLog()));
     const agent = parts.adopt(new Agent(), (opened) => opened.destroy());
     const nowhere = parts.use(await startTcpProxy(home.primary, 'refuse'));
-    const asked: Asked[] = [];
+    const asked: AskedRequest[] = [];
 
     for (const { where, hold, records, sums } of steps) {
       // The worker that answers these cannot bring their usage to the store.

@@ -15,7 +15,7 @@ import {
   serverOf,
 } from '../support/backend-outcome.ts';
 import { chargedPrompt } from '../support/charged-prompt.ts';
-import type { Ending } from '../support/chat-ending.ts';
+import type { ChatEnding } from '../support/chat-ending.ts';
 import { chatForm } from '../support/client-forms/choices-forms.ts';
 import { type ClientForm, parseJson } from '../support/client-forms/client-form.ts';
 import { everyForm } from '../support/client-forms/every-form.ts';
@@ -195,10 +195,10 @@ async function ask(asked: Pick<EndpointCase, 'form' | 'model' | 'stream'>) {
   };
 }
 
-type Asked = { ending: Ending; text: string };
+type Asked = { ending: ChatEnding; text: string };
 
 function readAnswer(form: ClientForm, stream: boolean, text: string): Asked {
-  const unlike: Ending = { kind: 'unlike anything', detail: text.slice(-500) };
+  const unlike: ChatEnding = { kind: 'unlike anything', detail: text.slice(-500) };
   const expected = form.hasText ? answer : '';
   if (!stream) {
     const whole = form.readWhole(parseJson(text));
@@ -250,7 +250,7 @@ async function isAsItShouldBe(t: ExecutionContext, one: EndpointCase): Promise<v
 }
 
 /** On a busy machine an answer can take so long that a stream has begun with comments: then its error is a frame with the same code. */
-function isLateError(expected: Ending, ending: Ending, text: string): boolean {
+function isLateError(expected: ChatEnding, ending: ChatEnding, text: string): boolean {
   return expected.kind === 'error' && ending.kind === 'part' && ending.code === expected.code && text === '';
 }
 

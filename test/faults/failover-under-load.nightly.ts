@@ -5,7 +5,7 @@ import { startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { notPromotedMs, openRedisPair } from '../support/faults/open-redis-pair.ts';
 import { seededRandom } from '../support/random.ts';
-import { type Asked, ask } from '../support/truth/ask.ts';
+import { type AskedRequest, ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 import { sendRequests } from '../support/truth/send-requests.ts';
 
@@ -29,7 +29,7 @@ faultTest(
       }),
     );
     const witnesses = parts.use(await openWitnesses(stack));
-    const endedAt = new Map<Asked, number>();
+    const endedAt = new Map<AskedRequest, number>();
     const sending = sendRequests({
       ...{ ingresses: stack.ingresses, keys: witnesses.keys, requests: 600, clients: 40 },
       leavingOf: () => undefined,

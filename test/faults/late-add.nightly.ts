@@ -9,7 +9,7 @@ import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient, type KeyClient } from '../support/key-client.ts';
 import { recordedLog } from '../support/recorded-log.ts';
 import { addressIn, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import { type Asked, ask } from '../support/truth/ask.ts';
+import { type AskedRequest, ask } from '../support/truth/ask.ts';
 import { contradictionsIn } from '../support/truth/contradictions.ts';
 import { followOutboxes } from '../support/truth/follow-outboxes.ts';
 import { type Books, openBooks } from '../support/truth/open-books.ts';
@@ -59,8 +59,8 @@ async function askWithoutReply(
   wanted: number,
   kinds: (typeof jobs)[],
   beforeEach?: () => void,
-): Promise<Asked[]> {
-  const unanswered: Asked[] = [];
+): Promise<AskedRequest[]> {
+  const unanswered: AskedRequest[] = [];
   const agent = new Agent();
   for (let batches = 0; unanswered.length < wanted; batches++) {
     if (batches === batchesMax) throw new Error(`only ${unanswered.length} of ${wanted} answers could be swallowed`);
@@ -107,11 +107,11 @@ function isUnchanged(t: ExecutionContext, before: QuotaNow, after: QuotaNow): vo
   t.true(after.tokens >= before.tokens && before.tokens > 0, 'tokens of this minute were released');
 }
 
-function are503(t: ExecutionContext, asked: readonly Asked[]): void {
+function are503(t: ExecutionContext, asked: readonly AskedRequest[]): void {
   t.deepEqual([...new Set(asked.map((one) => ('status' in one ? one.status : one.ending)))], [503]);
 }
 
-function requestIdsOf(asked: readonly Asked[]): Set<string | undefined> {
+function requestIdsOf(asked: readonly AskedRequest[]): Set<string | undefined> {
   return new Set(asked.map(({ requestId }) => requestId));
 }
 

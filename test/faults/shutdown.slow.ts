@@ -8,7 +8,7 @@ import type { LogLine } from '../stack/service-process.ts';
 import { type RunningIngress, type RunningProcess, type Stack, startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { createKeyClient } from '../support/key-client.ts';
-import { ask, type Ending, startLoad, unlimitedKey, until } from '../support/load.ts';
+import { ask, type RequestEnd, startLoad, unlimitedKey, until } from '../support/load.ts';
 import { sized } from '../support/size.ts';
 import { openWitnesses, type Witnesses } from '../support/truth/open-witnesses.ts';
 
@@ -52,7 +52,7 @@ async function exits(t: ExecutionContext, ...processes: RunningProcess['process'
 }
 
 /** No client may see a wrong or truncated answer, whichever process is shut down. */
-function unharmed(t: ExecutionContext, endings: readonly Ending[]): void {
+function unharmed(t: ExecutionContext, endings: readonly RequestEnd[]): void {
   t.deepEqual(
     endings.filter(({ kind }) => kind === 'wrong' || kind === 'broken off'),
     [],

@@ -4,7 +4,7 @@ import { Agent } from 'undici';
 import { type RunningProcess, startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { openSlowReader } from '../support/slow-reader.ts';
-import { type Asked, ask, questionOf } from '../support/truth/ask.ts';
+import { type AskedRequest, ask, questionOf } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 import { watchMemory } from '../support/watch-memory.ts';
 
@@ -39,7 +39,7 @@ faultTest(
     t.teardown(() => agent.destroy());
     const url = stack.ingresses[0]?.url ?? '';
     const { wish, keys } = witnesses;
-    const others: Asked[] = [];
+    const others: AskedRequest[] = [];
 
     /** Others send one question after another, until they are stopped. */
     async function askOthers(name: string, isOver: () => boolean): Promise<number[]> {

@@ -11,7 +11,7 @@ import { createKeyClient } from '../support/key-client.ts';
 import { openRedis } from '../support/open-redis.ts';
 import { seededRandom } from '../support/random.ts';
 import { recordedLog } from '../support/recorded-log.ts';
-import { type Asked, ask, type Wish } from '../support/truth/ask.ts';
+import { type AskedRequest, ask, type Wish } from '../support/truth/ask.ts';
 import { contradictionsIn, type Evidence, producedBy } from '../support/truth/contradictions.ts';
 import { cutConnectionsAtRandom } from '../support/truth/cut-connections.ts';
 import { endLeasesNow } from '../support/truth/end-leases-now.ts';
@@ -114,7 +114,7 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
       await home.cut();
       await sending.reached(requests * 0.5);
       let waited = await outboxes.waiting();
-      const further: Asked[] = [];
+      const further: AskedRequest[] = [];
       const agent = new Agent();
       for (; waited === 0; waited = await outboxes.waiting()) {
         // A few requests can end before any usage arrives. Then there are further ones.
@@ -132,7 +132,7 @@ export function testTruth({ test, fault, requests, openHome }: Registrar): void 
  * As many requests of one account at once as its plan allows, `atOnce`. Before them, one after another is `tried` until one is answered:
  * the connections to Redis were cut until now, and an ingress refuses requests until it has them again.
  */
-async function fillSlots(stack: Stack, key: string): Promise<Record<'tried' | 'atOnce', Asked[]>> {
+async function fillSlots(stack: Stack, key: string): Promise<Record<'tried' | 'atOnce', AskedRequest[]>> {
   const agent = new Agent();
   const wish = wishOf(stack, key);
   const tried = [await ask(wish, agent)];
@@ -158,7 +158,7 @@ function print(see: See, { asked, calls, records }: Evidence): void {
   see(`${calls.length} calls produced ${producedBy(calls)} tokens, ${chargedTo(all)} were charged`);
 }
 
-function endingOf(one: Asked): string {
+function endingOf(one: AskedRequest): string {
   return 'code' in one ? `${one.ending} ${one.code}` : one.ending;
 }
 

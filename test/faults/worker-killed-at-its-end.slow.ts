@@ -6,7 +6,7 @@ import { everyForm } from '../support/client-forms/every-form.ts';
 import { everyEndpoint } from '../support/every-endpoint.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
 import { addressIn, startTcpProxy } from '../support/tcp-proxy.ts';
-import { type Asked, ask } from '../support/truth/ask.ts';
+import { type AskedRequest, ask } from '../support/truth/ask.ts';
 import { openWitnesses } from '../support/truth/open-witnesses.ts';
 
 /** A new worker sends the text of a script at first. This is the script of BullMQ that removes a finished job from its queue. */
@@ -102,7 +102,7 @@ faultTest(
 
 type Scene = Pick<Awaited<ReturnType<typeof openScene>>, 'witnesses'>;
 
-async function chargedOnce(t: ExecutionContext, { witnesses }: Scene, asked: readonly Asked[]): Promise<void> {
+async function chargedOnce(t: ExecutionContext, { witnesses }: Scene, asked: readonly AskedRequest[]): Promise<void> {
   const { calls, records } = await witnesses.agreeOn(t, asked);
   t.is(calls.length, asked.length);
   t.is(records.size, asked.length);

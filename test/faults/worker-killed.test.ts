@@ -3,12 +3,12 @@ import test, { type ExecutionContext } from 'ava';
 import { Agent } from 'undici';
 import { startStack } from '../stack/stack.ts';
 import { faultTest } from '../support/faults/fault-test.ts';
-import { type Asked, answerTo, ask } from '../support/truth/ask.ts';
+import { type AskedRequest, answerTo, ask } from '../support/truth/ask.ts';
 import { type AgreedEvidence, openWitnesses } from '../support/truth/open-witnesses.ts';
 
 const clients = 64;
 
-type Killed = { asked: readonly Asked[]; evidence: AgreedEvidence; killedAt: number };
+type Killed = { asked: readonly AskedRequest[]; evidence: AgreedEvidence; killedAt: number };
 
 let killing: Promise<Killed> | undefined;
 
@@ -28,7 +28,7 @@ async function killUnderLoad(t: ExecutionContext): Promise<Killed> {
   const agent = new Agent();
   t.teardown(() => agent.destroy());
 
-  async function askAs(client: number): Promise<Asked> {
+  async function askAs(client: number): Promise<AskedRequest> {
     const url = stack.ingresses[client % 2]?.url ?? '';
     const key = keys[client % keys.length] ?? '';
     const stream = client % 4 < 2;

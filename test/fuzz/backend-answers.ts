@@ -17,14 +17,14 @@ const backend = { url: 'http://127.0.0.1:9/v1', location: 'on-prem' } as const;
 export const beginsAsJson = (bytes?: Uint8Array) => bytes?.[0] === 0x7b;
 
 /** The text sent to the client, and how it ended: `done`, or the outcome of a failure. */
-export type Ended = { sent: string; end: string };
+export type AnswerEnd = { sent: string; end: string };
 export type Pieces = readonly Uint8Array[];
 
 /** Requires that the client gets the same, whether the bytes come at once or in pieces. Returns how it ended. */
 export async function bothWays(
   whole: Buffer,
   pieces: Pieces,
-  answer: (pieces: Pieces) => Promise<Ended>,
+  answer: (pieces: Pieces) => Promise<AnswerEnd>,
 ): Promise<string> {
   const [one, other] = [await answer([whole]), await answer(pieces)];
   require(one.end === other.end, `${one.end}, but in pieces ${other.end}`);
@@ -53,7 +53,7 @@ export async function streamTo(
   job: QueuedCall,
   pieces: Pieces,
   checkEvents: (sent: string, isWhole: boolean) => void,
-): Promise<Ended> {
+): Promise<AnswerEnd> {
   let sent = '';
   let begun = 0;
   const reply = {
@@ -97,7 +97,7 @@ export function callOf(endpoint: string, stream: boolean): QueuedCall {
       stream,
       outputTokensMax,
       limitFields: [],
-      body,
+      payload: body,
     },
     ...{ endpoint, includeUsage: false, assembled: false, choices: 1, promptEstimate: 0, earlierRuns: [] },
   };

@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { answerWhole } from '../../workers/answers/answer-request.ts';
 import { textOfBody } from '../../workers/replies/send-pieces.ts';
 import {
+  type AnswerEnd,
   answering,
   apiKey,
   beginsAsJson,
   bothWays,
   callOf,
   checkUsage,
-  type Ended,
   endOf,
   model,
   type Pieces,
@@ -113,7 +113,7 @@ export const backendStreams: FuzzTarget = {
   },
 };
 
-async function assemble(pieces: Pieces): Promise<Ended> {
+async function assemble(pieces: Pieces): Promise<AnswerEnd> {
   const job = { ...callOf(endpoint, false), assembled: true };
   let sent = '';
   const reply = { chunk: () => Promise.reject(new Error('a whole reply sends no chunk')) };

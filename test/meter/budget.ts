@@ -1,6 +1,6 @@
-import type { Cost, Load, Measured } from './measure.ts';
+import type { Cost, Load, Measurement } from './measure.ts';
 
-export type Budget = Record<Load, Measured>;
+export type Budget = Record<Load, Measurement>;
 
 /**
  * How far a figure of the same code can be above the budget: a share, and a few more. A stream takes seconds, in which locks are renewed

@@ -17,7 +17,7 @@ import { startScriptedBackend } from './scripted-backend.ts';
 export type Cost = { commands: number; scripts: number; bytesIn: number; bytesOut: number; keysLeft: number };
 
 /** `parts`: commands by script, or calls by command, and keys by family, for all requests together. They show what grew. */
-export type Measured = { cost: Cost; parts: Record<string, number> };
+export type Measurement = { cost: Cost; parts: Record<string, number> };
 
 export type Load = 'requests' | 'stream';
 
@@ -43,7 +43,7 @@ const freePlan = {
 };
 
 /** Measures both loads on a stack with one ingress and one worker. What an idle stack does in the same time is not counted. */
-export async function measureRedis(): Promise<Record<Load, Measured>> {
+export async function measureRedis(): Promise<Record<Load, Measurement>> {
   await using parts = new AsyncDisposableStack();
   const backend = parts.use(await startScriptedBackend(chunksCounted));
   const stack = parts.use(
@@ -82,7 +82,7 @@ export async function measureRedis(): Promise<Record<Load, Measured>> {
     },
   };
 
-  async function measure(work: () => Promise<void>, units: number): Promise<Measured> {
+  async function measure(work: () => Promise<void>, units: number): Promise<Measurement> {
     for (let time = 0; time < warmUps; time++) await work();
     const { bytesIn, bytesOut } = await bytesOf(redis, work);
     const { commands, scripts, parts } = await callsOf({ redis, url: stack.redisUrl, units }, work);

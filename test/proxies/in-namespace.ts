@@ -7,7 +7,7 @@ import { type ServedProxy, serveBehind } from './serve-behind.ts';
 
 /** Run by proxies.nightly.ts in namespaces of its own: node in-namespace.ts <proxy> <folder> <restarts>. Prints what was seen as JSON. */
 
-export type Seen = Awaited<ReturnType<typeof see>>;
+export type ProxyReport = Awaited<ReturnType<typeof see>>;
 
 const [name = '', folder = '', restarts = '10'] = process.argv.slice(2);
 const bodyBytesMax = 16_777_216;

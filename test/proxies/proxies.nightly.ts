@@ -8,7 +8,7 @@ import test, { type ExecutionContext } from 'ava';
 import { missingFor, provideGoProgram, providePackages, providePypiFile } from '../clients/provide-client.ts';
 import { findProgram, installByApt } from '../stack/install-by-apt.ts';
 import { skipTest } from '../support/skip-test.ts';
-import type { Seen } from './in-namespace.ts';
+import type { ProxyReport } from './in-namespace.ts';
 import { type ProxyName, proxies } from './proxies.ts';
 
 const run = promisify(execFile);
@@ -24,7 +24,7 @@ function missingBehind(name: ProxyName): string | undefined {
   return name === 'envoy' || name === 'traefik' ? missingFor('pypi') : undefined;
 }
 
-async function seeBehind(t: ExecutionContext, name: ProxyName): Promise<Seen> {
+async function seeBehind(t: ExecutionContext, name: ProxyName): Promise<ProxyReport> {
   t.timeout(withinMs);
   const folder = await mkdtemp(join(tmpdir(), 'proxy-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
@@ -35,7 +35,7 @@ async function seeBehind(t: ExecutionContext, name: ProxyName): Promise<Seen> {
     timeout: withinMs,
     killSignal: 'SIGKILL',
   });
-  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Seen; // printed by our own script
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as ProxyReport; // printed by our own script
 }
 
 /** Installs the program of this proxy if it is missing. */

@@ -1,10 +1,10 @@
 import test from 'ava';
-import { type Charged, compareBooks } from './compare-books.ts';
+import { type ChargedRecord, compareBooks } from './compare-books.ts';
 
 const call = (requestId: string, state: 'completed' | 'failed' = 'completed') => ({
   ...{ requestId, state, promptTokens: 10, completionTokens: 5 },
 });
-const record: Charged = { outcome: 'completed', chargedTokens: 15 };
+const record: ChargedRecord = { outcome: 'completed', chargedTokens: 15 };
 const right = {
   answered: ['a', 'b'],
   records: new Map([

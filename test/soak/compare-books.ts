@@ -1,12 +1,12 @@
 import type { UsageRecord } from '../../shared/store/usage/usage-record.ts';
 import type { Call } from '../stack/model-server/calls.ts';
 
-export type Charged = Pick<UsageRecord, 'outcome' | 'chargedTokens'>;
+export type ChargedRecord = Pick<UsageRecord, 'outcome' | 'chargedTokens'>;
 type Served = Pick<Call, 'requestId' | 'state' | 'promptTokens' | 'completionTokens'>;
 type Evidence = {
   /** Requests with a complete answer. */
   answered: readonly string[];
-  records: ReadonlyMap<string, Charged>;
+  records: ReadonlyMap<string, ChargedRecord>;
   calls: readonly Served[];
 };
 

@@ -15,7 +15,7 @@ export type Figure = {
 export type Course = { residentMiB: readonly number[]; heapMiB: readonly number[] };
 
 /** How many requests the process handled in that time, and what each of them may legitimately leave behind. */
-export type Passed = { requests: number; keptBytes?: number };
+export type Workload = { requests: number; keptBytes?: number };
 
 /** The open handles of processes, and the contents of Redis, while there is no traffic. */
 export type Rest = Record<string, number>;
@@ -31,7 +31,7 @@ const slackOpen = 8;
  * Compares the second and the last quarter: the heap by its floor, which is what remains after a collection, and resident memory by its
  * median. In the first quarter memory still grows to its normal size. Half of the requests are between the two.
  */
-export function judgeMemory(name: string, { residentMiB, heapMiB }: Course, passed: Passed): Figure[] {
+export function judgeMemory(name: string, { residentMiB, heapMiB }: Course, passed: Workload): Figure[] {
   const between = passed.requests / 2;
   const keptMiB = (between * (passed.keptBytes ?? 0)) / bytesPerMiB;
   const quarters = (samples: readonly number[], of: (quarter: readonly number[]) => number) => {

@@ -3,11 +3,11 @@ import { parseArgs } from 'node:util';
 import { startStack } from '../stack/stack.ts';
 import { seededRandom } from '../support/random.ts';
 import { checkBooks } from './check-books.ts';
-import { type Figure, judgeMemory, judgeRest, type Passed } from './judge.ts';
+import { type Figure, judgeMemory, judgeRest, type Workload } from './judge.ts';
 import { wrongAnswers } from './judge-answers.ts';
 import { callers, marks, observeRest, redisName, usedMiB, watchProcesses } from './observe.ts';
 import { lines } from './submit-batches.ts';
-import { accounts, type Seen, startTraffic, type Tally } from './traffic.ts';
+import { accounts, startTraffic, type Tally, type TrafficReport } from './traffic.ts';
 
 const usage = `Usage: npm run soak -- <minutes> [--seed 1]
 Runs two ingresses, two workers and Redis under mixed traffic for this many minutes: whole and streamed answers, clients that
@@ -48,7 +48,7 @@ await using stack = await startStack({
   timeouts: { first_token_ms: 2_000, idle_ms: 2_000, request_ms: 60_000 },
 });
 
-async function haveTraffic(name: string, ms: number, seed: number): Promise<Seen> {
+async function haveTraffic(name: string, ms: number, seed: number): Promise<TrafficReport> {
   const traffic = await startTraffic(stack, seededRandom(seed));
   const endAt = performance.now() + ms;
   for (let left = ms; left > 0; left = endAt - performance.now()) {
@@ -103,7 +103,7 @@ function requestsIn(answers: Tally): number {
 }
 
 /** Two ingresses and two workers share the requests. Redis has all of them. */
-function passedBy(name: string): Passed {
+function passedBy(name: string): Workload {
   const requests = requestsIn(tally);
   return name === redisName ? { requests, keptBytes: markBytes } : { requests: requests / 2 };
 }

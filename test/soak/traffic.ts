@@ -9,7 +9,7 @@ import { submitBatches } from './submit-batches.ts';
 export type Tally = Record<string, number>;
 
 /** `answered`: the ids of requests with a complete answer and status 200, including lines of batches. */
-export type Seen = { tally: Tally; answered: readonly string[] };
+export type TrafficReport = { tally: Tally; answered: readonly string[] };
 
 export const accounts = Array.from({ length: 12 }, (_, index) => `soak-${index + 1}`);
 const clients = 16;
@@ -119,7 +119,7 @@ export async function startTraffic(stack: Stack, random: Random) {
 
   return {
     tally: tally as Readonly<Tally>,
-    async stop(): Promise<Seen> {
+    async stop(): Promise<TrafficReport> {
       stopping.abort();
       await Promise.all(running);
       return { tally, answered };

@@ -1,6 +1,6 @@
 import { countTokens } from '../../workers/answers/count-tokens.ts';
 import { chargedPrompt } from './charged-prompt.ts';
-import type { Ending } from './chat-ending.ts';
+import type { ChatEnding } from './chat-ending.ts';
 
 /** Longer than any answer takes, on a busy machine as well. */
 export const patienceMs = 120_000;
@@ -44,13 +44,13 @@ export function firstBackendOf(outcome: Outcome, name: string): string {
 /** The model server of a backend. */
 export const serverOf = (backend: string) => (backend.startsWith('onprem-a') ? 'onprem-a' : backend);
 
-export const exhausted = (attempted: string[]): Ending => ({
+export const exhausted = (attempted: string[]): ChatEnding => ({
   ...{ kind: 'error', status: 503, code: 'UPSTREAMS_EXHAUSTED', tier: 'guest' },
   attempted,
 });
 
 /** The result for the client: the complete answer after a failover, otherwise the error. */
-export function endingOf({ backends, way, outcome }: Case): Ending {
+export function endingOf({ backends, way, outcome }: Case): ChatEnding {
   switch (outcome.what) {
     case 'answers':
       return { kind: 'answer' };

@@ -77,7 +77,7 @@ export async function openBatchSide(
         assembled: true,
         choices: 1,
         promptEstimate: 0,
-        body: '{}',
+        payload: '{}',
       },
       ...{
         outputTokensMax: 1,

@@ -1,7 +1,7 @@
 import { streamEvents } from './chat.ts';
 
 /** The result for a client: the correct answer, an error with its status, or a part of the answer and an error frame. */
-export type Ending =
+export type ChatEnding =
   | { kind: 'answer' }
   | { kind: 'error'; status: number; code: string; tier?: string; attempted?: string[] }
   | { kind: 'part'; code: string }
@@ -10,8 +10,8 @@ export type Ending =
 type Expected = { stream: boolean; answer: string };
 
 /** How a chat completion ended for its client, and the text received. A part is the beginning of the answer, repeated or not. */
-export function readEnding(status: number, body: string, expected: Expected): { ending: Ending; text: string } {
-  const unlike: Ending = { kind: 'unlike anything', detail: `${status} ${body.slice(-500)}` };
+export function readEnding(status: number, body: string, expected: Expected): { ending: ChatEnding; text: string } {
+  const unlike: ChatEnding = { kind: 'unlike anything', detail: `${status} ${body.slice(-500)}` };
   if (status !== 200) {
     const { error, code, tier, attempted } = JSON.parse(body); // a response of the service itself
     const named = { ...(tier !== undefined && { tier }), ...(attempted !== undefined && { attempted }) };
@@ -23,7 +23,7 @@ export function readEnding(status: number, body: string, expected: Expected): { 
   return { ending: text === expected.answer ? { kind: 'answer' } : unlike, text: String(text) };
 }
 
-function readStream(body: string, answer: string, unlike: Ending): { ending: Ending; text: string } {
+function readStream(body: string, answer: string, unlike: ChatEnding): { ending: ChatEnding; text: string } {
   const events = streamEvents(body);
   const text = events.map((event) => (event === '[DONE]' ? '' : (event.choices?.[0]?.delta?.content ?? ''))).join('');
   const last = events.at(-1);

@@ -11,7 +11,7 @@ import { answerCall } from '../../ingress/routes/answer-call.ts';
 import { createAnswerBudget } from '../../shared/bytes/answer-budget.ts';
 import type { HeldClaim } from '../../shared/idempotency/claim.ts';
 import type { Reply, ReplyContent } from '../../shared/jobs/replies.ts';
-import { lostReport } from '../../shared/limits/lost-report.ts';
+import { lostReport } from '../../shared/jobs/usage-outbox.ts';
 import { parsePlanFile } from '../../shared/plan-file/plan-file.ts';
 import { fakeClock } from './fake-clock.ts';
 import { planText } from './plan-text.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
-import type { Admitted } from '../../shared/limits/admission.ts';
+import type { AdmitAnswer } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { connectForRequests } from '../../shared/redis/connections.ts';
@@ -82,7 +82,7 @@ export async function createLimitsClient(task: Task, { name, random }: { name: s
     return [await ask(call), await ask(call)];
   }
 
-  async function admit(requestId: string, tokens: number): Promise<Admitted[]> {
+  async function admit(requestId: string, tokens: number): Promise<AdmitAnswer[]> {
     const allowance: Partial<Allowance> = definedOf(task.allowance);
     return deliver((client) => client.admit({ requestId, tokens, allowance }));
   }

@@ -1,14 +1,14 @@
 import type { Lane } from '../../shared/lane.ts';
 import type {
   Admission,
-  Admitted,
+  AdmitAnswer,
   CountersAnswer,
   Limit,
   LimitCounters,
-  Repeated,
+  RepeatAnswer,
 } from '../../shared/limits/admission.ts';
 import type { Allowance } from '../../shared/limits/admit.ts';
-import type { Released } from '../../shared/limits/release.ts';
+import type { ReleaseAnswer } from '../../shared/limits/release.ts';
 import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { Start } from '../../workers/leases/start-run.ts';
 import { createClaimsModel, type ModelClaim, type ModelClaimEnd } from './claims-model.ts';
@@ -159,7 +159,7 @@ export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: numb
   }
 
   /** A repeat that is not free is a request of the minute and the day. */
-  function repeat(asked: ModelAdmission, repeated: Omit<Repeated, 'outcome' | 'counters'>): Admitted {
+  function repeat(asked: ModelAdmission, repeated: Omit<RepeatAnswer, 'outcome' | 'counters'>): AdmitAnswer {
     const { requestsPerMinute, requestsPerDay, overageEnabled } = asked.allowance;
     const counted = {
       ...asked,
@@ -206,7 +206,7 @@ export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: numb
     return lease;
   }
 
-  function admitted({ lane, admittedAt, startBy, deadline, overage, keep }: ModelLease): Admitted {
+  function admitted({ lane, admittedAt, startBy, deadline, overage, keep }: ModelLease): AdmitAnswer {
     return {
       outcome: 'admitted',
       admission: { admittedAt, startBy, deadline, overage },
@@ -239,7 +239,7 @@ export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: numb
     },
     endLeases,
 
-    readCounters(look: Omit<ModelAdmission, 'lane' | 'tokens' | 'allowance'>): CountersAnswer | Repeated {
+    readCounters(look: Omit<ModelAdmission, 'lane' | 'tokens' | 'allowance'>): CountersAnswer | RepeatAnswer {
       const overtaken = version.stale(look);
       if (overtaken !== undefined) return overtaken;
       const month = monthOf(minute.time(now));
@@ -250,7 +250,7 @@ export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: numb
         : { outcome: 'counters', counters: counters() };
     },
 
-    admit(asked: ModelAdmission): Admitted {
+    admit(asked: ModelAdmission): AdmitAnswer {
       const overtaken = version.stale(asked);
       if (overtaken !== undefined) return overtaken;
       if (ended.has(asked.request) || lost.has(asked.request)) return { outcome: 'ended' };
@@ -330,7 +330,7 @@ export function createLimitsModel(startsAt: number, { keptMax }: { keptMax: numb
     release(
       request: string,
       { run, claim }: { run?: number | 'any' | undefined; claim?: ModelClaim | undefined },
-    ): Released {
+    ): ReleaseAnswer {
       const end = ended.get(request);
       if (end !== undefined) return end === 'released' ? 'released' : 'ended';
       if (lost.has(request)) return 'ended';

@@ -7,7 +7,7 @@ import { claimKey, countersKey, fillKey, versionKey } from '../../shared/redis/k
 import { createChargeLog } from './charge-log.ts';
 import { createLimitsModel } from './limits-model.ts';
 import { lostReport, openLimits } from './limits-side.ts';
-import type { Chosen, ChosenClaim, Edge, Step } from './limits-steps.ts';
+import type { ChosenClaim, ChosenRequest, Edge, Step } from './limits-steps.ts';
 import { monthOf, shiftMonth } from './month-names.ts';
 
 type Deps = {
@@ -45,7 +45,7 @@ export function createLimitsPair({ redis, setTime, account, beginning, ...given 
    */
   let forgottenIn = 0;
 
-  function nameOf({ from, index }: Chosen): string {
+  function nameOf({ from, index }: ChosenRequest): string {
     const live = [...model.leases.keys()].map((requestId) => requestId.slice(idOf('').length));
     const choice = { live, known, new: [] }[from];
     // Every fifth is a line of a batch.

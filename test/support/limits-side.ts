@@ -1,7 +1,7 @@
 import type { Claim } from '../../shared/idempotency/claim.ts';
 import { parseOutboxEntry, type UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { Lane } from '../../shared/lane.ts';
-import type { Admitted, LimitCounters } from '../../shared/limits/admission.ts';
+import type { AdmitAnswer, LimitCounters } from '../../shared/limits/admission.ts';
 import { type Admit, type Allowance, createAdmit, type LookKey } from '../../shared/limits/admit.ts';
 import { leaseLifeMs } from '../../shared/limits/lease-life.ts';
 import { createRelease } from '../../shared/limits/release.ts';
@@ -96,7 +96,7 @@ export function openLimits(redis: Redis, options: Options = {}) {
     async setTimes(name: string, { startBy, deadline }: { startBy: number; deadline: number }): Promise<void> {
       await changeLease(redis, { account, requestId: idOf(name), fields: { startBy, deadline } });
     },
-    admit({ requestId: name, tokens = 100, allowance = {}, claim, key }: Asked): Promise<Admitted> {
+    admit({ requestId: name, tokens = 100, allowance = {}, claim, key }: Asked): Promise<AdmitAnswer> {
       if (key !== undefined) keyIds.set(name, key.id);
       return admission.admit(
         { account, requestId: idOf(name), version, lane, ...(claim && { claim }), ...(key && { key }) },

@@ -8,11 +8,14 @@ const edges = [
 ] as const;
 
 /** A request that holds a lease, any earlier request, or a new one. */
-export type Chosen = { from: 'live' | 'known' | 'new'; index: number };
+export type ChosenRequest = { from: 'live' | 'known' | 'new'; index: number };
 
 const index = fc.integer({ min: 0, max: 30 });
-const request = fc.record<Chosen>({ from: fc.constantFrom('live', 'live', 'live', 'live', 'known', 'new'), index });
-const asked = fc.record<Chosen>({ from: fc.constantFrom('new', 'new', 'new', 'new', 'known', 'live'), index });
+const request = fc.record<ChosenRequest>({
+  from: fc.constantFrom('live', 'live', 'live', 'live', 'known', 'new'),
+  index,
+});
+const asked = fc.record<ChosenRequest>({ from: fc.constantFrom('new', 'new', 'new', 'new', 'known', 'live'), index });
 const some = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: undefined, freq: 2 });
 
 /** Limits are round numbers of tokens, and requests are nearly: their sums often reach a limit exactly, or one token more or less. */
@@ -56,13 +59,13 @@ const times = fc.constantFrom(1, 1, 1, 2);
 /** The process of the admission, one that knows that no process runs it, or the one with this run, relative to the current one. */
 export type Releaser = 'admission' | 'any' | 0 | -1;
 type Steps = {
-  admit: { request: Chosen; tokens: number; version: number; claim: ChosenClaim | undefined; times: number };
+  admit: { request: ChosenRequest; tokens: number; version: number; claim: ChosenClaim | undefined; times: number };
   burst: { count: number; tokens: number; claim: ChosenClaim | undefined };
-  start: { request: Chosen; taken: number; times: number };
-  renew: { request: Chosen; lifeMs: number; times: number };
-  'mark streaming': { request: Chosen; run: number; times: number };
-  settle: { request: Chosen; run: number; settler: string; share: number; isKept: boolean; times: number };
-  release: { request: Chosen; by: Releaser; times: number };
+  start: { request: ChosenRequest; taken: number; times: number };
+  renew: { request: ChosenRequest; lifeMs: number; times: number };
+  'mark streaming': { request: ChosenRequest; run: number; times: number };
+  settle: { request: ChosenRequest; run: number; settler: string; share: number; isKept: boolean; times: number };
+  release: { request: ChosenRequest; by: Releaser; times: number };
   'end leases': { lane: Lane; times: number };
   wait: { ms: number };
   edge: { edge: Edge; by: number };

@@ -7,7 +7,7 @@ import { streamEvents, streamedText } from './chat.ts';
 import { createKeyClient } from './key-client.ts';
 
 /** How a request ended for its client. */
-export type Ending =
+export type RequestEnd =
   | { id: string; kind: 'answered' | 'refused' | 'failed'; status: number; detail: string }
   | { id: string; kind: 'wrong' | 'broken off' | 'no answer'; detail: string };
 
@@ -21,7 +21,7 @@ type Asked = {
 };
 
 /** Sends one request, streamed if its id ends with an s. */
-export async function ask({ url, key, id, model = 'small-chat', dispatcher: given }: Asked): Promise<Ending> {
+export async function ask({ url, key, id, model = 'small-chat', dispatcher: given }: Asked): Promise<RequestEnd> {
   const stream = id.endsWith('s');
   const question = `What is ${id}? 東京`;
   const dispatcher = given ?? new Agent();
@@ -77,7 +77,7 @@ const refusedPauseMs = 250;
 /** Clients that send one question after another until they are stopped, or the test ends. Each `id` is used once. */
 export function startLoad(t: Pick<ExecutionContext, 'teardown'>, load: Load) {
   const { url, keys, name, clients = 12, model, dispatcher, streamedEvery = 3, keepsConnections } = load;
-  const endings: Ending[] = [];
+  const endings: RequestEnd[] = [];
   let stopped = false;
   const running = Array.from({ length: clients }, async (_, client) => {
     const key = keys[client % keys.length] ?? '';
@@ -90,7 +90,7 @@ export function startLoad(t: Pick<ExecutionContext, 'teardown'>, load: Load) {
     }
     await own?.close();
   });
-  async function stop(): Promise<Ending[]> {
+  async function stop(): Promise<RequestEnd[]> {
     stopped = true;
     await Promise.all(running);
     return endings;

@@ -28,7 +28,7 @@ export const sdkErrorsStack = {
 
 export type Ask = { key: string; model: string; content: string; temperature: number };
 /** What an SDK did: how often it asked, the status that it reports, and what the user reads. */
-export type Seen = { asked: number; status: number | undefined; message: string };
+export type SeenError = { asked: number; status: number | undefined; message: string };
 /** `asked`: how often a request goes out with the usual settings of the SDK. */
 type Expected = { asked: number; status: number; reads: RegExp };
 
@@ -136,7 +136,7 @@ async function startCountingProxy(portFor: (name: string) => number) {
 }
 
 /** Requires of each case how often the SDK has asked, the status that it reports, and what its user reads. */
-export function assertSeen(t: ExecutionContext, sdk: string, seen: Record<string, Seen>): void {
+export function assertSeen(t: ExecutionContext, sdk: string, seen: Record<string, SeenError>): void {
   for (const [name, { asked, status, reads }] of Object.entries(expectations)) {
     t.like(seen[name], { asked, status }, `${sdk}, ${name}: ${seen[name]?.message}`);
     t.regex(seen[name]?.message ?? '', reads, `${sdk}, ${name}`);

@@ -8,10 +8,10 @@ import type { ParsedPlanFile, PlanFile } from '../../shared/plan-file/plan-file.
 import type { Redis } from '../../shared/redis/connections.ts';
 import { openSlots } from '../../workers/backends/open-slots.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { type BodiesHeld, createBodiesHeld } from '../../workers/queue/bodies-held.ts';
+import { createHeldPayloads, type HeldPayloads } from '../../workers/queue/held-payloads.ts';
 import type { LaneWork } from '../../workers/queue/lane-worker.ts';
 import { createLinePace } from '../../workers/queue/line-pace.ts';
-import { type QueuesServed, serveQueues } from '../../workers/queue/serve-queues.ts';
+import { type ServedQueues, serveQueues } from '../../workers/queue/serve-queues.ts';
 import type { RedisDatabase } from './private-redis.ts';
 import { recordedLog } from './recorded-log.ts';
 
@@ -30,7 +30,7 @@ type Wishes = {
   ofBackends?: boolean;
   concurrency?: number;
   batchConcurrency?: number;
-  bodies?: BodiesHeld;
+  payloads?: HeldPayloads;
   checksStalled?: boolean;
   reader?: Redis;
   shutdown?: AbortController;
@@ -73,11 +73,11 @@ export function openServedQueues(t: ExecutionContext, given: RedisDatabase, coun
       });
     const backends = wishes.ofBackends ? openForBackends() : undefined;
     t.teardown(() => backends?.[Symbol.dispose]());
-    let worker: QueuesServed | undefined;
+    let worker: ServedQueues | undefined;
     const served = serveQueues({
       ...{ ...common, slots: backends?.slots ?? slotsForAll, connection: given.redis, upkeepRedis: given.redis },
       config: { concurrency, batchConcurrency },
-      bodies: createBodiesHeld({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
+      payloads: createHeldPayloads({ bodyBytesMax: 1, bytesMax: 2 ** 40 }),
       linePace: createLinePace({ isBusy: () => false }), // otherwise lines would pause on a busy machine
       checksStalled: () => checksStalled,
       shutdown: shutdown.signal,

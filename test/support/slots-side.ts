@@ -22,7 +22,7 @@ function planOf({ requestsAtOnce, perWorker = false }: { requestsAtOnce?: number
 }
 
 /** A plan file that a test changes. */
-export type Changed = { -readonly [Key in keyof PlanFile]: PlanFile[Key] } & {
+export type ChangedPlan = { -readonly [Key in keyof PlanFile]: PlanFile[Key] } & {
   models: Record<string, { backends: string[] }>;
   backends: Record<string, { url: string }>;
 };
@@ -70,8 +70,8 @@ export function openSlotsSide(t: ExecutionContext, given: Given = {}) {
   return {
     slots,
     /** The plan file is replaced by another one. */
-    replace(next: Given, change: (plan: Changed) => void = () => {}) {
-      const changed = structuredClone(planOf(next)) as Changed;
+    replace(next: Given, change: (plan: ChangedPlan) => void = () => {}) {
+      const changed = structuredClone(planOf(next)) as ChangedPlan;
       change(changed);
       planFile = changed as PlanFile;
       slots.follow();

@@ -7,7 +7,7 @@ import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import { countingKey, queueDepthsKey } from '../../shared/redis/coordination-keys.ts';
 import { createWorkerMetrics } from '../../workers/metrics.ts';
-import { createBodiesHeld } from '../../workers/queue/bodies-held.ts';
+import { createHeldPayloads } from '../../workers/queue/held-payloads.ts';
 import { createLaneWorker } from '../../workers/queue/lane-worker.ts';
 import { recordedLog } from './recorded-log.ts';
 import { jobFor } from './worker-side.ts';
@@ -18,7 +18,7 @@ const model = 'small-chat';
  * Requests of an account: `jobs` at each of these times, each of which takes a worker `ticks` ticks. `again`: one more whenever one has
  * ended.
  */
-export type Asking = {
+export type TurnDemand = {
   account: string;
   at: readonly number[];
   jobs?: number;
@@ -27,7 +27,7 @@ export type Asking = {
   plan?: string;
 };
 
-export type Served = { account: string; order: number; askedAt: number; takenAt: number };
+export type ServedJob = { account: string; order: number; askedAt: number; takenAt: number };
 
 type Wishes = {
   slots: number;
@@ -43,16 +43,16 @@ type Wishes = {
  * Serves turns on a clock of ticks: requests of several accounts are added to a real queue, from which one job is taken per free slot.
  * Returns the jobs taken, in that order.
  */
-export async function serveInTurns(redis: Redis, askings: readonly Asking[], wishes: Wishes): Promise<Served[]> {
+export async function serveInTurns(redis: Redis, askings: readonly TurnDemand[], wishes: Wishes): Promise<ServedJob[]> {
   const { slots, until, countEvery = 2, ingresses = 1, plans = { free: 10 } } = wishes;
   await using side = openTurnsSide(redis, { ingresses, plans });
-  const served: Served[] = [];
-  const running: { endsAt: number; asking: Asking; end: () => Promise<void> }[] = [];
+  const served: ServedJob[] = [];
+  const running: { endsAt: number; asking: TurnDemand; end: () => Promise<void> }[] = [];
   const inFlight = new Map<string, number>();
   const counts = new Map<string, number>();
   let asked = 0;
 
-  async function ask(asking: Asking, now: number): Promise<void> {
+  async function ask(asking: TurnDemand, now: number): Promise<void> {
     const { account, plan = 'free' } = asking;
     inFlight.set(account, (inFlight.get(account) ?? 0) + 1);
     const order = (counts.get(account) ?? 0) + 1;
@@ -82,7 +82,7 @@ export async function serveInTurns(redis: Redis, askings: readonly Asking[], wis
   return served;
 }
 
-type About = { asking: Asking; order: number; askedAt: number };
+type About = { asking: TurnDemand; order: number; askedAt: number };
 
 /** A queue of a model, ingresses that assign turns in it, and a worker that takes from it. */
 export function openTurnsSide(
@@ -105,7 +105,7 @@ export function openTurnsSide(
     queue: modelQueue(model, 'interactive'),
     labels: { pool: 'default', lane: 'interactive' },
     connection: redis,
-    bodies: createBodiesHeld({ bodyBytesMax: 1 }),
+    payloads: createHeldPayloads({ bodyBytesMax: 1 }),
     shutdown: new AbortController().signal,
     metrics: createWorkerMetrics(new Registry()),
     log,

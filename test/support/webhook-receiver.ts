@@ -3,9 +3,9 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
-export type Received = { path: string; headers: IncomingHttpHeaders; body: string };
+export type ReceivedRequest = { path: string; headers: IncomingHttpHeaders; body: string };
 
-type Answering = (request: Received, response: ServerResponse, raw: IncomingMessage) => void;
+type Answering = (request: ReceivedRequest, response: ServerResponse, raw: IncomingMessage) => void;
 
 /** Answers with this status. */
 export const answerWith =
@@ -18,7 +18,7 @@ export const ok = answerWith(204);
 
 export type WebhookReceiver = AsyncDisposable & {
   port: number;
-  received: Received[];
+  received: ReceivedRequest[];
   /** The connections that were opened. */
   connections(): number;
   /** How the next requests are answered. */
@@ -31,7 +31,7 @@ export type WebhookReceiver = AsyncDisposable & {
 export async function startWebhookReceiver(answering: Answering = ok): Promise<WebhookReceiver> {
   let current = answering;
   let connections = 0;
-  const received: Received[] = [];
+  const received: ReceivedRequest[] = [];
   const waiting: { count: number; resolve: () => void }[] = [];
   const server = createServer(async (request, response) => {
     const body = (await buffer(request)).toString();

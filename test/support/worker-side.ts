@@ -192,7 +192,7 @@ export function jobFor(replyTo: string, given: Partial<InferenceJob>): Inference
     assembled: false,
     choices: 1,
     promptEstimate: 0,
-    body: JSON.stringify({ messages, ...streaming }),
+    payload: JSON.stringify({ messages, ...streaming }),
     outputTokensMax: 4_096,
     limitFields: [],
     replyTo,

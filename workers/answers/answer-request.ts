@@ -21,13 +21,13 @@ import type { ReplySender } from '../replies/send-reply.ts';
 import { promptsOf, usageOf } from './answer-usage.ts';
 import { createOutputGuard, type OutputGuard } from './output-guard.ts';
 
-type Answering = {
+type Options = {
   job: QueuedCall;
   call: BackendCall;
   callBackend: CallBackend;
   reply: Pick<ReplySender, 'chunk'>;
   /** Called before the backend is called, if its answer comes as a stream. */
-  onCalling: (received: Received) => void;
+  onCalling: (received: UsageCounter) => void;
   /**
    * Called at the first token. `id`: the backend's id of the answer. With `isDelivered`, text is sent to the client: from then on, no other
    * backend can take over.
@@ -36,7 +36,7 @@ type Answering = {
 };
 
 /** Returns the usage of what this worker has received of the answer up to now. */
-export type Received = () => Promise<TokenUsage>;
+export type UsageCounter = () => Promise<TokenUsage>;
 
 /**
  * The content of the last reply: usage, and the `body` of a whole answer. `finalEvents`: those that end a streamed answer. They can say
@@ -48,10 +48,10 @@ export type Answer = { body?: AnswerBody; finalEvents?: string; usage: TokenUsag
  * `isOverLimit`: the backend exceeded the output limit, and the rest is neither delivered nor charged. `id`: the backend's id of the
  * answer.
  */
-export type Answered = Answer & { isOverLimit: boolean; id: string | undefined };
+export type RunAnswer = Answer & { isOverLimit: boolean; id: string | undefined };
 
 /** Gets the whole answer from one backend. Fails with `BackendError`; nothing was sent then. */
-export async function answerWhole(answering: Answering): Promise<Answered> {
+export async function answerWhole(answering: Options): Promise<RunAnswer> {
   const { job, call, callBackend } = answering;
   const format = endpointAt(job.endpoint).answer;
   const guard = createOutputGuard(job);
@@ -71,19 +71,19 @@ export async function answerWhole(answering: Answering): Promise<Answered> {
 }
 
 /** Vectors pass as bytes. Such an answer has no text of the model, and no output limit. */
-async function answerVectors(answering: Answering, format: AnswerFormat, vectors: VectorFormat): Promise<Answered> {
+async function answerVectors(answering: Options, format: AnswerFormat, vectors: VectorFormat): Promise<RunAnswer> {
   const { job, call, callBackend } = answering;
   const cut = await callBackend.whole(call, vectors.createCutter(`${randomUUID()} `));
   const answer = format.parse(cut.text);
   const usage = await usageOf(job, answer.usage, () => ({ sample: '', characters: 0 }));
   const body = cut.join(
     format.present(answer, usage, optionsOf(answering)),
-    await vectors.encode(cut.vectors, { body: job.body, budget: call.room }),
+    await vectors.encode(cut.vectors, { payload: job.payload, budget: call.room }),
   );
   return { body, usage, id: answerIdIn(answer.answer), isOverLimit: false };
 }
 
-function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOptions {
+function optionsOf({ job, call }: Pick<Options, 'job' | 'call'>): StreamOptions {
   return {
     model: job.requestedModel ?? job.model,
     requestId: job.requestId,
@@ -94,9 +94,9 @@ function optionsOf({ job, call }: Pick<Answering, 'job' | 'call'>): StreamOption
   };
 }
 
-type Assembled = { isCut: boolean; answer: WholeAnswer };
+type AssembledAnswer = { isCut: boolean; answer: WholeAnswer };
 
-async function assemble(answering: Answering, format: AnswerFormat, guard: OutputGuard): Promise<Assembled> {
+async function assemble(answering: Options, format: AnswerFormat, guard: OutputGuard): Promise<AssembledAnswer> {
   const { job, call, callBackend, onCalling, onFirstToken } = answering;
   const assembly = format.stream?.assembly;
   if (assembly === undefined) throw new Error(`answers of ${job.endpoint} cannot be assembled`);
@@ -128,7 +128,7 @@ async function assemble(answering: Answering, format: AnswerFormat, guard: Outpu
  * Streams the answer of one backend to the client, except its final events. Fails with `BackendError`: before `onFirstToken`, nothing was
  * sent. After it, the client has a part of the answer, and needs an error.
  */
-export async function answerStream(answering: Answering): Promise<Answered> {
+export async function answerStream(answering: Options): Promise<RunAnswer> {
   const { job, call, callBackend, reply, onCalling, onFirstToken } = answering;
   const guard = createOutputGuard(job);
   const { answer: format } = endpointAt(job.endpoint);
@@ -195,13 +195,11 @@ function isPassed(guard: OutputGuard, progress: StreamProgress, job: QueuedCall)
   return typeof passes === 'boolean' ? passes && goesOn() : passes.then((isOver) => isOver && goesOn());
 }
 
-type Calling = Pick<Answering, 'call' | 'callBackend'>;
-
 type EventsReader = Omit<StreamReader, 'takeWhole'> & { complete(): boolean };
 
 /** `isCut`: the stream was cut before its end. `whole`: the text of an answer that came in one JSON. */
 async function readStream(
-  { call, callBackend }: Calling,
+  { call, callBackend }: Pick<Options, 'call' | 'callBackend'>,
   reader: EventsReader,
 ): Promise<{ isCut: boolean; whole?: string }> {
   let whole = '';

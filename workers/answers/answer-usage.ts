@@ -42,14 +42,14 @@ async function countUsage(
 ): Promise<{ usage: TokenUsage; counted: number }> {
   const all = Math.ceil((await countTokens(sample)) * Math.max(1, characters / Math.max(1, sample.length)));
   const { counted, charged } = await countPrompt(job);
-  const repeats = endpointAt(job.endpoint).request.repeatsOfPrompt?.(job.body) ?? 0;
+  const repeats = endpointAt(job.endpoint).request.repeatsOfPrompt?.(job.payload) ?? 0;
   const completionTokens = Math.max(0, all - repeats * counted);
   return { usage: { ...noTokens, promptTokens: charged, completionTokens }, counted };
 }
 
-/** The body is parsed only if several choices were asked for, each of which can be of a prompt of its own. */
-export function promptsOf({ endpoint, body, choices }: QueuedCall): number {
-  return choices === 1 ? 1 : (endpointAt(endpoint).request.promptsIn?.(JSON.parse(body)) ?? 1);
+/** The payload is parsed only if several choices were asked for, each of which can be of a prompt of its own. */
+export function promptsOf({ endpoint, payload, choices }: QueuedCall): number {
+  return choices === 1 ? 1 : (endpointAt(endpoint).request.promptsIn?.(JSON.parse(payload)) ?? 1);
 }
 
 /** The usage of the prompt only, counted by tokenizer. */
@@ -62,7 +62,7 @@ export async function promptUsage(job: QueuedCall): Promise<TokenUsage> {
  * (contract.md#ho5-proof-of-usage).
  */
 export async function unknownUsage(job: QueuedCall): Promise<TokenUsage> {
-  const choices = endpointAt(job.endpoint).request.choicesOf(JSON.parse(job.body));
+  const choices = endpointAt(job.endpoint).request.choicesOf(JSON.parse(job.payload));
   return { ...(await promptUsage(job)), completionTokens: job.outputTokensMax * choices };
 }
 

@@ -4,7 +4,7 @@ import type { Ask } from '../backends/candidates.ts';
 import type { Slot } from '../backends/reservation.ts';
 import type { Decision } from '../outcomes/decide-outcome.ts';
 import { type Treatment, treatments } from '../outcomes/outcome.ts';
-import type { Found, TooLong } from './found.ts';
+import type { AnswerOutcome, TooLong } from './answer-outcome.ts';
 import type { CallingRun } from './run.ts';
 
 /** What a request has learned from the backends that it has asked. */
@@ -20,7 +20,7 @@ export interface AskedBackends {
   /** Whether a second round could end otherwise. */
   mayHelpToTryAgain(): boolean;
   /** The result if no other backend may be asked. */
-  result(run: Pick<CallingRun, 'lane'>): Found;
+  result(run: Pick<CallingRun, 'lane'>): AnswerOutcome;
 }
 
 /** A request that backends cannot digest takes no more of them than this, and then one in a cloud (contract.md#ms3-evidence). */

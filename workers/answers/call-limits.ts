@@ -9,10 +9,10 @@ import { hasOnePrompt } from './asked-backends.ts';
 /** The output limits that backends get (contract.md#ms7-output-limit). */
 export interface CallLimits {
   /** Calls a backend, and once more with another limit if that may help. */
-  ask<Result>(asking: Asking<Result>): Promise<Result>;
+  ask<Result>(asking: LimitedCall<Result>): Promise<Result>;
 }
 
-type Asking<Result> = {
+type LimitedCall<Result> = {
   job: QueuedCall;
   slot: Pick<Slot, 'name' | 'backend'>;
   signal: AbortSignal;

@@ -33,14 +33,17 @@ export async function countTokens(text: string, random: () => number = Math.rand
 }
 
 /**
- * Counts the tokens of the prompt of a queued body: of its texts, and of its media by their estimate. Parsing a body and finding its texts
- * take a turn of the event loop each, which grows with the body (contract.md#ho3-caches).
+ * Counts the tokens of the prompt of a payload: of its texts, and of its media by their estimate. Parsing a payload and finding its texts
+ * take a turn of the event loop each, which grows with the payload (contract.md#ho3-caches).
  */
-export async function countPromptTokens({ endpoint, body }: Pick<QueuedCall, 'endpoint' | 'body'>): Promise<number> {
-  const parsed: object = JSON.parse(body);
-  await turnFor(Math.min(body.length, countedAtOnce));
+export async function countPromptTokens({
+  endpoint,
+  payload,
+}: Pick<QueuedCall, 'endpoint' | 'payload'>): Promise<number> {
+  const parsed: object = JSON.parse(payload);
+  await turnFor(Math.min(payload.length, countedAtOnce));
   const { texts, tokens } = endpointAt(endpoint).request.promptOf(parsed);
-  await turnFor(Math.min(body.length, countedAtOnce));
+  await turnFor(Math.min(payload.length, countedAtOnce));
   return (await countTokens(texts.join('\n'))) + tokens;
 }
 

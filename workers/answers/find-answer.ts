@@ -8,22 +8,22 @@ import type { Decision } from '../outcomes/decide-outcome.ts';
 import { treatments } from '../outcomes/outcome.ts';
 import { relayedText } from '../outcomes/relayed-text.ts';
 import type { AnswerMetrics } from './answer-metrics.ts';
+import type { AnswerOutcome } from './answer-outcome.ts';
 import { type AskedBackends, createAskedBackends } from './asked-backends.ts';
 import { createCallLimits } from './call-limits.ts';
 import { countPromptTokens } from './count-tokens.ts';
-import type { Found } from './found.ts';
 import type { CallingRun } from './run.ts';
 import { createTryBackend } from './try-backend.ts';
 import { noTokens } from './usage-report.ts';
 
 /** Asks the backends of a run's model, one after another, until one answers. Does not settle the request or send the last reply. */
-export type FindAnswer = (run: CallingRun) => Promise<Found>;
+export type FindAnswer = (run: CallingRun) => Promise<AnswerOutcome>;
 
 /** `none left`: no other backend may be asked. `waited`: those that are left had no room in time. */
-type Unanswered = { outcome: 'none left' | 'waited' };
-type Passed = Found | Unanswered;
+type NoAnswer = { outcome: 'none left' | 'waited' };
+type PassOutcome = AnswerOutcome | NoAnswer;
 
-function isUnanswered(passed: Passed): passed is Unanswered {
+function isUnanswered(passed: PassOutcome): passed is NoAnswer {
   return passed.outcome === 'none left' || passed.outcome === 'waited';
 }
 
@@ -46,7 +46,7 @@ export function createFindAnswer(
    * The first pass over the backends is never limited. A second one is, or an outage would double its own load. A line of a batch has
    * no second pass: it waits longer, and not in a worker (contract.md#q3-failover).
    */
-  async function askAll(run: CallingRun, asked: AskedBackends): Promise<Found> {
+  async function askAll(run: CallingRun, asked: AskedBackends): Promise<AnswerOutcome> {
     const { model, endpoint } = run.job;
     if (run.lane === 'interactive') retryBudget.earn();
     const first = await passOver(run, asked);
@@ -73,7 +73,7 @@ export function createFindAnswer(
   }
 
   /** A stream can move on to the next backend until its first token, and a whole answer until its end. */
-  async function passOver(run: CallingRun, asked: AskedBackends): Promise<Passed> {
+  async function passOver(run: CallingRun, asked: AskedBackends): Promise<PassOutcome> {
     const { signal } = run;
     const tried = new Set<string>();
     while (asked.mayAskMore()) {
@@ -111,10 +111,10 @@ export function createFindAnswer(
   }
 }
 
-const mayEstimate: ReadonlySet<Found['outcome']> = new Set(['exhausted', 'late', 'too_long', 'refused']);
+const mayEstimate: ReadonlySet<AnswerOutcome['outcome']> = new Set(['exhausted', 'late', 'too_long', 'refused']);
 
 /** The answer without a backend, if the endpoint has one. */
-async function estimated({ job }: CallingRun): Promise<Found | undefined> {
+async function estimated({ job }: CallingRun): Promise<AnswerOutcome | undefined> {
   const { estimate } = endpointAt(job.endpoint).answer;
   if (estimate === undefined) return undefined;
   return { outcome: 'answered', answer: { body: estimate(await countPromptTokens(job)), usage: noTokens } };

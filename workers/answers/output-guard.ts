@@ -1,4 +1,4 @@
-import type { Written } from '../../shared/endpoints/definition/answer-format.ts';
+import type { WrittenPart } from '../../shared/endpoints/definition/answer-format.ts';
 import { endpointAt } from '../../shared/endpoints/routes.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
@@ -11,7 +11,7 @@ import { createTokenMeter } from './token-meter.ts';
  */
 export interface OutputGuard {
   /** Whether the answer exceeds its limit with this chunk, by the backend's count, else by ours. */
-  passes(written: Written): boolean | Promise<boolean>;
+  passes(written: WrittenPart): boolean | Promise<boolean>;
   /** Whether it exceeded its limit by our count. Then the backend's earlier count no longer applies. */
   hasPassedOurs(): boolean;
   /** The part of a whole answer that is within its limit; 1 if all of it is. */
@@ -28,19 +28,19 @@ function slackOf(tokensMax: number): number {
 
 export function createOutputGuard({
   endpoint,
-  body,
+  payload,
   outputTokensMax,
-}: Pick<QueuedCall, 'endpoint' | 'body' | 'outputTokensMax'>): OutputGuard {
+}: Pick<QueuedCall, 'endpoint' | 'payload' | 'outputTokensMax'>): OutputGuard {
   const { request } = endpointAt(endpoint);
-  const repeats = request.repeatsOfPrompt?.(body) ?? 0;
+  const repeats = request.repeatsOfPrompt?.(payload) ?? 0;
   const meter = createTokenMeter();
   let choices: number | undefined;
   let repeatedTokens: number | undefined;
   let passedOurs = false;
 
-  /** The most that may be charged: the limit for each choice. The body is parsed only once the limit of one choice is exceeded. */
+  /** The most that may be charged: the limit for each choice. The payload is parsed only once the limit of one choice is exceeded. */
   function tokensMax(): number {
-    choices ??= request.choicesOf(JSON.parse(body));
+    choices ??= request.choicesOf(JSON.parse(payload));
     return outputTokensMax * choices;
   }
 
@@ -48,7 +48,7 @@ export function createOutputGuard({
 
   /** Text that repeats the prompt cannot be told from the model's own, so as much more is allowed. */
   async function isOverOurs(): Promise<boolean> {
-    if (repeats > 0) repeatedTokens ??= repeats * (await countPromptTokens({ endpoint, body }));
+    if (repeats > 0) repeatedTokens ??= repeats * (await countPromptTokens({ endpoint, payload }));
     passedOurs = await meter.isOver(slackOf(tokensMax() + (repeatedTokens ?? 0)));
     return passedOurs;
   }

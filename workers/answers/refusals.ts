@@ -3,7 +3,7 @@ import { endpointAt } from '../../shared/endpoints/routes.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { QueuedCall } from '../../shared/jobs/inference-job.ts';
 import { openAiCodes } from '../outcomes/kinds.ts';
-import type { RefusedBy, TooLong } from './found.ts';
+import type { RefusedBy, TooLong } from './answer-outcome.ts';
 
 const fieldPath = /^[A-Za-z_][\w.[\]-]{0,79}$/;
 

@@ -1,4 +1,4 @@
-import type { Served } from '../../shared/jobs/replies.ts';
+import type { RunProgress } from '../../shared/jobs/replies.ts';
 import type { UsageAttempt } from '../../shared/store/usage/usage-record.ts';
 import type { AttemptOutcome } from '../outcomes/outcome.ts';
 
@@ -20,7 +20,7 @@ export interface RunLedger {
   answerId(): string | undefined;
   attempts(): readonly UsageAttempt[];
   /** Undefined before the first call of a backend. */
-  served(): Served | undefined;
+  served(): RunProgress | undefined;
   timing(): { queueWaitMs: number; firstTokenMs: number | null; durationMs: number };
 }
 

@@ -21,9 +21,9 @@ export type TakenJob = {
  * The result of a taking. `requeue`: nothing was sent yet, and this job goes back to its queue, to run at once on another worker
  * (contract.md#o12-requeueing). `later`: this job runs again after about `pauseMs`.
  */
-export type Outcome = { outcome: 'done' } | Back;
+export type Outcome = { outcome: 'done' } | ReturnedJob;
 
-type Back = { outcome: 'requeue'; job: QueuedCall } | { outcome: 'later'; job: QueuedCall; pauseMs: number };
+type ReturnedJob = { outcome: 'requeue'; job: QueuedCall } | { outcome: 'later'; job: QueuedCall; pauseMs: number };
 
 export type ProcessJob = (taking: TakenJob) => Promise<Outcome>;
 

@@ -13,7 +13,7 @@ import { type Decision, decideOutcome } from '../outcomes/decide-outcome.ts';
 import { treatments } from '../outcomes/outcome.ts';
 import { type AttemptSpan, traceAttempt } from '../tracing/trace-attempt.ts';
 import type { AnswerMetrics } from './answer-metrics.ts';
-import { type Answer, type Answered, answerStream, answerWhole, type Received } from './answer-request.ts';
+import { type Answer, answerStream, answerWhole, type RunAnswer, type UsageCounter } from './answer-request.ts';
 import type { CallLimits } from './call-limits.ts';
 import type { CallingRun } from './run.ts';
 import type { AttemptEnd } from './run-ledger.ts';
@@ -23,15 +23,13 @@ import type { AttemptEnd } from './run-ledger.ts';
  * an error of ours. `received`: set once text was sent to the client. `produced`: set if the answer came as a stream, also if it is
  * assembled for the client.
  */
-export type Attempt = Progressed &
-  (
-    | { outcome: 'answered'; answer: Answer }
-    | { outcome: 'failed'; decision: Decision }
-    | { outcome: 'stopped' | 'too_large' }
-    | { outcome: 'fault'; error: unknown }
-  );
+export type Attempt = { received: UsageCounter | undefined; produced: UsageCounter | undefined } & (
+  | { outcome: 'answered'; answer: Answer }
+  | { outcome: 'failed'; decision: Decision }
+  | { outcome: 'stopped' | 'too_large' }
+  | { outcome: 'fault'; error: unknown }
+);
 
-type Progressed = { received: Received | undefined; produced: Received | undefined };
 type CallMetrics = Pick<AnswerMetrics, 'attempts' | 'attemptDuration' | 'firstToken' | 'refusals'>;
 
 /** Calls one backend for a run, and ends the slot of the call. */
@@ -72,7 +70,7 @@ export function createTryBackend(deps: Deps): TryBackend {
       traced.end(attempt.outcome, answered);
     }
 
-    function call(limit: CallLimit): Promise<Answered> {
+    function call(limit: CallLimit): Promise<RunAnswer> {
       const called = callOf(deps, { run, slot, traced, limit, onHead: progress.noteHead });
       const given = { job, call: called, callBackend, reply: run.reply };
       return (job.stream ? answerStream : answerWhole)({ ...given, ...progress.callbacks });
@@ -135,9 +133,9 @@ function failureOf(
   return { attempt, slotEnd: slotEndOf(decision), result: { outcome: 'failed', decision } };
 }
 
-type Calling = { run: CallingRun; slot: Slot; traced: AttemptSpan; limit: CallLimit; onHead: () => void };
+type CallOptions = { run: CallingRun; slot: Slot; traced: AttemptSpan; limit: CallLimit; onHead: () => void };
 
-function callOf(deps: Deps, { run, slot, traced, limit, onHead }: Calling): BackendCall {
+function callOf(deps: Deps, { run, slot, traced, limit, onHead }: CallOptions): BackendCall {
   const { job, signal } = run;
   const { backend } = slot;
   const { answer: format } = endpointAt(job.endpoint);
@@ -199,11 +197,11 @@ function createAttemptLog(log: Log) {
 /** What has come of an answer so far. `onToken` is called at the first token, with the backend's id of the answer. */
 function createProgress(onToken: (id: string | undefined) => void) {
   let hasHead = false;
-  let produced: Received | undefined;
-  let received: Received | undefined;
+  let produced: UsageCounter | undefined;
+  let received: UsageCounter | undefined;
   return {
     callbacks: {
-      onCalling(used: Received): void {
+      onCalling(used: UsageCounter): void {
         produced = used;
       },
       onFirstToken({ isDelivered, id }: { isDelivered: boolean; id: string | undefined }): void {

@@ -3,7 +3,7 @@ import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
 import type { RunLedger } from './run-ledger.ts';
 
-type Ended = {
+type EndedRun = {
   job: Pick<QueuedCall, 'keyId' | 'model' | 'requestedModel' | 'tier' | 'endpoint' | 'earlierRuns'> & { plan: string };
   /** The batch that the request is a line of. */
   batch: string | null;
@@ -15,7 +15,7 @@ export const noTokens: TokenUsage = { promptTokens: 0, completionTokens: 0, cach
 
 /** The content of a request's usage record, by the run that ends it (contract.md#n13-failed-answers). */
 export function usageReport(
-  { job, batch, run, ledger }: Ended,
+  { job, batch, run, ledger }: EndedRun,
   outcome: UsageReport['outcome'],
   usage: TokenUsage,
 ): UsageReport {

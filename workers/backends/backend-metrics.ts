@@ -24,9 +24,9 @@ export function createBackendMetrics(registry: Registry) {
   };
 }
 
-type Opened = BackendMetrics['breakerOpened'];
+type OpenCounter = BackendMetrics['breakerOpened'];
 
-function observeBreakers(registry: Registry, { breakerStatuses }: BackendSlots, opened: Opened): void {
+function observeBreakers(registry: Registry, { breakerStatuses }: BackendSlots, opened: OpenCounter): void {
   new Gauge({
     name: 'svc_backend_breaker_state',
     help: 'Breaker state in this worker: 0 closed, 1 half-open (one probe call), 2 open (not called)',

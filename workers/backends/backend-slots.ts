@@ -11,7 +11,7 @@ import { type BreakerStatus, createServedBackends, type SeenHealth, type ServedB
 import { createWaitingJobs } from './waiting-jobs.ts';
 
 /** `refused`: no backend of the model may be called. `full`: those that may be called have no room. */
-export type Reserved = { outcome: 'reserved'; reservation: Reservation } | { outcome: 'refused' | 'full' };
+export type ReserveOutcome = { outcome: 'reserved'; reservation: Reservation } | { outcome: 'refused' | 'full' };
 
 /** `late`: there was no slot within the time to wait, or the signal was aborted. */
 export type SlotAnswer = { outcome: 'slot'; slot: Slot } | { outcome: 'refused' | 'late' };
@@ -21,7 +21,7 @@ export interface BackendSlots extends Disposable {
    * Reserves the backend to call next, before the job is taken that will call it (contract.md#o2-slot-before-job). Jobs in progress that
    * wait for a slot come first.
    */
-  reserve(model: string, lane: Lane): Reserved;
+  reserve(model: string, lane: Lane): ReserveOutcome;
   /** Whether a job could be taken now: it finds a slot, or none of its backends may be called. */
   hasSlot(model: string, lane: Lane): boolean;
   /**

@@ -24,7 +24,7 @@ export type Ask = {
   signal: AbortSignal;
 };
 
-type Known = {
+type Deps = {
   currentPlanFile: () => Pick<PlanFile, 'backends'>;
   served: ServedBackends;
   load: BackendLoad;
@@ -32,7 +32,7 @@ type Known = {
   contextOf: (backend: string) => number | undefined;
 };
 
-export function createCandidates({ currentPlanFile, served, load, pauses, contextOf }: Known) {
+export function createCandidates({ currentPlanFile, served, load, pauses, contextOf }: Deps) {
   /** Without those that the request may not use. */
   return function candidatesOf(ask: Pick<Ask, 'model' | 'lane'> & Partial<Ask>): Candidate[] {
     const { model, lane, tried, holder = '', only, promptTokensMin = 0 } = ask;
@@ -58,7 +58,7 @@ export function createCandidates({ currentPlanFile, served, load, pauses, contex
 }
 
 /** Reserves a slot at one backend. Undefined if the model does not have this backend. */
-export function createReserveAt(deps: Known & { areSharesValid: (backend: string) => boolean; onFree: () => void }) {
+export function createReserveAt(deps: Deps & { areSharesValid: (backend: string) => boolean; onFree: () => void }) {
   const { currentPlanFile, served, load, pauses, areSharesValid, onFree } = deps;
   const tokens = new Map<string, TokenTime>();
 

@@ -74,12 +74,12 @@ export function createPauses(deps: {
     return left.filter(({ leftMs }) => leftMs > 0);
   }
 
-  function tell(backend: string, learned: Learned): void {
+  function tell(backend: string, learned: LearnedPause): void {
     news.add(backend, learned);
     onNews(backend);
   }
 
-  function learn(backend: string, learned: Learned): void {
+  function learn(backend: string, learned: LearnedPause): void {
     pause(backend, learned);
     tell(backend, learned);
   }
@@ -124,13 +124,13 @@ export function createPauses(deps: {
 }
 
 /** `calls`: undefined if it was not busy. */
-type Learned = { kind: PauseKind; ms: number; calls?: number };
+type LearnedPause = { kind: PauseKind; ms: number; calls?: number };
 
 /** What the fleet is to know: the longest pause, and the fewest calls at which the backend was busy. */
 function createNews(now: () => number) {
   const news = new Map<string, { busyCalls: number; kind: PauseKind; until: number }>();
   return {
-    add(backend: string, { kind, ms, calls }: Learned): void {
+    add(backend: string, { kind, ms, calls }: LearnedPause): void {
       const known = news.get(backend);
       const counts = [known?.busyCalls, calls].filter((count) => count !== undefined && count > 0) as number[]; // as filtered
       const until = now() + ms;

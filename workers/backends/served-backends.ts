@@ -22,7 +22,7 @@ export interface ServedBackends extends Disposable {
   follow(): void;
 }
 
-type Served = { url: string; health: BackendHealth };
+type ServedBackend = { url: string; health: BackendHealth };
 
 const none: ReadonlyMap<string, BackendHealth> = new Map();
 
@@ -39,7 +39,7 @@ export function createServedBackends(deps: {
 }): ServedBackends {
   const { currentPlanFile, pools, onBreaker, test, onLooked, random, now } = deps;
   const probeMs = () => currentPlanFile().timeouts.firstTokenMs;
-  let served = new Map<string, Map<string, Served>>();
+  let served = new Map<string, Map<string, ServedBackend>>();
   let healths = new Map<string, ReadonlyMap<string, BackendHealth>>();
   let names = new Set<string>();
   follow();
@@ -97,7 +97,7 @@ export function createServedBackends(deps: {
   };
 }
 
-function healthsOf(served: ReadonlyMap<string, Served>): ReadonlyMap<string, BackendHealth> {
+function healthsOf(served: ReadonlyMap<string, ServedBackend>): ReadonlyMap<string, BackendHealth> {
   return new Map([...served].map(([name, { health }]) => [name, health]));
 }
 

@@ -5,21 +5,21 @@ import { mayBeInexact } from '../../shared/json/may-be-inexact.ts';
 import type { Backend } from '../../shared/plan-file/plan-file.ts';
 import type { OwnFields } from './own-fields.ts';
 
-type Queued = Pick<
+type CallFields = Pick<
   QueuedCall,
-  'endpoint' | 'body' | 'model' | 'outputTokensMax' | 'limitFields' | 'assembled' | 'stream' | 'choices'
+  'endpoint' | 'payload' | 'model' | 'outputTokensMax' | 'limitFields' | 'assembled' | 'stream' | 'choices'
 >;
 
 /** The output limit for one call: other tokens than those that were reserved, or under another name than usual. */
 export type CallLimit = { tokens?: number; field?: string };
 
 /**
- * Returns the request body for a backend: the queued object, with the backend's own name for the model and the output limit before it. The
- * limit is always sent (contract.md#ms7-output-limit). An answer that is assembled is requested as a stream, with
- * its usage (decisions.md#whole-answers-as-streams). Our own fields (`own`) replace the client's.
+ * Returns the request body for a backend: the payload of the job, with the backend's own name for the model and the output limit before
+ * it. The limit is always sent (contract.md#ms7-output-limit). An answer that is assembled is requested as a stream, with its usage
+ * (decisions.md#whole-answers-as-streams). Our own fields (`own`) replace the client's.
  */
 export function bodyFor(
-  job: Queued,
+  job: CallFields,
   backend: Backend,
   { own = {}, limit = {} }: { own?: OwnFields; limit?: CallLimit } = {},
 ): string {
@@ -32,8 +32,8 @@ export function bodyFor(
   const assembly = isStream && !job.stream ? answer.stream?.assembly?.fields : {};
   const streaming = answer.stream && { stream: isStream, ...assembly, ...(isStream && usageInChunks(job, backend)) };
   const front = JSON.stringify({ model: backend.model ?? job.model, ...limits, ...own, ...streaming });
-  const body = withoutFields(job.body, Object.keys({ ...own, ...streaming }));
-  return body === '{}' ? front : `${front.slice(0, -1)},${body.slice(1)}`;
+  const rest = withoutFields(job.payload, Object.keys({ ...own, ...streaming }));
+  return rest === '{}' ? front : `${front.slice(0, -1)},${rest.slice(1)}`;
 }
 
 /**
@@ -41,7 +41,7 @@ export function bodyFor(
  * first of the endpoint. Some servers refuse two.
  */
 function limitFieldsOf(
-  { endpoint, limitFields }: Queued,
+  { endpoint, limitFields }: CallFields,
   { outputLimitField }: Backend,
   { field }: CallLimit,
 ): readonly string[] {
@@ -52,7 +52,7 @@ function limitFieldsOf(
 }
 
 /** The other name of the output limit of this endpoint, if it has two. */
-export function otherLimitField({ endpoint }: Pick<Queued, 'endpoint'>, refused: string): string | undefined {
+export function otherLimitField({ endpoint }: Pick<CallFields, 'endpoint'>, refused: string): string | undefined {
   const names = endpointAt(endpoint).request.limitFields;
   return names.includes(refused) ? names.find((name) => name !== refused) : undefined;
 }
@@ -61,17 +61,17 @@ export function otherLimitField({ endpoint }: Pick<Queued, 'endpoint'>, refused:
  * vLLM's and SGLang's name for a usage in every chunk. It is that of one choice, so it is not asked for with several. The client's other
  * options of the stream remain.
  */
-function usageInChunks({ endpoint, body, choices }: Queued, backend: Backend): object {
+function usageInChunks({ endpoint, payload, choices }: CallFields, backend: Backend): object {
   const { assembly } = endpointAt(endpoint).answer.stream ?? {};
   if (backend.usageInChunks !== true || choices > 1 || assembly?.fields.stream_options === undefined) return {};
-  const { stream_options: sent } = JSON.parse(body) as { stream_options?: object }; // a body that was accepted
+  const { stream_options: sent } = JSON.parse(payload) as { stream_options?: object }; // a request that was accepted
   return { stream_options: { ...sent, include_usage: true, continuous_usage_stats: true } };
 }
 
-/** Some servers use the last of two fields with one name. A body is queued as `JSON.stringify` writes it. */
-function withoutFields(body: string, names: readonly string[]): string {
-  if (!names.some((name) => body.includes(`"${name}":`))) return body;
-  const sent: object = mayBeInexact(body) ? parseExactly(body) : JSON.parse(body);
+/** Some servers use the last of two fields with one name. A payload is as `JSON.stringify` writes it. */
+function withoutFields(payload: string, names: readonly string[]): string {
+  if (!names.some((name) => payload.includes(`"${name}":`))) return payload;
+  const sent: object = mayBeInexact(payload) ? parseExactly(payload) : JSON.parse(payload);
   const left = Object.entries(sent).filter(([name]) => !names.includes(name));
   return JSON.stringify(Object.fromEntries(left));
 }

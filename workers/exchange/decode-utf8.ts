@@ -1,5 +1,5 @@
 /** The text of these bytes, up to the first that are not UTF-8. `failure`: the error of those. */
-export type Decoded = { text: string; failure?: unknown };
+export type DecodedText = { text: string; failure?: unknown };
 
 const characterBytesMax = 4;
 
@@ -7,7 +7,7 @@ const characterBytesMax = 4;
  * Decodes text that comes in pieces, which may be split inside a character. Text before bytes that are not UTF-8 is returned, for any
  * split. Do not call it again after a failure. A byte order mark is kept.
  */
-export function createUtf8Decoder(): (piece: Uint8Array) => Decoded {
+export function createUtf8Decoder(): (piece: Uint8Array) => DecodedText {
   const decoder = strictDecoder();
   let latest: Uint8Array = new Uint8Array();
   return function decode(piece) {

@@ -6,7 +6,7 @@ import { priorityMax, usualPriority } from '../../shared/plan-file/plan-file-sch
 /** Fields that the service sets in the request to a backend (contract.md#q7-own-fields). They replace the client's. */
 export type OwnFields = { readonly cache_salt?: string; readonly priority?: number };
 
-type Asked = { job: { account: string; plan: string }; lane: Lane };
+type LaneJob = { job: { account: string; plan: string }; lane: Lane };
 
 /**
  * `cache_salt`: with it, a model server shares cached prompts only between requests of one account. So no account can find out by the time
@@ -21,7 +21,7 @@ export function createOwnFields({ plans, pepper }: { plans: () => PlanFile['plan
     return createHmac('sha256', saltKey).update(account).digest('base64url');
   }
 
-  return function ownFields({ job, lane }: Asked, { cacheSalt, priority }: Backend): OwnFields {
+  return function ownFields({ job, lane }: LaneJob, { cacheSalt, priority }: Backend): OwnFields {
     const planPriority = plans()[job.plan]?.priority ?? usualPriority;
     return {
       ...(cacheSalt && { cache_salt: saltOf(job.account) }),

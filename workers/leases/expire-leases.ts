@@ -27,8 +27,8 @@ const aheadMs = (lane: Lane) => leaseGraceMs.started[lane] + 60_000;
 type Look = { node: string; seenAt: number; quietUntil: number };
 
 /** `ended`: how many leases. `nextMs`: time until the next one of the partition may expire; undefined if there is none. */
-export type Expired = { ended: number; nextMs: number | undefined };
-export type ExpireLeases = (partition: number) => Promise<Expired>;
+export type Expiry = { ended: number; nextMs: number | undefined };
+export type ExpireLeases = (partition: number) => Promise<Expiry>;
 
 /** Expires the leases that are past their time, in all accounts of a partition. */
 export function createExpireLeases(deps: {

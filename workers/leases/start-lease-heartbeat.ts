@@ -7,12 +7,12 @@ import { leaseEndsKey, partitionOf } from '../../shared/redis/keys.ts';
 import { loadLua, loadScript } from '../../shared/redis/load-lua.ts';
 
 const leasedSchema = z.object({ account: z.string(), requestId: z.string() });
-type Leased = z.infer<typeof leasedSchema>;
+type LeasedRequest = z.infer<typeof leasedSchema>;
 
 /** Renews the leases of requests while this worker runs them. */
 export interface LeaseHeartbeat extends Disposable {
   /** Renews a lease that has just started, until the returned function is called. */
-  hold(request: Leased): () => void;
+  hold(request: LeasedRequest): () => void;
   /** Extends the leases of jobs that go back to their queue, where each may wait as long as a new one. Never fails. */
   extendRequeued(jobs: readonly unknown[]): Promise<void>;
 }
@@ -29,7 +29,7 @@ export function startLeaseHeartbeat({
   log: Log;
   everyMs?: number;
 }): LeaseHeartbeat {
-  const held = new Set<Leased>();
+  const held = new Set<LeasedRequest>();
   const renewing = repeatWhile({
     everyMs,
     work: () => renewLeases([...held], leaseLifeMs),
@@ -60,13 +60,13 @@ const script = loadLua(new URL('./renew-leases.lua', import.meta.url), {
 });
 
 /** Extends started leases of requests to `lifeMs` from now; never shortens them. Leases that have ended stay ended. Idempotent. */
-export type RenewLeases = (requests: readonly Leased[], lifeMs: number) => Promise<void>;
+export type RenewLeases = (requests: readonly LeasedRequest[], lifeMs: number) => Promise<void>;
 
 /** Makes one call for each partition of these requests' accounts, with at most `atMost` requests in each. */
 export function createRenewLeases(redis: Redis, { atMost = 500 }: { atMost?: number } = {}): RenewLeases {
   const call = loadScript(redis, script);
 
-  async function renew(leased: readonly Leased[], lifeMs: number): Promise<void> {
+  async function renew(leased: readonly LeasedRequest[], lifeMs: number): Promise<void> {
     const leaseEndsKeys = leased.map(({ account }) => leaseEndsKey(account));
     await call({ leaseEndsKeys, lifeMs, requests: leased.map(({ requestId }) => requestId) });
   }

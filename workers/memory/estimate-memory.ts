@@ -90,8 +90,8 @@ function redisParts(demand: Demand, of: ItemBytes['redis']): Part[] {
     { what: 'devices', bytes: devices * of.device.bytes },
     { what: 'further keys with limits', bytes: demand.limitedKeys * of.limitedKey.bytes },
     { what: 'accounts in use within an hour', bytes: active * (of.activeAccount.bytes - of.account.bytes) },
-    { what: 'waiting requests', bytes: waiting * withBody(of.waiting, bodyKib) },
-    { what: 'running requests', bytes: running * withBody(of.running, bodyKib) },
+    { what: 'waiting requests', bytes: waiting * withContent(of.waiting, bodyKib) },
+    { what: 'running requests', bytes: running * withContent(of.running, bodyKib) },
     { what: 'their leases', bytes: (waiting + running) * of.lease.bytes },
     {
       what: 'marks of ended requests',
@@ -102,12 +102,12 @@ function redisParts(demand: Demand, of: ItemBytes['redis']): Part[] {
       what: 'usage events, store away',
       bytes: requestsPerSecond * storeAwayHours * hourSeconds * of.usageEvent.bytes,
     },
-    { what: 'lines of batches', bytes: lines * (withBody(of.lineWaiting, bodyKib) + of.furtherLease.bytes) },
+    { what: 'lines of batches', bytes: lines * (withContent(of.lineWaiting, bodyKib) + of.furtherLease.bytes) },
   ];
 }
 
 function keptAnswers({ idempotentRequestsPerSecond, answerKib }: Demand, of: ItemBytes['redis']): number {
-  return ((idempotentRequestsPerSecond * answerKeptMs) / 1_000) * withBody(of.keptAnswer, answerKib);
+  return ((idempotentRequestsPerSecond * answerKeptMs) / 1_000) * withContent(of.keptAnswer, answerKib);
 }
 
 /** Requests of a plan. An omitted limit means none. */
@@ -164,6 +164,6 @@ function storeParts(demand: Demand, of: ItemBytes['sqlite']): Part[] {
   ];
 }
 
-function withBody({ bytes, perKibibyte = 0 }: Bytes, kib: number): number {
+function withContent({ bytes, perKibibyte = 0 }: Bytes, kib: number): number {
   return bytes + perKibibyte * kib;
 }

@@ -1,4 +1,4 @@
-/** The bytes of an item without a body, and for each KiB of the body that it has. */
+/** The bytes of an item without its content, and for each KiB of that. */
 export type Bytes = { bytes: number; perKibibyte?: number };
 
 /** Measured; `npm run bytes -- --write` writes them. */

@@ -1,4 +1,4 @@
-import type { BackendError, Said } from '../../shared/endpoints/answers/backend-error.ts';
+import type { BackendError, ErrorContent } from '../../shared/endpoints/answers/backend-error.ts';
 import { busyRules } from './busy-rules.ts';
 import { connectionRules } from './connection-rules.ts';
 import { contextRules } from './context-rules.ts';
@@ -6,7 +6,7 @@ import { knownKinds, statusIn } from './kinds.ts';
 import { operatorRules } from './operator-rules.ts';
 import type { Evidence, Outcome } from './outcome.ts';
 import { requestRules } from './request-rules.ts';
-import { type Came, matches, type Rule } from './rule.ts';
+import { type AttemptFailure, matches, type Rule } from './rule.ts';
 import { statusRules } from './status-rules.ts';
 
 /** In this order: the first that matches decides. */
@@ -50,7 +50,10 @@ export function decideOutcome(error: BackendError, { hasText }: { hasText: boole
 }
 
 /** The decision by the tables. */
-export function decide(came: Came, said?: Pick<Said, 'param' | 'promptTokens' | 'contextTokens'>): Decision {
+export function decide(
+  came: AttemptFailure,
+  said?: Pick<ErrorContent, 'param' | 'promptTokens' | 'contextTokens'>,
+): Decision {
   const { kinds = [], words = '', status, retryAfterMs } = came;
   const rule = rules.find((each) => matches(each, came));
   if (rule === undefined) throw new Error(`no rule for ${came.fault}`); // the last ones match everything

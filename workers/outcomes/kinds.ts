@@ -1,4 +1,4 @@
-import type { Said } from '../../shared/endpoints/answers/backend-error.ts';
+import type { ErrorContent } from '../../shared/endpoints/answers/backend-error.ts';
 
 /** What errors in a 200 stand for, by their codes and types (OpenAI, Anthropic, vLLM, SGLang, gRPC). */
 const statusOfKinds: readonly [status: number, kinds: readonly string[]][] = [
@@ -37,6 +37,6 @@ export const knownKinds: ReadonlySet<string> = new Set([
 ]);
 
 /** The HTTP status that an error in a 200 stands for. */
-export function statusIn({ status, kinds }: Said): number | undefined {
+export function statusIn({ status, kinds }: ErrorContent): number | undefined {
   return status ?? statusOfKinds.find(([, known]) => known.some((kind) => kinds.includes(kind)))?.[0];
 }

@@ -5,7 +5,7 @@ import type { Evidence, Outcome } from './outcome.ts';
  * What came back from a backend instead of an answer. `status`: of HTTP, else what an error in a 200 stands for. `hasText`: text came
  * before it.
  */
-export type Came = {
+export type AttemptFailure = {
   fault: BackendFault;
   status?: number | undefined;
   /** Codes and types of its error, in lower case. */
@@ -38,10 +38,10 @@ export type Rule = {
   /** The request may have caused it. It loses two on-prem backends at most (contract.md#ms3-evidence). */
   isLoss?: boolean;
   /** An example, which its test decides. */
-  example: Came;
+  example: AttemptFailure;
 };
 
-export function matches(rule: Rule, came: Came): boolean {
+export function matches(rule: Rule, came: AttemptFailure): boolean {
   const { status, kinds = [], words = '', hasText = false, wasSent = true, retryAfterMs } = came;
   return (
     (rule.faults ?? ['status', 'said']).includes(came.fault) &&

@@ -1,14 +1,12 @@
 import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 
-type Served = Pick<PlanFile, 'models' | 'backends'>;
-
 /**
  * Returns the plan file with the models that this worker has served and would serve no longer: those that have gone, and those that have
  * moved to a pool of other workers. Their backends stay, too.
  */
 export function withRetiredModels(
   next: PlanFile,
-  earlier: Served,
+  earlier: Pick<PlanFile, 'models' | 'backends'>,
   { servesEarlier, servesNext }: Record<'servesEarlier' | 'servesNext', (pool: string) => boolean>,
 ): PlanFile {
   const retired = Object.entries(earlier.models).flatMap(([name, was]) => {

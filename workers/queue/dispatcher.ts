@@ -1,7 +1,7 @@
 import { type Lane, lanes } from '../../shared/lane.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { StopReason } from '../answers/run.ts';
-import type { BodiesHeld } from './bodies-held.ts';
+import type { HeldPayloads } from './held-payloads.ts';
 import { createJobRoom } from './job-room.ts';
 import type { LinePace } from './line-pace.ts';
 import { createQueueStates, type DispatchedQueue, type QueueState, type QueueStates } from './queue-state.ts';
@@ -37,7 +37,7 @@ export function createDispatcher(deps: {
   /** Max concurrent jobs of one model. Lines of batches use what is left of that, and at most `batchConcurrency`. */
   concurrency: number;
   batchConcurrency: number;
-  bodies: Pick<BodiesHeld, 'furtherJobs'>;
+  payloads: Pick<HeldPayloads, 'furtherJobs'>;
   linePace: Pick<LinePace, 'isDue' | 'noteTaking'>;
   /** Splits markers into groups that are looked for separately. In a cluster, some of them may not be available. */
   groupMarkers: (markers: readonly string[]) => string[][];

@@ -1,4 +1,4 @@
-import type { BodiesHeld } from './bodies-held.ts';
+import type { HeldPayloads } from './held-payloads.ts';
 import type { LinePace } from './line-pace.ts';
 import type { QueueState, QueueStates } from './queue-state.ts';
 
@@ -22,17 +22,17 @@ export function createJobRoom(deps: {
   states: Pick<QueueStates, 'taken' | 'ofOwner'>;
   concurrency: number;
   batchConcurrency: number;
-  bodies: Pick<BodiesHeld, 'furtherJobs'>;
+  payloads: Pick<HeldPayloads, 'furtherJobs'>;
   linePace: Pick<LinePace, 'isDue' | 'noteTaking'>;
 }): JobRoom {
-  const { states, concurrency, batchConcurrency, bodies, linePace } = deps;
+  const { states, concurrency, batchConcurrency, payloads, linePace } = deps;
   let taking = 0;
   let isClosed = false;
 
   const jobsOf = ({ worker, taking: takings }: QueueState) => worker.running() + takings;
 
   function has(state: QueueState): boolean {
-    if (isClosed || taking >= bodies.furtherJobs()) return false;
+    if (isClosed || taking >= payloads.furtherJobs()) return false;
     if (state.lane === 'interactive') return jobsOf(state) < concurrency;
     const ofOwner = states.ofOwner(state.owner).reduce((sum, each) => sum + jobsOf(each), 0);
     return ofOwner < concurrency && jobsOf(state) < batchConcurrency;

@@ -5,7 +5,7 @@ import type { Log } from '../../shared/process/log.ts';
 import type { Redis } from '../../shared/redis/connections.ts';
 import type { Outcome, ProcessJob, StopReason, TakenJob } from '../answers/run.ts';
 import type { Reservation } from '../backends/reservation.ts';
-import type { BodiesHeld } from './bodies-held.ts';
+import type { HeldPayloads } from './held-payloads.ts';
 import { createJobLocks } from './job-locks.ts';
 import type { QueueMetrics } from './queue-metrics.ts';
 
@@ -49,7 +49,7 @@ type LaneWorkerDeps = LaneWork & {
   queue: QueueId;
   labels: { pool: string; lane: Lane };
   connection: Redis;
-  bodies: Pick<BodiesHeld, 'hold'>;
+  payloads: Pick<HeldPayloads, 'hold'>;
   /** Aborted when the process is asked to stop. A job that arrives later is requeued at once. */
   shutdown: AbortSignal;
   metrics: Pick<QueueMetrics, 'running'>;
@@ -57,7 +57,7 @@ type LaneWorkerDeps = LaneWork & {
 };
 
 export function createLaneWorker(deps: LaneWorkerDeps): LaneWorker {
-  const { labels, connection, bodies, metrics, log } = deps;
+  const { labels, connection, payloads, metrics, log } = deps;
   const queue = deps.queue.name;
   const worker = openWorker(deps);
   const markerKey = worker.toKey('marker');
@@ -77,7 +77,7 @@ export function createLaneWorker(deps: LaneWorkerDeps): LaneWorker {
     const id = String(taken.job.id);
     const lock = locks.hold(id, taken.token);
     metrics.running.inc(labels);
-    using _body = bodies.hold(bodyLength(taken.job));
+    using _payload = payloads.hold(payloadBytes(taken.job));
     try {
       const outcome = await process(taken.job, { signal: lock.signal, reservation });
       reservation?.release();
@@ -169,7 +169,7 @@ async function recoverStalled(worker: Worker, onRecovered: LaneWork['onRecovered
 }
 
 /** Jobs of another release may have another shape. The run rejects what it cannot read. */
-function bodyLength({ data }: Job): number {
-  const { body } = data as { body?: unknown };
-  return typeof body === 'string' ? Buffer.byteLength(body) : 0;
+function payloadBytes({ data }: Job): number {
+  const { payload } = data as { payload?: unknown };
+  return typeof payload === 'string' ? Buffer.byteLength(payload) : 0;
 }

@@ -1,5 +1,5 @@
 import type { Lane } from '../../shared/lane.ts';
-import type { Reserved } from '../backends/backend-slots.ts';
+import type { ReserveOutcome } from '../backends/backend-slots.ts';
 import type { LaneWorker } from './lane-worker.ts';
 
 /** A queue whose jobs are dispatched. */
@@ -9,7 +9,7 @@ export type DispatchedQueue = {
   owner: string;
   worker: LaneWorker;
   /** Reserves a slot for the next job, before the job is known. */
-  reserve: () => Reserved;
+  reserve: () => ReserveOutcome;
   /** Whether a job could be taken now. */
   hasSlot: () => boolean;
 };

@@ -6,8 +6,8 @@ import type { Log } from '../../shared/process/log.ts';
 import { inOneSlot, type Redis } from '../../shared/redis/connections.ts';
 import type { BackendSlots } from '../backends/backend-slots.ts';
 import { existingKeys } from '../redis/existing-keys.ts';
-import type { BodiesHeld } from './bodies-held.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
+import type { HeldPayloads } from './held-payloads.ts';
 import { createLaneWorker, type LaneWork } from './lane-worker.ts';
 import type { LinePace } from './line-pace.ts';
 import { openJobWait } from './open-job-wait.ts';
@@ -15,7 +15,7 @@ import type { QueueMetrics } from './queue-metrics.ts';
 import type { DispatchedQueue } from './queue-state.ts';
 import { startStalledRecovery } from './start-stalled-recovery.ts';
 
-export type QueuesServed = AsyncDisposable &
+export type ServedQueues = AsyncDisposable &
   Pick<Dispatcher, 'slotsChanged' | 'checkFull' | 'cancel' | 'requeueAll' | 'running' | 'finish'>;
 
 type QueuesDeps = {
@@ -33,7 +33,7 @@ type QueuesDeps = {
   workerId: string;
   /** Max concurrent jobs of each model, and max lines of batches of these; 0: no lines of batches are run. */
   config: Pick<WorkerConfig, 'concurrency' | 'batchConcurrency'>;
-  bodies: BodiesHeld;
+  payloads: HeldPayloads;
   linePace: Pick<LinePace, 'isDue' | 'noteTaking'>;
   shutdown: AbortSignal;
   metrics: Pick<QueueMetrics, 'running'>;
@@ -50,11 +50,11 @@ const checkPauseMsMin = 150;
  * Runs the jobs of all models of these pools, as the plan file has them. A job waits in its queue for a slot. Only a job that fails over
  * waits in the worker. The slots must follow the plan file before the queues do.
  */
-export function serveQueues(deps: QueuesDeps): QueuesServed {
+export function serveQueues(deps: QueuesDeps): ServedQueues {
   const { planFile, upkeepRedis, config, log } = deps;
   const queues = openQueues(deps);
   const dispatcher = createDispatcher({
-    ...{ ...config, bodies: deps.bodies, linePace: deps.linePace, log, onAwaited: () => wait.changed() },
+    ...{ ...config, payloads: deps.payloads, linePace: deps.linePace, log, onAwaited: () => wait.changed() },
     groupMarkers: (markers) => inOneSlot(upkeepRedis, markers),
     findMarkers: (markers) => existingKeys(upkeepRedis, markers),
     putBack(marker, at) {
@@ -134,14 +134,14 @@ function openQueues(deps: QueuesDeps) {
   };
 }
 
-type Opened = { model: string; pool: string; lane: Lane };
+type LaneQueue = { model: string; pool: string; lane: Lane };
 
 function openWorker(
-  { work, connection, bodies, shutdown, metrics, log }: QueuesDeps,
-  { model, pool, lane }: Opened,
+  { work, connection, payloads, shutdown, metrics, log }: QueuesDeps,
+  { model, pool, lane }: LaneQueue,
 ): DispatchedQueue['worker'] {
   return createLaneWorker({
     ...work[lane],
-    ...{ queue: modelQueue(model, lane), labels: { pool, lane }, connection, bodies, shutdown, metrics, log },
+    ...{ queue: modelQueue(model, lane), labels: { pool, lane }, connection, payloads, shutdown, metrics, log },
   });
 }

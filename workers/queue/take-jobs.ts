@@ -1,5 +1,5 @@
 import type { Log } from '../../shared/process/log.ts';
-import type { Reserved } from '../backends/backend-slots.ts';
+import type { ReserveOutcome } from '../backends/backend-slots.ts';
 import type { JobRoom } from './job-room.ts';
 import type { LaneWorker, LockedJob } from './lane-worker.ts';
 import type { QueueState } from './queue-state.ts';
@@ -36,7 +36,7 @@ export function createJobTaker(deps: {
     return tracked;
   }
 
-  async function take(state: QueueState, reserved: Reserved): Promise<void> {
+  async function take(state: QueueState, reserved: ReserveOutcome): Promise<void> {
     const reservation = reserved.outcome === 'reserved' ? reserved.reservation : undefined;
     state.isMarked = false;
     room.beginTaking(state);

@@ -12,7 +12,7 @@ import type { RetryUnavailable } from './retry-unavailable.ts';
 export type ReconcileStore = Pick<Store, 'accounts' | 'usage'>;
 
 /** What differed, and what still differs after a repair. */
-export type Drifted = { found: MonthCheck; left: MonthCheck | undefined };
+export type Drift = { found: MonthCheck; left: MonthCheck | undefined };
 
 /** A record that reached the store early is repaired by its drainer within milliseconds. These pauses take over three seconds in total. */
 const pausesMs = [50, 100, 200, 400, 800, 1_600];
@@ -29,7 +29,7 @@ export function createReconcileMonth(deps: {
   repair: boolean;
   retryUnavailable: RetryUnavailable;
   signal: AbortSignal;
-}): (month: UsageMonth) => Promise<Drifted | undefined> {
+}): (month: UsageMonth) => Promise<Drift | undefined> {
   const { redis, store, monthsKept, repair, retryUnavailable, signal } = deps;
   const seed = createSeed({ redis, store: store.usage });
   const checkMonth = createCheckMonth({ redis, store: store.usage, seed });

@@ -1,11 +1,11 @@
 import type { MonthTokens } from '../../shared/limits/seed.ts';
 import type { UsageSum } from '../../shared/store/usage/usage-sums.ts';
 import { type MonthCheck, sumDiffers } from './reconcile-drift.ts';
-import type { Drifted } from './reconcile-month.ts';
-import type { Reconciled } from './reconcile-usage.ts';
+import type { Drift } from './reconcile-month.ts';
+import type { ReconcileReport } from './reconcile-usage.ts';
 
 /** The lines for standard output. The last line is the remaining drift. */
-export function reportOf({ accounts, months, found, left, drifted }: Reconciled, repair: boolean): string[] {
+export function reportOf({ accounts, months, found, left, drifted }: ReconcileReport, repair: boolean): string[] {
   const more = found.months - drifted.length;
   return [
     `accounts checked: ${accounts}`,
@@ -17,15 +17,15 @@ export function reportOf({ accounts, months, found, left, drifted }: Reconciled,
   ];
 }
 
-export function progressOf({ accounts, months, found }: Reconciled): string {
+export function progressOf({ accounts, months, found }: ReconcileReport): string {
   return `checked ${months} months of ${accounts} accounts; ${found.months} differ`;
 }
 
-function amountOf({ tokens, months }: Reconciled['found']): string {
+function amountOf({ tokens, months }: ReconcileReport['found']): string {
   return months === 0 ? '0' : `${tokens} tokens in ${months} account-months`;
 }
 
-function lineOf({ found, left }: Drifted, repair: boolean): string {
+function lineOf({ found, left }: Drift, repair: boolean): string {
   // As JSON, because a name from a sign-in token may contain control characters of a terminal.
   const name = `${JSON.stringify(found.account)} ${found.month}`;
   const outcome = left === undefined ? '; repaired' : '; not repaired';

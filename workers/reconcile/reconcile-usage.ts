@@ -1,13 +1,13 @@
 import type { Redis } from '../../shared/redis/connections.ts';
 import { createMonthsToReconcile } from './months-to-reconcile.ts';
 import { driftOf } from './reconcile-drift.ts';
-import { createReconcileMonth, type Drifted, type ReconcileStore } from './reconcile-month.ts';
+import { createReconcileMonth, type Drift, type ReconcileStore } from './reconcile-month.ts';
 import { createRetryUnavailable } from './retry-unavailable.ts';
 
 type Amount = { tokens: number; months: number };
 
 /** `found`: what differed; `drifted` are the first of these. `left`: what still differs after a repair. */
-export type Reconciled = { accounts: number; months: number; found: Amount; left: Amount; drifted: Drifted[] };
+export type ReconcileReport = { accounts: number; months: number; found: Amount; left: Amount; drifted: Drift[] };
 
 const monthsAtOnce = 8;
 const driftedShownMax = 100;
@@ -25,11 +25,11 @@ export function createReconcileUsage(deps: {
   /** How long the store or Redis may be unavailable at a time. */
   unavailableMsMax: number;
   signal: AbortSignal;
-}): { run(): Promise<Reconciled>; progress(): Reconciled } {
+}): { run(): Promise<ReconcileReport>; progress(): ReconcileReport } {
   const retryUnavailable = createRetryUnavailable(deps);
   const months = createMonthsToReconcile({ ...deps, store: deps.store.usage, retryUnavailable });
   const reconcileMonth = createReconcileMonth({ ...deps, retryUnavailable });
-  const done: Reconciled = {
+  const done: ReconcileReport = {
     accounts: 0,
     months: 0,
     found: { tokens: 0, months: 0 },
@@ -37,7 +37,7 @@ export function createReconcileUsage(deps: {
     drifted: [],
   };
 
-  function note(drifted: Drifted | undefined): void {
+  function note(drifted: Drift | undefined): void {
     done.months += 1;
     if (drifted === undefined) return;
     add(done.found, drifted.found);
@@ -67,7 +67,7 @@ export function createReconcileUsage(deps: {
   };
 }
 
-function add(amount: Amount, checked: Drifted['left']): void {
+function add(amount: Amount, checked: Drift['left']): void {
   const drift = checked === undefined ? undefined : driftOf(checked);
   if (drift === undefined) return;
   amount.months += 1;

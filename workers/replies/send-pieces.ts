@@ -32,7 +32,7 @@ export function createPieceReaders(): PieceReaders {
 }
 
 /** What a run sends pieces with. `signal`: its client is gone, or its time is over. */
-export type PieceSending = {
+export type PieceOptions = {
   readers: Pick<PieceReaders, 'follow'>;
   /** All of it is held until the run ends. */
   held: Pick<HeldAnswer, 'stall' | 'flow'>;
@@ -47,7 +47,7 @@ export type PieceSending = {
  */
 export async function sendPieces(
   body: AnswerBody,
-  { readers, held, followReader, signal, request }: PieceSending & { request: string },
+  { readers, held, followReader, signal, request }: PieceOptions & { request: string },
   send: (piece: string, bytes: number) => Promise<void>,
 ): Promise<boolean> {
   const parts = typeof body === 'string' ? [Buffer.from(body)] : body;

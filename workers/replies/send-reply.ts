@@ -1,8 +1,8 @@
 import { type ApiError, replyLost } from '../../shared/errors.ts';
 import { packError } from '../../shared/jobs/carried-error.ts';
-import type { ReplyContent, Served, TokenUsage } from '../../shared/jobs/replies.ts';
+import type { ReplyContent, RunProgress, TokenUsage } from '../../shared/jobs/replies.ts';
 import type { PostedReply, ReplyFrames } from './reply-frames.ts';
-import { type AnswerBody, bytesOfBody, type PieceSending, sendPieces, textOfBody } from './send-pieces.ts';
+import { type AnswerBody, bytesOfBody, type PieceOptions, sendPieces, textOfBody } from './send-pieces.ts';
 
 /** Sends the replies of one run of a job to its ingress, in order and numbered. */
 export interface ReplySender {
@@ -30,7 +30,7 @@ const openingMs = 10;
 /** Less than an ingress buffers for one client, for any characters: all of it may arrive at once. Final events are not counted. */
 const unsentCharactersMax = 262_144;
 
-type Posting = {
+type PostOptions = {
   frames: ReplyFrames;
   replyTo: string;
   requestId: string;
@@ -39,13 +39,13 @@ type Posting = {
   onGone: () => void;
 };
 
-type SenderOptions = Posting & {
+type SenderOptions = PostOptions & {
   /** The first text is about to be sent. */
   onFirstText?: () => void;
   /** Is sent with the first text, or else with the last reply. */
-  served?: () => Served | undefined;
+  served?: () => RunProgress | undefined;
   /** Left out if no body is sent. */
-  pieces?: PieceSending;
+  pieces?: PieceOptions;
 };
 
 export function createReplySender(deps: SenderOptions): ReplySender {
@@ -122,7 +122,7 @@ export function createReplySender(deps: SenderOptions): ReplySender {
 }
 
 /** Posts replies in order and numbered, until the ingress is gone. `latest`: settles when all of them are in the stream. */
-function createPost({ frames, replyTo, requestId, run, onGone }: Posting) {
+function createPost({ frames, replyTo, requestId, run, onGone }: PostOptions) {
   let sequence = 0;
   let gone = false;
   let latest: Promise<void> = Promise.resolve();
@@ -165,6 +165,6 @@ function createOpening(post: (content: ReplyContent) => void) {
   };
 }
 
-function withServed(content: ReplyContent, served: Served | undefined): ReplyContent {
+function withServed(content: ReplyContent, served: RunProgress | undefined): ReplyContent {
   return served === undefined ? content : { ...content, served };
 }

@@ -1,16 +1,16 @@
 import { answerTooLarge } from '../../shared/endpoints/answers/size-budget.ts';
 import { type ApiError, clientGone, deadlineExceeded, upstreamsExhausted, waitedTooLong } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import { interrupted, type Received } from '../answers/answer-request.ts';
+import type { AnswerOutcome, UsageCounters } from '../answers/answer-outcome.ts';
+import { interrupted, type UsageCounter } from '../answers/answer-request.ts';
 import { unknownUsage } from '../answers/answer-usage.ts';
-import type { Found } from '../answers/found.ts';
 import { refusedBy, tooLongFor } from '../answers/refusals.ts';
 import type { Outcome, StartedRun, StopReason } from '../answers/run.ts';
 import type { LeaseHeartbeat } from '../leases/start-lease-heartbeat.ts';
-import type { Ending, EndRequest } from './end-request.ts';
+import type { EndRequest, RequestEnd } from './end-request.ts';
 
 /** Ends a request by the result of its run, or puts it back into its queue. Fails with the error of a `fault`. */
-export type ConcludeRequest = (run: StartedRun, found: Found) => Promise<Outcome>;
+export type ConcludeRequest = (run: StartedRun, found: AnswerOutcome) => Promise<Outcome>;
 
 export function createConcludeRequest(deps: {
   endRequest: EndRequest;
@@ -46,7 +46,7 @@ export function createConcludeRequest(deps: {
     }
   };
 
-  async function stop(run: StartedRun, { received, produced }: Pick<Found, 'received' | 'produced'>): Promise<Outcome> {
+  async function stop(run: StartedRun, { received, produced }: UsageCounters): Promise<Outcome> {
     const reason = run.signal.reason as StopReason; // nothing else aborts this signal
     const { job, ledger } = run;
     log.debug({ requestId: job.requestId, reason }, 'a run was stopped');
@@ -77,11 +77,11 @@ export function createConcludeRequest(deps: {
   }
 
   /** What was delivered is charged. */
-  async function fail(run: StartedRun, error: ApiError, received?: Received): Promise<Outcome> {
+  async function fail(run: StartedRun, error: ApiError, received?: UsageCounter): Promise<Outcome> {
     return end(run, { outcome: 'failed', error, usage: await received?.() });
   }
 
-  async function end(run: StartedRun, ending: Ending): Promise<Outcome> {
+  async function end(run: StartedRun, ending: RequestEnd): Promise<Outcome> {
     await endRequest(run, ending);
     return { outcome: 'done' };
   }

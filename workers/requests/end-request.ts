@@ -5,7 +5,7 @@ import type { InferenceJob } from '../../shared/jobs/inference-job.ts';
 import { unchallengedMs } from '../../shared/jobs/queues.ts';
 import type { TokenUsage } from '../../shared/jobs/replies.ts';
 import type { UsageReport } from '../../shared/jobs/usage-outbox.ts';
-import type { Settle, Settled, Settlement } from '../../shared/limits/settle.ts';
+import type { Settle, SettleAnswer, Settlement } from '../../shared/limits/settle.ts';
 import type { Log } from '../../shared/process/log.ts';
 import { countSettled, type LimitMetrics } from '../../shared/process/metrics.ts';
 import { traceSettlement } from '../../shared/tracing/trace-settlement.ts';
@@ -16,13 +16,13 @@ import { bytesOfBody } from '../replies/send-pieces.ts';
 import type { ReplySender } from '../replies/send-reply.ts';
 
 /** The usage to charge (none if it is left out), and the last reply to the client. */
-export type Ending = { outcome: UsageReport['outcome']; usage?: TokenUsage | undefined } & (
+export type RequestEnd = { outcome: UsageReport['outcome']; usage?: TokenUsage | undefined } & (
   | { answer: Answer }
   | { error: ApiError }
 );
 
 /** Settles a request and sends its last reply. Sends nothing if another run ends the request (contract.md#n7-who-settles). */
-export type EndRequest = (run: Run, ending: Ending) => Promise<void>;
+export type EndRequest = (run: Run, ending: RequestEnd) => Promise<void>;
 
 export function createEndRequest(deps: {
   settle: Settle;
@@ -74,11 +74,11 @@ export function createEndRequest(deps: {
   };
 
   /** A failure that charged nothing leaves the key free, so that the next attempt runs (contract.md#h1-idempotency-keys). */
-  function claimOf({ job }: Run, ending: Ending, chargedTokens: number): Settlement['claim'] {
+  function claimOf({ job }: Run, ending: RequestEnd, chargedTokens: number): Settlement['claim'] {
     return job.claim && { ...job.claim, ...endOf({ ...job, claim: job.claim }, ending, chargedTokens) };
   }
 
-  function endOf({ account, endpoint, claim }: ClaimedJob, ending: Ending, chargedTokens: number): ClaimEnd {
+  function endOf({ account, endpoint, claim }: ClaimedJob, ending: RequestEnd, chargedTokens: number): ClaimEnd {
     if (!('answer' in ending)) return { end: chargedTokens === 0 ? 'free' : 'lost' };
     const { body = '', usage } = ending.answer;
     if (keepsAnswer(bytesOfBody(body), claim)) {
@@ -89,7 +89,7 @@ export function createEndRequest(deps: {
     return { end: 'lost' };
   }
 
-  function count({ job, run }: Run, settled: Settled | 'error', report: UsageReport): void {
+  function count({ job, run }: Run, settled: SettleAnswer | 'error', report: UsageReport): void {
     if (settled === 'settled') countSettled(metrics, report);
     else metrics.settleFailures.inc({ endpoint: job.endpoint, reason: settled });
     if (settled === 'refused')
@@ -103,7 +103,7 @@ export function createEndRequest(deps: {
 type ClaimedJob = Pick<InferenceJob, 'account' | 'endpoint'> & { claim: NonNullable<InferenceJob['claim']> };
 
 /** A repeat of a request that failed and was charged gets no answer. */
-function withoutRepeat(ending: Ending): Ending {
+function withoutRepeat(ending: RequestEnd): RequestEnd {
   if (!('error' in ending)) return ending;
   const { code, message, cause, fields, headers, openAi, retryAfterMs } = ending.error;
   const options = {
@@ -116,6 +116,6 @@ function withoutRepeat(ending: Ending): Ending {
   return { ...ending, error: new ApiError(code, message, options) };
 }
 
-function sendEnding(reply: ReplySender, ending: Ending): Promise<void> {
+function sendEnding(reply: ReplySender, ending: RequestEnd): Promise<void> {
   return 'answer' in ending ? reply.end(ending.answer) : reply.error(ending.error);
 }

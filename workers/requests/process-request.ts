@@ -7,9 +7,9 @@ import type { PlanFile } from '../../shared/plan-file/plan-file.ts';
 import { queueMsOf } from '../../shared/plan-file/queue-times.ts';
 import type { Log } from '../../shared/process/log.ts';
 import type { Tracing } from '../../shared/tracing/span.ts';
+import type { AnswerOutcome } from '../answers/answer-outcome.ts';
 import { promptUsage } from '../answers/answer-usage.ts';
 import type { FindAnswer } from '../answers/find-answer.ts';
-import type { Found } from '../answers/found.ts';
 import type { ProcessJob, Run, StartedRun, StopReason } from '../answers/run.ts';
 import { createRunLedger } from '../answers/run-ledger.ts';
 import { createWatchdog } from '../exchange/watchdog.ts';
@@ -89,7 +89,7 @@ export function createProcessRequest(deps: {
       leftMs: () => startedAt + start.remainingMs - performance.now(),
       mayWaitMs: () => startedAt + waitMs - performance.now(),
     };
-    let found: Found | undefined;
+    let found: AnswerOutcome | undefined;
     try {
       found = await deps.findAnswer(started);
       return await concludeRequest(started, found);
@@ -111,10 +111,10 @@ export function createProcessRequest(deps: {
   }
 }
 
-type Unstarted = { outcome: Exclude<Start['outcome'], 'run'>; endRequest: EndRequest };
+type FailedStart = { outcome: Exclude<Start['outcome'], 'run'>; endRequest: EndRequest };
 
 /** Ends a request whose run may not call a backend. If another worker has taken over the job, that worker ends the request. */
-async function endUnstarted(run: Run, { outcome, endRequest }: Unstarted): Promise<void> {
+async function endUnstarted(run: Run, { outcome, endRequest }: FailedStart): Promise<void> {
   if (outcome === 'late') await endRequest(run, { outcome: 'failed', error: waitedTooLong() });
   if (outcome === 'expired') await endRequest(run, { outcome: 'failed', error: deadlineExceeded() });
   // The ingress settles it, because the ingress knows what it has delivered.

@@ -40,7 +40,7 @@ export type Pause = { kind: PauseKind; leftMs: number };
 /** `workers`: how many workers of the pool are alive. `checksStalled`: only this one looks for stalled jobs. */
 export type PoolMembership = { workers: number; checksStalled: boolean };
 
-export type Renewed = {
+export type RenewedShares = {
   pools: Map<string, PoolMembership>;
   shares: Map<string, Share>;
   /** Of backends that pause. */
@@ -54,7 +54,7 @@ export type Renewed = {
 export type RenewShares = (
   mode: 'new' | 'known' | 'leaves',
   renewal: { number: number; pools: readonly string[]; uses: readonly (BackendUse & BackendNews)[] },
-) => Promise<Renewed>;
+) => Promise<RenewedShares>;
 
 /** How long a share lasts after its last renewal. */
 export const shareMs = 2_000;
@@ -109,9 +109,9 @@ export function batchCallsMax(limit: number): number {
   return limit === 1 ? 1 : limit - Math.max(1, Math.floor(limit / 8));
 }
 
-function readAnswer(answer: unknown): Renewed {
+function readAnswer(answer: unknown): RenewedShares {
   const { pools, shares } = answerSchema.parse(answer);
-  const renewed: Renewed = { pools: new Map(Object.entries(pools)), shares: new Map(), pauses: new Map() };
+  const renewed: RenewedShares = { pools: new Map(Object.entries(pools)), shares: new Map(), pauses: new Map() };
   for (const [backend, { calls, batchCalls, pause }] of Object.entries(shares)) {
     renewed.shares.set(backend, calls < 0 ? unlimited : { calls, batchCalls });
     if (pause !== undefined) renewed.pauses.set(backend, pause);

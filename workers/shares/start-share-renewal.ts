@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../shared/process/log.ts';
 import { within } from '../../shared/process/shutdown.ts';
-import type { BackendNews, BackendUse, PoolMembership, Renewed, RenewShares, Share } from './renew-shares.ts';
+import type { BackendNews, BackendUse, PoolMembership, RenewedShares, RenewShares, Share } from './renew-shares.ts';
 import { shareMs, unlimited } from './renew-shares.ts';
 
 /** This worker's shares of its backends' fleet limits. */
@@ -32,7 +32,7 @@ export function startShareRenewal(deps: {
   takeNews: (backend: string) => BackendNews;
   keepNews: (backend: string, news: BackendNews) => void;
   /** The shares may have changed. `pauses`: those of backends that the fleet knows. */
-  onRenewed: (pauses: Renewed['pauses']) => void;
+  onRenewed: (pauses: RenewedShares['pauses']) => void;
   /** Aborted when the process is asked to stop. Then it is no longer a worker of its pools. */
   shutdown: AbortSignal;
   log: Log;
@@ -53,7 +53,7 @@ export function startShareRenewal(deps: {
   async function renew(): Promise<void> {
     const sentAt = now();
     const sent = uses().map((use) => ({ ...use, ...deps.takeNews(use.backend) }));
-    let pauses: Renewed['pauses'] = new Map();
+    let pauses: RenewedShares['pauses'] = new Map();
     known.report(sent);
     try {
       const isMember = !shutdown.aborted;

@@ -13,7 +13,7 @@ export interface AttemptSpan {
   end(outcome: string, answered?: { usage: TokenUsage; id: string | undefined }): void;
 }
 
-type Attempted = {
+type TracedAttempt = {
   job: Pick<QueuedCall, 'endpoint' | 'model' | 'stream' | 'assembled' | 'outputTokensMax' | 'choices'>;
   name: string;
   backend: Backend;
@@ -24,7 +24,7 @@ type Attempted = {
 const noSpan: AttemptSpan = { trace: undefined, firstToken() {}, end() {} };
 
 /** Starts a span for a call of a backend, and one from its first token to its end. */
-export function traceAttempt(run: Span | undefined, attempted: Attempted): AttemptSpan {
+export function traceAttempt(run: Span | undefined, attempted: TracedAttempt): AttemptSpan {
   if (run === undefined) return noSpan;
   const { name, genAi } = attempted;
   const conventional = genAi ? genAiRequest(attempted) : undefined;
@@ -53,7 +53,7 @@ function isSuccess(outcome: string): boolean {
   return outcome === 'answered' || outcome === 'over_limit';
 }
 
-function addressOf({ url, location }: Attempted['backend']): SpanAttributes {
+function addressOf({ url, location }: TracedAttempt['backend']): SpanAttributes {
   const { hostname, port, protocol } = new URL(url);
   const usual = protocol === 'https:' ? 443 : 80;
   return { 'server.address': hostname, 'server.port': port === '' ? usual : Number(port), 'svc.location': location };
@@ -68,7 +68,7 @@ const operations: Readonly<Record<string, { operation: string; provider: string 
   '/v1/rerank': { operation: 'rerank', provider: 'cohere' },
 };
 
-function genAiRequest({ job, backend }: Attempted): { name: string; attributes: SpanAttributes } {
+function genAiRequest({ job, backend }: TracedAttempt): { name: string; attributes: SpanAttributes } {
   const { operation, provider } = operations[job.endpoint] ?? { operation: 'chat', provider: 'openai' };
   const model = backend.model ?? job.model;
   const attributes = {

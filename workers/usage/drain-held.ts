@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { Log } from '../../shared/process/log.ts';
-import type { Drained } from './drain-partition.ts';
+import type { DrainReport } from './drain-partition.ts';
 import type { FailureBackoff } from './failure-backoff.ts';
 import type { TrimOutbox, TrimSchedule } from './outbox.ts';
 import type { UsageMetrics } from './usage-metrics.ts';
@@ -9,20 +9,20 @@ import type { UsageMetrics } from './usage-metrics.ts';
 const partitionsAtOnce = 4;
 
 /** Partitions to drain again: `more` at once, `failed` (or skipped because of a backoff) after a pause. */
-type Left = { more: readonly number[]; failed: readonly number[] };
+type Remainder = { more: readonly number[]; failed: readonly number[] };
 
 /**
  * Drains a batch of each of these partitions, and trims what is due. If the store is unavailable, all partitions back off. Any other
  * failure delays only its own partition.
  */
 export function createDrainHeld(deps: {
-  drainPartition: (partition: number) => Promise<Drained>;
+  drainPartition: (partition: number) => Promise<DrainReport>;
   trimOutbox: TrimOutbox;
   schedule: TrimSchedule;
   backoff: FailureBackoff<number | 'the store'>;
   metrics: Pick<UsageMetrics, 'usageDrainFailures'>;
   log: Pick<Log, 'info' | 'warn' | 'error'>;
-}): (partitions: readonly number[], signal: AbortSignal) => Promise<Left> {
+}): (partitions: readonly number[], signal: AbortSignal) => Promise<Remainder> {
   const { drainPartition, trimOutbox, schedule, backoff, metrics, log } = deps;
 
   /** True if there is more to drain. */

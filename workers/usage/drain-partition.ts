@@ -10,7 +10,7 @@ import type { UsageMetrics } from './usage-metrics.ts';
 const entriesAtOnce = 500;
 
 /** `upTo`: the stream id up to which the partition's outbox is in the store. `records`: how many this call has stored. */
-export type Drained = { upTo: string; records: number; more: boolean };
+export type DrainReport = { upTo: string; records: number; more: boolean };
 
 /** Called with records once they are stored, and before they are marked as drained. A failure fails the call, which is then repeated. */
 export type OnStored = (records: readonly UsageRecord[]) => Promise<void>;
@@ -31,7 +31,7 @@ export function createDrainPartition({
   onStored?: OnStored;
   metrics: Pick<UsageMetrics, 'usageDrained' | 'usageUnreadable'>;
   log: Pick<Log, 'error'>;
-}): (partition: number) => Promise<Drained> {
+}): (partition: number) => Promise<DrainReport> {
   const markDrained = createMarkDrained(redis);
 
   /** Undefined if the entry cannot be read, because another version of this program wrote it. It must not block the next entries. */

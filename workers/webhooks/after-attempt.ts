@@ -12,14 +12,14 @@ const isGivenUp = 'no attempt of three days has succeeded';
 const gone = 410;
 
 /** One attempt of a delivery, with what it means for the next. */
-export type Attempted = { at: Date; ms: number; answer: Answer; random: () => number };
+export type AttemptResult = { at: Date; ms: number; answer: Answer; random: () => number };
 
 export function isSuccess({ status }: Answer): boolean {
   return status !== undefined && status >= 200 && status < 300;
 }
 
 /** Returns a delivery after an attempt: delivered, waiting for the next attempt, or failed. */
-export function afterAttempt(delivery: Delivery, { at, ms, answer, random }: Attempted): Delivery {
+export function afterAttempt(delivery: Delivery, { at, ms, answer, random }: AttemptResult): Delivery {
   const { nextAt: _, retriedSince = at, reason: __, ...attempted } = withAttempt(delivery, { at, ms, answer });
   if (isSuccess(answer)) return { ...attempted, state: 'delivered' };
   if (at.getTime() - retriedSince.getTime() >= failingMsMax)
@@ -30,7 +30,7 @@ export function afterAttempt(delivery: Delivery, { at, ms, answer, random }: Att
 }
 
 /** Adds an attempt to a delivery, and changes nothing else. */
-export function withAttempt(delivery: Delivery, { at, ms, answer }: Omit<Attempted, 'random'>): Delivery {
+export function withAttempt(delivery: Delivery, { at, ms, answer }: Omit<AttemptResult, 'random'>): Delivery {
   const { status, error } = answer;
   const attempt: DeliveryAttempt = { at, ms, ...(status !== undefined && { status }), ...(error && { error }) };
   const attempts = [...delivery.attempts, attempt].slice(-attemptsKept);
@@ -38,7 +38,7 @@ export function withAttempt(delivery: Delivery, { at, ms, answer }: Omit<Attempt
 }
 
 /** Returns the schedule of an endpoint after an attempt: a success ends its pause, a failure begins one. */
-export function scheduleAfter(schedule: WebhookSchedule, { at, answer, random }: Attempted): WebhookSchedule {
+export function scheduleAfter(schedule: WebhookSchedule, { at, answer, random }: AttemptResult): WebhookSchedule {
   const { pausedUntil: _, failingSince = at, ...others } = schedule;
   if (isSuccess(answer)) return { ...withoutFailures(schedule), dueAt: at };
   const failures = schedule.failures + 1;
@@ -62,7 +62,7 @@ export function sinceEnabled(
 /** Returns why an endpoint is disabled after an attempt, or undefined. */
 export function reasonToDisable(
   { failingSince }: Pick<WebhookSchedule, 'failingSince'>,
-  { at, answer }: Pick<Attempted, 'at' | 'answer'>,
+  { at, answer }: Pick<AttemptResult, 'at' | 'answer'>,
 ): WebhookEndpoint['disabledReason'] {
   if (answer.status === gone) return 'gone';
   if (failingSince === undefined || isSuccess(answer)) return undefined;

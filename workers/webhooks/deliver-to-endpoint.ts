@@ -6,7 +6,7 @@ import { isUrgent } from '../../shared/webhooks/send-events.ts';
 import type { WebhookSecrets } from '../../shared/webhooks/webhook-secrets.ts';
 import type { AcquireLock, ReleaseLock } from '../locks/locks.ts';
 import {
-  type Attempted,
+  type AttemptResult,
   afterAttempt,
   isSuccess,
   reasonToDisable,
@@ -85,7 +85,7 @@ async function attempt(deps: DeliverDeps, { endpoint, schedule, delivery, at }: 
   const { store, secrets, postEvent, now, random = Math.random, metrics, log } = deps;
   const headers = signEvent(delivery, endpoint, { at, open: secrets.open });
   const answer = await postEvent(endpoint.url, { headers, body: delivery.payload });
-  const attempted: Attempted = { at, ms: Math.max(0, (await now()) - at.getTime()), answer, random };
+  const attempted: AttemptResult = { at, ms: Math.max(0, (await now()) - at.getTime()), answer, random };
   const succeeded = isSuccess(answer);
   await store.changeDelivery(delivery.id, (found) => ({
     result: undefined,
@@ -142,7 +142,7 @@ async function moveBack(store: Pick<WebhookStore, 'changeSchedule'>, endpoint: s
   }));
 }
 
-type Disabling = {
+type DisableOptions = {
   account: string;
   endpoint: WebhookEndpoint;
   reason: NonNullable<WebhookEndpoint['disabledReason']>;
@@ -151,7 +151,7 @@ type Disabling = {
 /** False if it is not enabled any more, or was enabled again or has got another address since it was read. */
 async function disable(
   store: Pick<WebhookStore, 'changeWebhooks'>,
-  { account, endpoint: { id, enabledAt }, reason }: Disabling,
+  { account, endpoint: { id, enabledAt }, reason }: DisableOptions,
 ): Promise<boolean> {
   return store.changeWebhooks(account, (found) => {
     const isThis = (each: WebhookEndpoint) =>

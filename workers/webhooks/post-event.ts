@@ -47,12 +47,12 @@ export function createPostEvent({
 }
 
 /** `answered` is called once the status is known: a body that does not end does not change it. */
-type Posting = { rules: AddressRules; signal: AbortSignal; answered: (answer: Answer) => void };
+type PostOptions = { rules: AddressRules; signal: AbortSignal; answered: (answer: Answer) => void };
 
 async function post(
   address: string,
   { headers, body }: Parameters<PostEvent>[1],
-  { rules, signal, answered }: Posting,
+  { rules, signal, answered }: PostOptions,
 ): Promise<Answer> {
   let client: Client | undefined;
   try {

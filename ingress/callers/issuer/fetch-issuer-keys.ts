@@ -5,7 +5,7 @@ import { z } from 'zod';
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 
 /** What an issuer has published: its keys, and the origins of the endpoints that clients call by `fetch`. */
-export type Published = { keys: KeySet; endpointOrigins: readonly string[] };
+export type PublishedKeys = { keys: KeySet; endpointOrigins: readonly string[] };
 
 const documentBytesMax = 512 * 1024;
 /** A token without a key id is tried with every matching key, so their number is bounded. The largest issuers have ten. */
@@ -27,7 +27,7 @@ const keySetSchema = z.object({ keys: z.array(z.looseObject({})).min(1).max(keys
  * Fetches the current keys of the issuer by its discovery document (OpenID Connect Discovery 1.0, section 4). The document is read each
  * time because the address of the keys may change. Throws if either is missing or invalid.
  */
-export async function fetchIssuerKeys(issuer: string, signal: AbortSignal): Promise<Published> {
+export async function fetchIssuerKeys(issuer: string, signal: AbortSignal): Promise<PublishedKeys> {
   const discovered = await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, signal);
   const keys = createLocalJWKSet(keySetSchema.parse(await fetchJson(keySetAddress(issuer, discovered), signal)));
   return { keys, endpointOrigins: endpointOriginsIn(issuer, discovered) };

@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from '../../../shared/bytes/clock.ts';
 import type { Log } from '../../../shared/process/log.ts';
 import { reasonOf, serversIn } from '../../../shared/start-error.ts';
-import { fetchIssuerKeys, type KeySet, type Published } from './fetch-issuer-keys.ts';
-import { createPacedFetches, type Fetched } from './paced-fetches.ts';
+import { fetchIssuerKeys, type KeySet, type PublishedKeys } from './fetch-issuer-keys.ts';
+import { createPacedFetches, type FetchResult } from './paced-fetches.ts';
 
 export interface IssuerKeys extends Disposable {
   /**
@@ -37,18 +37,18 @@ const pace = {
 export function createIssuerKeys(deps: {
   issuer: string;
   log: Log;
-  fetchKeys?: (issuer: string, signal: AbortSignal) => Promise<Published>;
+  fetchKeys?: (issuer: string, signal: AbortSignal) => Promise<PublishedKeys>;
   clock?: Clock;
   random?: () => number;
 }): IssuerKeys {
   const { issuer, log, fetchKeys = fetchIssuerKeys, clock = systemClock, random = Math.random } = deps;
-  let known: (Published & { asOf: number }) | undefined;
+  let known: (PublishedKeys & { asOf: number }) | undefined;
   const report = logChanges(log, issuer);
 
   const ageMs = () => (known === undefined ? undefined : clock.now() - known.asOf);
   const trusted = () => (known !== undefined && clock.now() - known.asOf < trustedMs ? known : undefined);
 
-  function onFetched(fetched: Fetched<Published>): void {
+  function onFetched(fetched: FetchResult<PublishedKeys>): void {
     if (fetched.ok) known = { ...fetched.value, asOf: fetched.asOf };
     const tooOld = known !== undefined && trusted() === undefined;
     report(fetched.ok ? 'reachable' : tooOld ? 'distrusted' : 'unreachable', fetched.ok ? undefined : fetched.failure);

@@ -1,21 +1,21 @@
 import type { Clock } from '../../../shared/bytes/clock.ts';
 
 /** `asOf` is when the fetch began: a later change at the source may be missing in the value. */
-export type Fetched<Value> = { asOf: number } & ({ ok: true; value: Value } | { ok: false; failure: unknown });
+export type FetchResult<Value> = { asOf: number } & ({ ok: true; value: Value } | { ok: false; failure: unknown });
 
 interface PacedFetches<Value> extends Disposable {
   /** The fetch in progress, or else the next one, which begins as soon as the cooldown is over. Never rejects. */
-  next(): Promise<Fetched<Value>>;
+  next(): Promise<FetchResult<Value>>;
   /** The last fetch if it began within the cooldown, else `next`. */
-  recent(): Promise<Fetched<Value>>;
+  recent(): Promise<FetchResult<Value>>;
 }
 
 type Span = { min: number; max: number };
 
-type FetchPacing<Value> = {
+type FetchOptions<Value> = {
   fetch: (signal: AbortSignal) => Promise<Value>;
   /** Receives the result of each fetch before those who wait for it do. */
-  onFetched: (fetched: Fetched<Value>) => void;
+  onFetched: (fetched: FetchResult<Value>) => void;
   /** Minimum time from the start of one fetch to the start of the next, however many callers request one. */
   cooldownMs: number;
   /** A fetch that takes longer is aborted and counts as failed. */
@@ -31,17 +31,17 @@ type FetchPacing<Value> = {
  * Fetches one value repeatedly: at once, periodically, and on request. At most one fetch is in progress; all who wait share it, and it
  * continues after they have given up. Disposal aborts it and prevents further fetches.
  */
-export function createPacedFetches<Value>(deps: FetchPacing<Value>): PacedFetches<Value> {
+export function createPacedFetches<Value>(deps: FetchOptions<Value>): PacedFetches<Value> {
   const { onFetched, cooldownMs, againAfterMs, clock, random } = deps;
-  let shared: Promise<Fetched<Value>> | undefined;
-  let latest: Fetched<Value> | undefined;
+  let shared: Promise<FetchResult<Value>> | undefined;
+  let latest: FetchResult<Value> | undefined;
   let beganAt = Number.NEGATIVE_INFINITY;
   let closed = false;
   let current: AbortController | undefined;
   let endCooldown = () => {};
   let cancelNext = () => {};
 
-  function next(): Promise<Fetched<Value>> {
+  function next(): Promise<FetchResult<Value>> {
     shared ??= cooldown().then(fetchOnce).then(settle);
     return shared;
   }
@@ -58,14 +58,14 @@ export function createPacedFetches<Value>(deps: FetchPacing<Value>): PacedFetche
     return promise;
   }
 
-  function fetchOnce(): Fetched<Value> | Promise<Fetched<Value>> {
+  function fetchOnce(): FetchResult<Value> | Promise<FetchResult<Value>> {
     beganAt = clock.now();
     if (closed) return { asOf: beganAt, ok: false, failure: ended() };
     current = new AbortController();
     return fetchInTime(deps, { asOf: beganAt, controller: current });
   }
 
-  function settle(fetched: Fetched<Value>): Fetched<Value> {
+  function settle(fetched: FetchResult<Value>): FetchResult<Value> {
     shared = undefined;
     latest = fetched;
     if (closed) return fetched;
@@ -93,9 +93,9 @@ export function createPacedFetches<Value>(deps: FetchPacing<Value>): PacedFetche
 }
 
 async function fetchInTime<Value>(
-  { fetch, fetchMsMax, clock }: FetchPacing<Value>,
+  { fetch, fetchMsMax, clock }: FetchOptions<Value>,
   { asOf, controller }: { asOf: number; controller: AbortController },
-): Promise<Fetched<Value>> {
+): Promise<FetchResult<Value>> {
   const cancelTimeout = clock.after(fetchMsMax, () => controller.abort(new Error(`no answer within ${fetchMsMax} ms`)));
   try {
     return { asOf, ok: true, value: await fetch(controller.signal) };

@@ -10,7 +10,7 @@ import { AccountBatches } from './account-batches.ts';
 import { AccountKeys } from './account-keys.ts';
 import { AccountPanels } from './account-panels.ts';
 import { AccountRequests } from './account-requests.ts';
-import { type Ended, endedWords } from './ended-words.ts';
+import { type EndTarget, endedWords } from './ended-words.ts';
 
 type Props = {
   api: Api;
@@ -25,14 +25,14 @@ const pageSize = 8;
 
 /** What an account uses and runs now, and what an operator can end of it. */
 export function AccountActivity({ api, name, account, reload }: Props) {
-  const [ended, setEnded] = useState<Ended>();
+  const [ended, setEnded] = useState<EndTarget>();
   const path = `/admin/accounts/${encodeURIComponent(name)}`;
   const requests = useNewest<OperatorRequest>(api, `${path}/requests`, { pageSize, orEmpty: true });
   const batches = useNewest<OperatorBatch>(api, `${path}/batches`, { pageSize, orEmpty: true });
   for (const list of [requests, batches]) usePolled(list);
 
   const clear = () => setEnded(undefined);
-  function done(thing: Ended): void {
+  function done(thing: EndTarget): void {
     setEnded(thing);
     requests.reload();
     batches.reload();

@@ -8,13 +8,13 @@ import { StateBadge } from '../controls/state-badge.ts';
 import { formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { foundLink } from '../page/route.ts';
-import type { Newest } from '../page/use-newest.ts';
+import type { NewestItems } from '../page/use-newest.ts';
 import { Panel } from '../panels/panel.ts';
 import { CancelBatchDialog } from './end-dialogs.ts';
 
 type Props = {
   account: string;
-  batches: Newest<OperatorBatch>;
+  batches: NewestItems<OperatorBatch>;
   onAsk: () => void;
   cancel: (batch: OperatorBatch, reason: string) => Promise<void>;
 };

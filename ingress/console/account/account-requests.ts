@@ -4,12 +4,12 @@ import type { OperatorRequest } from '../../requests/request-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { foundLink } from '../page/route.ts';
-import type { Newest } from '../page/use-newest.ts';
+import type { NewestItems } from '../page/use-newest.ts';
 import { Panel } from '../panels/panel.ts';
 import { RequestTable } from '../requests/request-table.ts';
 import { AskToEnd, EndButton } from './end-request.ts';
 
-type Props = { api: Api; requests: Newest<OperatorRequest>; onAsk: () => void; onEnded: (id: string) => void };
+type Props = { api: Api; requests: NewestItems<OperatorRequest>; onAsk: () => void; onEnded: (id: string) => void };
 
 /** Requests of an account that run, and its last ones. Those that run can be ended. */
 export function AccountRequests({ api, requests, onAsk, onEnded }: Props) {

@@ -3,16 +3,16 @@ import type { OperatorRequest } from '../../requests/request-schemas.ts';
 import type { Api } from '../api/api.ts';
 import { EndRequestDialog } from './end-dialogs.ts';
 
-type Shown = Pick<OperatorRequest, 'id' | 'account' | 'state'>;
+type EndableRequest = Pick<OperatorRequest, 'id' | 'account' | 'state'>;
 
 /** A button that asks whether to end a running request. A line of a batch ends with its batch. */
-export function EndButton({ request: { id, state }, ask }: { request: Shown; ask: () => void }) {
+export function EndButton({ request: { id, state }, ask }: { request: EndableRequest; ask: () => void }) {
   if (state === 'ended') return null;
   if (isLine(id)) return h('span', { class: 'quiet' }, 'line of a batch');
   return h('button', { type: 'button', class: 'danger', 'aria-label': `End ${id}`, onClick: ask }, 'End');
 }
 
-type AskProps = { api: Api; request: Shown; onEnded: () => void; close: () => void };
+type AskProps = { api: Api; request: EndableRequest; onEnded: () => void; close: () => void };
 
 /** Asks, and ends it. */
 export function AskToEnd({ api, request: { id, account }, onEnded, close }: AskProps) {

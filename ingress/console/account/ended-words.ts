@@ -3,15 +3,15 @@ import type { OperatorRequest } from '../../requests/request-schemas.ts';
 import { isMoving } from '../batches/batch-words.ts';
 
 /** What an operator has just ended on the page of an account. */
-export type Ended = { kind: 'request' | 'batch' | 'key'; id: string; name: string };
+export type EndTarget = { kind: 'request' | 'batch' | 'key'; id: string; name: string };
 
-type Listed = {
+type ListedWork = {
   requests: readonly Pick<OperatorRequest, 'id' | 'state'>[];
   batches: readonly Pick<OperatorBatch, 'id' | 'status'>[];
 };
 
 /** How it is now, in words. A request and a batch end a moment later; one that is not listed any more has ended. */
-export function endedWords({ kind, id, name }: Ended, { requests, batches }: Listed): string {
+export function endedWords({ kind, id, name }: EndTarget, { requests, batches }: ListedWork): string {
   if (kind === 'key') return `The key ${name} was revoked.`;
   if (kind === 'request') {
     const isRunning = requests.some((request) => request.id === id && request.state !== 'ended');

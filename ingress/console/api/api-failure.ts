@@ -1,4 +1,4 @@
-type Known = { status: number; requestId?: string | undefined; helpUrl?: string | undefined };
+type FailureFields = { code: string; status: number; requestId?: string | undefined; helpUrl?: string | undefined };
 
 /** A failed call of the API with the message of the API; `requestId` identifies it in a support request. */
 export class ApiFailure extends Error {
@@ -10,7 +10,7 @@ export class ApiFailure extends Error {
   /** The page that explains it. */
   readonly helpUrl: string | undefined;
 
-  constructor(message: string, { code, status, requestId, helpUrl }: Known & { code: string }) {
+  constructor(message: string, { code, status, requestId, helpUrl }: FailureFields) {
     super(message);
     this.code = code;
     this.status = status;

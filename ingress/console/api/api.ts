@@ -94,9 +94,9 @@ function createSilence(signal: AbortSignal | undefined) {
   };
 }
 
-type Reading = { onBytes: () => void; progress: Progress | undefined };
+type DownloadOptions = { onBytes: () => void; progress: Progress | undefined };
 
-async function readBody({ body, headers }: Response, { onBytes, progress }: Reading): Promise<Blob> {
+async function readBody({ body, headers }: Response, { onBytes, progress }: DownloadOptions): Promise<Blob> {
   if (body === null) return new Blob();
   // A compressed body is longer than its content-length once it is decompressed.
   const length = headers.has('content-encoding') ? undefined : Number(headers.get('content-length') ?? Number.NaN);

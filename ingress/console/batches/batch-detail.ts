@@ -9,10 +9,10 @@ type BatchError = NonNullable<Batch['errors']>['data'][number];
 const errorsShownMax = 100;
 
 /** Operators do not see the errors of its file. */
-type Shown = Omit<Batch, 'errors' | 'metadata'> & Partial<Pick<Batch, 'errors'>>;
+type ShownBatch = Omit<Batch, 'errors' | 'metadata'> & Partial<Pick<Batch, 'errors'>>;
 
 /** What a batch took: times, tokens, and the errors of its lines and of its file. */
-export function BatchDetail({ batch }: { batch: Shown }) {
+export function BatchDetail({ batch }: { batch: ShownBatch }) {
   const { errors, error_counts: counts } = batch;
   return [
     h(
@@ -25,7 +25,7 @@ export function BatchDetail({ batch }: { batch: Shown }) {
   ];
 }
 
-function figuresOf(batch: Shown): [term: string, value: ComponentChildren][] {
+function figuresOf(batch: ShownBatch): [term: string, value: ComponentChildren][] {
   const { usage, created_at: created, in_progress_at: started, expires_at: expires } = batch;
   const ended = endedAt(batch);
   const tokens = (count: number | undefined) => (count === undefined ? '–' : formatCount(count));
@@ -45,7 +45,7 @@ function figuresOf(batch: Shown): [term: string, value: ComponentChildren][] {
 }
 
 /** Whether its lines have been read. */
-function isKnown({ in_progress_at: started }: Shown): boolean {
+function isKnown({ in_progress_at: started }: ShownBatch): boolean {
   return started !== null;
 }
 

@@ -2,7 +2,7 @@ import type { Batch } from '../../api/response-schemas.ts';
 import type { Tone } from '../controls/state-badge.ts';
 import { formatCount } from '../page/format.ts';
 
-type Counted = Pick<Batch, 'status' | 'request_counts'> & Partial<Pick<Batch, 'error_counts'>>;
+type CountedBatch = Pick<Batch, 'status' | 'request_counts'> & Partial<Pick<Batch, 'error_counts'>>;
 
 const moving = new Set<Batch['status']>(['validating', 'in_progress', 'finalizing', 'cancelling']);
 
@@ -17,7 +17,7 @@ export function canBeCancelled({ status }: Pick<Batch, 'status'>): boolean {
 }
 
 /** Whether its lines are not counted yet. */
-export function isUncounted({ status, request_counts: { total } }: Counted): boolean {
+export function isUncounted({ status, request_counts: { total } }: CountedBatch): boolean {
   return status === 'validating' || (status === 'cancelling' && total === 0);
 }
 
@@ -40,7 +40,7 @@ export function batchState({ status }: Pick<Batch, 'status'>): { state: string; 
 const notRun = { batch_cancelled: 'cancelled', batch_expired: 'expired' } as const;
 
 /** `120 of 200 lines, 3 failed` while it runs; then `40 done · 157 cancelled · 3 failed`. Empty if no line was counted. */
-export function progressWords(batch: Counted): string {
+export function progressWords(batch: CountedBatch): string {
   const { total, completed, failed } = batch.request_counts;
   if (isUncounted(batch)) return 'validating lines';
   if (total === 0) return '';

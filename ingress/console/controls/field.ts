@@ -1,14 +1,14 @@
 import { type ComponentChildren, h } from 'preact';
 import { useId } from 'preact/hooks';
 
-type Described = { id: string; 'aria-describedby'?: string; 'aria-invalid'?: 'true' };
+type FieldAttributes = { id: string; 'aria-describedby'?: string; 'aria-invalid'?: 'true' };
 type FieldProps = {
   label: string;
   hint?: string | undefined;
   /** Why the API refused the value. */
   error?: string | undefined;
   /** The control, with the attributes that connect it with these texts. */
-  children: (attributes: Described) => ComponentChildren;
+  children: (attributes: FieldAttributes) => ComponentChildren;
 };
 
 /** A control with its label, a hint, and the error of the API about it. */
@@ -42,7 +42,7 @@ type TextFieldProps = Omit<FieldProps, 'children'> & {
 export function TextField({ value, change, input, ...field }: TextFieldProps) {
   return h(Field, {
     ...field,
-    children: (attributes: Described) =>
+    children: (attributes: FieldAttributes) =>
       h('input', {
         type: 'text',
         autocomplete: 'off',

@@ -9,7 +9,7 @@ import { accountLink, findLink, foundLink } from '../page/route.ts';
 import { searchText } from '../page/search-text.ts';
 import { useLoaded } from '../page/use-loaded.ts';
 
-type Found = { data: FoundThing[] };
+type FoundThings = { data: FoundThing[] };
 
 /** Finds accounts, keys, requests, batches and files of all accounts. The only thing found is opened at once. */
 export function FindPage({ api, text }: { api: Api; text: string }) {
@@ -55,13 +55,13 @@ function SearchForm({ shown }: { shown: string }) {
 
 function Results({ api, text }: { api: Api; text: string }) {
   const query = new URLSearchParams({ text });
-  const loaded = useLoaded((signal) => api.call<Found>(`/admin/find?${query}`, { signal }), [text]);
+  const loaded = useLoaded((signal) => api.call<FoundThings>(`/admin/find?${query}`, { signal }), [text]);
   const [only, ...others] = loaded.value?.data ?? [];
   useEffect(() => {
     // Back leads to the page before the search, and not to it.
     if (only !== undefined && others.length === 0) window.location.replace(linkOf(only));
   }, [only]);
-  return h(LoadedView<Found>, {
+  return h(LoadedView<FoundThings>, {
     loaded,
     what: 'the results',
     children: ({ data }) =>

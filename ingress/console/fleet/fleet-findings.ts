@@ -51,8 +51,6 @@ function silent(processes: readonly { waiting: number | null }[]): Finding[] {
   return [warning(`What ${who} is not known.`)];
 }
 
-type Served = { isPaused: boolean; hasFailed: boolean };
-
 /** The backends of each model. */
 function modelsOf(backends: readonly Backend[]) {
   const served = backends.flatMap(({ paused, pauses, models }) =>
@@ -66,7 +64,7 @@ function modelsOf(backends: readonly Backend[]) {
 }
 
 /** No worker may call any backend of the model. */
-function outage(model: string, served: readonly Served[]): Finding[] {
+function outage(model: string, served: readonly { isPaused: boolean; hasFailed: boolean }[]): Finding[] {
   if (served.length === 0 || !served.every(({ isPaused, hasFailed }) => isPaused || hasFailed)) return [];
   const why = served.every(({ hasFailed }) => hasFailed) ? 'all its backends fail' : 'its backends are paused or fail';
   return [bad(`${model} is down: ${why}.`)];

@@ -4,7 +4,7 @@ import type { FieldErrors } from '../api/field-errors.ts';
 import { Choice } from '../controls/choice.ts';
 import { Field, latestTime, TextField } from '../controls/field.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import type { Loaded } from '../page/use-loaded.ts';
+import type { LoadState } from '../page/use-loaded.ts';
 import { type KeyDraft, type KeyFiles, limitNames, usualFiles } from './key-draft.ts';
 import { offeredPaths } from './key-endpoints.ts';
 import { ListChoice } from './list-choice.ts';
@@ -13,7 +13,7 @@ type Props = {
   draft: KeyDraft;
   change: (part: Partial<KeyDraft>) => void;
   /** Those of the plan. */
-  models: Loaded<{ data: Model[] }>;
+  models: LoadState<{ data: Model[] }>;
   errors: FieldErrors;
 };
 

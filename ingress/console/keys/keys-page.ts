@@ -15,7 +15,7 @@ import { shownState } from './key-state.ts';
 import { KeyTable } from './key-table.ts';
 import { NewKey } from './new-key.ts';
 
-type Asking = { what: 'create' } | { what: 'edit' | 'rotate' | 'revoke'; key: Key };
+type OpenDialog = { what: 'create' } | { what: 'edit' | 'rotate' | 'revoke'; key: Key };
 type Props = {
   api: Api;
   held: HeldKeys;
@@ -26,7 +26,7 @@ type Props = {
 export function KeysPage({ api, held, tryOut }: Props) {
   const loaded = useLoaded((signal) => api.call<{ data: Key[] }>('/v1/keys', { signal }), []);
   const changes = createKeyChanges({ api, held, changed: loaded.reload });
-  const [asking, setAsking] = useState<Asking>();
+  const [asking, setAsking] = useState<OpenDialog>();
 
   return [
     h('h1', { tabIndex: -1 }, 'Keys'),
@@ -68,7 +68,7 @@ export function KeysPage({ api, held, tryOut }: Props) {
 
 type DialogProps = {
   api: Api;
-  asking: Asking;
+  asking: OpenDialog;
   changes: ReturnType<typeof createKeyChanges>;
   close: () => void;
 };

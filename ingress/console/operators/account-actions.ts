@@ -12,13 +12,13 @@ type Props = {
   remove: ((reason: string) => Promise<void>) | undefined;
 };
 
-type Asking = 'plan' | 'top-up' | 'overage' | 'suspension' | 'removal';
+type ActionName = 'plan' | 'top-up' | 'overage' | 'suspension' | 'removal';
 
 /** Buttons for the changes of an account. Each asks for confirmation. */
 export function AccountActions({ account, plans, change, remove }: Props) {
-  const [asking, setAsking] = useState<Asking>();
+  const [asking, setAsking] = useState<ActionName>();
   const common = { account, change, close: () => setAsking(undefined) };
-  const button = (what: Asking, label: string, look = '') =>
+  const button = (what: ActionName, label: string, look = '') =>
     h('button', { type: 'button', class: look, onClick: () => setAsking(what) }, label);
   return [
     h(

@@ -17,13 +17,13 @@ import { type AccountSettings, type DoneChange, doneChange, isInForce } from './
 import { AuditTrail } from './audit-trail.ts';
 import { DoneNotice } from './done-notice.ts';
 
-type Shown = { account: Account | undefined; plans: string[] };
+type ShownAccount = { account: Account | undefined; plans: string[] };
 
 /** One account or device: its state, its changes, and its history. */
 export function AccountPage({ api, name }: { api: Api; name: string }) {
   const path = `/admin/accounts/${encodeURIComponent(name)}`;
   const [done, setDone] = useState<DoneChange & { set: AccountSettings }>();
-  const loaded = useLoaded<Shown>(
+  const loaded = useLoaded<ShownAccount>(
     async (signal) => {
       const [account, { data }] = await Promise.all([
         api.call<Account>(path, { signal }).catch((error: unknown) => unlessUnknown(error, name)),
@@ -73,7 +73,7 @@ export function AccountPage({ api, name }: { api: Api; name: string }) {
   return [
     h('p', { class: 'crumb' }, h('a', { href: '#accounts' }, 'Accounts')),
     h('h1', { tabIndex: -1 }, name, h(DisplayName, { name: loaded.value?.account?.name })),
-    h(LoadedView<Shown>, {
+    h(LoadedView<ShownAccount>, {
       loaded,
       what: 'the account',
       children: ({ account, plans }) => [

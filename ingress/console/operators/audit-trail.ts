@@ -6,10 +6,10 @@ import { type Column, Table } from '../controls/table.ts';
 import { formatCount, formatTime } from '../page/format.ts';
 import { LoadedView } from '../page/loaded-view.ts';
 import { foundLink } from '../page/route.ts';
-import type { Newest } from '../page/use-newest.ts';
+import type { NewestItems } from '../page/use-newest.ts';
 
 type Props = {
-  records: Newest<AuditRecord>;
+  records: NewestItems<AuditRecord>;
   /** Set if the records are of more than one account. */
   showsAccounts?: boolean;
 };

@@ -6,7 +6,7 @@ import type { Api } from '../api/api.ts';
 import { BatchSummary } from '../batches/batch-summary.ts';
 import type { HeldKeys } from '../keys/held-keys.ts';
 import { LoadedView } from '../page/loaded-view.ts';
-import { type Loaded, useLoaded, usePolled } from '../page/use-loaded.ts';
+import { type LoadState, useLoaded, usePolled } from '../page/use-loaded.ts';
 import { LimitMeters } from '../panels/limit-meters.ts';
 import { MonthCard } from '../panels/month-card.ts';
 import { Panel } from '../panels/panel.ts';
@@ -80,7 +80,7 @@ function isCounted({ charged_tokens: charged }: Request): boolean {
   return charged !== null;
 }
 
-function LastRequests({ requests }: { requests: Loaded<RequestList> }) {
+function LastRequests({ requests }: { requests: LoadState<RequestList> }) {
   return h(
     Panel,
     { title: 'Last requests', more: { href: '#requests', link: 'All requests' } },
@@ -95,7 +95,7 @@ function LastRequests({ requests }: { requests: Loaded<RequestList> }) {
   );
 }
 
-function LastBatches({ batches }: { batches: Loaded<{ data: Batch[] }> }) {
+function LastBatches({ batches }: { batches: LoadState<{ data: Batch[] }> }) {
   return h(
     Panel,
     { title: 'Last batches', more: { href: '#batches', link: 'All batches' } },

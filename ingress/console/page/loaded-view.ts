@@ -1,9 +1,9 @@
 import { type ComponentChildren, h } from 'preact';
 import { Failure } from './failure.ts';
-import type { Loaded } from './use-loaded.ts';
+import type { LoadState } from './use-loaded.ts';
 
 type Props<Value> = {
-  loaded: Loaded<Value>;
+  loaded: LoadState<Value>;
   /** Name of the value, for the message while it loads. */
   what: string;
   children: (value: Value) => ComponentChildren;

@@ -1,9 +1,9 @@
 import { useRef, useState } from 'preact/hooks';
 
 /** An action of a button: whether it is running, and its last error. `run` does nothing while it is running. */
-export type Doing = { busy: boolean; error: unknown; run: (event?: Event) => void };
+export type ActionState = { busy: boolean; error: unknown; run: (event?: Event) => void };
 
-export function useDoing(what: () => Promise<void>): Doing {
+export function useDoing(what: () => Promise<void>): ActionState {
   const [state, setState] = useState<{ busy: boolean; error: unknown }>({ busy: false, error: undefined });
   const isRunning = useRef(false);
 

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 
 /** The value of a view, or the error of loading it. The value stays during a reload, and if the reload fails. */
-export type Loaded<Value> = {
+export type LoadState<Value> = {
   value: Value | undefined;
   error: unknown;
   loading: boolean;
@@ -12,8 +12,8 @@ export type Loaded<Value> = {
 export function useLoaded<Value>(
   load: (signal: AbortSignal) => Promise<Value>,
   inputs: readonly unknown[],
-): Loaded<Value> {
-  const [state, setState] = useState<Omit<Loaded<Value>, 'reload'>>({
+): LoadState<Value> {
+  const [state, setState] = useState<Omit<LoadState<Value>, 'reload'>>({
     value: undefined,
     error: undefined,
     loading: true,
@@ -47,15 +47,15 @@ const afterFailureMs = 10_000;
 
 const usualMs = 5_000;
 
-type Polling = { everyMs?: number; active?: boolean };
+type PollOptions = { everyMs?: number; active?: boolean };
 
 /**
  * Reloads while `active`, `everyMs` milliseconds (5 s) after the last load has ended: a load that takes longer is never aborted by the
  * next. A failure only makes it slower.
  */
 export function usePolled(
-  { loading, error, reload }: Pick<Loaded<unknown>, 'loading' | 'error' | 'reload'>,
-  { everyMs = usualMs, active = true }: Polling = {},
+  { loading, error, reload }: Pick<LoadState<unknown>, 'loading' | 'error' | 'reload'>,
+  { everyMs = usualMs, active = true }: PollOptions = {},
 ): void {
   useRepeated(reload, { everyMs: error === undefined ? everyMs : afterFailureMs, active: active && !loading });
 }

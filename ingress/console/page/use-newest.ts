@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
 import type { Api } from '../api/api.ts';
 import { ApiFailure } from '../api/api-failure.ts';
-import { type Loaded, useLoaded } from './use-loaded.ts';
+import { type LoadState, useLoaded } from './use-loaded.ts';
 
 type Page<Item> = { data: Item[]; has_more: boolean };
 
 /** The first items of a list of the API, newest first; `showMore` loads more. */
-export type Newest<Item> = Loaded<Page<Item>> & { showMore: () => void };
+export type NewestItems<Item> = LoadState<Page<Item>> & { showMore: () => void };
 
 const usualPageSize = 20;
 /** Maximum page size of the API. */
@@ -23,7 +23,7 @@ export function useNewest<Item extends { id: string }>(
   api: Api,
   path: string,
   { filter = {}, pageSize = usualPageSize, orEmpty = false }: Wishes = {},
-): Newest<Item> {
+): NewestItems<Item> {
   const [wanted, setWanted] = useState(pageSize);
   const query = new URLSearchParams(filter).toString();
   const loaded = useLoaded(

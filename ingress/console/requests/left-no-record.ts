@@ -1,10 +1,10 @@
 import { h } from 'preact';
 import type { Request } from '../../requests/request-schemas.ts';
 import { ApiFailure } from '../api/api-failure.ts';
-import type { Loaded } from '../page/use-loaded.ts';
+import type { LoadState } from '../page/use-loaded.ts';
 
 /** Whether a request that had not ended cannot be found any more. Only one that ends while it waits leaves no record. */
-export function hasLeftNoRecord({ value, error }: Pick<Loaded<Pick<Request, 'state'>>, 'value' | 'error'>): boolean {
+export function hasLeftNoRecord({ value, error }: Pick<LoadState<Pick<Request, 'state'>>, 'value' | 'error'>): boolean {
   return value !== undefined && value.state !== 'ended' && error instanceof ApiFailure && error.status === 404;
 }
 

@@ -106,7 +106,7 @@ function List({ api, filter }: { api: Api; filter: RequestFilter }) {
   usePolled(loaded, { everyMs: lookEveryMs, active: isMoving && wanted === pageSize });
   return [
     h('div', { class: 'actions' }, h('button', { type: 'button', onClick: loaded.reload }, 'Refresh')),
-    h(LoadedView<Listed>, {
+    h(LoadedView<RequestRows>, {
       loaded,
       what: 'your requests',
       children: ({ data, hasMore }) => [
@@ -123,13 +123,13 @@ function List({ api, filter }: { api: Api; filter: RequestFilter }) {
   ];
 }
 
-type Listed = { data: Request[]; hasMore: boolean };
-type Reading = { filter: RequestFilter; wanted: number; signal: AbortSignal };
+type RequestRows = { data: Request[]; hasMore: boolean };
+type ListOptions = { filter: RequestFilter; wanted: number; signal: AbortSignal };
 
 /** With a filter a page can be empty while more follow, so it asks for a few more. */
 const callsMax = 20;
 
-async function readRequests(api: Api, { filter, wanted, signal }: Reading): Promise<Listed> {
+async function readRequests(api: Api, { filter, wanted, signal }: ListOptions): Promise<RequestRows> {
   const data: Request[] = [];
   let after: string | null = null;
   for (let calls = 0; ; calls += 1) {

@@ -26,7 +26,7 @@ const offlineScope = 'offline_access';
 
 /** One request of a sign-in, which may take up to four. `offline` says whether this one adds `offline_access`, or an earlier one did. */
 type Attempt = SignInRequest & { offline: 'not yet' | 'now' | 'before' };
-type Pending = PendingSignIn & { attempt: Attempt };
+type KeptSignIn = PendingSignIn & { attempt: Attempt };
 
 type Deps = { provider: Pick<IdentityProvider, 'scope' | 'begin' | 'finish' | 'revoke' | 'endSession'> } & Pick<
   Browser,
@@ -37,16 +37,16 @@ type Deps = { provider: Pick<IdentityProvider, 'scope' | 'begin' | 'finish' | 'r
 export function createRedirects(deps: Deps) {
   const { provider, storage, address, isReload, replaceAddress, leaveFor } = deps;
 
-  function takePending(): Pending | undefined {
+  function takePending(): KeptSignIn | undefined {
     const stored = storage.getItem(pendingName);
     storage.removeItem(pendingName);
-    return stored === null ? undefined : (JSON.parse(stored) as Pending); // written by `request`
+    return stored === null ? undefined : (JSON.parse(stored) as KeptSignIn); // written by `request`
   }
 
   async function request(attempt: Attempt, { inPlace }: { inPlace: boolean }): Promise<void> {
     const silently = attempt.silently || attempt.offline === 'now'; // the user has just signed in
     const { url, pending } = await provider.begin({ hash: address().hash, scope: attempt.scope, silently });
-    storage.setItem(pendingName, JSON.stringify({ ...pending, attempt } satisfies Pending));
+    storage.setItem(pendingName, JSON.stringify({ ...pending, attempt } satisfies KeptSignIn));
     leaveFor(url.href, { inPlace });
   }
 

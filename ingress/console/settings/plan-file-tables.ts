@@ -4,10 +4,10 @@ import { type Column, Table } from '../controls/table.ts';
 import { formatLimit } from '../page/format.ts';
 
 type Props = { planFile: RawPlanFile };
-type Named<Value> = [name: string, value: Value];
-type Plan = Named<RawPlanFile['plans'][string]>;
-type Model = Named<RawPlanFile['models'][string]>;
-type Backend = Named<RawPlanFile['backends'][string]>;
+type NamedEntry<Value> = [name: string, value: Value];
+type Plan = NamedEntry<RawPlanFile['plans'][string]>;
+type Model = NamedEntry<RawPlanFile['models'][string]>;
+type Backend = NamedEntry<RawPlanFile['backends'][string]>;
 
 const number = 'number' as const;
 const text = 'text' as const;
@@ -78,7 +78,7 @@ const inTables = new Set(['plans', 'models', 'aliases', 'backends', 'default_pla
 /** The rest of the plan file: each setting with its path. */
 export function OtherSettings({ planFile }: Props) {
   const others = Object.entries(planFile).filter(([name]) => !inTables.has(name));
-  return h(Table<Named<string>>, {
+  return h(Table<NamedEntry<string>>, {
     caption: 'Other settings',
     rows: others.flatMap(([name, value]) => settingsAt(name, value)),
     rowKey: ([path]) => path,
@@ -89,7 +89,7 @@ export function OtherSettings({ planFile }: Props) {
   });
 }
 
-function settingsAt(path: string, value: unknown): Named<string>[] {
+function settingsAt(path: string, value: unknown): NamedEntry<string>[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [[path, JSON.stringify(value)]];
   return Object.entries(value).flatMap(([name, part]) => settingsAt(`${path}.${name}`, part));
 }

@@ -23,7 +23,7 @@ type Props = {
   refreshed?: () => void;
 };
 
-type Shown = { report: UsageReport; before: UsageReport['total'] };
+type ReportPair = { report: UsageReport; before: UsageReport['total'] };
 
 const noNames: ReadonlyMap<string, string> = new Map();
 const topRows = 100;
@@ -43,7 +43,7 @@ export function UsageReportView(props: Props) {
   const range = rangeOf(filters, today);
   const { groups } = filters;
   const isTop = groups.includes('account');
-  const load = async (signal: AbortSignal): Promise<Shown> => {
+  const load = async (signal: AbortSignal): Promise<ReportPair> => {
     const query = queryOf(range, groups, isTop ? { order: 'charged', limit: String(topRows) } : {});
     const [report, before] = await Promise.all([
       api.call<UsageReport>(`${path}?${query}`, { signal }),
@@ -77,7 +77,7 @@ export function UsageReportView(props: Props) {
         }),
       ),
     ),
-    h(LoadedView<Shown>, {
+    h(LoadedView<ReportPair>, {
       loaded,
       what: 'the usage',
       children: (shown) => h(ShownReport, { ...shown, keyNames, isTop }),
@@ -89,7 +89,7 @@ function queryOf({ start, end }: DayRange, groups: readonly GroupName[], more: R
   return new URLSearchParams({ start, end, group_by: groups.join(), ...more }).toString();
 }
 
-type ShownProps = Shown & { keyNames: ReadonlyMap<string, string>; isTop: boolean };
+type ShownProps = ReportPair & { keyNames: ReadonlyMap<string, string>; isTop: boolean };
 
 function ShownReport({ report, before, keyNames, isTop }: ShownProps) {
   return [

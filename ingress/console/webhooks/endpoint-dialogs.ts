@@ -3,8 +3,8 @@ import type { Webhook } from '../../routes/webhooks/webhook-schemas.ts';
 import { ConfirmDialog } from '../controls/confirm-dialog.ts';
 import type { EndpointAction } from './endpoint-card.ts';
 
-type Confirmed = Exclude<EndpointAction, 'edit'>;
-type Props = { action: Confirmed; endpoint: Webhook; run: () => Promise<void>; close: () => void };
+type ConfirmedAction = Exclude<EndpointAction, 'edit'>;
+type Props = { action: ConfirmedAction; endpoint: Webhook; run: () => Promise<void>; close: () => void };
 type Question = { title: string; action: string; text: string; isDangerous?: boolean };
 
 /** Asks before an endpoint changes. */
@@ -13,7 +13,7 @@ export function EndpointDialog({ action, endpoint, run, close }: Props) {
   return h(ConfirmDialog, { ...question, run, close }, h('p', null, endpoint.url), h('p', null, text));
 }
 
-function questionOf(action: Confirmed, { enabled }: Webhook): Question {
+function questionOf(action: ConfirmedAction, { enabled }: Webhook): Question {
   switch (action) {
     case 'test':
       return {

@@ -11,13 +11,13 @@ import { EndpointDialog } from './endpoint-dialogs.ts';
 import { type EndpointFields, EndpointForm } from './endpoint-form.ts';
 import { NewSecret } from './new-secret.ts';
 
-type Asked = { action: EndpointAction; endpoint: Webhook };
+type PendingAction = { action: EndpointAction; endpoint: Webhook };
 
 /** The webhook endpoints of the account, and the deliveries to one of them. */
 export function WebhooksPage({ api }: { api: Api }) {
   const [created, setCreated] = useState<CreatedWebhook>();
   const [isCreating, setCreating] = useState(false);
-  const [asked, setAsked] = useState<Asked>();
+  const [asked, setAsked] = useState<PendingAction>();
   const [opened, setOpened] = useState<string>();
   const loaded = useLoaded((signal) => readEndpoints(api, signal), []);
 
@@ -27,7 +27,7 @@ export function WebhooksPage({ api }: { api: Api }) {
     loaded.reload();
   }
 
-  async function perform({ action, endpoint: { id, enabled } }: Asked): Promise<void> {
+  async function perform({ action, endpoint: { id, enabled } }: PendingAction): Promise<void> {
     const path = `/v1/webhooks/${id}`;
     if (action === 'rotate') setCreated(await api.call(`${path}/rotate-secret`, { method: 'POST', body: {} }));
     if (action === 'delete') await api.call(path, { method: 'DELETE' });

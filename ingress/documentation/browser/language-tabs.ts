@@ -20,9 +20,9 @@ export function addLanguageTabs(): void {
   for (const { tabs, show } of groups) show(remembered ?? tabs[0]?.name ?? '');
 }
 
-type Making = { index: number; choose: (name: string, chosen: HTMLElement) => void };
+type TabOptions = { index: number; choose: (name: string, chosen: HTMLElement) => void };
 
-function makeTabs(block: HTMLElement, { index, choose }: Making): TabGroup {
+function makeTabs(block: HTMLElement, { index, choose }: TabOptions): TabGroup {
   const tabs = [...block.querySelectorAll<HTMLElement>('.variant')].map((panel, number) => {
     const name = panel.dataset.name ?? '';
     panel.id = `variant-${index}-${number}`;

@@ -1,5 +1,5 @@
 import { element } from './elements.ts';
-import { type Found, readSearchIndex, type SearchIndex } from './search-index.ts';
+import { type Hit, readSearchIndex, type SearchIndex } from './search-index.ts';
 import { createSearchResults, type SearchResults } from './search-results.ts';
 
 const unavailable = 'The search is not available right now. Reload the page.';
@@ -25,7 +25,7 @@ export function addSearch(): void {
     panel.hidden = !isOpen;
     field.setAttribute('aria-expanded', String(isOpen));
   };
-  const open = ({ id }: Found, inNewTab: boolean) => {
+  const open = ({ id }: Hit, inNewTab: boolean) => {
     setOpen(false);
     const address = `${home}/${id}`;
     if (inNewTab) window.open(address);
@@ -94,7 +94,7 @@ function countText(count: number): string {
 type Parts = {
   field: HTMLInputElement;
   results: SearchResults;
-  open: (found: Found, inNewTab: boolean) => void;
+  open: (found: Hit, inNewTab: boolean) => void;
   setOpen: (isOpen: boolean) => void;
 };
 

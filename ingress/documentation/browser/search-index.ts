@@ -2,9 +2,9 @@ import MiniSearch from 'minisearch';
 import { indexOptions, type SearchEntry } from './search-options.ts';
 
 /** A found part of a page. `terms` are the words in it that were searched for. */
-export type Found = SearchEntry & { terms: string[] };
+export type Hit = SearchEntry & { terms: string[] };
 
-export type SearchIndex = { find(query: string): Found[] };
+export type SearchIndex = { find(query: string): Hit[] };
 
 const foundMax = 12;
 /** If fewer parts have all of the words, parts with some of them follow. */

@@ -1,23 +1,23 @@
 import { element } from './elements.ts';
 import { excerptOf } from './excerpt.ts';
-import type { Found } from './search-index.ts';
+import type { Hit } from './search-index.ts';
 
 /** The list below the search field, with one selected result. */
 export type SearchResults = {
   list: HTMLElement;
-  show(found: readonly Found[]): void;
+  show(found: readonly Hit[]): void;
   /** Selects the next result, or the previous one for -1. */
   move(step: 1 | -1): void;
   /** The selected result, if there is one. */
-  selected(): Found | undefined;
+  selected(): Hit | undefined;
 };
 
-type Deps = { onSelect: (option: HTMLElement | undefined) => void; onOpen: (found: Found, event: MouseEvent) => void };
+type Deps = { onSelect: (option: HTMLElement | undefined) => void; onOpen: (found: Hit, event: MouseEvent) => void };
 
 export function createSearchResults({ onSelect, onOpen }: Deps): SearchResults {
   // Its options are chosen from the field; without the attribute, browsers would make it a stop because it can be scrolled.
   const list = element('ul', { role: 'listbox', id: 'search-results', 'aria-label': 'Results', tabindex: '-1' });
-  let shown: readonly Found[] = [];
+  let shown: readonly Hit[] = [];
   let at = -1;
 
   function select(index: number): void {
@@ -50,7 +50,7 @@ export function createSearchResults({ onSelect, onOpen }: Deps): SearchResults {
   };
 }
 
-function optionOf({ page, title, text, terms }: Found, index: number): HTMLElement {
+function optionOf({ page, title, text, terms }: Hit, index: number): HTMLElement {
   const pieces = (of: string) =>
     excerptOf(of, terms).map((piece) => (piece.isMatch ? element('mark', {}, piece.text) : piece.text));
   return element(

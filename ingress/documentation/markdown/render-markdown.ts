@@ -9,8 +9,8 @@ import { type HrefOf, safeRenderer } from './safe-renderer.ts';
 /** A heading of a page; `text` has no markup. `content` is the searchable text up to the next heading. */
 export type Section = { id: string; text: string; depth: number; content: string };
 
-/** `title` is the text of the first-level heading; `body` is HTML; `sections` are all other headings; `content` is the text before them. */
-export type RenderedPage = { title: string; body: string; sections: Section[]; content: string };
+/** `title` is the text of the first-level heading, `sections` are all other headings, and `content` is the text before them. */
+export type RenderedPage = { title: string; html: string; sections: Section[]; content: string };
 
 type Wishes = {
   /** Applied to text, code and addresses before they are written. */
@@ -46,16 +46,16 @@ export function renderMarkdown(markdown: string, { fill = (text) => text, hrefOf
       table({ header, rows }) {
         const cells = (of: Tokens.TableCell[], tag: string) =>
           of.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag.slice(0, 2)}>`).join('');
-        const body = rows.map((row) => `<tr>${cells(row, 'td')}</tr>`).join('\n');
+        const lines = rows.map((row) => `<tr>${cells(row, 'td')}</tr>`).join('\n');
         const name = escapeHtml(regionName('Table', under));
         const head = `<thead><tr>${cells(header, 'th scope="col"')}</tr></thead>`;
-        return `<div class="scroll" role="region" tabindex="0" aria-label="${name}"><table>${head}<tbody>${body}</tbody></table></div>\n`;
+        return `<div class="scroll" role="region" tabindex="0" aria-label="${name}"><table>${head}<tbody>${lines}</tbody></table></div>\n`;
       },
     },
   });
-  const body = marked.parser(groupVariants(tokens));
+  const html = marked.parser(groupVariants(tokens));
   const [title, ...sections] = headings.values();
-  return { title: title?.text ?? '', body, sections, content: title?.content ?? '' };
+  return { title: title?.text ?? '', html, sections, content: title?.content ?? '' };
 }
 
 const variantsRenderer: RendererExtension = {

@@ -30,13 +30,13 @@ export function renderOverview({ document, ids, href, prose }: Overview): Render
     html: groupList(group, { href: `${href}/${group.slug}`, idOf, prose }),
   }));
   const parts = [...common, ...lists];
-  const body = [
+  const html = [
     `<h1>${title}</h1>`,
     prose.blocks(info.description),
     ...parts.map(({ id, text, html }) => `${heading(id, text)}\n${html}`),
   ].join('\n');
   const sections: Section[] = parts.map(({ id, text }) => ({ id, text, depth: 2, content: '' }));
-  return { title, body, sections, content: prose.text(info.description) };
+  return { title, html, sections, content: prose.text(info.description) };
 }
 
 function heading(id: string, text: string): string {

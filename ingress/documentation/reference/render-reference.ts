@@ -43,7 +43,7 @@ function operationIds({ groups }: OpenApiDocument): Map<Operation, string> {
 function renderGroup(group: Group, ids: ReadonlyMap<Operation, string>, context: OperationContext): ReferencePage {
   const { name, slug, description, operations } = group;
   const idOf = (operation: Operation) => ids.get(operation) ?? '';
-  const body = [
+  const html = [
     `<h1>${escapeHtml(name)}</h1>`,
     context.prose.blocks(description),
     operationList(operations, (operation) => `#${idOf(operation)}`),
@@ -52,7 +52,7 @@ function renderGroup(group: Group, ids: ReadonlyMap<Operation, string>, context:
   return {
     name: `reference/${slug}`,
     title: name,
-    body: body.join('\n'),
+    html: html.join('\n'),
     sections: operations.map((operation) => sectionOf(operation, idOf(operation), context)),
     content: context.prose.text(description),
   };

@@ -29,7 +29,7 @@ type Page = RenderedPage & {
 const serviceName = 'Inference service';
 
 /** Returns the HTML document of a page. It is complete without its script, which adds the search, tabs and buttons that copy. */
-export function layOutPage({ title, body, sections, href, canonical, hasSides = false }: Page, frame: Frame): string {
+export function layOutPage({ title, html, sections, href, canonical, hasSides = false }: Page, frame: Frame): string {
   const { groups, site, home, assets } = frame;
   const all = groupLists(groups, href);
   const own = sectionList(sections.filter(({ depth }) => depth === 2));
@@ -56,7 +56,7 @@ ${[...(canonical === undefined ? [] : [canonicalLink(canonical)]), ...assetLinks
 <details class="narrow"><summary>All pages</summary><nav aria-label="All pages">${all}</nav></details>
 ${own && `<details class="narrow"><summary>On this page</summary><nav aria-label="Parts of this page">${own}</nav></details>`}
 <main id="content" tabindex="-1">
-${body}
+${html}
 ${href === undefined ? '' : neighbours(groups, href)}
 </main>
 ${own && aside}

@@ -1,5 +1,5 @@
 import { errorStatus, toApiError } from '../../../shared/errors.ts';
-import { allowanceOf } from '../../../shared/limits/allowance.ts';
+import { allowanceOf } from '../../../shared/limits/quota.ts';
 import { type CheckCaller, requireAllowed } from '../../callers/check-caller.ts';
 import { limitHeaders } from '../../limits/limit-headers.ts';
 import { type AppContext, type Stage, stateOf } from '../../request-state.ts';

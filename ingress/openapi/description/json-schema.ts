@@ -7,7 +7,7 @@ export type JsonSchema = Record<string, unknown>;
 /** Schema of a request (`input`) or of a response (`output`). */
 type Direction = 'input' | 'output';
 
-type Shown = { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema };
+type SchemaPair = { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema };
 
 export function refTo(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
@@ -26,7 +26,7 @@ export function toJsonSchema(schema: z.core.$ZodType, io: Direction): JsonSchema
 }
 
 function optionsFor(io: Direction) {
-  return { io, unrepresentable: 'any', override: (shown: Shown) => simplify(shown, io) } as const;
+  return { io, unrepresentable: 'any', override: (shown: SchemaPair) => simplify(shown, io) } as const;
 }
 
 function withoutHead(schema: JsonSchema): JsonSchema {
@@ -35,7 +35,7 @@ function withoutHead(schema: JsonSchema): JsonSchema {
 }
 
 /** A schema with custom checks names another schema that describes it. */
-function simplify({ zodSchema, jsonSchema }: Shown, io: Direction): void {
+function simplify({ zodSchema, jsonSchema }: SchemaPair, io: Direction): void {
   const { documentedAs, ...meta } = z.globalRegistry.get(zodSchema) ?? {};
   if (documentedAs instanceof z.ZodType) {
     for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];

@@ -10,13 +10,13 @@ import type { ListWorkers } from '../../../shared/jobs/list-workers.ts';
 /** A queue, and the pool whose workers read it. */
 export type ShownQueue = { queue: Queue; pool: string };
 
-/** Only these fields are shown, because the body of a job contains the client's prompt. */
+/** Only these fields are shown, because the payload of a job contains the client's prompt. */
 const shownFields = [
   ...(['requestId', 'account', 'keyId', 'plan', 'model', 'tier', 'endpoint', 'stream', 'outputTokensMax'] as const),
   ...(['admittedAt', 'startBy', 'deadline', 'earlierRuns'] as const),
 ] satisfies (keyof InferenceJob)[];
 
-/** Each listed job is read with its body. */
+/** Each listed job is read with its payload. */
 const jobsPerPageMax = 20;
 
 /** Only admission creates jobs. And the shown data of a job is incomplete, so it must not be saved. */

@@ -2,7 +2,7 @@ import { type Redis, redisUnavailable } from '../../../shared/redis/connections.
 import { leasesKey } from '../../../shared/redis/keys.ts';
 import type { LimitsInUse } from '../../api/response-schemas.ts';
 import { type Stage, stateOf } from '../../request-state.ts';
-import type { Counted } from './quota.ts';
+import type { CallerCounters } from './quota.ts';
 
 /**
  * `GET /billing/limits`: how much of each limit of the plan the account uses now, by the counters that admission decides with. The tokens
@@ -17,7 +17,7 @@ export function retrieveLimits({ redis }: { redis: Redis }): Stage {
 
 /** Also counts the account's leases: one more call to Redis. */
 export async function limitsInUse(
-  { caller: { account, plan }, counters: { lastMinute, dayRequests }, planFile }: Counted,
+  { caller: { account, plan }, counters: { lastMinute, dayRequests }, planFile }: CallerCounters,
   redis: Redis,
 ): Promise<LimitsInUse> {
   const limits = planFile.plans[plan];

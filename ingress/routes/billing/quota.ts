@@ -1,7 +1,6 @@
 import { accountStatusOf, type Caller } from '../../../shared/caller.ts';
 import type { LimitCounters } from '../../../shared/limits/admission.ts';
-import { allowanceOf } from '../../../shared/limits/allowance.ts';
-import { quotaOf } from '../../../shared/limits/quota.ts';
+import { allowanceOf, quotaOf } from '../../../shared/limits/quota.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import { type AppContext, type Stage, stateOf } from '../../request-state.ts';
@@ -22,9 +21,9 @@ export function presentCallersQuota(ctx: AppContext, deps: QuotaDeps, changed?: 
 }
 
 /** What an account may use and has used, in its current plan file. */
-export type Counted = { caller: Caller; counters: LimitCounters; planFile: PlanFile };
+export type CallerCounters = { caller: Caller; counters: LimitCounters; planFile: PlanFile };
 
-export function presentQuota({ caller, counters, planFile }: Counted, { topupUrl }: QuotaDeps): object {
+export function presentQuota({ caller, counters, planFile }: CallerCounters, { topupUrl }: QuotaDeps): object {
   const { period, ...tokens } = quotaOf(counters, allowanceOf(caller, planFile));
   const { plan, overageEnabled } = caller;
   return { plan, unit: 'tokens', period, ...tokens, overageEnabled, resetDate: period.end, topupUrl };

@@ -62,13 +62,13 @@ export const rotationBody = z.strictObject({
     .meta({ description: 'For how long the old key stays valid; at most seven days.' }),
 });
 
-type Given = z.infer<typeof keyChangeBody>;
+type Body = z.infer<typeof keyChangeBody>;
 
 /**
  * Returns the fields that are set, for the store; a field that is null is undefined there. `now` is Redis's time. Fails with
  * `VALIDATION_ERROR` for an end that has passed, and for a model that the plan file does not have.
  */
-export function keyFieldsOf(given: Given, { now, planFile }: { now: number; planFile: PlanFile }): Partial<KeyFields> {
+export function keyFieldsOf(given: Body, { now, planFile }: { now: number; planFile: PlanFile }): Partial<KeyFields> {
   const { expires_at: expiresAt, models, allowed_ips: allowedIps } = given;
   if (typeof expiresAt === 'number' && expiresAt * 1000 <= now) {
     throw validationError([{ path: 'expires_at', message: 'expected a time that has not passed' }]);
@@ -92,7 +92,7 @@ function isModel(wanted: string, { models, aliases }: PlanFile): boolean {
   return Object.hasOwn(models, wanted) || Object.hasOwn(aliases, wanted);
 }
 
-function limitsOf(given: Given['limits']): KeyFields['limits'] {
+function limitsOf(given: Body['limits']): KeyFields['limits'] {
   const { requests_per_minute: requests, tokens_per_minute: tokens, tokens_per_month: perMonth } = given ?? {};
   const limits = {
     ...(typeof requests === 'number' && { requestsPerMinute: requests }),

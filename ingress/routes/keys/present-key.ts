@@ -1,11 +1,11 @@
 import type { Account } from '../../../shared/store/accounts/account.ts';
 import { filesOf, isDefaultKey, type Key, type KeyLimits, validUntil } from '../../../shared/store/accounts/key.ts';
-import type { KeyUsage } from '../../../shared/store/usage/usage-by-key.ts';
+import type { KeyUsage } from '../../../shared/store/usage/read-usage-details.ts';
 import { secondsOf } from '../../api/present-file.ts';
 import { maskKey } from '../../callers/api-key.ts';
 import { isOver, keysOf } from '../../callers/key-list.ts';
 
-type Shown = {
+type KeyFigures = {
   /** Redis's time, in milliseconds. */
   now: number;
   /** Of this month; null if the store cannot tell. */
@@ -14,7 +14,7 @@ type Shown = {
 };
 
 /** The object of a key for clients. Times are in seconds, and null if there is none. */
-export function presentKey(key: Key, { now, usage, month }: Shown) {
+export function presentKey(key: Key, { now, usage, month }: KeyFigures) {
   const { expiresAt, endsAt, endpoints, models, allowedIps, limits } = key;
   const at = new Date(now);
   const isGraceOver = isOver(endsAt, at); // it ends when its account changes

@@ -16,7 +16,7 @@ export function retrieveAllUsage({ store, log }: { store: Pick<Store, 'usage' | 
   return async function retrieveAllUsage(ctx) {
     const { order, limit = topRows.usual, ...asked } = parseQuery(allUsageQuery, ctx.querystring);
     const query = reportQueryOf(asked, { now: stateOf(ctx, 'now'), usual: usualGroupsOfAll });
-    const details = store.usage.usageDetails.readAll(query.range);
+    const details = store.usage.details.readAll(query.range);
     const top = order === 'charged' ? limit : undefined;
     const pricing = createPricing(stateOf(ctx, 'planFile'));
     await answerReport(ctx, { details, query, pricing, isOfOneAccount: false, top }, { log });

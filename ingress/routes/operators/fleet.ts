@@ -157,7 +157,7 @@ function present({ id, generation, startedAt }: FleetProcess) {
   return { id, generation, started_at: new Date(startedAt).toISOString() };
 }
 
-type Waiting = {
+type QueueLoad = {
   depths: readonly { model: string; lane: string; jobs: number }[];
   ingressLoads: ReadonlyMap<string, IngressLoad>;
   queueDepthMax: number;
@@ -166,7 +166,7 @@ type Waiting = {
 /** Each ingress knows how long its own requests have waited. */
 function presentModel(
   name: string,
-  { depths, ingressLoads, queueDepthMax }: Waiting,
+  { depths, ingressLoads, queueDepthMax }: QueueLoad,
 ): FleetView['pools'][number]['models'][number] {
   const jobs = (lane: string) => depths.find((depth) => depth.model === name && depth.lane === lane)?.jobs ?? 0;
   const ages = [...ingressLoads.values()].flatMap(({ oldest }) => oldest.filter((each) => each.model === name));
@@ -179,7 +179,6 @@ function presentModel(
 }
 
 type Backend = PlanFile['backends'][string];
-type Seen = WorkerLoad['health'][number];
 
 function presentBackend(
   name: string,
@@ -227,7 +226,7 @@ function presentPauses(kept: WorkerLoad['pauses']): FleetView['backends'][number
   });
 }
 
-function presentHealth(seen: readonly Seen[]): Omit<FleetView['backends'][number]['models'][number], 'model'> {
+function presentHealth(seen: WorkerLoad['health']): Omit<FleetView['backends'][number]['models'][number], 'model'> {
   const breakers = { closed: 0, 'half-open': 0, open: 0 };
   for (const { breaker } of seen) breakers[breaker] += 1;
   const times = seen.flatMap(({ firstTokenMs }) => (firstTokenMs === undefined ? [] : [firstTokenMs]));

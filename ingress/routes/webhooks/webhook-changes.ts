@@ -43,14 +43,14 @@ export function removeEndpoint(id: string): Decide<WebhookEndpoint> {
   };
 }
 
-type Given = z.infer<typeof webhookChangeBody>;
+type Body = z.infer<typeof webhookChangeBody>;
 type Present = { now: number; quotaTold: WebhookEndpoint['quotaTold'] };
 
 /**
  * Returns the endpoint with these fields. Failures from before it was enabled, or of another address, do not count. Only an endpoint that
  * was subscribed already gets events of thresholds that have passed by now.
  */
-export function changeFields(before: WebhookEndpoint, given: Given, { now, quotaTold }: Present): WebhookEndpoint {
+export function changeFields(before: WebhookEndpoint, given: Body, { now, quotaTold }: Present): WebhookEndpoint {
   const { url = before.url, description = before.description, enabled = before.enabled } = given;
   const changed = { ...before, url, description, enabled, events: given.events ?? before.events };
   const isNew = isSubscribed(changed, 'quota.threshold') && !isSubscribed(before, 'quota.threshold');

@@ -19,7 +19,7 @@ export type BackendFault =
  * client whose request it was, and for no log or record. `kinds`: its codes and types, in lower case. `param`: the field that it names.
  * `status`: an HTTP status in it.
  */
-export type Said = {
+export type ErrorContent = {
   words: string;
   kinds: readonly string[];
   param?: string;
@@ -35,7 +35,7 @@ export type Said = {
 type Details = {
   cause?: unknown;
   status?: number;
-  said?: Said;
+  said?: ErrorContent;
   retryAfterMs?: number | undefined;
   wasSent?: boolean;
 };
@@ -51,7 +51,7 @@ export class BackendError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly wasSent: boolean;
   /** No property of its own: a log has all of these, and must not have the words. */
-  readonly #said: Said | undefined;
+  readonly #said: ErrorContent | undefined;
 
   constructor(fault: BackendFault, message: string, details: Details = {}) {
     super(message, { cause: details.cause });
@@ -62,7 +62,7 @@ export class BackendError extends Error {
     this.wasSent = details.wasSent ?? true;
   }
 
-  get said(): Said | undefined {
+  get said(): ErrorContent | undefined {
     return this.#said;
   }
 }

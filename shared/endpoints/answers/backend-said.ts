@@ -1,5 +1,5 @@
 import { isObject } from '../../is-object.ts';
-import { BackendError, type BackendFault, type Said } from './backend-error.ts';
+import { BackendError, type BackendFault, type ErrorContent } from './backend-error.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -10,7 +10,7 @@ const kindMax = 80;
 const kindFields = ['code', 'type', 'status', 'error_type', 'error_code', 'reason'] as const;
 
 /** Reads the error in an event or in a body of JSON. Undefined if it is none. */
-export function readSaid(value: unknown): Said | undefined {
+export function readSaid(value: unknown): ErrorContent | undefined {
   if (Array.isArray(value)) return value.length === 1 ? readSaid(value[0]) : undefined;
   if (!isObject(value)) return undefined;
   const { error, errors } = value;
@@ -27,7 +27,7 @@ export function readSaid(value: unknown): Said | undefined {
 }
 
 /** Reads the body of an error status: JSON, or a short plain text. */
-export function readSaidBody(body: string): Said {
+export function readSaidBody(body: string): ErrorContent {
   const nothing = { words: '', kinds: [] };
   try {
     return readSaid(JSON.parse(body)) ?? nothing;
@@ -79,7 +79,7 @@ function kindsOf(level: Json): string[] {
 }
 
 /** `n_prompt_tokens` and `n_ctx` are llama.cpp's. */
-function numbersOf(levels: readonly Json[]): Partial<Said> {
+function numbersOf(levels: readonly Json[]): Partial<ErrorContent> {
   const find = (names: readonly string[], accepts: (found: number) => boolean) =>
     levels.flatMap((level) => names.map((name) => Number(level[name] ?? Number.NaN))).find(accepts);
   const isStatus = (found: number) => Number.isInteger(found) && found >= 400 && found <= 599;
@@ -94,7 +94,7 @@ function numbersOf(levels: readonly Json[]): Partial<Said> {
   };
 }
 
-function paramOf(levels: readonly Json[]): Partial<Said> {
+function paramOf(levels: readonly Json[]): Partial<ErrorContent> {
   const param = levels.map((level) => level.param).find((found) => typeof found === 'string' && found !== '');
   return typeof param === 'string' ? { param: param.slice(0, kindMax) } : {};
 }

@@ -1,5 +1,5 @@
 import { isObject } from '../../is-object.ts';
-import { isEncrypted, isWritten, writtenArguments } from './written.ts';
+import { isEncrypted, isWritten, writtenArguments } from './written-text.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 

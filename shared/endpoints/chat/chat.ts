@@ -50,7 +50,7 @@ const request: RequestFormat = {
   estimatePrompt: estimateChatPrompt,
 
   promptOf: chatPrompt,
-  choicesOf: (body) => readOutputLimit({ ...body }, { outputTokensMax: Number.POSITIVE_INFINITY }).choices.value,
+  choicesOf: (payload) => readOutputLimit({ ...payload }, { outputTokensMax: Number.POSITIVE_INFINITY }).choices.value,
 };
 
 export const chatKind: ChoicesKind = {

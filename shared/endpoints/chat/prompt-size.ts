@@ -23,18 +23,18 @@ export function estimateChatPrompt(request: object, text: string): number {
 /** What a template or a server may write into the prompt, besides the messages and the tools. */
 const otherFields = ['documents', 'chat_template_kwargs', 'response_format'] as const;
 
-type Queued = Partial<Record<'messages' | 'tools' | 'functions' | (typeof otherFields)[number], unknown>>;
+type PromptFields = Partial<Record<'messages' | 'tools' | 'functions' | (typeof otherFields)[number], unknown>>;
 
-/** The texts of a queued body, for the tokenizer, and the tokens of its media. */
-export function chatPrompt(body: Queued): Prompt {
-  const media: MediaSum = { tokens: tokensOfMessages(body, 'messages'), texts: [] };
-  const shown = withoutMedia(body.messages, readMedia, media);
+/** The texts of a payload, for the tokenizer, and the tokens of its media. */
+export function chatPrompt(payload: PromptFields): Prompt {
+  const media: MediaSum = { tokens: tokensOfMessages(payload, 'messages'), texts: [] };
+  const shown = withoutMedia(payload.messages, readMedia, media);
   const messages = Array.isArray(shown) ? shown.filter(isObject) : [];
   // A model gets the parts of a message without anything between them.
   const texts = messages.map((message) => textsIn(message, textFields).join(''));
   const calls = messages.flatMap((message) => textsIn(message.tool_calls, callFields));
-  const tools = [...toolTexts(body.tools), ...toolTexts(body.functions)];
-  const others = fieldTexts(body, otherFields);
+  const tools = [...toolTexts(payload.tools), ...toolTexts(payload.functions)];
+  const others = fieldTexts(payload, otherFields);
   return { texts: [...texts, ...calls, ...tools, ...others, ...media.texts], tokens: media.tokens };
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { writtenText } from '../answers/written.ts';
+import { writtenText } from '../answers/written-text.ts';
 
 /**
  * Answers that consist of choices: chat completions and text completions. Known fields are checked; unknown fields pass through. Null means

@@ -1,15 +1,15 @@
 import { BackendError } from '../answers/backend-error.ts';
-import { hasContent } from '../answers/written.ts';
-import type { ReportedUsage, StreamOptions, Written } from '../definition/answer-format.ts';
+import { hasContent } from '../answers/written-text.ts';
+import type { ReportedUsage, StreamOptions, WrittenPart } from '../definition/answer-format.ts';
 import { type Chunk, writtenIn } from './choices-schemas.ts';
 import { readUsage, sumOfChoices, usageIn } from './choices-usage.ts';
 
 /** Follows a streamed answer to its end. */
 export interface AnswerProgress {
   /** Takes a chunk. Returns what came with it. */
-  follow(chunk: Chunk): Written;
+  follow(chunk: Chunk): WrittenPart;
   /** Like `follow`, for a chunk that differs from an earlier one only in its text. The earlier one ended no choice. */
-  followText(text: string): Written;
+  followText(text: string): WrittenPart;
   /** `[DONE]` has come. */
   finish(): void;
   /** Whether the answer proper has begun: a token or an image came, or an end without tokens. A role alone is no token. */
@@ -29,9 +29,9 @@ export interface AnswerProgress {
 }
 
 type Choice = Chunk['choices'][number];
-type Asked = { choicesMax: number } & Pick<StreamOptions, 'choices' | 'prompts'>;
+type ProgressOptions = { choicesMax: number } & Pick<StreamOptions, 'choices' | 'prompts'>;
 
-export function createAnswerProgress({ choicesMax, choices: asked, prompts }: Asked): AnswerProgress {
+export function createAnswerProgress({ choicesMax, choices: asked, prompts }: ProgressOptions): AnswerProgress {
   let begun = false;
   let done = false;
   const open = new Set<number>();
@@ -104,7 +104,7 @@ function inOrder(indexes: readonly number[]): number[] {
 }
 
 /** The usages that were reported. With one choice, only the last one counts. */
-function createReports({ choices: asked, prompts }: Pick<Asked, 'choices' | 'prompts'>) {
+function createReports({ choices: asked, prompts }: Pick<ProgressOptions, 'choices' | 'prompts'>) {
   /** By choice: reported in it, and reported after its end. */
   const within = new Map<number, ReportedUsage>();
   const after = new Map<number, ReportedUsage>();

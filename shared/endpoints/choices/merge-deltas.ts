@@ -56,14 +56,14 @@ function sizeOf(value: unknown, size: number): number {
   return typeof value === 'object' && value !== null ? size : 0;
 }
 
-type Growing = string | unknown[];
+type GrowingValue = string | unknown[];
 
-function isGrowing(value: unknown): value is Growing {
+function isGrowing(value: unknown): value is GrowingValue {
   return typeof value === 'string' || Array.isArray(value);
 }
 
 /** A list is extended in place: copied each time, a long one would cost the square of its length. */
-function join(before: Growing, after: Growing): Growing {
+function join(before: GrowingValue, after: GrowingValue): GrowingValue {
   if (typeof before === 'string' && typeof after === 'string') return before + after;
   const list = partsOf(before);
   for (const part of partsOf(after)) list.push(part);
@@ -71,7 +71,7 @@ function join(before: Growing, after: Growing): Growing {
 }
 
 /** If a content is text at one time and a list of parts at another, the text becomes a part. */
-function partsOf(value: Growing): unknown[] {
+function partsOf(value: GrowingValue): unknown[] {
   if (typeof value !== 'string') return value;
   return value === '' ? [] : [{ type: 'text', text: value }];
 }

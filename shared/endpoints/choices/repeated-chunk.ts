@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ownText } from '../../own-text.ts';
-import { searchedCharactersMin } from '../answers/written.ts';
+import { searchedCharactersMin } from '../answers/written-text.ts';
 import { type Chunk, writtenIn } from './choices-schemas.ts';
 import { usageIn } from './choices-usage.ts';
 import { parseChunk } from './parse-chunk.ts';

@@ -49,20 +49,20 @@ const request: RequestFormat = {
   },
   estimatePrompt: (completion, text) => estimatePrompts(completion, 'prompt', text),
 
-  promptOf: (body) => promptsOf({ ...body }, 'prompt'),
-  promptsIn: (body: { prompt?: unknown }) => promptsIn(body.prompt).prompts,
-  choicesOf: (body: { prompt?: unknown }) => choicesOfEach(body) * promptsIn(body.prompt).prompts,
-  repeatsOfPrompt(body) {
-    // Most bodies need not be parsed: a quote inside of a string is escaped, so this is never a part of the prompt.
-    if (!body.includes('"echo":true')) return 0;
-    const { echo, n }: { echo?: unknown; n?: unknown } = JSON.parse(body);
+  promptOf: (payload) => promptsOf({ ...payload }, 'prompt'),
+  promptsIn: (payload: { prompt?: unknown }) => promptsIn(payload.prompt).prompts,
+  choicesOf: (payload: { prompt?: unknown }) => choicesOfEach(payload) * promptsIn(payload.prompt).prompts,
+  repeatsOfPrompt(payload) {
+    // Most payloads need not be parsed: a quote inside of a string is escaped, so this is never a part of the prompt.
+    if (!payload.includes('"echo":true')) return 0;
+    const { echo, n }: { echo?: unknown; n?: unknown } = JSON.parse(payload);
     // Only choices that are returned repeat it, unlike those that `best_of` adds.
     return echo === true ? Number(n ?? 1) : 0;
   },
 };
 
-function choicesOfEach(body: object): number {
-  return readOutputLimit({ ...body }, { outputTokensMax: Number.POSITIVE_INFINITY }).choices.value;
+function choicesOfEach(payload: object): number {
+  return readOutputLimit({ ...payload }, { outputTokensMax: Number.POSITIVE_INFINITY }).choices.value;
 }
 
 const completionsKind: ChoicesKind = {

@@ -46,7 +46,7 @@ export interface VectorFormat {
   /** `mark`: a text that no backend can know. */
   createCutter(mark: string): VectorCutter;
   /** The vectors as the body of the request asks for them. What they grow by is spent of the budget. */
-  encode(vectors: readonly Vector[], asked: { body: string; budget: SizeBudget }): Promise<readonly Vector[]>;
+  encode(vectors: readonly Vector[], asked: { payload: string; budget: SizeBudget }): Promise<readonly Vector[]>;
 }
 
 /** One vector: its bytes as they came, in parts. */
@@ -92,9 +92,9 @@ export type StreamOptions = AnswerContext & {
 };
 
 /** What came with one event: the text of the model, and the backend's token count so far, if it reports one. */
-export type Written = { text: string; tokens: number | undefined };
+export type WrittenPart = { text: string; tokens: number | undefined };
 
-export const nothingWritten: Written = { text: '', tokens: undefined };
+export const nothingWritten: WrittenPart = { text: '', tokens: undefined };
 
 /** The progress of a stream. */
 export interface StreamProgress {
@@ -106,7 +106,7 @@ export interface StreamProgress {
    */
   complete(choicesAsked: () => number): boolean;
   /** What came with the event that was taken last. */
-  written(): Written;
+  written(): WrittenPart;
 }
 
 /** Converts a streamed answer, event by event, for the client. */

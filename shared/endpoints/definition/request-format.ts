@@ -3,7 +3,7 @@ import type { FieldFormat } from '../fields/listed-fields.ts';
 import type { RequestCost } from '../tokens/request-cost.ts';
 
 /** What a valid request asks for. */
-export type Asked = {
+export type RequestSummary = {
   model: string;
   stream: boolean;
   /** Whether the stream ends with the usage. */
@@ -12,14 +12,14 @@ export type Asked = {
   assembled: boolean;
   /** The number of choices in the answer. */
   choices: number;
-  /** Fields of the queued body that replace the client's. Undefined removes a field. */
+  /** Fields of the payload that replace the client's. Undefined removes a field. */
   fields: Readonly<Record<string, unknown>>;
-  /** What fields of the queued body are made of the client's. */
+  /** What fields of the payload are made of the client's. */
   changes?: Readonly<Record<string, (sent: unknown) => unknown>>;
 };
 
-/** `text` is the queued body. Without `outputTokensMax`, the model generates nothing. */
-export type Priced = {
+/** `text` is the payload. Without `outputTokensMax`, the model generates nothing. */
+export type CostBasis = {
   text: string;
   model: { outputTokensMax?: number | undefined; clampOutputTokens?: boolean | undefined };
 };
@@ -35,23 +35,23 @@ export interface RequestFormat {
   readonly fields: FieldFormat;
   /** Whether neither the schema nor the lists can find an issue. If false, the request may be valid or not. */
   isPlain?(value: object): boolean;
-  ask(request: object): Asked;
+  ask(request: object): RequestSummary;
   /** Whether nothing is charged, however the request ends. */
   readonly isFree?: boolean;
   /** The most that the request may cost. Fails with `VALIDATION_ERROR` if it asks for more than the model may generate. */
-  cost(request: object, priced: Priced): RequestCost;
+  cost(request: object, priced: CostBasis): RequestCost;
   /** Estimates the tokens of the prompt of any object, also one that the schema would refuse. `text` is the object as JSON. */
   estimatePrompt(request: object, text: string): number;
   /** The field with the prompt. */
   readonly promptField: string;
   /** The names of the output limit: the service removes them from the client's request, and sends its own limit under them. */
   readonly limitFields: readonly string[];
-  /** The prompt of a queued body, for the tokenizer. */
-  promptOf(body: object): Prompt;
-  /** How often the answer repeats the prompt, which then does not count as output. `body` is a queued body as text. */
-  repeatsOfPrompt?(body: string): number;
-  /** How many prompts a queued body has, each with choices of its own. Undefined for one. */
-  promptsIn?(body: object): number;
-  /** The number of choices that tokens were reserved for, in a queued body. */
-  choicesOf(body: object): number;
+  /** The prompt of a payload, for the tokenizer. */
+  promptOf(payload: object): Prompt;
+  /** How often the answer repeats the prompt, which then does not count as output. `payload` is a payload as text. */
+  repeatsOfPrompt?(payload: string): number;
+  /** How many prompts a payload has, each with choices of its own. Undefined for one. */
+  promptsIn?(payload: object): number;
+  /** The number of choices that tokens were reserved for, in a payload. */
+  choicesOf(payload: object): number;
 }

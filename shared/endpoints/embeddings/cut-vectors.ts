@@ -3,7 +3,7 @@ import { decodeBackendText } from '../answers/parse-backend-json.ts';
 import type { Vector, VectorCutter } from '../definition/answer-format.ts';
 import { createListGrammar, createTextGrammar, VectorError, type VectorGrammar } from './vector-grammar.ts';
 
-type Open = { grammar: VectorGrammar; add: (part: Buffer) => void };
+type OpenVector = { grammar: VectorGrammar; add: (part: Buffer) => void };
 
 const keyLengthMax = 16;
 const partsMax = 1_024;
@@ -28,10 +28,10 @@ export function createVectorCutter(mark: string): VectorCutter {
   const rest = createParts();
   const vectors: Buffer[][] = [];
   const place = createPlace();
-  let vector: Open | undefined;
+  let vector: OpenVector | undefined;
 
   /** Returns the index after the part of the vector that these bytes have. */
-  function takeVector({ grammar, add }: Open, bytes: Buffer, from: number): number {
+  function takeVector({ grammar, add }: OpenVector, bytes: Buffer, from: number): number {
     const end = grammar.follow(bytes, from);
     add(end === -1 ? bytes.subarray(from) : bytes.subarray(from, end));
     if (end === -1) return bytes.length;

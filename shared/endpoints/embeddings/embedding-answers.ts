@@ -31,8 +31,8 @@ export const embeddingAnswers: AnswerFormat = {
   bytesMax: answerBytesMax.vectors,
   vectors: {
     createCutter: createVectorCutter,
-    encode: (vectors, { body, budget }) =>
-      asksForBase64(body) ? vectorsAsBase64(vectors) : vectorsAsNumbers(vectors, budget),
+    encode: (vectors, { payload, budget }) =>
+      asksForBase64(payload) ? vectorsAsBase64(vectors) : vectorsAsNumbers(vectors, budget),
   },
 
   parse(text): EmbeddingAnswer {
@@ -59,10 +59,10 @@ export const embeddingAnswers: AnswerFormat = {
   },
 };
 
-/** Many servers ignore the field. The body is a JSON object that was accepted, and is parsed only if it may have the field. */
-function asksForBase64(body: string): boolean {
-  if (!body.includes('"encoding_format":"base64"')) return false;
-  const asked: unknown = JSON.parse(body);
+/** Many servers ignore the field. The payload is a JSON object that was accepted, and is parsed only if it may have the field. */
+function asksForBase64(payload: string): boolean {
+  if (!payload.includes('"encoding_format":"base64"')) return false;
+  const asked: unknown = JSON.parse(payload);
   return isObject(asked) && asked.encoding_format === 'base64';
 }
 

@@ -25,7 +25,7 @@ const request: RequestFormat = {
     promptCost({ promptTokens: request.estimatePrompt(embedding, text), promptField: request.promptField }),
   estimatePrompt: (embedding, text) => estimatePrompts(embedding, 'input', text),
 
-  promptOf: (body) => promptsOf({ ...body }, 'input'),
+  promptOf: (payload) => promptsOf({ ...payload }, 'input'),
   choicesOf: () => 1,
 };
 

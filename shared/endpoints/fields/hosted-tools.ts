@@ -25,7 +25,7 @@ export const isHostedByOpenAi = (type: string): boolean => openAiTools.has(type)
 export const isHostedByAnthropic = (type: string): boolean =>
   /^(?:web_search|web_fetch|code_execution|advisor|tool_search_tool(?:_regex|_bm25)?)(?:_\d{8})?$/.test(type);
 
-type Hosted = { isHosted: (type: string) => boolean; allowed: ReadonlySet<unknown>; holdTools: readonly string[] };
+type Rules = { isHosted: (type: string) => boolean; allowed: ReadonlySet<unknown>; holdTools: readonly string[] };
 
 /** `issue`: the choice of tools needs one that was dropped. */
 export type WithoutTools = { request: Json; dropped: readonly string[]; issue?: ValidationIssue };
@@ -34,8 +34,8 @@ export type WithoutTools = { request: Json; dropped: readonly string[]; issue?: 
  * Returns the request without the hosted tools that its model does not allow (contract.md#d12-hosted-tools), and what was dropped, by names
  * for the client. A choice of tools that would then name a missing one, or demand a call of none, is an issue.
  */
-export function withoutHostedTools(request: Json, hosted: Hosted): WithoutTools {
-  const found: Found = { dropped: [], kept: [], updates: 0 };
+export function withoutHostedTools(request: Json, hosted: Rules): WithoutTools {
+  const found: Tools = { dropped: [], kept: [], updates: 0 };
   const changed: Record<string, unknown> = { tools: keptTools(request.tools, hosted, found) };
   for (const field of hosted.holdTools) {
     changed[field] = changedObjects(request[field], (item) => keptItem(item, hosted, found));
@@ -53,16 +53,16 @@ export function withoutHostedTools(request: Json, hosted: Hosted): WithoutTools 
   };
 }
 
-type Found = { dropped: Json[]; kept: Json[]; updates: number };
+type Tools = { dropped: Json[]; kept: Json[]; updates: number };
 
 /** The type of an item with which agents change the effort of reasoning. Model servers read only that of the request. */
 export const configurationUpdate = 'configuration_update';
 
-function isDropped(type: unknown, { isHosted, allowed }: Hosted): boolean {
+function isDropped(type: unknown, { isHosted, allowed }: Rules): boolean {
   return typeof type === 'string' && isHosted(type) && !allowed.has(type);
 }
 
-function keptTools(tools: unknown, hosted: Hosted, found: Found): unknown {
+function keptTools(tools: unknown, hosted: Rules, found: Tools): unknown {
   return changedObjects(tools, (tool) => {
     const drops = isDropped(tool.type, hosted);
     (drops ? found.dropped : found.kept).push(tool);
@@ -71,7 +71,7 @@ function keptTools(tools: unknown, hosted: Hosted, found: Found): unknown {
 }
 
 /** An item that only adds tools means nothing without them. */
-function keptItem(item: Json, hosted: Hosted, found: Found): Json | undefined {
+function keptItem(item: Json, hosted: Rules, found: Tools): Json | undefined {
   if (item.type === configurationUpdate && item.text == null) {
     found.updates++;
     return undefined;
@@ -83,7 +83,7 @@ function keptItem(item: Json, hosted: Hosted, found: Found): Json | undefined {
 }
 
 /** Without tools, a choice of them and how they are called mean nothing, and some model servers refuse them. */
-function withoutEmpty(request: Json, { dropped, kept }: Found): Json {
+function withoutEmpty(request: Json, { dropped, kept }: Tools): Json {
   if (dropped.length === 0) return request;
   const isEmpty = Array.isArray(request.tools) && request.tools.length === 0;
   const empty = new Set([
@@ -105,7 +105,7 @@ function includeWithout(include: unknown, types: readonly string[]): { changed: 
 }
 
 /** OpenAI's choices have the type of a tool, or a name, or a list of either; Anthropic's have a name. */
-function issueOf(choice: unknown, { dropped, kept }: Found, hosted: Hosted): ValidationIssue | undefined {
+function issueOf(choice: unknown, { dropped, kept }: Tools, hosted: Rules): ValidationIssue | undefined {
   const issue = (message: string) => ({ path: 'tool_choice', message, refused: 'tools' });
   const [missing, left] = [namesOf(dropped), namesOf(kept)];
   const isMissing = ({ type, name }: Json) =>

@@ -1,7 +1,7 @@
 import { isObject } from '../../is-object.ts';
 import { refuseMediaAddress } from '../../media-hosts.ts';
 import { oncePerObject } from '../../once-per-object.ts';
-import { shortened } from '../../shortened.ts';
+import { shorten } from '../../shorten.ts';
 import { shownName, type ValidationIssue } from '../../validation-issues.ts';
 import { issuesMax } from './checked-lists.ts';
 import { type ClientGrammar, clientGrammars, grammarsOfTool, withoutPatterns } from './client-grammars.ts';
@@ -130,7 +130,7 @@ function firstOf(issues: Iterable<ValidationIssue>): ValidationIssue[] {
 function* faultsOf(request: Json, rules: Rules, format: FieldFormat): Generator<ValidationIssue> {
   for (const field in request) {
     if (format.published.has(field) || rules.fields.has(field)) continue;
-    const listed = shortened(field, nameLengthMax);
+    const listed = shorten(field, nameLengthMax);
     const counted = countedName(field);
     // A field that is refused for a reason is no typing error.
     const meant = counted === 'other' ? nearName(field, [...format.published, ...rules.fields]) : undefined;
@@ -164,7 +164,7 @@ function* mediaFaults(request: Json, fields: readonly string[], rules: Rules): G
     } else if (kind === 'tooDeep') {
       yield { path, message: 'is nested too deeply', refused: field };
     } else if (kind === 'unknownPart') {
-      const listed = `content.${shortened(value.type, nameLengthMax)}`;
+      const listed = `content.${shorten(value.type, nameLengthMax)}`;
       const counted = countedFields.has(value.type) ? value.type : 'content';
       if (!rules.fields.has(listed)) yield unlisted({ path, listed, counted }, rules);
     } else if (kind === 'address') {
@@ -174,10 +174,10 @@ function* mediaFaults(request: Json, fields: readonly string[], rules: Rules): G
   }
 }
 
-type Unlisted = { path: string; counted: string; listed?: string; meant?: string | undefined };
+type UnlistedField = { path: string; counted: string; listed?: string; meant?: string | undefined };
 
 /** `listed` is the name that the list must contain, if it differs from that of the field. `meant`: a known field of nearly this name. */
-function unlisted({ path, counted, listed = path, meant }: Unlisted, { name }: Rules): ValidationIssue {
+function unlisted({ path, counted, listed = path, meant }: UnlistedField, { name }: Rules): ValidationIssue {
   const question = meant === undefined ? '' : `, did you mean \`${meant}\`?`;
   const message = `is not accepted${question} (the operator can allow it: "${listed}" in extra_fields of the model "${name}")`;
   return { path, message, refused: counted };
@@ -207,7 +207,7 @@ function* formatFaults(request: Json, steps: readonly string[], rules: Rules): G
   if (!isObject(format)) return;
   yield* misspeltTypes(format, { path, refused });
   if (typeof format.type !== 'string' || publishedFormats.has(format.type)) return;
-  const listed = `${path}.${shortened(format.type, nameLengthMax)}`;
+  const listed = `${path}.${shorten(format.type, nameLengthMax)}`;
   if (!rules.fields.has(listed)) yield unlisted({ path: `${path}.type`, listed, counted: refused }, rules);
 }
 
@@ -232,7 +232,7 @@ type Members = { field: string; members: Json; isFree: (name: string) => boolean
 
 function* memberFaults({ field, members, isFree }: Members, rules: Rules): Generator<ValidationIssue> {
   for (const name in members) {
-    const path = `${field}.${shortened(name, nameLengthMax)}`;
+    const path = `${field}.${shorten(name, nameLengthMax)}`;
     if (isFree(name) || rules.fields.has(path)) continue;
     yield unlisted({ path, counted: field }, rules);
   }

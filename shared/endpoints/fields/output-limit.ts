@@ -7,8 +7,8 @@ import { foldedName } from './folded-name.ts';
  * The requested output limits: tokens of each choice, and number of choices, each with the field that set it. Without `tokens` if the
  * request leaves the limit to the model.
  */
-type OutputLimit = { tokens?: Asked; choices: Asked };
-type Asked = { value: number; field: string };
+type OutputLimit = { tokens?: FieldValue; choices: FieldValue };
+type FieldValue = { value: number; field: string };
 
 /** OpenAI's two names, and those that model servers accept besides or instead of them. */
 const limitNames = [
@@ -50,8 +50,8 @@ export function readOutputLimit(
 ): OutputLimit {
   const places = placesIn(request);
   const issues: ValidationIssue[] = misspelt(places);
-  const tokens: Asked[] = [];
-  const choices: Asked[] = [];
+  const tokens: FieldValue[] = [];
+  const choices: FieldValue[] = [];
   for (const { path, fields } of places) {
     tokens.push(...readFields({ path, fields, names: limitNames, max: outputTokensMax, clamped }, issues));
     choices.push(...readFields({ path, fields, names: choiceNames, max: choicesMax, clamped: [] }, issues));
@@ -72,11 +72,11 @@ function placesIn(request: Readonly<Record<string, unknown>>): FieldsAt[] {
   return places;
 }
 
-type Reading = FieldsAt & { names: readonly string[]; max: number; clamped: readonly string[] };
+type LimitFields = FieldsAt & { names: readonly string[]; max: number; clamped: readonly string[] };
 
 /** A null field counts as omitted, as in model servers. */
-function readFields({ path, fields, names, max, clamped }: Reading, issues: ValidationIssue[]): Asked[] {
-  const asked: Asked[] = [];
+function readFields({ path, fields, names, max, clamped }: LimitFields, issues: ValidationIssue[]): FieldValue[] {
+  const asked: FieldValue[] = [];
   for (const name of names) {
     const given = fields[name];
     if (given === undefined || given === null || !Object.hasOwn(fields, name)) continue;
@@ -88,8 +88,8 @@ function readFields({ path, fields, names, max, clamped }: Reading, issues: Vali
   return asked;
 }
 
-function largest(asked: readonly Asked[]): Asked | undefined {
-  return asked.reduce<Asked | undefined>(
+function largest(asked: readonly FieldValue[]): FieldValue | undefined {
+  return asked.reduce<FieldValue | undefined>(
     (most, one) => (most === undefined || one.value > most.value ? one : most),
     undefined,
   );

@@ -5,7 +5,7 @@ import { cutFields } from '../answers/cut-text.ts';
 import { requireEnded } from '../answers/ended-reason.ts';
 import { parseBackendJson } from '../answers/parse-backend-json.ts';
 import { mapped, withMissing } from '../answers/with-missing.ts';
-import { writtenText } from '../answers/written.ts';
+import { writtenText } from '../answers/written-text.ts';
 import type { AnswerContext, AnswerTokens, WholeAnswer } from '../definition/answer-format.ts';
 import { isReason, publishedBlock, publishedEnd } from './message-blocks.ts';
 import { presentUsage, readUsage } from './message-usage.ts';

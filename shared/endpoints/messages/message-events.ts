@@ -4,7 +4,7 @@ import { BackendError } from '../answers/backend-error.ts';
 import { createEventConverter, type EventFormat, type TypedEvent } from '../answers/convert-events.ts';
 import { requireEnded } from '../answers/ended-reason.ts';
 import { withMissing } from '../answers/with-missing.ts';
-import { writtenText } from '../answers/written.ts';
+import { writtenText } from '../answers/written-text.ts';
 import type { AnswerTokens, StreamConverter, StreamOptions } from '../definition/answer-format.ts';
 import { requiredOf } from './message-answers.ts';
 import { isReason, publishedEvent } from './message-blocks.ts';

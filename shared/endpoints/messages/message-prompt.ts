@@ -60,14 +60,14 @@ function readSource(part: Part, sizeOf: SizeOf): EmptiedPart | undefined {
 /** With the schema of the output. */
 const otherFields = ['output_config', 'output_format'] as const;
 
-type Queued = Partial<Record<'system' | 'messages' | 'tools' | (typeof otherFields)[number], unknown>>;
+type PromptFields = Partial<Record<'system' | 'messages' | 'tools' | (typeof otherFields)[number], unknown>>;
 
-/** The texts of a queued body, for the tokenizer, and the tokens of its media. */
-export function messagesPrompt(body: Queued): Prompt {
-  const { system, messages, tools } = body;
+/** The texts of a payload, for the tokenizer, and the tokens of its media. */
+export function messagesPrompt(payload: PromptFields): Prompt {
+  const { system, messages, tools } = payload;
   const media: MediaSum = { tokens: tokensOfMessages({ messages }, 'messages'), texts: [] };
   const shown = withoutMedia([system, messages], (part) => readDocument(part) ?? readMedia(part), media);
-  const others = [...toolTexts(tools), ...fieldTexts(body, otherFields)];
+  const others = [...toolTexts(tools), ...fieldTexts(payload, otherFields)];
   return { texts: [...textsIn(shown, textFields), ...others, ...media.texts], tokens: media.tokens };
 }
 

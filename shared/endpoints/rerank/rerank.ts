@@ -12,10 +12,10 @@ import { type RerankRequest, rerankRequestSchema } from './rerank-request.ts';
 const textFields = new Set(['text', 'content']);
 
 /** Any object, also one that the schema would refuse. */
-type Sent = { query?: unknown; documents?: unknown };
+type PromptFields = { query?: unknown; documents?: unknown };
 
 /** The model reads the query with each document: this many tokens more than the request has. */
-function repeatedTokens({ query, documents }: Sent): number {
+function repeatedTokens({ query, documents }: PromptFields): number {
   const pairs = Array.isArray(documents) ? documents.length : 0;
   const media: MediaSum = { tokens: 0, texts: [] };
   const shown = withoutMedia(query, readOpenAiMedia, media);
@@ -45,13 +45,13 @@ const request: RequestFormat = {
   cost(asked: RerankRequest, { text }) {
     return promptCost({ promptTokens: request.estimatePrompt(asked, text), promptField: request.promptField });
   },
-  estimatePrompt: (asked: Sent, text) =>
+  estimatePrompt: (asked: PromptFields, text) =>
     estimateWithMedia(asked, { text, fields: ['query', 'documents'], readMedia: readOpenAiMedia }) +
     repeatedTokens(asked),
 
-  promptOf(body: Sent): Prompt {
-    const media: MediaSum = { tokens: repeatedTokens(body), texts: [] };
-    const shown = [body.query, body.documents].flat().map((item) => withoutMedia(item, readOpenAiMedia, media));
+  promptOf(payload: PromptFields): Prompt {
+    const media: MediaSum = { tokens: repeatedTokens(payload), texts: [] };
+    const shown = [payload.query, payload.documents].flat().map((item) => withoutMedia(item, readOpenAiMedia, media));
     return { texts: [...shown.flatMap(textsOf), ...media.texts], tokens: media.tokens };
   },
   choicesOf: () => 1,

@@ -15,10 +15,10 @@ const parts: Partial<Record<TextKind, { type: string; done: string; list: 'conte
   },
 };
 
-type Closed = { events: TypedEvent[]; output: Json[] };
+type ClosedOutput = { events: TypedEvent[]; output: Json[] };
 
 /** Ends the open items of an output with this status. Returns the events for that, and all items as they are then. */
-export function closeOutput(items: readonly OutputItem[], status: 'completed' | 'incomplete'): Closed {
+export function closeOutput(items: readonly OutputItem[], status: 'completed' | 'incomplete'): ClosedOutput {
   const events: TypedEvent[] = [];
   const output = items.map((open) => {
     if (open.isDone) return open.item;

@@ -27,15 +27,15 @@ const readMedia: ReadMedia = (part) => {
   return isBase64(result) ? { tokens: tokensByTiles(result), emptied: { ...part, result: '' } } : undefined;
 };
 
-type Queued = Partial<Record<'instructions' | 'input' | 'tools' | 'text', unknown>>;
+type PromptFields = Partial<Record<'instructions' | 'input' | 'tools' | 'text', unknown>>;
 
-/** The texts of a queued body, for the tokenizer, and the tokens of its media. */
-export function inputPrompt(body: Queued): Prompt {
-  const { instructions, input, tools } = body;
+/** The texts of a payload, for the tokenizer, and the tokens of its media. */
+export function inputPrompt(payload: PromptFields): Prompt {
+  const { instructions, input, tools } = payload;
   const media: MediaSum = { tokens: (Array.isArray(input) ? input.length : 1) * tokensPerMessage, texts: [] };
   const shown = withoutMedia(input, readMedia, media);
   const texts = textsIn([instructions, shown], textFields);
-  const others = [...toolTexts(tools), ...fieldTexts(body, ['text'])];
+  const others = [...toolTexts(tools), ...fieldTexts(payload, ['text'])];
   return { texts: [...texts, ...others, ...media.texts], tokens: media.tokens };
 }
 

@@ -1,7 +1,7 @@
 import { isObject } from '../../is-object.ts';
 import { ownText } from '../../own-text.ts';
 import type { TypedEvent } from '../answers/convert-events.ts';
-import { writtenText } from '../answers/written.ts';
+import { writtenText } from '../answers/written-text.ts';
 import type { SizeBudget } from '../definition/answer-format.ts';
 import { kindOf, textMembers } from './output-progress.ts';
 

@@ -14,11 +14,14 @@ export function estimatePrompts(request: object, field: string, text: string): n
   return tokens + estimateWithMedia(others, { ...prompted, text: JSON.stringify(others) });
 }
 
-/** The prompts in one field of a queued body. Some model servers take messages in place of them. */
-export function promptsOf(body: Readonly<Record<string, unknown>>, field: string): { texts: string[]; tokens: number } {
-  const { texts, tokens } = promptsIn(body[field]);
+/** The prompts in one field of a payload. Some model servers take messages in place of them. */
+export function promptsOf(
+  payload: Readonly<Record<string, unknown>>,
+  field: string,
+): { texts: string[]; tokens: number } {
+  const { texts, tokens } = promptsIn(payload[field]);
   const media: MediaSum = { tokens, texts: [] };
-  const shown = withoutMedia(body.messages, readOpenAiMedia, media);
+  const shown = withoutMedia(payload.messages, readOpenAiMedia, media);
   return { texts: [...texts, ...textsIn(shown ?? [], textFields), ...media.texts], tokens: media.tokens };
 }
 

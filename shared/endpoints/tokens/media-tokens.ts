@@ -37,13 +37,13 @@ export type ReadMedia = (part: Part) => EmptiedPart | undefined;
 /** Tokens around each message in the prompt of a chat model, from OpenAI's guide to counting tokens. */
 export const tokensPerMessage = 4;
 
-type Prompted = { text: string; fields: readonly string[]; readMedia: ReadMedia };
+type MediaPrompt = { text: string; fields: readonly string[]; readMedia: ReadMedia };
 
 /**
  * Estimates the tokens of a request, valid or not, with messages or parts in these fields. `text` is the request as JSON. Only the data of
  * media and opaque strings are not counted as text.
  */
-export function estimateWithMedia(request: object, { text, fields, readMedia }: Prompted): number {
+export function estimateWithMedia(request: object, { text, fields, readMedia }: MediaPrompt): number {
   const media: MediaSum = { tokens: 0, texts: [] };
   const emptied = fields.map((field) => [field, withoutMedia(fieldOf(request, field), readMedia, media)]);
   const isUnchanged = media.tokens === 0 && media.texts.length === 0;

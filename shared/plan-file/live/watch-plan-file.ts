@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../process/log.ts';
 import { generationOf, type ParsedPlanFile, planFileLengthMax } from '../plan-file.ts';
-import { type PlanFileReading, type PlanFileSource, unreadable } from '../plan-file-source.ts';
+import { type PlanFileResult, type PlanFileSource, unreadable } from '../plan-file-source.ts';
 import type { PlanFileInForce } from './plan-file-in-force.ts';
 
 const lookEveryMs = 500;
@@ -66,7 +66,7 @@ export function watchPlanFile({
     log.error({ err }, 'the plan file could not be parsed; retrying');
   }
 
-  function take(reading: PlanFileReading): void {
+  function take(reading: PlanFileResult): void {
     issues = 'issues' in reading ? reading.issues.map(({ path, message }) => `${path}: ${message}`) : [];
     const warnings = 'issues' in reading ? [] : warningsOf(reading.planFile);
     if (warnings.length > 0) log.warn({ warnings }, 'the plan file is valid, and has what is probably a mistake');

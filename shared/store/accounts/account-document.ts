@@ -36,6 +36,8 @@ export const accountsOf = {
     removing: { fields: ['removing'], isSparse: true },
   },
   uses: { field: 'keyUses', index: 'byKeyId' },
+  /** They have their keys and their history. */
+  atOnce: 20,
 } as const satisfies Collection;
 
 export function toAccount({ keyUses, outbox, removing, name, nameStarts, ...account }: AccountDocument): Account {

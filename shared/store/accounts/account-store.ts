@@ -100,8 +100,8 @@ export type KeyUse = { account: string; keyId: string; at: Date };
 
 const listedFields = ['id', 'plan', 'overageEnabled', 'suspended', 'createdAt'] as const;
 const ownerFields = ['id', 'plan', 'suspended', 'version', 'overageEnabled', 'topUp', 'guest', 'keys'] as const;
-/** One query for 10,000 ids would be a document of megabytes. */
-const namesAtOnce = 1_000;
+/** One query for all would be large. */
+const namesAtOnce = 200;
 
 export function createAccountStore(open: OpenDocuments): AccountStore {
   const accounts = open(accountsOf);

@@ -40,7 +40,7 @@ export const auditCollections = [recordsOf];
 
 const outboxSchema = z.array(auditRecordSchema);
 /** Many accounts have records in their outboxes only if copying has failed for long. */
-const outboxesAtOnce = 100;
+const [outboxesAtOnce, copiesAtOnce] = [100, 10];
 
 export function createAuditStore(open: OpenDocuments): AuditStore {
   const [accounts, records] = [open(accountsOf), open(recordsOf)];
@@ -96,14 +96,16 @@ export function createAuditStore(open: OpenDocuments): AuditStore {
       const found = await accounts.listFields('withOutbox', ['id'], { after: { id: account }, limit });
       const unreadable: string[] = [];
       let copied = 0;
-      for (const { id } of found) {
+      const copyOrNote = async ({ id }: { id: string }) => {
         try {
           copied += await copy(id);
         } catch (error) {
           if (!(error instanceof z.ZodError)) throw error;
           unreadable.push(id);
         }
-      }
+      };
+      for (let from = 0; from < found.length; from += copiesAtOnce)
+        await Promise.all(found.slice(from, from + copiesAtOnce).map(copyOrNote));
       return { copied, last: found.length < limit ? undefined : found.at(-1)?.id, unreadable };
     },
   };

@@ -5,7 +5,7 @@ import {
   batchRoomSchema,
   type DecideRoom,
   emptyRoom,
-  type Taking,
+  type TakeOutcome,
   type WantedBytes,
 } from '../../batches/batch-room.ts';
 import { hasJustEnded, isOver } from '../../batches/batch-states.ts';
@@ -70,7 +70,7 @@ export interface RoomRecords {
    */
   changeRoom<Result>(account: string, decide: DecideRoom<Result>): Promise<Result>;
   /** Adds bytes of results to the entry of their batch, all or nothing. Calls at once do not wait for each other. */
-  takeBytes(account: string, wanted: WantedBytes): Promise<Taking>;
+  takeBytes(account: string, wanted: WantedBytes): Promise<TakeOutcome>;
 }
 
 /** Batches that have ended, and whose event still has to be created. The update that ends a batch also marks it. */
@@ -116,6 +116,8 @@ const roomsOf = {
 } as const satisfies Collection;
 
 export const batchCollections = [batchesOf, roomsOf];
+
+const changesAtOnce = 10;
 
 /** Documents without a text are not in a range of texts. */
 const anyText = '';
@@ -165,9 +167,10 @@ export function createBatchRecords(open: OpenDocuments): BatchRecords {
     },
 
     async forgetEndedBatches(ids) {
-      for (const id of ids) {
-        await batches.change(id, (kept) => ({ result: undefined, ...(kept?.ended && { next: withoutMark(kept) }) }));
-      }
+      const forget = (id: string) =>
+        batches.change(id, (kept) => ({ result: undefined, ...(kept?.ended && { next: withoutMark(kept) }) }));
+      for (let from = 0; from < ids.length; from += changesAtOnce)
+        await Promise.all(ids.slice(from, from + changesAtOnce).map(forget));
     },
 
     async listOpenAccounts() {

@@ -27,11 +27,11 @@ export const enteringMsMax = 60_000;
 /** What an account holds. `bytes` are those of its files, with what they take beside them, and of the results of its batches. */
 export type AccountBytes = { files: number; fileBytes: number; room: BatchRoom; bytes: number };
 
-type Reading = Pick<BatchStore, 'countFiles' | 'findRoom'>;
-type Tidying = Pick<BatchStore, 'changeRoom' | 'findBatch' | 'findRoom' | 'listOpenBatches'>;
+type BytesStore = Pick<BatchStore, 'countFiles' | 'findRoom'>;
+type RoomStore = Pick<BatchStore, 'changeRoom' | 'findBatch' | 'findRoom' | 'listOpenBatches'>;
 
 /** Reads the files first: results leave the room before their files count, and must not count twice. */
-export async function readAccountBytes(store: Reading, account: string): Promise<AccountBytes> {
+export async function readAccountBytes(store: BytesStore, account: string): Promise<AccountBytes> {
   const { files, bytes } = await store.countFiles(account);
   const room = await store.findRoom(account);
   const fileBytes = bytes + files * bytesBesideFile;
@@ -42,7 +42,7 @@ export async function readAccountBytes(store: Reading, account: string): Promise
  * Removes the entries of batches that are over, and those without a batch, which a process that died has left. In the first minute such a
  * batch may be on its way. `now`: Redis's time. Returns whether there were any.
  */
-export async function tidyRoom(store: Tidying, { account, now }: { account: string; now: number }): Promise<boolean> {
+export async function tidyRoom(store: RoomStore, { account, now }: { account: string; now: number }): Promise<boolean> {
   const { entries } = await store.findRoom(account);
   if (Object.keys(entries).length === 0) return false;
   const unfinished = (await store.listOpenBatches([account])).filter((batch) => !isOver(batch));

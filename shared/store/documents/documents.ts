@@ -5,12 +5,15 @@ export type IndexValue = string | number | boolean | Date;
 
 /**
  * An index by fields, which are paths such as `removal.isDone`. Its documents are in the order of these fields, and then of their ids.
- * `isUnique`: no two documents may have the same values. `isSparse`: it has one field, and only documents with a text in it, each another
+ * `isUnique`: no two documents may have the same values; it only looks them up, in no order. `isSparse`: it has one field, and only documents with a text in it, each another
  * one. `also`: fields that a tally reads from the index, without the documents.
  */
 export type FieldIndex = { fields: readonly string[]; isSparse?: true; isUnique?: true; also?: readonly string[] };
 
-/** An index over a list: of its items, or of a field of those items that have the field `having`. Its documents are in the order of their ids. */
+/**
+ * An index over a list: of its items, or of a field of those items that have the field `having`. Its documents are in the order of their ids.
+ * `isUnique` as above.
+ */
 export type ListIndex = { list: string; field?: string; having?: string; isUnique?: true };
 
 export type Index = FieldIndex | ListIndex;
@@ -20,26 +23,27 @@ export type Index = FieldIndex | ListIndex;
  * is faster. `uses` is a field with the times when the values of a list index were last used: a change does not write it, and drops the
  * times of values that the document no longer has.
  */
-export type Collection<Kept extends object = object, Name extends string = string> = {
+export type Collection<Document extends object = object, Name extends string = string> = {
   name: string;
-  schema: z.ZodObject & z.ZodType<Kept>;
+  schema: z.ZodObject & z.ZodType<Document>;
   id: string;
   indexes: Readonly<Record<Name, Index>>;
   text?: string;
   uses?: { field: string; index: NoInfer<Name> };
-  /** How many documents are read at once: fewer than usual if they are large. */
+  /** How many documents are read at once, fewer than usual if they are large. */
   atOnce?: number;
 };
 
 /** A decision on a document. Without `next` and `isRemoved` it remains unchanged. */
-export type Decision<Kept, Result> = { result: Result; next?: Kept; isRemoved?: true };
+export type Decision<Document, Result> = { result: Result; next?: Document; isRemoved?: true };
 
 /** Pure, so that it can be called as often as needed. */
-export type Decide<Kept, Result> = (kept: Kept | undefined) => Decision<Kept, Result>;
+export type Decide<Document, Result> = (kept: Document | undefined) => Decision<Document, Result>;
 
 /**
- * The documents whose first fields have the values `is`, each one of several if it is a list, and whose next field is in the range. `after`
- * is the document before the first. It ends early once `text` has `charactersMax` in all.
+ * The documents whose first fields have the values `is`, each one of several if it is a list, and whose next field is in the range. `is` has
+ * values of all fields of the index, or of all but the last: so the index has the documents in the order of the list. `after` is the
+ * document before the first. It ends early once `text` has `charactersMax` in all.
  */
 export type Query = {
   is?: readonly (IndexValue | readonly IndexValue[])[] | undefined;
@@ -63,21 +67,21 @@ export type Use = { id: string; value: string; at: Date };
  * The documents of one collection. Reads see only what a failover cannot undo. A call may be repeated, by any number of processes, and be
  * interrupted at any point.
  */
-export interface Documents<Kept extends object, Name extends string = string> {
-  find(id: string): Promise<Kept | undefined>;
+export interface Documents<Document extends object, Name extends string = string> {
+  find(id: string): Promise<Document | undefined>;
 
   /** Finds those of these documents that exist. `isCertain`: they are known to exist, so it waits until all are safe from a failover. */
-  findAll(ids: readonly string[], options?: { isCertain?: boolean }): Promise<Map<string, Kept>>;
+  findAll(ids: readonly string[], options?: { isCertain?: boolean }): Promise<Map<string, Document>>;
 
   /** Inserts those whose id and unique values no other document has. Returns the ids of the others. */
-  insert(documents: readonly Kept[]): Promise<string[]>;
+  insert(documents: readonly Document[]): Promise<string[]>;
 
   /**
    * Changes one document atomically as `decide` returns. `next` is written, or the document removed, only if it has not changed in the
    * meantime, and for a removal also not been used; otherwise `decide` is called again. Creates a document that does not exist. Fails with
    * `INTERNAL_ERROR` if another document has one of its unique values. The result is safe from a failover.
    */
-  change<Result>(id: string, decide: Decide<Kept, Result>): Promise<Result>;
+  change<Result>(id: string, decide: Decide<Document, Result>): Promise<Result>;
 
   /**
    * Adds to the numbers at these paths, if all of them are there and none exceeds its maximum; returns whether it did. Unlike changes, calls
@@ -90,14 +94,14 @@ export interface Documents<Kept extends object, Name extends string = string> {
   ): Promise<boolean>;
 
   /** Lists documents by an index, or by `id`. */
-  list(index: Name | 'id', query: Query): Promise<Kept[]>;
+  list(index: Name | 'id', query: Query): Promise<Document[]>;
 
   /** The same, but reads only these fields. */
-  listFields<Field extends keyof Kept & string>(
+  listFields<Field extends keyof Document & string>(
     index: Name | 'id',
     fields: readonly Field[],
     query: Query,
-  ): Promise<Pick<Kept, Field>[]>;
+  ): Promise<Pick<Document, Field>[]>;
 
   /** Counts the documents that `list` would find, by the values of a field of the index, without reading them. */
   tally(index: Name, query: TallyQuery): Promise<Tally[]>;
@@ -105,7 +109,7 @@ export interface Documents<Kept extends object, Name extends string = string> {
   /** Removes these documents, at any version. Idempotent. */
   remove(ids: readonly string[]): Promise<void>;
 
-  /** Removes up to `limit` of the documents that `list` would find; returns how many. Fewer than `limit` does not mean that none is left. */
+  /** Removes up to `limit` of the documents that `list` would find; returns how many it found. Only 0 means that none is left. */
   removeSome(
     index: Name | 'id',
     query: Pick<Query, 'is' | 'from' | 'to' | 'before'> & { limit: number },
@@ -116,14 +120,14 @@ export interface Documents<Kept extends object, Name extends string = string> {
 }
 
 /** Opens the collections of one database. */
-export type OpenDocuments = <Kept extends object, Name extends string>(
-  collection: Collection<Kept, Name>,
-) => Documents<Kept, Name>;
+export type OpenDocuments = <Document extends object, Name extends string>(
+  collection: Collection<Document, Name>,
+) => Documents<Document, Name>;
 
 /** Makes decisions of a change write the next version. They do not change it themselves. */
-export function withNextVersion<Kept extends { version: number }, Result>(
-  decide: Decide<Kept, Result>,
-): Decide<Kept, Result> {
+export function withNextVersion<Document extends { version: number }, Result>(
+  decide: Decide<Document, Result>,
+): Decide<Document, Result> {
   return (kept) => {
     const decision = decide(kept);
     const version = (kept?.version ?? 0) + 1;
@@ -132,11 +136,11 @@ export function withNextVersion<Kept extends { version: number }, Result>(
 }
 
 /** Returns the document after an addition (`Documents.add`); undefined if a number is missing or would exceed its maximum. */
-export function withAdded<Kept extends object>(
-  kept: Kept,
+export function withAdded<Document extends object>(
+  kept: Document,
   amounts: Readonly<Record<string, number>>,
   maxima: Readonly<Record<string, number>>,
-): Kept | undefined {
+): Document | undefined {
   const next = structuredClone(kept);
   for (const [path, amount] of Object.entries(amounts)) {
     const [name = '', ...parents] = path.split('.').reverse();
@@ -176,7 +180,7 @@ export function isListIndex(index: Index): index is ListIndex {
  * Returns the same decision, but throws an error of `decide` only when its result is read. Such an error is the caller's: thrown in the
  * middle of a call, it would be taken for a failure of the store.
  */
-export function captureDecision<Kept, Result>(decide: Decide<Kept, Result>): Decide<Kept, () => Result> {
+export function captureDecision<Document, Result>(decide: Decide<Document, Result>): Decide<Document, () => Result> {
   return (kept) => {
     try {
       const { result, ...decision } = decide(kept);

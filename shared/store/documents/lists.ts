@@ -2,18 +2,21 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { z } from 'zod';
 import { type Collection, type Query, valueAt } from './documents.ts';
 
+/** Few may be wanted. */
+const wantedAtOnce = 100;
+
 /** Reads a list on until it has `limit` documents that are wanted. */
-export async function listWanted<Kept extends object>(
-  list: (query: Query) => Promise<Kept[]>,
+export async function listWanted<Document extends object>(
+  list: (query: Query) => Promise<Document[]>,
   { limit, after, ...query }: Query & { limit: number },
-  isWanted: (kept: Kept) => boolean,
-): Promise<Kept[]> {
-  const found: Kept[] = [];
+  isWanted: (kept: Document) => boolean,
+): Promise<Document[]> {
+  const found: Document[] = [];
   for (let place = after; ; ) {
-    const wanted = limit - found.length;
-    const page = await list({ ...query, after: place, limit: wanted });
+    const atOnce = Math.max(limit - found.length, wantedAtOnce);
+    const page = await list({ ...query, after: place, limit: atOnce });
     found.push(...page.filter(isWanted));
-    if (found.length >= limit || page.length < wanted) return found;
+    if (found.length >= limit || page.length < atOnce) return found.slice(0, limit);
     place = page.at(-1);
   }
 }
@@ -28,33 +31,31 @@ export type PageQuery = Omit<Query, 'after' | 'limit'> & {
   fields: readonly string[] | undefined;
   after: Place | undefined;
   limit: number;
+  /** The list has no limit: it is read to its end. */
+  isWhole: boolean;
 };
-
-/** With a projection a page can be longer. */
-const projectedFactor = 20;
-const atOnceUsual = 100;
 
 type Pages = {
   fields: readonly string[] | undefined;
+  atOnce: number;
   /** The path of the field that orders the list. */
   next: string;
   readPage: (query: PageQuery) => Promise<Page>;
 };
 
 /** Reads a list in pages, each in a call of its own, so that no call takes long, and yields to the event loop between them. */
-export async function readList<Kept extends object>(
-  collection: Pick<Collection<Kept>, 'id' | 'schema' | 'atOnce'>,
+export async function readList<Document extends object>(
+  collection: Pick<Collection<Document>, 'id' | 'schema'>,
   { after, limit = Number.POSITIVE_INFINITY, charactersMax = Number.POSITIVE_INFINITY, ...query }: Query,
-  { fields, next, readPage }: Pages,
-): Promise<Kept[]> {
-  const found: Kept[] = [];
+  { fields, atOnce, next, readPage }: Pages,
+): Promise<Document[]> {
+  const [found, isWhole]: [Document[], boolean] = [[], limit === Number.POSITIVE_INFINITY];
   const schema = fields === undefined ? collection.schema : pickFields(collection.schema, fields);
-  const atOnce = (collection.atOnce ?? atOnceUsual) * (fields === undefined ? 1 : projectedFactor);
   let [place, characters] = [after && placeOf(after, collection, next), 0];
   while (found.length < limit && characters < charactersMax) {
     const wanted = { limit: Math.min(atOnce, limit - found.length), charactersMax: charactersMax - characters };
-    const page = await readPage({ ...query, fields, ...wanted, after: place });
-    for (const each of page.found) found.push(schema.parse(each) as Kept); // or those fields of one
+    const page = await readPage({ ...query, fields, ...wanted, after: place, isWhole });
+    for (const each of page.found) found.push(schema.parse(each) as Document); // or those fields of one
     characters += page.characters;
     place = page.next;
     if (place === undefined) break;

@@ -4,23 +4,26 @@ import { valueTaken } from '../documents/store-errors.ts';
 import type { MongoCalls } from './mongo-calls.ts';
 import { duplicateKey } from './mongo-indexes.ts';
 
-export type Stored = Record<string, unknown> & { _id: string; revision: number };
+export type StoredDocument = Record<string, unknown> & { _id: string; revision: number };
 
 /** Reads and writes single documents, within a call. */
-export type Access<Kept extends object> = ReturnType<typeof createAccess<Kept>>;
+export type Access<Document extends object> = ReturnType<typeof createAccess<Document>>;
 
-export function createAccess<Kept extends object>({ durable, database }: MongoCalls, collection: Collection<Kept>) {
+export function createAccess<Document extends object>(
+  { durable, database }: MongoCalls,
+  collection: Collection<Document>,
+) {
   const { name, schema, id: idField, uses } = collection;
 
   // The driver would write an undefined field as null.
-  const documents: MongoCollection<Stored> = database.collection(name, { ignoreUndefined: true });
+  const documents: MongoCollection<StoredDocument> = database.collection(name, { ignoreUndefined: true });
   const { toFields, toUpdate } = createWriting(collection);
 
-  function fieldsOf({ _id, revision: _, ...fields }: Stored): Record<string, unknown> {
+  function fieldsOf({ _id, revision: _, ...fields }: StoredDocument): Record<string, unknown> {
     return { ...fields, [idField]: _id };
   }
 
-  async function removeUnchanged({ _id, revision, ...before }: Stored): Promise<boolean> {
+  async function removeUnchanged({ _id, revision, ...before }: StoredDocument): Promise<boolean> {
     const used = uses && { [uses.field]: before[uses.field] ?? { $exists: false } };
     return (await documents.deleteOne({ _id, revision, ...used })).deletedCount === 1;
   }
@@ -30,13 +33,13 @@ export function createAccess<Kept extends object>({ durable, database }: MongoCa
     toFields,
 
     fieldsOf,
-    keptOf: (stored: Stored): Kept => schema.parse(fieldsOf(stored)),
+    keptOf: (stored: StoredDocument): Document => schema.parse(fieldsOf(stored)),
 
-    read: async (id: string): Promise<Stored | undefined> =>
+    read: async (id: string): Promise<StoredDocument | undefined> =>
       (await documents.findOne({ _id: id }, durable())) ?? undefined,
 
     /** Returns false if the document has changed since. */
-    async write(next: Kept | undefined, before: Stored | undefined): Promise<boolean> {
+    async write(next: Document | undefined, before: StoredDocument | undefined): Promise<boolean> {
       if (next === undefined) return before !== undefined && removeUnchanged(before);
       const fields = toFields(next);
       try {
@@ -56,7 +59,7 @@ export function createAccess<Kept extends object>({ durable, database }: MongoCa
 }
 
 /** What is written of a document. */
-function createWriting<Kept extends object>({ schema, id: idField, indexes, uses }: Collection<Kept>) {
+function createWriting<Document extends object>({ schema, id: idField, indexes, uses }: Collection<Document>) {
   const lists = Object.entries<Index>(indexes).flatMap(([field, index]) =>
     isListIndex(index) ? [{ field, index }] : [],
   );
@@ -65,7 +68,7 @@ function createWriting<Kept extends object>({ schema, id: idField, indexes, uses
   );
 
   /** The times of uses are not written, so that a change never undoes one. */
-  function toFields(kept: Kept): Record<string, unknown> & { _id: string } {
+  function toFields(kept: Document): Record<string, unknown> & { _id: string } {
     const { [idField]: id, ...fields }: Record<string, unknown> = { ...schema.parse(kept) };
     if (uses !== undefined) delete fields[uses.field];
     for (const { field, index } of lists) {
@@ -75,7 +78,7 @@ function createWriting<Kept extends object>({ schema, id: idField, indexes, uses
     return { ...fields, _id: String(id) };
   }
 
-  function toUpdate(next: Kept, { revision, ...before }: Stored): object {
+  function toUpdate(next: Document, { revision, ...before }: StoredDocument): object {
     const { _id, ...fields } = toFields(next);
     const used = uses === undefined ? {} : (before[uses.field] ?? {});
     const usable = uses === undefined ? [] : (fields[uses.index] ?? []);

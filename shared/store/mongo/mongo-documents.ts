@@ -10,11 +10,14 @@ import {
 } from '../documents/documents.ts';
 import { inPieces, type Page, type PageQuery, type Place, readList } from '../documents/lists.ts';
 import { pauseBeforeRetry } from '../documents/pause-before-retry.ts';
-import { type Access, createAccess, type Stored } from './mongo-access.ts';
+import { type Access, createAccess, type StoredDocument } from './mongo-access.ts';
 import type { MongoCalls } from './mongo-calls.ts';
 import { refusedAsDuplicates } from './mongo-indexes.ts';
 import { selectionOf } from './mongo-select.ts';
 
+const readAtOnce = 100;
+/** Some fields of a document are short. */
+const projectedFactor = 20;
 /** What one call writes or reads at most, small enough to finish well before its deadline. */
 const [documentsAtOnce, charactersWritten, charactersRead] = [100, 4_194_304, 8_388_608];
 const removedAtOnce = 500;
@@ -22,18 +25,18 @@ const removedAtOnce = 500;
 const tallySchema = z.object({ _id: z.unknown(), count: z.int(), sum: z.int(), least: z.unknown() });
 
 /** Documents in one collection, with a `revision` that counts their changes. Every call of the database has its own deadline. */
-export function createMongoDocuments<Kept extends object, Name extends string>(
+export function createMongoDocuments<Document extends object, Name extends string>(
   calls: MongoCalls,
-  collection: Collection<Kept, Name>,
-): Documents<Kept, Name> {
+  collection: Collection<Document, Name>,
+): Documents<Document, Name> {
   const access = createAccess(calls, collection);
   return { ...createReads(calls, collection, access), ...createWrites(calls, collection, access) };
 }
 
-function createReads<Kept extends object, Name extends string>(
+function createReads<Document extends object, Name extends string>(
   { call, durable }: MongoCalls,
-  collection: Collection<Kept, Name>,
-  { documents, read, keptOf, fieldsOf }: Access<Kept>,
+  collection: Collection<Document, Name>,
+  { documents, read, keptOf, fieldsOf }: Access<Document>,
 ) {
   const { id: idField, text } = collection;
 
@@ -54,14 +57,15 @@ function createReads<Kept extends object, Name extends string>(
     return { found, characters, next: found.length < limit ? undefined : last };
   }
 
-  function list(index: Name | 'id', fields: readonly string[] | undefined, query: Query): Promise<Kept[]> {
+  function list(index: Name | 'id', fields: readonly string[] | undefined, query: Query): Promise<Document[]> {
     const { next } = selectionOf(collection, index, { is: query.is });
+    const atOnce = (collection.atOnce ?? readAtOnce) * (fields === undefined ? 1 : projectedFactor);
     const readOne = (page: PageQuery) => call(() => readPage(index, page));
-    return readList(collection, query, { fields, next: next === '_id' ? idField : next, readPage: readOne });
+    return readList(collection, query, { fields, atOnce, next: next === '_id' ? idField : next, readPage: readOne });
   }
 
   /** If they must exist, waits until all are safe from a failover. */
-  async function readAll(ids: readonly string[], isCertain: boolean, signal: AbortSignal): Promise<Stored[]> {
+  async function readAll(ids: readonly string[], isCertain: boolean, signal: AbortSignal): Promise<StoredDocument[]> {
     for (let attempt = 1; ; attempt += 1) {
       const found = await documents.find({ _id: { $in: [...ids] } }, durable()).toArray();
       if (!isCertain || found.length === ids.length) return found;
@@ -77,7 +81,7 @@ function createReads<Kept extends object, Name extends string>(
       }),
 
     async findAll(ids, { isCertain = false } = {}) {
-      const [found, wanted] = [new Map<string, Kept>(), [...new Set(ids)]];
+      const [found, wanted] = [new Map<string, Document>(), [...new Set(ids)]];
       for (let from = 0; from < wanted.length; from += documentsAtOnce) {
         const piece = wanted.slice(from, from + documentsAtOnce);
         const stored = await call((signal) => readAll(piece, isCertain, signal));
@@ -103,22 +107,26 @@ function createReads<Kept extends object, Name extends string>(
         const groups = z.array(tallySchema).parse(await documents.aggregate(pipeline, durable()).toArray());
         return groups.map(({ _id: value, ...tally }) => ({ value, ...tally }));
       }),
-  } satisfies Partial<Documents<Kept, Name>>;
+  } satisfies Partial<Documents<Document, Name>>;
 }
 
-function createWrites<Kept extends object, Name extends string>(
+function createWrites<Document extends object, Name extends string>(
   { call }: MongoCalls,
-  collection: Collection<Kept, Name>,
-  { documents, read, write, keptOf, toFields }: Access<Kept>,
+  collection: Collection<Document, Name>,
+  { documents, read, write, keptOf, toFields }: Access<Document>,
 ) {
   const { text, uses } = collection;
-  const lengthOf = (kept: Kept) => (text === undefined ? 0 : String(valueAt(kept, text) ?? '').length);
+  const lengthOf = (kept: Document) => (text === undefined ? 0 : String(valueAt(kept, text) ?? '').length);
 
   /**
    * Each failed attempt means that another change succeeded, so all concurrent changes finish. A change that is not yet safe from a failover
    * is not used for a decision: it waits until the change is safe, or until the call's deadline.
    */
-  async function changeGuarded<Result>(id: string, decide: Decide<Kept, Result>, signal: AbortSignal): Promise<Result> {
+  async function changeGuarded<Result>(
+    id: string,
+    decide: Decide<Document, Result>,
+    signal: AbortSignal,
+  ): Promise<Result> {
     for (let attempt = 1; ; attempt += 1) {
       const before = await read(id);
       const { result, next, isRemoved } = decide(before && keptOf(before));
@@ -171,11 +179,12 @@ function createWrites<Kept extends object, Name extends string>(
         const found = await documents.find(selectionOf(collection, index, query).filter, options).toArray();
         if (found.length === 0) return 0;
         signal.throwIfAborted();
-        return (await documents.deleteMany({ _id: { $in: found.map(({ _id }) => _id) } })).deletedCount;
+        await documents.deleteMany({ _id: { $in: found.map(({ _id }) => _id) } });
+        return found.length; // another process may remove the same: 0 would say that none is left
       }),
 
     async noteUses(noted) {
       if (noted.length > 0) await call(() => documents.bulkWrite(noted.map(toNote), { ordered: false }));
     },
-  } satisfies Partial<Documents<Kept, Name>>;
+  } satisfies Partial<Documents<Document, Name>>;
 }

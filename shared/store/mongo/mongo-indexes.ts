@@ -32,7 +32,7 @@ const foundSchema = z.array(
   }),
 );
 
-export type Prepared = {
+export type IndexReport = {
   /** `<collection>.<index>` of indexes that the server refused. */
   refused: string[];
   /** Missing indexes of large collections, which must be built without a deadline. */
@@ -43,8 +43,8 @@ export type Prepared = {
  * Creates the indexes that do not exist, except those of large collections. An index with the same keys and another name is accepted: an
  * operator may have created it. Throws if the server cannot be reached.
  */
-export async function prepareIndexes(database: Db, all: readonly CollectionIndexes[]): Promise<Prepared> {
-  const prepared: Prepared = { refused: [], large: [] };
+export async function prepareIndexes(database: Db, all: readonly CollectionIndexes[]): Promise<IndexReport> {
+  const prepared: IndexReport = { refused: [], large: [] };
   const prepare = async ({ collection, indexes }: CollectionIndexes) => {
     const missing = await listMissing(database, { collection, indexes });
     if (missing.length === 0) return;

@@ -31,7 +31,7 @@ export function selectionOf(
   query: Omit<Query, 'after' | 'limit'> & { after?: Place | undefined },
 ): Selection {
   const index = indexes[name];
-  if (index !== undefined && isListIndex(index)) return selectionInList(name, query);
+  if (index !== undefined && isListIndex(index)) return selectionInList(name, query, index.isUnique === true);
   const { is = [], after, order = 'asc' } = query;
   const fields = (index?.fields ?? [idField]).map((field) => (field === idField ? '_id' : field));
   const next = fields[is.length] ?? '_id';
@@ -46,11 +46,12 @@ export function selectionOf(
       ...(after !== undefined && { $and: afterOf(after, { next, isAlone, order }) }),
     },
     next,
-    sort: isAlone ? { [next]: sign } : { [next]: sign, _id: sign },
+    // A unique value is looked up: with an order, MongoDB would also consider to walk all ids.
+    sort: index?.isUnique ? {} : isAlone ? { [next]: sign } : { [next]: sign, _id: sign },
   };
 }
 
-function selectionInList(name: string, query: Parameters<typeof selectionOf>[2]): Selection {
+function selectionInList(name: string, query: Parameters<typeof selectionOf>[2], isUnique: boolean): Selection {
   const { is = [], after, order = 'asc' } = query;
   // One value must be in the range: without `$elemMatch`, its bounds could be met by two.
   const values =
@@ -61,7 +62,7 @@ function selectionInList(name: string, query: Parameters<typeof selectionOf>[2])
       ...(after !== undefined && { $and: afterOf(after, { next: '_id', isAlone: true, order }) }),
     },
     next: '_id',
-    sort: { _id: order === 'asc' ? 1 : -1 },
+    sort: isUnique ? {} : { _id: order === 'asc' ? 1 : -1 },
   };
 }
 
@@ -74,9 +75,9 @@ function boundsOf({ from, to, before }: Pick<Query, 'from' | 'to' | 'before'>, i
   };
 }
 
-type Ordered = { next: string; isAlone: boolean; order: 'asc' | 'desc' };
+type PageOrder = { next: string; isAlone: boolean; order: 'asc' | 'desc' };
 
-function afterOf({ value, id }: Place, { next, isAlone, order }: Ordered): object[] {
+function afterOf({ value, id }: Place, { next, isAlone, order }: PageOrder): object[] {
   const isAfter = order === 'asc' ? '$gt' : '$lt';
   if (isAlone) return [{ [next]: { [isAfter]: next === '_id' ? id : value } }];
   const ties = [{ [next]: { [isAfter]: value } }, { [next]: value, _id: { [isAfter]: id } }];

@@ -15,14 +15,14 @@ import { createSelect, type Prepare, type Select } from './sqlite-select.ts';
 
 /** Characters of texts in one transaction or one read; more would block the process for too long. A single text can exceed this. */
 const charactersAtOnce = 1_048_576;
-const rowsAtOnce = 100;
+const [rowsAtOnce, idsAtOnce] = [100, 2_000];
 
 /** Documents in one table: JSON in a column, without the fields with times of uses, and without the long text. */
-export function createSqliteDocuments<Kept extends object, Name extends string>(
+export function createSqliteDocuments<Document extends object, Name extends string>(
   database: DatabaseSync,
   calls: SqliteCalls,
-  collection: Collection<Kept, Name>,
-): Documents<Kept, Name> {
+  collection: Collection<Document, Name>,
+): Documents<Document, Name> {
   const prepare = createPrepare(database);
   const rows = createRows(prepare, collection);
   const selectOf = (index: string) => createSelect(prepare, collection, index);
@@ -32,21 +32,25 @@ export function createSqliteDocuments<Kept extends object, Name extends string>(
   };
 }
 
-type Parts<Kept extends object> = { rows: Rows<Kept>; selectOf: (index: string) => Select };
+type Parts<Document extends object> = { rows: Rows<Document>; selectOf: (index: string) => Select };
 
-function createReads<Kept extends object, Name extends string>(
+function createReads<Document extends object, Name extends string>(
   calls: SqliteCalls,
-  collection: Collection<Kept, Name>,
-  { rows, selectOf }: Parts<Kept>,
+  collection: Collection<Document, Name>,
+  { rows, selectOf }: Parts<Document>,
 ) {
+  /** Ids are read from the index. Other fields are in the rows: SQLite reads all of them. */
+  function isIdOnly(fields: readonly string[] | undefined): boolean {
+    return fields?.every((field) => field === collection.id) ?? false;
+  }
+
   function readPage(select: Select, query: PageQuery): Page {
     const { limit, fields, charactersMax = charactersAtOnce } = query;
-    const isIdOnly = fields?.every((field) => field === collection.id) ?? false;
     const places = select.places(query);
     const found: Record<string, unknown>[] = [];
     let characters = 0;
     for (const [number, place] of places.entries()) {
-      const row = isIdOnly ? undefined : rows.read(place.id);
+      const row = isIdOnly(fields) ? undefined : rows.read(place.id);
       found.push(row === undefined ? { [collection.id]: place.id } : rows.fieldsOf(row));
       characters += row?.text?.length ?? 0;
       const isFull = characters >= Math.min(charactersAtOnce, charactersMax) && number + 1 < places.length;
@@ -55,17 +59,18 @@ function createReads<Kept extends object, Name extends string>(
     return { found, characters, next: places.length < limit ? undefined : places.at(-1) };
   }
 
-  function list(index: Name | 'id', fields: readonly string[] | undefined, query: Query): Promise<Kept[]> {
+  function list(index: Name | 'id', fields: readonly string[] | undefined, query: Query): Promise<Document[]> {
     const select = selectOf(index);
     const readOne = (page: PageQuery) => calls.read(() => readPage(select, page));
-    return readList(collection, query, { fields, next: select.next(query.is), readPage: readOne });
+    const atOnce = isIdOnly(fields) ? idsAtOnce : (collection.atOnce ?? rowsAtOnce);
+    return readList(collection, query, { fields, atOnce, next: select.next(query.is), readPage: readOne });
   }
 
   return {
     find: (id) => calls.read(() => rows.find(id)),
 
     async findAll(ids) {
-      const found = new Map<string, Kept>();
+      const found = new Map<string, Document>();
       for (let from = 0; from < ids.length; from += rowsAtOnce) {
         const piece = await calls.read(() =>
           ids.slice(from, from + rowsAtOnce).map((id) => [id, rows.find(id)] as const),
@@ -78,17 +83,17 @@ function createReads<Kept extends object, Name extends string>(
     list: (index, query) => list(index, undefined, query),
     listFields: list,
     tally: (index, query) => calls.read(() => selectOf(index).tally(query)),
-  } satisfies Partial<Documents<Kept, Name>>;
+  } satisfies Partial<Documents<Document, Name>>;
 }
 
-function createWrites<Kept extends object, Name extends string>(
+function createWrites<Document extends object, Name extends string>(
   calls: SqliteCalls,
-  { id: idField, text: textField }: Collection<Kept, Name>,
-  { rows, selectOf }: Parts<Kept>,
+  { id: idField, text: textField }: Collection<Document, Name>,
+  { rows, selectOf }: Parts<Document>,
 ) {
-  const lengthOf = (kept: Kept) => (textField === undefined ? 0 : String(valueAt(kept, textField) ?? '').length);
+  const lengthOf = (kept: Document) => (textField === undefined ? 0 : String(valueAt(kept, textField) ?? '').length);
 
-  function apply<Result>(id: string, { result, next, isRemoved }: Decision<Kept, Result>): Result {
+  function apply<Result>(id: string, { result, next, isRemoved }: Decision<Document, Result>): Result {
     if (next !== undefined) rows.write(next);
     else if (isRemoved) rows.remove(id);
     return result;
@@ -127,7 +132,8 @@ function createWrites<Kept extends object, Name extends string>(
 
     removeSome: (index, { limit, ...query }) =>
       calls.write(() => {
-        const page = { ...query, fields: undefined, after: undefined, limit: Math.min(limit, rowsAtOnce) };
+        const part = { fields: undefined, after: undefined, limit: Math.min(limit, rowsAtOnce), isWhole: false };
+        const page = { ...query, ...part };
         let [bytes, removed] = [0, 0];
         for (const { id } of selectOf(index).places(page)) {
           if (bytes >= charactersAtOnce) break;
@@ -140,7 +146,7 @@ function createWrites<Kept extends object, Name extends string>(
     async noteUses(noted) {
       if (noted.length > 0) await calls.write(() => noted.forEach(rows.noteUse));
     },
-  } satisfies Partial<Documents<Kept, Name>>;
+  } satisfies Partial<Documents<Document, Name>>;
 }
 
 function createPrepare(database: DatabaseSync): Prepare {

@@ -31,9 +31,9 @@ function indexOf(table: string, name: string, index: Index): string {
 }
 
 /** Reads and writes single rows, within a call. */
-export type Rows<Kept extends object> = ReturnType<typeof createRows<Kept>>;
+export type Rows<Document extends object> = ReturnType<typeof createRows<Document>>;
 
-export function createRows<Kept extends object>(prepare: Prepare, collection: Collection<Kept>) {
+export function createRows<Document extends object>(prepare: Prepare, collection: Collection<Document>) {
   const { name: table, schema, id: idField, text: textField, uses } = collection;
   const lists = createLists(prepare, collection);
   const usesTable = listTable(table, uses?.index);
@@ -42,7 +42,7 @@ export function createRows<Kept extends object>(prepare: Prepare, collection: Co
   const selectRow = `SELECT id, document, ${textField === undefined ? 'NULL AS text' : 'text'} FROM ${table} WHERE id = ?`;
   const setUse = `UPDATE ${usesTable} SET used_at = max(coalesce(used_at, 0), :at) WHERE value = :value AND id = :id`;
 
-  function toRow(kept: Kept): Record<string, string | null> & { id: string } {
+  function toRow(kept: Document): Record<string, string | null> & { id: string } {
     const { [textField ?? '']: text, [uses?.field ?? '']: _, ...fields }: Record<string, unknown> = schema.parse(kept);
     const row = { id: String(fields[idField]), document: JSON.stringify(fields) };
     return textField === undefined ? row : { ...row, text: text as string | null }; // declared as a text
@@ -64,22 +64,23 @@ export function createRows<Kept extends object>(prepare: Prepare, collection: Co
     read,
     fieldsOf,
 
-    find(id: string): Kept | undefined {
+    find(id: string): Document | undefined {
       const row = read(id);
       return row && schema.parse(fieldsOf(row));
     },
 
-    /** Returns false if there is such a document already. */
-    insert(kept: Kept): boolean {
+    /** Returns false if there is one with this id, or with one of its unique values. */
+    insert(kept: Document): boolean {
       const row = toRow(kept);
+      if (lists.isTaken(kept)) return false;
       if (prepare(`${insert} ON CONFLICT DO NOTHING`).run(row).changes === 0) return false;
       lists.write(row.id, kept, undefined);
       return true;
     },
 
-    write(next: Kept): void {
+    write(next: Document): void {
       const row = toRow(next);
-      const before = read(row.id);
+      const before = lists.isEmpty ? undefined : read(row.id);
       const set = columns.map((name) => `${name} = excluded.${name}`).join(', ');
       prepare(`${insert} ON CONFLICT (id) DO UPDATE SET ${set}`).run(row);
       lists.write(row.id, next, before && documentSchema.parse(before.document));
@@ -87,9 +88,8 @@ export function createRows<Kept extends object>(prepare: Prepare, collection: Co
 
     /** Returns 1 if there was one. */
     remove(id: string): number {
-      const before = read(id);
-      if (before === undefined) return 0;
-      lists.write(id, undefined, documentSchema.parse(before.document));
+      const before = lists.isEmpty ? undefined : read(id);
+      if (before !== undefined) lists.write(id, undefined, documentSchema.parse(before.document));
       return Number(prepare(`DELETE FROM ${table} WHERE id = ?`).run(id).changes);
     },
 
@@ -106,11 +106,19 @@ export function createRows<Kept extends object>(prepare: Prepare, collection: Co
 }
 
 /** The tables of the indexes over lists. The document says which rows it has. */
-function createLists<Kept extends object>(prepare: Prepare, { name, indexes, uses }: Collection<Kept>) {
+function createLists<Document extends object>(prepare: Prepare, { name, indexes, uses }: Collection<Document>) {
   const lists = Object.entries<Index>(indexes).flatMap(([index, spec]) =>
     isListIndex(spec) ? [{ list: listTable(name, index), index: spec, hasUses: index === uses?.index }] : [],
   );
   return {
+    isEmpty: lists.length === 0,
+
+    isTaken: (document: object): boolean =>
+      lists.some(({ list, index }) => {
+        const values = index.isUnique ? valuesIn(document, index) : [];
+        return values.some((value) => prepare(`SELECT 1 FROM ${list} WHERE value = ?`).get(value) !== undefined);
+      }),
+
     write(id: string, next: object | undefined, before: object | undefined): void {
       for (const { list, index } of lists) {
         const [values, known] = [valuesIn(next, index), valuesIn(before, index)];

@@ -21,7 +21,6 @@ export type Select = {
   tally(query: TallyQuery): Tally[];
 };
 
-const placeSchema = z.object({ id: z.string(), value: z.unknown() });
 const tallySchema = z.object({ value: z.unknown(), count: z.int(), sum: z.int(), least: z.unknown() });
 
 /** The expression is the same in indexes and queries. With generated columns, SQLite would read the rows that an index already has all of. */
@@ -36,20 +35,27 @@ export function listTable(table: string, index: string | undefined): string {
 
 /** Queries of an index, or of the ids. */
 export function createSelect(prepare: Prepare, collection: Collection, name: string): Select {
-  const index = name === 'id' ? { fields: [collection.id] } : collection.indexes[name];
-  if (index === undefined) throw new Error(`${collection.name} has no index ${name}`);
-  if (isListIndex(index)) return selectInList(prepare, listTable(collection.name, name), collection.id);
-  return selectByFields(prepare, collection, index);
+  const { name: table, id: idField } = collection;
+  if (name === 'id') return selectByFields(prepare, { source: table, idField }, { fields: [idField] });
+  const index = collection.indexes[name];
+  if (index === undefined) throw new Error(`${table} has no index ${name}`);
+  if (isListIndex(index)) return selectInList(prepare, listTable(table, name), idField);
+  // Without its name, SQLite might choose another one, and read more.
+  return selectByFields(prepare, { source: `${table} INDEXED BY ${table}_${name}`, idField }, index);
 }
 
-function selectByFields(prepare: Prepare, { name: table, id: idField }: Collection, index: FieldIndex): Select {
-  const { fields, isSparse } = index;
-  const nextOf = (is: Query['is'] = []) => fields[is.length] ?? idField;
-  const equal = (values: readonly IndexValue[]) => values.map((_, number) => `${columnOf(fields[number] ?? '')} = ?`);
-  const columnOf = (path: string) => (path === idField ? 'id' : at(path));
+type Source = { source: string; idField: string };
 
-  /** Of one value of each field. */
-  function placesOf(values: readonly IndexValue[], query: PageQuery): Place[] {
+function selectByFields(prepare: Prepare, { source, idField }: Source, { fields, isSparse }: FieldIndex): Select {
+  const nextOf = (is: Query['is'] = []) => fields[is.length] ?? idField;
+  const columnOf = (path: string) => (path === idField ? 'id' : at(path));
+  const equal = (values: readonly unknown[]) =>
+    values.map((value, number) => {
+      const column = columnOf(fields[number] ?? '');
+      return Array.isArray(value) ? `${column} IN (SELECT value FROM json_each(?))` : `${column} = ?`;
+    });
+
+  function placesOf(values: Values, query: PageQuery): Place[] {
     const { from = isSparse && values.length === 0 ? '' : undefined, to, before, after, order = 'asc', limit } = query;
     const next = nextOf(values);
     const column = columnOf(next);
@@ -69,31 +75,34 @@ function selectByFields(prepare: Prepare, { name: table, id: idField }: Collecti
       );
     const where = [...equal(values), ...conditions.map(([condition]) => condition)].join(' AND ') || 'TRUE';
     const ordered = isAlone ? `${column} ${sorted}` : `${column} ${sorted}, id ${sorted}`;
-    const sql = `SELECT id, ${next === idField ? 'NULL' : column} AS value FROM ${table} WHERE ${where} ORDER BY ${ordered} LIMIT ?`;
+    const sql = `SELECT id, ${next === idField ? 'NULL' : column} AS value FROM ${source} WHERE ${where} ORDER BY ${ordered} LIMIT ?`;
     const bound = [...values, ...conditions.flatMap(([, ...more]) => more)].map(bindable);
-    return z.array(placeSchema).parse(prepare(sql).all(...bound, limit));
+    return prepare(sql).all(...bound, limit) as Place[]; // of our own columns
   }
 
-  function tallyOf(values: readonly IndexValue[], { by, sum, least }: TallyQuery): Tally[] {
+  function tallyOf(values: Values, { by, sum, least }: TallyQuery): Tally[] {
     const read = (path: string | undefined) => (path === undefined ? 'NULL' : columnOf(path));
     const where = [...equal(values), ...(isSparse && values.length === 0 ? [`${at(nextOf())} >= ''`] : [])];
     // The limit keeps SQLite from merging the two queries: then it would read the rows, and not only the index.
     const sql = `SELECT value, count(*) AS count, coalesce(sum(summed), 0) AS sum, min(least) AS least FROM
       (SELECT ${read(by)} AS value, ${read(sum)} AS summed, ${read(least)} AS least
-        FROM ${table} WHERE ${where.join(' AND ')} LIMIT -1) GROUP BY value`;
+        FROM ${source} WHERE ${where.join(' AND ')} LIMIT -1) GROUP BY value`;
     return z.array(tallySchema).parse(prepare(sql).all(...values.map(bindable)));
   }
 
   return {
     next: nextOf,
     places(query) {
+      // A page of each value has the first of all. Who reads all of them needs no pages of each.
+      const isMerged = !query.isWhole && query.is?.some(Array.isArray) === true;
+      if (!isMerged) return placesOf(query.is ?? [], query);
       const found = combinations(query.is).flatMap((values) => placesOf(values, query));
       const sign = query.order === 'desc' ? -1 : 1;
       const inOrder = (one: Place, other: Place) =>
         sign * (compareValues(one.value, other.value) || compareBytes(one.id, other.id));
-      return (query.is?.some(Array.isArray) ? found.toSorted(inOrder) : found).slice(0, query.limit);
+      return found.toSorted(inOrder).slice(0, query.limit);
     },
-    tally: (query) => mergeTallies(combinations(query.is).flatMap((values) => tallyOf(values, query))),
+    tally: (query) => tallyOf(query.is ?? [], query),
   };
 }
 
@@ -101,17 +110,18 @@ function selectByFields(prepare: Prepare, { name: table, id: idField }: Collecti
 function selectInList(prepare: Prepare, list: string, idField: string): Select {
   return {
     next: () => idField,
-    places({ is = [], from, to, after, order = 'asc', limit }) {
+    places({ is = [], from, to, before, after, order = 'asc', limit }) {
       const [isAfter, sorted] = order === 'asc' ? ['>', 'ASC'] : ['<', 'DESC'];
       const conditions: [condition: string, bound: unknown][] = [];
       if (is[0] !== undefined)
         conditions.push(['value IN (SELECT value FROM json_each(?))', JSON.stringify([is[0]].flat())]);
       if (from !== undefined) conditions.push(['value >= ?', from]);
       if (to !== undefined) conditions.push(['value <= ?', to]);
+      if (before !== undefined) conditions.push(['value < ?', before]);
       if (after !== undefined) conditions.push([`id ${isAfter} ?`, after.id]);
       const where = conditions.map(([condition]) => condition).join(' AND ') || 'TRUE';
       const sql = `SELECT DISTINCT id, NULL AS value FROM ${list} WHERE ${where} ORDER BY id ${sorted} LIMIT ?`;
-      return z.array(placeSchema).parse(prepare(sql).all(...conditions.map(([, bound]) => bindable(bound)), limit));
+      return prepare(sql).all(...conditions.map(([, bound]) => bindable(bound)), limit) as Place[]; // of our own columns
     },
     tally() {
       throw new Error('a list index has no tally');
@@ -119,22 +129,14 @@ function selectInList(prepare: Prepare, list: string, idField: string): Select {
   };
 }
 
+type Values = readonly (IndexValue | readonly IndexValue[])[];
+
 /** Each combination of one value of each field. */
 function combinations(is: Query['is'] = []): IndexValue[][] {
   return is.reduce<IndexValue[][]>(
     (found, value) => found.flatMap((values) => [value].flat().map((one) => [...values, one as IndexValue])),
     [[]],
   );
-}
-
-function mergeTallies(tallies: readonly Tally[]): Tally[] {
-  const byValue = new Map<unknown, Tally>();
-  for (const tally of tallies) {
-    const known = byValue.get(tally.value) ?? { ...tally, count: 0, sum: 0 };
-    const least = compareValues(tally.least, known.least) < 0 ? tally.least : known.least;
-    byValue.set(tally.value, { ...known, count: known.count + tally.count, sum: known.sum + tally.sum, least });
-  }
-  return [...byValue.values()];
 }
 
 /** As SQLite orders what an index has. */
@@ -147,5 +149,6 @@ function compareValues(one: unknown, other: unknown): number {
 function bindable(value: unknown): string | number | null {
   if (value instanceof Date) return value.toISOString();
   if (typeof value === 'boolean') return Number(value);
+  if (Array.isArray(value)) return JSON.stringify(value.map(bindable));
   return value as string | number | null; // the other values of an index
 }

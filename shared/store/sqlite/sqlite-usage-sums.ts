@@ -14,10 +14,10 @@ import {
 import type { DetailChange, DetailPage, KeptDetail, KeptSum, UsageTables } from '../usage/usage-tables.ts';
 
 /** A table of counts. `keys` say of what. */
-type Counted = { table: string; keys: readonly string[]; counts: readonly string[] };
+type SumTable = { table: string; keys: readonly string[]; counts: readonly string[] };
 
-const sums: Counted = { table: 'usage_sums', keys: ['account', 'month'], counts: countNames };
-const details: Counted = {
+const sums: SumTable = { table: 'usage_sums', keys: ['account', 'month'], counts: countNames };
+const details: SumTable = {
   table: 'usage_details',
   keys: ['account', 'month', 'day', 'model', 'keyId', 'endpoint'],
   counts: detailCountNames,
@@ -42,7 +42,7 @@ export const usageTables: string = [sums, details]
   .join('\n');
 
 /** `add` and `repair` write the row, or change the one with the same keys. */
-function statementsOf(database: DatabaseSync, { table, keys, counts }: Counted, condition = '') {
+function statementsOf(database: DatabaseSync, { table, keys, counts }: SumTable, condition = '') {
   const fields = [...keys, 'lastEntry', ...counts];
   const insert = `INSERT INTO ${table} (${columnsOf(fields)}, repairs) VALUES (${fields.map((field) => `:${field}`).join(', ')}, 0)
     ON CONFLICT (${columnsOf(keys)}) DO UPDATE SET last_entry = excluded.last_entry`;
@@ -56,7 +56,7 @@ function statementsOf(database: DatabaseSync, { table, keys, counts }: Counted, 
   };
 }
 
-function selectOf({ table, keys, counts }: Counted): string {
+function selectOf({ table, keys, counts }: SumTable): string {
   const fields = [...keys, 'lastEntry', 'repairs', ...counts].map((field) => `${columnOf(field)} AS ${field}`);
   return `SELECT ${fields.join(', ')} FROM ${table}`;
 }

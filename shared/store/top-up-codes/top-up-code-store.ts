@@ -1,5 +1,6 @@
 import type { Collection, Decide, OpenDocuments, Query } from '../documents/documents.ts';
 import { listWanted } from '../documents/lists.ts';
+import { valueTaken } from '../documents/store-errors.ts';
 import { type ShownCodeState, shownStateOf, type TopUpCode, topUpCodeSchema } from './top-up-code.ts';
 
 /** Codes in the state `state` at the time `now`, all if it is omitted. `after` is the id of the code before the first. */
@@ -43,7 +44,11 @@ export function createTopUpCodeStore(open: OpenDocuments): TopUpCodeStore {
   const codes = open(codesOf);
   const listByState = (query: Query) => codes.list('byState', query);
   return {
-    insertCodes: async (inserted) => void (await codes.insert(inserted)),
+    async insertCodes(inserted) {
+      const refused = await codes.insert(inserted);
+      if (refused.length > 0) throw valueTaken(new Error(`of the new codes, ${refused.length} exist`));
+    },
+
     findCode: async (hash) => (await codes.list('byHash', { is: [hash], limit: 1 }))[0],
     changeCode: (id, decide) =>
       codes.change(id, (code) => {

@@ -1,15 +1,13 @@
-import { detailPages } from './compare-month.ts';
-import { createDetailReads, type DetailReads } from './read-usage-details.ts';
-import { createUsageByKey, type UsageByKey } from './usage-by-key.ts';
+import { createDetailReads, createUsageByKey, type DetailReads, type UsageByKey } from './read-usage-details.ts';
 import { createDayTally, type UsageDay } from './usage-details.ts';
 import type { RecordPage, UsageRecord } from './usage-record.ts';
-import { createUsageRepairs, type RecomputedUsage } from './usage-repairs.ts';
+import { createUsageRepairs, detailPages, type RecomputedUsage } from './usage-repairs.ts';
 import type { UsageMonth, UsageSum } from './usage-sums.ts';
 import type { UsageTables } from './usage-tables.ts';
 
 /** Stored usage: a record of each request, and sums and details by account and month. */
 export interface UsageStore extends UsageByKey {
-  readonly usageDetails: DetailReads;
+  readonly details: DetailReads;
 
   /**
    * Adds records of one outbox partition, in the outbox's order, to the records, details and sums. Any number of callers may submit the
@@ -71,7 +69,7 @@ export function createUsageStore(tables: UsageTables): UsageStore {
       return tally.days();
     },
     ...createUsageByKey(tables),
-    usageDetails: createDetailReads(tables),
+    details: createDetailReads(tables),
     findUsageRecord: (requestId) => tables.findRecord(requestId),
     findUsageByAnswer: (account, answerId) => tables.findByAnswer(account, answerId),
     listUsageRecords: (account, page) => tables.listRecords(account, page),

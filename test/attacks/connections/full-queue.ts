@@ -1,5 +1,5 @@
 import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
-import type { Attack, Prepared } from '../attack.ts';
+import type { Attack, Preparation } from '../attack.ts';
 import { openAgent } from '../attacker/open-agent.ts';
 import { repeat } from '../attacker/repeat.ts';
 
@@ -12,7 +12,7 @@ const answer = {
 const body = { model: 'slow-chat', messages: [{ role: 'user', content: 'Hi' }] };
 
 /** A model of the callers' own pool that answers after three seconds, eight requests at once. */
-async function prepareSlowModel(): Promise<Prepared> {
+async function prepareSlowModel(): Promise<Preparation> {
   const bytes = rawAnswer(JSON.stringify(answer), { type: 'application/json' });
   const backend = await startRawBackend((socket) => setTimeout(() => socket.write(bytes), answerMs));
   return {

@@ -1,5 +1,5 @@
 import { rawAnswer, startRawBackend } from '../../support/raw-backend.ts';
-import type { Prepared } from '../attack.ts';
+import type { Preparation } from '../attack.ts';
 
 const answerBytes = 4_194_304;
 const eventBytes = 16_384;
@@ -10,7 +10,7 @@ const named = { id: 'chatcmpl-long', created: 1_700_000_000, model: 'long-chat' 
  * A stack with a model whose answers have 4 MiB and are prepared in advance: the stack's own model servers would need more time than the
  * service.
  */
-export async function prepareLongAnswers({ stream }: { stream: boolean }): Promise<Prepared> {
+export async function prepareLongAnswers({ stream }: { stream: boolean }): Promise<Preparation> {
   const answer = Buffer.from(stream ? rawAnswer(events()) : rawAnswer(whole(), { type: 'application/json' }));
   const backend = await startRawBackend((socket) => socket.write(answer));
   return {

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { parse } from 'yaml';
 import { type ModelServerOptions, writeEmbeddings } from '../../stack/model-server.ts';
 import { everyEndpoint } from '../../support/every-endpoint.ts';
-import type { Attack, Attacker, Prepared } from '../attack.ts';
+import type { Attack, Attacker, Preparation } from '../attack.ts';
 import { repeat } from '../attacker/repeat.ts';
 import {
   askedEmbeddings,
@@ -55,7 +55,7 @@ const does = (who: string) =>
   `${who}, at all limits at once: requests, claims and their repeats, large and unread answers, fresh texts, large bodies, streams, whole answers and slow bodies that are left, keys, webhooks, files and batches; at most ${perSecond} of these a second`;
 
 /** Model servers have their own processors. Here they share them with the service, so that they write large answers before. */
-async function prepare(): Promise<Prepared> {
+async function prepare(): Promise<Preparation> {
   for (const body of askedEmbeddings) writeEmbeddings(body);
   const workerData: ModelServerOptions = { name: 'slow', tokensPerSecond: slowTokensPerSecond };
   const slow = new Worker(new URL('slow-model-server.ts', import.meta.url), { workerData });

@@ -1,5 +1,5 @@
 import { compare } from '../comparison/compare.ts';
-import { type Keeping, keepResults } from '../comparison/keep-results.ts';
+import { type KeepOptions, keepResults } from '../comparison/keep-results.ts';
 import { openPlace, sayUnwritten, unwritten } from '../comparison/parts.ts';
 import type { ClusterResults } from '../comparison/results.ts';
 import type { Row } from '../comparison/rows.ts';
@@ -33,7 +33,7 @@ export const clusterLoads: readonly Load[] = [
   { name: '4 models', kind: 'many', clients: 64, fields: {}, models: clusterModels },
 ];
 
-type Options = { rounds: number; seconds: number; keeping: Keeping };
+type Options = { rounds: number; seconds: number; keeping: KeepOptions };
 
 /** Measures this service with one Redis and with a cluster, in turns, and tests its limits on a cluster. Resolves with the exit code. */
 export async function runCluster({ rounds, seconds, keeping }: Options): Promise<number> {

@@ -1,7 +1,7 @@
 import { needOf, requestLoad, streamLoad } from '../capacity.ts';
 import { streamTokensPerSecond } from '../loads/load.ts';
 import { barsOf, boundOf, verdictOf } from './bars.ts';
-import type { Fleet, Results, Run, Taken } from './results.ts';
+import type { Fleet, MeasurementOrigin, Results, Run } from './results.ts';
 import { isOurs, names } from './rows.ts';
 import { compareRounds, cpuMicros, type Figure, memoryMiB, requestsPerSecond, runsOf, spreadOf } from './summarise.ts';
 
@@ -62,7 +62,7 @@ function howCostsWereMeasured({ taken: { costs } }: Results): string[] {
   return costs === undefined ? [] : [`Idle processes, scripts and a killed worker: ${takenOn(costs)}.`];
 }
 
-export function takenOn(taken: Taken | undefined): string {
+export function takenOn(taken: MeasurementOrigin | undefined): string {
   if (taken === undefined) return 'no machine yet';
   const { machine, date } = taken;
   return `${machine.processors} processors (${machine.model}), Node ${machine.node}, ${date}`;

@@ -6,7 +6,7 @@ import { capacityPageFile, withCapacity } from '../capacity.ts';
 import { chartsOf } from '../charts/charts.ts';
 import { drawChart } from '../charts/draw-chart.ts';
 import { withResults } from './documents.ts';
-import { type Part, type Results, resultsSchema, type Taken } from './results.ts';
+import { type MeasurementOrigin, type Part, type Results, resultsSchema } from './results.ts';
 
 const root = new URL('../../..', import.meta.url);
 const pages = {
@@ -18,12 +18,12 @@ const pages = {
  * `intoPage`: also write the figures into the page about benchmarks, which links to the charts in the repository, and the capacity by
  * them into the page about Kubernetes.
  */
-export type Keeping = { folder: string; intoPage: boolean };
+export type KeepOptions = { folder: string; intoPage: boolean };
 
 type Found = { part: Part; found: Partial<Omit<Results, 'taken'>> };
 
 /** Writes the results of a part into `results.json` of the folder, keeps the latest results of the other parts, and draws the charts. */
-export async function keepResults({ folder, intoPage }: Keeping, { part, found }: Found): Promise<Results> {
+export async function keepResults({ folder, intoPage }: KeepOptions, { part, found }: Found): Promise<Results> {
   const file = join(folder, 'results.json');
   const before = await readFile(file, 'utf8').catch(() => undefined);
   const kept = resultsSchema.safeParse(before === undefined ? undefined : JSON.parse(before));
@@ -51,7 +51,7 @@ function nothing() {
   return { rounds: 0, seconds: 0, idleCpu: 0, warnings: [], rows: [], runs: [], warmUps: [], truth: [] };
 }
 
-function here(): Taken {
+function here(): MeasurementOrigin {
   return {
     machine: {
       processors: availableParallelism(),

@@ -10,7 +10,7 @@ import { reportCosts, reportFleet, reportIdle } from '../report.ts';
 import { findTruth } from '../truth/find-truth.ts';
 import { wrongIn } from './bars.ts';
 import { compare } from './compare.ts';
-import { type Keeping, keepResults } from './keep-results.ts';
+import { type KeepOptions, keepResults } from './keep-results.ts';
 import { isOurs } from './rows.ts';
 import { printBars, printTables, printTruth } from './tables.ts';
 import { peersNotMeasured } from './worth-writing.ts';
@@ -18,7 +18,7 @@ import { peersNotMeasured } from './worth-writing.ts';
 type Options = {
   rounds: number;
   seconds: number;
-  keeping: Keeping;
+  keeping: KeepOptions;
   /** A folder that keeps the installed peers. Default: they are installed for this run. */
   peers: string | undefined;
   withPeers: boolean;
@@ -26,7 +26,7 @@ type Options = {
 
 /** Exit codes. `wrong`: usage was over-admitted, lost or counted twice, or this service could not be measured. */
 const [wellDone, wrong, notWritten] = [0, 1, 2];
-export const unwritten: Keeping = { folder: '.bench', intoPage: false };
+export const unwritten: KeepOptions = { folder: '.bench', intoPage: false };
 
 /** Runs the comparison. Resolves with the exit code. */
 export async function runPeers(options: Options): Promise<number> {

@@ -38,7 +38,7 @@ const takenSchema = z.object({
   machine: z.object({ processors: z.number(), model: z.string(), memoryGiB: z.number(), node: z.string() }),
   date: z.iso.date(),
 });
-export type Taken = z.infer<typeof takenSchema>;
+export type MeasurementOrigin = z.infer<typeof takenSchema>;
 const partSchema = z.enum(['peers', 'truth', 'costs', 'fleet', 'cluster', 'endpoints']);
 export type Part = z.infer<typeof partSchema>;
 

@@ -1,14 +1,14 @@
 import { compare } from '../comparison/compare.ts';
-import { type Keeping, keepResults } from '../comparison/keep-results.ts';
+import { type KeepOptions, keepResults } from '../comparison/keep-results.ts';
 import { openPlace } from '../comparison/parts.ts';
 import type { Row } from '../comparison/rows.ts';
 import { reportEndpoints } from '../comparison/tables.ts';
-import type { Asked } from '../gateways/gateway.ts';
+import type { GatewayRequest } from '../gateways/gateway.ts';
 import { serviceRow } from '../gateways/start-service.ts';
 import type { Load } from '../loads/load.ts';
 
 const models = { 'small-embed': { tier: 'guest', pool: 'default', endpoints: ['embeddings'] } };
-const embedding: Asked = {
+const embedding: GatewayRequest = {
   path: '/v1/embeddings',
   fields: { model: 'small-embed', input: 'Hello', encoding_format: 'base64' },
 };
@@ -28,7 +28,7 @@ export const endpointRows: readonly Row[] = [
 
 export const endpointLoads: readonly Load[] = [{ name: '64 clients', kind: 'many', clients: 64, fields: {} }];
 
-type Options = { rounds: number; seconds: number; keeping: Keeping };
+type Options = { rounds: number; seconds: number; keeping: KeepOptions };
 
 /** Measures this service at different endpoints, in turns. Resolves with the exit code. */
 export async function runEndpoints({ rounds, seconds, keeping }: Options): Promise<number> {

@@ -12,7 +12,7 @@ const settledWithinMs = 30_000;
 const lookEveryMs = 100;
 
 /** Redis's counters of the account: admitted requests, used tokens. Undefined at the end of a day (UTC), or of a month. */
-export type Counted = { admitted: number | undefined; used: number | undefined };
+export type GatewayCounts = { admitted: number | undefined; used: number | undefined };
 
 type Options = { redisUrl: string; storeUrl: string; account: string; modelServer: ModelServer };
 
@@ -98,7 +98,7 @@ type Evidence = {
   records: ReadonlyMap<string, UsageRecord>;
   /** Requests that have no record and were admitted. */
   admitted?: ReadonlySet<string>;
-  counted: Counted;
+  counted: GatewayCounts;
 };
 
 /**

@@ -7,9 +7,9 @@ export const modelName = 'small-chat';
 export type Books = { overAdmitted: number; lostUsage: number; duplicates: number };
 
 /** A request to an endpoint. `fields` are those of its body. */
-export type Asked = { path: string; fields: object };
+export type GatewayRequest = { path: string; fields: object };
 
-const chat: Asked = { path: chatPath, fields: { messages: [{ role: 'user', content: 'Hello' }] } };
+const chat: GatewayRequest = { path: chatPath, fields: { messages: [{ role: 'user', content: 'Hello' }] } };
 
 /** A server between clients and the model server that can be measured. */
 export interface Gateway extends AsyncDisposable {
@@ -17,7 +17,7 @@ export interface Gateway extends AsyncDisposable {
   readonly urls: readonly string[];
   readonly headers: Record<string, string>;
   /** What its clients send. Default: a chat completion. */
-  readonly asked?: Asked;
+  readonly asked?: GatewayRequest;
   /** The processes of the gateway, by kind. */
   processes(): Promise<Record<string, number[]>>;
   /** Resolves when nothing is in progress and the usage of the load is stored, which is part of its cost. */

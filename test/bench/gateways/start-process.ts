@@ -25,14 +25,14 @@ type Wanted = {
   withinMs?: number;
 };
 
-export type Started = AsyncDisposable & {
+export type StartedProcess = AsyncDisposable & {
   pid: number;
   /** Kills it and all processes that it has started, at once. */
   kill(): Promise<void>;
 };
 
 /** Resolves when it answers. Otherwise fails with the end of its log. It gets only the named variables. */
-export async function startProcess(wanted: Wanted): Promise<Started> {
+export async function startProcess(wanted: Wanted): Promise<StartedProcess> {
   const { command, args, env = {}, cwd, logFile, readyUrl, withinMs = 30_000 } = wanted;
   const log = openSync(logFile, 'a');
   const child = spawn(command, args, {

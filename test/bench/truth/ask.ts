@@ -2,11 +2,11 @@ import { Agent, request } from 'undici';
 import { chatPath, modelName } from '../gateways/gateway.ts';
 
 /** `status` 0: there was no answer. Times in milliseconds of this process's clock. `tokens` as reported by a whole answer. */
-export type Asked = { sentAt: number; endedAt: number; status: number; tokens: number };
+export type TimedAnswer = { sentAt: number; endedAt: number; status: number; tokens: number };
 
 export type Client = AsyncDisposable & {
   /** A complete answer to this question. */
-  ask(key: string, question: string, fields?: object): Promise<Asked>;
+  ask(key: string, question: string, fields?: object): Promise<TimedAnswer>;
   /** Resolves at the first token of a stream, which is then read until it breaks. */
   open(key: string, question: string): Promise<void>;
 };

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Asked, type Client, openClient } from './ask.ts';
+import { type Client, openClient, type TimedAnswer } from './ask.ts';
 import type { LockEnd } from './lock-ends.ts';
 import { worstMinute } from './worst-minute.ts';
 
@@ -64,7 +64,7 @@ export async function askWithoutRedis({ url, keys, redis }: Subject): Promise<st
   await client.ask(keys.away, 'Say 1 tokens.');
   await redis.stop();
   try {
-    const asking: Promise<Asked>[] = [];
+    const asking: Promise<TimedAnswer>[] = [];
     for (let sent = 0; sent < awayRequests; sent++) {
       asking.push(client.ask(keys.away, 'Say 1 tokens.'));
       await sleep(40); // if sent at once, one process of a gateway would take them all
@@ -112,11 +112,11 @@ async function passing(client: Client, key: string): Promise<number> {
   return admitted(await Promise.all(asking)).length;
 }
 
-function admitted(asked: readonly Asked[]): Asked[] {
+function admitted(asked: readonly TimedAnswer[]): TimedAnswer[] {
   return asked.filter(({ status }) => status === 200);
 }
 
-function statusesOf(asked: readonly Asked[]): string {
+function statusesOf(asked: readonly TimedAnswer[]): string {
   const statuses = asked.flatMap(({ status }) => (status === 200 ? [] : [status === 0 ? 'without an answer' : status]));
   return [...new Set(statuses)].join(' and ') || 'none';
 }

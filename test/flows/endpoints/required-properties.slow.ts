@@ -32,7 +32,7 @@ const tools = [{ type: 'function', name: 'weather', parameters: {} }];
 const withUsage = { stream: true, stream_options: { include_usage: true } };
 
 /** Bodies of each endpoint, and what each answer and each event of a stream must have. */
-const endpoints: Record<string, { bodies: object[]; whole: openai.Required; event?: openai.Required }> = {
+const endpoints: Record<string, { bodies: object[]; whole: openai.RequiredMembers; event?: openai.RequiredMembers }> = {
   '/v1/chat/completions': {
     bodies: [
       ...contents.map((content) => ({ ...asked(content), tools: chatTools, logprobs: true, n: 2 })),

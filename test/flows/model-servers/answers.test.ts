@@ -1,12 +1,12 @@
 import test from 'ava';
 import type OpenAI from 'openai';
 import { openScripted } from '../../support/endpoints/open-scripted.ts';
-import { chunk, type Scripted, saidBy, usageOf } from '../../support/endpoints/scripted-backend.ts';
+import { chunk, type ScriptedAnswer, saidBy, usageOf } from '../../support/endpoints/scripted-backend.ts';
 
 const encoded = 'iVBORw0KGgoA'.repeat(80_000);
 const images = [{ type: 'image_url', image_url: { url: `data:image/png;base64,${encoded}` } }];
 const reasoning_details = [{ type: 'reasoning.encrypted', data: 'QUJD'.repeat(20_000), index: 0 }];
-const withMedia = (media: object): Scripted => ({
+const withMedia = (media: object): ScriptedAnswer => ({
   events: [
     chunk({ role: 'assistant', content: 'Here', ...media }),
     chunk({ content: ' it is.' }, 'stop'),

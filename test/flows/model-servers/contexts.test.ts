@@ -2,17 +2,23 @@ import { APIError as AnthropicError } from '@anthropic-ai/sdk';
 import test from 'ava';
 import { APIError } from 'openai';
 import { openScripted } from '../../support/endpoints/open-scripted.ts';
-import { type Asked, chunk, type Scripted, saidBy, usageOf } from '../../support/endpoints/scripted-backend.ts';
+import {
+  chunk,
+  type RequestFields,
+  type ScriptedAnswer,
+  saidBy,
+  usageOf,
+} from '../../support/endpoints/scripted-backend.ts';
 
 const [small, large] = [8_192, 32_768];
 
 /** The tokens of a prompt, which these servers count as words of four letters. */
-const promptOf = ({ messages, input, prompt }: Asked) =>
+const promptOf = ({ messages, input, prompt }: RequestFields) =>
   Math.floor(JSON.stringify(messages ?? input ?? prompt).split('four').length - 1);
 
 /** A server that refuses what does not fit its context, as vLLM does. */
 function serverOf(contextTokens: number, name: string) {
-  return (asked: Asked, _text: string, path: string): Scripted => {
+  return (asked: RequestFields, _text: string, path: string): ScriptedAnswer => {
     const prompt = promptOf(asked);
     const limit = Number(asked.max_completion_tokens ?? asked.max_tokens ?? asked.max_output_tokens);
     const ours = `This model's maximum context length is ${contextTokens} tokens`;

@@ -2,14 +2,17 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { openScripted } from '../../support/endpoints/open-scripted.ts';
-import { chunk, type Scripted, saidBy } from '../../support/endpoints/scripted-backend.ts';
+import { chunk, type ScriptedAnswer, saidBy } from '../../support/endpoints/scripted-backend.ts';
 import { openRedis } from '../../support/open-redis.ts';
 import { contentsOf } from '../../support/redis-contents.ts';
 
 /** What a server writes of a request into its refusals. No request has it, so that what keeps requests is not found. */
 const quoted = 'quoted-prompt-5d0e';
 const error = (code: number, type: string) => ({ message: `No: ${quoted}`, type, code, param: quoted });
-const status = (code: number, type: string) => (): Scripted => ({ status: code, body: { error: error(code, type) } });
+const status = (code: number, type: string) => (): ScriptedAnswer => ({
+  status: code,
+  body: { error: error(code, type) },
+});
 const firstEvent = (code: number, type: string) => () => ({ events: [{ type: 'error', error: error(code, type) }] });
 
 const says = (code: number, message: string, type = 'server_error') => ({

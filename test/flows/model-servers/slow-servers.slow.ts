@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { openScripted } from '../../support/endpoints/open-scripted.ts';
-import { chunk, dataOf, type Scripted } from '../../support/endpoints/scripted-backend.ts';
+import { chunk, dataOf, type ScriptedAnswer } from '../../support/endpoints/scripted-backend.ts';
 
 const idleMs = 2_000;
 /** Sends comments for twice as long as it may be silent, before or after its first token. */
-const thinking = (isFirst: boolean): Scripted => ({
+const thinking = (isFirst: boolean): ScriptedAnswer => ({
   async write(response) {
     const begin = dataOf(chunk({ role: 'assistant', content: 'Hi' }));
     if (!isFirst) response.write(begin);

@@ -3,7 +3,7 @@ import { inputBytesMax } from './fuzz-target.ts';
 import type { SearchFailure, SearchOptions, SearchReport } from './run-search.ts';
 
 /** `targetsUrl` is a module that exports `targets`. `seedTexts` replace the kept seeds. */
-export type Searching = SearchOptions & {
+export type SearchTask = SearchOptions & {
   targetsUrl: string;
   name: string;
   seedTexts?: readonly string[];
@@ -11,7 +11,7 @@ export type Searching = SearchOptions & {
   shared: SharedArrayBuffer;
 };
 
-type Options = Omit<Searching, 'shared'> & { stuckMs?: number };
+type Options = Omit<SearchTask, 'shared'> & { stuckMs?: number };
 
 const headBytes = 8;
 /** Far longer than any input takes on a busy machine. */

@@ -3,7 +3,7 @@ import { createCheckCaller, type DecideCharge } from '../../../ingress/callers/c
 import type { Caller } from '../../../shared/caller.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Claim } from '../../../shared/idempotency/claim.ts';
-import type { Admitted, LimitCounters, Repeated } from '../../../shared/limits/admission.ts';
+import type { AdmitAnswer, LimitCounters, RepeatAnswer } from '../../../shared/limits/admission.ts';
 import type { Look } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
 import { lostReport } from '../../support/limits-side.ts';
@@ -31,7 +31,13 @@ const counters: LimitCounters = {
   isCountOld: false,
 };
 
-type World = { present?: Caller | ApiError; fails?: ApiError; cold?: boolean; admits?: Admitted; claimed?: Repeated };
+type World = {
+  present?: Caller | ApiError;
+  fails?: ApiError;
+  cold?: boolean;
+  admits?: AdmitAnswer;
+  claimed?: RepeatAnswer;
+};
 
 /**
  * An admission that knows one version as the current one and accepts a caller that was just read, and a store that has `present`. `calls`

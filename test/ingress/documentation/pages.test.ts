@@ -46,7 +46,7 @@ const pages = readPages().map(({ name, markdown }) => {
 });
 const errors = pages.find(({ name }) => name === 'errors');
 const idsOn = new Map(
-  pages.map(({ name, body }) => [name, new Set([...body.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))]),
+  pages.map(({ name, html }) => [name, new Set([...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))]),
 );
 
 test('every code, limit type and line code has a section on the page of errors', (t) => {
@@ -60,7 +60,7 @@ test('every code, limit type and line code has a section on the page of errors',
 
 test('the page of errors has each code in its table, with its status, and nothing else', (t) => {
   const rows = [
-    ...(errors?.body ?? '').matchAll(/<tr><td><a href="#(\w+)"><code>(\w+)<\/code><\/a><\/td><td>(.*?)<\/td>/g),
+    ...(errors?.html ?? '').matchAll(/<tr><td><a href="#(\w+)"><code>(\w+)<\/code><\/a><\/td><td>(.*?)<\/td>/g),
   ];
   const reported = Object.fromEntries(rows.map(([, anchor, code, status]) => [code, anchor === code && status]));
   const known = Object.entries(errorCodes).map(([code, { status }]) => [code, String(status)]);
@@ -70,7 +70,7 @@ test('the page of errors has each code in its table, with its status, and nothin
 test('the section of each code starts with its status, and says what to do, whether to retry, and the body', (t) => {
   for (const [code, { status, retryable }] of Object.entries(errorCodes)) {
     const [, section = ''] =
-      new RegExp(`<h3 id="${code}">.*?</h3>(.*?)(?=<h[23] |$)`, 's').exec(errors?.body ?? '') ?? [];
+      new RegExp(`<h3 id="${code}">.*?</h3>(.*?)(?=<h[23] |$)`, 's').exec(errors?.html ?? '') ?? [];
     const where = code === 'UPSTREAM_INTERRUPTED' ? 'In a stream' : `${status}`;
     t.true(section.trimStart().startsWith(`<p><strong>${where}.</strong> `), `${code}: ${section.slice(0, 100)}`);
     t.true(section.includes('<p><strong>What to do:</strong> '), code);
@@ -82,7 +82,7 @@ test('the section of each code starts with its status, and says what to do, whet
 
 test('the table of errors says of each code whether to retry, as its section does', (t) => {
   for (const [code, { retryable }] of Object.entries(errorCodes)) {
-    const [row = ''] = new RegExp(`<tr><td><a href="#${code}">.*?</tr>`).exec(errors?.body ?? '') ?? [];
+    const [row = ''] = new RegExp(`<tr><td><a href="#${code}">.*?</tr>`).exec(errors?.html ?? '') ?? [];
     t.regex(row, retryable ? /<td>yes\b[^<]*/ : /<td>no\b[^<]*/, code);
   }
 });
@@ -98,8 +98,8 @@ test('the shown errors of lines of batches are real', (t) => {
 });
 
 test('every link within the documentation has a target', (t) => {
-  for (const { name, body } of pages) {
-    for (const [, href = ''] of body.matchAll(/href="([#/][^"]*)"/g)) {
+  for (const { name, html } of pages) {
+    for (const [, href = ''] of html.matchAll(/href="([#/][^"]*)"/g)) {
       const [path = '', anchor] = href.split('#');
       const page = path === '' ? name : path.slice(1);
       t.true(page === reference.name || idsOn.has(page), `${name}: ${href}`);

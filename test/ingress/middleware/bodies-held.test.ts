@@ -80,13 +80,13 @@ test('while a request waits for its answer no stage holds its body, parsed or se
   app.use(readCalls(parts)(chat));
   app.use((ctx, next) => {
     // A string cannot be weakly referenced, so bytes with the same length stand in for the text of the body.
-    Object.assign(stateOf(ctx, 'call'), { body: Buffer.from(stateOf(ctx, 'call').body) });
+    Object.assign(stateOf(ctx, 'call'), { payload: Buffer.from(stateOf(ctx, 'call').payload) });
     return next();
   });
   app.use(refuseFullQueue({ ...parts, queueBounds, replyTo: () => 'svc:replies:1' }));
   app.use(admitRequest(parts));
   app.use(async (ctx) => {
-    const queued = new WeakRef(stateOf(ctx, 'call').body as unknown as Buffer); // replaced above
+    const queued = new WeakRef(stateOf(ctx, 'call').payload as unknown as Buffer); // replaced above
     delete ctx.state.call;
     if (parsedBody !== undefined) arrived.resolve([parsedBody, queued]);
     await answered.promise;

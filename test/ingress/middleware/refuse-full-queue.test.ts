@@ -5,7 +5,7 @@ import type { QueueEntry } from '../../../ingress/queue/queue-bounds.ts';
 import type { AppContext } from '../../../ingress/request-state.ts';
 import type { ApiError } from '../../../shared/errors.ts';
 
-const call = { pool: 'default', model: 'small-chat', endpoint: '/v1/chat/completions', body: '{}' };
+const call = { pool: 'default', model: 'small-chat', endpoint: '/v1/chat/completions', payload: '{}' };
 const claim = { idempotencyKey: 'order-17', bodyMarks: ['mark'] };
 
 /** Sends one request through the stage. `left`: how often its place was left. */

@@ -2,7 +2,7 @@ import test from 'ava';
 import { scoreOfPriority, turnOf } from '../../../ingress/queue/job-priority.ts';
 import { queueDepthsKey } from '../../../shared/redis/coordination-keys.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
-import { type Asking, openTurnsSide, type Served, serveInTurns } from '../../support/turns-side.ts';
+import { openTurnsSide, type ServedJob, serveInTurns, type TurnDemand } from '../../support/turns-side.ts';
 
 let own: RedisDatabase;
 
@@ -16,7 +16,7 @@ test.serial.beforeEach(() => own.redis.flushdb());
 const every = (ticks: number, until: number) =>
   Array.from({ length: Math.floor(until / ticks) }, (_, index) => index * ticks);
 
-const waitsOf = (served: readonly Served[], account: string) =>
+const waitsOf = (served: readonly ServedJob[], account: string) =>
   served
     .filter((one) => one.account === account)
     .map(({ askedAt, takenAt }) => takenAt - askedAt)
@@ -25,15 +25,15 @@ const waitsOf = (served: readonly Served[], account: string) =>
 const percentile = (values: readonly number[], share: number) =>
   values[Math.ceil(values.length * share) - 1] ?? Number.NaN;
 
-function inOrder(served: readonly Served[], account: string): boolean {
+function inOrder(served: readonly ServedJob[], account: string): boolean {
   const orders = served.filter((one) => one.account === account).map(({ order }) => order);
   return orders.every((order, index) => order === index + 1);
 }
 
 test.serial('an account with 500 long jobs delays another by at most the time of one job', async (t) => {
   const jobTicks = 20;
-  const crowd: Asking = { account: 'crowd', at: [0], jobs: 500, ticks: jobTicks };
-  const other: Asking = { account: 'other', at: every(15, 560).slice(1), ticks: jobTicks };
+  const crowd: TurnDemand = { account: 'crowd', at: [0], jobs: 500, ticks: jobTicks };
+  const other: TurnDemand = { account: 'other', at: every(15, 560).slice(1), ticks: jobTicks };
   const alone = waitsOf(await serveInTurns(own.redis, [other], { slots: 4, until: 620 }), 'other');
   await own.redis.flushdb();
   const served = await serveInTurns(own.redis, [crowd, other], { slots: 4, until: 620 });

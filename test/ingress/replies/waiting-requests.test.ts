@@ -1,7 +1,7 @@
 import { mock } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test from 'ava';
-import type { Delivered } from '../../../ingress/limits/settle-interrupted.ts';
+import type { DeliveredTokens } from '../../../ingress/limits/settle-interrupted.ts';
 import type { QueuePlace } from '../../../ingress/queue/queue-bounds.ts';
 import type { JobLocation } from '../../../ingress/replies/waiting-request.ts';
 import { createWaitingRequests } from '../../../ingress/replies/waiting-requests.ts';
@@ -10,7 +10,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { HeldClaim } from '../../../shared/idempotency/claim.ts';
 import { packError } from '../../../shared/jobs/carried-error.ts';
 import type { Reply, ReplyContent } from '../../../shared/jobs/replies.ts';
-import type { Released } from '../../../shared/limits/release.ts';
+import type { ReleaseAnswer } from '../../../shared/limits/release.ts';
 import { lostReport } from '../../support/limits-side.ts';
 
 // One clock for all tests: each test runs from its first to its last line without another one, and waits for nothing in between.
@@ -23,10 +23,10 @@ const text = (data: string, tokens = 1): ReplyContent => ({ kind: 'chunk', data,
 const end: ReplyContent = { kind: 'end', data: { body: '{}', usage } };
 
 /** `released` is the result of releasing a lease; an error if Redis is unavailable. */
-function createSubject({ released = 'released' }: { released?: Released | Error } = {}) {
+function createSubject({ released = 'released' }: { released?: ReleaseAnswer | Error } = {}) {
   const cancelled: JobLocation[] = [];
   const takenBack: string[] = [];
-  const settled: ({ requestId: string } & Delivered)[] = [];
+  const settled: ({ requestId: string } & DeliveredTokens)[] = [];
   const left: string[] = [];
   const taken: string[] = [];
   const disconnected: string[] = [];

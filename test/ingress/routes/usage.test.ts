@@ -221,9 +221,9 @@ function countedDays(days: number, failAt = Number.POSITIVE_INFINITY, untilFailu
 }
 
 /** The store with other details. */
-const withDetails = (usageDetails: UsageStore['usageDetails']) => (store: Store) => ({
+const withDetails = (usageDetails: UsageStore['details']) => (store: Store) => ({
   ...store,
-  usage: { ...store.usage, usageDetails },
+  usage: { ...store.usage, details: usageDetails },
 });
 
 test('a file is read from the store no faster than its client reads it, and no further once the client has left', async (t) => {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import type { AskBackend, Asked } from '../../../shared/backends/ask-backend.ts';
+import type { AskAnswer, AskBackend } from '../../../shared/backends/ask-backend.ts';
 import { askFacts, modelNamesAt } from '../../../shared/backends/backend-facts.ts';
 import type { Backend } from '../../../shared/plan-file/plan-file.ts';
 import { parsedPlan } from '../../support/parsed-plan.ts';
@@ -9,7 +9,7 @@ const backend: Backend = { url: 'http://a/v1', location: 'on-prem' };
 type Answers = Record<string, unknown>;
 
 /** A backend that answers these paths with JSON or with a text, and all others with 404. */
-function asking(answers: Answers, headers: Asked['headers'] = {}) {
+function asking(answers: Answers, headers: AskAnswer['headers'] = {}) {
   const asked: string[] = [];
   const ask: AskBackend = async (_backend, { path }) => {
     asked.push(path);
@@ -20,7 +20,7 @@ function asking(answers: Answers, headers: Asked['headers'] = {}) {
   return { ask, asked };
 }
 
-const factsOf = (answers: Answers, names: readonly string[], headers?: Asked['headers']) =>
+const factsOf = (answers: Answers, names: readonly string[], headers?: AskAnswer['headers']) =>
   askFacts(asking(answers, headers).ask, backend, names);
 const list = (...data: object[]) => ({ object: 'list', data });
 

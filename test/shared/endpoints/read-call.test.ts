@@ -25,8 +25,8 @@ test('known fields are parsed, and all others reach the backend unchanged, witho
   const call = callOf(withFields(fields));
   t.like(call, { model: 'small-chat', stream: false, includeUsage: false });
   const { user: _absent, ...present } = fields;
-  t.deepEqual(JSON.parse(call.body), { messages, ...present });
-  t.false(call.body.includes('"model"'));
+  t.deepEqual(JSON.parse(call.payload), { messages, ...present });
+  t.false(call.payload.includes('"model"'));
 });
 
 test('the output limit is removed from the body and returned separately', (t) => {
@@ -37,7 +37,7 @@ test('the output limit is removed from the body and returned separately', (t) =>
     [{ max_tokens: 1, max_completion_tokens: 4_000 }, 4_000],
   ] as const) {
     const call = callOf(withFields({ ...fields, seed: 1 }));
-    t.deepEqual(JSON.parse(call.body), { messages, seed: 1 });
+    t.deepEqual(JSON.parse(call.payload), { messages, seed: 1 });
     t.is(call.outputTokensMax, limit);
     t.is(call.cost.outputTokensMax, limit);
   }
@@ -46,25 +46,25 @@ test('the output limit is removed from the body and returned separately', (t) =>
 test('a stream always requests usage, in addition to the stream options of the client', (t) => {
   const plain = callOf(withFields({ stream: true }));
   t.like(plain, { stream: true, includeUsage: false });
-  t.deepEqual(JSON.parse(plain.body).stream_options, { include_usage: true });
+  t.deepEqual(JSON.parse(plain.payload).stream_options, { include_usage: true });
 
   const options = { include_usage: true, include_obfuscation: false };
   const asked = callOf(withFields({ stream: true, stream_options: options }));
   t.true(asked.includeUsage);
-  t.deepEqual(JSON.parse(asked.body).stream_options, options);
+  t.deepEqual(JSON.parse(asked.payload).stream_options, options);
 
   const refused = callOf(withFields({ stream: true, stream_options: { include_usage: false } }));
   t.false(refused.includeUsage);
-  t.deepEqual(JSON.parse(refused.body).stream_options, { include_usage: true });
+  t.deepEqual(JSON.parse(refused.payload).stream_options, { include_usage: true });
   const often = callOf(
     withFields({ stream: true, stream_options: { include_usage: true, continuous_usage_stats: true } }),
   );
-  t.deepEqual(JSON.parse(often.body).stream_options, { include_usage: true }, 'that is the setting of the operator');
+  t.deepEqual(JSON.parse(often.payload).stream_options, { include_usage: true }, 'that is the setting of the operator');
 
   for (const stream of [false, null, undefined]) {
     const whole = callOf(withFields({ stream }));
     t.false(whole.stream);
-    t.false(whole.body.includes('stream_options'));
+    t.false(whole.payload.includes('stream_options'));
   }
 });
 
@@ -72,17 +72,17 @@ test('a non-streamed reply of known fields is assembled, and the stream fields a
   for (const said of [{}, { stream: false }, { stream: null, stream_options: null }]) {
     const call = callOf(withFields({ ...said, top_k: 5 }));
     t.like(call, { assembled: true, stream: false, includeUsage: false });
-    t.deepEqual(JSON.parse(call.body), { messages, top_k: 5 });
+    t.deepEqual(JSON.parse(call.payload), { messages, top_k: 5 });
   }
 });
 
 test('a request that may not work as a stream is passed on as sent, and a stream is not assembled', (t) => {
   const unknown = callOf(withFields({ stream: false, stream_options: null, use_beam_search: true }));
   t.like(unknown, { assembled: false, stream: false });
-  t.deepEqual(JSON.parse(unknown.body), { messages, use_beam_search: true });
+  t.deepEqual(JSON.parse(unknown.payload), { messages, use_beam_search: true });
   const streamed = callOf(withFields({ stream: true }));
   t.like(streamed, { assembled: false, stream: true });
-  t.false('stream' in JSON.parse(streamed.body), 'the worker says whether it is one');
+  t.false('stream' in JSON.parse(streamed.payload), 'the worker says whether it is one');
 });
 
 test('a field of the wrong type is named by its path', (t) => {
@@ -163,7 +163,7 @@ test('accepts messages of every role, with parts, tool calls, and no content whe
     { role: 'function', name: 'f', content: null },
     { role: 'user', content: '' },
   ];
-  t.deepEqual(JSON.parse(callOf(withFields({ messages: conversation })).body).messages, conversation);
+  t.deepEqual(JSON.parse(callOf(withFields({ messages: conversation })).payload).messages, conversation);
 });
 
 test('numbers reach the backend as they were written', (t) => {
@@ -177,18 +177,18 @@ test('numbers reach the backend as they were written', (t) => {
   };
   const fields = Object.entries(numbers).map(([name, number]) => `"${name}":${number},"in":{"list":[${number}]}`);
   for (const field of fields) {
-    const { body } = callOf(`{"model":"m","messages":[{"role":"user","content":"Hi"}],${field}}`);
+    const { payload: body } = callOf(`{"model":"m","messages":[{"role":"user","content":"Hi"}],${field}}`);
     t.true(body.includes(field), `${field} became ${body}`);
   }
   const stream = callOf(
     '{"model":"m","messages":[{"role":"user","content":"Hi"}],"stream":true,"stream_options":{"x":9007199254740993}}',
   );
-  t.true(stream.body.includes('"stream_options":{"x":9007199254740993,"include_usage":true}'), stream.body);
+  t.true(stream.payload.includes('"stream_options":{"x":9007199254740993,"include_usage":true}'), stream.payload);
 });
 
 test('digits in a string are not changed', (t) => {
   const content = 'Add 1234567890123456789 and 1e400, "9007199254740993"';
-  const { body } = callOf(withFields({ messages: [{ role: 'user', content }] }));
+  const { payload: body } = callOf(withFields({ messages: [{ role: 'user', content }] }));
   t.is(JSON.parse(body).messages[0].content, content);
 });
 
@@ -196,7 +196,7 @@ test('a key named like the prototype is an ordinary key', (t) => {
   const inner = '"x":{"__proto__":{"polluted":1},"constructor":2}';
   for (const number of ['1', '9007199254740993']) {
     const text = `{"model":"m","messages":[{"role":"user","content":"Hi"}],"__proto__":{"polluted":1},${inner},"n_":${number}}`;
-    const { body } = callOf(text);
+    const { payload: body } = callOf(text);
     t.true(body.includes('"__proto__":{"polluted":1}') && body.includes(inner), body);
     t.is(({} as { polluted?: unknown }).polluted, undefined);
   }
@@ -204,7 +204,7 @@ test('a key named like the prototype is an ordinary key', (t) => {
 
 test('a number is kept as written at any depth that a body may have', (t) => {
   const nested = `${'['.repeat(100)}9007199254740993${']'.repeat(100)}`;
-  t.true(callOf(`{"model":"m","messages":[{"role":"user","content":"Hi"}],"a":${nested}}`).body.includes(nested));
+  t.true(callOf(`{"model":"m","messages":[{"role":"user","content":"Hi"}],"a":${nested}}`).payload.includes(nested));
 });
 
 test('a number of more than 15 digits with more than 50,000 values is rejected, and either alone is accepted', (t) => {
@@ -213,8 +213,8 @@ test('a number of more than 15 digits with more than 50,000 values is rejected, 
   const long = '9007199254740993';
   const message = 'body: has more than 50000 values and a number of more than 15 digits';
   t.deepEqual(faultsOf(bodyOf(long, 49_997)), ['VALIDATION_ERROR', message]);
-  t.true(callOf(bodyOf(long, 49_996)).body.includes(long));
-  t.true(callOf(bodyOf('7', 100_000)).body.includes('"seed":7'));
+  t.true(callOf(bodyOf(long, 49_996)).payload.includes(long));
+  t.true(callOf(bodyOf('7', 100_000)).payload.includes('"seed":7'));
 });
 
 test('a body full of faults is rejected for the first ones and is not read any further', (t) => {

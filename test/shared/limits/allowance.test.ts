@@ -1,6 +1,6 @@
 import test from 'ava';
 import type { Caller } from '../../../shared/caller.ts';
-import { allowanceOf, batchAllowanceOf } from '../../../shared/limits/allowance.ts';
+import { allowanceOf, batchAllowanceOf } from '../../../shared/limits/quota.ts';
 import { parsePlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { planText } from '../../support/plan-text.ts';
 

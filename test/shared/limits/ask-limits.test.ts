@@ -1,18 +1,18 @@
 import test from 'ava';
 import type { Caller } from '../../../shared/caller.ts';
-import type { Admitted } from '../../../shared/limits/admission.ts';
+import type { AdmitAnswer } from '../../../shared/limits/admission.ts';
 import type { Look } from '../../../shared/limits/admit.ts';
 import { createAskLimits } from '../../../shared/limits/ask-limits.ts';
 
 const caller: Caller = { account: 'user:ann', plan: 'free', suspended: false, version: 3, overageEnabled: false };
 const fresh: Caller = { ...caller, version: 4 };
-const ended: Admitted = { outcome: 'ended' };
-const cold: Admitted = { outcome: 'cold', month: '2030-05' };
-const stale = (token: string): Admitted => ({ outcome: 'stale', reading: { token } });
+const ended: AdmitAnswer = { outcome: 'ended' };
+const cold: AdmitAnswer = { outcome: 'cold', month: '2030-05' };
+const stale = (token: string): AdmitAnswer => ({ outcome: 'stale', reading: { token } });
 
 /** Limits that return these answers in order and repeat the last one. `asked` records each call. */
 function open(
-  answers: readonly Admitted[],
+  answers: readonly AdmitAnswer[],
   {
     seed = async () => {},
     read = async () => fresh,
@@ -99,7 +99,7 @@ test('at most 64 months are counted at once, and the others must retry', async (
 
 test('only a further key with an end or limits is part of a call, and its month is counted apart', async (t) => {
   const keyed = (keyScope: Caller['keyScope']): Caller => ({ ...caller, keyId: 'key_1', keyScope });
-  const coldKey: Admitted = { outcome: 'cold', month: '2030-05', keyId: 'key_1' };
+  const coldKey: AdmitAnswer = { outcome: 'cold', month: '2030-05', keyId: 'key_1' };
   const { ask, asked, seeded } = open([coldKey, ended]);
   const limits = { tokensPerMonth: 5 };
   await ask({ caller: keyed({ endsAt: 7, expiresAt: 5, limits }) });
@@ -123,7 +123,7 @@ test('an old count of a key is used, and counted again in the background, which 
     dayRequests: 0,
     isCountOld: false,
   };
-  const counted: Admitted = { outcome: 'full', counters: { ...month, lastMinute, key } };
+  const counted: AdmitAnswer = { outcome: 'full', counters: { ...month, lastMinute, key } };
   const { ask, seeded } = open([counted], { seed: () => Promise.reject(new Error('the store is unavailable')) });
   t.like(await ask({ caller: { ...caller, keyId: 'key_1', keyScope: { limits: {} } } }), { answer: counted });
   t.deepEqual(seeded, ['user:ann key_1 2030-05']);

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { lostReport } from '../../../shared/limits/lost-report.ts';
+import { lostReport } from '../../../shared/jobs/usage-outbox.ts';
 
 test('a request that no process is left to end is recorded as lost: with its own names, no tokens, no times, no run', (t) => {
   const asked = {

@@ -55,6 +55,23 @@ test('what is left out is nil, wherever it stands, and is not sent at the end', 
   t.deepEqual(await run({ ...given, midKey: 'b', mid: 'm' }), ['a', 'b', 'nil', '', 'm', 'nil', '2 2']);
 });
 
+test('a call has the names of its script, or it is not compiled', async (t) => {
+  const url = await scriptOf('typed', '#!lua', 'return oneKey .. text');
+  const run = loadScript(own.redis, loadLua(url, { keys: 'oneKey', args: 'text last? ...items' }));
+  t.is(await run({ oneKey: 'a', text: 'b', items: [] }), 'ab');
+  const wrong = [
+    // @ts-expect-error `text` is missing
+    () => run({ oneKey: 'a', items: [] }),
+    // @ts-expect-error a list is missing
+    () => run({ oneKey: 'a', text: 'b' }),
+    // @ts-expect-error a key is text
+    () => run({ oneKey: 1, text: 'b', items: [] }),
+    // @ts-expect-error no such name
+    () => run({ oneKey: 'a', text: 'b', items: [], other: 1 }),
+  ];
+  t.is(wrong.length, 4);
+});
+
 test('a list has all that follows, also none', async (t) => {
   const url = await scriptOf('lists', '#!lua', "return table.concat(keys, ',') .. ' ' .. table.concat(items, ',')");
   const run = loadScript(own.redis, loadLua(url, { keys: '...keys', args: 'first ...items' }));

@@ -46,10 +46,10 @@ async function readsRanges(t: ExecutionContext, store: Store): Promise<void> {
   await store.usage.recordUsage(records);
   for (const range of ranges) {
     const expected = placesOf(records, range);
-    t.deepEqual(inOrder((await piecesOf(store.usage.usageDetails.readAll(range))).flat()), inOrder(expected));
+    t.deepEqual(inOrder((await piecesOf(store.usage.details.readAll(range))).flat()), inOrder(expected));
     for (const name of names) {
       const account = `user:${name}`;
-      const found = (await piecesOf(store.usage.usageDetails.read({ account, ...range }))).flat();
+      const found = (await piecesOf(store.usage.details.read({ account, ...range }))).flat();
       t.deepEqual(inOrder(found), inOrder(expected.filter((place) => place.account === account)));
       t.deepEqual(daysIn(found), daysIn(found).toSorted());
     }
@@ -68,7 +68,7 @@ async function keepsOrder(t: ExecutionContext, store: Store): Promise<void> {
     return { account, admittedAt: new Date(`${month}-${String(10 + (index % 17))}T12:00:00Z`) };
   });
   await store.usage.recordUsage(records);
-  const pieces = await piecesOf(store.usage.usageDetails.readAll({ start: '2026-01-01', end: '2026-03-31' }));
+  const pieces = await piecesOf(store.usage.details.readAll({ start: '2026-01-01', end: '2026-03-31' }));
   const order = pieces.map((piece) => [...new Set(piece.map(({ account }) => account))]);
   t.true(
     order.every(({ length }) => length <= 1),
@@ -90,11 +90,8 @@ async function readsPages(t: ExecutionContext, store: Store): Promise<void> {
   }));
   await store.usage.recordUsage(records);
   const range = { start: '2026-11-05', end: '2026-12-05' };
-  t.deepEqual(
-    inOrder((await piecesOf(store.usage.usageDetails.readAll(range))).flat()),
-    inOrder(placesOf(records, range)),
-  );
-  const pieces = await piecesOf(store.usage.usageDetails.read({ account: 'user:1', ...range }));
+  t.deepEqual(inOrder((await piecesOf(store.usage.details.readAll(range))).flat()), inOrder(placesOf(records, range)));
+  const pieces = await piecesOf(store.usage.details.read({ account: 'user:1', ...range }));
   t.deepEqual(inOrder(pieces.flat()), inOrder(placesOf(records, range).filter(({ account }) => account === 'user:1')));
   t.true(pieces.every(({ length }) => length <= 500));
   const { kept, recomputed, wrongDetails } = await store.usage.recomputeUsage('user:1', '2026-12', '');
@@ -107,8 +104,8 @@ async function readsNothing(t: ExecutionContext, store: Store): Promise<void> {
     ['0000-01-01', '0000-02-29'],
     ['9998-12-31', '9999-12-31'],
   ] as const) {
-    t.deepEqual((await piecesOf(store.usage.usageDetails.readAll({ start, end }))).flat(), []);
-    t.deepEqual((await piecesOf(store.usage.usageDetails.read({ account: 'user:ann', start, end }))).flat(), []);
+    t.deepEqual((await piecesOf(store.usage.details.readAll({ start, end }))).flat(), []);
+    t.deepEqual((await piecesOf(store.usage.details.read({ account: 'user:ann', start, end }))).flat(), []);
   }
 }
 

@@ -4,7 +4,7 @@ import type { Endpoint, ErrorFields, Question } from './endpoint.ts';
 import type { TakenFault } from './faults.ts';
 import { isAuthorized, parseJson, readBody, sendError } from './http.ts';
 import { answerInstead, answersInstead, writeSlowHeaders, writeWrongLength } from './misbehave.ts';
-import { type Begun, joinEvents, untilAborted, wait, writeStream, writeWhole } from './reply.ts';
+import { joinEvents, type ReplyStart, untilAborted, wait, writeStream, writeWhole } from './reply.ts';
 
 interface Options {
   name: string;
@@ -46,7 +46,7 @@ export function createAnswerCall(
   };
 }
 
-async function reply(question: Question, begun: Begun, server: string): Promise<void> {
+async function reply(question: Question, begun: ReplyStart, server: string): Promise<void> {
   const { calls, call, fault, signal } = begun;
   await wait(fault.latencyMs ?? 0, signal);
   if (answersInstead(fault)) return answerInstead(begun);

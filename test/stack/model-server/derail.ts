@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Call, CallList } from './calls.ts';
-import { type Answered, textOf } from './endpoint.ts';
+import { type ModelAnswer, textOf } from './endpoint.ts';
 
 /** What can replace the rest of a reply. The endless ones continue until the client leaves. */
 export const derailments = [
@@ -30,7 +30,7 @@ type Begun = {
   call: Call;
   fault: { errorMessage?: string | undefined };
   signal: AbortSignal;
-  answered: Answered;
+  answered: ModelAnswer;
 };
 
 /** Replaces the rest of a reply, of which `sent` events were sent. */
@@ -85,7 +85,7 @@ export async function derail(
  * The end of a stream whose server was stopped: vLLM says `finish_reason: "abort"`, and then what ends a complete stream. Undefined if the
  * format has nothing before that.
  */
-function abortOf(form: Answered['form'], sent: number): string | undefined {
+function abortOf(form: ModelAnswer['form'], sent: number): string | undefined {
   if (form.failedEvent !== undefined) return textOf(form.failedEvent('The engine was stopped.'), sent);
   const open = textOf(form.emptyEvent, sent);
   const aborted = open.replace('"finish_reason":null', '"finish_reason":"abort"');

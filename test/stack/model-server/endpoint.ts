@@ -10,16 +10,16 @@ export interface Endpoint {
   readonly keyHeader?: string;
   /** Headers of the endpoint's own that calls record. */
   readonly ownHeaders?: readonly string[];
-  readonly read: (body: unknown) => Question | Refused;
+  readonly read: (body: unknown) => Question | QuestionRefusal;
 }
 
 /** A body that the endpoint accepts. */
 export interface Question {
   readonly model: string;
-  readonly answer: (setting: Setting) => Answered;
+  readonly answer: (setting: Setting) => ModelAnswer;
 }
 
-export interface Refused {
+export interface QuestionRefusal {
   readonly refused: { readonly message: string; readonly param: string };
 }
 
@@ -32,7 +32,7 @@ export interface Setting {
   readonly ignoresLimit: boolean;
 }
 
-export interface Answered {
+export interface ModelAnswer {
   readonly promptTokens: number;
   readonly completionTokens: number;
   /** The whole reply as JSON. */
@@ -88,7 +88,7 @@ export interface ReplyForm {
 
 interface Definition<Body> extends Omit<Endpoint, 'read'> {
   readonly schema: z.ZodType<Body>;
-  readonly answer: (body: Body, setting: Setting) => Answered;
+  readonly answer: (body: Body, setting: Setting) => ModelAnswer;
 }
 
 export function defineEndpoint<Body extends { model: string }>(definition: Definition<Body>): Endpoint {

@@ -3,7 +3,7 @@ import { pour } from './derail.ts';
 import type { ErrorForm } from './endpoint.ts';
 import type { Fault } from './faults.ts';
 import { sendError, sendJson } from './http.ts';
-import { type Begun, type Reply, streamHeaders, untilAborted, wait } from './reply.ts';
+import { type Reply, type ReplyStart, streamHeaders, untilAborted, wait } from './reply.ts';
 
 /** The number of pieces of slow headers. */
 const slowPieces = 20;
@@ -15,7 +15,7 @@ export function answersInstead(fault: Fault): boolean {
 }
 
 /** Does what the fault requires instead of an answer. */
-export async function answerInstead({ res, calls, call, fault, signal, errors }: Begun): Promise<void> {
+export async function answerInstead({ res, calls, call, fault, signal, errors }: ReplyStart): Promise<void> {
   if (fault.hang) return untilAborted(signal);
   if (fault.endlessHeaders) return writeEndlessHeaders(res, signal);
   calls.change(call, { state: 'failed' });

@@ -4,11 +4,11 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { oddPieces, withInvalidUtf8 } from './bytes.ts';
 import type { Call, CallList } from './calls.ts';
 import { type Derailment, derail, pour } from './derail.ts';
-import { type Answered, type ErrorForm, type StreamEvent, textOf } from './endpoint.ts';
+import { type ErrorForm, type ModelAnswer, type StreamEvent, textOf } from './endpoint.ts';
 import type { Fault } from './faults.ts';
 
 /** A call that is being answered. `signal` aborts when the client leaves, which ends every wait in here. */
-export interface Begun {
+export interface ReplyStart {
   readonly res: ServerResponse;
   readonly calls: CallList;
   readonly call: Call;
@@ -20,8 +20,8 @@ export interface Begun {
 }
 
 /** One reply that is being sent. */
-export interface Reply extends Begun {
-  readonly answered: Answered;
+export interface Reply extends ReplyStart {
+  readonly answered: ModelAnswer;
 }
 
 /** The most bytes to gather before a write: enough to make one packet of a complete fast stream. */

@@ -11,7 +11,7 @@ export type Json = Record<string, unknown>;
 type Given = { model?: string; choices?: number; prompts?: number };
 
 /** What the client of a stream gets, and what is known of the answer. `failed`: the outcome with which the stream broke off. */
-export type Streamed = {
+export type StreamResult = {
   events: Json[];
   failed: string | undefined;
   complete: boolean;
@@ -25,7 +25,7 @@ const optionsOf = (given: Given) => streamOptions({ model: 'm', ...given });
 const textOf = (event: unknown) => (typeof event === 'string' ? event : JSON.stringify(event));
 
 /** Converts the events of a backend as a worker does. After the last one, the final events are sent if the answer is complete. */
-export function streamed(endpoint: string, events: readonly unknown[], given: Given = {}): Streamed {
+export function streamed(endpoint: string, events: readonly unknown[], given: Given = {}): StreamResult {
   const options = optionsOf(given);
   const converter = endpointAt(endpoint).answer.stream?.convert(options);
   if (converter === undefined) throw new Error(`${endpoint} has no streams`);

@@ -2,13 +2,13 @@
  * What an object must have: `names` of properties, and the same of objects in its members, also in those that are optional. A list must
  * have it in each item. With `types`, it depends on the object's own `type`.
  */
-export type Required = {
+export type RequiredMembers = {
   readonly names?: readonly string[];
-  readonly members?: Readonly<Record<string, Required>>;
-  readonly types?: Readonly<Record<string, Required>>;
+  readonly members?: Readonly<Record<string, RequiredMembers>>;
+  readonly types?: Readonly<Record<string, RequiredMembers>>;
 };
 
-function required(names: string, members: Readonly<Record<string, Required>> = {}): Required {
+function required(names: string, members: Readonly<Record<string, RequiredMembers>> = {}): RequiredMembers {
   return { names: names.split(' ').filter((name) => name !== ''), members };
 }
 
@@ -74,7 +74,7 @@ const ofItem = required('type output_index item sequence_number', { item: output
 const inPart = 'type item_id output_index content_index sequence_number';
 const inSummary = 'type item_id output_index summary_index sequence_number';
 const inItem = 'type item_id output_index sequence_number';
-export const responseEvent: Required = {
+export const responseEvent: RequiredMembers = {
   types: {
     'response.created': lifecycle,
     'response.in_progress': lifecycle,
@@ -118,7 +118,7 @@ export const modelList = required('object data', { data: model });
 export const errorResponse = required('error', { error: required('type message param code') });
 
 /** The paths of required properties that are missing, and of objects whose type is not known. */
-export function missingIn(value: unknown, wanted: Required, path = ''): string[] {
+export function missingIn(value: unknown, wanted: RequiredMembers, path = ''): string[] {
   if (Array.isArray(value)) return value.flatMap((item, index) => missingIn(item, wanted, `${path}[${index}]`));
   if (typeof value !== 'object' || value === null) return [];
   const object: Readonly<Record<string, unknown>> = { ...value };

@@ -2,28 +2,31 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export type Asked = Readonly<Record<string, unknown>>;
+export type RequestFields = Readonly<Record<string, unknown>>;
 
 /** What a model server answers. `events` are a stream, whatever was asked for; a text is data as it is. */
-export type Scripted = { status?: number; headers?: Record<string, string> } & (
+export type ScriptedAnswer = { status?: number; headers?: Record<string, string> } & (
   | { body: unknown }
   | { events: readonly unknown[] }
   | { write: (response: ServerResponse) => unknown }
 );
 
-type Script = (asked: Asked, text: string, path: string) => Scripted;
+type Script = (asked: RequestFields, text: string, path: string) => ScriptedAnswer;
 
 /**
  * Model servers that answer as their scripts say, each below its own path. `asked` has the bodies of their calls. Lists of models, which
  * are health tests, are empty and never fail.
  */
 export async function startScriptedBackend<Name extends string>(scripts: Readonly<Record<Name, Script>>) {
-  const asked = Object.fromEntries(Object.keys(scripts).map((name) => [name, [] as Asked[]])) as Record<Name, Asked[]>;
+  const asked = Object.fromEntries(Object.keys(scripts).map((name) => [name, [] as RequestFields[]])) as Record<
+    Name,
+    RequestFields[]
+  >;
   const server = createServer(async (request, response) => {
     const [, name = '', path = ''] = /^\/([^/]+)\/v1(.*)$/.exec(request.url ?? '') ?? [];
     const text = Buffer.concat(await request.toArray()).toString();
     if (request.method === 'GET') return response.end('{"object":"list","data":[]}');
-    const body: Asked = JSON.parse(text);
+    const body: RequestFields = JSON.parse(text);
     asked[name as Name].push(body);
     send(response, scripts[name as Name](body, text, path));
   }).listen(0, '127.0.0.1');
@@ -40,7 +43,7 @@ export async function startScriptedBackend<Name extends string>(scripts: Readonl
   };
 }
 
-function send(response: ServerResponse, answer: Scripted): unknown {
+function send(response: ServerResponse, answer: ScriptedAnswer): unknown {
   const { status = 200, headers } = answer;
   const type = 'body' in answer ? 'application/json' : 'text/event-stream';
   response.writeHead(status, headers ?? { 'content-type': type });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent } from 'undici';
-import { type Asked, ask } from '../truth/ask.ts';
+import { type AskedRequest, ask } from '../truth/ask.ts';
 import type { Witnesses } from '../truth/open-witnesses.ts';
 
 const clients = 4;
@@ -8,7 +8,7 @@ const clients = 4;
 const pauseMs = 50;
 
 export type Meanwhile = {
-  asked: readonly Asked[];
+  asked: readonly AskedRequest[];
   /** Sorted from shortest to longest. */
   sortedMs: readonly number[];
 };
@@ -16,7 +16,7 @@ export type Meanwhile = {
 /** Clients that send one question after another while `work` runs, and their waiting times. */
 export async function askMeanwhile(witnesses: Witnesses, during: () => Promise<unknown>): Promise<Meanwhile> {
   const agent = new Agent();
-  const asked: Asked[] = [];
+  const asked: AskedRequest[] = [];
   const tookMs: number[] = [];
   let isOver = false;
   const asking = Array.from({ length: clients }, async (_, client) => {

@@ -7,20 +7,20 @@ import { Agent } from 'undici';
 import { countersKey, queuePrefix } from '../../../shared/redis/keys.ts';
 import { type ClusterNode, type RedisCluster, startRedisCluster } from '../../stack/redis-cluster.ts';
 import { type Stack, startStack } from '../../stack/stack.ts';
-import { type Asked, ask } from '../truth/ask.ts';
+import { type AskedRequest, ask } from '../truth/ask.ts';
 import { openWitnesses, type Witnesses } from '../truth/open-witnesses.ts';
 
 /**
  * A request, when it began and how long it took (`performance.now()`, ms), and the nodes that had its account and the queue of its model.
  */
-export type Timed = { asked: Asked; beganAt: number; ms: number; nodes: readonly ClusterNode[] };
+export type TimedRequest = { asked: AskedRequest; beganAt: number; ms: number; nodes: readonly ClusterNode[] };
 
 export interface ClusterLoad {
   cluster: RedisCluster;
   stack: Stack;
   witnesses: Witnesses;
   /** The requests that have ended. */
-  timed: readonly Timed[];
+  timed: readonly TimedRequest[];
   account(node: ClusterNode): string;
   model(node: ClusterNode): string;
   /** A master without the reply stream of an ingress, so that only requests of its accounts and models need it. */
@@ -115,7 +115,7 @@ type Clients = {
 /** One client for each key and model, so that a model that is unavailable does not delay requests for others. */
 export function sendFrom(stack: Stack, { keys, models }: Clients): Pick<ClusterLoad, 'timed' | 'stop'> {
   const agent = new Agent({ connections: keys.length * models.length, headersTimeout: 0, bodyTimeout: 0 });
-  const timed: Timed[] = [];
+  const timed: TimedRequest[] = [];
   const stopping = new AbortController();
 
   async function client({ key, node }: Clients['keys'][number], model: Clients['models'][number], number: number) {
@@ -149,7 +149,7 @@ export function sendFrom(stack: Stack, { keys, models }: Clients): Pick<ClusterL
 }
 
 /** The time within which this part of the requests ended, in milliseconds. */
-export function percentile(requests: readonly Timed[], part: number): number {
+export function percentile(requests: readonly TimedRequest[], part: number): number {
   const sorted = requests.map(({ ms }) => ms).sort((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
 }

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from 'ava';
 import type { ClusterNode } from '../../stack/redis-cluster.ts';
 import type { Witnesses } from '../truth/open-witnesses.ts';
-import { percentile, type Timed } from './cluster-load.ts';
+import { percentile, type TimedRequest } from './cluster-load.ts';
 import type { See } from './fault-test.ts';
 
 /** When a fault began and when its cause was removed, by `performance.now()`. `node`: the one that was unavailable. */
@@ -12,7 +12,7 @@ const slowerMax = 10;
 const leastMs = 500;
 
 /** Requires that requests that did not need the node were answered, about as fast as before. */
-export function judgeOthers(t: ExecutionContext, see: See, timed: readonly Timed[], fault: Disturbance): void {
+export function judgeOthers(t: ExecutionContext, see: See, timed: readonly TimedRequest[], fault: Disturbance): void {
   const others = timed.filter(({ nodes }) => !nodes.includes(fault.node));
   const before = others.filter(({ beganAt, ms }) => beganAt + ms < fault.from);
   const during = others.filter(({ beganAt, ms }) => beganAt + ms >= fault.from && beganAt <= fault.to);
@@ -25,7 +25,7 @@ export function judgeOthers(t: ExecutionContext, see: See, timed: readonly Timed
   t.true(timed.length - others.length > 20, 'requests need the node');
 }
 
-type Judged = { timed: readonly Timed[]; witnesses: Witnesses; fault: Pick<Disturbance, 'from' | 'to'> };
+type Judged = { timed: readonly TimedRequest[]; witnesses: Witnesses; fault: Pick<Disturbance, 'from' | 'to'> };
 
 /** Requires that all requests are answered again after the last failure, and that every count agrees. */
 export async function judgeAll(t: ExecutionContext, see: See, { timed, witnesses, fault }: Judged): Promise<void> {
@@ -42,10 +42,10 @@ export async function judgeAll(t: ExecutionContext, see: See, { timed, witnesses
   see(`${asked.length} requests, ${records.size} records, ${contradictions.length} contradictions`);
 }
 
-function isFailed({ asked: { ending } }: Timed): boolean {
+function isFailed({ asked: { ending } }: TimedRequest): boolean {
   return ending !== 'answered';
 }
 
-function describe({ asked, ms }: Timed): string {
+function describe({ asked, ms }: TimedRequest): string {
   return `${asked.ending} ${'code' in asked ? asked.code : ''} after ${ms.toFixed(0)} ms: ${asked.question}`;
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { Agent } from 'undici';
 import type { Stack } from '../../stack/stack.ts';
-import { type Asked, ask } from '../truth/ask.ts';
+import { type AskedRequest, ask } from '../truth/ask.ts';
 import type { AgreedEvidence, Witnesses } from '../truth/open-witnesses.ts';
 import type { See } from './fault-test.ts';
 
@@ -22,13 +22,17 @@ type Outage = {
   end(): unknown;
 };
 
-export type Weathered = { evidence: AgreedEvidence; inFlight: readonly Asked[]; refused: readonly Asked[] };
+export type OutageReport = {
+  evidence: AgreedEvidence;
+  inFlight: readonly AskedRequest[];
+  refused: readonly AskedRequest[];
+};
 
 /**
  * Causes an outage with requests in flight, each of which has called a backend. New requests get 503 in time during the outage, and are
  * answered soon after it. In the end all counts agree.
  */
-export async function weather(t: ExecutionContext, see: See, outage: Outage): Promise<Weathered> {
+export async function weather(t: ExecutionContext, see: See, outage: Outage): Promise<OutageReport> {
   const { stack, witnesses, clients, forMs } = outage;
   const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
   t.teardown(() => agent.destroy());
@@ -45,7 +49,7 @@ export async function weather(t: ExecutionContext, see: See, outage: Outage): Pr
   while (begun() < before + clients) await sleep(20);
   await outage.begin();
   const until = performance.now() + forMs;
-  const refused: Asked[] = [];
+  const refused: AskedRequest[] = [];
   const tookMs: number[] = [];
   while (performance.now() < until) {
     const askedAt = performance.now();
@@ -55,7 +59,7 @@ export async function weather(t: ExecutionContext, see: See, outage: Outage): Pr
   }
   await outage.end();
   const endedAt = performance.now();
-  const after: Asked[] = [];
+  const after: AskedRequest[] = [];
   do {
     after.push(await as(1, `Afterwards ${after.length}?`));
     await sleep(20);
@@ -79,7 +83,7 @@ export async function weather(t: ExecutionContext, see: See, outage: Outage): Pr
 }
 
 /** Requires that all requests in flight are answered, and none cost its backend a second call. */
-export function tookNoHarm(t: ExecutionContext, { evidence, inFlight }: Weathered): void {
+export function tookNoHarm(t: ExecutionContext, { evidence, inFlight }: OutageReport): void {
   t.deepEqual(
     inFlight.filter(({ ending }) => ending !== 'answered'),
     [],

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { usageRecord } from '../../shared/store/usage-records.ts';
-import { type Asked, answerTo } from '../truth/ask.ts';
+import { type AskedRequest, answerTo } from '../truth/ask.ts';
 import { type BackendCall, contradictionsIn, type Evidence } from '../truth/contradictions.ts';
 
 const attempts = [{ run: 1, backend: 'onprem-a', outcome: 'answered' }];
@@ -42,7 +42,7 @@ test('finds nothing if all agree, even if a run was lost that had called a backe
 test('finds nothing in the beginning of an answer if the client left or got an error frame', (t) => {
   const text = answer.slice(0, 9);
   t.deepEqual(contradictionsIn({ ...truth, asked: [{ ...asked, ending: 'left', at: 0, text }] }), []);
-  const interrupted: Asked = { ...asked, ending: 'interrupted', code: 'UPSTREAM_INTERRUPTED', text };
+  const interrupted: AskedRequest = { ...asked, ending: 'interrupted', code: 'UPSTREAM_INTERRUPTED', text };
   t.deepEqual(contradictionsIn({ ...truth, asked: [interrupted] }), []);
 });
 
@@ -52,7 +52,7 @@ const unusedAnswer = { asked: [{ ...asked, ending: 'answered', usage: undefined,
 
 test('finds nothing in an estimate within the size of prompt and output', (t) => {
   const stopped = [{ run: 1, backend: 'onprem-a', outcome: 'stopped' }];
-  const left: Asked = { ...asked, ending: 'left', at: 0, text: answer.slice(0, 9) };
+  const left: AskedRequest = { ...asked, ending: 'left', at: 0, text: answer.slice(0, 9) };
   const calls = [{ ...call, body, state: 'aborted' as const }];
   t.deepEqual(
     contradictionsIn({

@@ -10,7 +10,7 @@ const question = 'Who is there?';
 const answer = answerTo({ path, question });
 const beginning = (tokens: number) => answer.slice(0, tokens).join('');
 const messages = [{ role: 'user', content: question }];
-const promptTokens = await countPromptTokens({ endpoint: path, body: JSON.stringify({ messages }) });
+const promptTokens = await countPromptTokens({ endpoint: path, payload: JSON.stringify({ messages }) });
 
 const stream: Gone = { ending: 'left', requestId: undefined, path, question, stream: true, at: 1, text: beginning(3) };
 const whole: Gone = { ...stream, stream: false, text: '' };

@@ -28,7 +28,7 @@ export type Wish = {
  * `left`: by the client, at that time (milliseconds of Unix time); `broken`: its connection broke; `malformed`: an invalid response, such
  * as a stream that stops without an end. `text` is the text received so far; without a `requestId` no header had arrived.
  */
-export type Asked = { requestId: string | undefined; path: string; question: string; stream: boolean } & (
+export type AskedRequest = { requestId: string | undefined; path: string; question: string; stream: boolean } & (
   | { ending: 'answered'; usage: Tokens | undefined; text: string }
   | { ending: 'refused'; status: number; code: string }
   | { ending: 'interrupted'; code: string; text: string }
@@ -49,7 +49,7 @@ export function answerTo({ path, question }: { path: string; question: string })
 }
 
 /** Sends one request, without retries: a client whose connection breaks knows no more than that. */
-export async function ask(wish: Wish, dispatcher: Dispatcher): Promise<Asked> {
+export async function ask(wish: Wish, dispatcher: Dispatcher): Promise<AskedRequest> {
   const { question, leaving, form = chatForm } = wish;
   const stream = wish.stream && form.hasStreams;
   const common = { path: form.path, question, stream };
@@ -86,7 +86,7 @@ function send(wish: Wish, form: ClientForm, dispatcher: Dispatcher) {
 }
 
 type Ending<Asked> = Asked extends unknown ? Omit<Asked, 'requestId' | 'path' | 'question' | 'stream'> : never;
-type Read = Ending<Asked> | undefined;
+type Read = Ending<AskedRequest> | undefined;
 
 function readRefusal(status: number, text: string): Read {
   const parsed = errorSchema.safeParse(parseJson(text));

@@ -3,13 +3,13 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { endpointAt } from '../../../shared/endpoints/routes.ts';
 import type { UsageAttempt, UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { Call } from '../../stack/model-server.ts';
-import { type Asked, answerTo, questionOf } from './ask.ts';
+import { type AskedRequest, answerTo, questionOf } from './ask.ts';
 
 export type BackendCall = Call & { backend: string };
 
 /** The results of clients, the calls of model servers, the entries of the outboxes, and the records of the store by request. */
 export type Evidence = {
-  asked: readonly Asked[];
+  asked: readonly AskedRequest[];
   calls: readonly BackendCall[];
   events: readonly UsageRecord[];
   records: ReadonlyMap<string, UsageRecord>;
@@ -36,7 +36,7 @@ function wrongEvents(events: Evidence['events'], records: Evidence['records']): 
   return [...repeated, ...unlike, ...withoutEvent];
 }
 
-function wrongAnswer(asked: Asked, records: Evidence['records']): string[] {
+function wrongAnswer(asked: AskedRequest, records: Evidence['records']): string[] {
   if (asked.ending === 'malformed') return [`${asked.requestId}: ${show(asked)}`];
   if ('text' in asked && !isText(asked)) return [`${asked.requestId}: got another text: ${show(asked)}`];
   if (asked.ending !== 'answered') return [];
@@ -49,7 +49,7 @@ function wrongAnswer(asked: Asked, records: Evidence['records']): string[] {
 }
 
 /** Whether the text is the complete answer, or its beginning if the request did not complete. */
-function isText({ ending, text, ...asked }: Extract<Asked, { text: string }>): boolean {
+function isText({ ending, text, ...asked }: Extract<AskedRequest, { text: string }>): boolean {
   const answer = answerTo(asked).join('');
   return ending === 'answered' ? text === answer : answer.startsWith(text);
 }

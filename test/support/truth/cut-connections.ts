@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { nodesOf, openRedis } from '../open-redis.ts';
 import type { Random } from '../random.ts';
 
-export type Cutting = AsyncDisposable & { cuts(): number };
+export type RandomCuts = AsyncDisposable & { cuts(): number };
 
 const pauseMs = { from: 2_000, to: 5_000 };
 
@@ -10,7 +10,7 @@ const pauseMs = { from: 2_000, to: 5_000 };
  * Ends every connection to this Redis every few seconds until it is disposed of, so that replies are lost and commands are sent a second
  * time.
  */
-export function cutConnectionsAtRandom(redisUrl: string, random: Random): Cutting {
+export function cutConnectionsAtRandom(redisUrl: string, random: Random): RandomCuts {
   const ending = new AbortController();
   const redis = openRedis(redisUrl);
   let cuts = 0;

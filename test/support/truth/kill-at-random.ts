@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { RunningProcess, Stack } from '../../stack/stack.ts';
 import type { Random } from '../random.ts';
 
-export type Killing = AsyncDisposable & { killed: { ingresses: number; workers: number } };
+export type RandomKills = AsyncDisposable & { killed: { ingresses: number; workers: number } };
 
 const often = { from: 500, to: 2_000 };
 
@@ -14,7 +14,7 @@ const strokes = [['ingress'], ['worker'], ['worker'], ['worker', 'worker'], oneO
  * Kills ingresses and workers of this stack with SIGKILL at random intervals until it is disposed of, and starts a new one for each; some
  * always keep running. The first kill takes one of each. Running processes are those in the stack's lists.
  */
-export function killAtRandom(stack: Stack, random: Random, pauseMs = often): Killing {
+export function killAtRandom(stack: Stack, random: Random, pauseMs = often): RandomKills {
   const ending = new AbortController();
   const killed = { ingresses: 0, workers: 0 };
 

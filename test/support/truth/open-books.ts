@@ -12,7 +12,7 @@ import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import type { UsageMonth } from '../../../shared/store/usage/usage-sums.ts';
 import type { Stack } from '../../stack/stack.ts';
 import { createKeyClient } from '../key-client.ts';
-import type { Asked } from './ask.ts';
+import type { AskedRequest } from './ask.ts';
 import type { Evidence } from './contradictions.ts';
 import type { FollowedOutboxes } from './follow-outboxes.ts';
 
@@ -61,7 +61,7 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Deps) {
     untilAllHasEnded: () => until(async () => (await leasesHeld()) === 0),
     untilAllIsStored: () => until(outboxes.areDrained),
 
-    async evidence(asked: readonly Asked[]): Promise<Evidence> {
+    async evidence(asked: readonly AskedRequest[]): Promise<Evidence> {
       const calls = stack.modelServers.flatMap((server) =>
         server.calls().map((call) => ({ ...call, backend: server.name })),
       );

@@ -8,7 +8,7 @@ import { createKeyClient } from '../key-client.ts';
 import { openRedis } from '../open-redis.ts';
 import { recordedLog } from '../recorded-log.ts';
 import { serviceTotal } from '../service-metric.ts';
-import type { Asked, Wish } from './ask.ts';
+import type { AskedRequest, Wish } from './ask.ts';
 import { contradictionsIn, type Evidence } from './contradictions.ts';
 import { followOutboxes } from './follow-outboxes.ts';
 import { openBooks } from './open-books.ts';
@@ -26,11 +26,11 @@ export interface Witnesses extends AsyncDisposable {
   /** Reads the usage events so far. They are trimmed ten seconds after the store has them, and are then lost for `agreeOn`. */
   readEvents(): Promise<void>;
   /** Waits until no job, lease or call is left, and requires that all counts agree. */
-  agreeOn(t: ExecutionContext, asked: readonly Asked[]): Promise<AgreedEvidence>;
+  agreeOn(t: ExecutionContext, asked: readonly AskedRequest[]): Promise<AgreedEvidence>;
   /** The evidence about these requests, as soon as nothing runs and nothing waits for the store. Requires nothing else. */
-  evidenceOf(asked: readonly Asked[]): Promise<Evidence>;
+  evidenceOf(asked: readonly AskedRequest[]): Promise<Evidence>;
   /** The usage records of these, as `evidenceOf` finds them. */
-  recordsOf(asked: readonly Asked[]): Promise<Evidence['records']>;
+  recordsOf(asked: readonly AskedRequest[]): Promise<Evidence['records']>;
 }
 
 const usualAccounts = ['ann', 'bob', 'cem'];
@@ -49,7 +49,7 @@ export async function openWitnesses(
   const books = openBooks({ stack, redis, store, outboxes, keys });
   const parts = opened.move();
 
-  async function evidenceOf(asked: readonly Asked[]): Promise<Evidence> {
+  async function evidenceOf(asked: readonly AskedRequest[]): Promise<Evidence> {
     await books.untilNothingRuns();
     await books.untilAllIsStored();
     return books.evidence(asked);

@@ -4,7 +4,7 @@ import type { RunningIngress } from '../../stack/stack.ts';
 import { chatForm } from '../client-forms/choices-forms.ts';
 import type { ClientForm } from '../client-forms/client-form.ts';
 import type { Random } from '../random.ts';
-import { type Asked, ask } from './ask.ts';
+import { type AskedRequest, ask } from './ask.ts';
 
 type Load = {
   /** The ingresses that currently run. Each request uses one of them. */
@@ -22,8 +22,8 @@ type Load = {
   random: Random;
 };
 
-export type Sending = {
-  asked: readonly Asked[];
+export type SentRequests = {
+  asked: readonly AskedRequest[];
   /** Resolves as soon as this number of requests has ended. */
   reached(count: number): Promise<void>;
   done: Promise<void>;
@@ -32,15 +32,15 @@ export type Sending = {
 /**
  * Clients of several accounts that send questions of all kinds one after another, complete and streamed. Some do not wait for the response.
  */
-export function sendRequests(load: Load): Sending {
+export function sendRequests(load: Load): SentRequests {
   const { ingresses, keys, requests, clients, leavingOf, random } = load;
   const { models = ['small-chat', 'medium-chat'], forms = [chatForm] } = load;
-  const asked: Asked[] = [];
+  const asked: AskedRequest[] = [];
   const waiting = new Set<{ count: number; resolve: () => void }>();
   const agent = new Agent({ connections: clients, headersTimeout: 0, bodyTimeout: 0 });
   let next = 0;
 
-  function note(one: Asked): void {
+  function note(one: AskedRequest): void {
     asked.push(one);
     for (const each of waiting) {
       if (asked.length < each.count) continue;

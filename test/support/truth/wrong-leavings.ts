@@ -2,11 +2,11 @@ import { endpointAt } from '../../../shared/endpoints/routes.ts';
 import type { UsageRecord } from '../../../shared/store/usage/usage-record.ts';
 import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
 import { formAt } from '../client-forms/every-form.ts';
-import { type Asked, answerTo, questionOf } from './ask.ts';
+import { type AskedRequest, answerTo, questionOf } from './ask.ts';
 import type { BackendCall, Evidence } from './contradictions.ts';
 
 /** A client that does not receive the end of its request: it left, or its ingress was killed. */
-export type Gone = Extract<Asked, { ending: 'left' | 'broken' }>;
+export type Gone = Extract<AskedRequest, { ending: 'left' | 'broken' }>;
 
 /** Data sent when a connection ends may have arrived, and the model server does not count it. */
 const tokensUnderWay = 1;
@@ -48,7 +48,7 @@ async function isCharged({ gone, record, calls }: Case): Promise<boolean> {
   const asked = { model: '', stream: false, includeUsage: false, tokensMax: 1, question: gone.question };
   const sent = formAt(gone.path)?.bodyOf(asked) ?? {};
   const body = JSON.stringify(sent);
-  const prompt = await countPromptTokens({ endpoint: gone.path, body });
+  const prompt = await countPromptTokens({ endpoint: gone.path, payload: body });
   // At least half of admission's estimate is charged, which depends on fields that are not known here.
   const most = Math.max(prompt, endpointAt(gone.path).request.estimatePrompt(sent, body));
   const isPromptCounted = promptTokens >= prompt && promptTokens <= most;

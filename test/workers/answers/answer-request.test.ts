@@ -33,7 +33,7 @@ type Given = {
 /** Gets a whole answer from one backend, as a worker does. */
 async function ask({ url, request = plain, limit = 4_096, assembled = true, timeouts = {}, ...given }: Given) {
   await using backend = openBackend(url, timeouts);
-  const called = { body: JSON.stringify(request), choices: request.n ?? 1, outputTokensMax: limit };
+  const called = { payload: JSON.stringify(request), choices: request.n ?? 1, outputTokensMax: limit };
   const job: InferenceJob = jobFor('no stream', { ...called, assembled, ...given });
   const firstTokens: { isDelivered: boolean }[] = [];
   const call = {
@@ -107,7 +107,7 @@ test('an assembled answer without reported usage has the counted usage', async (
   await using server = await startModelServer({ name: 'a' });
   server.fail({ noUsage: true });
   const { answer, usage } = await ask({ url: server.url });
-  const promptTokens = await countPromptTokens({ endpoint: '/v1/chat/completions', body: JSON.stringify(plain) });
+  const promptTokens = await countPromptTokens({ endpoint: '/v1/chat/completions', payload: JSON.stringify(plain) });
   const completionTokens = await countTokens(expected);
   t.deepEqual(usage, { promptTokens, completionTokens, cachedTokens: 0, estimated: true });
   t.like(answer.usage, { prompt_tokens: promptTokens, completion_tokens: completionTokens });
@@ -117,7 +117,7 @@ test('of text that repeats the prompt, the prompt is taken off as it counts, and
   const prompt = 'საქართველოში ცხოვრება კარგია და ხალხი '.repeat(20);
   const written = 'the answer of the model '.repeat(100);
   const request = { prompt, echo: true, n: 2 };
-  const promptTokens = await countPromptTokens({ endpoint: '/v1/completions', body: JSON.stringify(request) });
+  const promptTokens = await countPromptTokens({ endpoint: '/v1/completions', payload: JSON.stringify(request) });
   const choices = [0, 1].map((index) => ({ index, text: prompt + written, finish_reason: 'stop' }));
   const body = JSON.stringify({ id: 'x', object: 'text_completion', created: 1, choices });
   await using server = await startRawBackend((socket) => socket.end(rawAnswer(body, { type: 'application/json' })));

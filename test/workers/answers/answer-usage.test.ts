@@ -1,7 +1,7 @@
 import test from 'ava';
 import type { ReportedUsage } from '../../../shared/endpoints/definition/answer-format.ts';
 import type { InferenceJob } from '../../../shared/jobs/inference-job.ts';
-import { type Answered, answerStream, answerWhole } from '../../../workers/answers/answer-request.ts';
+import { answerStream, answerWhole, type RunAnswer } from '../../../workers/answers/answer-request.ts';
 import { promptsOf, usageOf } from '../../../workers/answers/answer-usage.ts';
 import { countPromptTokens, countTokens } from '../../../workers/answers/count-tokens.ts';
 import type { CallBackend } from '../../../workers/exchange/call-backend.ts';
@@ -12,7 +12,7 @@ import { jobFor } from '../../support/worker-side.ts';
 const completions = '/v1/completions';
 const written = 'Some words that the model wrote. '.repeat(20);
 const asked = { messages: [{ role: 'user', content: 'Tell me something about the Rhine.' }] };
-const jobOf = (given: Partial<InferenceJob>) => jobFor('no stream', { body: JSON.stringify(asked), ...given });
+const jobOf = (given: Partial<InferenceJob>) => jobFor('no stream', { payload: JSON.stringify(asked), ...given });
 const read = (promptTokens: number, completionTokens: number, more: Partial<ReportedUsage> = {}): ReportedUsage => ({
   ...{ promptTokens, completionTokens, cachedTokens: 0 },
   ...more,
@@ -56,7 +56,7 @@ test('if text came after the report, the larger count is charged', async (t) => 
 });
 
 test('of several choices the larger of the report and our count is charged, and the prompt as it was reported', async (t) => {
-  const job = jobOf({ body: JSON.stringify({ ...asked, n: 4 }), choices: 4 });
+  const job = jobOf({ payload: JSON.stringify({ ...asked, n: 4 }), choices: 4 });
   const output = await countTokens(written);
   t.like(await used(job, read(3, 10)), { promptTokens: 3, completionTokens: output, estimated: true });
   t.like(await used(job, read(3, output + 50)), { promptTokens: 3, completionTokens: output + 50, estimated: false });
@@ -64,12 +64,12 @@ test('of several choices the larger of the report and our count is charged, and 
 
 test('of several prompts the larger count of the prompts is charged, too', async (t) => {
   const prompt = ['Tell me something about the Rhine.', 'And about the Danube, please.'];
-  const job = jobOf({ endpoint: completions, body: JSON.stringify({ prompt }), choices: 2, promptEstimate: 9_000 });
+  const job = jobOf({ endpoint: completions, payload: JSON.stringify({ prompt }), choices: 2, promptEstimate: 9_000 });
   const counted = await countPromptTokens(job);
   t.is(promptsOf(job), 2);
   t.like(await used(job, read(3, 10_000)), { promptTokens: counted - 1, completionTokens: 10_000, estimated: true });
   t.like(await used(job, read(counted + 9, 10_000)), { promptTokens: counted + 9, estimated: false });
-  t.is(promptsOf(jobOf({ endpoint: completions, body: JSON.stringify({ prompt: 'a', n: 3 }), choices: 3 })), 1);
+  t.is(promptsOf(jobOf({ endpoint: completions, payload: JSON.stringify({ prompt: 'a', n: 3 }), choices: 3 })), 1);
 });
 
 test('a count of tokens is free', async (t) => {
@@ -78,7 +78,10 @@ test('a count of tokens is free', async (t) => {
 });
 
 /** Answers as a worker does, with a backend that sends these events. */
-async function answered(events: readonly object[], given: Partial<InferenceJob>): Promise<Answered & { sent: string }> {
+async function answered(
+  events: readonly object[],
+  given: Partial<InferenceJob>,
+): Promise<RunAnswer & { sent: string }> {
   const callBackend: CallBackend = {
     whole: () => Promise.reject(new Error('a whole answer was asked for')),
     async stream(_call, { take }) {
@@ -125,7 +128,12 @@ for (const stream of [true, false]) {
     const words = 'word '.repeat(50);
     const events = [...[0, 1, 2, 3].map((index) => chunk({ content: words }, index, 'length')), usageOnly(9, 50)];
     const body = JSON.stringify({ ...asked, n: 4 });
-    const { usage, isOverLimit, sent } = await answered(events, { stream, body, choices: 4, outputTokensMax: 50 });
+    const { usage, isOverLimit, sent } = await answered(events, {
+      stream,
+      payload: body,
+      choices: 4,
+      outputTokensMax: 50,
+    });
     t.like(usage, { promptTokens: 9, completionTokens: 200, estimated: true }, 'at most the limit of each');
     t.false(isOverLimit);
     t.is(sent.split(words).length, 5);

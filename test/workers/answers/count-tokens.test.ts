@@ -51,13 +51,13 @@ test.serial('a file of text in a prompt is counted like any text, and reading a 
   const dataUrl = (bytes: Buffer, type: string) => `data:${type};base64,${bytes.toString('base64')}`;
   const text = 'All work and no play makes Jack a dull boy. '.repeat(20_000);
   const file = { type: 'file', file: { file_data: dataUrl(Buffer.from(text), 'text/plain') } };
-  const counting = countPromptTokens({ endpoint: chat, body: asking(file) });
+  const counting = countPromptTokens({ endpoint: chat, payload: asking(file) });
   const turns = await turnsOf(counting);
   t.true(turns >= 32, `${turns} turns`);
   t.true(Math.abs((await counting) / (await countTokens(text)) - 1) < 0.03);
 
   const image = { type: 'image_url', image_url: { url: dataUrl(randomBytes(1_000_000), 'image/png') } };
-  const turnsOfImage = await turnsOf(countPromptTokens({ endpoint: chat, body: asking(image) }));
+  const turnsOfImage = await turnsOf(countPromptTokens({ endpoint: chat, payload: asking(image) }));
   t.true(turnsOfImage >= 2, `it is parsed and read in ${turnsOfImage} turns`);
 });
 
@@ -156,7 +156,7 @@ test("a prompt counts its messages' texts, its media and four tokens for each me
   ];
   const body = JSON.stringify({ messages, temperature: 1 });
   t.is(
-    await countPromptTokens({ endpoint: '/v1/chat/completions', body: body }),
+    await countPromptTokens({ endpoint: '/v1/chat/completions', payload: body }),
     (await countTokens('hello world\nhello world\n\n')) + 4 * 4 + 1_500,
   );
 });
@@ -167,7 +167,7 @@ test('tools and their calls are a part of the prompt', async (t) => {
   const call = { name: 'weather', arguments: JSON.stringify({ city: 'Reykjavik '.repeat(100) }) };
   const messages = [{ role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: call }] }];
   const count = (body: object) =>
-    countPromptTokens({ endpoint: '/v1/chat/completions', body: JSON.stringify({ messages: [], ...body }) });
+    countPromptTokens({ endpoint: '/v1/chat/completions', payload: JSON.stringify({ messages: [], ...body }) });
   for (const [body, text] of [
     [{ tools: [tool] }, tool],
     [{ functions: [described] }, described],
@@ -178,14 +178,14 @@ test('tools and their calls are a part of the prompt', async (t) => {
 
 test('a request that is free is charged no prompt, also if its client leaves', async (t) => {
   const body = JSON.stringify({ messages: [{ role: 'user', content: 'hello world' }] });
-  const usageAt = (endpoint: string) => promptUsage(jobFor('no stream', { endpoint, body }));
+  const usageAt = (endpoint: string) => promptUsage(jobFor('no stream', { endpoint, payload: body }));
   t.like(await usageAt('/v1/messages/count_tokens'), { promptTokens: 0, completionTokens: 0 });
   t.is((await usageAt('/v1/messages')).promptTokens, 2 + 4);
 });
 
 test('a prompt without a reported number is charged at least half of what admission has estimated', async (t) => {
   const body = JSON.stringify({ messages: [{ role: 'user', content: 'hello world' }] });
-  const usageAt = (promptEstimate: number) => promptUsage(jobFor('no stream', { body, promptEstimate }));
+  const usageAt = (promptEstimate: number) => promptUsage(jobFor('no stream', { payload: body, promptEstimate }));
   const counted = 2 + 4;
   t.is((await usageAt(2 * counted)).promptTokens, counted);
   t.is((await usageAt(2 * counted + 1)).promptTokens, counted + 1);

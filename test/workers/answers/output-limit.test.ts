@@ -1,5 +1,5 @@
 import test from 'ava';
-import { type Answered, answerStream, answerWhole } from '../../../workers/answers/answer-request.ts';
+import { answerStream, answerWhole, type RunAnswer } from '../../../workers/answers/answer-request.ts';
 import { countTokens } from '../../../workers/answers/count-tokens.ts';
 import { createOutputGuard } from '../../../workers/answers/output-guard.ts';
 import type { CallBackend } from '../../../workers/exchange/call-backend.ts';
@@ -56,7 +56,7 @@ async function ask(
 ) {
   const { callBackend, seen } = backendOf(given);
   const body = JSON.stringify({ ...prompt, ...(n !== undefined && { n }) });
-  const job = jobFor('no stream', { body, choices: n ?? 1, outputTokensMax: limit, assembled, includeUsage });
+  const job = jobFor('no stream', { payload: body, choices: n ?? 1, outputTokensMax: limit, assembled, includeUsage });
   const call = {
     backend,
     path: '/chat/completions',
@@ -79,7 +79,7 @@ async function ask(
   };
   const onFirstToken = (token: unknown) => begun.push(token);
   const answering = { job, call, callBackend, reply, onCalling() {}, onFirstToken };
-  const answered: Answered = await (stream ? answerStream : answerWhole)(answering);
+  const answered: RunAnswer = await (stream ? answerStream : answerWhole)(answering);
   const events = (text + (answered.finalEvents ?? ''))
     .split('\n\n')
     .filter((event) => event !== '')
@@ -180,7 +180,7 @@ test('text that is still being counted when its call is aborted is not delivered
       throw aborting.signal.reason;
     },
   };
-  const job = jobFor('no stream', { body: JSON.stringify(prompt), outputTokensMax: 1_000 });
+  const job = jobFor('no stream', { payload: JSON.stringify(prompt), outputTokensMax: 1_000 });
   const call = {
     backend,
     path: '/chat/completions',
@@ -334,7 +334,7 @@ test('a stream that repeats its prompt may be longer by the prompt, and is ended
   const body = JSON.stringify({ prompt, echo: true, n: 2 });
   const slack = 3 * (2 * 10 + 2 * 1_000) + 256;
   const passes = async (words: number) => {
-    const guard = createOutputGuard({ endpoint: '/v1/completions', body, outputTokensMax: 10 });
+    const guard = createOutputGuard({ endpoint: '/v1/completions', payload: body, outputTokensMax: 10 });
     return guard.passes({ text: ' a'.repeat(words), tokens: undefined });
   };
   t.false(await passes(slack));

@@ -37,7 +37,7 @@ async function streamed(endpoint: string, text: string) {
     },
   };
   const body = JSON.stringify({ input: 'Hi', messages: [{ role: 'user', content: 'Hi' }] });
-  const job = jobFor('no stream', { endpoint, body, choices: 1, outputTokensMax: 10 });
+  const job = jobFor('no stream', { endpoint, payload: body, choices: 1, outputTokensMax: 10 });
   const call = { backend, path: '', headers: {}, apiKey: undefined, requestId: 'r', body: '', room: roomFor() };
   const waits = { signal: AbortSignal.timeout(30_000), onHead() {}, onToken() {}, isBusy: () => false };
   let sent = '';

@@ -16,7 +16,7 @@ async function streamed(endpoint: string, answer: object, choices = 1) {
       return 'whole';
     },
   };
-  const job = jobFor('no stream', { endpoint, body, choices, outputTokensMax: 10 });
+  const job = jobFor('no stream', { endpoint, payload: body, choices, outputTokensMax: 10 });
   const call = { backend, path: '', headers: {}, apiKey: undefined, requestId: 'r', body: '', room: roomFor() };
   const waits = { signal: AbortSignal.timeout(30_000), onHead() {}, onToken() {}, isBusy: () => false };
   let sent = '';

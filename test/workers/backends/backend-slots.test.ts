@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
 import { Registry } from 'prom-client';
 import { createBackendMetrics } from '../../../workers/backends/backend-metrics.ts';
-import { type Changed, openSlotsSide as open, waits } from '../../support/slots-side.ts';
+import { type ChangedPlan, openSlotsSide as open, waits } from '../../support/slots-side.ts';
 
 test('the least loaded backend is taken first, and a tried one is not taken again', async (t) => {
   const { take } = open(t);
@@ -289,7 +289,7 @@ test('a backend that comes is called, also by jobs that wait, and one that has g
 test('a call of a backend that has gone ends normally, and counts against its limit until then', async (t) => {
   const { slots, take, replace, changes } = open(t, { requestsAtOnce: 4 });
   const held = await take({ model: 'only-a' });
-  const gone = ({ models, backends }: Changed) => {
+  const gone = ({ models, backends }: ChangedPlan) => {
     Reflect.deleteProperty(backends, 'a');
     for (const model of Object.values(models)) model.backends = ['b'];
   };

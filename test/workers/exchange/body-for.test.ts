@@ -11,7 +11,7 @@ const queued = {
   assembled: false,
   stream: false,
   choices: 1,
-  body: '{"messages":[],"seed":9223372036854775807}',
+  payload: '{"messages":[],"seed":9223372036854775807}',
 };
 
 test('a backend always gets the output limit, before everything else', (t) => {
@@ -57,7 +57,7 @@ test("a backend without whole answers as streams gets the client's own request",
 });
 
 test("an assembled answer is requested as a stream with usage, before the client's fields", (t) => {
-  t.deepEqual(JSON.parse(bodyFor({ ...queued, assembled: true, body: '{"messages":[]}' }, backend)), {
+  t.deepEqual(JSON.parse(bodyFor({ ...queued, assembled: true, payload: '{"messages":[]}' }, backend)), {
     ...{ model: 'small-chat', max_tokens: 64 },
     ...{ stream: true, stream_options: { include_usage: true }, messages: [] },
   });
@@ -65,7 +65,7 @@ test("an assembled answer is requested as a stream with usage, before the client
 
 test('every request of an endpoint with streams says whether its answer is one', (t) => {
   const sent = (endpoint: string, stream: boolean) =>
-    JSON.parse(bodyFor({ ...queued, endpoint, stream, body: '{"a":{"stream":1}}' }, backend));
+    JSON.parse(bodyFor({ ...queued, endpoint, stream, payload: '{"a":{"stream":1}}' }, backend));
   for (const endpoint of ['/v1/chat/completions', '/v1/completions', '/v1/messages', '/v1/responses']) {
     for (const stream of [true, false]) t.like(sent(endpoint, stream), { stream, a: { stream: 1 } }, endpoint);
   }
@@ -74,13 +74,13 @@ test('every request of an endpoint with streams says whether its answer is one',
 
 test("a backend with usage in every chunk is asked for it, beside the client's options of the stream", (t) => {
   const each = { ...backend, usageInChunks: true };
-  const body = '{"messages":[],"stream_options":{"include_usage":true,"include_obfuscation":false}}';
+  const payload = '{"messages":[],"stream_options":{"include_usage":true,"include_obfuscation":false}}';
   const options = (job: Partial<typeof queued>) => JSON.parse(bodyFor({ ...queued, ...job }, each)).stream_options;
   const every = { include_usage: true, continuous_usage_stats: true };
-  t.deepEqual(options({ stream: true, body }), { ...every, include_obfuscation: false });
-  t.deepEqual(options({ assembled: true, body: '{"messages":[]}' }), every);
-  t.deepEqual(options({ stream: true, body, choices: 2 }), { include_usage: true, include_obfuscation: false });
-  t.deepEqual(options({ assembled: true, body: '{"messages":[]}', choices: 2 }), { include_usage: true });
-  t.is(options({ body: '{"messages":[]}' }), undefined);
-  t.is(options({ endpoint: '/v1/messages', stream: true, body: '{}' }), undefined);
+  t.deepEqual(options({ stream: true, payload }), { ...every, include_obfuscation: false });
+  t.deepEqual(options({ assembled: true, payload: '{"messages":[]}' }), every);
+  t.deepEqual(options({ stream: true, payload, choices: 2 }), { include_usage: true, include_obfuscation: false });
+  t.deepEqual(options({ assembled: true, payload: '{"messages":[]}', choices: 2 }), { include_usage: true });
+  t.is(options({ payload: '{"messages":[]}' }), undefined);
+  t.is(options({ endpoint: '/v1/messages', stream: true, payload: '{}' }), undefined);
 });

@@ -47,7 +47,7 @@ test("a request has its plan's priority, lower first, and lines of batches come 
 });
 
 test("the service's fields replace the client's, and nothing else changes", (t) => {
-  const body =
+  const payload =
     '{"messages":[{"content":"\\"priority\\":1"}],"priority":-9,"seed":9223372036854775807,"cache_salt":"mine"}';
   const job = {
     endpoint: '/v1/chat/completions',
@@ -57,7 +57,7 @@ test("the service's fields replace the client's, and nothing else changes", (t) 
     assembled: false,
     stream: false,
     choices: 1,
-    body,
+    payload,
   };
   const head = '{"model":"small-chat","max_tokens":64,';
   const whole = '"stream":false,';
@@ -70,5 +70,5 @@ test("the service's fields replace the client's, and nothing else changes", (t) 
     bodyFor(job, backend, { own: { priority: 7 } }),
     `${head}"priority":7,${whole}${messages},"seed":9223372036854775807,"cache_salt":"mine"}`,
   );
-  t.is(bodyFor(job, backend), head + whole + body.slice(1));
+  t.is(bodyFor(job, backend), head + whole + payload.slice(1));
 });

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import type { Lane } from '../../../shared/lane.ts';
-import type { Reserved } from '../../../workers/backends/backend-slots.ts';
+import type { ReserveOutcome } from '../../../workers/backends/backend-slots.ts';
 import { createDispatcher } from '../../../workers/queue/dispatcher.ts';
 import type { LaneWorker, LockedJob } from '../../../workers/queue/lane-worker.ts';
 import { createLinePace } from '../../../workers/queue/line-pace.ts';
@@ -77,7 +77,7 @@ function openSubject(
     } as Partial<LaneWorker> as LaneWorker; // a dispatcher uses nothing else of it here
     return {
       ...{ lane, owner: name.split('.')[0] ?? name, worker },
-      reserve(): Reserved {
+      reserve(): ReserveOutcome {
         wanted++;
         if (free === 0) return { outcome: 'full' };
         free--;
@@ -94,7 +94,7 @@ function openSubject(
 
   const dispatcher = createDispatcher({
     ...{ concurrency, batchConcurrency, log, onGone: ({ worker }) => gone.push(worker.markerKey) },
-    bodies: { furtherJobs: () => Number.POSITIVE_INFINITY },
+    payloads: { furtherJobs: () => Number.POSITIVE_INFINITY },
     linePace: createLinePace({ isBusy: () => false }), // otherwise lines would pause on a busy machine
     groupMarkers: (markers) => markers.map((name) => [name]), // as in a cluster
     async findMarkers(markers) {

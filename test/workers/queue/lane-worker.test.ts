@@ -7,7 +7,7 @@ import { jobName, modelQueue } from '../../../shared/jobs/queues.ts';
 import { aborted } from '../../../shared/process/shutdown.ts';
 import type { ProcessJob } from '../../../workers/answers/run.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
-import { createBodiesHeld } from '../../../workers/queue/bodies-held.ts';
+import { createHeldPayloads } from '../../../workers/queue/held-payloads.ts';
 import { createLaneWorker, type LaneWork, type LaneWorker } from '../../../workers/queue/lane-worker.ts';
 import { createReplyFrames } from '../../../workers/replies/reply-frames.ts';
 import { createFailLostRequest } from '../../../workers/requests/fail-lost-request.ts';
@@ -159,7 +159,7 @@ function openLaneWorker(t: ExecutionContext, { name, opts }: Queue, work: Partia
   const worker = createLaneWorker({
     queue: { name, prefix: opts.prefix ?? '' },
     ...{ labels: { pool: 'default', lane: 'interactive' }, connection: given.redis, log: recordedLog().log },
-    bodies: createBodiesHeld({ bodyBytesMax: 1 }),
+    payloads: createHeldPayloads({ bodyBytesMax: 1 }),
     shutdown: new AbortController().signal,
     metrics: createWorkerMetrics(new Registry()),
     processJob: async () => ({ outcome: 'done' }),

@@ -7,7 +7,7 @@ import { jobName, modelQueue, workerOptions } from '../../../shared/jobs/queues.
 import type { Lane } from '../../../shared/lane.ts';
 import type { Redis } from '../../../shared/redis/connections.ts';
 import type { Outcome, ProcessJob } from '../../../workers/answers/run.ts';
-import { type BodiesHeld, createBodiesHeld } from '../../../workers/queue/bodies-held.ts';
+import { createHeldPayloads, type HeldPayloads } from '../../../workers/queue/held-payloads.ts';
 import { openRedisDatabase, type RedisDatabase } from '../../support/private-redis.ts';
 import { openServedQueues, slotsForAll } from '../../support/served-queues.ts';
 import { jobFor } from '../../support/worker-side.ts';
@@ -22,7 +22,7 @@ test.after.always(() => given?.[Symbol.asyncDispose]());
 
 type Held = { lane: Lane; data: unknown; signal: AbortSignal; end: (outcome?: Outcome) => void };
 
-type Wishes = { models?: number; concurrency: number; batchConcurrency: number; bodies?: BodiesHeld };
+type Wishes = { models?: number; concurrency: number; batchConcurrency: number; payloads?: HeldPayloads };
 
 /** The queues of models that only this test uses. Their jobs stay in progress until the test ends them. */
 function openModels(t: ExecutionContext, { models = 1, ...wishes }: Wishes) {
@@ -119,11 +119,11 @@ test('the batch lane never exceeds its concurrency, even if more is free', async
 
 test('no job is taken while those in progress have reached the limit of bytes', async (t) => {
   const megabyte = 1_048_576;
-  const bodies = createBodiesHeld({ bodyBytesMax: 4 * megabyte, bytesMax: 16 * megabyte });
-  const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, bodies });
-  const body = 'x'.repeat(3 * megabyte);
-  await queues.add('interactive', 8, { body });
-  await queues.add('batch', 4, { body });
+  const payloads = createHeldPayloads({ bodyBytesMax: 4 * megabyte, bytesMax: 16 * megabyte });
+  const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, payloads });
+  const payload = 'x'.repeat(3 * megabyte);
+  await queues.add('interactive', 8, { payload });
+  await queues.add('batch', 4, { payload });
   const running = () => [...queues.running('interactive'), ...queues.running('batch')];
   let most = 0;
   for (let ended = 0; ended < 12; ended++) {
@@ -134,14 +134,14 @@ test('no job is taken while those in progress have reached the limit of bytes', 
   }
   // With five of them there is still room, so one more may be taken.
   t.true(most >= 3 && most <= 6, `${most} at once`);
-  await queues.add('interactive', 20, { body: 'small' });
+  await queues.add('interactive', 20, { payload: 'small' });
   await queues.until(() => queues.running('interactive').length === 20);
 });
 
 test('no job is taken while one job uses the whole limit, and many as soon as there is room', async (t) => {
-  const bodies = createBodiesHeld({ bodyBytesMax: 10, bytesMax: 1_000_000 });
-  const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, bodies });
-  await queues.add('interactive', 1, { body: 'x'.repeat(1_000_000) });
+  const payloads = createHeldPayloads({ bodyBytesMax: 10, bytesMax: 1_000_000 });
+  const queues = openModels(t, { concurrency: 20, batchConcurrency: 10, payloads });
+  await queues.add('interactive', 1, { payload: 'x'.repeat(1_000_000) });
   await queues.until(() => queues.running('interactive').length === 1);
   await queues.add('interactive', 12);
   await queues.add('batch', 4);

@@ -4,7 +4,7 @@ import { countersKey } from '../../../shared/redis/keys.ts';
 import type { Store } from '../../../shared/store/store.ts';
 import type { UsageMonth } from '../../../shared/store/usage/usage-sums.ts';
 import { driftOf } from '../../../workers/reconcile/reconcile-drift.ts';
-import type { Drifted } from '../../../workers/reconcile/reconcile-month.ts';
+import type { Drift } from '../../../workers/reconcile/reconcile-month.ts';
 import { reportOf } from '../../../workers/reconcile/reconcile-report.ts';
 import { openRedisDatabase } from '../../support/private-redis.ts';
 import { type ReconcileHome, wrongBy } from './reconcile-homes.ts';
@@ -179,7 +179,7 @@ async function findsNobody(t: ExecutionContext, { side }: Given): Promise<void> 
   t.deepEqual(reportOf(reconciled, true), ['accounts checked: 0', 'months checked: 0', 'found: 0', 'drift: 0']);
 }
 
-const tokensOf = ({ found }: Drifted) => [found.account, driftOf(found)?.tokens];
+const tokensOf = ({ found }: Drift) => [found.account, driftOf(found)?.tokens];
 
 async function sumsOf(store: Store) {
   const months = await store.usage.listUsageMonths({ limit: 100 });

@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { ApiError } from '../../../shared/errors.ts';
 import { createKeptAnswers } from '../../../shared/idempotency/kept-answer.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
-import type { Settled, Settlement } from '../../../shared/limits/settle.ts';
+import type { SettleAnswer, Settlement } from '../../../shared/limits/settle.ts';
 import { createRunLedger } from '../../../workers/answers/run-ledger.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import type { ReplySender } from '../../../workers/replies/send-reply.ts';
@@ -16,14 +16,14 @@ const usage = { promptTokens: 10, completionTokens: 5, cachedTokens: 4, estimate
 const answered = { outcome: 'completed', usage, answer: { body: '{}', usage } } as const;
 const failed = { outcome: 'failed', error: new ApiError('INTERNAL_ERROR', 'No.') } as const;
 
-type World = { settled?: Settled | Error; oneConnection?: boolean; runsForMs?: number };
+type World = { settled?: SettleAnswer | Error; oneConnection?: boolean; runsForMs?: number };
 
 /** Ends a run of the given duration. `events`: the calls and replies, in order. */
 function createSubject({ settled = 'settled', oneConnection = true, runsForMs = 100 }: World = {}) {
   const events: string[] = [];
   let now = 0;
   const settlements: Settlement[] = [];
-  const settling = Promise.withResolvers<Settled>();
+  const settling = Promise.withResolvers<SettleAnswer>();
   const registry = new Registry();
   const endRequest = createEndRequest({
     settle(settlement) {

@@ -69,7 +69,7 @@ test('a client that leaves during the answer is charged what was produced, and i
   t.is((await side.servers[0].waitForCall(({ state }) => state !== 'running')).state, 'aborted');
   const promptTokens = await countPromptTokens({
     endpoint: '/v1/chat/completions',
-    body: JSON.stringify({ messages }),
+    payload: JSON.stringify({ messages }),
   });
   const [record] = await side.records();
   t.like(record, { outcome: 'cancelled', counted: 'estimated', promptTokens });

@@ -101,7 +101,7 @@ for (const stream of [false, true]) {
     const [record] = await side.records();
     const promptTokens = await countPromptTokens({
       endpoint: '/v1/chat/completions',
-      body: JSON.stringify({ messages }),
+      payload: JSON.stringify({ messages }),
     });
     const completionTokens = stream ? 0 : 4_096;
     t.like(record, { outcome: 'cancelled', counted: 'estimated', promptTokens, completionTokens });
@@ -198,7 +198,7 @@ test('a client that leaves an answer that generates nothing is charged its promp
   side.servers[0].fail({ hang: true });
   const { controller, stop } = side.stopper();
   const body = JSON.stringify({ input: ['a', 'b'] });
-  const job = await side.admit({ endpoint: '/v1/embeddings', body, outputTokensMax: 0, promptEstimate: 10 });
+  const job = await side.admit({ endpoint: '/v1/embeddings', payload: body, outputTokensMax: 0, promptEstimate: 10 });
   const outcome = side.run(job, controller);
   await side.servers[0].waitForCall(({ state }) => state === 'running');
   stop('cancelled');

@@ -45,7 +45,7 @@ for (const stream of [false, true]) {
     await side.run(job);
     const replies = await side.stream.replies();
     const counted = {
-      promptTokens: await countPromptTokens({ endpoint: '/v1/chat/completions', body: job.body }),
+      promptTokens: await countPromptTokens({ endpoint: '/v1/chat/completions', payload: job.payload }),
       completionTokens: await countTokens(expected),
     };
     t.like(replies.at(-1)?.data, { usage: { ...counted, estimated: true } });
@@ -177,7 +177,7 @@ test('a complete answer stays complete if its connection then breaks or falls si
 test('if two choices were requested, one of them is not the complete answer', async (t) => {
   await using server = await startRawBackend((socket) => socket.write(rawAnswer(token(0) + token(0, 'stop'))));
   await using side = await openWorkerSide(given.redis, { url: server.url });
-  await side.run({ stream: true, choices: 2, body: JSON.stringify({ messages, stream: true, n: 2 }) });
+  await side.run({ stream: true, choices: 2, payload: JSON.stringify({ messages, stream: true, n: 2 }) });
   const replies = await side.stream.replies();
   t.deepEqual(kindsOf(replies), ['chunk', 'error']);
   t.like(replies.at(-1)?.data, { code: 'UPSTREAM_INTERRUPTED' });
@@ -214,7 +214,7 @@ test('an invalid job fails, and calls no backend', async (t) => {
   for (const data of [
     undefined,
     {},
-    { ...(await side.admit()), body: undefined },
+    { ...(await side.admit()), payload: undefined },
     { ...(await side.admit()), deadline: 'soon' },
   ]) {
     await t.throwsAsync(side.processRequest({ data, taken: 1, signal: AbortSignal.timeout(30_000) }), {
@@ -230,7 +230,7 @@ test('an answer that is larger than its model may answer is the client’s error
   await using large = await startRawBackend((socket) => socket.end(rawAnswer(body, { type: 'application/json' })));
   await using side = await openWorkerSide(given.redis, { url: large.url });
   const asked = { messages: [{ role: 'user', content: 'Hi' }], n: 3 };
-  await side.run({ promptEstimate: 10, body: JSON.stringify(asked), outputTokensMax: 100, choices: 3 });
+  await side.run({ promptEstimate: 10, payload: JSON.stringify(asked), outputTokensMax: 100, choices: 3 });
   const error = (await side.stream.replies()).at(-1);
   t.like(error, { kind: 'error', data: { code: 'VALIDATION_ERROR' } });
   t.regex(error?.kind === 'error' ? error.data.message : '', /answer_bytes_max/);
@@ -260,7 +260,7 @@ for (const [endpoint, limit, answerBytesMax] of [
       );
       await using side = await openWorkerSide(given.redis, { url: backend.url, answerBytesMax });
       const asked = endpoint === '/v1/embeddings' ? { input: 'a' } : { messages: [{ role: 'user', content: 'a' }] };
-      await side.run({ endpoint, body: JSON.stringify(asked), outputTokensMax: 0 });
+      await side.run({ endpoint, payload: JSON.stringify(asked), outputTokensMax: 0 });
       const [record] = await side.records();
       outcomes.push(record?.attempts[0]?.outcome ?? 'none');
     }
@@ -287,7 +287,7 @@ for (const [sent, encoding_format] of encodings) {
     await using backend = await startRawBackend((socket) => socket.end(rawAnswer(text, { type: 'application/json' })));
     await using side = await openWorkerSide(given.redis, { url: backend.url });
     const body = JSON.stringify({ input: Array(100).fill('a'), encoding_format });
-    const job = await side.admit({ endpoint: '/v1/embeddings', body, outputTokensMax: 0 });
+    const job = await side.admit({ endpoint: '/v1/embeddings', payload: body, outputTokensMax: 0 });
     const running = side.run(job);
     let taken = 0;
     const reading = setInterval(() => {

@@ -4,7 +4,7 @@ import {
   type BackendNews,
   type BackendUse,
   noShare,
-  type Renewed,
+  type RenewedShares,
   type RenewShares,
   shareMs,
 } from '../../../workers/shares/renew-shares.ts';
@@ -28,7 +28,7 @@ function openSubject() {
   const renewals: Renewal[] = [];
   let changes = 0;
   const renewShares: RenewShares = (mode, { number, pools, uses }) => {
-    const { promise, resolve, reject } = Promise.withResolvers<Renewed>();
+    const { promise, resolve, reject } = Promise.withResolvers<RenewedShares>();
     const answer = (calls: number) =>
       resolve({
         pools: new Map(pools.map((pool) => [pool, { workers: 2, checksStalled: true }])),

@@ -3,12 +3,12 @@ import { Registry } from 'prom-client';
 import { storeUnavailable } from '../../../shared/store/documents/store-errors.ts';
 import { createWorkerMetrics } from '../../../workers/metrics.ts';
 import { createDrainHeld } from '../../../workers/usage/drain-held.ts';
-import type { Drained } from '../../../workers/usage/drain-partition.ts';
+import type { DrainReport } from '../../../workers/usage/drain-partition.ts';
 import { createFailureBackoff } from '../../../workers/usage/failure-backoff.ts';
 import { createTrimSchedule } from '../../../workers/usage/outbox.ts';
 import { recordedLog } from '../../support/recorded-log.ts';
 
-function drainer(drainPartition: (partition: number) => Promise<Drained>) {
+function drainer(drainPartition: (partition: number) => Promise<DrainReport>) {
   let time = 0;
   const now = () => time;
   const { log, lines } = recordedLog();
@@ -48,7 +48,7 @@ function drainer(drainPartition: (partition: number) => Promise<Drained>) {
 
 const partitions = Array.from({ length: 20 }, (_, partition) => partition);
 const noneLeft = { more: [], failed: [] };
-const nothing: Drained = { upTo: '0-0', records: 0, more: false };
+const nothing: DrainReport = { upTo: '0-0', records: 0, more: false };
 
 test('drains each partition once, a few at a time, and returns those with more', async (t) => {
   let [atOnce, most] = [0, 0];

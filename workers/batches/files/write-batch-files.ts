@@ -6,7 +6,7 @@ import { nextTurn } from '../../../shared/turns/in-turn.ts';
 import { resultFileOf } from '../lines/ids.ts';
 import { presentLine } from '../lines/line-results.ts';
 
-type Written = Extract<BatchEvent, { type: 'written' }>;
+type WrittenEvent = Extract<BatchEvent, { type: 'written' }>;
 type Kind = 'output' | 'error';
 type WrittenFile = Pick<StoredFile, 'id' | 'bytes' | 'lines'>;
 
@@ -35,7 +35,7 @@ export function createWriteBatchFiles({
   return async function writeBatchFiles(
     batch: Batch,
     { now, signal }: { now: number; signal: AbortSignal },
-  ): Promise<Written> {
+  ): Promise<WrittenEvent> {
     const { completed, failed } = await store.batches.countResults(batch.id);
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
     const errorCounts: ErrorCounts = {};
@@ -53,7 +53,7 @@ export function createWriteBatchFiles({
   async function write(
     batch: Batch,
     kind: Kind,
-    { now, ...reading }: Pick<Wanted, 'signal' | 'lines' | 'usage' | 'errorCounts'> & { now: number },
+    { now, ...reading }: Pick<WriteOptions, 'signal' | 'lines' | 'usage' | 'errorCounts'> & { now: number },
   ): Promise<WrittenFile> {
     const id = resultFileOf(batch.id, kind);
     const wanted = { batch: batch.id, kind, ...reading };
@@ -90,7 +90,7 @@ export function createWriteBatchFiles({
   }
 }
 
-type Wanted = {
+type WriteOptions = {
   batch: string;
   kind: Kind;
   lines: number;
@@ -105,7 +105,7 @@ type Wanted = {
  */
 async function* blocks(
   store: Pick<Store, 'batches'>,
-  { batch, kind, lines, signal, usage, errorCounts }: Wanted,
+  { batch, kind, lines, signal, usage, errorCounts }: WriteOptions,
 ): AsyncGenerator<Uint8Array> {
   let left = lines;
   let text = '';

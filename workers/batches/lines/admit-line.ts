@@ -7,12 +7,11 @@ import {
   type SpentQuota,
   temporarilyUnavailable,
 } from '../../../shared/errors.ts';
+import { lostReport } from '../../../shared/jobs/usage-outbox.ts';
 import type { Admission, LimitCounters } from '../../../shared/limits/admission.ts';
 import type { Admit, LookKey } from '../../../shared/limits/admit.ts';
-import { batchAllowanceOf } from '../../../shared/limits/allowance.ts';
 import type { AskLimits } from '../../../shared/limits/ask-limits.ts';
-import { lostReport } from '../../../shared/limits/lost-report.ts';
-import { isUsedUp, overageMaxOf, quotaOf } from '../../../shared/limits/quota.ts';
+import { batchAllowanceOf, isUsedUp, overageMaxOf, quotaOf } from '../../../shared/limits/quota.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import { refuseOutsideKey } from '../../../shared/store/accounts/key.ts';
 import type { BatchJob } from './batch-job.ts';

@@ -27,7 +27,7 @@ export type BatchJob = z.infer<typeof batchJobSchema>;
 /** A line's request without its content. */
 export type LineRequest = Omit<
   BatchJob,
-  | 'body'
+  | 'payload'
   | 'headers'
   | 'tokens'
   | 'outputTokensMax'

@@ -4,8 +4,8 @@ import { isOver } from '../../../shared/batches/batch-states.ts';
 import { answerTooLarge } from '../../../shared/endpoints/answers/size-budget.ts';
 import { unchallengedMs } from '../../../shared/jobs/queues.ts';
 import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
+import type { AnswerOutcome, UsageCounters } from '../../answers/answer-outcome.ts';
 import { promptUsage, unknownUsage } from '../../answers/answer-usage.ts';
-import type { Found } from '../../answers/found.ts';
 import { refusedBy, tooLongFor } from '../../answers/refusals.ts';
 import type { CallingRun, Outcome, StopReason } from '../../answers/run.ts';
 import { textOfBody } from '../../replies/send-pieces.ts';
@@ -23,7 +23,7 @@ import type { WriteResult } from './write-results.ts';
 export type StartedLine = LineRun & CallingRun & { job: BatchJob; takenAt: number; hadTime: boolean };
 
 /** Ends a run by what its backends returned, or by the reason for which it was stopped. */
-export type ConcludeLine = (run: StartedLine, found: Found, signal: AbortSignal) => Promise<Outcome>;
+export type ConcludeLine = (run: StartedLine, found: AnswerOutcome, signal: AbortSignal) => Promise<Outcome>;
 
 const done: Outcome = { outcome: 'done' };
 const fullMs = 1_000;
@@ -67,7 +67,7 @@ export function createConcludeLine(deps: {
     }
   };
 
-  async function stop(run: StartedLine, { produced }: Pick<Found, 'produced'>, signal: AbortSignal): Promise<Outcome> {
+  async function stop(run: StartedLine, { produced }: UsageCounters, signal: AbortSignal): Promise<Outcome> {
     const reason = run.signal.reason as StopReason; // nothing else aborts this signal
     const { job, ledger } = run;
     run.span?.set({ 'svc.outcome': 'stopped' }); // unless the line ends below

@@ -6,7 +6,7 @@ import type { FinishLineAttempt } from './finish-line-attempt.ts';
 import { failedLine } from './line-results.ts';
 import type { WriteResult } from './write-results.ts';
 
-type Lost = { data: unknown; taken: number; isStalled: boolean };
+type LostJob = { data: unknown; taken: number; isStalled: boolean };
 
 /**
  * Ends a line whose workers kept dying: with an error, unless one of them stored its answer. Counts as one more attempt at the job, which
@@ -25,7 +25,7 @@ export function createFailLostLine({
   shutdown: AbortSignal;
   pauseMs?: number;
 }) {
-  return async function failLostLine({ data, taken, isStalled }: Lost): Promise<void> {
+  return async function failLostLine({ data, taken, isStalled }: LostJob): Promise<void> {
     const job = batchJobSchema.parse(data);
     const error = new ApiError('INTERNAL_ERROR', 'The line could not be run.');
     // If the job ended for another reason, for example because Redis refused to postpone it, the line itself is not at fault.

@@ -28,9 +28,9 @@ import type { BatchWatch } from './watch-batches.ts';
 import type { WriteResult } from './write-results.ts';
 
 /** `takenAt` is when this worker took the job, by `now`. */
-type Taking = Pick<CallingRun, 'reservation'> & { job: BatchJob; taken: number; takenAt: number };
+type ReservedJob = Pick<CallingRun, 'reservation'> & { job: BatchJob; taken: number; takenAt: number };
 /** A job that is admitted and may call backends. */
-type Begun = Taking & {
+type AdmittedRun = ReservedJob & {
   turn: LineTurn;
   start: Extract<Start, { outcome: 'run' }>;
   admitted: Extract<AdmittedLine, { outcome: 'admitted' }>;
@@ -103,7 +103,7 @@ export function createProcessLine(deps: Deps): ProcessJob {
       .catch((error: unknown) => finishAttempt.postpone(line.job, unavailable(error)));
   }
 
-  async function admitAndRun(taking: Taking, signal: AbortSignal): Promise<Outcome> {
+  async function admitAndRun(taking: ReservedJob, signal: AbortSignal): Promise<Outcome> {
     const { job, taken } = taking;
     using turn = deps.linePace.begin(job.account);
     if (turn.pauseMs > 0) return finishAttempt.postpone(job, { pauseMs: turn.pauseMs, reason: 'clients' });
@@ -139,7 +139,7 @@ function createRunLine(deps: Deps & { now: () => number }) {
   const concludeLine = createConcludeLine(deps);
 
   return async function runLine(
-    { job, taken, takenAt, reservation, turn, start, admitted: { admission, plan } }: Begun,
+    { job, taken, takenAt, reservation, turn, start, admitted: { admission, plan } }: AdmittedRun,
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { run, remainingMs } = start;

@@ -17,7 +17,7 @@ type Owner = { account: string; endpoint: string };
  * the result was written.
  */
 export type WriteResult = (result: BatchResult, owner: Owner, signal: AbortSignal) => Promise<BatchResult>;
-type Waiting = {
+type PendingResult = {
   result: BatchResult;
   owner: Owner;
   /** The result counts for its account. */
@@ -27,7 +27,7 @@ type Waiting = {
   reject: (error: unknown) => void;
 };
 
-type Failed = { results: readonly Waiting[]; error: unknown };
+type FailedWrite = { results: readonly PendingResult[]; error: unknown };
 
 const resultsAtOnce = 100;
 /** SQLite writes about as many in 10 ms. */
@@ -53,7 +53,7 @@ export function createWriteResults({
   pauseMs?: number;
 }): WriteResult {
   const { count, giveBack } = createCounting({ room, log });
-  let waiting: Waiting[] = [];
+  let waiting: PendingResult[] = [];
   let isWriting = false;
 
   async function writeAll(): Promise<void> {
@@ -69,7 +69,7 @@ export function createWriteResults({
     isWriting = false;
   }
 
-  async function write(counted: readonly Waiting[]): Promise<void> {
+  async function write(counted: readonly PendingResult[]): Promise<void> {
     const stored = await store.insertResults(counted.map(({ result }) => result));
     const earlier = counted.filter((one, index) => !isDeepStrictEqual(stored[index] ?? one.result, one.result));
     await giveBack(earlier);
@@ -82,9 +82,9 @@ export function createWriteResults({
   }
 
   /** Takes the results for one call. Those whose writers were aborted are left out, and count no more. */
-  function take(): Waiting[] {
-    const taken: Waiting[] = [];
-    const aborted: Waiting[] = [];
+  function take(): PendingResult[] {
+    const taken: PendingResult[] = [];
+    const aborted: PendingResult[] = [];
     let characters = 0;
     while (waiting.length > 0 && taken.length < resultsAtOnce && characters < charactersAtOnce) {
       const next = waiting.shift();
@@ -100,7 +100,7 @@ export function createWriteResults({
     return taken;
   }
 
-  async function putBack(taken: readonly Waiting[], error: unknown): Promise<void> {
+  async function putBack(taken: readonly PendingResult[], error: unknown): Promise<void> {
     const isUnavailable = error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE';
     if (!isUnavailable) {
       for (const { reject } of taken) reject(error);
@@ -123,8 +123,8 @@ export function createWriteResults({
 function createCounting({ room, log }: { room: Pick<ResultRoom, 'take' | 'giveBack'>; log: Log }) {
   return {
     /** Before they are written. One without room becomes an error. If this fails for a batch, those of others are counted. */
-    async count(taken: readonly Waiting[]): Promise<{ counted: Waiting[]; failed: Failed[] }> {
-      const failed: Failed[] = [];
+    async count(taken: readonly PendingResult[]): Promise<{ counted: PendingResult[]; failed: FailedWrite[] }> {
+      const failed: FailedWrite[] = [];
       const counting = byBatch(taken.filter(({ isCounted }) => !isCounted)).map(async ([of, results]) => {
         try {
           const kept = await room.take(of, results.map(sizeOf));
@@ -141,7 +141,7 @@ function createCounting({ room, log }: { room: Pick<ResultRoom, 'take' | 'giveBa
     },
 
     /** What is not given back counts until the batch is over. */
-    async giveBack(results: readonly Waiting[]): Promise<void> {
+    async giveBack(results: readonly PendingResult[]): Promise<void> {
       const giving = byBatch(results).map(([of, counted]) => room.giveBack(of, counted.map(sizeOf)));
       await Promise.all(giving).catch((error: unknown) => {
         log.warn({ err: error }, 'bytes of results that were not stored count until their batch ends');
@@ -150,11 +150,11 @@ function createCounting({ room, log }: { room: Pick<ResultRoom, 'take' | 'giveBa
   };
 }
 
-function byBatch(results: readonly Waiting[]): [{ account: string; batch: string }, Waiting[]][] {
+function byBatch(results: readonly PendingResult[]): [{ account: string; batch: string }, PendingResult[]][] {
   const groups = Map.groupBy(results, ({ result }) => result.batch);
   return [...groups].map(([batch, each]) => [{ account: each[0]?.owner.account ?? '', batch }, each]);
 }
 
-function sizeOf({ result }: Waiting): SizedResult {
+function sizeOf({ result }: PendingResult): SizedResult {
   return { bytes: lineBytesOf(result), isFailure: result.failed };
 }

@@ -3,7 +3,7 @@ import { isRunning } from '../../../shared/batches/batch-states.ts';
 import type { PlanFile } from '../../../shared/plan-file/plan-file.ts';
 import type { NextLine, RefusedNextLine } from '../feed/batch-feed.ts';
 import type { LineEvent } from '../lines/line-events.ts';
-import type { Counted } from './count-batch.ts';
+import type { CountOutcome } from './count-batch.ts';
 import { hasRoom, type LineInProgress } from './line-window.ts';
 import { isUnavailable, type ModelHealth, withAnswer, withFailure, withProbe } from './model-health.ts';
 
@@ -35,7 +35,7 @@ export type AccountEvent =
   | { type: 'check lines'; batch: string; now: number }
   | { type: 'recovered'; batch: string; line: LineInProgress; retry: BatchRetry | undefined }
   | { type: 'check count'; batch: string; isDone: boolean; now: number }
-  | { type: 'counted'; batch: string; counted: Counted };
+  | { type: 'counted'; batch: string; counted: CountOutcome };
 
 /** What an event requires. `refresh if done` applies if the feed of the batch has no line left. */
 export type AccountAction =
@@ -49,7 +49,7 @@ export type AccountAction =
   | { do: 'refresh soon' }
   | { do: 'refresh if done'; batch: string };
 
-type Next = { state: AccountState; actions: readonly AccountAction[] };
+type Transition = { state: AccountState; actions: readonly AccountAction[] };
 
 export const initialAccountState: AccountState = { plan: undefined, batches: new Map(), health: new Map() };
 
@@ -63,7 +63,7 @@ const unqueuedPauseMs = 1_000;
 /**
  * Returns the state after an event, and the actions to perform, in order. Events of batches and requests that are not held change nothing.
  */
-export function reduceAccount(state: AccountState, event: AccountEvent): Next {
+export function reduceAccount(state: AccountState, event: AccountEvent): Transition {
   switch (event.type) {
     case 'listed':
       return keepOnly(state, new Set(event.running.map(({ id }) => id)));
@@ -93,13 +93,13 @@ export function linesInProgress({ batches }: AccountState): LineInProgress[] {
   return [...batches.values()].flatMap(({ lines }) => [...lines.values()]);
 }
 
-function keepOnly(state: AccountState, ids: ReadonlySet<string>): Next {
+function keepOnly(state: AccountState, ids: ReadonlySet<string>): Transition {
   const gone = [...state.batches.keys()].filter((id) => !ids.has(id));
   const batches = new Map([...state.batches].filter(([id]) => ids.has(id)));
   return nextOf({ ...state, batches }, ...gone.map((batch) => ({ do: 'close' as const, batch })));
 }
 
-function hold(state: AccountState, running: readonly Batch[]): Next {
+function hold(state: AccountState, running: readonly Batch[]): Transition {
   const batches = new Map(state.batches);
   const actions: AccountAction[] = [];
   for (const batch of running.filter(isRunning).slice(0, batchesAtOnce)) {
@@ -112,7 +112,7 @@ function hold(state: AccountState, running: readonly Batch[]): Next {
 
 type OfBatch = Exclude<AccountEvent, { type: 'listed' | 'account read' | 'opened' | 'line' }>;
 
-function onBatch(state: AccountState, held: BatchState, event: OfBatch): Next {
+function onBatch(state: AccountState, held: BatchState, event: OfBatch): Transition {
   const { batch } = held;
   switch (event.type) {
     case 'queued':
@@ -155,7 +155,7 @@ function onQueued(
   state: AccountState,
   held: BatchState,
   { line: taken, now }: Extract<OfBatch, { type: 'queued' }>,
-): Next {
+): Transition {
   const { requestId, customId, line, number, failures, losses, call } = taken;
   const { model, requestedModel } = call;
   const request = { requestId, customId, model, ...(requestedModel !== undefined && { requestedModel }) };
@@ -164,7 +164,7 @@ function onQueued(
   return nextOf({ ...next, health: withProbe(state.health, model, now) });
 }
 
-function checkLines(state: AccountState, held: BatchState, now: number): Next {
+function checkLines(state: AccountState, held: BatchState, now: number): Transition {
   const silent = [...held.lines.values()].filter(({ isDoubtful, since }) => isDoubtful || now - since > silentMs);
   if (silent.length === 0) return nextOf(state);
   const lines = silent.map((line) => (line.isDoubtful ? { ...line, isDoubtful: false } : line));
@@ -179,7 +179,7 @@ function onRecovered(
   state: AccountState,
   held: BatchState,
   { line, retry }: Extract<OfBatch, { type: 'recovered' }>,
-): Next {
+): Transition {
   if (held.lines.get(line.line)?.number !== line.number) return nextOf(state);
   const batch = held.batch.id;
   const next = withoutLine(state, { ...held, isUncounted: true }, line);
@@ -189,7 +189,7 @@ function onRecovered(
   );
 }
 
-function onLine(state: AccountState, event: LineEvent, now: number): Next {
+function onLine(state: AccountState, event: LineEvent, now: number): Transition {
   const { batch } = event;
   const held = state.batches.get(batch);
   const line = held?.lines.get(event.line);
@@ -216,11 +216,11 @@ function onLine(state: AccountState, event: LineEvent, now: number): Next {
   }
 }
 
-function nextOf(state: AccountState, ...actions: AccountAction[]): Next {
+function nextOf(state: AccountState, ...actions: AccountAction[]): Transition {
   return { state, actions };
 }
 
-function without(state: AccountState, batch: string): Next {
+function without(state: AccountState, batch: string): Transition {
   const others = new Set(state.batches.keys());
   others.delete(batch);
   return keepOnly(state, others);

@@ -4,7 +4,7 @@ import type { BatchStore } from '../../../shared/store/batches/batch-store.ts';
 import type { BatchFeed } from '../feed/batch-feed.ts';
 
 /** `ran`: every line has a result; `mistaken`: the feed has no line left, but some lines have no result. */
-export type Counted = 'running' | 'ran' | 'mistaken';
+export type CountOutcome = 'running' | 'ran' | 'mistaken';
 
 /** Counts the results of a batch, and writes the counts if they have grown. A batch whose lines all have a result has run. */
 export function createCountBatch({ store }: { store: Pick<BatchStore, 'countResults' | 'changeBatch'> }) {
@@ -12,7 +12,7 @@ export function createCountBatch({ store }: { store: Pick<BatchStore, 'countResu
     { id, counts }: Batch,
     feed: Pick<BatchFeed, 'isDone' | 'position'>,
     now: number,
-  ): Promise<Counted> {
+  ): Promise<CountOutcome> {
     const isFed = feed.isDone();
     const { completed, failed } = await store.countResults(id);
     const hasRun = isFed && completed + failed >= counts.total;

@@ -8,7 +8,7 @@ import type { LineQueue } from '../lines/line-queue.ts';
 import type { LineInProgress } from './line-window.ts';
 
 /** Lines of one batch, and the plan of its account. */
-type Searched = { batch: Batch; plan: string; lines: readonly LineInProgress[] };
+type LostLineSearch = { batch: Batch; plan: string; lines: readonly LineInProgress[] };
 
 /** What happens meanwhile, and to each line that was found. */
 type Recovery = {
@@ -34,7 +34,7 @@ export function createRecoverLostLines({
   finishAttempt: Pick<FinishLineAttempt, 'settle' | 'lose' | 'drop'>;
   currentPlanFile: () => Pick<PlanFile, 'models'>;
 }) {
-  return async function recoverLostLines({ batch, plan, lines }: Searched, recovery: Recovery): Promise<void> {
+  return async function recoverLostLines({ batch, plan, lines }: LostLineSearch, recovery: Recovery): Promise<void> {
     const present = await queue.remaining(lines);
     const lost = lines.filter((line) => !present.has(line.requestId) && recovery.isCurrent(line));
     for (const line of lost) recovery.onRecovered(line, await recover(line));

@@ -1,5 +1,5 @@
 /** `loads` is the number of accounts that each worker has. */
-type Sharing = {
+type ShareOptions = {
   accounts: readonly string[];
   loads: ReadonlyMap<string, number>;
   sharedMax: number;
@@ -7,7 +7,7 @@ type Sharing = {
 };
 
 /** Assigns each account to the worker that has the fewest. A worker gets at most `sharedMax` of them, and the rest is left out. */
-export function shareAccounts({ accounts, loads, sharedMax, random }: Sharing): Map<string, string[]> {
+export function shareAccounts({ accounts, loads, sharedMax, random }: ShareOptions): Map<string, string[]> {
   const places = [...loads].flatMap(([worker, load]) =>
     Array.from({ length: sharedMax }, (_, index) => ({ worker, load: load + index, lot: random() })),
   );

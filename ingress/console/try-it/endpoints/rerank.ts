@@ -5,7 +5,7 @@ import { documentsOf, type Step, type TriedEndpoint } from './tried-endpoint.ts'
 export type RerankRequest = { model: string; query: string; documents: string[] };
 
 /** Model servers differ in the rest of an answer. */
-type Ranking = {
+type RerankResults = {
   results: { index: number; relevance_score: number }[];
   usage?: { total_tokens?: number };
   meta?: { tokens?: { input_tokens?: number } };
@@ -21,7 +21,7 @@ export const rerank: TriedEndpoint<RerankRequest> = {
   requestOf: (draft) => ({ model: draft.model, query: draft.input, documents: documentsOf(draft) }),
 
   read(data): Step {
-    const { results, usage, meta } = JSON.parse(data) as Ranking; // the model server's answer
+    const { results, usage, meta } = JSON.parse(data) as RerankResults; // the model server's answer
     const total = usage?.total_tokens ?? meta?.tokens?.input_tokens;
     return {
       text: results.map(({ index, relevance_score: score }) => `Document ${index + 1}: ${score.toFixed(4)}`).join('\n'),

@@ -82,9 +82,9 @@ function tagOf({ tags: [first = 'Other'] }: Operation): string {
   return first;
 }
 
-type Found = { document: object; method: string; path: string; value: unknown };
+type OperationEntry = { document: object; method: string; path: string; value: unknown };
 
-function readOperation({ document, method, path, value }: Found): Operation {
+function readOperation({ document, method, path, value }: OperationEntry): Operation {
   const operation = operationSchema.parse(resolveAll(value, document));
   return { ...operation, method, path, summary: operation.summary ?? `${method} ${path}` };
 }

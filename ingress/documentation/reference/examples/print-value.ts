@@ -75,10 +75,10 @@ export function printValue(value: unknown, place: Place): string {
   return enclose(fields, { ...place, brackets: '{}' });
 }
 
-type Enclosing = Place & { brackets: string };
+type Enclosure = Place & { brackets: string };
 
 /** Items in brackets, as `printValue` writes them. */
-export function enclose(items: readonly string[], { brackets, notation, indent, step, before = 0 }: Enclosing): string {
+export function enclose(items: readonly string[], { brackets, notation, indent, step, before = 0 }: Enclosure): string {
   const [open = '', close = ''] = brackets;
   const padding = open === '{' ? notation.padding : '';
   const line = items.length === 0 ? open + close : `${open}${padding}${items.join(', ')}${padding}${close}`;

@@ -4,7 +4,7 @@ import type { Redis } from '../../../../shared/redis/connections.ts';
 import type { Store } from '../../../../shared/store/store.ts';
 import { type AppContext, type Stage, stateOf } from '../../../request-state.ts';
 import { limitsInUse } from '../../billing/limits.ts';
-import { type Counted, presentQuota, type QuotaDeps } from '../../billing/quota.ts';
+import { type CallerCounters, presentQuota, type QuotaDeps } from '../../billing/quota.ts';
 import { accountOf, findPresent, noSuchAccount } from './named-account.ts';
 
 /** Reads an account as it is now, and the counters of its limits, which admission decides with. */
@@ -27,7 +27,7 @@ export function retrieveAccountLimits(deps: Deps & { redis: Redis }): Stage {
 }
 
 /** The counters of an unknown name would be created by reading them. */
-async function countedOf(ctx: AppContext, { readCountersOf, store }: Deps): Promise<Counted> {
+async function countedOf(ctx: AppContext, { readCountersOf, store }: Deps): Promise<CallerCounters> {
   const account = accountOf(ctx);
   if ((await findPresent(store, account)) === undefined) throw noSuchAccount();
   return { ...(await readCountersOf(account)), planFile: stateOf(ctx, 'planFile') };

@@ -24,7 +24,7 @@ export function retrieveAccountUsage({ store, log }: { store: Pick<Store, 'accou
   };
 
   async function hasUsage(account: string, range: DayRange): Promise<boolean> {
-    for await (const piece of store.usage.usageDetails.read({ account, ...range })) if (piece.length > 0) return true;
+    for await (const piece of store.usage.details.read({ account, ...range })) if (piece.length > 0) return true;
     return false;
   }
 }

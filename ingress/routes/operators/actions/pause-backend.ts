@@ -10,7 +10,7 @@ import { parseQuery } from '../../../api/list-query.ts';
 import { type AppContext, pathParameter, type Stage, stateOf } from '../../../request-state.ts';
 import { reason, reasonOnly } from '../accounts/reason.ts';
 import { operatorPause, presentPause } from '../fleet.ts';
-import { type By, byOperator } from './record-action.ts';
+import { type ActionOrigin, byOperator } from './record-action.ts';
 
 const minutesMax = 1_440;
 
@@ -77,7 +77,7 @@ function wantedBackend(ctx: AppContext): string {
 async function record(
   ctx: AppContext,
   changeRecorded: RecordedChange,
-  { by, change }: { by: By; change: Pick<Change, 'backendPaused'> | Pick<Change, 'backendResumed'> },
+  { by, change }: { by: ActionOrigin; change: Pick<Change, 'backendPaused'> | Pick<Change, 'backendResumed'> },
 ): Promise<void> {
   const { defaultPlan } = stateOf(ctx, 'planFile');
   const decide = (known: Account | undefined) => {

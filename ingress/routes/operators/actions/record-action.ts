@@ -8,10 +8,10 @@ import { type AppContext, stateOf, timeOf } from '../../../request-state.ts';
 /** What an operator does to an account beside its settings. */
 export type Action = Pick<Change, 'batchCancelled'> | Pick<Change, 'requestEnded'>;
 
-export type By = { by: string; at: Date; origin: Origin };
+export type ActionOrigin = { by: string; at: Date; origin: Origin };
 
 /** The operator of this request. */
-export function byOperator(ctx: AppContext, reason: string | undefined): By {
+export function byOperator(ctx: AppContext, reason: string | undefined): ActionOrigin {
   const origin = { address: stateOf(ctx, 'address'), reason: reason ?? null };
   return { by: stateOf(ctx, 'caller').account, at: timeOf(ctx), origin };
 }
@@ -20,7 +20,11 @@ export function byOperator(ctx: AppContext, reason: string | undefined): By {
  * Records an action, unless it is recorded already. It is recorded before it is done: so what an operator has done is in the audit trail,
  * even if the ingress dies in between, and a repeat does it without a second record.
  */
-export type RecordAction = (ctx: AppContext, account: string, done: { action: Action; by: By }) => Promise<void>;
+export type RecordAction = (
+  ctx: AppContext,
+  account: string,
+  done: { action: Action; by: ActionOrigin },
+) => Promise<void>;
 
 export function createRecordAction({
   store,
@@ -50,7 +54,7 @@ export function decideAction({
   unknown,
 }: {
   action: Action;
-  by: By;
+  by: ActionOrigin;
   unknown: { id: string; plan: string };
 }) {
   return (known: Account | undefined): Decision<Account, Account | undefined> => {

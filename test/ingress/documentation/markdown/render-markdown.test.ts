@@ -6,7 +6,7 @@ const hrefOf = (page: string) => `/here/${page}`;
 const render = (markdown: string) => renderMarkdown(markdown, { hrefOf });
 
 test('a heading has an id that stays the same when others are added, and is a link to itself', (t) => {
-  const { title, body, sections } = render(
+  const { title, html, sections } = render(
     '# The Title\n\n## One\n\n### Fields\n\n## Two, & more\n\n### Fields\n\n### Fields',
   );
   t.is(title, 'The Title');
@@ -20,7 +20,7 @@ test('a heading has an id that stays the same when others are added, and is a li
       ['two-more-fields-2', 3],
     ],
   );
-  t.true(body.includes('<h2 id="two-more"><a href="#two-more">Two, &amp; more</a></h2>'));
+  t.true(html.includes('<h2 id="two-more"><a href="#two-more">Two, &amp; more</a></h2>'));
 });
 
 test('no heading has the id of the element that contains the page', (t) => {
@@ -49,25 +49,25 @@ test('only markup of Markdown is rendered', (t) => {
     '```"><b>\n<script>\n```',
     '| <b> |\n|---|\n| <s> |',
   ].join('\n\n');
-  const { body } = render(`# <em>T</em>\n\n${hostile}`);
-  t.notRegex(body, /<(script|img|b|i|u|s|em)\b/);
-  t.notRegex(body, /href="(javascript|data|\/\/)/);
-  t.notRegex(body, /data-language="[^"]*[<>]/);
+  const { html } = render(`# <em>T</em>\n\n${hostile}`);
+  t.notRegex(html, /<(script|img|b|i|u|s|em)\b/);
+  t.notRegex(html, /href="(javascript|data|\/\/)/);
+  t.notRegex(html, /data-language="[^"]*[<>]/);
 });
 
 test('comments are left out, and similar text is kept', (t) => {
-  const { body } = render('# T\n\n<!-- begin -->\n| a |\n|---|\n| b |\n<!-- end -->\n\n<!-- x --><b>y</b> <!-- z -->');
-  t.notRegex(body, /begin|end/);
-  t.true(body.includes('<td>b</td>'));
-  t.true(body.includes('&lt;b&gt;y'));
+  const { html } = render('# T\n\n<!-- begin -->\n| a |\n|---|\n| b |\n<!-- end -->\n\n<!-- x --><b>y</b> <!-- z -->');
+  t.notRegex(html, /begin|end/);
+  t.true(html.includes('<td>b</td>'));
+  t.true(html.includes('&lt;b&gt;y'));
 });
 
 test('links to files become links to their pages, and other links are unchanged', (t) => {
-  const { body } = render(
+  const { html } = render(
     '[a](errors.md) [b](errors.md#NO_AUTH) [c](#here) [d](https://example.com/?a=1&b=2) [e](in/errors.md#NO_AUTH) [f](../up.md)',
   );
   t.deepEqual(
-    [...body.matchAll(/href="([^"]*)"/g)].map(([, href]) => href),
+    [...html.matchAll(/href="([^"]*)"/g)].map(([, href]) => href),
     [
       '/here/errors',
       '/here/errors#NO_AUTH',
@@ -80,13 +80,13 @@ test('links to files become links to their pages, and other links are unchanged'
 });
 
 test('code and tables can be scrolled by keyboard, and have unique names', (t) => {
-  const { body } = render('# T\n\n## Part\n\n```sh run\na\n```\n\n```\nb\n```\n\n| x |\n|---|\n| y |');
-  const regions = [...body.matchAll(/<(?:pre|div)[^>]* role="region" tabindex="0" aria-label="([^"]*)"/g)];
+  const { html } = render('# T\n\n## Part\n\n```sh run\na\n```\n\n```\nb\n```\n\n| x |\n|---|\n| y |');
+  const regions = [...html.matchAll(/<(?:pre|div)[^>]* role="region" tabindex="0" aria-label="([^"]*)"/g)];
   t.deepEqual(
     regions.map(([, name]) => name),
     ['Code: Part', 'Code: Part (2)', 'Table: Part'],
   );
-  t.true(body.includes('<th scope="col">x</th>'));
+  t.true(html.includes('<th scope="col">x</th>'));
 });
 
 test('a placeholder is filled in any text, escaped; an unknown one is an error', (t) => {
@@ -95,9 +95,9 @@ test('a placeholder is filled in any text, escaped; an unknown one is an error',
   const escaped = 'https://a.example/?x=1&amp;y=&quot;&lt;';
   const markdown =
     '# T\n\nAt {{url}}, `{{url}}` and *{{url}}*.\n\n```\n{{url}}\n```\n\n| {{url}} |\n|---|\n| {{url}} |';
-  const { body } = renderMarkdown(markdown, { hrefOf, fill });
-  t.is(body.split(escaped).length - 1, 6, body);
-  t.true(renderMarkdown('[x]({{url}})', { hrefOf, fill }).body.includes('href="https://a.example/?x=1&amp;y='));
+  const { html } = renderMarkdown(markdown, { hrefOf, fill });
+  t.is(html.split(escaped).length - 1, 6, html);
+  t.true(renderMarkdown('[x]({{url}})', { hrefOf, fill }).html.includes('href="https://a.example/?x=1&amp;y='));
   t.throws(() => renderMarkdown('`{{other}}`', { hrefOf, fill }), { message: /"other"/ });
   t.throws(() => fillPlaceholders('{{ url }}', { url }));
   t.throws(() => fillPlaceholders('{{constructor}}', { url }));

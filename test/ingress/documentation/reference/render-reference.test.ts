@@ -15,30 +15,30 @@ const parts = {
 const pagesOf = (document: object) =>
   new Map(renderReference({ document, ...parts }).map((page) => [page.name, page] as const));
 const pages = pagesOf(openApiDocument);
-const all = [...pages.values()].map(({ body }) => body).join('\n');
+const all = [...pages.values()].map(({ html }) => html).join('\n');
 const { groups } = readDocument(openApiDocument);
-const bodyOf = (name: string, of = pages) => of.get(name)?.body ?? '';
-const idsIn = (body: string) => [...body.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id);
+const htmlOf = (name: string, of = pages) => of.get(name)?.html ?? '';
+const idsIn = (html: string) => [...html.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id);
 
 test('each group has a page with all of its operations, and the overview has a list of all of them', (t) => {
   t.deepEqual([...pages.keys()], ['reference', ...groups.map(({ slug }) => `reference/${slug}`)]);
   t.true(groups.length >= 9);
   for (const { slug, name, operations } of groups) {
-    const { body, sections, title } = pages.get(`reference/${slug}`) ?? { body: '', sections: [], title: '' };
+    const { html, sections, title } = pages.get(`reference/${slug}`) ?? { html: '', sections: [], title: '' };
     t.is(title, name);
     t.is(sections.length, operations.length);
     for (const { method, path, summary } of operations) {
       const shown = `${method}</span> <code>${path}</code>`;
-      t.true(body.includes(`<p class="route"><span class="method ${method.toLowerCase()}">${shown}`), path);
-      t.true(body.includes(`${escapeHtml(summary)}</a></h2>`), summary);
-      t.true(bodyOf('reference').includes(shown), path);
+      t.true(html.includes(`<p class="route"><span class="method ${method.toLowerCase()}">${shown}`), path);
+      t.true(html.includes(`${escapeHtml(summary)}</a></h2>`), summary);
+      t.true(htmlOf('reference').includes(shown), path);
     }
   }
-  for (const [name, { body }] of pages) t.is(new Set(idsIn(body)).size, idsIn(body).length, name);
+  for (const [name, { html }] of pages) t.is(new Set(idsIn(html)).size, idsIn(html).length, name);
 });
 
 test('links to parts of the former page lead to the row of the same operation or group', (t) => {
-  const ids = new Set(idsIn(bodyOf('reference')));
+  const ids = new Set(idsIn(htmlOf('reference')));
   const former = [
     'inference',
     'create-a-chat-completion',
@@ -49,10 +49,10 @@ test('links to parts of the former page lead to the row of the same operation or
     'schemas',
   ];
   for (const id of former) t.true(ids.has(id), id);
-  const links = [...bodyOf('reference').matchAll(/href="\/docs\/(reference\/[a-z-]+)#([^"]+)"/g)];
+  const links = [...htmlOf('reference').matchAll(/href="\/docs\/(reference\/[a-z-]+)#([^"]+)"/g)];
   t.true(links.length > 50);
   for (const [, page = '', id = ''] of links) {
-    t.true(idsIn(bodyOf(page)).includes(id), `${page}#${id}`);
+    t.true(idsIn(htmlOf(page)).includes(id), `${page}#${id}`);
     t.true(ids.has(id), id);
   }
 });
@@ -72,13 +72,13 @@ test('every schema and each of its fields is on a page, except those of errors, 
 });
 
 test('a field has its type, whether it is required, its bounds, its default and its own fields', (t) => {
-  const body = bodyOf('reference/inference');
+  const html = htmlOf('reference/inference');
   t.true(
-    body.includes('<dt><code>model</code> <span class="type">string</span> <span class="required">required</span>'),
+    html.includes('<dt><code>model</code> <span class="type">string</span> <span class="required">required</span>'),
   );
-  t.regex(body, /<code>messages<\/code> <span class="type">array of objects<\/span> <span class="required">/);
-  t.regex(body, /<summary>Fields of <code>messages<\/code><\/summary><dl class="fields">.*?<code>role<\/code>/);
-  t.regex(bodyOf('reference/batches'), /<code>limit<\/code>[^\n]*?1 to 100\. Default: <code>20<\/code>/);
+  t.regex(html, /<code>messages<\/code> <span class="type">array of objects<\/span> <span class="required">/);
+  t.regex(html, /<summary>Fields of <code>messages<\/code><\/summary><dl class="fields">.*?<code>role<\/code>/);
+  t.regex(htmlOf('reference/batches'), /<code>limit<\/code>[^\n]*?1 to 100\. Default: <code>20<\/code>/);
 });
 
 test('errors are listed by status with links to their explanations, also the types of limits', (t) => {
@@ -87,19 +87,19 @@ test('errors are listed by status with links to their explanations, also the typ
     t.true(linked.has(code), code);
   }
   t.regex(
-    bodyOf('reference/keys'),
+    htmlOf('reference/keys'),
     /<span class="status">429<\/span> <span><a href="\/docs\/errors#rate_limit_exceeded">/,
   );
 });
 
 test('the examples of an operation are in three languages, with an example of the answer', (t) => {
   for (const { slug, operations } of groups) {
-    const body = bodyOf(`reference/${slug}`);
+    const html = htmlOf(`reference/${slug}`);
     for (const name of ['curl', 'Node', 'Python']) {
-      t.is(body.split(`<p class="variant-name">${name}</p>`).length - 1, operations.length, `${slug}: ${name}`);
+      t.is(html.split(`<p class="variant-name">${name}</p>`).length - 1, operations.length, `${slug}: ${name}`);
     }
   }
-  t.true(bodyOf('reference/inference').includes('aria-label="Answer, text/event-stream: Create a chat completion"'));
+  t.true(htmlOf('reference/inference').includes('aria-label="Answer, text/event-stream: Create a chat completion"'));
 });
 
 test('code in descriptions is shown unchanged', (t) => {
@@ -119,13 +119,13 @@ test('what the search finds of an operation has its path, its fields and its err
 test('a document with other parts is shown, and none of its texts can put markup on a page', (t) => {
   const small = pagesOf(smallDocument);
   t.deepEqual([...small.keys()], ['reference', 'reference/keys', 'reference/inference', 'reference/other']);
-  t.true(bodyOf('reference/inference', small).includes('Complete, or as a stream.'));
-  t.true(bodyOf('reference/other', small).includes('GET /openapi.json'), 'an operation without a summary has its path');
-  for (const [name, { body }] of small) t.notRegex(body, /<script|onerror=/, name);
+  t.true(htmlOf('reference/inference', small).includes('Complete, or as a stream.'));
+  t.true(htmlOf('reference/other', small).includes('GET /openapi.json'), 'an operation without a summary has its path');
+  for (const [name, { html }] of small) t.notRegex(html, /<script|onerror=/, name);
   const hostile = JSON.parse(
     JSON.stringify(smallDocument).replaceAll(/"(string|Hello|What they ask)"/g, '"<b>\\"x</b>"'),
   );
-  for (const [, { body }] of pagesOf(hostile)) t.notRegex(body, /<b>/);
+  for (const [, { html }] of pagesOf(hostile)) t.notRegex(html, /<b>/);
 });
 
 test('a schema that contains itself ends', (t) => {
@@ -135,7 +135,7 @@ test('a schema that contains itself ends', (t) => {
     type: 'object',
     properties: { again: self, all: { type: 'array', items: self } },
   };
-  t.true(bodyOf('reference/inference', pagesOf(document)).includes('<code>again</code>'));
+  t.true(htmlOf('reference/inference', pagesOf(document)).includes('<code>again</code>'));
 });
 
 test('a document that is not OpenAPI is an error', (t) => {

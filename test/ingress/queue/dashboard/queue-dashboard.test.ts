@@ -16,7 +16,7 @@ import { contentsOf } from '../../../support/redis-contents.ts';
 
 const secret = 'content of a client message';
 const jobId = 'req_1';
-const data = { requestId: jobId, account: 'user:alice', model: 'small-chat', body: JSON.stringify({ secret }) };
+const data = { requestId: jobId, account: 'user:alice', model: 'small-chat', payload: JSON.stringify({ secret }) };
 const { log } = recordedLog();
 
 type Wishes = { writable?: boolean; show?: boolean };
@@ -173,7 +173,7 @@ test('if it is writable a queue can be paused and emptied, but no job can be add
 
   const before = await contents();
   for (const [method, path, body] of [
-    ['POST', 'small-chat.interactive/add', { name: 'x', data: { body: 'x' } }],
+    ['POST', 'small-chat.interactive/add', { name: 'x', data: { payload: 'x' } }],
     ['PATCH', `small-chat.interactive/${jobId}/update-data`, { jobData: {} }],
   ] as const) {
     const answer = await ask(`/queues/api/queues/${path}`, { method, headers: json, body: JSON.stringify(body) });

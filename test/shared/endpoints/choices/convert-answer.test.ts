@@ -1,6 +1,6 @@
 import test from 'ava';
 import { BackendError } from '../../../../shared/endpoints/answers/backend-error.ts';
-import { writtenText } from '../../../../shared/endpoints/answers/written.ts';
+import { writtenText } from '../../../../shared/endpoints/answers/written-text.ts';
 import { chatKind } from '../../../../shared/endpoints/chat/chat.ts';
 import { readUsage } from '../../../../shared/endpoints/choices/choices-usage.ts';
 import { answerText, parseAnswer, presentAnswer } from '../../../../shared/endpoints/choices/convert-answer.ts';

@@ -80,7 +80,7 @@ test('the prompt and the model are required', (t) => {
 
 test('the backend gets the request as it came, without its limit, and a stream asks for its usage', (t) => {
   const call = callOf(completions, { prompt, max_tokens: 7, top_k: 3, echo: true });
-  t.deepEqual(JSON.parse(call.body), { prompt, top_k: 3, echo: true });
+  t.deepEqual(JSON.parse(call.payload), { prompt, top_k: 3, echo: true });
   t.like(call, {
     endpoint: '/v1/completions',
     stream: false,
@@ -90,7 +90,7 @@ test('the backend gets the request as it came, without its limit, and a stream a
   });
   const options = { include_obfuscation: false };
   const stream = callOf(completions, { prompt, stream: true, stream_options: options });
-  t.deepEqual(JSON.parse(stream.body).stream_options, { ...options, include_usage: true });
+  t.deepEqual(JSON.parse(stream.payload).stream_options, { ...options, include_usage: true });
   t.like(stream, { stream: true, includeUsage: false });
 });
 
@@ -103,7 +103,7 @@ test('reserves for every choice of every prompt', (t) => {
     [{ prompt: [[1], [2, 3]], n: 2, best_of: 5 }, 10],
   ];
   for (const [fields, choices] of cases) {
-    const { cost, body } = callOf(completions, { max_tokens: 7, ...fields });
+    const { cost, payload: body } = callOf(completions, { max_tokens: 7, ...fields });
     t.like(cost, { choices, tokens: cost.promptTokens + 7 * choices, promptField: 'prompt' }, JSON.stringify(fields));
     t.is(completions.request.choicesOf(JSON.parse(body)), choices);
   }
@@ -148,7 +148,7 @@ test('the tokenizer gets the texts of the prompt and the number of its token ids
 });
 
 test('with echo the answer repeats the prompt once for each choice of it', (t) => {
-  const repeats = (fields: object) => completions.request.repeatsOfPrompt?.(callOf(completions, fields).body);
+  const repeats = (fields: object) => completions.request.repeatsOfPrompt?.(callOf(completions, fields).payload);
   t.is(repeats({ prompt: 'a' }), 0);
   t.is(repeats({ prompt: '"echo":true' }), 0, 'a prompt that only says so');
   t.is(repeats({ prompt: 'a', echo: true }), 1);

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { hasContent } from '../../../../shared/endpoints/answers/written.ts';
+import { hasContent } from '../../../../shared/endpoints/answers/written-text.ts';
 import { endpointAt } from '../../../../shared/endpoints/routes.ts';
 import { assembled, type Json, parsed, streamed } from '../../../support/endpoints/dialect.ts';
 

@@ -54,7 +54,7 @@ test('only the prompt is reserved, by its token ids or its length', (t) => {
   const call = callOf(embeddings, { input: ['a', 'b'], dimensions: 8 });
   t.like(call, { endpoint: '/v1/embeddings', stream: false, choices: 1, outputTokensMax: 0 });
   t.like(call.cost, { tokens: call.cost.promptTokens, promptField: 'input', limitField: 'input' });
-  t.deepEqual(JSON.parse(call.body), { input: ['a', 'b'], dimensions: 8 });
+  t.deepEqual(JSON.parse(call.payload), { input: ['a', 'b'], dimensions: 8 });
   const tokensOf = (fields: object) => callOf(embeddings, fields).cost.tokens;
   t.is(tokensOf({ input: Array(3_000).fill(9) }) - tokensOf({ input: Array(1_000).fill(9) }), 2_000);
   t.true(tokensOf({ input: 'word '.repeat(400) }) > 400);

@@ -19,7 +19,7 @@ const required: Readonly<Record<string, object>> = {
   '/v1/messages/count_tokens': { messages: [user] },
   '/v1/rerank': { query: 'Hi', documents: ['a'] },
 };
-const bodyOf = (endpoint: Endpoint, fields: object) => JSON.parse(callOf(endpoint, fields).body);
+const bodyOf = (endpoint: Endpoint, fields: object) => JSON.parse(callOf(endpoint, fields).payload);
 
 test('null is absent in every optional field of every endpoint, and reaches no backend', (t) => {
   for (const endpoint of endpoints) {
@@ -169,7 +169,7 @@ test('null stays where it is data, and is refused where a value is required', (t
 
 /** As a client writes it: `JSON.stringify` writes such escapes, too. */
 const sentText = (endpoint: Endpoint, text: string) =>
-  callOf(endpoint, parseJsonBody(new TextEncoder().encode(text)).value).body;
+  callOf(endpoint, parseJsonBody(new TextEncoder().encode(text)).value).payload;
 
 test('half of a surrogate pair is replaced in every endpoint, in values and names at any depth', (t) => {
   for (const endpoint of endpoints) {

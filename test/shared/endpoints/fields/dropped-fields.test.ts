@@ -17,7 +17,7 @@ function read(endpoint: Endpoint, fields: object, settings: Settings = {}) {
   const value = { model: 'm', ...fields };
   const rule = createListedFields({ models: { m: model }, mediaHosts: [] });
   const call = readCall(endpoint, { value, text: JSON.stringify(value) }, { models: { m: model }, aliases: {}, rule });
-  return { body: JSON.parse(call.body), dropped: call.dropped };
+  return { body: JSON.parse(call.payload), dropped: call.dropped };
 }
 
 function faultsOf(endpoint: Endpoint, fields: object, settings?: Settings): string[] {
@@ -243,7 +243,7 @@ test('numbers reach the backend as they were written also if something was dropp
   };
   const rule = createListedFields({ models: { m: model }, mediaHosts: [] });
   const call = readCall(responses, { value: JSON.parse(text), text }, { models: { m: model }, aliases: {}, rule });
-  t.is(call.body, '{"input":"Hi","top_p":0.1000000000000000055,"store":false}');
+  t.is(call.payload, '{"input":"Hi","top_p":0.1000000000000000055,"store":false}');
   t.deepEqual(call.dropped, ['seed_', 'tools.web_search']);
 });
 

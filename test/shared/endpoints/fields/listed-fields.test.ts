@@ -76,7 +76,7 @@ test('published fields and harmless engine fields reach a backend, but service_t
     },
   };
   const call = parse({ ...fields, service_tier: 'flex' });
-  t.deepEqual(JSON.parse(call.body), { messages, ...fields });
+  t.deepEqual(JSON.parse(call.payload), { messages, ...fields });
   t.true(call.assembled, 'all of them mean the same in a stream');
 });
 
@@ -161,7 +161,7 @@ test("a model's list replaces the default one, and can include it by name", (t) 
   t.deepEqual(pathsOf({ top_k: 1 }, { extraFields: [] }), ['top_k']);
   t.deepEqual(pathsOf({ top_k: 1, priority: 1, x_vendor: 2 }, { extraFields: ['priority'] }), ['top_k', 'x_vendor']);
   const both = parse({ top_k: 1, guided_regex: 'a+' }, { extraFields: ['default', 'guided_regex'] });
-  t.deepEqual(JSON.parse(both.body), { messages, top_k: 1, guided_regex: 'a+' });
+  t.deepEqual(JSON.parse(both.payload), { messages, top_k: 1, guided_regex: 'a+' });
 });
 
 test('a listed output limit of another name still counts as the output limit', (t) => {
@@ -223,7 +223,7 @@ test('a tool of a type other than function and custom must be listed, also in a 
     errorOf({ tools }).message,
     'tools[2].type: expected function or custom (the operator can allow others in extra_tools of the model "m")',
   );
-  t.deepEqual(JSON.parse(parse({ tools }, { extraTools: ['mcp'] }).body).tools, tools);
+  t.deepEqual(JSON.parse(parse({ tools }, { extraTools: ['mcp'] }).payload).tools, tools);
   t.deepEqual(pathsOf({ tools: [{ type: 'browser' }] }, { extraTools: ['mcp'] }), ['tools[0].type']);
   t.deepEqual(pathsOf({ messages: [{ role: 'developer', content: 'x', tools }] }), ['messages[0].tools[2].type']);
 });
@@ -282,14 +282,14 @@ test('addresses of listed hosts, data, ids and texts are accepted unchanged', (t
     { role: 'user', content },
     { role: 'assistant', content: bad, reasoning_content: bad, audio: { id: 'audio_1' } },
   ];
-  t.deepEqual(JSON.parse(parse({ messages: asked }, { mediaHosts: ['media.example.com'] }).body).messages, asked);
+  t.deepEqual(JSON.parse(parse({ messages: asked }, { mediaHosts: ['media.example.com'] }).payload).messages, asked);
   t.deepEqual(pathsOf({ messages: asked }), ['messages[0].content[0].image_url.url']);
 });
 
 test('a text part and a message may have fields of any name', (t) => {
   const content = [{ type: 'text', text: 'x', url: bad, source: bad, uuid: 'u' }];
   const asked = [{ role: 'user', content, url: bad, path: '/etc/passwd', uuid: 'u' }];
-  t.deepEqual(JSON.parse(parse({ messages: asked }).body).messages, asked);
+  t.deepEqual(JSON.parse(parse({ messages: asked }).payload).messages, asked);
 });
 
 /** A part with an address, nested in this many other parts. */
@@ -479,21 +479,25 @@ test('of other tools, regular expressions are removed from the schemas, which th
     { type: 'function', function: { name: 'f', parameters } },
     { type: 'custom', custom: { name: 'g' } },
   ];
-  const { dropped, body } = parse({ tools, tool_choice: 'auto', functions: [{ name: 'h', parameters: property }] });
+  const { dropped, payload: body } = parse({
+    tools,
+    tool_choice: 'auto',
+    functions: [{ name: 'h', parameters: property }],
+  });
   t.deepEqual(dropped, ['tools.pattern']);
   const kept = { type: 'object', properties: { a: { type: 'string' }, pattern: { type: 'integer', minimum: 1 } } };
   const sent = JSON.parse(body) as { tools: unknown; functions: unknown };
   t.deepEqual(sent.tools, [{ type: 'function', function: { name: 'f', parameters: kept } }, tools[1]]);
   t.deepEqual(sent.functions, [{ name: 'h', parameters: property }]);
   const listed = parse({ tools }, { extraFields: ['guided_regex'] });
-  t.deepEqual([listed.dropped, (JSON.parse(listed.body) as { tools: unknown }).tools], [[], tools]);
+  t.deepEqual([listed.dropped, (JSON.parse(listed.payload) as { tools: unknown }).tools], [[], tools]);
 
   const exact =
     '{"model":"m","messages":[{"role":"user","content":"Hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"pattern":"a","maximum":12345678901234567890}}}]}';
   const models = { m: model };
   const rule = createListedFields({ models, mediaHosts: [] });
   t.regex(
-    readChat({ value: JSON.parse(exact), text: exact }, models, { rule }).body,
+    readChat({ value: JSON.parse(exact), text: exact }, models, { rule }).payload,
     /"parameters":\{"maximum":12345678901234567890\}/,
   );
 });
@@ -516,14 +520,14 @@ test('a value that is named pattern is no regular expression, unless a reference
     input_examples,
   });
   const plain = parse({ tools: [tool(searching)] });
-  t.deepEqual([plain.dropped, (JSON.parse(plain.body) as { tools: unknown }).tools], [[], [tool(searching)]]);
+  t.deepEqual([plain.dropped, (JSON.parse(plain.payload) as { tools: unknown }).tools], [[], [tool(searching)]]);
   t.notThrows(() => parse({ tools: [tool(searching, { strict: true })], tool_choice: 'required' }));
 
   const mixed = { ...searching, properties: { ...searching.properties, ...pattern.properties } };
   const cleaned = parse({ tools: [tool(mixed)] });
   t.deepEqual(cleaned.dropped, ['tools.pattern']);
   const kept = { ...searching, properties: { ...searching.properties, a: { type: 'string' } } };
-  t.deepEqual((JSON.parse(cleaned.body) as { tools: unknown }).tools, [tool(kept)]);
+  t.deepEqual((JSON.parse(cleaned.payload) as { tools: unknown }).tools, [tool(kept)]);
 
   const schemas = [
     { properties: { default: { type: 'string', pattern: 'a' } } },

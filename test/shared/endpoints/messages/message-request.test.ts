@@ -299,12 +299,17 @@ test('a wrong type is refused on both routes, and named by its path', (t) => {
 test('the backend gets the request as it came, without its limit and without a tier', (t) => {
   const kept = { ...base, system: 'x', metadata: { user_id: 'u' }, top_k: 3 };
   const call = callOf(messages, { ...kept, max_tokens: 7, service_tier: 'auto', stream: true });
-  t.deepEqual(JSON.parse(call.body), kept);
+  t.deepEqual(JSON.parse(call.payload), kept);
   t.like(call, { endpoint: '/v1/messages', stream: true, includeUsage: true, assembled: false, outputTokensMax: 7 });
 });
 
 test('counting reserves the estimate of the prompt, like a message without an answer', (t) => {
-  const { body, cost, outputTokensMax, endpoint } = callOf(countTokens, { ...base, system: 'word '.repeat(1_000) });
+  const {
+    payload: body,
+    cost,
+    outputTokensMax,
+    endpoint,
+  } = callOf(countTokens, { ...base, system: 'word '.repeat(1_000) });
   const promptTokens = countTokens.request.estimatePrompt(JSON.parse(body), body);
   t.true(promptTokens > 1_000);
   t.like(cost, { promptTokens, tokens: promptTokens, promptField: 'messages' });

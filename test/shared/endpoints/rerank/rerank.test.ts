@@ -17,7 +17,7 @@ function callOf(fields: object) {
 test('a request needs no output limit, and passes with all its fields except the model', (t) => {
   const call = callOf({ top_n: 1, return_documents: false, max_tokens_per_doc: 100 });
   t.like(call, { endpoint: '/v1/rerank', stream: false, assembled: false, outputTokensMax: 0, choices: 1 });
-  t.deepEqual(Object.keys(JSON.parse(call.body)).sort(), [
+  t.deepEqual(Object.keys(JSON.parse(call.payload)).sort(), [
     'documents',
     'max_tokens_per_doc',
     'query',

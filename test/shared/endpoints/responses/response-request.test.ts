@@ -46,7 +46,7 @@ test('every published field is accepted in each of its types', (t) => {
 });
 
 test('an item with a role and without a type is sent as a message', (t) => {
-  const sent = (value: unknown) => JSON.parse(callOf(responses, { input: value }).body).input;
+  const sent = (value: unknown) => JSON.parse(callOf(responses, { input: value }).payload).input;
   const answer = { role: 'assistant', content: 'Hi' };
   const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' };
   t.deepEqual(sent([{ ...answer, type: null }, answer, call]), [
@@ -162,7 +162,7 @@ test('the backend gets the request without state, without fields that it does no
   const dropped = { client_metadata: { turn_id: 'x' }, max_output_tokens: 7 };
   const kept = { input, instructions: 'Be brief.', temperature: 0.5, top_k: 3 };
   const call = callOf(responses, { ...sent, ...dropped, ...kept, stream: true });
-  t.deepEqual(JSON.parse(call.body), { ...kept, store: false });
+  t.deepEqual(JSON.parse(call.payload), { ...kept, store: false });
   t.like(call, {
     endpoint: '/v1/responses',
     model: 'm',

@@ -171,7 +171,7 @@ test('media cost what their data means, and reach the backend unchanged', (t) =>
     const call = callOf({ messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }, part] }] });
     const more = call.cost.promptTokens - plain;
     t.true(more >= least && more <= most, `${more} for ${JSON.stringify(part).slice(0, 60)}`);
-    t.deepEqual(JSON.parse(call.body).messages[0].content[1], part);
+    t.deepEqual(JSON.parse(call.payload).messages[0].content[1], part);
   }
 });
 

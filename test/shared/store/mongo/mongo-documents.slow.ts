@@ -16,7 +16,7 @@ async function createHome() {
   const calls = createMongoCalls(url, { log: { warn() {} }, indexes: [indexesOf(things)], limits: patientLimits });
   return {
     database: calls.database,
-    open: <Kept extends object, Name extends string>(collection: Collection<Kept, Name>) =>
+    open: <Document extends object, Name extends string>(collection: Collection<Document, Name>) =>
       createMongoDocuments(calls, collection),
     async [Symbol.asyncDispose]() {
       await calls.database.dropDatabase();

@@ -1,7 +1,7 @@
 import test from 'ava';
-import { compareMonth } from '../../../../shared/store/usage/compare-month.ts';
 import { byDetail, countsOf, detailId } from '../../../../shared/store/usage/usage-details.ts';
 import type { UsageRecord } from '../../../../shared/store/usage/usage-record.ts';
+import { compareMonth } from '../../../../shared/store/usage/usage-repairs.ts';
 import type { DetailChange, KeptDetail, UsageTables } from '../../../../shared/store/usage/usage-tables.ts';
 import { entryAt, sumOf, usageRecords } from '../usage-records.ts';
 

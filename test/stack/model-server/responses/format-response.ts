@@ -6,7 +6,7 @@ import type { ResponseRequest } from './read-response.ts';
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
 /** What a response consists of, before it is known how it ends. */
-export interface Named {
+export interface ResponseParts {
   readonly request: ResponseRequest;
   readonly answer: ResponseAnswer;
   readonly setting: Setting;
@@ -31,7 +31,7 @@ const repeatedFields = {
 };
 
 /** The response as it is once the answer is complete. */
-export function wholeResponse(named: Named): object {
+export function wholeResponse(named: ResponseParts): object {
   const { answer, setting } = named;
   return responseObject(named, {
     status: answer.incomplete ? 'incomplete' : 'completed',
@@ -43,11 +43,11 @@ export function wholeResponse(named: Named): object {
 }
 
 /** The response before its first item. */
-export function startedResponse(named: Named): object {
+export function startedResponse(named: ResponseParts): object {
   return responseObject(named, { status: 'in_progress' });
 }
 
-export function failedResponse(named: Named, message: string): object {
+export function failedResponse(named: ResponseParts, message: string): object {
   return responseObject(named, { status: 'failed', error: { code: 'server_error', message } });
 }
 
@@ -87,7 +87,7 @@ export function statusOf({ parts, incomplete }: ResponseAnswer, index: number): 
   return incomplete && index === parts.length - 1 ? 'incomplete' : 'completed';
 }
 
-function responseObject({ request, setting }: Named, state: object): object {
+function responseObject({ request, setting }: ResponseParts, state: object): object {
   const repeated = Object.entries(repeatedFields).map(([name, value]) => [name, request[name] ?? value]);
   return {
     ...{ id: `resp_${setting.id}`, object: 'response', created_at: setting.created, completed_at: null },

@@ -5,8 +5,8 @@ import {
   contentPart,
   failedResponse,
   itemId,
-  type Named,
   outputItem,
+  type ResponseParts,
   startedResponse,
   statusOf,
   wholeResponse,
@@ -22,7 +22,7 @@ const eventTypes = {
 const customCall = 'response.custom_tool_call_input';
 
 /** The response as server-sent events, each numbered by its place in the stream. */
-export function* responseEvents(named: Named): Generator<StreamEvent> {
+export function* responseEvents(named: ResponseParts): Generator<StreamEvent> {
   const { answer, setting } = named;
   yield event('open', 'response.created', { response: startedResponse(named) });
   yield event('open', 'response.in_progress', { response: startedResponse(named) });
@@ -40,7 +40,7 @@ export function* responseEvents(named: Named): Generator<StreamEvent> {
 }
 
 /** How the stream goes wrong: with events of a text, wherever in the stream they are. */
-export function responseForm(named: Named): ReplyForm {
+export function responseForm(named: ResponseParts): ReplyForm {
   const place = { item_id: itemId({ kind: 'text' }, named.setting, 0), output_index: 0, content_index: 0 };
   const deltaType = `${eventTypes.text}.delta`;
   const delta = (sent: number) => numbered(deltaType, { ...place, logprobs: [], delta: '' }, sent);
@@ -77,7 +77,7 @@ function doneFields(part: Part, text: string): object {
   return part.kind === 'refusal' ? { refusal: text } : { text };
 }
 
-function lastText(named: Named): EventText {
+function lastText(named: ResponseParts): EventText {
   const type = named.answer.incomplete ? 'response.incomplete' : 'response.completed';
   return (sent) => numbered(type, { response: wholeResponse(named) }, sent);
 }

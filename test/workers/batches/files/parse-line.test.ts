@@ -124,7 +124,7 @@ test('numbers reach the backend as they were written', (t) => {
   const read = parse(JSON.stringify(line).replace('"model"', `${numbers},"model"`));
   if (!('parsed' in read)) return t.fail(JSON.stringify(read));
   for (const number of ['12345678901234567890', '0.10000000000000000001', '1e400']) {
-    t.true(read.parsed.call.body.includes(number), number);
+    t.true(read.parsed.call.payload.includes(number), number);
   }
 });
 
@@ -184,7 +184,7 @@ test('any bytes are a line or faults, and never throw', (t) => {
       const read = parse(bytes, number);
       if ('parsed' in read) {
         seen.parsed++;
-        JSON.parse(read.parsed.call.body);
+        JSON.parse(read.parsed.call.payload);
         return true;
       }
       seen.refused++;
@@ -238,7 +238,7 @@ test('null, halves of surrogate pairs, hosted tools and unknown fields of a line
     const text = JSON.stringify({ ...line, url: path, body: { model: 'small-chat', ...fields } });
     const result = parseLine({ number: 1, bytes: Buffer.from(text) }, rules);
     if ('refused' in result) return result.refused.issues.map((issue) => issue.path);
-    return 'parsed' in result ? JSON.parse(result.parsed.call.body) : result.faults;
+    return 'parsed' in result ? JSON.parse(result.parsed.call.payload) : result.faults;
   };
   const asked = { messages: [{ role: 'user', content: 'a\ud800', name: null }] };
   const whole = { messages: [{ role: 'user', content: 'a\ufffd' }] };

@@ -6,7 +6,7 @@ import { createAnswerBudget } from '../../../../shared/bytes/answer-budget.ts';
 import { createSeed } from '../../../../shared/limits/seed.ts';
 import { createSettle } from '../../../../shared/limits/settle.ts';
 import { leasesKey, queuePrefix } from '../../../../shared/redis/keys.ts';
-import type { Found } from '../../../../workers/answers/found.ts';
+import type { AnswerOutcome } from '../../../../workers/answers/answer-outcome.ts';
 import { type BatchJob, batchJobSchema } from '../../../../workers/batches/lines/batch-job.ts';
 import { requestIdOf } from '../../../../workers/batches/lines/ids.ts';
 import { createLineQueue } from '../../../../workers/batches/lines/line-queue.ts';
@@ -28,7 +28,7 @@ test.before(async () => {
 test.after.always(() => side?.[Symbol.asyncDispose]());
 
 const usage = { promptTokens: 3, completionTokens: 2, cachedTokens: 0, estimated: false };
-const answered: Found = { outcome: 'answered', answer: { body: '{}', usage } };
+const answered: AnswerOutcome = { outcome: 'answered', answer: { body: '{}', usage } };
 
 /** A name whose key is on the node, or on another one. */
 async function nameOn(node: ClusterNode, keyOf: (name: string) => string, isOn = true): Promise<string> {
@@ -95,7 +95,7 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
         line,
         number: 1,
         customId: `line ${line}`,
-        body: '{}',
+        payload: '{}',
       },
       ...{ plan: 'free', failures: 0, losses: 0, tokens: 10, tellTo: '' },
     });

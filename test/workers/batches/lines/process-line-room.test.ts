@@ -44,7 +44,7 @@ async function open(roomFor = Number.POSITIVE_INFINITY) {
     long(line = 1) {
       const messages = [{ role: 'user', content: `${'\t'.repeat(180)}long`.repeat(10) }];
       const body = JSON.stringify({ model: 'small-chat', max_tokens: 200, messages });
-      return side.jobOf({ line, body, outputTokensMax: 200 });
+      return side.jobOf({ line, payload: body, outputTokensMax: 200 });
     },
     /** The code of the error of each line, or `completed`. */
     async outcomes(lines: number) {

@@ -1,25 +1,25 @@
-/** The bodies of the jobs in progress in this process. */
-export interface BodiesHeld {
-  /** Counts a body until it is disposed of. */
+/** The payloads of the jobs in progress in this process. */
+export interface HeldPayloads {
+  /** Counts a payload until it is disposed of. */
   hold(bytes: number): Disposable;
   /** How many more jobs may be taken now; 0 if there is no room. */
   furtherJobs(): number;
 }
 
-/** A worker needs 512 MiB of memory in total, and holds more than one copy of a body while it is read and sent. */
+/** A worker needs 512 MiB of memory in total, and holds more than one copy of a payload while it is read and sent. */
 const defaultBytesMax = 134_217_728;
 
 /**
  * Bounds the memory of a process. A worker learns the size of a job only by taking it. So the rest of `bytesMax` is counted in jobs of
- * `bodyBytesMax`. One job may be taken while there is any room, so the bound can be exceeded by one body.
+ * `bodyBytesMax`. One job may be taken while there is any room, so the bound can be exceeded by one payload.
  */
-export function createBodiesHeld({
+export function createHeldPayloads({
   bodyBytesMax,
   bytesMax = defaultBytesMax,
 }: {
   bodyBytesMax: number;
   bytesMax?: number;
-}): BodiesHeld {
+}): HeldPayloads {
   let held = 0;
   return {
     hold(bytes) {

@@ -8,7 +8,7 @@ const latestMs = 5_000;
  * seconds: requests that are refused together must not retry together. It varies by no more, because it is unknown how fast a queue drains,
  * and another refusal costs almost nothing. `random` returns numbers from 0 to 1.
  */
-export function overloaded(reason: string, random: () => number = Math.random): ApiError {
+export function overloadError(reason: string, random: () => number = Math.random): ApiError {
   const retryAfterMs = Math.round(soonestMs + random() * (latestMs - soonestMs));
   return new ApiError('SERVICE_UNAVAILABLE', `The service is overloaded: ${reason}. Retry later.`, {
     retryAfterMs,
