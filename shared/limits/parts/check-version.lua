@@ -1,5 +1,5 @@
 -- A part of the scripts that check a caller (load-lua.ts). It needs call, now, versionKey, fillKey, changesKey; version: that of the caller
--- that was read, nil for none; isRead: it was read from the store after the answer `stale`; token: the one in that answer, otherwise an id of
+-- that was read, -1 for none; isRead: it was read from the store after the answer `stale`; token: the one in that answer, otherwise an id of
 -- this request. It returns from the script with `stale` token if the caller may be outdated: its version is not the account's. Read it from the
 -- store, then call again with isRead and this token.
 -- The version is a copy of the store's. It may be missing. It is never outdated (contract.md#c17-marks-of-changes): every change of the
