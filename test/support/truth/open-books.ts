@@ -87,7 +87,7 @@ export function openBooks({ stack, redis, store, outboxes, keys }: Deps) {
     t.is(recomputed?.total.chargedTokens, used, account);
     t.is(recomputed?.total.requests, records.length, `${account}: each record is counted once`);
     const { before, after } = await createSeed({ redis, store: store.usage })({ account }, month, 'compare');
-    t.deepEqual(before, { used, reserved: 0, overage: 0 }, `${account}: Redis`);
+    t.deepEqual(before, { chargedTokens: used, reservedTokens: 0, overageTokens: 0 }, `${account}: Redis`);
     t.deepEqual(before, after, `${account}: Redis against the store and the outbox`);
   }
 

@@ -117,7 +117,7 @@ async function openWork(t: ExecutionContext, node: ClusterNode, findAnswer = asy
 
 type Work = Awaited<ReturnType<typeof openWork>>;
 
-const charge = (lines: number) => ({ used: 5 * lines, reserved: 0, overage: 0, leases: 0 });
+const charge = (lines: number) => ({ chargedTokens: 5 * lines, reservedTokens: 0, overageTokens: 0, leases: 0 });
 
 /** Runs a postponed line again, as its next takings, until it is done. */
 async function finish({ run }: Work, account: string, line: number): Promise<void> {
