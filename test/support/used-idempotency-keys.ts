@@ -29,6 +29,6 @@ export async function claimUsedKeys(
 /** The lease of a request that waits (contract.md#n1-lease). Nothing ends it. */
 function leaseOf(admittedAt: number) {
   const times = { startBy: admittedAt + 30_000, deadline: admittedAt + 600_000 };
-  const charged = { tokens: 1, bucket: 0, day: 0, month: '2030-05', overage: 0, admittedAt };
+  const charged = { reservedTokens: 1, bucket: 0, month: '2030-05', overage: 0, admittedAt };
   return { state: 'admitted', run: 0, ...times, ...charged, report: JSON.stringify(lostReport) };
 }
