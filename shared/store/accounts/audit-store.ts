@@ -98,7 +98,8 @@ export function createAuditStore(open: OpenDocuments): AuditStore {
       let copied = 0;
       const copyOrNote = async ({ id }: { id: string }) => {
         try {
-          copied += await copy(id);
+          const moved = await copy(id);
+          copied += moved;
         } catch (error) {
           if (!(error instanceof z.ZodError)) throw error;
           unreadable.push(id);

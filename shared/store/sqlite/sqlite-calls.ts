@@ -15,12 +15,18 @@ export interface SqliteCalls {
 }
 
 /** As long as a call of the other store may take. */
-const diskMs = 5_000;
+const usualDiskMs = 5_000;
+/** While this process is blocked, it does not see that the disk has responded: that time counts as one of these. */
+const diskLooks = 5;
 
 /** A value that another row has (sqlite.org/rescode.html). */
 const [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE] = [1555, 2067];
 
-export function createSqliteCalls(database: DatabaseSync, commits: Pick<DurableCommits, 'flush'>): SqliteCalls {
+export function createSqliteCalls(
+  database: DatabaseSync,
+  commits: Pick<DurableCommits, 'flush'>,
+  { diskMs = usualDiskMs }: { diskMs?: number } = {},
+): SqliteCalls {
   /** If the store is closed in the meantime, also during a wait for a lock, the call fails as for any unavailable store. */
   async function read<T>(work: () => T): Promise<T> {
     try {
@@ -37,7 +43,8 @@ export function createSqliteCalls(database: DatabaseSync, commits: Pick<DurableC
 
   async function untilDurable(): Promise<void> {
     try {
-      if (await within(diskMs, commits.flush())) return;
+      const flushed = commits.flush();
+      for (let look = 0; look < diskLooks; look += 1) if (await within(diskMs / diskLooks, flushed)) return;
     } catch (error) {
       throw storeUnavailable(error);
     }

@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type Collection,
   captureDecision,
@@ -105,6 +106,7 @@ function createWrites<Document extends object, Name extends string>(
       for (const piece of inPieces(documents, { count: rowsAtOnce, length: charactersAtOnce, lengthOf })) {
         const others = await calls.write(() => piece.filter((kept) => !rows.insert(kept)));
         refused.push(...others.map((kept) => String(valueAt(kept, idField))));
+        await nextTurn();
       }
       return refused;
     },
@@ -130,8 +132,8 @@ function createWrites<Document extends object, Name extends string>(
       await calls.write(() => ids.forEach(rows.remove));
     },
 
-    removeSome: (index, { limit, ...query }) =>
-      calls.write(() => {
+    async removeSome(index, { limit, ...query }) {
+      const found = await calls.write(() => {
         const part = { fields: undefined, after: undefined, limit: Math.min(limit, rowsAtOnce), isWhole: false };
         const page = { ...query, ...part };
         let [bytes, removed] = [0, 0];
@@ -141,7 +143,10 @@ function createWrites<Document extends object, Name extends string>(
           removed += rows.remove(id);
         }
         return removed;
-      }),
+      });
+      await nextTurn();
+      return found;
+    },
 
     async noteUses(noted) {
       if (noted.length > 0) await calls.write(() => noted.forEach(rows.noteUse));

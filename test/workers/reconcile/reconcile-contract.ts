@@ -139,7 +139,7 @@ async function findsBoth(t: ExecutionContext, { side, home, redis }: Given): Pro
   t.is(
     line,
     `  "user:ann" ${month}: the store has ${40 + wrongBy} tokens of 1 requests, recomputed 40 tokens of 1 requests; ` +
-      `Redis counts ${42 + wrongBy} used, 0 reserved, 0 overage, expected 42 used, 0 reserved, 0 overage; repaired`,
+      `Redis counts ${42 + wrongBy} charged, 0 reserved, 0 overage, expected 42 charged, 0 reserved, 0 overage; repaired`,
   );
   t.is(await redis.hget(countersKey('user:ann'), `${month}:chargedTokens`), '42');
 }

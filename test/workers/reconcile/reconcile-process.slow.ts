@@ -105,7 +105,7 @@ test('drift is printed on standard output with exit code 1, and the exit code is
   t.regex(exact.errors, /^checked 4 months of 2 accounts; 0 differ\n$/m);
 
   await home.spoil(bob.account, 'too high');
-  const right = 'Redis counts 30 used, 0 reserved, 0 overage, expected 30 used, 0 reserved, 0 overage';
+  const right = 'Redis counts 30 charged, 0 reserved, 0 overage, expected 30 charged, 0 reserved, 0 overage';
   const kept = `the store has ${30 + wrongBy} tokens of 1 requests, recomputed 30 tokens of 1 requests`;
   const line = `  "user:\\u001b[2Jbob" ${month}: ${kept}; ${right}`;
   const drift = `${wrongBy} tokens in 1 account-months`;

@@ -167,6 +167,6 @@ test('a batch that is created while its key is revoked with its batches is cance
     (await routes.ask({ ...caller, ...(keyId && { keyId }) }, 'POST', '/v1/batches', body, headers)).json();
   t.is((await create(keys.third.id)).status, 'cancelling');
   t.is((await create(keys.third.id, { 'idempotency-key': 'nightly' })).status, 'cancelling');
-  t.is((await create(keys.other.id)).status, 'validating');
+  t.like(await create(keys.other.id), { status: 'validating' });
   t.is((await create(undefined)).status, 'validating');
 });

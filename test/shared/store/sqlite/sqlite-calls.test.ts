@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import test from 'ava';
 import { createBatchRecords } from '../../../../shared/store/batches/batch-records.ts';
 import { openSqlite } from '../../../../shared/store/sqlite/open-sqlite.ts';
@@ -69,4 +70,29 @@ test('a failed disk is SERVICE_UNAVAILABLE, and a failed transaction does not wa
     { message: 'the transaction failed' },
   );
   t.is(asked, 1);
+});
+
+test('a disk that responds while the process is blocked is no failure, also if it is asked several times', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  const diskMs = 200;
+  const commits = {
+    async flush() {
+      await stat(home.folder);
+      for (const blockedUntil = performance.now() + diskMs; performance.now() < blockedUntil; );
+      for (let calls = 0; calls < 5; calls += 1) await stat(home.folder);
+    },
+  };
+  const { write } = createSqliteCalls(database, commits, { diskMs });
+  await t.notThrowsAsync(write(() => database.exec(insert)));
+});
+
+test('a disk that does not respond is SERVICE_UNAVAILABLE', async (t) => {
+  await using home = await createSqliteHome();
+  using database = await openSqlite(home.file);
+  const { write } = createSqliteCalls(database, { flush: () => new Promise(() => {}) }, { diskMs: 10 });
+  await t.throwsAsync(
+    write(() => database.exec(insert)),
+    { code: 'SERVICE_UNAVAILABLE' },
+  );
 });
