@@ -5,6 +5,7 @@ import OpenAI from 'openai';
 import type { z } from 'zod';
 import { accountList, planLimits, planList } from '../../ingress/api/response-schemas.ts';
 import { usage, usageReport } from '../../ingress/usage/usage-schemas.ts';
+import { noCounts } from '../../shared/store/usage/usage-sums.ts';
 import { countTokens } from '../../workers/answers/count-tokens.ts';
 import { type Stack, startStack } from '../stack/stack.ts';
 import { chargedPrompt } from '../support/charged-prompt.ts';
@@ -24,15 +25,6 @@ const models = {
   'repriced-chat': { tier: 'guest', pool: 'default' },
 };
 const plans = { generous: { tokens_per_month: 5, requests_at_once: 3, model_tiers: ['guest', 'premium'] } };
-const noCounts: Counts = {
-  requests: 0,
-  failed: 0,
-  cancelled: 0,
-  promptTokens: 0,
-  completionTokens: 0,
-  chargedTokens: 0,
-  overageTokens: 0,
-};
 
 let stack: Stack;
 let keys: KeyClient;

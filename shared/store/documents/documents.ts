@@ -5,8 +5,8 @@ export type IndexValue = string | number | boolean | Date;
 
 /**
  * An index by fields, which are paths such as `removal.isDone`. Its documents are in the order of these fields, and then of their ids.
- * `isUnique`: no two documents may have the same values; it only looks them up, in no order. `isSparse`: it has one field, and only documents with a text in it, each another
- * one. `also`: fields that a tally reads from the index, without the documents.
+ * `isUnique`: no two documents may have the same values. It looks up a page of documents at most, in no order. `isSparse`: it has one field,
+ * and only documents with a text in it, each another one. `also`: fields that a tally reads from the index, without the documents.
  */
 export type FieldIndex = { fields: readonly string[]; isSparse?: true; isUnique?: true; also?: readonly string[] };
 

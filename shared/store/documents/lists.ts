@@ -44,15 +44,18 @@ type Pages = {
 };
 
 /** Reads a list in pages, each in a call of its own, so that no call takes long, and yields to the event loop between them. */
-export async function readList<Document extends object>(
-  collection: Pick<Collection<Document>, 'id' | 'schema'>,
+export async function readList<Document extends object, Name extends string>(
+  collection: Collection<Document, Name>,
+  index: Name | 'id',
   { after, limit = Number.POSITIVE_INFINITY, charactersMax = Number.POSITIVE_INFINITY, ...query }: Query,
   { fields, atOnce, next, readPage }: Pages,
 ): Promise<Document[]> {
   const [found, isWhole]: [Document[], boolean] = [[], limit === Number.POSITIVE_INFINITY];
   const schema = fields === undefined ? collection.schema : pickFields(collection.schema, fields);
+  const isUnordered = index !== 'id' && collection.indexes[index].isUnique === true;
   let [place, characters] = [after && placeOf(after, collection, next), 0];
   while (found.length < limit && characters < charactersMax) {
+    if (isUnordered && place !== undefined) throw new Error('a list by a unique index is one page'); // it has no order
     const wanted = { limit: Math.min(atOnce, limit - found.length), charactersMax: charactersMax - characters };
     const page = await readPage({ ...query, fields, ...wanted, after: place, isWhole });
     for (const each of page.found) found.push(schema.parse(each) as Document); // or those fields of one

@@ -14,7 +14,6 @@ export function createAccess<Document extends object>(
   collection: Collection<Document>,
 ) {
   const { name, schema, id: idField, uses } = collection;
-
   // The driver would write an undefined field as null.
   const documents: MongoCollection<StoredDocument> = database.collection(name, { ignoreUndefined: true });
   const { toFields, toUpdate } = createWriting(collection);

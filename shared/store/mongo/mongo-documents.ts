@@ -38,7 +38,7 @@ function createReads<Document extends object, Name extends string>(
   collection: Collection<Document, Name>,
   { documents, read, keptOf, fieldsOf }: Access<Document>,
 ) {
-  const { id: idField, text } = collection;
+  const { text } = collection;
 
   async function readPage(index: Name | 'id', query: PageQuery): Promise<Page> {
     const { limit, fields, charactersMax = charactersRead } = query;
@@ -61,7 +61,7 @@ function createReads<Document extends object, Name extends string>(
     const { next } = selectionOf(collection, index, { is: query.is });
     const atOnce = (collection.atOnce ?? readAtOnce) * (fields === undefined ? 1 : projectedFactor);
     const readOne = (page: PageQuery) => call(() => readPage(index, page));
-    return readList(collection, query, { fields, atOnce, next: next === '_id' ? idField : next, readPage: readOne });
+    return readList(collection, index, query, { fields, atOnce, next, readPage: readOne });
   }
 
   /** If they must exist, waits until all are safe from a failover. */

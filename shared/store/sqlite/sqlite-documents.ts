@@ -64,7 +64,7 @@ function createReads<Document extends object, Name extends string>(
     const select = selectOf(index);
     const readOne = (page: PageQuery) => calls.read(() => readPage(select, page));
     const atOnce = isIdOnly(fields) ? idsAtOnce : (collection.atOnce ?? rowsAtOnce);
-    return readList(collection, query, { fields, atOnce, next: select.next(query.is), readPage: readOne });
+    return readList(collection, index, query, { fields, atOnce, next: select.next(query.is), readPage: readOne });
   }
 
   return {

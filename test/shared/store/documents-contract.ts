@@ -404,6 +404,7 @@ async function findsInLists(t: ExecutionContext, documents: Things): Promise<voi
   t.deepEqual(await idsBy('byPart', { is: ['p'], after: { id: 'one' }, limit: 1 }), ['two']);
   t.deepEqual(await idsBy('byPart', { is: ['p'], order: 'desc' }), ['two', 'one']);
   t.deepEqual(await idsBy('byCode', { is: [['c2', 'c3']] }), ['two']);
+  await t.throwsAsync(idsBy('byCode', { after: { id: 'one' } }), { message: /is one page/ }, 'it has no order');
   t.deepEqual(await documents.listFields('byWord', ['words'], { is: ['an'] }), [{ words: ['bob', 'an'] }]);
 }
 
